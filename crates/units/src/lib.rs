@@ -1,0 +1,59 @@
+//! Owns the quantities of the project: durations, byte counts, rates and shares, each a type,
+//! each parsed from what people type ("10s", "3KB", "5k/s", "2%") and printed the way they read it.
+//! Must not know anything else of the project. Start reading at [`Nanos`].
+
+mod bytes;
+mod nanos;
+mod rate;
+mod share;
+
+pub use bytes::Bytes;
+pub use nanos::Nanos;
+pub use rate::PerSecond;
+pub use share::Share;
+
+use std::fmt;
+
+/// Why a typed quantity was refused; its text names what was typed and shows a form that works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseError {
+    typed: String,
+    wanted: &'static str,
+}
+
+impl ParseError {
+    fn new(typed: &str, wanted: &'static str) -> Self {
+        Self { typed: typed.to_owned(), wanted }
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is not {}", self.typed, self.wanted)
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// Splits "12.5ms" into 12.5 and "ms". The number must be finite and not negative.
+fn split_number(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
+    let number: f64 = text[..end].replace('_', "").parse().ok()?;
+    Some((number, text[end..].trim()))
+}
+
+/// Prints `value` with three significant digits, without a trailing ".0".
+fn three_digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
