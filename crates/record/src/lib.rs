@@ -1,1 +1,49 @@
-//! stub
+//! Owns the plain data that travels between the parts: what was planned, what was measured, what
+//! was found. It is the only file format. Must not know how to produce or show any of it.
+//! Start reading at [`RunRecord`] (a whole experiment) or [`LoadRecord`] (one load on one server).
+//!
+//! # Glossary
+//!
+//! | word | meaning |
+//! |---|---|
+//! | study | an experiment as a person writes it: question, contenders, workload |
+//! | contender | a server with its settings, one of those compared |
+//! | block | one visit to each contender, in random order |
+//! | visit | a fresh start of one server, warm-up cut off, one measurement: the unit of replication |
+//! | request | one HTTP request and what came of it; `started = done + unanswered`, `done = ok + failed` |
+//! | due, sent, first byte, done | the four instants of a request, in nanoseconds since the start of the load |
+//! | service time | done - sent: what the server and the network took |
+//! | response time | done - due: what a user who meant to ask at `due` had to wait; it includes connecting |
+//! | closed loop | each connection asks again when its reply is complete; open loop: requests are due at times that do not depend on replies |
+//! | keep-alive | more than one request on a connection |
+//! | goodput | requests/s that ended with outcome `ok` |
+//! | backlog | connections the kernel holds for a listening socket until they are accepted |
+//! | ceiling | a limit that is not the server's: the generator, the link |
+//! | finding | an artifact that a check of the doctor saw, with its evidence |
+//! | verdict | what may be said of a pair of contenders, in one of five wordings |
+
+mod facts;
+mod finding;
+mod interval;
+mod load;
+mod plan;
+mod run;
+mod sample;
+mod stored;
+mod verdict;
+mod visit;
+
+pub use facts::{Facts, Snapshot};
+pub use finding::{Certainty, Finding, Severity};
+pub use interval::Interval;
+pub use load::{
+    ByteCounts, ClientUse, LATENCY_QUANTILES, Latencies, LatencyMillis, LoadPlan, LoadRecord,
+    LoadStop, Pacing, RequestCounts, Share, ThreadUse, Verify,
+};
+pub use plan::{
+    Blocks, Contender, CpuLayout, Metric, Plan, SettingValue, Settings, VisitPlan, Workload,
+};
+pub use run::{ContenderFacts, Ending, ReadError, RunRecord, Skipped};
+pub use sample::{ErrorCounts, Outcome, Sample};
+pub use verdict::{Estimate, PairVerdict, Verdict};
+pub use visit::{ServerUse, Visit, VisitState};

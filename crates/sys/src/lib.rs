@@ -1,1 +1,15 @@
-//! stub
+//! Owns every `unsafe` line and every direct word with the kernel: epoll, sockets, processes,
+//! signals, affinity, clocks; what it hands out is safe. Must not know HTTP, statistics or policy.
+//! Start reading at [`driver`] for the generator's side, [`process`] for the server's.
+
+pub mod affinity;
+pub mod child;
+pub mod clock;
+pub mod driver;
+pub mod epoll;
+pub mod epoll_driver;
+pub mod file;
+pub mod listener;
+pub mod process;
+pub mod signals;
+pub mod socket;

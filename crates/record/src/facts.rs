@@ -1,0 +1,20 @@
+//! Facts about the machine and its counters, as text: whoever reads them parses them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What the machine is. A fact that could not be had is absent, never zero.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    /// Name of the fact ("kernel", "cpu_model", "cpus", "memory", "clocksource", "governor",
+    /// "virtualization", "os", "somaxconn", "port_range", "fd_limit") to its text.
+    pub named: BTreeMap<String, String>,
+}
+
+/// Counters at an instant: path ("/proc/net/netstat") to content.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Path to content; a path that could not be read is absent.
+    pub texts: BTreeMap<String, String>,
+}

@@ -1,0 +1,56 @@
+//! What a check of the doctor saw.
+
+use serde::{Deserialize, Serialize};
+
+/// An artifact, seen in a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Name of the check ("errors_as_speed").
+    pub check: String,
+    /// What it does to a verdict.
+    pub severity: Severity,
+    /// How sure it is.
+    pub certainty: Certainty,
+    /// Index of each contender it touches; empty: all of them.
+    pub contenders: Vec<usize>,
+    /// What was seen, in one sentence with its figures.
+    pub evidence: String,
+    /// Why it misleads, in one sentence.
+    pub meaning: String,
+    /// What to do about it: a command, a flag, a setting.
+    pub remedy: String,
+}
+
+/// What a confirmed finding does to the verdicts of pairs it touches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Nothing; the reader should know.
+    Note,
+    /// The throughput of the contenders it touches is a bound, not an estimate.
+    Bound,
+    /// The verdict is withheld.
+    Void,
+}
+
+/// How sure a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Certainty {
+    /// A pattern in the numbers alone.
+    Suspected,
+    /// A pattern and a counter that explains it, or a direct count.
+    Confirmed,
+}
+
+impl Finding {
+    /// Whether it touches the contender.
+    pub fn touches(&self, contender: usize) -> bool {
+        self.contenders.is_empty() || self.contenders.contains(&contender)
+    }
+
+    /// Whether it is sure enough to act on verdicts with `severity`.
+    pub fn acts(&self, severity: Severity) -> bool {
+        self.certainty == Certainty::Confirmed && self.severity == severity
+    }
+}

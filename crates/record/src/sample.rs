@@ -1,0 +1,158 @@
+//! One request and what came of it.
+
+use serde::{Deserialize, Serialize};
+use units::Nanos;
+
+/// How a request ended. All but `Ok` are failures; each is told apart because each has another cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// A complete, well-formed reply of the expected status and length.
+    Ok,
+    /// A complete reply, but its status is not one that was expected (default: 200 to 399).
+    UnexpectedStatus,
+    /// A complete reply whose body has not the length that was expected.
+    WrongLength,
+    /// Bytes that are not HTTP, or whose framing is not allowed.
+    Protocol,
+    /// The connection was refused (nobody listens).
+    ConnectRefused,
+    /// The connection could not be made for another reason (no route, reset in the handshake).
+    ConnectFailed,
+    /// Connecting took longer than the timeout.
+    ConnectTimeout,
+    /// Reset or closed by the peer before a byte of the reply.
+    ResetBeforeFirstByte,
+    /// Reset or closed by the peer inside the reply.
+    ResetAfterFirstByte,
+    /// No byte of the reply came within the timeout.
+    TimeoutWaiting,
+    /// The reply began but was not complete within the timeout.
+    TimeoutReading,
+    /// This process may open no more files (EMFILE, ENFILE).
+    FdExhausted,
+    /// No local port was free (EADDRNOTAVAIL).
+    PortExhausted,
+    /// Still out when the load ended. Not a failure of the server, and not a success.
+    Unanswered,
+}
+
+impl Outcome {
+    /// Every outcome, in the order of the columns of a report.
+    pub const ALL: [Self; 14] = [
+        Self::Ok,
+        Self::UnexpectedStatus,
+        Self::WrongLength,
+        Self::Protocol,
+        Self::ConnectRefused,
+        Self::ConnectFailed,
+        Self::ConnectTimeout,
+        Self::ResetBeforeFirstByte,
+        Self::ResetAfterFirstByte,
+        Self::TimeoutWaiting,
+        Self::TimeoutReading,
+        Self::FdExhausted,
+        Self::PortExhausted,
+        Self::Unanswered,
+    ];
+}
+
+/// One request. Instants count from the start of the load; an instant that was never reached is 0,
+/// and `done` is then the instant of the failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// When it was meant to start. Closed loop: when its connection became free.
+    pub due: Nanos,
+    /// When its first byte was handed to the kernel.
+    pub sent: Nanos,
+    /// When the first byte of the reply was seen.
+    pub first_byte: Nanos,
+    /// When its last byte was seen, or the failure.
+    pub done: Nanos,
+    /// Bytes of the reply that were read, head included.
+    pub bytes_read: u64,
+    /// Bytes of the reply's body (after removal of chunk framing).
+    pub bytes_body: u64,
+    /// Status of the reply, or 0.
+    pub status: u16,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Index of the connection slot, 0 to connections - 1.
+    pub conn: u32,
+}
+
+/// Number of failures of each kind; `total` is their sum. `Ok` and `Unanswered` have no place here.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "each field is the outcome of its name")]
+pub struct ErrorCounts {
+    pub unexpected_status: u64,
+    pub wrong_length: u64,
+    pub protocol: u64,
+    pub connect_refused: u64,
+    pub connect_failed: u64,
+    pub connect_timeout: u64,
+    pub reset_before_first_byte: u64,
+    pub reset_after_first_byte: u64,
+    pub timeout_waiting: u64,
+    pub timeout_reading: u64,
+    pub fd_exhausted: u64,
+    pub port_exhausted: u64,
+}
+
+impl ErrorCounts {
+    /// The counter of an outcome; `None` for those that are no failure.
+    pub fn of(&mut self, outcome: Outcome) -> Option<&mut u64> {
+        Some(match outcome {
+            Outcome::Ok | Outcome::Unanswered => return None,
+            Outcome::UnexpectedStatus => &mut self.unexpected_status,
+            Outcome::WrongLength => &mut self.wrong_length,
+            Outcome::Protocol => &mut self.protocol,
+            Outcome::ConnectRefused => &mut self.connect_refused,
+            Outcome::ConnectFailed => &mut self.connect_failed,
+            Outcome::ConnectTimeout => &mut self.connect_timeout,
+            Outcome::ResetBeforeFirstByte => &mut self.reset_before_first_byte,
+            Outcome::ResetAfterFirstByte => &mut self.reset_after_first_byte,
+            Outcome::TimeoutWaiting => &mut self.timeout_waiting,
+            Outcome::TimeoutReading => &mut self.timeout_reading,
+            Outcome::FdExhausted => &mut self.fd_exhausted,
+            Outcome::PortExhausted => &mut self.port_exhausted,
+        })
+    }
+
+    /// Outcome and count of every kind, in the order of [`Outcome::ALL`].
+    pub fn each(&self) -> impl Iterator<Item = (Outcome, u64)> {
+        let mut counts = *self;
+        Outcome::ALL.into_iter().filter_map(move |o| counts.of(o).map(|count| (o, *count)))
+    }
+
+    /// Sum over all kinds.
+    pub fn total(&self) -> u64 {
+        self.each().map(|(_, count)| count).sum()
+    }
+
+    /// Adds the counts of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        for (outcome, count) in other.each() {
+            *self.of(outcome).expect("each yields failures only") += count;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_outcome_has_one_place() {
+        let mut counts = ErrorCounts::default();
+        for outcome in Outcome::ALL {
+            if let Some(count) = counts.of(outcome) {
+                *count += 1;
+            }
+        }
+        assert_eq!(counts.total(), Outcome::ALL.len() as u64 - 2);
+        let fields = serde_json::to_value(counts).unwrap();
+        assert!(fields.as_object().unwrap().values().all(|count| count == 1), "{fields}");
+    }
+}

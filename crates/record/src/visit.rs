@@ -1,0 +1,116 @@
+//! One visit: a fresh start of one server, loaded once.
+
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Nanos};
+
+use crate::facts::Snapshot;
+use crate::load::LoadRecord;
+use crate::plan::Metric;
+
+/// One visit and all it measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Visit {
+    /// Index of the contender.
+    pub contender: usize,
+    /// Block, from 0.
+    pub block: u32,
+    /// Place in the block's order, from 0.
+    pub position: u32,
+    /// Start, since the start of the run.
+    pub started: Nanos,
+    /// Whether it can be used.
+    pub state: VisitState,
+    /// From starting the server to its first correct answer.
+    pub ready_after: Nanos,
+    /// The load; `None` where it never began.
+    pub load: Option<LoadRecord>,
+    /// Where measuring starts inside the load: the planned warm-up and the further cut (MSER-5).
+    pub cut: Nanos,
+    /// Goodput after the cut, requests/s.
+    pub rate_per_s: Option<f64>,
+    /// The server's process tree over the load after the planned warm-up.
+    pub server: Option<ServerUse>,
+    /// Counters before and after the load.
+    pub before: Snapshot,
+    /// See `before`.
+    pub after: Snapshot,
+}
+
+/// Whether a visit can be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum VisitState {
+    /// Measured to its end.
+    Measured,
+    /// Not: why, and the last lines of the server's log.
+    Failed {
+        /// What failed, on what.
+        reason: String,
+        /// Last lines of the server's log.
+        log_tail: String,
+    },
+}
+
+/// What a server's whole process tree used while it was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ServerUse {
+    /// CPU time, user and system, those of ended children included.
+    pub cpu: Nanos,
+    /// Time that passed.
+    pub wall: Nanos,
+    /// Requests that ended in that time, by the generator's count.
+    pub requests: u64,
+    /// Peak of the sum of PSS over the tree.
+    pub memory: Bytes,
+    /// Processes at the end.
+    pub processes: u32,
+    /// Threads at the end.
+    pub threads: u32,
+    /// Processes born in that time.
+    pub born: u32,
+    /// CPUs the tree may run on.
+    pub cpus: u32,
+}
+
+impl ServerUse {
+    /// CPU time over requests, in microseconds; `None` without requests.
+    pub fn cpu_us_per_request(&self) -> Option<f64> {
+        (self.requests > 0).then(|| self.cpu.as_micros_f64() / self.requests as f64)
+    }
+
+    /// CPU time over what its CPUs had to give, 0 to 1.
+    pub fn busy(&self) -> f64 {
+        let had = self.wall.0 as f64 * f64::from(self.cpus.max(1));
+        if had == 0.0 { 0.0 } else { self.cpu.0 as f64 / had }
+    }
+}
+
+impl Visit {
+    /// The value of a metric in this visit; `None` where it was not measured or the sample is too
+    /// small for it.
+    pub fn value(&self, metric: Metric) -> Option<f64> {
+        if self.state != VisitState::Measured {
+            return None;
+        }
+        let quantile = |q| {
+            let service = self.service_after_cut()?;
+            service.quantile(q).map(Nanos::as_millis_f64)
+        };
+        match metric {
+            Metric::Throughput => self.rate_per_s,
+            Metric::ServerCpu => self.server?.cpu_us_per_request(),
+            Metric::P50 => quantile(0.50),
+            Metric::P99 => quantile(0.99),
+            Metric::Memory => self.server.map(|server| server.memory.0 as f64),
+        }
+    }
+
+    /// Service times of the intervals that begin at or after the cut, merged.
+    pub fn service_after_cut(&self) -> Option<stats::Histogram> {
+        let load = self.load.as_ref()?;
+        let mut merged = stats::Histogram::new();
+        let after = load.intervals.iter().filter(|interval| interval.start >= self.cut);
+        after.for_each(|interval| merged.merge(&interval.service));
+        Some(merged)
+    }
+}

@@ -1,0 +1,88 @@
+//! What a load generator asks of the kernel, in the shape of completions: connect, send, receive,
+//! close, wait. epoll readiness is turned into it; io_uring has it natively; a simulator can play it
+//! in virtual time. Owns the trait and its data; must not know HTTP, statistics or policy.
+
+use std::io;
+use std::net::SocketAddr;
+
+use units::Nanos;
+
+/// A connection slot: chosen by the caller, 0 to the driver's capacity - 1, used again after
+/// [`Driver::close`]. A driver never reports a completion of an earlier use of the slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slot(pub u32);
+
+/// Something that came to pass on a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// On which slot.
+    pub slot: Slot,
+    /// What.
+    pub what: What,
+}
+
+/// What came to pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// The connection is established; sending is possible.
+    Connected,
+    /// Bytes arrived: [`Driver::received`] has them until the next call of [`Driver::next`].
+    Received,
+    /// The peer closed its side; nothing more will arrive.
+    Closed,
+    /// The connection is gone: refused, reset, no route. Nothing more will be reported on the slot.
+    Failed(Failure),
+}
+
+/// Why a connection is gone. The kernel's many error numbers, as far as a report tells them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// ECONNREFUSED.
+    Refused,
+    /// ECONNRESET or EPIPE.
+    Reset,
+    /// ETIMEDOUT: the kernel gave up.
+    TimedOut,
+    /// EMFILE or ENFILE.
+    FdExhausted,
+    /// EADDRNOTAVAIL.
+    PortExhausted,
+    /// Any other error number.
+    Other(i32),
+}
+
+/// The kernel, or a simulation of it, as one thread of the generator sees it.
+///
+/// One loop: `wait`, then `next` until `None`. Between those the caller connects, sends and closes;
+/// a driver may batch what it is asked until the next `wait`.
+pub trait Driver {
+    /// Name for reports ("epoll", "sim").
+    fn name(&self) -> &'static str;
+
+    /// Now, since the driver's start. A read of the clock.
+    fn now(&mut self) -> Nanos;
+
+    /// Starts connecting. The result is a completion: `Connected` or `Failed`.
+    fn connect(&mut self, slot: Slot, to: SocketAddr);
+
+    /// Sends all bytes, after those of earlier calls; what the kernel does not take at once the
+    /// driver keeps (a copy) and sends as soon as it can. Fails by a `Failed` completion.
+    fn send(&mut self, slot: Slot, bytes: &[u8]);
+
+    /// Closes the connection, or gives up connecting. Completions of the slot that were not taken
+    /// are dropped. Does nothing on a slot that has none.
+    fn close(&mut self, slot: Slot);
+
+    /// Waits until something came to pass or `until` is reached, whichever is first; never returns
+    /// early by rounding. Returns at once where completions are left.
+    ///
+    /// # Errors
+    /// Only of the driver itself; what befalls a connection is a completion.
+    fn wait(&mut self, until: Nanos) -> io::Result<()>;
+
+    /// The next completion of this round, if any.
+    fn next(&mut self) -> Option<Completion>;
+
+    /// The bytes of the last completion, which was [`What::Received`].
+    fn received(&self) -> &[u8];
+}
