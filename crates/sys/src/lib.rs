@@ -9,6 +9,7 @@ pub mod driver;
 pub mod epoll;
 pub mod epoll_driver;
 pub mod file;
+pub mod interrupt;
 pub mod listener;
 pub mod process;
 pub mod signals;

@@ -1,0 +1,42 @@
+# joust: `make run` for a verdict over the servers on this machine, `make test` for the whole gate.
+CARGO ?= cargo
+JOUST := target/release/joust
+
+.PHONY: help run build test bench bench-serve bench-load picture audit clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
+
+run: build ## build, then run the default study; the last line says where the report lies
+	$(JOUST) run
+
+build: ## the release binary, target/release/joust
+	$(CARGO) build --release --locked
+
+test: ## everything that must hold: peers, format, lints, docs, tests
+	scripts/peers.sh
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+	$(CARGO) test --workspace --locked --no-fail-fast
+
+bench: bench-serve bench-load ## the two studies beside peers, interleaved, ratios with intervals
+
+bench-serve: build ## our reactor beside nginx and lighttpd
+	scripts/peers.sh
+	$(JOUST) run studies/bench-serve.toml
+
+bench-load: build ## our load generator beside wrk
+	scripts/peers.sh
+	$(CARGO) bench --locked --package joust --bench load_beside_wrk
+
+picture: build ## docs/report.svg, the picture in the README, from the newest default run
+	$(JOUST) report "$$(ls -dt joust-results/*quick*/run.json | head -n 1)" --format picture > docs/report.svg.new
+	mv docs/report.svg.new docs/report.svg
+
+audit: ## licences and sources of every dependency
+	$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-deny
+	$(CARGO) deny --all-features check licenses sources bans
+
+clean: ## remove what was built
+	$(CARGO) clean
