@@ -1,0 +1,59 @@
+//! The concurrency models: who waits for a connection, and where. Owns the registry and what a model
+//! says about itself; must not know HTTP, which `Exchange` does for all of them, so that what
+//! differs between two models is the model.
+//! Start reading at [`Model`], then `reactor`, the shortest way of a request through the server.
+//!
+//! Adding a model: one file with an `ITEM`, and its line in [`ALL`]. The conformance suite then runs
+//! over it by itself.
+
+pub mod settings;
+
+pub use settings::{COMMON, Kind, SettingError, SettingSpec, Settings, Value};
+
+use crate::ServeError;
+use crate::service::Service;
+
+/// A way to serve many connections at once.
+pub struct Model {
+    /// What one types: `--model NAME`.
+    pub name: &'static str,
+    /// One sentence: which servers made it known, and how it works.
+    pub about: &'static str,
+    /// Its own settings, by the names that the original server gave them; [`COMMON`] ones come on top.
+    pub settings: &'static [SettingSpec],
+    /// Where it differs from the other models beside the concurrency itself.
+    pub declares: Declared,
+    /// Refuses a combination of settings that cannot work, with the reason and the way out.
+    pub check: fn(&Settings) -> Result<(), String>,
+    /// Serves until SIGTERM (drains) or SIGINT (stops at once); then no child, thread or port is left.
+    pub run: fn(&Service) -> Result<(), ServeError>,
+}
+
+/// The differences between two models that remain when all else is equal, in words for a report.
+#[derive(Debug, Clone, Copy)]
+pub struct Declared {
+    /// Which waiting acceptor gets the next connection.
+    pub accept_order: &'static str,
+    /// Who holds a connection between two requests.
+    pub keep_alive_holder: &'static str,
+    /// Where a connection waits before it is accepted, and how many may.
+    pub backlog: &'static str,
+    /// What bounds the requests in work at once.
+    pub concurrency: &'static str,
+    /// What a client sees once that bound is reached.
+    pub saturation: &'static str,
+}
+
+/// Every model. The order is that of lists and help texts; the first is the default.
+pub static ALL: &[&Model] = &[];
+
+/// The model that is called `name`.
+pub fn by_name(name: &str) -> Option<&'static Model> {
+    ALL.iter().copied().find(|model| model.name.eq_ignore_ascii_case(name))
+}
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Model({})", self.name)
+    }
+}

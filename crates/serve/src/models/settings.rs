@@ -1,0 +1,338 @@
+//! Settings of a model by their original names: what exists, what was typed, what holds.
+//! Owns parsing and refusal; must not know what a setting does.
+//! Start reading at [`Settings`].
+
+use std::fmt;
+
+use units::Nanos;
+
+use super::Model;
+
+/// A setting that exists.
+#[derive(Debug, Clone, Copy)]
+pub struct SettingSpec {
+    /// As the original server writes it; matched without regard to case.
+    pub name: &'static str,
+    /// What it may be, and what it is unless set.
+    pub kind: Kind,
+    /// One sentence for the help text.
+    pub about: &'static str,
+}
+
+/// What a setting may be.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// A whole number.
+    Count {
+        /// Unless set.
+        default: u64,
+        /// Smallest allowed.
+        min: u64,
+        /// Largest allowed.
+        max: u64,
+    },
+    /// A time. As in Apache a bare number is seconds and `500ms` has its unit.
+    Time {
+        /// Unless set.
+        default: Nanos,
+        /// Shortest allowed.
+        min: Nanos,
+        /// Longest allowed.
+        max: Nanos,
+    },
+    /// `On` or `Off`.
+    Switch {
+        /// Unless set.
+        default: bool,
+    },
+    /// One of a few words.
+    Word {
+        /// Unless set; one of `allowed`.
+        default: &'static str,
+        /// All that may be typed.
+        allowed: &'static [&'static str],
+    },
+}
+
+/// What a setting is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value {
+    /// A whole number.
+    Count(u64),
+    /// A time.
+    Time(Nanos),
+    /// On or off.
+    Switch(bool),
+    /// A word of [`Kind::Word`].
+    Word(&'static str),
+}
+
+const DAY: Nanos = Nanos::from_secs(86_400);
+
+/// Settings that every model has, so that two models can be run with all else equal. Names and
+/// defaults are Apache's.
+pub static COMMON: &[SettingSpec] = &[
+    SettingSpec {
+        name: "KeepAlive",
+        kind: Kind::Switch { default: true },
+        about: "whether a connection may carry more than one request",
+    },
+    SettingSpec {
+        name: "KeepAliveTimeout",
+        kind: Kind::Time { default: Nanos::from_secs(5), min: Nanos::from_millis(1), max: DAY },
+        about: "how long a kept-alive connection may wait for its next request",
+    },
+    SettingSpec {
+        name: "MaxKeepAliveRequests",
+        kind: Kind::Count { default: 100, min: 0, max: u32::MAX as u64 },
+        about: "requests a connection may carry; 0: any number",
+    },
+    SettingSpec {
+        name: "ListenBacklog",
+        kind: Kind::Count { default: 511, min: 1, max: i32::MAX as u64 },
+        about: "connections that may wait to be accepted; the kernel caps it by net.core.somaxconn",
+    },
+    SettingSpec {
+        name: "TimeOut",
+        kind: Kind::Time { default: Nanos::from_secs(60), min: Nanos::from_millis(1), max: DAY },
+        about: "how long a client may take none of a response",
+    },
+    SettingSpec {
+        name: "GracefulShutdownTimeout",
+        kind: Kind::Time { default: Nanos::from_secs(10), min: Nanos::ZERO, max: DAY },
+        about: "after SIGTERM, how long requests in work may take before they are cut",
+    },
+];
+
+/// The settings of one model, complete: every one has a value in its range.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    entries: Vec<(SettingSpec, Value)>,
+}
+
+/// Why a setting was refused; says what is wrong and what would be right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingError(String);
+
+impl fmt::Display for SettingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SettingError {}
+
+impl Settings {
+    /// The defaults of `model`: its own settings first, then [`COMMON`].
+    pub fn defaults(model: &Model) -> Self {
+        let specs = model.settings.iter().chain(COMMON);
+        Self { entries: specs.map(|spec| (*spec, spec.kind.default())).collect() }
+    }
+
+    /// Sets one by what was typed. Combinations are checked later, by [`Model::check`], so that the
+    /// order of settings does not matter.
+    ///
+    /// # Errors
+    /// An unknown name (with the nearest known one), or a value outside what the setting may be.
+    pub fn set(&mut self, name: &str, typed: &str) -> Result<(), SettingError> {
+        let found = self.entries.iter_mut().find(|(spec, _)| spec.name.eq_ignore_ascii_case(name));
+        let Some((spec, value)) = found else {
+            return Err(self.unknown(name));
+        };
+        *value = spec.kind.parse(typed).ok_or_else(|| {
+            SettingError(format!("{} cannot be `{typed}`: it is {}", spec.name, spec.kind))
+        })?;
+        Ok(())
+    }
+
+    /// Every setting with its value, in the order of the help text.
+    pub fn iter(&self) -> impl Iterator<Item = (&SettingSpec, Value)> {
+        self.entries.iter().map(|(spec, value)| (spec, *value))
+    }
+
+    /// The value of a count. The name is one of the model's [`SettingSpec`]s.
+    pub fn count(&self, name: &str) -> u64 {
+        match self.value(name) {
+            Value::Count(count) => count,
+            other => panic!("setting {name} is asked for as a count and is {other:?}"),
+        }
+    }
+
+    /// The value of a time.
+    pub fn time(&self, name: &str) -> Nanos {
+        match self.value(name) {
+            Value::Time(time) => time,
+            other => panic!("setting {name} is asked for as a time and is {other:?}"),
+        }
+    }
+
+    /// The value of a switch.
+    pub fn switch(&self, name: &str) -> bool {
+        match self.value(name) {
+            Value::Switch(on) => on,
+            other => panic!("setting {name} is asked for as a switch and is {other:?}"),
+        }
+    }
+
+    /// The value of a word.
+    pub fn word(&self, name: &str) -> &'static str {
+        match self.value(name) {
+            Value::Word(word) => word,
+            other => panic!("setting {name} is asked for as a word and is {other:?}"),
+        }
+    }
+
+    fn value(&self, name: &str) -> Value {
+        let found = self.entries.iter().find(|(spec, _)| spec.name == name);
+        found.unwrap_or_else(|| panic!("setting {name} is asked for and no model declares it")).1
+    }
+
+    fn unknown(&self, name: &str) -> SettingError {
+        let names = || self.entries.iter().map(|(spec, _)| spec.name);
+        let nearest = names().min_by_key(|known| edits(name, known)).unwrap_or_default();
+        let all: Vec<_> = names().collect();
+        SettingError(format!(
+            "there is no setting `{name}` in this model; the nearest is {nearest} (all: {})",
+            all.join(", ")
+        ))
+    }
+}
+
+impl Kind {
+    /// Unless set.
+    pub fn default(&self) -> Value {
+        match *self {
+            Self::Count { default, .. } => Value::Count(default),
+            Self::Time { default, .. } => Value::Time(default),
+            Self::Switch { default } => Value::Switch(default),
+            Self::Word { default, .. } => Value::Word(default),
+        }
+    }
+
+    fn parse(&self, typed: &str) -> Option<Value> {
+        match *self {
+            Self::Count { min, max, .. } => {
+                let count = typed.parse().ok()?;
+                (min..=max).contains(&count).then_some(Value::Count(count))
+            }
+            Self::Time { min, max, .. } => {
+                let seconds = typed.parse::<f64>().ok().filter(|s| s.is_finite() && *s >= 0.0);
+                let time = match seconds {
+                    Some(seconds) => Nanos::from_secs_f64(seconds),
+                    None => typed.parse().ok()?,
+                };
+                (min..=max).contains(&time).then_some(Value::Time(time))
+            }
+            Self::Switch { .. } => match typed.to_ascii_lowercase().as_str() {
+                "on" | "true" | "yes" | "1" => Some(Value::Switch(true)),
+                "off" | "false" | "no" | "0" => Some(Value::Switch(false)),
+                _ => None,
+            },
+            Self::Word { allowed, .. } => {
+                let word = allowed.iter().find(|word| word.eq_ignore_ascii_case(typed))?;
+                Some(Value::Word(word))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count { min, max, .. } => write!(f, "a whole number from {min} to {max}"),
+            Self::Time { min, max, .. } => {
+                write!(f, "a time from {min} to {max}; a bare number is seconds, as in 5 or 500ms")
+            }
+            Self::Switch { .. } => write!(f, "On or Off"),
+            Self::Word { allowed, .. } => write!(f, "one of {}", allowed.join(", ")),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => write!(f, "{count}"),
+            Self::Time(time) => write!(f, "{time}"),
+            Self::Switch(on) => f.write_str(if *on { "On" } else { "Off" }),
+            Self::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+/// Insertions, deletions and replacements between two names, without regard to case (Levenshtein).
+fn edits(left: &str, right: &str) -> usize {
+    let right: Vec<u8> = right.to_ascii_lowercase().into_bytes();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, l) in left.to_ascii_lowercase().bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, r) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(l != *r);
+            diagonal = std::mem::replace(&mut row[j + 1], replaced.min(row[j + 1] + 1).min(row[j] + 1));
+            // row[j] is already of this round, row[j + 1] still of the last.
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OVERFLOW: Kind = Kind::Word { default: "wait", allowed: &["wait", "close"] };
+
+    fn settings() -> Settings {
+        let own = [SettingSpec { name: "overflow", kind: OVERFLOW, about: "" }];
+        let specs = own.iter().chain(COMMON);
+        Settings { entries: specs.map(|spec| (*spec, spec.kind.default())).collect() }
+    }
+
+    #[test]
+    fn names_are_matched_without_regard_to_case() {
+        let mut settings = settings();
+        settings.set("keepalivetimeout", "2").unwrap();
+        settings.set("KEEPALIVE", "off").unwrap();
+        settings.set("Overflow", "CLOSE").unwrap();
+        assert_eq!(settings.time("KeepAliveTimeout"), Nanos::from_secs(2));
+        assert!(!settings.switch("KeepAlive"));
+        assert_eq!(settings.word("overflow"), "close");
+    }
+
+    #[test]
+    fn a_bare_time_is_seconds_and_a_unit_is_kept() {
+        let mut settings = settings();
+        for (typed, nanos) in [("5", 5_000_000_000), ("500ms", 500_000_000), ("0.5", 500_000_000)] {
+            settings.set("TimeOut", typed).unwrap();
+            assert_eq!(settings.time("TimeOut"), Nanos(nanos), "{typed}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_nearest() {
+        let error = settings().set("KeepAliveTimeOuts", "5").unwrap_err().to_string();
+        assert!(error.contains("the nearest is KeepAliveTimeout"), "{error}");
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused_with_the_range() {
+        let cases = [
+            ("ListenBacklog", "0", "from 1 to"),
+            ("ListenBacklog", "-1", "from 1 to"),
+            ("TimeOut", "-1", "a bare number is seconds"),
+            ("TimeOut", "NaN", "a bare number is seconds"),
+            ("KeepAlive", "maybe", "On or Off"),
+            ("overflow", "drop", "wait, close"),
+        ];
+        for (name, typed, hint) in cases {
+            let error = settings().set(name, typed).unwrap_err().to_string();
+            assert!(error.contains(hint) && error.contains(name), "{error}");
+        }
+    }
+
+    #[test]
+    fn edits_are_counted_as_levenshtein_did() {
+        for (left, right, n) in [("kitten", "sitting", 3), ("", "abc", 3), ("a", "A", 0)] {
+            assert_eq!(edits(left, right), n, "{left} {right}");
+        }
+    }
+}
