@@ -1,0 +1,63 @@
+//! Which crate may build on which: the table of ARCHITECTURE.md, and what the manifests say.
+
+use std::collections::BTreeMap;
+
+use crate::source;
+
+/// Crate, and what it may depend on among ours. What is not listed points up or sideways.
+const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
+    ("units", &[]),
+    ("sys", &["units"]),
+    ("wire", &["units"]),
+    ("stats", &["units"]),
+    ("record", &["units", "stats"]),
+    ("load", &["units", "sys", "wire", "stats", "record"]),
+    ("serve", &["units", "sys", "wire"]),
+    ("doctor", &["units", "stats", "record"]),
+    ("lab", &["units", "load", "doctor", "record", "stats", "sys"]),
+    ("report", &["units", "record", "stats"]),
+    ("cli", &["units", "sys", "stats", "record", "load", "serve", "doctor", "lab", "report"]),
+];
+
+/// Libraries that a crate may not have, because what it must not know would come with them.
+const MAY_NOT_HAVE: &[(&str, &[&str])] = &[
+    ("units", &["rustix", "libc", "nix", "socket2"]),
+    ("wire", &["rustix", "libc", "nix", "socket2", "jiff", "rand"]),
+    ("stats", &["rustix", "libc", "nix", "socket2", "jiff"]),
+    ("record", &["rustix", "libc", "nix", "socket2", "jiff"]),
+    ("doctor", &["rustix", "libc", "nix", "socket2", "procfs", "jiff"]),
+    ("report", &["rustix", "libc", "nix", "socket2", "procfs", "jiff", "crossterm"]),
+    ("load", &["tokio", "mio", "hyper", "async-std", "smol", "clap"]),
+    ("serve", &["tokio", "mio", "hyper", "async-std", "smol", "clap"]),
+    ("lab", &["clap", "comfy-table", "minijinja"]),
+];
+
+/// What is wrong with the arrows, each (from, to).
+pub fn violations(arrows: &[(String, String)]) -> Vec<String> {
+    let ours: BTreeMap<&str, &[&str]> = MAY_DEPEND_ON.iter().copied().collect();
+    let shut: BTreeMap<&str, &[&str]> = MAY_NOT_HAVE.iter().copied().collect();
+    let wrong = |from: &str, to: &str| match (ours.get(from), ours.contains_key(to)) {
+        (None, _) => true,
+        (Some(below), true) => !below.contains(&to),
+        (Some(_), false) => shut.get(from).is_some_and(|words| words.contains(&to)),
+    };
+    let broken = arrows.iter().filter(|(from, to)| wrong(from, to));
+    broken.map(|(from, to)| format!("{from} may not depend on {to}")).collect()
+}
+
+/// The arrows that the manifests draw; dev-dependencies are left out, tests may look anywhere.
+pub fn from_manifests() -> Vec<(String, String)> {
+    let crates = source::top().join("crates");
+    let mut arrows = Vec::new();
+    for entry in std::fs::read_dir(crates).expect("crates/ is readable") {
+        let dir = entry.expect("an entry is readable").path();
+        let name = dir.file_name().expect("an entry has a name").to_string_lossy().into_owned();
+        let Ok(text) = std::fs::read_to_string(dir.join("Cargo.toml")) else { continue };
+        let manifest: toml::Table = text.parse().expect("cargo reads the same manifest");
+        let dependencies = manifest.get("dependencies").and_then(|table| table.as_table());
+        let names = dependencies.into_iter().flat_map(|table| table.keys());
+        arrows.extend(names.map(|to| (name.clone(), to.clone())));
+    }
+    assert!(arrows.len() > 20, "only {} arrows found: the walk is broken", arrows.len());
+    arrows
+}
