@@ -1,1 +1,276 @@
-//! (being written)
+//! The server's sockets: listen, accept, receive, send, close. Owns the flags of each call; must not
+//! know what the bytes mean.
+//! Start reading at [`bind`].
+//!
+//! What an accepted socket needs (TCP_NODELAY, receive and send timeouts) is set on the listener:
+//! Linux copies it to each socket that is accepted (`sk_clone_lock`), so a connection costs no
+//! setsockopt. Receive and send are one system call each, and neither raises SIGPIPE.
+
+use std::io::{self, IoSlice};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags};
+use socket2::{Domain, Protocol, Socket, Type};
+use units::Nanos;
+
+/// Whether a call on a socket waits for the kernel or returns `WouldBlock`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Waits, at most for the socket's timeout.
+    Blocking,
+    /// Returns `WouldBlock` at once.
+    NonBlocking,
+}
+
+/// Whether more bytes of the same message follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// More will be sent at once: an incomplete segment is held back (MSG_MORE).
+    More,
+    /// Nothing: what there is goes out now.
+    Nothing,
+}
+
+/// A listening socket on `addr` (port 0: the kernel chooses), blocking, whose connections have
+/// TCP_NODELAY. The kernel caps `backlog` by net.core.somaxconn.
+///
+/// # Errors
+/// EADDRINUSE, EACCES (a port below 1024), EADDRNOTAVAIL, EAFNOSUPPORT.
+pub fn bind(addr: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+    // Connections of an earlier server in TIME_WAIT must not keep the port; a living one still does.
+    socket.set_reuse_address(true)?;
+    socket.set_tcp_nodelay(true)?;
+    socket.bind(&addr.into())?;
+    socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+    Ok(socket.into())
+}
+
+/// The next connection and who made it. `mode` is that of the new socket; whether the call waits is
+/// up to the listener.
+///
+/// # Errors
+/// `WouldBlock` (none is waiting, or the listener's timeout passed), `Interrupted`, EMFILE, ENFILE,
+/// ENOBUFS, ENOMEM (nothing left to hold it: see [`is_exhaustion`]), ECONNABORTED and the network's
+/// own errors (that connection is lost: go on), EINVAL (after [`stop_listening`]).
+pub fn accept(listener: impl AsFd, mode: Mode) -> io::Result<(OwnedFd, SocketAddr)> {
+    let mut flags = SocketFlags::CLOEXEC;
+    flags.set(SocketFlags::NONBLOCK, mode == Mode::NonBlocking);
+    let (socket, peer) = rustix::net::acceptfrom_with(listener, flags)?;
+    let peer = peer.and_then(|any| SocketAddr::try_from(any).ok());
+    Ok((socket, peer.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))))
+}
+
+/// Whether accepting failed because the process or the machine has nothing left to hold another
+/// connection. Trying again at once would spin.
+pub fn is_exhaustion(error: &io::Error) -> bool {
+    let codes = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
+    error.raw_os_error().is_some_and(|code| codes.contains(&code))
+}
+
+/// Makes the listener itself blocking or not, for every process that shares it.
+///
+/// # Errors
+/// None in practice.
+pub fn set_mode(listener: &TcpListener, mode: Mode) -> io::Result<()> {
+    listener.set_nonblocking(mode == Mode::NonBlocking)
+}
+
+/// Gives every connection accepted from now on a bound on how long a blocking receive or send waits
+/// (it then fails with `WouldBlock`). A blocking accept gets the receive bound too.
+///
+/// # Errors
+/// EDOM where a time is zero.
+pub fn set_timeouts(listener: &TcpListener, receive: Nanos, send: Nanos) -> io::Result<()> {
+    // The kernel counts in microseconds and takes 0 for "no bound".
+    let whole = |time: Nanos| Some(Duration::from(time).max(Duration::from_micros(1)));
+    sockopt::set_socket_timeout(listener, Timeout::Recv, whole(receive))?;
+    Ok(sockopt::set_socket_timeout(listener, Timeout::Send, whole(send))?)
+}
+
+/// Connections that are established and wait to be accepted, or 0 where the kernel does not tell.
+pub fn waiting(listener: &TcpListener) -> u32 {
+    let mut info = std::mem::MaybeUninit::<libc::tcp_info>::zeroed();
+    let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: the fd is open while `listener` lives; the kernel writes at most `len` bytes to `info`,
+    // which has that many, and stores to `len`.
+    let result = unsafe {
+        libc::getsockopt(
+            listener.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &mut len,
+        )
+    };
+    if result != 0 {
+        return 0;
+    }
+    // SAFETY: tcp_info is made of integers and was zeroed, so it is initialised whatever part of it
+    // the kernel wrote.
+    let info = unsafe { info.assume_init() };
+    // For a listening socket the kernel reports sk_ack_backlog here (tcp_get_info).
+    info.tcpi_unacked
+}
+
+/// Listens no longer, in every process that shares the socket: new connections are refused, waiting
+/// ones are reset, and a blocked accept fails with EINVAL.
+///
+/// # Errors
+/// ENOTCONN where it has stopped before.
+pub fn stop_listening(listener: &TcpListener) -> io::Result<()> {
+    Ok(rustix::net::shutdown(listener, Shutdown::Both)?)
+}
+
+/// Receives into `buf`; 0 is the end of the stream.
+///
+/// # Errors
+/// `WouldBlock` (nothing there, or the timeout passed), `Interrupted`, ECONNRESET, ETIMEDOUT.
+pub fn receive(socket: impl AsFd, buf: &mut [u8]) -> io::Result<usize> {
+    let (_, n) = rustix::net::recv(socket, buf, RecvFlags::empty())?;
+    Ok(n)
+}
+
+/// Sends what the kernel takes of `bytes`.
+///
+/// # Errors
+/// `WouldBlock` (no room, or the timeout passed), `Interrupted`, EPIPE, ECONNRESET.
+pub fn send(socket: impl AsFd, bytes: &[u8], then: Then) -> io::Result<usize> {
+    Ok(rustix::net::send(socket, bytes, send_flags(then))?)
+}
+
+/// Sends what the kernel takes of `head` and then `body`, in one call.
+///
+/// # Errors
+/// As [`send`].
+pub fn send_two(socket: impl AsFd, head: &[u8], body: &[u8]) -> io::Result<usize> {
+    let parts = [IoSlice::new(head), IoSlice::new(body)];
+    let control = &mut SendAncillaryBuffer::default();
+    Ok(rustix::net::sendmsg(socket, &parts, control, send_flags(Then::Nothing))?)
+}
+
+/// Sends what the kernel takes of `len` bytes of `file` from `offset` on, without a copy through
+/// this process; 0 where the file has become shorter than `offset`.
+///
+/// # Errors
+/// As [`send`], and those of reading the file.
+pub fn send_file(
+    socket: impl AsFd,
+    file: impl AsFd,
+    mut offset: u64,
+    len: usize,
+) -> io::Result<usize> {
+    Ok(rustix::fs::sendfile(socket, file, Some(&mut offset), len)?)
+}
+
+/// Ends the sending side: the peer reads the end of the stream after what was sent.
+///
+/// # Errors
+/// ENOTCONN where the peer has reset the connection.
+pub fn shutdown_send(socket: impl AsFd) -> io::Result<()> {
+    Ok(rustix::net::shutdown(socket, Shutdown::Write)?)
+}
+
+/// Closes at once and without an orderly end: the peer sees a reset.
+pub fn reset(socket: OwnedFd) {
+    // A refusal leaves an orderly close, which is the next best.
+    let _ = sockopt::set_socket_linger(&socket, Some(Duration::ZERO));
+}
+
+fn send_flags(then: Then) -> SendFlags {
+    match then {
+        Then::More => SendFlags::NOSIGNAL | SendFlags::MORE,
+        Then::Nothing => SendFlags::NOSIGNAL,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+    use std::time::Instant;
+
+    use super::*;
+
+    fn local() -> (TcpListener, SocketAddr) {
+        let listener = bind("127.0.0.1:0".parse().unwrap(), 16).unwrap();
+        let addr = listener.local_addr().unwrap();
+        (listener, addr)
+    }
+
+    #[test]
+    fn a_connection_takes_nodelay_and_timeouts_from_its_listener() {
+        let (listener, addr) = local();
+        set_timeouts(&listener, Nanos::from_millis(20), Nanos::from_millis(30)).unwrap();
+        let client = TcpStream::connect(addr).unwrap();
+        let (socket, peer) = accept(&listener, Mode::Blocking).unwrap();
+        assert_eq!(peer, client.local_addr().unwrap());
+        assert!(sockopt::tcp_nodelay(&socket).unwrap());
+        let before = Instant::now();
+        let error = receive(&socket, &mut [0; 8]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert!(before.elapsed() >= Duration::from_millis(20));
+        let send = sockopt::socket_timeout(&socket, Timeout::Send).unwrap().unwrap();
+        // The kernel keeps it in ticks of 1 to 10 ms.
+        assert!(send >= Duration::from_millis(30) && send <= Duration::from_millis(40), "{send:?}");
+    }
+
+    #[test]
+    fn waiting_counts_connections_that_were_not_accepted() {
+        let (listener, addr) = local();
+        assert_eq!(waiting(&listener), 0);
+        let _clients: Vec<_> = (0..3).map(|_| TcpStream::connect(addr).unwrap()).collect();
+        assert_eq!(waiting(&listener), 3);
+        accept(&listener, Mode::Blocking).unwrap();
+        assert_eq!(waiting(&listener), 2);
+    }
+
+    #[test]
+    fn a_stopped_listener_refuses_and_wakes_who_waits() {
+        let (listener, addr) = local();
+        std::thread::scope(|scope| {
+            let accepting = scope.spawn(|| accept(&listener, Mode::Blocking));
+            while TcpStream::connect(addr).is_ok() {
+                // The first connection may be accepted before the listener stops; the next is not.
+                let _ = stop_listening(&listener);
+            }
+            let _ = accepting.join().unwrap();
+        });
+        assert_eq!(accept(&listener, Mode::Blocking).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+    }
+
+    #[test]
+    fn head_and_body_arrive_as_one_stream() {
+        let (listener, addr) = local();
+        let mut client = TcpStream::connect(addr).unwrap();
+        let (socket, _) = accept(&listener, Mode::NonBlocking).unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"0123456789").unwrap();
+        assert_eq!(send_two(&socket, b"head ", b"body ").unwrap(), 10);
+        assert_eq!(send(&socket, b"range ", Then::More).unwrap(), 6);
+        assert_eq!(send_file(&socket, &file, 2, 3).unwrap(), 3);
+        assert_eq!(send_file(&socket, &file, 10, 3).unwrap(), 0);
+        shutdown_send(&socket).unwrap();
+        let mut got = String::new();
+        client.read_to_string(&mut got).unwrap();
+        assert_eq!(got, "head body range 234");
+    }
+
+    #[test]
+    fn a_reset_is_seen_as_a_reset() {
+        let (listener, addr) = local();
+        let mut client = TcpStream::connect(addr).unwrap();
+        reset(accept(&listener, Mode::Blocking).unwrap().0);
+        let error = client.read(&mut [0; 8]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    }
+
+    #[test]
+    fn a_taken_port_is_refused() {
+        let (_listener, addr) = local();
+        assert_eq!(bind(addr, 16).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
+}

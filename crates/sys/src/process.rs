@@ -1,1 +1,207 @@
-//! (being written)
+//! Processes of a server that forks: start one, learn of its end, share counters with it. Owns the
+//! rules of fork; must not know what a child serves.
+//! Start reading at [`fork`].
+
+use std::ffi::CString;
+use std::io;
+use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU32;
+
+use nix::unistd::ForkResult;
+pub use rustix::process::{Pid, Signal};
+use rustix::process::{Resource, WaitOptions};
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this exit status.
+    Exited(u8),
+    /// By this signal.
+    Killed(i32),
+}
+
+/// The exit status of a child whose closure panicked.
+pub const PANICKED: u8 = 101;
+
+/// Starts a child that runs `child` and ends with the status that it returns; `name` (at most 15
+/// bytes) is what ps and top show. The child is killed when this process ends, however it ends.
+///
+/// # Errors
+/// EAGAIN, ENOMEM; and `Other` where this process has more than one thread: the child would have a
+/// copy of the others' locks and nobody to release them.
+pub fn fork(name: &str, child: impl FnOnce() -> u8) -> io::Result<Pid> {
+    let threads = threads()?;
+    if threads != 1 {
+        let why = format!("fork needs a process with one thread, and this one has {threads}");
+        return Err(io::Error::other(why));
+    }
+    let parent = rustix::process::getpid();
+    // SAFETY: this process has one thread, so no lock is held by anyone else and the child may do
+    // all that the parent might.
+    match unsafe { nix::unistd::fork() }? {
+        ForkResult::Parent { child } => Ok(pid_of(child.as_raw())),
+        ForkResult::Child => {
+            let status = catch_unwind(AssertUnwindSafe(|| {
+                let _ = die_with_parent();
+                // The parent may have ended between fork and the line above, which then never fires.
+                if rustix::process::getppid() != Some(parent) {
+                    return PANICKED;
+                }
+                set_name(name);
+                child()
+            }));
+            // SAFETY: _exit takes any status and does not return. The parent's exit handlers and
+            // buffers, of which the child has copies, must not run twice.
+            unsafe { libc::_exit(i32::from(status.unwrap_or(PANICKED))) }
+        }
+    }
+}
+
+/// A child that has ended and was not reported before, without waiting.
+///
+/// # Errors
+/// None in practice; that there is no child at all is `None`.
+pub fn reap() -> io::Result<Option<(Pid, Ended)>> {
+    let found = match rustix::process::wait(WaitOptions::NOHANG) {
+        Ok(found) => found,
+        Err(rustix::io::Errno::CHILD | rustix::io::Errno::INTR) => None,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(found.map(|(pid, status)| {
+        let killed = status.terminating_signal().map(Ended::Killed);
+        let exited = || Ended::Exited(status.exit_status().unwrap_or_default() as u8);
+        (pid, killed.unwrap_or_else(exited))
+    }))
+}
+
+/// Sends a signal to a child that was not reaped yet, so that the pid cannot be another's. Returns
+/// whether there was someone to receive it.
+pub fn signal(pid: Pid, signal: Signal) -> bool {
+    rustix::process::kill_process(pid, signal).is_ok()
+}
+
+/// Has the kernel kill this process when the thread that started it ends.
+///
+/// # Errors
+/// None in practice.
+pub fn die_with_parent() -> io::Result<()> {
+    Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?)
+}
+
+/// What ps, top and /proc/PID/comm show for the calling thread; the kernel keeps 15 bytes.
+pub fn set_name(name: &str) {
+    let kept: Vec<u8> = name.bytes().filter(|&byte| byte != 0).take(15).collect();
+    // A name that cannot be set is not worth a failure.
+    let _ = rustix::thread::set_name(&CString::new(kept).unwrap_or_default());
+}
+
+/// How many threads this process has.
+///
+/// # Errors
+/// Where /proc is not mounted.
+pub fn threads() -> io::Result<usize> {
+    Ok(std::fs::read_dir("/proc/self/task")?.count())
+}
+
+/// Raises the soft limit of open files to the hard one and returns what holds now. Servers of many
+/// connections do so at their start (nginx worker_rlimit_nofile, lighttpd server.max-fds).
+pub fn raise_open_files() -> u64 {
+    let mut limit = rustix::process::getrlimit(Resource::Nofile);
+    let before = limit.current;
+    limit.current = limit.maximum;
+    let raised = rustix::process::setrlimit(Resource::Nofile, limit.clone()).is_ok();
+    (if raised { limit.current } else { before }).unwrap_or(u64::MAX)
+}
+
+/// Counters that this process and the children it will fork see alike: an anonymous shared mapping
+/// of zeroes, read as a slice.
+#[derive(Debug)]
+pub struct SharedCells {
+    start: NonNull<AtomicU32>,
+    len: usize,
+}
+
+// SAFETY: the mapping belongs to the value, not to a thread, and is only reached through atomics.
+unsafe impl Send for SharedCells {}
+// SAFETY: as above; `&AtomicU32` may be used by any number of threads.
+unsafe impl Sync for SharedCells {}
+
+impl SharedCells {
+    /// `len` counters, all zero.
+    ///
+    /// # Errors
+    /// ENOMEM; EINVAL where `len` is 0.
+    pub fn new(len: usize) -> io::Result<Self> {
+        // SAFETY: with a null address the kernel chooses a free range, so nothing that exists is
+        // touched; the mapping is of no file.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len * size_of::<AtomicU32>(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).expect("mmap without MAP_FIXED never returns 0");
+        Ok(Self { start, len })
+    }
+}
+
+impl Deref for SharedCells {
+    type Target = [AtomicU32];
+
+    fn deref(&self) -> &[AtomicU32] {
+        // SAFETY: the mapping has `len` cells, is aligned to a page, zero is a valid AtomicU32, and it
+        // lives until `drop`, which needs that no borrow is left.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for SharedCells {
+    fn drop(&mut self) {
+        // SAFETY: the range is the one that mmap returned, and no borrow of it is left. The mappings
+        // of other processes stay.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len * size_of::<AtomicU32>()) };
+    }
+}
+
+fn pid_of(raw: i32) -> Pid {
+    Pid::from_raw(raw).expect("fork gives the parent a pid above 0")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    // What needs a process of one thread is tested in tests/fork.rs: the test harness has several.
+
+    #[test]
+    fn a_process_with_threads_may_not_fork() {
+        let error = fork("child", || 0).unwrap_err();
+        assert!(error.to_string().contains("one thread"), "{error}");
+    }
+
+    #[test]
+    fn shared_cells_start_at_zero_and_none_is_refused() {
+        let cells = SharedCells::new(3).unwrap();
+        assert_eq!(cells.iter().map(|cell| cell.load(Ordering::Relaxed)).sum::<u32>(), 0);
+        cells[2].store(7, Ordering::Relaxed);
+        assert_eq!(cells[2].load(Ordering::Relaxed), 7);
+        assert!(SharedCells::new(0).is_err());
+    }
+
+    #[test]
+    fn raising_the_limit_of_files_never_lowers_it() {
+        let before = rustix::process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        assert!(raise_open_files() >= before);
+    }
+}

@@ -1,1 +1,166 @@
-//! (being written)
+//! The signals of a server: SIGTERM asks it to drain, SIGINT to stop. In the process that leads they
+//! arrive as data on a file, so that they can be waited for beside sockets; in a forked child they
+//! interrupt the call that blocks. Owns masks and handlers; must not know what is stopped.
+//! Start reading at [`Signals`]; for children at [`in_child`].
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::sys::signal::{
+    SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask,
+};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use units::Nanos;
+
+/// How a server was asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// SIGTERM: answer what was asked, accept nothing more.
+    Drain,
+    /// SIGINT: now.
+    AtOnce,
+}
+
+/// SIGTERM and SIGINT as a file; while it lives they do nothing else to this process.
+#[derive(Debug)]
+pub struct Signals {
+    fd: SignalFd,
+    mask_before: SigSet,
+}
+
+impl Signals {
+    /// Blocks the two signals in the calling thread, and so in the threads and children it will
+    /// start. SIGPIPE is ignored from here on.
+    ///
+    /// # Errors
+    /// EMFILE and the like.
+    pub fn new() -> io::Result<Self> {
+        handle(Signal::SIGPIPE, SigHandler::SigIgn)?;
+        let mut mask_before = SigSet::empty();
+        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&ends()), Some(&mut mask_before))?;
+        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
+        Ok(Self { fd: SignalFd::with_flags(&ends(), flags)?, mask_before })
+    }
+
+    /// A signal that has come, without waiting; where both have, SIGINT.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn take(&self) -> io::Result<Option<Stop>> {
+        let mut stop = None;
+        while let Some(info) = self.fd.read_signal()? {
+            if info.ssi_signo == Signal::SIGINT as u32 {
+                stop = Some(Stop::AtOnce);
+            } else {
+                stop = stop.or(Some(Stop::Drain));
+            }
+        }
+        Ok(stop)
+    }
+
+    /// Waits for a signal, for at most `timeout`.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn wait(&self, timeout: Nanos) -> io::Result<Option<Stop>> {
+        let timeout = Timespec {
+            tv_sec: (timeout.0 / 1_000_000_000) as i64,
+            tv_nsec: (timeout.0 % 1_000_000_000) as _,
+        };
+        let mut files = [PollFd::new(self, PollFlags::IN)];
+        match poll(&mut files, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => self.take(),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.mask_before), None);
+    }
+}
+
+static ASKED_TO_END: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn note_end(_: i32) {
+    ASKED_TO_END.store(true, Ordering::Relaxed);
+}
+
+extern "C" fn only_interrupt(_: i32) {}
+
+/// In a freshly forked child: SIGTERM interrupts the call that blocks and makes [`asked_to_end`]
+/// true, SIGINT ends the child, and [`interrupt`] interrupts one thread.
+///
+/// A signal that comes between a look at the flag and a call that blocks does not interrupt it, so
+/// whoever sends it sends it again until it is heeded.
+///
+/// # Errors
+/// None in practice.
+pub fn in_child() -> io::Result<()> {
+    // Neither has SA_RESTART, so a blocked accept, receive or send returns `Interrupted`.
+    handle(Signal::SIGTERM, SigHandler::Handler(note_end))?;
+    handle(Signal::SIGUSR1, SigHandler::Handler(only_interrupt))?;
+    handle(Signal::SIGINT, SigHandler::SigDfl)?;
+    Ok(sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&ends()), None)?)
+}
+
+/// Whether SIGTERM has come to this child.
+pub fn asked_to_end() -> bool {
+    ASKED_TO_END.load(Ordering::Relaxed)
+}
+
+/// Runs `start` with SIGTERM blocked, so that threads it starts never receive it and the calling
+/// thread does.
+///
+/// # Errors
+/// None in practice.
+pub fn hidden_from<T>(start: impl FnOnce() -> T) -> io::Result<T> {
+    let mut term = SigSet::empty();
+    term.add(Signal::SIGTERM);
+    let before = term.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+    let started = start();
+    before.thread_set_mask()?;
+    Ok(started)
+}
+
+/// A thread of this process, as the kernel numbers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadId(i32);
+
+/// The calling thread.
+pub fn this_thread() -> ThreadId {
+    ThreadId(rustix::thread::gettid().as_raw_nonzero().get())
+}
+
+/// Interrupts the call in which a thread of this process blocks, if it does. Needs [`in_child`] (or
+/// nothing catches the signal); a thread that has ended is not an error.
+pub fn interrupt(thread: ThreadId) {
+    let process = rustix::process::getpid().as_raw_nonzero().get();
+    // SAFETY: tgkill reads three integers; it reaches only threads of this very process, where the
+    // signal has a handler that does nothing.
+    unsafe { libc::syscall(libc::SYS_tgkill, process, thread.0, libc::SIGUSR1) };
+}
+
+fn ends() -> SigSet {
+    let mut set = SigSet::empty();
+    set.add(Signal::SIGTERM);
+    set.add(Signal::SIGINT);
+    set
+}
+
+fn handle(signal: Signal, handler: SigHandler) -> io::Result<()> {
+    let action = SigAction::new(handler, SaFlags::empty(), SigSet::empty());
+    // SAFETY: the handlers of this module only store to an atomic or do nothing, both of which are
+    // async-signal-safe, and no other code relies on the action that is replaced.
+    unsafe { sigaction(signal, &action) }?;
+    Ok(())
+}
