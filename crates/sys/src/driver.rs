@@ -26,7 +26,8 @@ pub struct Completion {
 pub enum What {
     /// The connection is established; sending is possible.
     Connected,
-    /// Bytes arrived: [`Driver::received`] has them until the next call of [`Driver::next`].
+    /// Bytes arrived: [`Driver::received`] has them until the next call of [`Driver::next`]. All that
+    /// is already known of the slot follows at once, before a completion of any other slot.
     Received,
     /// The peer closed its side; nothing more will arrive.
     Closed,
@@ -51,6 +52,30 @@ pub enum Failure {
     Other(i32),
 }
 
+impl From<&io::Error> for Failure {
+    fn from(error: &io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::ECONNREFUSED) => Self::Refused,
+            Some(libc::ECONNRESET | libc::EPIPE) => Self::Reset,
+            Some(libc::ETIMEDOUT) => Self::TimedOut,
+            Some(libc::EMFILE | libc::ENFILE) => Self::FdExhausted,
+            Some(libc::EADDRNOTAVAIL) => Self::PortExhausted,
+            other => Self::Other(other.unwrap_or(0)),
+        }
+    }
+}
+
+/// How a connection is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    /// FIN, as any client ends a conversation. The side that says it first keeps the port in
+    /// TIME_WAIT for a minute.
+    Orderly,
+    /// RST: the server learns at once that nobody waits for its reply, and no port is kept. For
+    /// requests that were given up.
+    Abrupt,
+}
+
 /// The kernel, or a simulation of it, as one thread of the generator sees it.
 ///
 /// One loop: `wait`, then `next` until `None`. Between those the caller connects, sends and closes;
@@ -59,10 +84,18 @@ pub trait Driver {
     /// Name for reports ("epoll", "sim").
     fn name(&self) -> &'static str;
 
+    /// Sets the start: the instant of the monotonic clock that [`Driver::now`] counts from. Called
+    /// once, before all else, with the same instant on every thread of a load.
+    fn begin(&mut self, origin: Nanos);
+
     /// Now, since the driver's start. A read of the clock.
     fn now(&mut self) -> Nanos;
 
-    /// Starts connecting. The result is a completion: `Connected` or `Failed`.
+    /// CPU time, user and system, that the calling thread has used.
+    fn cpu(&mut self) -> Nanos;
+
+    /// Starts connecting a slot that has no connection. The result is a completion: `Connected` or
+    /// `Failed`.
     fn connect(&mut self, slot: Slot, to: SocketAddr);
 
     /// Sends all bytes, after those of earlier calls; what the kernel does not take at once the
@@ -70,11 +103,11 @@ pub trait Driver {
     fn send(&mut self, slot: Slot, bytes: &[u8]);
 
     /// Closes the connection, or gives up connecting. Completions of the slot that were not taken
-    /// are dropped. Does nothing on a slot that has none.
-    fn close(&mut self, slot: Slot);
+    /// are dropped. Does nothing on a slot that has none. Needed after `Failed` too.
+    fn close(&mut self, slot: Slot, how: Leave);
 
     /// Waits until something came to pass or `until` is reached, whichever is first; never returns
-    /// early by rounding. Returns at once where completions are left.
+    /// early by rounding, but may when a signal came. Returns at once where completions are left.
     ///
     /// # Errors
     /// Only of the driver itself; what befalls a connection is a completion.

@@ -1,1 +1,164 @@
-//! (being written)
+//! Client sockets, non-blocking TCP: open, send, receive, learn why it failed; and the number of
+//! files a process may have open. Owns the calls; must not know epoll, HTTP or policy.
+//! Start reading at [`connect`]. The server's side is [`crate::listener`].
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Opens a socket and starts connecting: three calls (socket, TCP_NODELAY, connect). Whether it
+/// succeeded shows when the socket is writable: [`pending_error`].
+///
+/// TCP_NODELAY is set because a request that spans segments would otherwise wait for the ACK of its
+/// first part (Nagle), which the peer may delay by 40 ms: a latency that is not the server's.
+///
+/// # Errors
+/// EMFILE, ENFILE, EADDRNOTAVAIL (no local port free), ENETUNREACH and the like. ECONNREFUSED comes
+/// here too where the kernel knows it at once.
+pub fn connect(to: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    match rustix::net::connect(&socket, &to) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The error that is pending on a socket (SO_ERROR), if any; reading it clears it.
+pub fn pending_error(socket: impl AsFd) -> Option<io::Error> {
+    match sockopt::socket_error(socket) {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) | Err(error) => Some(error.into()),
+    }
+}
+
+/// Sends what the kernel takes at once; the number of bytes it took, `None` where it took none now.
+/// A peer that is gone is an error, never a signal.
+///
+/// # Errors
+/// ECONNRESET, EPIPE and the like.
+#[inline]
+pub fn send(socket: impl AsFd, bytes: &[u8]) -> io::Result<Option<usize>> {
+    not_now(rustix::net::send(socket, bytes, SendFlags::NOSIGNAL))
+}
+
+/// Receives what is there; the number of bytes, 0 at the end of the stream, `None` where nothing is
+/// there now.
+///
+/// # Errors
+/// ECONNRESET and the like.
+#[inline]
+pub fn recv(socket: impl AsFd, buf: &mut [u8]) -> io::Result<Option<usize>> {
+    not_now(rustix::net::recv(socket, buf, RecvFlags::empty()).map(|(n_read, _)| n_read))
+}
+
+/// Makes the coming close send RST instead of FIN (SO_LINGER of zero): no TIME_WAIT on either side.
+///
+/// # Errors
+/// None on a TCP socket.
+pub fn reset_on_close(socket: impl AsFd) -> io::Result<()> {
+    Ok(sockopt::set_socket_linger(socket, Some(Duration::ZERO))?)
+}
+
+/// Raises the number of files that this process may have open to its hard limit and returns it;
+/// `u64::MAX` where there is none.
+///
+/// # Errors
+/// EPERM where a sandbox forbids it.
+pub fn raise_file_limit() -> io::Result<u64> {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
+    }
+    Ok(file_limit())
+}
+
+/// Files this process may have open (RLIMIT_NOFILE, soft); `u64::MAX` where there is no limit.
+pub fn file_limit() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+#[inline]
+fn not_now(result: Result<usize, Errno>) -> io::Result<Option<usize>> {
+    match result {
+        Ok(n_bytes) => Ok(Some(n_bytes)),
+        // A non-blocking call on a TCP socket is not interrupted by signals, but the man page allows
+        // it; the event that led here is still unread, so it must not be taken for "nothing there".
+        Err(Errno::AGAIN) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    use super::*;
+
+    fn ready(socket: &OwnedFd, flags: PollFlags) {
+        let mut polled = [PollFd::new(socket, flags)];
+        poll(&mut polled, None).unwrap();
+    }
+
+    #[test]
+    fn bytes_go_there_and_come_back() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = connect(listener.local_addr().unwrap()).unwrap();
+        ready(&socket, PollFlags::OUT);
+        assert!(pending_error(&socket).is_none());
+        let (mut peer, _) = listener.accept().unwrap();
+
+        let mut buf = [0; 16];
+        assert_eq!(recv(&socket, &mut buf).unwrap(), None);
+        assert_eq!(send(&socket, b"ping").unwrap(), Some(4));
+        peer.read_exact(&mut buf[..4]).unwrap();
+        peer.write_all(b"pong!").unwrap();
+        ready(&socket, PollFlags::IN);
+        assert_eq!(recv(&socket, &mut buf).unwrap(), Some(5));
+        drop(peer);
+        ready(&socket, PollFlags::IN);
+        assert_eq!(recv(&socket, &mut buf).unwrap(), Some(0));
+    }
+
+    #[test]
+    fn a_closed_port_refuses() {
+        let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let error = match connect(addr) {
+            Ok(socket) => {
+                ready(&socket, PollFlags::OUT);
+                pending_error(&socket).expect("nobody listens")
+            }
+            Err(error) => error,
+        };
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    }
+
+    #[test]
+    fn a_reset_is_seen_by_the_peer_as_a_reset() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = connect(listener.local_addr().unwrap()).unwrap();
+        ready(&socket, PollFlags::OUT);
+        let (mut peer, _) = listener.accept().unwrap();
+        reset_on_close(&socket).unwrap();
+        drop(socket);
+        let error = peer.read(&mut [0; 1]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    }
+
+    #[test]
+    fn the_file_limit_is_raised_to_the_hard_one() {
+        let limit = raise_file_limit().unwrap();
+        assert_eq!(limit, file_limit());
+        assert!(limit >= 256, "{limit}");
+    }
+}
