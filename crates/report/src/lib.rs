@@ -1,1 +1,61 @@
-//! stub
+//! Owns how a run looks: pure functions from run records to text, Markdown, HTML and a picture.
+//! Must not know sockets, threads, terminals or how anything was measured; prints nothing itself.
+//! Start reading at [`OUTPUTS`]; `wording` has the five wordings of a verdict, `headline` the answer.
+
+mod figures;
+mod headline;
+mod load_text;
+mod pairs;
+mod run_facts;
+mod standing;
+mod terminal;
+#[cfg(test)]
+mod testdata;
+mod text;
+mod wording;
+
+pub use load_text::load_text;
+pub use wording::verdict;
+
+use record::RunRecord;
+
+/// Narrowest terminal that a report is laid out for, in columns.
+pub const WIDTH_MIN: u16 = 60;
+
+/// What an output may be told; all that is not in the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Columns of the terminal; fewer than [`WIDTH_MIN`] count as that many.
+    pub width: u16,
+    /// Whether ANSI colours may be used.
+    pub colour: bool,
+    /// Whether lines may be drawn with characters outside of ASCII.
+    pub unicode: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { width: 100, colour: false, unicode: true }
+    }
+}
+
+/// One way to show a run.
+#[derive(Debug)]
+pub struct Output {
+    /// As it is asked for on the command line ("html").
+    pub name: &'static str,
+    /// Of its file, without a dot ("html").
+    pub extension: &'static str,
+    /// What it is for, in a few words.
+    pub about: &'static str,
+    /// The whole output, ending in a newline.
+    pub render: fn(&RunRecord, &Options) -> String,
+}
+
+/// Every output.
+pub static OUTPUTS: &[&Output] = &[&text::OUTPUT];
+
+/// The output of that name.
+pub fn output(name: &str) -> Option<&'static Output> {
+    OUTPUTS.iter().copied().find(|output| output.name == name)
+}

@@ -1,0 +1,37 @@
+//! Renders a run file, or made-up runs, in every output, to look at them while working on one:
+//! `cargo run -p joust-report --example render -- FOLDER [run.json]`.
+
+use std::path::Path;
+use std::{env, fs, io};
+
+use joust_report::{OUTPUTS, Options};
+use record::RunRecord;
+
+#[path = "../src/testdata.rs"]
+mod testdata;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = env::args().skip(1);
+    let folder = args.next().ok_or("usage: render FOLDER [run.json]")?;
+    let folder = Path::new(&folder);
+    fs::create_dir_all(folder)?;
+    if let Some(file) = args.next() {
+        render(folder, "run", &RunRecord::from_json(&fs::read_to_string(file)?)?)?;
+        return Ok(());
+    }
+    render(folder, "run", &testdata::run())?;
+    render(folder, "two", &testdata::run_with(2))?;
+    render(folder, "twelve", &testdata::run_with(12))?;
+    render(folder, "failed", &testdata::all_failed())?;
+    let load =
+        joust_report::load_text(&testdata::load(), &Options { colour: true, ..Options::default() });
+    Ok(fs::write(folder.join("load.txt"), load)?)
+}
+
+fn render(folder: &Path, name: &str, record: &RunRecord) -> io::Result<()> {
+    for output in OUTPUTS {
+        let bytes = (output.render)(record, &Options::default());
+        fs::write(folder.join(format!("{name}-{}.{}", output.name, output.extension)), bytes)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! Owns how a number looks: three significant digits, thousands in groups, a dash where there is
+//! none. Must not know what the number means. Every output prints through here, so that the same
+//! figure reads the same in all of them. Start reading at [`significant`].
+
+/// Stands where a figure cannot be given: not measured, or too few samples.
+pub(crate) const NONE: &str = "-";
+
+/// Three significant digits below 1000, whole numbers with grouped thousands above; a dash for what
+/// is not finite.
+pub(crate) fn significant(value: f64) -> String {
+    let size = value.abs();
+    if !value.is_finite() {
+        return NONE.to_owned();
+    }
+    if size >= 1e15 {
+        return format!("{value:.2e}");
+    }
+    if size >= 999.5 {
+        let sign = if value < 0.0 { "-" } else { "" };
+        return format!("{sign}{}", grouped(size.round() as u64));
+    }
+    if size > 0.0 && size < 0.001 {
+        return format!("{value:.2e}");
+    }
+    let decimals = match size {
+        v if v >= 99.95 || v == 0.0 => 0,
+        v if v >= 9.995 => 1,
+        v if v >= 0.9995 => 2,
+        v if v >= 0.09995 => 3,
+        v if v >= 0.009995 => 4,
+        _ => 5,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// [`significant`], or a dash for what is absent.
+pub(crate) fn optional(value: Option<f64>) -> String {
+    value.map_or_else(|| NONE.to_owned(), significant)
+}
+
+/// A whole number with its thousands in groups: `81,234`.
+pub(crate) fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A ratio and its interval with just enough decimals to tell the ends apart: `1.32x [1.28, 1.36]`.
+pub(crate) fn ratio_with_interval(ratio: f64, low: f64, high: f64) -> String {
+    let spread = (high - low).abs();
+    let decimals = match ratio.abs() {
+        r if r >= 100.0 => 0,
+        r if r >= 10.0 => 1,
+        r if r < 0.1 || spread < 0.02 => 3,
+        _ => 2,
+    };
+    format!("{ratio:.decimals$}x [{low:.decimals$}, {high:.decimals$}]")
+}
+
+/// A single ratio: `1.25x`.
+pub(crate) fn ratio(value: f64) -> String {
+    let decimals = match value.abs() {
+        r if r >= 100.0 => 0,
+        r if r >= 10.0 => 1,
+        r if r < 0.1 => 3,
+        _ => 2,
+    };
+    format!("{value:.decimals$}x")
+}
+
+/// A count with its noun: `1 visit`, `12 visits`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(count as u64))
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn listed<S: AsRef<str>>(items: &[S]) -> String {
+    match items {
+        [] => String::new(),
+        [only] => only.as_ref().to_owned(),
+        [most @ .., last] => {
+            let most: Vec<&str> = most.iter().map(AsRef::as_ref).collect();
+            format!("{} and {}", most.join(", "), last.as_ref())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_and_grouped_thousands() {
+        let cases = [
+            (0.0, "0"),
+            (0.01234, "0.0123"),
+            (1.0, "1.00"),
+            (12.34, "12.3"),
+            (999.4, "999"),
+            (999.6, "1,000"),
+            (1_234_567.0, "1,234,567"),
+            (-81_234.0, "-81,234"),
+            (1e18, "1.00e18"),
+            (1e-9, "1.00e-9"),
+            (f64::NAN, "-"),
+            (f64::INFINITY, "-"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(significant(value), text, "{value}");
+        }
+    }
+
+    #[test]
+    fn an_interval_keeps_its_ends_apart() {
+        assert_eq!(ratio_with_interval(1.32, 1.28, 1.36), "1.32x [1.28, 1.36]");
+        assert_eq!(ratio_with_interval(1.004, 1.001, 1.007), "1.004x [1.001, 1.007]");
+        assert_eq!(ratio_with_interval(123.4, 120.0, 130.0), "123x [120, 130]");
+    }
+
+    #[test]
+    fn lists_read_as_a_person_writes_them() {
+        assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
+        assert_eq!(listed::<&str>(&[]), "");
+        assert_eq!(counted(1, "visit"), "1 visit");
+        assert_eq!(counted(1200, "visit"), "1,200 visits");
+    }
+}

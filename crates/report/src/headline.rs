@@ -1,0 +1,291 @@
+//! Owns the answer of a run in one to four lines: who is ahead, by how much, and what may not be
+//! said and why. Must not know layout or colour. Start reading at [`headline`].
+
+use record::{Certainty, Ending, Metric, RunRecord, Severity, Verdict};
+
+use crate::figures::{counted, listed};
+use crate::standing::{Standing, failures};
+use crate::wording::{Better, Reading, name_of, plain, words};
+
+/// What a line of the headline is, for its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// Says something of the contenders.
+    Answer,
+    /// Limits what is said.
+    Caution,
+    /// The run itself is not whole.
+    Alarm,
+}
+
+/// One sentence of the headline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) tone: Tone,
+    pub(crate) text: String,
+}
+
+/// Contenders by a metric, best first. Between two places every pair was told apart; within a place
+/// not all were.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Ranking {
+    pub(crate) metric: Metric,
+    /// Indices of contenders, place by place.
+    pub(crate) places: Vec<Vec<usize>>,
+}
+
+impl Ranking {
+    /// Whether it says anything: at least two places.
+    fn tells_apart(&self) -> bool {
+        self.places.len() > 1
+    }
+
+    /// Indices of contenders, best first.
+    pub(crate) fn order(&self) -> impl Iterator<Item = usize> {
+        self.places.iter().flatten().copied()
+    }
+}
+
+/// The metric by which the contenders are ranked, and the ranking: the primary metric, unless
+/// bounds or withheld verdicts keep it from ranking them and server CPU time does it better.
+pub(crate) fn ranking(record: &RunRecord, standings: &[Standing]) -> Ranking {
+    let readings: Vec<Reading> = record.verdicts.iter().map(Reading::new).collect();
+    let primary = primary(record);
+    let silent = |metric: Metric| {
+        let of = readings.iter().filter(|reading| reading.metric == metric);
+        of.filter(|r| matches!(r.verdict, Verdict::AtLeast { .. } | Verdict::Withheld { .. }))
+            .count()
+    };
+    let has_cpu = readings.iter().any(|reading| reading.metric == Metric::ServerCpu);
+    let by_cpu = has_cpu && silent(Metric::ServerCpu) < silent(primary);
+    rank(if by_cpu { Metric::ServerCpu } else { primary }, &readings, standings)
+}
+
+/// The metric that the study put first.
+pub(crate) fn primary(record: &RunRecord) -> Metric {
+    let first_verdict = record.verdicts.first().map(|pair| pair.metric);
+    record.plan.metrics.first().copied().or(first_verdict).unwrap_or(Metric::Throughput)
+}
+
+/// Sorts by the contenders' figures, and begins a new place only where every pair across the gap was
+/// told apart by its verdict. Who has no figure has no place.
+fn rank(metric: Metric, readings: &[Reading], standings: &[Standing]) -> Ranking {
+    let mut order: Vec<(usize, f64)> =
+        standings.iter().filter_map(|s| Some((s.index, s.value(metric)?))).collect();
+    order.sort_by(|left, right| left.1.total_cmp(&right.1));
+    if words(metric).better == Better::More {
+        order.reverse();
+    }
+    let order: Vec<usize> = order.into_iter().map(|(index, _)| index).collect();
+    let ahead = |left: usize, right: usize| {
+        let pair = |r: &&Reading| {
+            r.metric == metric && (r.this, r.that) == (left, right)
+                || r.metric == metric && (r.this, r.that) == (right, left)
+        };
+        readings.iter().find(pair).and_then(Reading::ahead) == Some(left)
+    };
+    let mut places: Vec<Vec<usize>> = Vec::new();
+    for (at, &index) in order.iter().enumerate() {
+        let (before, after) = order.split_at(at);
+        let apart = before.iter().all(|&left| after.iter().all(|&right| ahead(left, right)));
+        match places.last_mut() {
+            Some(place) if !apart => place.push(index),
+            _ => places.push(vec![index]),
+        }
+    }
+    Ranking { metric, places }
+}
+
+/// The answer to the study's question.
+pub(crate) fn headline(record: &RunRecord, standings: &[Standing], ranking: &Ranking) -> Vec<Line> {
+    let readings: Vec<Reading> = record.verdicts.iter().map(Reading::new).collect();
+    let mut lines = Vec::new();
+    let mut push = |tone, text: String| lines.push(Line { tone, text });
+    if let Some(text) = incomplete(record) {
+        push(Tone::Alarm, text);
+    }
+    if let Some(text) = no_answer(record, standings) {
+        push(Tone::Alarm, text);
+        return lines;
+    }
+    answers(record, standings, ranking, &readings).into_iter().for_each(|t| push(Tone::Answer, t));
+    let cautions = [
+        bounded(record, ranking.metric),
+        withheld(record, ranking.metric, &readings),
+        lost(record),
+    ];
+    cautions.into_iter().flatten().for_each(|text| push(Tone::Caution, text));
+    lines
+}
+
+/// Says on top that a run was broken off.
+fn incomplete(record: &RunRecord) -> Option<String> {
+    let Ending::Incomplete { reason } = &record.ending else { return None };
+    let measured: usize =
+        (0..record.plan.contenders.len()).map(|c| record.measured(c).count()).sum();
+    let rests = counted(measured, "visit");
+    Some(format!("incomplete: {}; what follows rests on {rests}", plain(reason)))
+}
+
+/// Why there is no verdict at all, where there is none.
+fn no_answer(record: &RunRecord, standings: &[Standing]) -> Option<String> {
+    if standings.iter().all(|standing| standing.visits_measured == 0) {
+        let begun = record.visits.len();
+        let failed = match begun {
+            0 => "no visit was begun".to_owned(),
+            1 => "the only visit failed".to_owned(),
+            n => format!("all {n} visits failed"),
+        };
+        return Some(format!("no verdict: {failed}, so nothing was measured"));
+    }
+    record.verdicts.is_empty().then(|| {
+        "no verdict: no block holds a visit of two contenders, so no pair can be compared"
+            .to_owned()
+    })
+}
+
+/// The ranking, where it can be said, and the widest contrast.
+fn answers(
+    record: &RunRecord,
+    standings: &[Standing],
+    ranking: &Ranking,
+    readings: &[Reading],
+) -> Vec<String> {
+    let contenders = &record.plan.contenders;
+    let of_metric: Vec<&Reading> = readings.iter().filter(|r| r.metric == ranking.metric).collect();
+    if let [only] = of_metric[..] {
+        return pair_answers(record, only, readings);
+    }
+    if !ranking.tells_apart() {
+        return vec![undivided(ranking, &of_metric)];
+    }
+    let place = |(at, place): (usize, &Vec<usize>)| {
+        let names: Vec<String> = place.iter().map(|&i| name_of(contenders, i)).collect();
+        format!("{}. {}", at + 1, names.join(" = "))
+    };
+    let places: Vec<String> = ranking.places.iter().enumerate().map(place).collect();
+    let words = words(ranking.metric);
+    let mut first = format!("By {}, {}: {}", words.quantity, words.best_first, places.join(", "));
+    if ranking.places.iter().any(|place| place.len() > 1) {
+        first.push_str(" (= not told apart)");
+    }
+    let unplaced: Vec<&str> = standings
+        .iter()
+        .filter(|s| !ranking.order().any(|index| index == s.index))
+        .map(|s| s.name.as_str())
+        .collect();
+    if !unplaced.is_empty() {
+        first.push_str(&format!("; not measured: {}", listed(&unplaced)));
+    }
+    let (best, worst) = (ranking.order().next(), ranking.order().last());
+    let ends = |r: &&&Reading| {
+        best.zip(worst).is_some_and(|(b, w)| [(b, w), (w, b)].contains(&(r.this, r.that)))
+    };
+    let contrast = of_metric.iter().find(ends).map(|reading| reading.sentence(contenders));
+    std::iter::once(first).chain(contrast).collect()
+}
+
+/// Two contenders: their verdict, and the one on server CPU time beside it.
+fn pair_answers(record: &RunRecord, only: &Reading, readings: &[Reading]) -> Vec<String> {
+    let beside = readings
+        .iter()
+        .find(|r| r.metric != only.metric && matches!(r.metric, Metric::ServerCpu))
+        .filter(|_| only.metric == Metric::Throughput);
+    std::iter::once(only).chain(beside).map(|r| r.sentence(&record.plan.contenders)).collect()
+}
+
+/// What may be said where nobody was told apart from all others.
+fn undivided(ranking: &Ranking, of_metric: &[&Reading]) -> String {
+    let quantity = words(ranking.metric).quantity;
+    let count = |is: fn(&Verdict) -> bool| of_metric.iter().filter(|r| is(&r.verdict)).count();
+    let same = count(|verdict| matches!(verdict, Verdict::NoDifference { .. }));
+    if same == of_metric.len()
+        && let Some(Verdict::NoDifference { margin }) = of_metric.first().map(|r| &r.verdict)
+    {
+        return format!(
+            "no difference of {margin} or more in {quantity} between any two contenders"
+        );
+    }
+    let parts = [
+        (count(|v| matches!(v, Verdict::Ratio { .. })), "told apart"),
+        (same, "without a difference that matters"),
+        (count(|v| matches!(v, Verdict::Undecided { .. })), "undecided"),
+        (count(|v| matches!(v, Verdict::AtLeast { .. })), "bounded"),
+        (count(|v| matches!(v, Verdict::Withheld { .. })), "withheld"),
+    ];
+    let said: Vec<String> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    let pairs = counted(of_metric.len(), "pair");
+    format!("No ranking by {quantity}: of {pairs}, {}", listed(&said))
+}
+
+/// Whose throughput is a bound, by which finding, and what ranks them all the same.
+fn bounded(record: &RunRecord, ranked_by: Metric) -> Option<String> {
+    let finding = record.findings.iter().find(|finding| finding.acts(Severity::Bound))?;
+    let all = record.plan.contenders.len();
+    let acting = || record.findings.iter().filter(|finding| finding.acts(Severity::Bound));
+    let touched = (0..all).filter(|&index| acting().any(|finding| finding.touches(index))).count();
+    let whom = if touched == all { format!("all {all}") } else { format!("{touched} of {all}") };
+    let cause = if finding.check.contains("generator") {
+        format!("the generator was the limit for {whom}")
+    } else {
+        format!("{} bounds {whom}", plain(&finding.check))
+    };
+    let ranks = match ranked_by {
+        Metric::Throughput => "",
+        Metric::ServerCpu => "; server CPU time per request ranks them",
+        _ => "; the ranking does not rest on it",
+    };
+    Some(format!("{cause}: their throughput is a lower bound{ranks}"))
+}
+
+/// How many verdicts were withheld, on the metrics that the headline speaks of, and why.
+fn withheld(record: &RunRecord, ranked_by: Metric, readings: &[Reading]) -> Option<String> {
+    let primary = primary(record);
+    let metrics = if ranked_by == primary { vec![primary] } else { vec![primary, ranked_by] };
+    let parts: Vec<String> =
+        metrics.into_iter().filter_map(|metric| withheld_on(metric, readings)).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn withheld_on(metric: Metric, readings: &[Reading]) -> Option<String> {
+    let of_metric = readings.iter().filter(|reading| reading.metric == metric);
+    let pairs = of_metric.clone().count();
+    let mut reasons: Vec<(&str, usize)> = Vec::new();
+    for reading in of_metric {
+        let Verdict::Withheld { reason } = &reading.verdict else { continue };
+        match reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, count)) => *count += 1,
+            None => reasons.push((reason, 1)),
+        }
+    }
+    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let total: usize = reasons.iter().map(|(_, count)| count).sum();
+    let (first, _) = reasons.first()?;
+    let others = match reasons.len() - 1 {
+        0 => String::new(),
+        n => format!(" (and {})", counted(n, "further reason")),
+    };
+    let quantity = words(metric).quantity;
+    Some(format!("{total} of {pairs} verdicts on {quantity} are withheld: {first}{others}"))
+}
+
+/// Says how many visits were lost, where others were measured.
+fn lost(record: &RunRecord) -> Option<String> {
+    let failed = failures(record).count();
+    let begun = record.visits.len();
+    (failed > 0).then(|| format!("{failed} of {begun} visits failed; their reasons are below"))
+}
+
+/// A word for how much a finding weighs, for a reader who does not know the severities.
+pub(crate) fn weight(severity: Severity, certainty: Certainty) -> &'static str {
+    match (severity, certainty) {
+        (Severity::Void, Certainty::Confirmed) => "withholds verdicts",
+        (Severity::Bound, Certainty::Confirmed) => "makes throughput a bound",
+        (Severity::Note, Certainty::Confirmed) => "note",
+        (_, Certainty::Suspected) => "suspected",
+    }
+}

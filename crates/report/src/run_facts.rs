@@ -1,0 +1,91 @@
+//! Owns the facts of a run as pairs of a label and a text: how it ended, how long it took, on which
+//! machine. Must not know layout. Start reading at [`run_facts`].
+
+use record::{CpuLayout, Ending, RunRecord};
+
+use crate::figures::{counted, grouped, significant};
+use crate::wording::plain;
+
+/// Label and text of each fact about the run itself.
+pub(crate) fn run_facts(record: &RunRecord) -> Vec<(&'static str, String)> {
+    vec![
+        ("Question", plain(&record.plan.question)),
+        ("Workload", workload(record)),
+        ("Visits", visits(record)),
+        ("Ending", ending(record)),
+        ("Started", format!("{}, joust {}", plain(&record.started), plain(&record.joust))),
+        ("CPUs", layout(&record.layout)),
+        ("Machine", machine(record)),
+    ]
+}
+
+/// What the contenders were asked to do, in a sentence.
+pub(crate) fn workload(record: &RunRecord) -> String {
+    let work = &record.plan.workload;
+    let keep_alive = if work.keep_alive { "with keep-alive" } else { "one request a connection" };
+    format!(
+        "a page of {}, {} {keep_alive}, {} of the generator, closed loop",
+        work.page,
+        counted(work.connections as usize, "connection"),
+        counted(work.threads as usize, "thread"),
+    )
+}
+
+fn visits(record: &RunRecord) -> String {
+    let blocks = record.visits.iter().map(|visit| visit.block).max().map_or(0, |last| last + 1);
+    let begun = record.visits.len();
+    let contenders = record.plan.contenders.len();
+    let measured: usize = (0..contenders).map(|c| record.measured(c).count()).sum();
+    let failed = begun.saturating_sub(measured);
+    let failed = if failed > 0 { format!(" ({failed} failed)") } else { String::new() };
+    format!(
+        "{}{failed} in {} over {}; each {} warm-up and {} measured",
+        counted(begun, "visit"),
+        counted(blocks as usize, "block"),
+        counted(contenders, "contender"),
+        record.plan.visit.warm_up,
+        record.plan.visit.measure,
+    )
+}
+
+/// How the run ended and how long it took.
+pub(crate) fn ending(record: &RunRecord) -> String {
+    let blocks = &record.plan.blocks;
+    let why = match &record.ending {
+        Ending::Narrow => {
+            format!("every interval of the primary metric is within {}", blocks.half_width)
+        }
+        Ending::Blocks => format!("all {} planned blocks were made", grouped(blocks.max.into())),
+        Ending::Budget => format!("the budget of {} was used", record.plan.budget),
+        Ending::Incomplete { reason } => format!("incomplete: {}", plain(reason)),
+    };
+    format!("{why}; {} s", significant(record.seconds))
+}
+
+fn layout(layout: &CpuLayout) -> String {
+    let cpus = |cpus: &[u32]| match cpus {
+        [] => "not pinned".to_owned(),
+        cpus => cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
+    };
+    let shared = if layout.shared { "; server and generator share a CPU" } else { "" };
+    format!("server {}, generator {}{shared}", cpus(&layout.server), cpus(&layout.client))
+}
+
+/// The machine in one line, from the facts that a reader asks for first.
+pub(crate) fn machine(record: &RunRecord) -> String {
+    let fact = |name: &str| record.facts.named.get(name).map(|text| plain(text));
+    let cpus = fact("cpus").map(|n| format!("{n} CPUs"));
+    let kernel = fact("kernel").map(|version| format!("Linux {version}"));
+    let parts = [fact("cpu_model"), cpus, fact("memory"), kernel, fact("virtualization")];
+    let known: Vec<String> = parts.into_iter().flatten().filter(|text| !text.is_empty()).collect();
+    if known.is_empty() { "not recorded".to_owned() } else { known.join(", ") }
+}
+
+/// How to do it again.
+pub(crate) fn repeat(record: &RunRecord) -> String {
+    let name = plain(&record.plan.name);
+    match name.as_str() {
+        "quick" => "joust run".to_owned(),
+        _ => format!("joust run {name}.toml"),
+    }
+}

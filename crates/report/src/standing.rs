@@ -1,0 +1,225 @@
+//! Owns the figures of one contender over all its visits: medians over visits, histograms merged
+//! over visits, errors summed. Must not know how they are shown. Start reading at [`Standing`].
+
+use record::{Metric, RunRecord, Severity, Visit, VisitState};
+use stats::Histogram;
+use units::{Bytes, Nanos};
+
+use crate::figures::{NONE, grouped, listed, optional, significant};
+use crate::wording::{name_of, plain};
+
+/// What a contender came to.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    pub(crate) name: String,
+    /// Index in the plan.
+    pub(crate) index: usize,
+    /// Median over measured visits, requests/s.
+    rate_per_s: Option<f64>,
+    /// Whether the rate is a lower bound: a finding of severity `bound` touches the contender.
+    pub(crate) is_bound: bool,
+    /// Service times of all measured visits after their cuts, merged.
+    pub(crate) service: Histogram,
+    /// Median over measured visits, microseconds.
+    cpu_us: Option<f64>,
+    /// Median over measured visits, bytes.
+    memory: Option<f64>,
+    /// Requests that failed and that ended, over measured visits.
+    failed: u64,
+    done: u64,
+    /// Visits that were measured to their end, and all that were begun.
+    pub(crate) visits_measured: usize,
+    pub(crate) visits_begun: usize,
+}
+
+/// One entry a contender, in the order of the plan.
+pub(crate) fn standings(record: &RunRecord) -> Vec<Standing> {
+    (0..record.plan.contenders.len()).map(|index| Standing::new(record, index)).collect()
+}
+
+impl Standing {
+    fn new(record: &RunRecord, index: usize) -> Self {
+        let measured: Vec<&Visit> = record.measured(index).collect();
+        let median_of = |metric| median(measured.iter().filter_map(|visit| visit.value(metric)));
+        let mut service = Histogram::new();
+        for visit in &measured {
+            if let Some(histogram) = visit.service_after_cut() {
+                service.merge(&histogram);
+            }
+        }
+        let counts = || measured.iter().filter_map(|visit| visit.load.as_ref()).map(|l| l.requests);
+        Self {
+            name: name_of(&record.plan.contenders, index),
+            index,
+            rate_per_s: median_of(Metric::Throughput),
+            is_bound: is_bound(record, index),
+            service,
+            cpu_us: median_of(Metric::ServerCpu),
+            memory: median_of(Metric::Memory),
+            failed: counts().map(|requests| requests.failed).sum(),
+            done: counts().map(|requests| requests.done).sum(),
+            visits_measured: measured.len(),
+            visits_begun: record.visits.iter().filter(|visit| visit.contender == index).count(),
+        }
+    }
+
+    /// The figure of a metric in the metric's own unit (requests/s, us, ms, bytes); `None` where it
+    /// was not measured or the sample is too small.
+    pub(crate) fn value(&self, metric: Metric) -> Option<f64> {
+        let quantile = |q| self.service.quantile(q).map(Nanos::as_millis_f64);
+        match metric {
+            Metric::Throughput => self.rate_per_s,
+            Metric::ServerCpu => self.cpu_us,
+            Metric::P50 => quantile(0.50),
+            Metric::P99 => quantile(0.99),
+            Metric::Memory => self.memory,
+        }
+    }
+
+    /// [`Standing::value`] as it is printed; with `>=` where the throughput is a lower bound.
+    pub(crate) fn shown(&self, metric: Metric) -> String {
+        match (metric, self.value(metric)) {
+            (Metric::Throughput, Some(rate)) if self.is_bound => {
+                format!(">= {}", significant(rate))
+            }
+            (metric, value) => shown(metric, value),
+        }
+    }
+
+    /// Failed requests: `0`, or the count and its share of those done.
+    pub(crate) fn errors(&self) -> String {
+        match (self.failed, self.done) {
+            (_, 0) => NONE.to_owned(),
+            (0, _) => "0".to_owned(),
+            (failed, done) => {
+                let percent = significant(100.0 * failed as f64 / done as f64);
+                format!("{} ({percent} %)", grouped(failed))
+            }
+        }
+    }
+
+    /// Whether any request failed.
+    pub(crate) fn has_errors(&self) -> bool {
+        self.failed > 0
+    }
+
+    /// Visits measured, out of those begun where some failed.
+    pub(crate) fn visits(&self) -> String {
+        if self.visits_measured == self.visits_begun {
+            self.visits_measured.to_string()
+        } else {
+            format!("{} of {}", self.visits_measured, self.visits_begun)
+        }
+    }
+}
+
+/// The value of a metric as it is printed, its unit included where the metric's varies.
+pub(crate) fn shown(metric: Metric, value: Option<f64>) -> String {
+    match (metric, value) {
+        (Metric::Throughput | Metric::ServerCpu, value) => optional(value),
+        (_, None) => NONE.to_owned(),
+        (Metric::P50 | Metric::P99, Some(millis)) => span(millis),
+        (Metric::Memory, Some(bytes)) => Bytes(bytes as u64).to_string(),
+    }
+}
+
+/// A span of milliseconds with the unit that suits it: `412us`, `1.52ms`.
+pub(crate) fn span(millis: f64) -> String {
+    if !millis.is_finite() {
+        return NONE.to_owned();
+    }
+    Nanos((millis * 1e6).round() as u64).to_string()
+}
+
+/// Whether the throughput of a contender is only a lower bound.
+fn is_bound(record: &RunRecord, contender: usize) -> bool {
+    let bounds = |finding: &&record::Finding| finding.acts(Severity::Bound);
+    record.findings.iter().filter(bounds).any(|finding| finding.touches(contender))
+}
+
+/// The visits of a contender that failed, with their reasons.
+pub(crate) fn failures(record: &RunRecord) -> impl Iterator<Item = (&Visit, &str, &str)> {
+    record.visits.iter().filter_map(|visit| match &visit.state {
+        VisitState::Measured => None,
+        VisitState::Failed { reason, log_tail } => Some((visit, &**reason, &**log_tail)),
+    })
+}
+
+/// Visits of one contender that failed for the same reason.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) name: String,
+    /// "block 3", "blocks 1, 2 and 3"; counted from 1.
+    pub(crate) blocks: String,
+    pub(crate) reason: String,
+    /// Last lines of the server's log in the first of them.
+    pub(crate) log_tail: String,
+}
+
+/// Failed visits, joined where contender and reason are the same.
+pub(crate) fn joined_failures(record: &RunRecord) -> Vec<Failure> {
+    let mut joined: Vec<(usize, &str, &str, Vec<String>)> = Vec::new();
+    for (visit, reason, log_tail) in failures(record) {
+        let block = (visit.block + 1).to_string();
+        match joined.iter_mut().find(|(c, known, ..)| (*c, *known) == (visit.contender, reason)) {
+            Some((.., blocks)) => blocks.push(block),
+            None => joined.push((visit.contender, reason, log_tail, vec![block])),
+        }
+    }
+    let failure =
+        |(contender, reason, log_tail, blocks): (usize, &str, &str, Vec<String>)| Failure {
+            name: name_of(&record.plan.contenders, contender),
+            blocks: format!(
+                "block{} {}",
+                if blocks.len() == 1 { "" } else { "s" },
+                listed(&blocks)
+            ),
+            reason: plain(reason),
+            log_tail: log_tail.lines().map(plain).collect::<Vec<_>>().join("\n"),
+        };
+    joined.into_iter().map(failure).collect()
+}
+
+/// Median of the finite values; the mean of the middle two of an even number.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+    sorted.sort_by(f64::total_cmp);
+    let upper = *sorted.get(sorted.len() / 2)?;
+    if sorted.len() % 2 == 1 {
+        return Some(upper);
+    }
+    Some(sorted[sorted.len() / 2 - 1].midpoint(upper))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testdata;
+
+    #[test]
+    fn the_median_ignores_what_is_no_number() {
+        assert_eq!(median([3.0, f64::NAN, 1.0, 2.0].into_iter()), Some(2.0));
+        assert_eq!(median([4.0, 1.0].into_iter()), Some(2.5));
+        assert_eq!(median([f64::NAN].into_iter()), None);
+    }
+
+    #[test]
+    fn percentiles_come_from_merged_histograms() {
+        let record = testdata::run();
+        let standing = Standing::new(&record, 0);
+        let each = record.measured(0).filter_map(Visit::service_after_cut);
+        let count: u64 = each.map(|histogram| histogram.count()).sum();
+        assert_eq!(standing.service.count(), count);
+        let merged = standing.service.quantile(0.99).map(Nanos::as_millis_f64);
+        assert_eq!(standing.value(Metric::P99), merged);
+    }
+
+    #[test]
+    fn a_contender_without_a_visit_has_dashes() {
+        let standing = Standing::new(&testdata::all_failed(), 0);
+        for metric in testdata::METRICS {
+            assert_eq!(standing.shown(metric), "-");
+        }
+        assert_eq!((standing.errors(), standing.visits()), ("-".to_owned(), "0 of 3".to_owned()));
+    }
+}

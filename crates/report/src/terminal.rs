@@ -1,0 +1,188 @@
+//! Owns the makings of a terminal report: colour, wrapping, tables. Must not know what is reported.
+//! Start reading at [`Page`].
+
+use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+
+use crate::{Options, WIDTH_MIN};
+
+/// Space left of everything but headings.
+const INDENT: &str = "  ";
+
+/// A colour by what it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Paint {
+    Plain,
+    Heading,
+    Good,
+    Caution,
+    Alarm,
+    Faint,
+}
+
+impl Paint {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Heading => "\u{1b}[1m",
+            Self::Good => "\u{1b}[1;32m",
+            Self::Caution => "\u{1b}[33m",
+            Self::Alarm => "\u{1b}[1;31m",
+            Self::Faint => "\u{1b}[2m",
+        }
+    }
+}
+
+/// Which side a column's cells lean to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lean {
+    Left,
+    Right,
+}
+
+/// A report that grows from top to bottom.
+#[derive(Debug)]
+pub(crate) struct Page {
+    options: Options,
+    text: String,
+}
+
+impl Page {
+    pub(crate) fn new(options: &Options) -> Self {
+        let options = Options { width: options.width.max(WIDTH_MIN), ..*options };
+        Self { options, text: String::new() }
+    }
+
+    /// The report.
+    pub(crate) fn finish(self) -> String {
+        self.text
+    }
+
+    /// A heading with an empty line above it and a remark beside it.
+    pub(crate) fn heading(&mut self, title: &str, remark: &str) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        let line = self.painted(title, Paint::Heading);
+        self.text.push_str(&line);
+        let fits = title.chars().count() + 2 + remark.chars().count() <= self.width();
+        if !remark.is_empty() && fits {
+            let remark = self.painted(remark, Paint::Faint);
+            self.text.push_str(INDENT);
+            self.text.push_str(&remark);
+        }
+        self.text.push('\n');
+        if !remark.is_empty() && !fits {
+            self.paragraph(remark, Paint::Faint);
+        }
+    }
+
+    /// A paragraph, wrapped and indented; lines after the first hang by two more columns.
+    pub(crate) fn paragraph(&mut self, text: &str, paint: Paint) {
+        self.hanging(text, paint, INDENT);
+    }
+
+    /// A paragraph that belongs to the one above it: indented once more.
+    pub(crate) fn detail(&mut self, text: &str) {
+        self.hanging(text, Paint::Plain, &INDENT.repeat(2));
+    }
+
+    fn hanging(&mut self, text: &str, paint: Paint, indent: &str) {
+        let room = self.width() - indent.len() - INDENT.len();
+        for (at, line) in wrapped(text, room).iter().enumerate() {
+            let line = self.painted(line, paint);
+            let hang = if at == 0 { "" } else { INDENT };
+            self.text.push_str(&format!("{indent}{hang}{line}\n"));
+        }
+    }
+
+    /// Lines as they are (a log, without control characters), each cut to the width.
+    pub(crate) fn verbatim(&mut self, text: &str) {
+        let room = self.width() - 3 * INDENT.len();
+        for line in text.lines() {
+            let cut: String = line.chars().take(room).collect();
+            let line = self.painted(&cut, Paint::Faint);
+            self.text.push_str(&format!("{INDENT}{INDENT}| {line}\n"));
+        }
+    }
+
+    /// A table; its cells must not hold escape codes, which would count as width.
+    pub(crate) fn table(&mut self, columns: &[(&str, Lean)], rows: &[Vec<String>]) {
+        let mut table = Table::new();
+        table
+            .load_style(self.style())
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(self.options.width)
+            .set_header(columns.iter().map(|&(title, lean)| cell(title, lean)));
+        for row in rows {
+            table.add_row(row.iter().zip(columns).map(|(text, &(_, lean))| cell(text, lean)));
+        }
+        for line in table.lines() {
+            self.text.push(' ');
+            self.text.push_str(line.trim_end());
+            self.text.push('\n');
+        }
+    }
+
+    /// One rule below the header and nothing else: figures are told apart by their columns.
+    fn style(&self) -> TableStyle {
+        let rule = if self.options.unicode { '─' } else { '-' };
+        TableStyle::new().header_separator(LineStyle::none().fill(rule).junction(rule))
+    }
+
+    fn width(&self) -> usize {
+        usize::from(self.options.width)
+    }
+
+    fn painted(&self, text: &str, paint: Paint) -> String {
+        if self.options.colour && paint != Paint::Plain {
+            format!("{}{text}\u{1b}[0m", paint.code())
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+fn cell(text: &str, lean: Lean) -> Cell {
+    let alignment = match lean {
+        Lean::Left => CellAlignment::Left,
+        Lean::Right => CellAlignment::Right,
+    };
+    Cell::new(text).set_alignment(alignment)
+}
+
+/// Breaks text at spaces into lines of at most `room` characters; a longer word has its own line.
+fn wrapped(text: &str, room: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("begun with one line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= room {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_wraps_at_spaces() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("unbreakable", 3), ["unbreakable"]);
+        assert_eq!(wrapped("", 3), [""]);
+    }
+
+    #[test]
+    fn without_colour_there_is_no_escape() {
+        let mut page = Page::new(&Options::default());
+        page.heading("Title", "remark");
+        page.paragraph("text", Paint::Alarm);
+        assert_eq!(page.finish(), "Title  remark\n  text\n");
+    }
+}

@@ -1,0 +1,176 @@
+//! The terminal report of a run. Owns its layout; the figures and words come from elsewhere in this
+//! crate. Start reading at [`OUTPUT`].
+
+use record::{Certainty, Metric, RunRecord, Severity};
+
+use crate::headline::{Line, Ranking, Tone, headline, ranking, weight};
+use crate::pairs::{PairTable, metrics};
+use crate::run_facts::run_facts;
+use crate::standing::{Standing, joined_failures, standings};
+use crate::terminal::{Lean, Page, Paint};
+use crate::wording::{name_of, plain, words};
+use crate::{Options, Output, figures::listed};
+
+/// Text for a terminal.
+pub(crate) static OUTPUT: Output =
+    Output { name: "text", extension: "txt", about: "for the terminal", render };
+
+/// Metrics whose pairs are listed on a terminal; the files have those of all.
+const PAIR_METRICS_MAX: usize = 2;
+
+fn render(record: &RunRecord, options: &Options) -> String {
+    let standings = standings(record);
+    let ranking = ranking(record, &standings);
+    let mut page = Page::new(options);
+    page.heading(
+        &format!("joust run: {}", plain(&record.plan.name)),
+        &plain(&record.plan.question),
+    );
+    for Line { tone, text } in headline(record, &standings, &ranking) {
+        page.paragraph(&text, paint(tone));
+    }
+    contenders(&mut page, &standings, &ranking);
+    pairs(&mut page, record, &ranking);
+    findings(&mut page, record);
+    failed_visits(&mut page, record);
+    skipped(&mut page, record);
+    page.heading("Run", "");
+    for (label, text) in run_facts(record).into_iter().skip(1) {
+        page.paragraph(&format!("{label}: {text}"), Paint::Plain);
+    }
+    page.finish()
+}
+
+fn paint(tone: Tone) -> Paint {
+    match tone {
+        Tone::Answer => Paint::Good,
+        Tone::Caution => Paint::Caution,
+        Tone::Alarm => Paint::Alarm,
+    }
+}
+
+/// Titles of the contenders' table; the same in every output.
+pub(crate) const CONTENDER_COLUMNS: [&str; 8] =
+    ["contender", "requests/s", "p50", "p99", "CPU us/request", "memory", "errors", "visits"];
+
+/// One row of the contenders' table, below [`CONTENDER_COLUMNS`].
+pub(crate) fn contender_row(standing: &Standing) -> Vec<String> {
+    let metrics = [Metric::Throughput, Metric::P50, Metric::P99, Metric::ServerCpu, Metric::Memory];
+    let figures = metrics.map(|metric| standing.shown(metric));
+    std::iter::once(standing.name.clone())
+        .chain(figures)
+        .chain([standing.errors(), standing.visits()])
+        .collect()
+}
+
+/// The contenders in the order of the ranking, those without a place last.
+pub(crate) fn in_order<'a>(
+    standings: &'a [Standing],
+    ranking: &'a Ranking,
+) -> impl Iterator<Item = &'a Standing> {
+    let unplaced = standings.iter().filter(|s| ranking.order().all(|index| index != s.index));
+    ranking.order().map(|index| &standings[index]).chain(unplaced)
+}
+
+/// What a reader must know to read the contenders' table.
+pub(crate) fn contender_notes(standings: &[Standing]) -> String {
+    let mut notes = vec![
+        "median over visits; percentiles of service time from the histograms of all visits, merged",
+    ];
+    if standings.iter().any(|standing| standing.is_bound) {
+        notes.push(">= : the server could do more, the measurement was the limit");
+    }
+    let dashed = |s: &Standing| [Metric::P50, Metric::P99].iter().any(|&m| s.value(m).is_none());
+    if standings.iter().any(dashed) {
+        notes.push("- : not measured, or too few samples");
+    }
+    notes.join("; ")
+}
+
+fn contenders(page: &mut Page, standings: &[Standing], ranking: &Ranking) {
+    page.heading("Contenders", &contender_notes(standings));
+    let columns = CONTENDER_COLUMNS
+        .map(|title| (title, if title == "contender" { Lean::Left } else { Lean::Right }));
+    let rows: Vec<Vec<String>> = in_order(standings, ranking).map(contender_row).collect();
+    page.table(&columns, &rows);
+}
+
+fn pairs(page: &mut Page, record: &RunRecord, ranking: &Ranking) {
+    let metrics = metrics(record, ranking);
+    let columns = [
+        ("", Lean::Left),
+        ("verdict", Lean::Left),
+        ("of", Lean::Left),
+        ("ahead", Lean::Left),
+        ("blocks", Lean::Right),
+    ];
+    for &metric in metrics.iter().take(PAIR_METRICS_MAX) {
+        let Some(table) = PairTable::new(record, ranking, metric) else { continue };
+        page.heading(&format!("Pairs: {}", table.title()), &table.scope());
+        let cells =
+            |row: crate::pairs::PairRow| vec![row.this, row.said, row.that, row.ahead, row.blocks];
+        let rows: Vec<Vec<String>> = table.rows.into_iter().map(cells).collect();
+        page.table(&columns, &rows);
+    }
+    let rest: Vec<&str> =
+        metrics.iter().skip(PAIR_METRICS_MAX).map(|&metric| words(metric).quantity).collect();
+    if !rest.is_empty() {
+        let text = format!("Verdicts on {} are in the HTML and Markdown files.", listed(&rest));
+        page.paragraph(&text, Paint::Faint);
+    }
+}
+
+fn findings(page: &mut Page, record: &RunRecord) {
+    page.heading("Findings", "");
+    if record.findings.is_empty() {
+        page.paragraph("None: no check of the doctor saw an artifact.", Paint::Plain);
+    }
+    for finding in &record.findings {
+        let paint = match (finding.severity, finding.certainty) {
+            (Severity::Void, Certainty::Confirmed) => Paint::Alarm,
+            (Severity::Bound, Certainty::Confirmed) => Paint::Caution,
+            _ => Paint::Heading,
+        };
+        let (what, whom) = (weight(finding.severity, finding.certainty), touched(record, finding));
+        page.paragraph(&format!("{} ({what}; {whom})", plain(&finding.check)), paint);
+        page.detail(&format!("Seen: {}", plain(&finding.evidence)));
+        page.detail(&format!("Why it misleads: {}", plain(&finding.meaning)));
+        page.detail(&format!("Remedy: {}", plain(&finding.remedy)));
+    }
+}
+
+/// Names of the contenders that a finding touches.
+pub(crate) fn touched(record: &RunRecord, finding: &record::Finding) -> String {
+    let contenders = &record.plan.contenders;
+    if finding.contenders.is_empty() || finding.contenders.len() == contenders.len() {
+        return "all contenders".to_owned();
+    }
+    let names: Vec<String> =
+        finding.contenders.iter().map(|&index| name_of(contenders, index)).collect();
+    listed(&names)
+}
+
+fn failed_visits(page: &mut Page, record: &RunRecord) {
+    let failures = joined_failures(record);
+    if failures.is_empty() {
+        return;
+    }
+    page.heading("Visits that failed", "");
+    for failure in failures {
+        let text = format!("{}, {}: {}", failure.name, failure.blocks, failure.reason);
+        page.paragraph(&text, Paint::Alarm);
+        page.verbatim(&failure.log_tail);
+    }
+}
+
+fn skipped(page: &mut Page, record: &RunRecord) {
+    if record.skipped.is_empty() {
+        return;
+    }
+    page.heading("Left out", "");
+    for skipped in &record.skipped {
+        let (name, reason) = (plain(&skipped.name), plain(&skipped.reason));
+        let text = format!("{name}: {reason}. To have it: {}", plain(&skipped.remedy));
+        page.paragraph(&text, Paint::Plain);
+    }
+}
