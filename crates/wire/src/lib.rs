@@ -1,1 +1,37 @@
-//! stub
+//! Owns HTTP/1.0 and HTTP/1.1 messages in both roles, without I/O: bytes in, events out, and heads
+//! rendered into buffers. Must not know sockets, time, threads or files.
+//!
+//! | role | start at |
+//! |---|---|
+//! | client: read replies, pipelined, split anywhere | [`ReplyParser`] |
+//! | server: read a request head, strictly | [`RequestParser`] |
+//! | both: take the framing off a body | [`BodyDecoder`] |
+//! | both: write heads | [`RequestHead`], [`ResponseHead`] |
+//! | server: a target becomes a path that cannot climb | [`target::SafePath`] |
+//! | server: header values that decide | [`range`], [`etag`], [`tokens`] |
+//!
+//! httparse tokenises heads. What it forgives (bare LF, empty lines before the head, targets that no
+//! URI allows) is refused here, because two readers that forgive different things can be played
+//! against each other (request smuggling).
+
+pub mod body;
+pub mod etag;
+mod framing;
+mod head;
+pub mod range;
+mod reply;
+mod request;
+mod status;
+pub mod target;
+pub mod tokens;
+mod write;
+
+pub use body::{BodyDecoder, BodyFault, BodyLimits, Piece};
+pub use framing::{Framing, FramingFault};
+pub use head::{FIELDS_MAX, FieldIter, Fields, HeadFault, Version};
+pub use reply::{
+    Eof, Event, ReplyError, ReplyHead, ReplyLimits, ReplyParser, ReplyTotals, RequestKind, Step,
+};
+pub use request::{Request, RequestError, RequestLimits, RequestParser};
+pub use status::reason_phrase;
+pub use write::{LAST_CHUNK, RequestHead, ResponseHead, WriteError, write_chunk_head};

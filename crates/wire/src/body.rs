@@ -1,0 +1,256 @@
+//! Owns the taking off of framing from a body, one implementation for both roles. Must not know
+//! whether it reads a request or a reply. Start reading at [`BodyDecoder::decode`].
+//!
+//! Body bytes are never copied and never looked at: they come out as parts of the slice that went in.
+//! Only chunk framing is read byte by byte, about nine bytes a chunk.
+
+use crate::framing::Framing;
+use crate::tokens::is_token_byte;
+
+/// Bounds of what may stand around the chunks of one body: bytes that cost the reader and carry
+/// nothing. The values of hyper, which met the attack (GHSA-h395-gr6q-cpjc is its trailer part).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BodyLimits {
+    /// Bytes of all chunk extensions.
+    pub extension_bytes_max: u32,
+    /// Bytes of all trailer fields.
+    pub trailer_bytes_max: u32,
+}
+
+impl BodyLimits {
+    /// 16 KiB each.
+    pub const DEFAULT: Self = Self { extension_bytes_max: 16 * 1024, trailer_bytes_max: 16 * 1024 };
+}
+
+impl Default for BodyLimits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// What is wrong with the chunks of a body (RFC 9112, 7.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BodyFault {
+    /// Not 1 to 16 hexadecimal digits; more would not fit 64 bits.
+    #[error("a chunk size is not 1 to 16 hexadecimal digits")]
+    ChunkSize,
+    /// A control character, or white space that no extension follows.
+    #[error("a chunk extension is malformed")]
+    Extension,
+    /// See [`BodyLimits::extension_bytes_max`].
+    #[error("chunk extensions are longer than the limit")]
+    ExtensionsTooLong,
+    /// A line of the framing ends otherwise than in CRLF.
+    #[error("a line of the chunk framing does not end in CRLF")]
+    LineEnd,
+    /// The chunk is longer than its size says, or the size is wrong.
+    #[error("chunk data is not followed by CRLF")]
+    DataEnd,
+    /// Not a field line.
+    #[error("a trailer field is malformed")]
+    Trailer,
+    /// See [`BodyLimits::trailer_bytes_max`].
+    #[error("trailer fields are longer than the limit")]
+    TrailersTooLong,
+}
+
+/// What came out of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// All was used, and the body goes on.
+    NeedMore,
+    /// Body bytes, at least one.
+    Data(&'a [u8]),
+    /// The body is complete; what was not used belongs to the next message.
+    Done,
+}
+
+/// Reads one body; see [`BodyDecoder::decode`].
+#[derive(Debug, Clone)]
+pub struct BodyDecoder {
+    state: State,
+    limits: BodyLimits,
+    /// Body bytes to come in `Exact` and `ChunkData`; the size read so far in `ChunkSize`.
+    left: u64,
+    /// Digits of the current chunk size.
+    digits: u8,
+    extension_bytes: u32,
+    trailer_bytes: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Exact,
+    UntilClose,
+    ChunkSize,
+    /// White space after the size.
+    BeforeExtension,
+    Extension,
+    SizeLf,
+    ChunkData,
+    DataCr,
+    DataLf,
+    TrailerStart,
+    TrailerName,
+    TrailerValue,
+    TrailerLf,
+    LastLf,
+    Done,
+}
+
+impl BodyDecoder {
+    /// For a body of that framing.
+    pub fn new(framing: Framing, limits: BodyLimits) -> Self {
+        let (state, left) = match framing {
+            Framing::None => (State::Exact, 0),
+            Framing::Length(length) => (State::Exact, length),
+            Framing::Chunked => (State::ChunkSize, 0),
+            Framing::UntilClose => (State::UntilClose, 0),
+        };
+        Self { state, limits, left, digits: 0, extension_bytes: 0, trailer_bytes: 0 }
+    }
+
+    /// Takes the next bytes; the first of the result is how many were used, framing and data. Call
+    /// it again with the rest until [`Piece::NeedMore`] or [`Piece::Done`]; a complete body without
+    /// bytes gives `Done` for an empty slice. `Done` is given for ever after.
+    ///
+    /// # Errors
+    /// The framing is wrong; the decoder is then of no more use.
+    pub fn decode<'a>(&mut self, bytes: &'a [u8]) -> Result<(usize, Piece<'a>), BodyFault> {
+        let mut used = 0;
+        loop {
+            let rest = &bytes[used..];
+            match (self.state, rest) {
+                (State::Done, _) => return Ok((used, Piece::Done)),
+                (State::Exact, _) if self.left == 0 => self.state = State::Done,
+                (_, []) => return Ok((used, Piece::NeedMore)),
+                (State::UntilClose, _) => return Ok((bytes.len(), Piece::Data(rest))),
+                (State::Exact | State::ChunkData, _) => {
+                    let count = rest.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+                    self.skip(count as u64);
+                    return Ok((used + count, Piece::Data(&rest[..count])));
+                }
+                (state, [byte, ..]) => {
+                    used += 1;
+                    self.state = self.framing_byte(state, *byte)?;
+                }
+            }
+        }
+    }
+
+    /// Body bytes that come next on the wire for certain: the rest of a body of known length, or of
+    /// the current chunk. They need not be looked at; see [`BodyDecoder::skip`]. `None`: all that
+    /// comes until the peer closes.
+    pub fn remaining(&self) -> Option<u64> {
+        match self.state {
+            State::UntilClose => None,
+            State::Exact | State::ChunkData => Some(self.left),
+            _ => Some(0),
+        }
+    }
+
+    /// Passes over `count` body bytes that were discarded elsewhere (in the kernel, say).
+    ///
+    /// # Panics
+    /// If `count` is more than [`BodyDecoder::remaining`].
+    pub fn skip(&mut self, count: u64) {
+        if self.state == State::UntilClose || count == 0 {
+            return;
+        }
+        assert!(self.remaining() >= Some(count), "only body bytes that are to come can be skipped");
+        self.left -= count;
+        if self.left == 0 && self.state == State::ChunkData {
+            self.state = State::DataCr;
+        }
+    }
+
+    /// Whether the body is complete if the peer closes now.
+    pub fn is_complete_at_eof(&self) -> bool {
+        match self.state {
+            State::UntilClose | State::Done => true,
+            State::Exact => self.left == 0,
+            _ => false,
+        }
+    }
+
+    /// The state after a byte of chunk framing.
+    fn framing_byte(&mut self, state: State, byte: u8) -> Result<State, BodyFault> {
+        match state {
+            State::ChunkSize | State::BeforeExtension | State::Extension | State::SizeLf => {
+                self.size_line_byte(state, byte)
+            }
+            State::DataCr if byte == b'\r' => Ok(State::DataLf),
+            State::DataLf if byte == b'\n' => Ok(State::ChunkSize),
+            State::DataCr | State::DataLf => Err(BodyFault::DataEnd),
+            _ => self.trailer_byte(state, byte),
+        }
+    }
+
+    /// `chunk-size [ chunk-ext ] CRLF` (RFC 9112, 7.1). What an extension says is not read; white
+    /// space before it is allowed (BWS), white space without one is not.
+    fn size_line_byte(&mut self, state: State, byte: u8) -> Result<State, BodyFault> {
+        match (state, byte) {
+            (State::SizeLf, b'\n') => {
+                self.digits = 0;
+                Ok(if self.left == 0 { State::TrailerStart } else { State::ChunkData })
+            }
+            (State::SizeLf, _) | (_, b'\n') => Err(BodyFault::LineEnd),
+            (State::ChunkSize, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => self.size_digit(byte),
+            (State::ChunkSize, _) if self.digits == 0 => Err(BodyFault::ChunkSize),
+            (State::ChunkSize | State::Extension, b'\r') => Ok(State::SizeLf),
+            (State::ChunkSize | State::BeforeExtension, b' ' | b'\t') => {
+                self.extension_byte(State::BeforeExtension)
+            }
+            (State::ChunkSize | State::BeforeExtension, b';') => {
+                self.extension_byte(State::Extension)
+            }
+            (State::ChunkSize, _) => Err(BodyFault::ChunkSize),
+            (State::Extension, b'\t' | b' '..=b'~' | 0x80..) => {
+                self.extension_byte(State::Extension)
+            }
+            _ => Err(BodyFault::Extension),
+        }
+    }
+
+    fn size_digit(&mut self, byte: u8) -> Result<State, BodyFault> {
+        const DIGITS_MAX: u8 = (u64::BITS / 4) as u8;
+        if self.digits == DIGITS_MAX {
+            return Err(BodyFault::ChunkSize);
+        }
+        let digit = char::from(byte).to_digit(16).expect("the caller matched a hexadecimal digit");
+        self.digits += 1;
+        self.left = self.left << 4 | u64::from(digit);
+        Ok(State::ChunkSize)
+    }
+
+    fn extension_byte(&mut self, next: State) -> Result<State, BodyFault> {
+        if self.extension_bytes == self.limits.extension_bytes_max {
+            return Err(BodyFault::ExtensionsTooLong);
+        }
+        self.extension_bytes += 1;
+        Ok(next)
+    }
+
+    /// `*( field-line CRLF ) CRLF` after the last chunk. Trailer fields are checked and dropped,
+    /// never merged into the head (RFC 9110, 6.5.1).
+    fn trailer_byte(&mut self, state: State, byte: u8) -> Result<State, BodyFault> {
+        let next = match (state, byte) {
+            (State::TrailerStart, b'\r') => return Ok(State::LastLf),
+            (State::LastLf, b'\n') => return Ok(State::Done),
+            (State::TrailerLf, b'\n') => State::TrailerStart,
+            (State::LastLf | State::TrailerLf, _) | (_, b'\n') => return Err(BodyFault::LineEnd),
+            (State::TrailerName, b':') => State::TrailerValue,
+            (State::TrailerStart | State::TrailerName, _) if is_token_byte(byte) => {
+                State::TrailerName
+            }
+            (State::TrailerValue, b'\r') => State::TrailerLf,
+            (State::TrailerValue, b'\t' | b' '..=b'~' | 0x80..) => State::TrailerValue,
+            _ => return Err(BodyFault::Trailer),
+        };
+        if self.trailer_bytes == self.limits.trailer_bytes_max {
+            return Err(BodyFault::TrailersTooLong);
+        }
+        self.trailer_bytes += 1;
+        Ok(next)
+    }
+}

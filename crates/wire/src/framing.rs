@@ -1,0 +1,146 @@
+//! Owns how the length of a body is decided, the same for both roles up to what differs in RFC 9112,
+//! 6.3, and whether the connection goes on. Must not know how a body is read.
+//! Start reading at [`Framing`].
+
+use httparse::Header;
+
+use crate::head::Version;
+use crate::tokens;
+
+/// How the end of a body is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// There is none.
+    None,
+    /// After this many bytes.
+    Length(u64),
+    /// By the last chunk.
+    Chunked,
+    /// When the peer closes. Replies only.
+    UntilClose,
+}
+
+/// Fields that contradict each other about the length of a body, or say what we do not understand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FramingFault {
+    /// RFC 9110, 8.6.
+    #[error("Content-Length is not a number of digits that fits 64 bits")]
+    Length,
+    /// RFC 9112, 6.3, 5.
+    #[error("Content-Length is given twice with different values")]
+    LengthsDiffer,
+    /// RFC 9112, 6.1: the way of request smuggling and response splitting.
+    #[error("both Content-Length and Transfer-Encoding are given")]
+    LengthAndCoding,
+    /// RFC 9112, 6.1: "the framing is faulty".
+    #[error("Transfer-Encoding in an HTTP/1.0 message")]
+    CodingInHttp10,
+    /// RFC 9112, 6.1 and 7.
+    #[error("Transfer-Encoding is other than `chunked`, once")]
+    Coding,
+}
+
+/// What the fields of a head say of framing and of the connection.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FramingFields {
+    /// Content-Length.
+    pub(crate) length: Option<u64>,
+    /// Transfer-Encoding: chunked.
+    pub(crate) chunked: bool,
+    close: bool,
+    keep_alive: bool,
+}
+
+impl FramingFields {
+    /// Reads and checks the fields. They are told apart by the length of the name first: on the hot
+    /// path most fields cost one comparison of integers.
+    pub(crate) fn read(version: Version, fields: &[Header<'_>]) -> Result<Self, FramingFault> {
+        let mut read = Self::default();
+        for field in fields {
+            match field.name.len() {
+                10 if field.name.eq_ignore_ascii_case("connection") => read.connection(field.value),
+                14 if field.name.eq_ignore_ascii_case("content-length") => {
+                    read.content_length(field.value)?;
+                }
+                17 if field.name.eq_ignore_ascii_case("transfer-encoding") => {
+                    read.transfer_encoding(version, field.value)?;
+                }
+                _ => {}
+            }
+        }
+        if read.chunked && read.length.is_some() {
+            return Err(FramingFault::LengthAndCoding);
+        }
+        Ok(read)
+    }
+
+    fn connection(&mut self, value: &[u8]) {
+        for token in tokens::list(value) {
+            self.close |= token.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    /// Several values, in one field or in many, are one if they are equal (RFC 9112, 6.3, 5);
+    /// anything but digits is refused, a sign and an empty element included.
+    fn content_length(&mut self, value: &[u8]) -> Result<(), FramingFault> {
+        for element in value.split(|&byte| byte == b',').map(tokens::trim) {
+            let length = parse_digits(element).ok_or(FramingFault::Length)?;
+            if self.length.is_some_and(|earlier| earlier != length) {
+                return Err(FramingFault::LengthsDiffer);
+            }
+            self.length = Some(length);
+        }
+        Ok(())
+    }
+
+    fn transfer_encoding(&mut self, version: Version, value: &[u8]) -> Result<(), FramingFault> {
+        if version == Version::Http10 {
+            return Err(FramingFault::CodingInHttp10);
+        }
+        if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
+            return Err(FramingFault::Coding);
+        }
+        self.chunked = true;
+        Ok(())
+    }
+
+    /// Whether the sender would use the connection again (RFC 9112, 9.3).
+    pub(crate) fn keeps_alive(&self, version: Version) -> bool {
+        !self.close && (version == Version::Http11 || self.keep_alive)
+    }
+}
+
+/// A number of digits and nothing else, or `None` if it does not fit.
+pub(crate) fn parse_digits(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0u64, |number, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_digits_that_fit_are_a_length() {
+        let cases: [(&[u8], Option<u64>); 9] = [
+            (b"0", Some(0)),
+            (b"0042", Some(42)),
+            (b"18446744073709551615", Some(u64::MAX)),
+            (b"18446744073709551616", None),
+            (b"", None),
+            (b"+3", None),
+            (b"-3", None),
+            (b"0x10", None),
+            (b"1 2", None),
+        ];
+        for (text, number) in cases {
+            assert_eq!(parse_digits(text), number, "{}", text.escape_ascii());
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Owns the Range header (RFC 9110, 14): what was asked, and what of it a representation of a given
+//! length has. Must not know files or replies. Start reading at [`RangeRequest::parse`].
+
+use std::ops::Range;
+
+use crate::tokens;
+
+/// One range that was asked for, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RangeSpec {
+    /// From the first to the last, both included; `last` of `u64::MAX` where it was left open.
+    FromTo {
+        /// First byte.
+        first: u64,
+        /// Last byte, not less than `first`.
+        last: u64,
+    },
+    /// So many bytes at the end.
+    Suffix(u64),
+}
+
+/// What a Range header asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RangeRequest {
+    /// Not ours: another unit, or malformed. The header is to be ignored (RFC 9110, 14.2).
+    Ignore,
+    /// More ranges than the limit; ignoring them is allowed, and 416 is too (RFC 9110, 14.2).
+    TooMany,
+    /// These, at least one.
+    Ranges(Vec<RangeSpec>),
+}
+
+/// What to send for a request with ranges.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// The whole: 200.
+    Whole,
+    /// These, in the order in which they were asked for, none empty: 206.
+    Parts(Vec<Range<u64>>),
+    /// No range has a byte: 416.
+    Unsatisfiable,
+}
+
+impl RangeRequest {
+    /// Reads the value of a Range header, of at most `count_max` ranges. Numbers beyond 64 bits mean
+    /// the largest: no representation has them either.
+    pub fn parse(value: &[u8], count_max: usize) -> Self {
+        let Some(equals) = value.iter().position(|&byte| byte == b'=') else {
+            return Self::Ignore;
+        };
+        if !value[..equals].eq_ignore_ascii_case(b"bytes") {
+            return Self::Ignore;
+        }
+        let mut ranges = Vec::new();
+        for element in tokens::list(&value[equals + 1..]) {
+            let Some(range) = parse_spec(element) else { return Self::Ignore };
+            if ranges.len() == count_max {
+                return Self::TooMany;
+            }
+            ranges.push(range);
+        }
+        if ranges.is_empty() { Self::Ignore } else { Self::Ranges(ranges) }
+    }
+
+    /// What to send of a representation of `length` bytes. Ranges without a byte are left out.
+    /// Overlapping ones whose sum is more than the whole get the whole: a request never makes the
+    /// server send more than the representation (CVE-2011-3192). Too many get the whole, too.
+    pub fn select(&self, length: u64) -> Selection {
+        let Self::Ranges(specs) = self else { return Selection::Whole };
+        let parts: Vec<Range<u64>> = specs.iter().filter_map(|spec| spec.select(length)).collect();
+        let total: u128 = parts.iter().map(|part| u128::from(part.end - part.start)).sum();
+        match parts.len() {
+            0 => Selection::Unsatisfiable,
+            _ if total > u128::from(length) => Selection::Whole,
+            _ => Selection::Parts(parts),
+        }
+    }
+}
+
+impl RangeSpec {
+    /// The bytes it has of `length`; `None` if not one.
+    pub fn select(self, length: u64) -> Option<Range<u64>> {
+        let part = match self {
+            Self::FromTo { first, last } => first..last.saturating_add(1).min(length),
+            Self::Suffix(count) => length.saturating_sub(count)..length,
+        };
+        (part.start < part.end).then_some(part)
+    }
+}
+
+/// `first-last`, `first-` or `-count`.
+fn parse_spec(element: &[u8]) -> Option<RangeSpec> {
+    let dash = element.iter().position(|&byte| byte == b'-')?;
+    let (first, last) = (&element[..dash], &element[dash + 1..]);
+    match (first, last) {
+        ([], _) => Some(RangeSpec::Suffix(saturating_digits(last)?)),
+        (_, []) => Some(RangeSpec::FromTo { first: saturating_digits(first)?, last: u64::MAX }),
+        _ => {
+            let (first, last) = (saturating_digits(first)?, saturating_digits(last)?);
+            (first <= last).then_some(RangeSpec::FromTo { first, last })
+        }
+    }
+}
+
+/// Digits and nothing else; what does not fit becomes the largest.
+fn saturating_digits(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let digits = text.iter().map(|byte| u64::from(byte - b'0'));
+    Some(digits.fold(0u64, |number, digit| number.saturating_mul(10).saturating_add(digit)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_rfc_9110_14_1_2_select_what_it_says() {
+        let whole_500_parts: [(&str, Selection); 11] = [
+            ("bytes=0-499", Selection::Parts(vec![0..500])),
+            ("bytes=500-999", Selection::Parts(vec![500..1000])),
+            ("bytes=-500", Selection::Parts(vec![500..1000])),
+            ("bytes=900-", Selection::Parts(vec![900..1000])),
+            ("bytes=0-0,-1", Selection::Parts(vec![0..1, 999..1000])),
+            ("bytes= 0-0 , ,\t5-6", Selection::Parts(vec![0..1, 5..7])),
+            ("Bytes=0-5000", Selection::Parts(vec![0..1000])),
+            ("bytes=1000-", Selection::Unsatisfiable),
+            ("bytes=-0", Selection::Unsatisfiable),
+            ("bytes=-5000", Selection::Parts(vec![0..1000])),
+            ("bytes=5000-6000,1-2", Selection::Parts(vec![1..3])),
+        ];
+        for (value, selection) in whole_500_parts {
+            assert_eq!(
+                RangeRequest::parse(value.as_bytes(), 10).select(1000),
+                selection,
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn malformed_ranges_are_ignored_as_a_whole() {
+        let values = [
+            "bytes",
+            "bytes=",
+            "bytes=,",
+            "bytes=-",
+            "bytes=a-b",
+            "bytes=5-4",
+            "bytes=1-2,x",
+            "bytes=+1-2",
+            "bytes=1--2",
+            "bytes=0x1-",
+            "items=0-1",
+            "bytes 0-1",
+            "bytes=1 - 2",
+        ];
+        for value in values {
+            assert_eq!(RangeRequest::parse(value.as_bytes(), 10), RangeRequest::Ignore, "{value}");
+        }
+    }
+
+    /// nginx CVE-2017-7529 wrapped, Apache CVE-2011-3192 multiplied.
+    #[test]
+    fn range_bombs_cost_no_more_than_the_whole() {
+        let wrapping = RangeRequest::parse(b"bytes=-9223372036854775908,-17208", 10);
+        assert_eq!(wrapping.select(10_000), Selection::Whole);
+        let huge = RangeRequest::parse(b"bytes=0-99999999999999999999999", 10);
+        assert_eq!(huge.select(u64::MAX), Selection::Parts(vec![0..u64::MAX]));
+        let overlapping = RangeRequest::parse(b"bytes=0-,0-,0-", 10);
+        assert_eq!(overlapping.select(3), Selection::Whole);
+        let many = RangeRequest::parse(b"bytes=0-0,1-1,2-2", 2);
+        assert_eq!(many, RangeRequest::TooMany);
+        assert_eq!(many.select(3), Selection::Whole);
+    }
+}

@@ -1,0 +1,489 @@
+//! Owns the client's side of a connection: the bytes of replies in, events out, however the bytes
+//! are divided. Must not know sockets or time: who feeds it stamps the events.
+//! Start reading at [`ReplyParser::feed`].
+//!
+//! Cost of a small reply: one pass of httparse over the head in place, one comparison of lengths a
+//! field, three calls (head, body, done) and no copy, no allocation. Only a head that straddles reads
+//! is copied, into one buffer that is kept; a body never is. `examples/parse_rate.rs` measures it.
+
+use std::collections::VecDeque;
+use std::mem::MaybeUninit;
+
+use crate::body::{BodyDecoder, BodyFault, BodyLimits, Piece};
+use crate::framing::{Framing, FramingFault, FramingFields};
+use crate::head::{
+    EndScanner, FIELDS_MAX, Fields, HeadBounds, HeadFault, Version, diagnose, fields_start,
+    lines_are_strict,
+};
+
+/// What a reply's framing depends on besides the reply: the method of its request
+/// (RFC 9112, 6.3, 1 and 2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestKind {
+    /// HEAD: no reply to it has a body, whatever its fields say.
+    Head,
+    /// CONNECT: after a 2xx the connection is a tunnel.
+    Connect,
+    /// Every other method.
+    Other,
+}
+
+impl RequestKind {
+    /// The kind of a method, which is case-sensitive.
+    pub fn of(method: &str) -> Self {
+        match method {
+            "HEAD" => Self::Head,
+            "CONNECT" => Self::Connect,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Bounds of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplyLimits {
+    /// Bytes of a head, start line and empty line included.
+    pub head_bytes_max: usize,
+    /// Interim replies (1xx) before a final one.
+    pub interim_max: u32,
+    /// Chunk extensions and trailers.
+    pub body: BodyLimits,
+}
+
+impl ReplyLimits {
+    /// 64 KiB of head (nginx and Apache send at most 32 KiB from a backend), 32 interim replies.
+    pub const DEFAULT: Self =
+        Self { head_bytes_max: 64 * 1024, interim_max: 32, body: BodyLimits::DEFAULT };
+}
+
+impl Default for ReplyLimits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Why a connection's bytes are not the replies that were expected. After one, the connection is of
+/// no more use: every later call gives the same error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReplyError {
+    /// The first bytes are not `HTTP/`: another protocol, or a body longer than its length said.
+    #[error("the reply does not begin with HTTP/ (another protocol, or a wrong length before it)")]
+    NotHttp,
+    /// Neither HTTP/1.0 nor HTTP/1.1.
+    #[error("the reply's version is neither HTTP/1.0 nor HTTP/1.1")]
+    Version,
+    /// Not three digits, or below 100.
+    #[error("the reply's status is not a number from 100 to 999")]
+    Status,
+    /// See [`HeadFault`].
+    #[error(transparent)]
+    Head(#[from] HeadFault),
+    /// See [`FramingFault`].
+    #[error(transparent)]
+    Framing(#[from] FramingFault),
+    /// See [`BodyFault`].
+    #[error(transparent)]
+    Body(#[from] BodyFault),
+    /// Bytes arrived with no request out.
+    #[error("the server sent bytes that no request asked for")]
+    Unasked,
+    /// Bytes arrived after a reply that ends the connection.
+    #[error("the server sent bytes after a reply that closes the connection")]
+    AfterClose,
+    /// 101: no request of ours asks for another protocol (RFC 9110, 15.2.2).
+    #[error("the server switched protocols without being asked")]
+    SwitchedProtocols,
+    /// See [`ReplyLimits::interim_max`].
+    #[error("more interim (1xx) replies than the limit")]
+    TooManyInterim,
+    /// The peer closed.
+    #[error("the server closed the connection inside the head of a reply")]
+    CutInHead,
+    /// The peer closed.
+    #[error("the server closed the connection inside the body of a reply")]
+    CutInBody,
+}
+
+/// The head of a final reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplyHead {
+    /// 200 to 999.
+    pub status: u16,
+    /// As the server says.
+    pub version: Version,
+    /// Whether the connection can carry another request after this reply: what the fields and the
+    /// version say, and a body that does not end by closing.
+    pub keep_alive: bool,
+    /// How its body ends.
+    pub framing: Framing,
+}
+
+/// Length of a complete reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReplyTotals {
+    /// Everything on the wire: interim heads, head, chunk framing, body, trailers.
+    pub wire_bytes: u64,
+    /// The body without chunk framing.
+    pub body_bytes: u64,
+}
+
+/// What a call of [`ReplyParser::feed`] came to.
+#[derive(Debug, Clone, Copy)]
+pub struct Step<'a> {
+    /// Bytes used, at most as many as were fed. Feed the rest again.
+    pub used: usize,
+    /// What they were.
+    pub event: Event<'a>,
+}
+
+/// What the bytes of a reply were.
+#[derive(Debug, Clone, Copy)]
+pub enum Event<'a> {
+    /// All bytes were used, and nothing was completed by them.
+    NeedMore,
+    /// An interim reply; the final one is still to come.
+    Interim {
+        /// 100 to 199, never 101.
+        status: u16,
+    },
+    /// The head of a reply; its body follows, then `Done`.
+    Head {
+        /// What decides.
+        head: ReplyHead,
+        /// All fields, for who wants to look.
+        fields: Fields<'a>,
+    },
+    /// Body bytes, at least one, without chunk framing: a part of the slice that was fed.
+    Body(&'a [u8]),
+    /// The reply is complete. It comes without further bytes where the last event used them all: so
+    /// feed until `NeedMore`, an empty slice in the end.
+    Done(ReplyTotals),
+}
+
+/// What it means that the peer closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Eof {
+    /// No request is out: an idle connection was closed.
+    Idle,
+    /// Requests are out, and not one byte of the next reply came.
+    BeforeReply,
+    /// The body ended by this, as its framing says.
+    Done(ReplyTotals),
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Phase {
+    Head,
+    Body,
+    /// After a reply that ends the connection.
+    Closed,
+    Failed(ReplyError),
+}
+
+/// Reads the replies of one connection, in order.
+#[derive(Debug)]
+pub struct ReplyParser {
+    phase: Phase,
+    body: BodyDecoder,
+    /// Of the reply in `Phase::Body`.
+    keep_alive: bool,
+    /// Of the current reply, so far.
+    totals: ReplyTotals,
+    /// Interim replies before the current one.
+    interim: u32,
+    /// Kinds of the requests whose replies are not complete; the front's is being read.
+    expected: VecDeque<RequestKind>,
+    /// A head that came in several slices, as far as it came; of use while `scanner` has seen any.
+    straddling: Vec<u8>,
+    scanner: EndScanner,
+    limits: ReplyLimits,
+}
+
+impl ReplyParser {
+    /// For a fresh connection.
+    pub fn new(limits: ReplyLimits) -> Self {
+        Self {
+            phase: Phase::Head,
+            body: BodyDecoder::new(Framing::None, limits.body),
+            keep_alive: true,
+            totals: ReplyTotals::default(),
+            interim: 0,
+            expected: VecDeque::new(),
+            straddling: Vec::new(),
+            scanner: EndScanner::default(),
+            limits,
+        }
+    }
+
+    /// Ready for another connection; memory is kept.
+    pub fn reset(&mut self) {
+        self.expected.clear();
+        self.next_reply(Phase::Head);
+    }
+
+    /// Says that a request was sent: its reply comes after those of earlier ones.
+    pub fn expect(&mut self, kind: RequestKind) {
+        self.expected.push_back(kind);
+    }
+
+    /// Requests whose replies are not complete.
+    pub fn outstanding(&self) -> usize {
+        self.expected.len()
+    }
+
+    /// Whether a byte of the next reply was seen and the reply is not complete. The first byte of a
+    /// reply arrives when this is false and a slice that is not empty is fed.
+    pub fn in_reply(&self) -> bool {
+        self.totals().wire_bytes > 0
+    }
+
+    /// Length of the current reply so far; zeros between replies.
+    pub fn totals(&self) -> ReplyTotals {
+        let in_head = self.scanner.seen() as u64;
+        ReplyTotals { wire_bytes: self.totals.wire_bytes + in_head, ..self.totals }
+    }
+
+    /// Body bytes that come next on the wire for certain and that nobody needs to look at; see
+    /// [`BodyDecoder::remaining`]. 0 in a head.
+    pub fn remaining(&self) -> Option<u64> {
+        match self.phase {
+            Phase::Body => self.body.remaining(),
+            _ => Some(0),
+        }
+    }
+
+    /// Counts `count` body bytes that were discarded elsewhere. Feed an empty slice then: the reply
+    /// may be complete.
+    ///
+    /// # Panics
+    /// If `count` is more than [`ReplyParser::remaining`].
+    pub fn skip(&mut self, count: u64) {
+        assert!(self.remaining().is_none_or(|n| count <= n), "only body bytes can be skipped");
+        self.body.skip(count);
+        self.totals.body_bytes += count;
+        self.totals.wire_bytes += count;
+    }
+
+    /// Takes the next bytes of the connection. Call it again with what was not used, until
+    /// [`Event::NeedMore`].
+    ///
+    /// # Errors
+    /// The bytes are not the replies that were expected; the connection is of no more use.
+    #[inline]
+    pub fn feed<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Step<'a>, ReplyError> {
+        match self.phase {
+            Phase::Head => self.feed_head(bytes),
+            Phase::Body => self.feed_body(bytes),
+            Phase::Closed if !bytes.is_empty() => {
+                self.phase = Phase::Failed(ReplyError::AfterClose);
+                Err(ReplyError::AfterClose)
+            }
+            Phase::Closed => Ok(Step { used: 0, event: Event::NeedMore }),
+            Phase::Failed(error) => Err(error),
+        }
+    }
+
+    /// The peer closed its side. Call it once, when all bytes before were fed until `NeedMore`.
+    ///
+    /// # Errors
+    /// A reply was cut.
+    pub fn eof(&mut self) -> Result<Eof, ReplyError> {
+        match self.phase {
+            Phase::Failed(error) => Err(error),
+            Phase::Body if self.body.is_complete_at_eof() => Ok(Eof::Done(self.finish())),
+            Phase::Body => Err(self.fail(ReplyError::CutInBody)),
+            _ if self.in_reply() => Err(self.fail(ReplyError::CutInHead)),
+            _ if self.expected.is_empty() => Ok(Eof::Idle),
+            _ => Ok(Eof::BeforeReply),
+        }
+    }
+
+    fn feed_head<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Step<'a>, ReplyError> {
+        if bytes.is_empty() {
+            return Ok(Step { used: 0, event: Event::NeedMore });
+        }
+        if self.expected.is_empty() {
+            return Err(self.fail(ReplyError::Unasked));
+        }
+        if self.scanner.seen() == 0
+            && let Some(tokens) = HeadTokens::read(bytes)
+            && tokens.head_len <= self.limits.head_bytes_max
+        {
+            let taken = self.take_head(&tokens)?;
+            let head = &bytes[..tokens.head_len];
+            return Ok(Step { used: head.len(), event: tokens.event(taken, head) });
+        }
+        self.feed_straddling_head(bytes)
+    }
+
+    /// A head that does not lie in `bytes` whole, or that is wrong.
+    #[cold]
+    fn feed_straddling_head<'a>(&'a mut self, bytes: &[u8]) -> Result<Step<'a>, ReplyError> {
+        let end = match self.find_head_end(bytes) {
+            Ok(end) => end,
+            Err(error) => return Err(self.fail(error)),
+        };
+        let used = end.unwrap_or(bytes.len());
+        self.straddling.extend_from_slice(&bytes[..used]);
+        if end.is_none() {
+            return Ok(Step { used, event: Event::NeedMore });
+        }
+        self.scanner = EndScanner::default();
+        let Some(tokens) = HeadTokens::read(&self.straddling) else {
+            let error = diagnose(&self.straddling, FIELDS_MAX, check_status_line);
+            return Err(self.fail(error));
+        };
+        let taken = self.take_head(&tokens)?;
+        Ok(Step { used, event: tokens.event(taken, &self.straddling) })
+    }
+
+    /// How many of the bytes belong to the head, if it ends in them.
+    fn find_head_end(&mut self, bytes: &[u8]) -> Result<Option<usize>, ReplyError> {
+        if self.scanner.seen() == 0 {
+            self.straddling.clear();
+        }
+        let first = self.straddling.iter().chain(bytes);
+        if first.zip(b"HTTP/").any(|(byte, wanted)| byte != wanted) {
+            return Err(ReplyError::NotHttp);
+        }
+        let max = self.limits.head_bytes_max;
+        let bounds = HeadBounds { start_line_max: max, head_max: max };
+        Ok(self.scanner.scan(bytes, bounds)?)
+    }
+
+    /// Decides what follows a head; `None` after an interim one.
+    fn take_head(&mut self, tokens: &HeadTokens) -> Result<Option<ReplyHead>, ReplyError> {
+        self.totals.wire_bytes += tokens.head_len as u64;
+        let kind = *self.expected.front().expect("a head is read only while a reply is expected");
+        match tokens.decide(kind) {
+            Ok(Some(head)) => {
+                self.keep_alive = head.keep_alive;
+                self.body = BodyDecoder::new(head.framing, self.limits.body);
+                self.phase = Phase::Body;
+                Ok(Some(head))
+            }
+            Ok(None) if self.interim == self.limits.interim_max => {
+                Err(self.fail(ReplyError::TooManyInterim))
+            }
+            Ok(None) => {
+                self.interim += 1;
+                Ok(None)
+            }
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    fn feed_body<'a>(&mut self, bytes: &'a [u8]) -> Result<Step<'a>, ReplyError> {
+        let (used, piece) = match self.body.decode(bytes) {
+            Ok(decoded) => decoded,
+            Err(fault) => return Err(self.fail(fault.into())),
+        };
+        self.totals.wire_bytes += used as u64;
+        let event = match piece {
+            Piece::NeedMore => Event::NeedMore,
+            Piece::Data(data) => {
+                self.totals.body_bytes += data.len() as u64;
+                Event::Body(data)
+            }
+            Piece::Done => Event::Done(self.finish()),
+        };
+        Ok(Step { used, event })
+    }
+
+    /// The current reply is complete.
+    fn finish(&mut self) -> ReplyTotals {
+        let totals = self.totals;
+        self.expected.pop_front();
+        self.next_reply(if self.keep_alive { Phase::Head } else { Phase::Closed });
+        totals
+    }
+
+    fn next_reply(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.totals = ReplyTotals::default();
+        self.interim = 0;
+        self.scanner = EndScanner::default();
+    }
+
+    fn fail(&mut self, error: ReplyError) -> ReplyError {
+        self.phase = Phase::Failed(error);
+        error
+    }
+}
+
+/// What is kept of a head when its bytes are not looked at any more.
+#[derive(Debug, Clone, Copy)]
+struct HeadTokens {
+    head_len: usize,
+    fields_start: usize,
+    status: u16,
+    version: Version,
+    framing: Result<FramingFields, FramingFault>,
+}
+
+impl HeadTokens {
+    /// `None`: the head does not end in `bytes`, or it is wrong.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        // Clearing FIELDS_MAX headers would take longer than filling the few that there are.
+        let mut headers = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+        let mut reply = httparse::Response::new(&mut []);
+        let config = httparse::ParserConfig::default();
+        let parsed = config.parse_response_with_uninit_headers(&mut reply, bytes, &mut headers);
+        let Ok(httparse::Status::Complete(head_len)) = parsed else { return None };
+        let head = &bytes[..head_len];
+        // httparse passes over empty lines before a head; RFC 9112, 2.2 allows that to servers only.
+        if head[0] != b'H' || !lines_are_strict(head, reply.headers) {
+            return None;
+        }
+        let version = Version::from_minor(reply.version?);
+        Some(Self {
+            head_len,
+            fields_start: fields_start(head, reply.headers),
+            status: reply.code?,
+            version,
+            framing: FramingFields::read(version, reply.headers),
+        })
+    }
+
+    /// What the head means for a request of that kind; `None` for an interim one (RFC 9112, 6.3).
+    fn decide(&self, kind: RequestKind) -> Result<Option<ReplyHead>, ReplyError> {
+        let fields = self.framing?;
+        let is_tunnel = kind == RequestKind::Connect && self.status / 100 == 2;
+        let framing = match self.status {
+            ..100 => return Err(ReplyError::Status),
+            101 => return Err(ReplyError::SwitchedProtocols),
+            ..200 => return Ok(None),
+            204 | 304 => Framing::None,
+            _ if kind == RequestKind::Head || is_tunnel => Framing::None,
+            _ if fields.chunked => Framing::Chunked,
+            _ => fields.length.map_or(Framing::UntilClose, Framing::Length),
+        };
+        let ends_by_closing = is_tunnel || framing == Framing::UntilClose;
+        let keep_alive = fields.keeps_alive(self.version) && !ends_by_closing;
+        Ok(Some(ReplyHead { status: self.status, version: self.version, keep_alive, framing }))
+    }
+
+    /// The event of the head, whose bytes are `head`.
+    fn event<'a>(&self, taken: Option<ReplyHead>, head: &'a [u8]) -> Event<'a> {
+        match taken {
+            Some(taken) => {
+                Event::Head { head: taken, fields: Fields::new(&head[self.fields_start..]) }
+            }
+            None => Event::Interim { status: self.status },
+        }
+    }
+}
+
+/// Names what is wrong with a status line: `HTTP-version SP status-code [ SP reason ]`. The space
+/// after the code is the server's duty (RFC 9112, 4), but without it nothing is ambiguous.
+fn check_status_line(line: &[u8]) -> Result<(), ReplyError> {
+    let mut words = line.splitn(3, |&byte| byte == b' ');
+    let version = words.next().unwrap_or_default();
+    if version != b"HTTP/1.0" && version != b"HTTP/1.1" {
+        return Err(ReplyError::Version);
+    }
+    match words.next() {
+        Some([b'0'..=b'9', b'0'..=b'9', b'0'..=b'9']) => Ok(()),
+        _ => Err(ReplyError::Status),
+    }
+}

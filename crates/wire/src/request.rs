@@ -1,0 +1,376 @@
+//! Owns the server's side of a connection up to the body: the bytes of a request's head in, a checked
+//! view of it out, or the refusal and its status. Must not know what is served.
+//! Start reading at [`RequestParser::parse`].
+//!
+//! Strict where RFC 9112 leaves a choice: every tolerance of a server is a way to make it and the
+//! proxy before it disagree about where a request ends.
+//!
+//! Cost: a head that lies in the buffer whole is read once, in place; nothing is allocated.
+
+use std::mem::MaybeUninit;
+
+use httparse::Header;
+
+use crate::framing::{Framing, FramingFault, FramingFields};
+use crate::head::{
+    EndScanner, FIELDS_MAX, Fields, HeadBounds, HeadFault, Version, diagnose, fields_start,
+    lines_are_strict,
+};
+use crate::tokens::{is_token, is_token_byte};
+
+/// Bounds of a request's head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestLimits {
+    /// Bytes of the head, start line and empty line included; more is 431.
+    pub head_bytes_max: usize,
+    /// Bytes of the target; more is 414.
+    pub target_bytes_max: usize,
+    /// Fields, at most [`FIELDS_MAX`]; more is 431.
+    pub fields_max: usize,
+}
+
+impl RequestLimits {
+    /// 32 KiB of head; 8190 bytes of target, as Apache's LimitRequestLine (RFC 9112, 3 asks for
+    /// 8000); 100 fields, as Apache's LimitRequestFields.
+    pub const DEFAULT: Self =
+        Self { head_bytes_max: 32 * 1024, target_bytes_max: 8190, fields_max: 100 };
+}
+
+impl Default for RequestLimits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Why a request is refused. Answer with [`RequestError::status`] and close: where the next request
+/// would begin is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// See [`HeadFault`].
+    #[error(transparent)]
+    Head(#[from] HeadFault),
+    /// See [`FramingFault`].
+    #[error(transparent)]
+    Framing(#[from] FramingFault),
+    /// RFC 9110, 9.1.
+    #[error("the method is not a token")]
+    Method,
+    /// A server that is no proxy has no tunnels (RFC 9110, 9.3.6).
+    #[error("CONNECT is not implemented")]
+    Connect,
+    /// Not origin-form, http(s) absolute-form, or `*` with OPTIONS (RFC 9112, 3.2), or with a
+    /// fragment, a control character or a byte outside ASCII.
+    #[error("the request target is malformed")]
+    Target,
+    /// See [`RequestLimits::target_bytes_max`].
+    #[error("the request target is longer than the limit")]
+    TargetTooLong,
+    /// Well-formed, but neither HTTP/1.0 nor HTTP/1.1.
+    #[error("the HTTP version is neither 1.0 nor 1.1")]
+    Version,
+    /// RFC 9112, 3.2.
+    #[error("an HTTP/1.1 request without Host")]
+    HostMissing,
+    /// RFC 9112, 3.2.
+    #[error("more than one Host")]
+    HostRepeated,
+    /// RFC 9112, 3.2.
+    #[error("Host is not a name or address with an optional port")]
+    Host,
+    /// RFC 9110, 10.1.1.
+    #[error("an expectation other than 100-continue")]
+    Expectation,
+}
+
+impl RequestError {
+    /// The status to refuse with.
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::TargetTooLong | Self::Head(HeadFault::StartLineTooLong) => 414,
+            Self::Head(HeadFault::TooLong | HeadFault::TooManyFields) => 431,
+            Self::Expectation => 417,
+            Self::Connect | Self::Framing(FramingFault::Coding) => 501,
+            Self::Version => 505,
+            _ => 400,
+        }
+    }
+}
+
+/// The head of a request, in the bytes of the caller's buffer.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Bytes of the buffer that it took; its body follows.
+    pub head_len: usize,
+    /// A token; case-sensitive. Never CONNECT.
+    pub method: &'a str,
+    /// The target as sent: visible ASCII without `#`.
+    pub target: &'a str,
+    /// Path and query of the target: begins with `/` or `?`, is empty (absolute-form without path:
+    /// the root), or is `*`. [`crate::target::SafePath::new`] takes it apart.
+    pub path_and_query: &'a str,
+    /// The target's authority, which goes before the Host field (RFC 9112, 3.2.2), else Host. Name
+    /// or address and port are well-formed; may be empty. `None` in HTTP/1.0 only.
+    pub host: Option<&'a str>,
+    /// As the client says.
+    pub version: Version,
+    /// All fields.
+    pub fields: Fields<'a>,
+    /// How its body ends; never `UntilClose`.
+    pub framing: Framing,
+    /// Whether the client would use the connection again.
+    pub keep_alive: bool,
+    /// Whether the client waits for `100 Continue` before it sends the body. Only in HTTP/1.1, and
+    /// only if there is a body (RFC 9110, 10.1.1).
+    pub expects_continue: bool,
+}
+
+/// Finds and reads one head after another on a connection.
+#[derive(Debug, Clone)]
+pub struct RequestParser {
+    limits: RequestLimits,
+    scanner: EndScanner,
+}
+
+impl RequestParser {
+    /// For a fresh connection. `fields_max` beyond [`FIELDS_MAX`] means [`FIELDS_MAX`].
+    pub fn new(limits: RequestLimits) -> Self {
+        Self { limits, scanner: EndScanner::default() }
+    }
+
+    /// Reads the head at the start of `buf`. `None`: it is not complete; call again with the same
+    /// bytes and more after them. The buffer need never hold more than `head_bytes_max` + 2 bytes.
+    /// After `Some`, the next call is about the next request: `buf` must then begin after the body.
+    ///
+    /// # Errors
+    /// The request is to be refused; the parser is of no more use on this connection.
+    pub fn parse<'a>(&mut self, buf: &'a [u8]) -> Result<Option<Request<'a>>, RequestError> {
+        let Some(skipped) = skip_empty_line(buf)? else { return Ok(None) };
+        let bytes = &buf[skipped..];
+        if self.scanner.seen() == 0
+            && let Some(request) = self.read_head(bytes)?
+        {
+            return Ok(Some(Request { head_len: request.head_len + skipped, ..request }));
+        }
+        let Some(head_len) = self.find_head_end(bytes)? else { return Ok(None) };
+        self.scanner = EndScanner::default();
+        let head = &bytes[..head_len];
+        match self.read_head(head)? {
+            Some(request) => Ok(Some(Request { head_len: head_len + skipped, ..request })),
+            None => Err(diagnose(head, self.limits.fields_max, check_request_line)),
+        }
+    }
+
+    /// Whether part of a head was seen: the connection is not idle.
+    pub fn in_head(&self) -> bool {
+        self.scanner.seen() > 0
+    }
+
+    fn bounds(&self) -> HeadBounds {
+        // Room for the method, two spaces, the version and CRLF beside the target.
+        const BESIDE_TARGET: usize = 64;
+        let start_line_max = self.limits.target_bytes_max.saturating_add(BESIDE_TARGET);
+        HeadBounds { start_line_max, head_max: self.limits.head_bytes_max }
+    }
+
+    /// Length of the head, if it ends in `bytes`, which begin with it.
+    fn find_head_end(&mut self, bytes: &[u8]) -> Result<Option<usize>, RequestError> {
+        if bytes.first().is_some_and(|&byte| !is_token_byte(byte)) {
+            return Err(RequestError::Method);
+        }
+        let seen = self.scanner.seen();
+        let end = self.scanner.scan(&bytes[seen..], self.bounds())?;
+        Ok(end.map(|end| seen + end))
+    }
+
+    /// `None`: the head does not end in `bytes`, or its lines are wrong.
+    fn read_head<'a>(&self, bytes: &'a [u8]) -> Result<Option<Request<'a>>, RequestError> {
+        let mut headers = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+        let headers = &mut headers[..self.limits.fields_max.min(FIELDS_MAX)];
+        let mut parsed = httparse::Request::new(&mut []);
+        let Ok(httparse::Status::Complete(head_len)) =
+            parsed.parse_with_uninit_headers(bytes, headers)
+        else {
+            return Ok(None);
+        };
+        let (Some(method), Some(target), Some(minor)) =
+            (parsed.method, parsed.path, parsed.version)
+        else {
+            return Ok(None);
+        };
+        let head = &bytes[..head_len];
+        let fields_start = fields_start(head, parsed.headers);
+        let bounds = self.bounds();
+        let begins = is_token_byte(head[0]);
+        let fits = fields_start <= bounds.start_line_max && head_len <= bounds.head_max;
+        if !(begins && fits && lines_are_strict(head, parsed.headers)) {
+            return Ok(None);
+        }
+        let line = RequestLine { method, target, version: Version::from_minor(minor) };
+        line.check(self.limits.target_bytes_max)?;
+        let fields = Fields::new(&head[fields_start..]);
+        line.with_fields(head_len, parsed.headers, fields).map(Some)
+    }
+}
+
+/// A request line, divided.
+#[derive(Debug, Clone, Copy)]
+struct RequestLine<'a> {
+    method: &'a str,
+    target: &'a str,
+    version: Version,
+}
+
+impl<'a> RequestLine<'a> {
+    fn check(&self, target_bytes_max: usize) -> Result<(), RequestError> {
+        if self.target.len() > target_bytes_max {
+            return Err(RequestError::TargetTooLong);
+        }
+        if self.method == "CONNECT" {
+            return Err(RequestError::Connect);
+        }
+        // Visible ASCII that RFC 3986 forbids ({, |, and so on) is let pass: browsers send it.
+        // A fragment never belongs in a request (RFC 9112, 3.2).
+        let is_allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
+        if self.target.bytes().all(is_allowed) { Ok(()) } else { Err(RequestError::Target) }
+    }
+
+    fn with_fields(
+        self,
+        head_len: usize,
+        headers: &[Header<'a>],
+        fields: Fields<'a>,
+    ) -> Result<Request<'a>, RequestError> {
+        let Self { method, target, version } = self;
+        let framing_fields = FramingFields::read(version, headers)?;
+        let framing = match framing_fields.length {
+            _ if framing_fields.chunked => Framing::Chunked,
+            None | Some(0) => Framing::None,
+            Some(length) => Framing::Length(length),
+        };
+        let (authority, path_and_query) = self.divide_target()?;
+        let host = read_host(version, headers)?;
+        let expects = read_expectation(version, headers)?;
+        Ok(Request {
+            head_len,
+            method,
+            target,
+            path_and_query,
+            host: authority.or(host),
+            version,
+            fields,
+            framing,
+            keep_alive: framing_fields.keeps_alive(version),
+            expects_continue: expects && framing != Framing::None,
+        })
+    }
+
+    /// Authority, and path and query (RFC 9112, 3.2).
+    fn divide_target(&self) -> Result<(Option<&'a str>, &'a str), RequestError> {
+        if self.target.starts_with('/') {
+            return Ok((None, self.target));
+        }
+        if self.target == "*" && self.method == "OPTIONS" {
+            return Ok((None, self.target));
+        }
+        let (scheme, rest) = self.target.split_once("://").ok_or(RequestError::Target)?;
+        if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
+            return Err(RequestError::Target);
+        }
+        let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        // RFC 9110, 4.2.1: an http URI with an empty host is invalid; 4.2.4: so is user information.
+        if authority.is_empty() || authority.starts_with(':') || !is_host(authority.as_bytes()) {
+            return Err(RequestError::Target);
+        }
+        Ok((Some(authority), path))
+    }
+}
+
+/// The one Host field (RFC 9112, 3.2).
+fn read_host<'a>(
+    version: Version,
+    headers: &[Header<'a>],
+) -> Result<Option<&'a str>, RequestError> {
+    let mut hosts = headers.iter().filter(|field| field.name.eq_ignore_ascii_case("host"));
+    match (hosts.next(), hosts.next()) {
+        (_, Some(_)) => Err(RequestError::HostRepeated),
+        (None, _) if version == Version::Http11 => Err(RequestError::HostMissing),
+        (None, _) => Ok(None),
+        (Some(field), None) if is_host(field.value) => {
+            Ok(Some(std::str::from_utf8(field.value).expect("a host that was checked is ASCII")))
+        }
+        (Some(_), None) => Err(RequestError::Host),
+    }
+}
+
+/// Whether the client waits for 100 Continue. In HTTP/1.0 the field is ignored (RFC 9110, 10.1.1).
+fn read_expectation(version: Version, headers: &[Header<'_>]) -> Result<bool, RequestError> {
+    let mut expectations = headers.iter().filter(|field| field.name.eq_ignore_ascii_case("expect"));
+    if version == Version::Http10 {
+        return Ok(false);
+    }
+    expectations.try_fold(false, |_, field| {
+        let known = field.value.eq_ignore_ascii_case(b"100-continue");
+        if known { Ok(true) } else { Err(RequestError::Expectation) }
+    })
+}
+
+/// `uri-host [ ":" port ]` (RFC 9110, 7.2; RFC 3986, 3.2.2), which may be empty. No user
+/// information, no slash, and an address in brackets only of the bytes that IPv6 has.
+fn is_host(value: &[u8]) -> bool {
+    let (host, port) = match value {
+        [b'[', rest @ ..] => {
+            let Some(end) = rest.iter().position(|&byte| byte == b']') else { return false };
+            let (address, after) = (&rest[..end], &rest[end + 1..]);
+            let of_ipv6 = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
+            if address.is_empty() || !address.iter().all(of_ipv6) {
+                return false;
+            }
+            (&b""[..], after)
+        }
+        _ => value.split_at(value.iter().position(|&byte| byte == b':').unwrap_or(value.len())),
+    };
+    // reg-name: unreserved, percent-encoded, sub-delims.
+    let of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(byte);
+    let port_is_valid = match port {
+        [] => true,
+        [b':', digits @ ..] => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    host.iter().all(of_name) && port_is_valid
+}
+
+/// Bytes to pass over before a head: one empty line at most (RFC 9112, 2.2). `None`: more bytes are
+/// needed to say.
+fn skip_empty_line(buf: &[u8]) -> Result<Option<usize>, RequestError> {
+    match buf {
+        [] | [b'\r'] => Ok(None),
+        [b'\r', b'\n', rest @ ..] => match rest {
+            [b'\r' | b'\n', ..] => Err(HeadFault::StartLine.into()),
+            _ => Ok(Some(2)),
+        },
+        [b'\r', ..] => Err(HeadFault::BareCr.into()),
+        [b'\n', ..] => Err(HeadFault::BareLf.into()),
+        _ => Ok(Some(0)),
+    }
+}
+
+/// Names what is wrong with a request line: `method SP request-target SP HTTP-version`.
+fn check_request_line(line: &[u8]) -> Result<(), RequestError> {
+    let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
+    let &[method, target, version] = words.as_slice() else {
+        return Err(HeadFault::StartLine.into());
+    };
+    if !is_token(method) {
+        return Err(RequestError::Method);
+    }
+    if target.is_empty() || !target.iter().all(u8::is_ascii_graphic) {
+        return Err(RequestError::Target);
+    }
+    match version {
+        b"HTTP/1.0" | b"HTTP/1.1" => Ok(()),
+        [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => {
+            Err(RequestError::Version)
+        }
+        _ => Err(HeadFault::StartLine.into()),
+    }
+}

@@ -1,0 +1,251 @@
+//! Owns the writing of heads and chunks into buffers. Must not know where the bytes go.
+//! Start reading at [`RequestHead`] (rendered once before a run) and [`ResponseHead`] (written for
+//! each reply into a buffer that is kept).
+//!
+//! A field with CR, LF or another control character is refused, never repaired: what comes from a
+//! CGI program or a command line cannot add a field or a message (response splitting).
+
+use crate::framing::parse_digits;
+use crate::head::{Version, is_field_value};
+use crate::status::reason_phrase;
+use crate::tokens::is_token;
+
+/// Why a head is not written. The buffer is as it was before the call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// RFC 9110, 9.1.
+    #[error("the method `{0}` is not a token: write it as in GET or PROPFIND")]
+    Method(String),
+    /// RFC 9112, 3.2.
+    #[error(
+        "the target `{0}` is empty or has a space, a control character, `#` or a byte outside ASCII: percent-encode it"
+    )]
+    Target(String),
+    /// RFC 9110, 5.1.
+    #[error("the field name `{0}` is not a token: write a field as in `Accept: text/html`")]
+    FieldName(String),
+    /// RFC 9110, 5.5.
+    #[error("the value of field `{0}` has a control character (a line break, perhaps): remove it")]
+    FieldValue(String),
+    /// The framing is the writer's.
+    #[error(
+        "the field `{0}` contradicts the body that is sent: leave it out, it is written for you"
+    )]
+    Framing(String),
+}
+
+/// Appends `name: value CRLF`, or refuses.
+fn push_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), WriteError> {
+    if !is_token(name.as_bytes()) {
+        return Err(WriteError::FieldName(name.escape_debug().to_string()));
+    }
+    if !is_field_value(value) {
+        return Err(WriteError::FieldValue(name.to_owned()));
+    }
+    push_checked_field(out, name, value);
+    Ok(())
+}
+
+fn push_checked_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a number in decimal digits, without the machinery of formatting.
+fn push_number(out: &mut Vec<u8>, number: u64) {
+    let mut digits = [0u8; 20];
+    let mut start = digits.len();
+    let mut left = number;
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[start..]);
+}
+
+/// A whole request, to be rendered once and sent many times.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestHead<'a> {
+    /// Version; a connection of HTTP/1.0 is kept alive only if asked for.
+    pub version: Version,
+    /// Method, a token.
+    pub method: &'a str,
+    /// Target, as it shall stand in the request line.
+    pub target: &'a str,
+    /// Value of Host, unless `fields` has one.
+    pub host: &'a str,
+    /// Further fields, in order. A `Connection` of the caller's stays, and ours is left out, unless
+    /// the connection is to be closed.
+    pub fields: &'a [(String, String)],
+    /// Body.
+    pub body: &'a [u8],
+    /// Whether the connection is to be used again; if not, `Connection: close` is said.
+    pub keep_alive: bool,
+}
+
+impl RequestHead<'_> {
+    /// The bytes of the request, body included.
+    ///
+    /// # Errors
+    /// A part of the head cannot be sent without changing what the head says.
+    pub fn render(&self) -> Result<Vec<u8>, WriteError> {
+        if !is_token(self.method.as_bytes()) {
+            return Err(WriteError::Method(self.method.escape_debug().to_string()));
+        }
+        let is_allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
+        if self.target.is_empty() || !self.target.bytes().all(is_allowed) {
+            return Err(WriteError::Target(self.target.escape_debug().to_string()));
+        }
+        let mut out = Vec::with_capacity(256 + self.body.len());
+        for part in [self.method, " ", self.target, " ", self.version.as_str(), "\r\n"] {
+            out.extend_from_slice(part.as_bytes());
+        }
+        if !self.has_field("host") {
+            push_field(&mut out, "Host", self.host.as_bytes())?;
+        }
+        for (name, value) in self.fields.iter().filter(|(name, _)| !self.replaces(name)) {
+            self.check_framing(name, value)?;
+            push_field(&mut out, name, value.as_bytes())?;
+        }
+        if let Some(connection) = self.connection() {
+            push_checked_field(&mut out, "Connection", connection.as_bytes());
+        }
+        if self.says_length() && !self.has_field("content-length") {
+            out.extend_from_slice(b"Content-Length: ");
+            push_number(&mut out, self.body.len() as u64);
+            out.extend_from_slice(b"\r\n");
+        }
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(self.body);
+        Ok(out)
+    }
+
+    fn has_field(&self, name: &str) -> bool {
+        self.fields.iter().any(|(n, _)| n.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether our own field stands instead of the caller's of that name.
+    fn replaces(&self, name: &str) -> bool {
+        !self.keep_alive && name.eq_ignore_ascii_case("connection")
+    }
+
+    /// A body whose framing does not match its length would make the next request part of it.
+    fn check_framing(&self, name: &str, value: &str) -> Result<(), WriteError> {
+        let is_length = name.eq_ignore_ascii_case("content-length");
+        let length_is_wrong =
+            is_length && parse_digits(value.as_bytes()) != Some(self.body.len() as u64);
+        if length_is_wrong || name.eq_ignore_ascii_case("transfer-encoding") {
+            return Err(WriteError::Framing(name.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// What is said of the connection (RFC 9112, 9.3 and appendix C.2.2).
+    fn connection(&self) -> Option<&'static str> {
+        match (self.keep_alive, self.version) {
+            (false, _) => Some("close"),
+            (true, _) if self.has_field("connection") => None,
+            (true, Version::Http10) => Some("keep-alive"),
+            (true, Version::Http11) => None,
+        }
+    }
+
+    /// Methods that expect content say its length even if it is 0 (RFC 9110, 8.6).
+    fn says_length(&self) -> bool {
+        !self.body.is_empty() || matches!(self.method, "POST" | "PUT" | "PATCH")
+    }
+}
+
+/// A reply's head, being written at the end of the caller's buffer. Without [`ResponseHead::end`] it
+/// is not a whole one.
+#[derive(Debug)]
+pub struct ResponseHead<'a> {
+    out: &'a mut Vec<u8>,
+}
+
+impl<'a> ResponseHead<'a> {
+    /// Writes the status line. The version is ours, whatever the request's was (RFC 9110, 2.5).
+    ///
+    /// # Panics
+    /// If the status is not 100 to 999.
+    pub fn new(out: &'a mut Vec<u8>, status: u16) -> Self {
+        Self::with_reason(out, status, reason_phrase(status))
+    }
+
+    /// As [`ResponseHead::new`], with a reason phrase of the caller's (a CGI program's, say). One
+    /// that has a control character is replaced by the usual one.
+    ///
+    /// # Panics
+    /// If the status is not 100 to 999.
+    pub fn with_reason(out: &'a mut Vec<u8>, status: u16, reason: &str) -> Self {
+        assert!((100..1000).contains(&status), "a status has three digits, but this is {status}");
+        let reason = if is_field_value(reason.as_bytes()) { reason } else { reason_phrase(status) };
+        out.extend_from_slice(b"HTTP/1.1 ");
+        push_number(out, status.into());
+        out.push(b' ');
+        out.extend_from_slice(reason.as_bytes());
+        out.extend_from_slice(b"\r\n");
+        Self { out }
+    }
+
+    /// Writes a field.
+    ///
+    /// # Errors
+    /// The name is not a token or the value has a control character. Nothing of it is written.
+    pub fn field(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<&mut Self, WriteError> {
+        push_field(self.out, name, value.as_ref())?;
+        Ok(self)
+    }
+
+    /// Writes Content-Length.
+    pub fn content_length(&mut self, length: u64) -> &mut Self {
+        self.out.extend_from_slice(b"Content-Length: ");
+        push_number(self.out, length);
+        self.out.extend_from_slice(b"\r\n");
+        self
+    }
+
+    /// Writes `Transfer-Encoding: chunked`; not for a client of HTTP/1.0 (RFC 9112, 6.1).
+    pub fn chunked(&mut self) -> &mut Self {
+        push_checked_field(self.out, "Transfer-Encoding", b"chunked");
+        self
+    }
+
+    /// Says whether the connection goes on: `close`, or `keep-alive` to a client of HTTP/1.0, which
+    /// would not know otherwise; nothing to one of HTTP/1.1 (RFC 9112, 9.3).
+    pub fn connection(&mut self, client: Version, keep_alive: bool) -> &mut Self {
+        match (keep_alive, client) {
+            (false, _) => push_checked_field(self.out, "Connection", b"close"),
+            (true, Version::Http10) => push_checked_field(self.out, "Connection", b"keep-alive"),
+            (true, Version::Http11) => {}
+        }
+        self
+    }
+
+    /// Writes the empty line.
+    pub fn end(&mut self) {
+        self.out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Ends a chunked body: the last chunk, no trailers.
+pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// Writes the line before a chunk of `length` bytes; CRLF goes after them.
+///
+/// # Panics
+/// If `length` is 0: that would end the body.
+pub fn write_chunk_head(out: &mut Vec<u8>, length: u64) {
+    assert!(length > 0, "an empty chunk ends the body");
+    let digits = (u64::BITS - length.leading_zeros()).div_ceil(4);
+    for place in (0..digits).rev() {
+        out.push(b"0123456789abcdef"[(length >> (4 * place) & 0xf) as usize]);
+    }
+    out.extend_from_slice(b"\r\n");
+}
