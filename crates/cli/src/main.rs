@@ -1,3 +1,57 @@
-fn main() {
-    println!("Hello, world!");
+//! joust: puts web servers head to head and says whether the answer can be believed.
+//! Owns argv, the subcommands, exit codes and stdout; holds no algorithm. One file a subcommand.
+
+mod doctor;
+mod load;
+mod models;
+mod output;
+mod progress;
+mod report;
+mod run;
+mod serve;
+mod trouble;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use trouble::{Ended, Trouble};
+
+/// Puts web servers head to head and says whether the answer can be believed.
+///
+/// With no study, `joust run` compares the web servers that are installed on this machine.
+#[derive(Parser)]
+#[command(name = "joust", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = "Exit codes: 0 done, 1 failed, 2 usage, 3 incomplete or every verdict withheld.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Args),
+    Load(load::Args),
+    Serve(serve::Args),
+    Report(report::Args),
+    Doctor(doctor::Args),
+    Models(models::Args),
+}
+
+fn main() -> ExitCode {
+    let ended = match Cli::parse().command {
+        Command::Run(args) => run::main(&args),
+        Command::Load(args) => load::main(&args),
+        Command::Serve(args) => serve::main(args),
+        Command::Report(args) => report::main(&args),
+        Command::Doctor(args) => doctor::main(&args),
+        Command::Models(args) => models::main(&args),
+    };
+    ended.unwrap_or_else(Trouble::show).into()
+}
+
+impl From<Ended> for ExitCode {
+    fn from(ended: Ended) -> Self {
+        Self::from(ended as u8)
+    }
 }

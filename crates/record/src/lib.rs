@@ -25,6 +25,7 @@
 mod facts;
 mod finding;
 mod interval;
+mod json;
 mod load;
 mod plan;
 mod run;
@@ -36,6 +37,7 @@ mod visit;
 pub use facts::{Facts, Snapshot};
 pub use finding::{Certainty, Finding, Severity};
 pub use interval::Interval;
+pub use json::ReadError;
 pub use load::{
     ByteCounts, ClientUse, LATENCY_QUANTILES, Latencies, LatencyMillis, LoadPlan, LoadRecord,
     LoadStop, Pacing, RequestCounts, Share, ThreadUse, Verify,
@@ -43,7 +45,7 @@ pub use load::{
 pub use plan::{
     Blocks, Contender, CpuLayout, Metric, Plan, SettingValue, Settings, VisitPlan, Workload,
 };
-pub use run::{ContenderFacts, Ending, ReadError, RunRecord, Skipped};
+pub use run::{ContenderFacts, Ending, RunRecord, Skipped};
 pub use sample::{ErrorCounts, Outcome, Sample};
 pub use verdict::{Estimate, PairVerdict, Verdict};
 pub use visit::{ServerUse, Visit, VisitState};

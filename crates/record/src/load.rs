@@ -8,6 +8,7 @@ use stats::Histogram;
 use units::{Bytes, Nanos};
 
 use crate::interval::Interval;
+use crate::json::ReadError;
 use crate::sample::{ErrorCounts, Sample};
 
 /// What a load is to do. Made once from what was typed; below that nothing is checked again.
@@ -158,6 +159,19 @@ pub struct LoadRecord {
 impl LoadRecord {
     /// Name and version of this format.
     pub const FORMAT: &'static str = "joust-load/1";
+
+    /// As JSON, one object, ending in a newline.
+    pub fn to_json(&self) -> String {
+        crate::json::write(self)
+    }
+
+    /// Reads what [`LoadRecord::to_json`] wrote.
+    ///
+    /// # Errors
+    /// [`ReadError`]: not JSON, of another shape, or of a version that this joust does not know.
+    pub fn from_json(text: &str) -> Result<Self, ReadError> {
+        crate::json::read(text, Self::FORMAT)
+    }
 }
 
 /// Requests by what came of them.

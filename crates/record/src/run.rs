@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::facts::Facts;
 use crate::finding::Finding;
+use crate::json::ReadError;
 use crate::plan::{CpuLayout, Plan};
 use crate::verdict::PairVerdict;
 use crate::visit::Visit;
@@ -84,42 +85,21 @@ pub struct Skipped {
     pub remedy: String,
 }
 
-/// Why a run file could not be read.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadError {
-    /// Not JSON, or not of this shape.
-    #[error("not a run file of joust: {0}")]
-    Shape(#[from] serde_json::Error),
-    /// Of a version that this joust does not know.
-    #[error("the file has format `{found}`; this joust reads {}: use the joust that wrote it, or a newer one", RunRecord::FORMAT)]
-    Version {
-        /// What the file says of itself.
-        found: String,
-    },
-}
-
 impl RunRecord {
     /// Name and version of this format.
     pub const FORMAT: &'static str = "joust-run/1";
 
     /// As JSON, one object, ending in a newline.
     pub fn to_json(&self) -> String {
-        let mut text = serde_json::to_string(self).expect("plain data serialises");
-        text.push('\n');
-        text
+        crate::json::write(self)
     }
 
-    /// Reads what [`RunRecord::to_json`] wrote, now or in an older version.
+    /// Reads what [`RunRecord::to_json`] wrote.
+    ///
+    /// # Errors
+    /// [`ReadError`]: not JSON, of another shape, or of a version that this joust does not know.
     pub fn from_json(text: &str) -> Result<Self, ReadError> {
-        #[derive(Deserialize)]
-        struct Head {
-            format: String,
-        }
-        let head: Head = serde_json::from_str(text)?;
-        if head.format != Self::FORMAT {
-            return Err(ReadError::Version { found: head.format });
-        }
-        Ok(serde_json::from_str(text)?)
+        crate::json::read(text, Self::FORMAT)
     }
 
     /// Visits of a contender that can be used.

@@ -1,0 +1,72 @@
+//! Where bytes leave the program: stdout, or a file that appears whole or not at all.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use miette::miette;
+
+use crate::trouble::Trouble;
+
+/// A place for a report: "-" is stdout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    Stdout,
+    File(PathBuf),
+}
+
+impl std::str::FromStr for Place {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(if text == "-" { Self::Stdout } else { Self::File(PathBuf::from(text)) })
+    }
+}
+
+/// Writes `bytes` to the place, whole or not at all.
+pub fn write(place: &Place, bytes: &[u8]) -> Result<(), Trouble> {
+    match place {
+        Place::Stdout => stdout(bytes),
+        Place::File(path) => file(path, bytes),
+    }
+}
+
+/// Writes `bytes` to stdout. A reader that has gone (`| head`) is no error.
+pub fn stdout(bytes: &[u8]) -> Result<(), Trouble> {
+    let mut out = io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Trouble::failed(miette!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Columns of the terminal on stdout, 100 where there is none.
+pub fn columns() -> usize {
+    let terminal = console::Term::stdout().size_checked();
+    terminal.map_or(100, |(_, columns)| usize::from(columns)).clamp(60, 200)
+}
+
+/// Whether stdout may have colour: a terminal, and NO_COLOR is not set.
+pub fn colour() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+fn file(path: &Path, bytes: &[u8]) -> Result<(), Trouble> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let put = || -> io::Result<()> {
+        let mut beside = tempfile::NamedTempFile::new_in(folder)?;
+        beside.write_all(bytes)?;
+        beside.as_file().sync_all()?;
+        beside.persist(path)?;
+        Ok(())
+    };
+    put().map_err(|error| {
+        Trouble::failed(miette!(
+            help = "name a file in a folder that exists and that you may write to, or - for stdout",
+            "cannot write {}: {error}",
+            path.display()
+        ))
+    })
+}

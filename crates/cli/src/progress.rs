@@ -1,0 +1,96 @@
+//! The progress bar of `joust run`: what is being visited, and the time left. On stderr, and only
+//! where that is a terminal; a log gets a line a block.
+
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use lab::{Place, Progress, Watch};
+use record::{Plan, Skipped, Visit};
+
+/// Watches a run for a person.
+pub struct Screen {
+    bar: ProgressBar,
+    terminal: bool,
+    names: Vec<String>,
+    block_said: Option<u32>,
+}
+
+impl Screen {
+    pub fn new() -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let bar = if terminal { ProgressBar::new(1000) } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {prefix}  {msg}");
+        bar.set_style(style.expect("the template is constant"));
+        Self { bar, terminal, names: Vec::new(), block_said: None }
+    }
+
+    fn say(&self, text: &str) {
+        if self.terminal {
+            self.bar.println(text);
+        } else {
+            eprintln!("{text}");
+        }
+    }
+
+    fn show(&mut self, progress: Progress, doing: String) {
+        self.bar.set_position(share_done(progress));
+        self.bar.set_prefix(format!("{} left", clock(progress.left.into())));
+        self.bar.set_message(doing);
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Watch for Screen {
+    fn planned(&mut self, plan: &Plan, skipped: &[Skipped]) {
+        self.names = plan.contenders.iter().map(|contender| contender.name.clone()).collect();
+        self.say(&plan.question);
+        for left_out in skipped {
+            let Skipped { name, reason, remedy } = left_out;
+            self.say(&format!("without {name}: {reason}; {remedy} brings it"));
+        }
+    }
+
+    fn discovery_begins(&mut self, contender: usize) {
+        self.bar.set_message(format!("starting {} to see what it serves", self.names[contender]));
+    }
+
+    fn visit_begins(&mut self, place: Place, progress: Progress) {
+        let name = &self.names[place.contender];
+        let doing = format!("block {}: {name}", place.block + 1);
+        if !self.terminal && self.block_said != Some(place.block) {
+            self.block_said = Some(place.block);
+            let left = clock(progress.left.into());
+            self.say(&format!("block {}, about {left} left", place.block + 1));
+        }
+        self.show(progress, doing);
+    }
+
+    fn visit_ends(&mut self, _: &Visit, progress: Progress) {
+        let doing = self.bar.message();
+        self.show(progress, doing);
+    }
+
+    fn message(&mut self, text: &str) {
+        self.say(text);
+    }
+}
+
+/// Time gone over time gone and left, in thousandths.
+fn share_done(progress: Progress) -> u64 {
+    let whole = (progress.elapsed + progress.left).0.max(1);
+    progress.elapsed.0.saturating_mul(1000) / whole
+}
+
+fn clock(left: Duration) -> String {
+    let seconds = left.as_secs_f64().ceil() as u64;
+    match seconds {
+        0..100 => format!("{seconds} s"),
+        _ => format!("{} min {:02} s", seconds / 60, seconds % 60),
+    }
+}

@@ -1,0 +1,78 @@
+//! `joust report`: a run file, shown again in any form.
+
+use std::path::{Path, PathBuf};
+
+use miette::miette;
+use record::{LoadRecord, RunRecord};
+use report::{OUTPUTS, Options, Output};
+
+use crate::output::{self, Place};
+use crate::trouble::{Ended, Trouble};
+
+/// Show a finished run again: on the terminal, as HTML, Markdown or a picture
+#[derive(clap::Args)]
+pub struct Args {
+    /// A run file (run.json), the folder it lies in, or what `joust load --json` wrote
+    file: PathBuf,
+    /// The form
+    #[arg(short, long, default_value = "text", value_parser = output_named)]
+    format: &'static Output,
+    /// Where to write it; - is stdout
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    out: Place,
+}
+
+pub fn main(args: &Args) -> Result<Ended, Trouble> {
+    let shown = match read(&args.file)? {
+        Read::Run(run) => (args.format.render)(&run, &options()),
+        Read::Load(load) if args.format.name == "text" => report::load_text(&load, &options()),
+        Read::Load(_) => {
+            return Err(Trouble::usage(miette!(
+                help = "leave --format away, or give the run.json of `joust run`",
+                "{} is the record of one load; it has only the form `text`",
+                args.file.display()
+            )));
+        }
+    };
+    output::write(&args.out, shown.as_bytes())?;
+    Ok(Ended::Well)
+}
+
+/// What a file turned out to be.
+pub enum Read {
+    Run(Box<RunRecord>),
+    Load(Box<LoadRecord>),
+}
+
+/// Reads a run file, or the one in a folder.
+pub fn read(path: &Path) -> Result<Read, Trouble> {
+    let file = if path.is_dir() { path.join("run.json") } else { path.to_owned() };
+    let text = std::fs::read_to_string(&file).map_err(|error| {
+        Trouble::usage(miette!(
+            help = "name a run.json, or a folder below joust-results/",
+            "cannot read {}: {error}",
+            file.display()
+        ))
+    })?;
+    if let Ok(load) = LoadRecord::from_json(&text) {
+        return Ok(Read::Load(Box::new(load)));
+    }
+    let run = RunRecord::from_json(&text).map_err(|error| {
+        Trouble::usage(miette!(
+            help = "`joust run` writes run.json, `joust load --json FILE` the record of one load",
+            "{}: {error}",
+            file.display()
+        ))
+    })?;
+    Ok(Read::Run(Box::new(run)))
+}
+
+/// How reports look on this terminal.
+pub fn options() -> Options {
+    Options { width: output::columns(), colour: output::colour(), unicode: true }
+}
+
+fn output_named(name: &str) -> Result<&'static Output, String> {
+    let names = || OUTPUTS.iter().map(|output| output.name).collect::<Vec<_>>().join(", ");
+    report::output(name).ok_or_else(|| format!("the forms are {}", names()))
+}

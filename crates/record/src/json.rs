@@ -1,0 +1,41 @@
+//! How a record lies in a file: one JSON object that names its format and version first.
+
+use serde::Serialize;
+use serde::de::{Deserialize, DeserializeOwned};
+
+/// Why a file could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// Not JSON, or not of this shape.
+    #[error("not a file of joust's: {0}")]
+    Shape(#[from] serde_json::Error),
+    /// Of a format or version that this joust does not know.
+    #[error("its format is `{found}`, not `{wanted}`: use the joust that wrote it, or a newer one")]
+    Version {
+        /// What the file says of itself.
+        found: String,
+        /// What was asked for.
+        wanted: &'static str,
+    },
+}
+
+/// One object on one line, ending in a newline.
+pub(crate) fn write(record: &impl Serialize) -> String {
+    let mut text = serde_json::to_string(record).expect("plain data serialises");
+    text.push('\n');
+    text
+}
+
+/// Reads a record of the format `wanted`.
+pub(crate) fn read<T: DeserializeOwned>(text: &str, wanted: &'static str) -> Result<T, ReadError> {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        format: String,
+    }
+    // Two passes: a file of another version must be refused by its version, whatever its shape.
+    let head = Head::deserialize(&mut serde_json::Deserializer::from_str(text))?;
+    if head.format != wanted {
+        return Err(ReadError::Version { found: head.format, wanted });
+    }
+    Ok(serde_json::from_str(text)?)
+}
