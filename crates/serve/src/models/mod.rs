@@ -6,7 +6,10 @@
 //! Adding a model: one file with an `ITEM`, and its line in [`ALL`]. The conformance suite then runs
 //! over it by itself.
 
+mod drive;
+mod reactor;
 pub mod settings;
+mod timers;
 
 pub use settings::{COMMON, Kind, SettingError, SettingSpec, Settings, Value};
 
@@ -45,11 +48,16 @@ pub struct Declared {
 }
 
 /// Every model. The order is that of lists and help texts; the first is the default.
-pub static ALL: &[&Model] = &[];
+pub static ALL: &[&Model] = &[&reactor::ITEM];
 
 /// The model that is called `name`.
 pub fn by_name(name: &str) -> Option<&'static Model> {
     ALL.iter().copied().find(|model| model.name.eq_ignore_ascii_case(name))
+}
+
+/// Names what the server was doing when the kernel refused.
+fn system(doing: &'static str) -> impl FnOnce(std::io::Error) -> ServeError {
+    move |source| ServeError::System { doing, source }
 }
 
 impl std::fmt::Debug for Model {

@@ -267,9 +267,10 @@ fn edits(left: &str, right: &str) -> usize {
     for (i, l) in left.to_ascii_lowercase().bytes().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], i + 1);
         for (j, r) in right.iter().enumerate() {
+            // row[j] is already of this round, row[j + 1] still of the one before.
             let replaced = diagonal + usize::from(l != *r);
-            diagonal = std::mem::replace(&mut row[j + 1], replaced.min(row[j + 1] + 1).min(row[j] + 1));
-            // row[j] is already of this round, row[j + 1] still of the last.
+            let fewest = replaced.min(row[j + 1] + 1).min(row[j] + 1);
+            diagonal = std::mem::replace(&mut row[j + 1], fewest);
         }
     }
     row[right.len()]

@@ -1,0 +1,245 @@
+//! Carries out what an `Exchange` wants of its socket, for every model: one system call for each
+//! want. Owns how bytes move and how a connection is closed; must not know who waits, or where.
+//! Start reading at [`advance`].
+//!
+//! Cost of a request on a kept-alive connection: one receive, one send. A short receive says that
+//! the socket is empty, so nobody asks it again before it is ready (epoll(7), "edge-triggered").
+
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use sys::clock;
+use sys::listener::{self, Then};
+use units::Nanos;
+
+use crate::exchange::{Close, Exchange, Want};
+use crate::service::Service;
+
+/// Bytes that one connection may move before the others have their turn (lighttpd's
+/// MAX_WRITE_LIMIT). Bounds the wait of a small response behind a large one to some 100 us.
+pub(super) const TURN_BYTES_MAX: usize = 256 * 1024;
+
+/// How long a connection that was closed is still read, so that its last response is not lost to a
+/// reset (RFC 9112, 9.6). As Apache's SECONDS_TO_LINGER for a client that stays silent.
+pub(super) const LINGER_MAX: Nanos = Nanos::from_secs(2);
+
+/// Bytes that are dropped in that time before the connection is closed all the same.
+pub(super) const LINGER_BYTES_MAX: usize = 1024 * 1024;
+
+/// What a connection waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Bytes of the client.
+    Read,
+    /// Room in the send buffer.
+    Write,
+    /// Its next turn: it has moved as much as one turn allows.
+    Turn,
+    /// To be closed.
+    Close(Close),
+}
+
+/// What is known of the receiving side of a socket before it is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Inlet {
+    /// There may be bytes to receive.
+    Open,
+    /// The peer has closed: the end of the stream follows, even after a short receive.
+    Ending,
+    /// There is nothing: the last receive was short.
+    Dry,
+}
+
+/// Moves a connection on until it has to wait. On a blocking socket the kernel waits, for as long as
+/// the socket's own timeouts let it; `clock` is read after each call, and is a constant where calls
+/// do not block.
+pub(super) fn advance(
+    socket: BorrowedFd<'_>,
+    exchange: &mut Exchange<'_>,
+    inlet: &mut Inlet,
+    clock: impl Fn() -> Nanos,
+) -> Step {
+    let mut left = TURN_BYTES_MAX;
+    let mut now = clock();
+    loop {
+        let (wait, moved) = match exchange.want(now) {
+            Want::Close(close) => return Step::Close(close),
+            Want::Read(_) if *inlet == Inlet::Dry => return Step::Read,
+            _ if left == 0 => return Step::Turn,
+            Want::Read(buf) => (Step::Read, fill(socket, buf, inlet)),
+            Want::Write { head, body } => (Step::Write, send_parts(socket, head, body, left)),
+            Want::File { head: [], fd, offset, len } => {
+                (Step::Write, send_range(socket, fd, offset, len.min(left as u64)))
+            }
+            Want::File { head, .. } => {
+                (Step::Write, listener::send(socket, &head[..head.len().min(left)], Then::More))
+            }
+        };
+        now = clock();
+        match moved {
+            Ok(n) => {
+                left = left.saturating_sub(n);
+                match wait {
+                    Step::Read => exchange.received(n, now),
+                    _ => exchange.wrote(n, now),
+                }
+            }
+            Err(error) if is_wait(&error) => return wait,
+            Err(_) => {
+                exchange.lost(now);
+                return Step::Close(Close::Normal);
+            }
+        }
+    }
+}
+
+fn is_wait(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+fn fill(socket: BorrowedFd<'_>, buf: &mut [u8], inlet: &mut Inlet) -> io::Result<usize> {
+    let room = buf.len();
+    let received = listener::receive(socket, buf);
+    if *inlet == Inlet::Open && !matches!(received, Ok(n) if n == room) {
+        *inlet = Inlet::Dry;
+    }
+    received
+}
+
+/// One send of at most `most` bytes of `head` and then `body`.
+fn send_parts(
+    socket: BorrowedFd<'_>,
+    head: &[u8],
+    body: &[u8],
+    most: usize,
+) -> io::Result<usize> {
+    let head = &head[..head.len().min(most)];
+    let body = &body[..body.len().min(most - head.len())];
+    match (head, body) {
+        (only, []) | ([], only) => listener::send(socket, only, Then::Nothing),
+        (head, body) => listener::send_two(socket, head, body),
+    }
+}
+
+fn send_range(
+    socket: BorrowedFd<'_>,
+    file: BorrowedFd<'_>,
+    offset: u64,
+    len: u64,
+) -> io::Result<usize> {
+    match listener::send_file(socket, file, offset, len as usize)? {
+        // The file is shorter now than its length in the head that was sent. The response cannot be
+        // completed, and only the end of the connection can say so.
+        0 => Err(ErrorKind::UnexpectedEof.into()),
+        n => Ok(n),
+    }
+}
+
+/// Closes the connection as its exchange wants; one that lingers comes back: its sending side is
+/// ended, and its input is to be dropped (see [`drop_input`]) for at most [`LINGER_MAX`].
+pub(super) fn close(socket: OwnedFd, how: Close) -> Option<OwnedFd> {
+    match how {
+        Close::Normal => None,
+        Close::Reset => {
+            listener::reset(socket);
+            None
+        }
+        Close::Linger => listener::shutdown_send(&socket).is_ok().then_some(socket),
+    }
+}
+
+/// Drops what a lingering connection receives, up to `left` bytes; returns whether it may be closed
+/// now, which is so at the end of the stream.
+pub(super) fn drop_input(socket: BorrowedFd<'_>, left: &mut usize) -> bool {
+    let mut dropped = [0; 4096];
+    while *left > 0 {
+        match listener::receive_now(socket, &mut dropped) {
+            Ok(0) => return true,
+            Ok(n) => *left = left.saturating_sub(n),
+            Err(error) => return !is_wait(&error),
+        }
+    }
+    true
+}
+
+/// The time limit of one blocking call, which the connections of a blocking model inherit from their
+/// listener, so that neither a connection costs a setsockopt nor a request a poll.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience(Nanos);
+
+impl Patience {
+    /// Sets it on the listener: the shortest wait that a client is allowed. A longer one is several
+    /// calls; what is left of one that has begun is waited for by poll.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub(super) fn set(service: &Service) -> io::Result<Self> {
+        let patience = service.config.waits().into_iter().min().unwrap_or(LINGER_MAX);
+        listener::set_timeouts(&service.listener, patience, patience)?;
+        Ok(Self(patience))
+    }
+
+    /// Whether one call may take longer than until the deadline. A deadline that was set a moment
+    /// ago counts as a whole one: better late by 2 % than a system call for each request.
+    fn exceeds(self, left: Nanos) -> bool {
+        left.0 < self.0.0 - self.0.0 / 50
+    }
+}
+
+/// Serves one connection to its end on a blocking socket; the caller's thread waits with it.
+/// `ending` says whether the server, or this child of it, is to end; a signal that interrupts the
+/// blocking call makes that known.
+pub(super) fn serve_blocking(
+    socket: OwnedFd,
+    exchange: &mut Exchange<'_>,
+    patience: Patience,
+    ending: &impl Fn() -> bool,
+) {
+    loop {
+        if ending() {
+            exchange.finish();
+        }
+        // Dry is for sockets that tell when they are ready; here the receive itself waits.
+        let mut inlet = Inlet::Open;
+        let step = advance(socket.as_fd(), exchange, &mut inlet, clock::monotonic);
+        let flags = match step {
+            Step::Close(how) => return linger_blocking(socket, how, ending),
+            Step::Turn => continue,
+            Step::Read => PollFlags::IN,
+            Step::Write => PollFlags::OUT,
+        };
+        let now = clock::monotonic();
+        let left = exchange.deadline().saturating_sub(now);
+        if left == Nanos::ZERO {
+            exchange.timed_out(now);
+        } else if patience.exceeds(left) {
+            wait(socket.as_fd(), flags, left);
+        }
+    }
+}
+
+fn linger_blocking(socket: OwnedFd, how: Close, ending: &impl Fn() -> bool) {
+    let Some(socket) = close(socket, how) else { return };
+    let until = clock::monotonic().saturating_add(LINGER_MAX);
+    let mut left = LINGER_BYTES_MAX;
+    while !ending() {
+        let now = clock::monotonic();
+        if now >= until {
+            return;
+        }
+        if wait(socket.as_fd(), PollFlags::IN, until - now) && drop_input(socket.as_fd(), &mut left) {
+            return;
+        }
+    }
+}
+
+/// Waits until the socket is ready; returns whether it is. Returns early at a signal.
+fn wait(socket: BorrowedFd<'_>, flags: PollFlags, most: Nanos) -> bool {
+    let timeout = Timespec {
+        tv_sec: (most.0 / 1_000_000_000) as i64,
+        tv_nsec: (most.0 % 1_000_000_000) as _,
+    };
+    let mut files = [PollFd::new(&socket, flags)];
+    matches!(poll(&mut files, Some(&timeout)), Ok(n) if n > 0)
+}
