@@ -1,1 +1,20 @@
-//! stub
+//! Owns the experiment: adapters that run real servers, the schedule of visits, what is counted
+//! while they are loaded, the verdicts, and the folder of results. Must not know argv, rendering, or
+//! the inside of any server: our own is a child process like any other.
+//! Start reading at `runner` for the way of an experiment, at `adapters` for that of a server.
+
+pub mod adapters;
+mod cgroup;
+pub mod cpus;
+pub mod error;
+pub mod facts;
+mod nearest;
+pub mod oracle;
+mod probe;
+pub mod results;
+pub mod schedule;
+pub mod server;
+pub mod study;
+pub mod tree;
+
+pub use error::LabError;

@@ -1,1 +1,352 @@
-//! (being written)
+//! Processes that the lab starts: a child in a process group of its own, with its CPUs, its cgroup,
+//! default signals and no descriptor it was not given; a guardian that ends it when this process is
+//! gone, whatever ended it; and reaping. Owns fork and what may be called after it; must not know
+//! what the child is.
+//!
+//! What ends a child when this process dies without a word (SIGKILL, power of the OOM killer):
+//! 1 PR_SET_PDEATHSIG, for the child itself; it fires when the *thread* that forked ends, therefore
+//!   all children are forked by one thread that lives as long as the process;
+//! 2 the [`Guardian`], for the child's descendants: a forked process that waits on a pipe from us and
+//!   kills the group (and the cgroup, which a descendant cannot leave) when the pipe closes.
+//!
+//! Start reading at [`spawn`].
+
+use std::ffi::{CString, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Sender, channel};
+
+use nix::sys::signal;
+pub use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+/// What to start.
+#[derive(Debug)]
+pub struct Spec {
+    /// Program (absolute) and arguments.
+    pub argv: Vec<OsString>,
+    /// Working directory.
+    pub dir: PathBuf,
+    /// Variables set beside PATH; nothing else of our environment is handed on, so that a server's
+    /// behaviour does not hang on who runs the study.
+    pub env: Vec<(String, String)>,
+    /// Where its standard output goes.
+    pub stdout: File,
+    /// Where its standard error goes.
+    pub stderr: File,
+    /// CPUs it and all its descendants may run on; empty: those of the calling thread.
+    pub cpus: Vec<u32>,
+    /// `cgroup.procs` (v2) or `tasks` (v1) of the cgroups it joins before it runs.
+    pub cgroups: Vec<File>,
+}
+
+/// A started process, leader of a process group of its own number. Dropping it ends nothing.
+#[derive(Debug)]
+pub struct Child {
+    inner: std::process::Child,
+}
+
+impl Child {
+    /// Its process number, which is its group's too.
+    pub fn pid(&self) -> u32 {
+        self.inner.id()
+    }
+
+    /// How it ended, if it has; reaps it.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.inner.try_wait()
+    }
+}
+
+/// How a process ended, in words ("exit status 1", "killed by SIGSEGV").
+pub fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal().map(Signal::try_from)) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(Ok(signal))) => format!("killed by {signal}"),
+        _ => status.to_string(),
+    }
+}
+
+/// Starts a child. It is forked by a thread that lives as long as this process, see the module.
+///
+/// # Errors
+/// The program is not there or may not be run; no process or memory left; a CPU that is not there.
+pub fn spawn(mut spec: Spec) -> io::Result<Child> {
+    if spec.cpus.is_empty() {
+        spec.cpus = crate::affinity::allowed()?;
+    }
+    let (answer, result) = channel();
+    let job: Job = Box::new(move || {
+        // The receiver waits for this answer below; it cannot be gone.
+        let _ = answer.send(spawn_here(spec));
+    });
+    spawner()
+        .send(job)
+        .map_err(|_| io::Error::other("the thread that starts processes is gone"))?;
+    result.recv().map_err(|_| io::Error::other("the thread that starts processes died"))?
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+fn spawner() -> &'static Sender<Job> {
+    static SPAWNER: OnceLock<Sender<Job>> = OnceLock::new();
+    SPAWNER.get_or_init(|| {
+        let (jobs, inbox) = channel::<Job>();
+        let run = move || inbox.into_iter().for_each(|job| job());
+        std::thread::Builder::new()
+            .name("spawner".to_owned())
+            .spawn(run)
+            .expect("a thread can be started at the first start of a server");
+        jobs
+    })
+}
+
+fn spawn_here(spec: Spec) -> io::Result<Child> {
+    let program = spec.argv.first().ok_or_else(|| io::Error::other("no program to start"))?;
+    let mut cpus = nix::sched::CpuSet::new();
+    for &cpu in &spec.cpus {
+        cpus.set(cpu as usize)?;
+    }
+    let parent = Pid::this();
+    let cgroups: Vec<RawFd> = spec.cgroups.iter().map(|file| file.as_raw_fd()).collect();
+    let before_exec = move || -> io::Result<()> {
+        signal_on_parents_death(parent)?;
+        for &fd in &cgroups {
+            write_raw(fd, b"0")?;
+        }
+        nix::sched::sched_setaffinity(Pid::from_raw(0), &cpus)?;
+        default_signals();
+        close_on_exec_from(3)
+    };
+    let mut command = Command::new(program);
+    command
+        .args(&spec.argv[1..])
+        .current_dir(&spec.dir)
+        .env_clear()
+        .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+        .envs(spec.env.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .stdout(spec.stdout)
+        .stderr(spec.stderr)
+        .process_group(0);
+    // SAFETY: the closure makes system calls only (prctl, getppid, write, sched_setaffinity,
+    // sigaction, close_range); it neither allocates nor locks, so it may run between fork and exec
+    // of a process with many threads. What it captured lives until exec.
+    unsafe { command.pre_exec(before_exec) };
+    Ok(Child { inner: command.spawn()? })
+}
+
+/// Asks for SIGKILL when the forking thread ends; a parent that is gone already counts.
+fn signal_on_parents_death(parent: Pid) -> io::Result<()> {
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+    if nix::unistd::getppid() == parent {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(libc::ESRCH))
+    }
+}
+
+/// Every signal to its default: an ignored one would survive exec (SIGINT under nohup, SIGPIPE of
+/// Rust). The mask is emptied by the standard library.
+fn default_signals() {
+    for number in 1..=64 {
+        // SAFETY: SIG_DFL is a valid disposition; the call is async-signal-safe. SIGKILL, SIGSTOP and
+        // the two that the C library keeps for itself are refused, which is right.
+        unsafe { libc::signal(number, libc::SIG_DFL) };
+    }
+}
+
+/// Marks every descriptor from `first` on to be closed by exec, whoever opened it.
+fn close_on_exec_from(first: u32) -> io::Result<()> {
+    // SAFETY: the call takes numbers only and closes nothing before exec.
+    let result =
+        unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn write_raw(fd: RawFd, bytes: &[u8]) -> io::Result<()> {
+    // SAFETY: the pointer and length are those of a live slice; the kernel checks the descriptor.
+    let written = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+    if written == bytes.len() as isize { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Makes this process the parent of orphans among its descendants, in place of init, so that they
+/// are seen as its own and can be reaped. For the whole process, and not undone.
+///
+/// # Errors
+/// None in practice.
+pub fn adopt_orphans() -> io::Result<()> {
+    Ok(nix::sys::prctl::set_child_subreaper(true)?)
+}
+
+/// Sends a signal to a process; one that is gone is no error.
+///
+/// # Errors
+/// EPERM: the process has changed its user and we are not root.
+pub fn send(pid: u32, signal: Signal) -> io::Result<()> {
+    ignore_gone(signal::kill(raw(pid)?, signal))
+}
+
+/// Sends a signal to every process of a group; an empty group is no error.
+///
+/// # Errors
+/// EPERM where none of them may be signalled.
+pub fn send_group(group: u32, signal: Signal) -> io::Result<()> {
+    ignore_gone(signal::killpg(raw(group)?, signal))
+}
+
+/// Whether a group has a process left, a zombie included.
+pub fn group_exists(group: u32) -> bool {
+    raw(group).is_ok_and(|group| signal::killpg(group, None) != Err(nix::Error::ESRCH))
+}
+
+/// Reaps an orphan that [`adopt_orphans`] brought to us. True when it is gone: just reaped, or not
+/// a child of ours.
+pub fn reap(pid: u32) -> bool {
+    let Ok(pid) = raw(pid) else { return true };
+    !matches!(waitpid(pid, Some(WaitPidFlag::WNOHANG)), Ok(WaitStatus::StillAlive))
+}
+
+/// Reaps those orphans of a process group that have ended and are ours by now.
+pub fn reap_group(group: u32) {
+    let Ok(group) = raw(group) else { return };
+    let any = Pid::from_raw(-group.as_raw());
+    // Bounded by the number of children: each turn takes one away.
+    while let Ok(status) = waitpid(any, Some(WaitPidFlag::WNOHANG)) {
+        if status == WaitStatus::StillAlive {
+            break;
+        }
+    }
+}
+
+fn ignore_gone(result: nix::Result<()>) -> io::Result<()> {
+    match result {
+        Ok(()) | Err(nix::Error::ESRCH) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Process numbers 0 and 1 and anything beyond an i32 would mean groups, all processes or init.
+fn raw(pid: u32) -> io::Result<Pid> {
+    match i32::try_from(pid) {
+        Ok(pid) if pid > 1 => Ok(Pid::from_raw(pid)),
+        _ => Err(io::Error::from_raw_os_error(libc::EINVAL)),
+    }
+}
+
+/// A process that outlives us just long enough to end a child's group. While it is held the group
+/// lives; dropped after the group has ended it goes without doing anything.
+#[derive(Debug)]
+pub struct Guardian {
+    pid: Pid,
+    // A byte through it dismisses the guardian; its closing, by our death, is the alarm.
+    pipe: OwnedFd,
+}
+
+/// What a guardian ends beside the process group.
+#[derive(Debug, Default, Clone)]
+pub struct Ward {
+    /// The process group.
+    pub group: u32,
+    /// `cgroup.kill` of a cgroup v2, and the folder to remove after it.
+    pub cgroup: Option<PathBuf>,
+}
+
+/// Sets a guardian over a group.
+///
+/// # Errors
+/// No process or descriptor left.
+pub fn guard(ward: &Ward) -> io::Result<Guardian> {
+    let group = raw(ward.group)?;
+    let cgroup = ward.cgroup.as_deref().map(GuardedCgroup::new).transpose()?;
+    let (read, write) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
+    // SAFETY: the child calls async-signal-safe functions only and never returns (see `stand_guard`);
+    // it touches nothing that a thread of ours may hold locked.
+    match unsafe { nix::unistd::fork() }? {
+        nix::unistd::ForkResult::Parent { child } => Ok(Guardian { pid: child, pipe: write }),
+        nix::unistd::ForkResult::Child => stand_guard(read.as_raw_fd(), group, cgroup.as_ref()),
+    }
+}
+
+/// Paths of a cgroup, as the guardian needs them: made before the fork, since it cannot allocate.
+struct GuardedCgroup {
+    kill: CString,
+    dir: CString,
+}
+
+impl GuardedCgroup {
+    fn new(dir: &Path) -> io::Result<Self> {
+        let c_string = |path: &Path| CString::new(path.as_os_str().as_bytes());
+        Ok(Self { kill: c_string(&dir.join("cgroup.kill"))?, dir: c_string(dir)? })
+    }
+}
+
+/// The guardian's whole life. A process group of its own keeps it from a terminal's Ctrl-C, which
+/// must reach us, not it.
+fn stand_guard(pipe: RawFd, group: Pid, cgroup: Option<&GuardedCgroup>) -> ! {
+    // SAFETY: takes numbers only.
+    unsafe { libc::setpgid(0, 0) };
+    // A held copy of another's pipe or socket would keep it open: all go but our own pipe, and it
+    // takes the place of standard input.
+    // SAFETY: takes numbers only; the pipe is open.
+    unsafe { libc::dup2(pipe, 0) };
+    // SAFETY: takes numbers only; nothing here uses a descriptor but 0.
+    unsafe { libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0) };
+    for number in 1..=64 {
+        // SAFETY: SIG_IGN is a valid disposition. Only SIGKILL and the pipe end a guardian.
+        unsafe { libc::signal(number, libc::SIG_IGN) };
+    }
+    let dismissed = loop {
+        let mut byte = 0_u8;
+        // SAFETY: one byte of our stack is writable.
+        match unsafe { libc::read(0, (&raw mut byte).cast(), 1) } {
+            0 => break false,
+            1 => break true,
+            _ if nix::errno::Errno::last() == nix::errno::Errno::EINTR => {}
+            _ => break false,
+        }
+    };
+    if !dismissed {
+        end_ward(group, cgroup);
+    }
+    // SAFETY: ends the process without running anything of the one it was forked from.
+    unsafe { libc::_exit(0) }
+}
+
+fn end_ward(group: Pid, cgroup: Option<&GuardedCgroup>) {
+    // SAFETY: takes numbers only; `raw` made sure that the group is neither 0 nor 1.
+    unsafe { libc::kill(-group.as_raw(), libc::SIGKILL) };
+    let Some(cgroup) = cgroup else { return };
+    // SAFETY: the path is a C string that was made before the fork.
+    let fd = unsafe { libc::open(cgroup.kill.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC) };
+    if fd >= 0 {
+        let _ = write_raw(fd, b"1");
+    }
+    // The folder can go once its last process is gone: a hundred looks, 10 ms apart.
+    for _ in 0..100 {
+        // SAFETY: the path is a C string that was made before the fork.
+        if unsafe { libc::rmdir(cgroup.dir.as_ptr()) } == 0 {
+            return;
+        }
+        // SAFETY: no file is watched, so no pointer is read.
+        unsafe { libc::poll(std::ptr::null_mut(), 0, 10) };
+    }
+}
+
+impl Drop for Guardian {
+    fn drop(&mut self) {
+        // EPIPE: it was killed by someone; there is nothing to dismiss then.
+        let _ = nix::unistd::write(&self.pipe, b"x");
+        let _ = waitpid(self.pid, None);
+    }
+}

@@ -1,0 +1,319 @@
+//! Apache httpd with any of its three MPMs, which Debian ships as modules. Every directive and
+//! default is as its documentation has them (httpd.apache.org/docs/2.4/mod/{core,mpm_common,event,
+//! worker,prefork}.html), but for those that say otherwise. Only the modules that a static file
+//! needs are loaded, so that what is compared is the MPM.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::sizing::{Processes, Threads};
+use super::values::{Kind, SettingSpec, Values};
+use super::{Adapter, AdapterError, Found, Rendered, Request, Search, version_printed};
+
+/// Apache httpd.
+pub(super) static ITEM: Adapter = Adapter {
+    name: "apache",
+    about: "Apache httpd, with its MPM prefork, worker or event",
+    package: "apache2",
+    find,
+    settings: SETTINGS,
+    hands_on: false,
+    agree,
+    configure,
+    parity,
+};
+
+/// Where Debian's apache2 has its modules.
+const MODULES: &str = "/usr/lib/apache2/modules";
+
+const COUNT: Kind = Kind::Number { min: 0, max: i32::MAX as u64 };
+const POSITIVE: Kind = Kind::Number { min: 1, max: i32::MAX as u64 };
+const SIZED: &str = "(sized to the connections)";
+
+static SETTINGS: &[SettingSpec] = &[
+    SettingSpec::new(
+        "mpm",
+        Kind::Choice(&["prefork", "worker", "event"]),
+        "event",
+        "The multi-processing module: who holds a connection.",
+    ),
+    SettingSpec::new("StartServers", POSITIVE, SIZED, "Children started at once."),
+    SettingSpec::new("MinSpareServers", POSITIVE, "5", "prefork: least idle children."),
+    SettingSpec::new("MaxSpareServers", POSITIVE, SIZED, "prefork: most idle children."),
+    SettingSpec::new("MinSpareThreads", POSITIVE, "75", "worker, event: least idle threads."),
+    SettingSpec::new("MaxSpareThreads", POSITIVE, SIZED, "worker, event: most idle threads."),
+    SettingSpec::new(
+        "ThreadsPerChild",
+        Kind::Number { min: 1, max: 20_000 },
+        "25",
+        "worker, event: threads of a child.",
+    ),
+    SettingSpec::new(
+        "ThreadLimit",
+        Kind::Number { min: 1, max: 20_000 },
+        "(ThreadsPerChild, at least 64)",
+        "worker, event: bound of ThreadsPerChild.",
+    ),
+    SettingSpec::new(
+        "AsyncRequestWorkerFactor",
+        Kind::Word,
+        "2",
+        "event: connections beyond threads that a child takes on.",
+    ),
+    SettingSpec::new(
+        "MaxRequestWorkers",
+        POSITIVE,
+        SIZED,
+        "Requests worked on at once: children (prefork) or threads.",
+    )
+    .also(&["MaxClients"]),
+    SettingSpec::new(
+        "ServerLimit",
+        Kind::Number { min: 1, max: 200_000 },
+        "(what MaxRequestWorkers needs)",
+        "Most children.",
+    ),
+    SettingSpec::new(
+        "MaxConnectionsPerChild",
+        COUNT,
+        "0",
+        "Connections after which a child is replaced; 0: never.",
+    )
+    .also(&["MaxRequestsPerChild"]),
+    SettingSpec::new(
+        "ListenBacklog",
+        POSITIVE,
+        "511",
+        "Connections the kernel holds until they are accepted.",
+    ),
+    SettingSpec::new("KeepAlive", Kind::Switch, "on", "More than one request on a connection."),
+    SettingSpec::new("KeepAliveTimeout", COUNT, "5", "Seconds an idle connection is kept."),
+    SettingSpec::new(
+        "MaxKeepAliveRequests",
+        COUNT,
+        "0",
+        "Requests on a connection; 0: no limit. Apache's own 100 would make reconnects part of the load.",
+    ),
+    SettingSpec::new("TimeOut", POSITIVE, "60", "Seconds to wait for a client."),
+    SettingSpec::new(
+        "EnableSendfile",
+        Kind::Switch,
+        "off",
+        "Whether files are sent by sendfile(2).",
+    ),
+    SettingSpec::new("EnableMMAP", Kind::Switch, "on", "Whether files are mapped into memory."),
+    SettingSpec::new(
+        "FileETag",
+        Kind::Choice(&["MTime Size", "None"]),
+        "MTime Size",
+        "What an ETag is made of.",
+    ),
+    SettingSpec::new(
+        "CustomLog",
+        Kind::Choice(&["off", "common", "combined"]),
+        "off",
+        "Access log, into the server's folder.",
+    ),
+];
+
+const PREFORK_ONLY: &[&str] = &["MinSpareServers", "MaxSpareServers"];
+const THREADED_ONLY: &[&str] =
+    &["MinSpareThreads", "MaxSpareThreads", "ThreadsPerChild", "ThreadLimit"];
+
+fn find(search: &Search) -> Option<Found> {
+    let binary = search.program("apache2")?;
+    let version = version_printed(&binary, "-v", "Server version: ")?;
+    Some(Found { binary, version })
+}
+
+fn agree(values: &Values) -> Result<(), AdapterError> {
+    let mpm = values.text("mpm");
+    let foreign = |name: &&str| match mpm {
+        "prefork" => THREADED_ONLY.contains(name) || *name == "AsyncRequestWorkerFactor",
+        "worker" => PREFORK_ONLY.contains(name) || *name == "AsyncRequestWorkerFactor",
+        _ => PREFORK_ONLY.contains(name),
+    };
+    let refused = |reason| Err(AdapterError::Disagree { server: ITEM.name, reason });
+    if let Some(name) = values.names_given().find(foreign) {
+        return refused(format!(
+            "the MPM {mpm} has no `{name}`: leave it out, or set `mpm` to one that has it"
+        ));
+    }
+    if values.text("AsyncRequestWorkerFactor").parse::<f64>().is_err() {
+        return refused("`AsyncRequestWorkerFactor` is a number, as in 2 or 1.5".to_owned());
+    }
+    let threads = values.number_or("ThreadsPerChild", 25);
+    let workers = values.number_or("MaxRequestWorkers", threads);
+    if mpm != "prefork" && (workers < threads || workers % threads != 0) {
+        return refused(format!(
+            "`MaxRequestWorkers` {workers} is not a multiple of `ThreadsPerChild` {threads}: Apache \
+             would round it down"
+        ));
+    }
+    Ok(())
+}
+
+fn configure(request: &Request, values: &Values) -> Rendered {
+    let dir = request.dir.display().to_string();
+    let file = format!("{dir}/apache2.conf");
+    let command = |options: &[&str]| {
+        let program = request.found.binary.clone().into_os_string();
+        std::iter::once(program).chain(options.iter().map(Into::into)).collect()
+    };
+    // mod_info prints the whole configuration as it was understood; it is loaded for the check only.
+    let info = format!("LoadModule info_module {MODULES}/mod_info.so");
+    let dump = ["-t", "-D", "DUMP_CONFIG", "-D", "DUMP_MODULES"];
+    let check = [&["-d", &dir, "-f", &file, "-C", &info], &dump[..]].concat();
+    Rendered {
+        files: vec![
+            ("apache2.conf".to_owned(), text(request, values)),
+            (
+                "mime.types".to_owned(),
+                "text/html html htm\ntext/plain txt\ntext/css css\n".to_owned(),
+            ),
+        ],
+        dirs: vec!["run".to_owned()],
+        command: command(&["-d", &dir, "-f", &file, "-D", "FOREGROUND"]),
+        check: command(&check),
+    }
+}
+
+fn text(request: &Request, values: &Values) -> String {
+    let dir = request.dir.display();
+    let mpm = values.text("mpm");
+    let mut text = format!(
+        "ServerRoot {dir}\nDefaultRuntimeDir {dir}/run\nPidFile {dir}/apache2.pid\n\
+         ServerName localhost\nListen {}\n\
+         LoadModule mpm_{mpm}_module {MODULES}/mod_mpm_{mpm}.so\n\
+         LoadModule dir_module {MODULES}/mod_dir.so\n\
+         LoadModule mime_module {MODULES}/mod_mime.so\n\
+         TypesConfig {dir}/mime.types\n",
+        request.addr,
+    );
+    if let Some(account) = request.account {
+        let _ = writeln!(text, "User {}\nGroup {}", account.user, account.group);
+    }
+    let _ = writeln!(text, "ErrorLog {dir}/error.log\nLogLevel warn");
+    let pool = match mpm {
+        "prefork" => processes(request, values),
+        _ => threads(request, values, mpm),
+    };
+    for (name, number) in pool {
+        let _ = writeln!(text, "{name} {number}");
+    }
+    for name in ["MaxConnectionsPerChild", "ListenBacklog", "KeepAlive", "KeepAliveTimeout"]
+        .into_iter()
+        .chain(["MaxKeepAliveRequests", "TimeOut", "EnableSendfile", "EnableMMAP", "FileETag"])
+    {
+        let _ = writeln!(text, "{name} {}", values.text(name));
+    }
+    if values.text("CustomLog") != "off" {
+        let format = match values.text("CustomLog") {
+            "common" => r#"%h %l %u %t \"%r\" %>s %b"#,
+            _ => r#"%h %l %u %t \"%r\" %>s %b \"%{Referer}i\" \"%{User-agent}i\""#,
+        };
+        let _ = writeln!(text, "CustomLog {dir}/access.log \"{format}\"");
+    }
+    // AllowOverride None: no .htaccess is looked for on each request.
+    let root = request.docroot.display();
+    let _ = write!(
+        text,
+        "DocumentRoot {root}\nDirectoryIndex index.html\n<Directory />\n    AllowOverride None\n    \
+         Options FollowSymLinks\n</Directory>\n"
+    );
+    text
+}
+
+fn processes(request: &Request, values: &Values) -> Vec<(&'static str, String)> {
+    let sized = Processes::for_connections(request.connections);
+    let workers = values.number_or("MaxRequestWorkers", sized.workers_max);
+    let numbers = [
+        ("StartServers", sized.start.min(workers)),
+        ("MinSpareServers", sized.spare_min),
+        ("MaxSpareServers", sized.spare_max),
+    ];
+    // ServerLimit has to stand before MaxRequestWorkers, which it bounds.
+    let limit = values.number_or("ServerLimit", workers.max(256));
+    let bounds = [("ServerLimit", limit), ("MaxRequestWorkers", workers)];
+    set_or(values, numbers.into_iter().chain(bounds))
+}
+
+fn threads(request: &Request, values: &Values, mpm: &str) -> Vec<(&'static str, String)> {
+    let per_child = values.number_or("ThreadsPerChild", 25);
+    let ceiling = values.given("MaxRequestWorkers").and_then(|text| text.parse().ok());
+    let sized = Threads::for_connections(request.connections, per_child, ceiling);
+    let workers = ceiling.unwrap_or(sized.workers_max);
+    let limit = values.number_or("ServerLimit", sized.processes_max.max(workers / per_child));
+    let numbers = [
+        ("ServerLimit", limit),
+        ("ThreadLimit", per_child.max(64)),
+        ("ThreadsPerChild", per_child),
+        ("StartServers", sized.start_processes),
+        ("MinSpareThreads", sized.spare_min),
+        ("MaxSpareThreads", sized.spare_max),
+        ("MaxRequestWorkers", workers),
+    ];
+    let mut set = set_or(values, numbers);
+    if mpm == "event" {
+        let factor = values.text("AsyncRequestWorkerFactor");
+        set.push(("AsyncRequestWorkerFactor", factor.to_owned()));
+    }
+    set
+}
+
+fn set_or(
+    values: &Values,
+    sized: impl IntoIterator<Item = (&'static str, u64)>,
+) -> Vec<(&'static str, String)> {
+    let text = |(name, number)| (name, values.number_or(name, number).to_string());
+    sized.into_iter().map(text).collect()
+}
+
+/// The dump of mod_info holds the directives in the form of the file; LoadModule is not among them,
+/// the list of modules stands in for it.
+fn parity(rendered: &Rendered, printed: &str) -> BTreeMap<String, String> {
+    let source = if printed.is_empty() { rendered.files[0].1.as_str() } else { printed };
+    let value = |name: &str| {
+        let mut lines = source.lines().map(str::trim);
+        lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
+    };
+    let text = |name: &str| value(name).unwrap_or("not set").to_owned();
+    let mpm = ["prefork", "worker", "event"]
+        .into_iter()
+        .find(|mpm| source.contains(&format!("mpm_{mpm}_module")))
+        .unwrap_or("unknown");
+    let start = text("StartServers");
+    let concurrency = match mpm {
+        "prefork" => format!("prefork: {start} processes at the start, one connection each"),
+        _ => {
+            let threads = text("ThreadsPerChild");
+            format!("{mpm}: {start} processes at the start, {threads} threads each")
+        }
+    };
+    let spares = match mpm {
+        "prefork" => {
+            format!("{} to {} processes", text("MinSpareServers"), text("MaxSpareServers"))
+        }
+        _ => format!("{} to {} threads", text("MinSpareThreads"), text("MaxSpareThreads")),
+    };
+    let unlimited = |text: String| if text == "0" { "unlimited".to_owned() } else { text };
+    [
+        ("access_log", if value("CustomLog").is_some() { "on" } else { "off" }.to_owned()),
+        ("backlog", text("ListenBacklog")),
+        ("compression", "off".to_owned()),
+        ("concurrency", concurrency),
+        ("connections_per_child", unlimited(text("MaxConnectionsPerChild"))),
+        ("etag", if text("FileETag") == "None" { "off" } else { "on" }.to_owned()),
+        ("file_cache", "off".to_owned()),
+        ("keep_alive", text("KeepAlive")),
+        ("keep_alive_requests", unlimited(text("MaxKeepAliveRequests"))),
+        ("keep_alive_timeout", format!("{} s", text("KeepAliveTimeout"))),
+        ("sendfile", text("EnableSendfile")),
+        ("spares", spares),
+        ("tcp_nodelay", "on".to_owned()),
+        ("user", format!("{} {}", text("User"), text("Group"))),
+        ("workers_max", text("MaxRequestWorkers")),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}

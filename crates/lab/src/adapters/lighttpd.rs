@@ -1,0 +1,206 @@
+//! lighttpd: one event loop, or one a worker process. Every option and default is as its
+//! documentation has them (redmine.lighttpd.net/projects/lighttpd/wiki/Docs_ConfigurationOptions),
+//! but for those that say otherwise.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::values::{Kind, SettingSpec, Values};
+use super::{Adapter, Found, Rendered, Request, Search, version_printed};
+
+/// lighttpd.
+pub(super) static ITEM: Adapter = Adapter {
+    name: "lighttpd",
+    about: "lighttpd: one event loop, or one a worker process",
+    package: "lighttpd",
+    find,
+    settings: SETTINGS,
+    hands_on: false,
+    agree: |_| Ok(()),
+    configure,
+    parity,
+};
+
+const COUNT: Kind = Kind::Number { min: 0, max: 65_535 };
+const POSITIVE: Kind = Kind::Number { min: 1, max: 65_535 };
+
+static SETTINGS: &[SettingSpec] = &[
+    SettingSpec::new(
+        "server.max-worker",
+        COUNT,
+        "0",
+        "Worker processes beside a watching one; 0: a single process.",
+    ),
+    SettingSpec::new(
+        "server.event-handler",
+        Kind::Choice(&["linux-sysepoll", "poll"]),
+        "linux-sysepoll",
+        "How the loop waits.",
+    ),
+    SettingSpec::new(
+        "server.network-backend",
+        Kind::Choice(&["sendfile", "writev", "write"]),
+        "sendfile",
+        "How files are sent.",
+    ),
+    SettingSpec::new(
+        "server.max-connections",
+        POSITIVE,
+        "(two for each connection, at least 1024)",
+        "Connections held; lighttpd's own is a tenth of max-fds, about 409.",
+    ),
+    SettingSpec::new(
+        "server.max-fds",
+        POSITIVE,
+        "(two for each connection held, at least 4096)",
+        "Files it may open.",
+    ),
+    SettingSpec::new(
+        "server.listen-backlog",
+        POSITIVE,
+        "511",
+        "Connections the kernel holds until they are accepted. lighttpd's own 1024 or more would favour it.",
+    ),
+    SettingSpec::new(
+        "server.max-keep-alive-requests",
+        COUNT,
+        "65535",
+        "Requests on a connection; 0: no keep-alive. 65535 is the most it can hold; its own 1000 would make reconnects part of the load.",
+    ),
+    SettingSpec::new(
+        "server.max-keep-alive-idle",
+        COUNT,
+        "5",
+        "Seconds an idle connection is kept.",
+    ),
+    SettingSpec::new("server.max-read-idle", POSITIVE, "60", "Seconds to wait for a request."),
+    SettingSpec::new(
+        "server.max-write-idle",
+        POSITIVE,
+        "360",
+        "Seconds to wait for a client to take a reply.",
+    ),
+    SettingSpec::new(
+        "server.stat-cache-engine",
+        Kind::Choice(&["simple", "inotify", "disable"]),
+        "simple",
+        "How long what stat(2) said is believed: a second, until a change, or not.",
+    ),
+    SettingSpec::new(
+        "static-file.etags",
+        Kind::Choice(&["enable", "disable"]),
+        "enable",
+        "Whether replies have an ETag.",
+    ),
+    SettingSpec::new(
+        "accesslog",
+        Kind::Choice(&["off", "combined"]),
+        "off",
+        "Access log, into the server's folder.",
+    )
+    .also(&["accesslog.filename"]),
+];
+
+fn find(search: &Search) -> Option<Found> {
+    let binary = search.program("lighttpd")?;
+    let version = version_printed(&binary, "-v", "lighttpd/")?;
+    let number = version.split([' ', '-']).next().unwrap_or(&version);
+    Some(Found { binary, version: format!("lighttpd/{number}") })
+}
+
+fn configure(request: &Request, values: &Values) -> Rendered {
+    let file = format!("{}/lighttpd.conf", request.dir.display());
+    let base = |options: &[&str]| {
+        let program = request.found.binary.clone().into_os_string();
+        std::iter::once(program).chain(options.iter().map(Into::into)).collect()
+    };
+    Rendered {
+        files: vec![("lighttpd.conf".to_owned(), text(request, values))],
+        dirs: vec!["uploads".to_owned()],
+        command: base(&["-D", "-f", &file]),
+        check: base(&["-p", "-f", &file]),
+    }
+}
+
+fn text(request: &Request, values: &Values) -> String {
+    let dir = request.dir.display();
+    let logged = values.text("accesslog") != "off";
+    let mut text = String::new();
+    let mut line = |option: &str, value: &str| {
+        let _ = writeln!(text, "{option} = {value}");
+    };
+    let quoted = |value: &str| format!("\"{value}\"");
+    line("server.bind", &quoted(&request.addr.ip().to_string()));
+    line("server.port", &request.addr.port().to_string());
+    line("server.document-root", &quoted(&request.docroot.display().to_string()));
+    line("index-file.names", "( \"index.html\" )");
+    line(
+        "mimetype.assign",
+        r#"( ".html" => "text/html", ".txt" => "text/plain", ".css" => "text/css" )"#,
+    );
+    line("server.errorlog", &quoted(&format!("{dir}/error.log")));
+    line("server.pid-file", &quoted(&format!("{dir}/lighttpd.pid")));
+    line("server.upload-dirs", &format!("( \"{dir}/uploads\" )"));
+    if let Some(account) = request.account {
+        line("server.username", &quoted(&account.user));
+        line("server.groupname", &quoted(&account.group));
+    }
+    if logged {
+        line("server.modules", "( \"mod_accesslog\" )");
+        line("accesslog.filename", &quoted(&format!("{dir}/access.log")));
+    }
+    let connections = (u64::from(request.connections) * 2).max(1024);
+    let connections = values.number_or("server.max-connections", connections);
+    for spec in SETTINGS.iter().filter(|spec| spec.name != "accesslog") {
+        let value = match (spec.name, spec.kind) {
+            ("server.max-connections", _) => connections.to_string(),
+            ("server.max-fds", _) => {
+                values.number_or(spec.name, (connections * 2).clamp(4096, 65_535)).to_string()
+            }
+            (_, Kind::Number { .. }) => values.text(spec.name).to_owned(),
+            _ => quoted(values.text(spec.name)),
+        };
+        line(spec.name, &value);
+    }
+    text
+}
+
+/// `lighttpd -p` prints what it read as nested `key = value` lines, strings in quotes.
+fn parity(rendered: &Rendered, printed: &str) -> BTreeMap<String, String> {
+    let source = if printed.is_empty() { rendered.files[0].1.as_str() } else { printed };
+    let text = |name: &str| {
+        let mut lines = source.lines().map(str::trim);
+        let value = lines.find_map(|line| {
+            let value = line.strip_prefix(name)?.trim_start().strip_prefix('=')?;
+            Some(value.trim().trim_end_matches(',').trim_matches('"').to_owned())
+        });
+        value.unwrap_or_else(|| "not set".to_owned())
+    };
+    let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();
+    let requests = text("server.max-keep-alive-requests");
+    let workers = match text("server.max-worker").as_str() {
+        "0" => "one process, an event loop".to_owned(),
+        number => format!("{number} processes, an event loop each"),
+    };
+    let backend = text("server.network-backend");
+    [
+        ("access_log", on_off(text("accesslog.filename") != "not set")),
+        ("backlog", text("server.listen-backlog")),
+        ("compression", "off".to_owned()),
+        ("concurrency", workers),
+        ("connections_max", text("server.max-connections")),
+        ("etag", on_off(text("static-file.etags") == "enable")),
+        ("file_cache", format!("stat cache {}", text("server.stat-cache-engine"))),
+        ("keep_alive", on_off(requests != "0")),
+        ("keep_alive_requests", requests),
+        ("keep_alive_timeout", format!("{} s", text("server.max-keep-alive-idle"))),
+        (
+            "sendfile",
+            if backend == "sendfile" { "on".to_owned() } else { format!("off ({backend})") },
+        ),
+        ("tcp_nodelay", "on".to_owned()),
+        ("user", format!("{} {}", text("server.username"), text("server.groupname"))),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}

@@ -1,0 +1,102 @@
+//! Owns the division of the machine's CPUs between server and generator. Must not know either.
+//!
+//! The server gets the upper half of the cores, the generator the lower one with CPU 0: the boot CPU
+//! takes most device interrupts, timers and housekeeping, and the kernel charges that time to
+//! whoever runs there. On the generator's side it shows, as lateness that is counted; on the
+//! server's side it would pass for the server's own CPU time, which is the score. Loopback's own
+//! softirq work runs where the sender runs, so it is divided fairly whichever half is whose.
+//! Two hardware threads of one core share its units, so a core is not divided where there is
+//! another one. With an odd number the generator gets the core more: it must never be the limit.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use record::CpuLayout;
+
+/// How the CPUs that this process may use are divided.
+///
+/// # Errors
+/// Where the kernel has more CPUs than 1024.
+pub fn layout() -> io::Result<CpuLayout> {
+    let allowed = sys::affinity::allowed()?;
+    let siblings = |cpu: u32| {
+        let dir = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+        let text = std::fs::read_to_string(Path::new(&dir)).unwrap_or_default();
+        parse_list(text.trim()).first().copied().unwrap_or(cpu)
+    };
+    Ok(divide(&allowed.iter().map(|&cpu| (cpu, siblings(cpu))).collect::<Vec<_>>()))
+}
+
+/// Divides CPUs, each given with the number of the core that it belongs to.
+fn divide(cpus: &[(u32, u32)]) -> CpuLayout {
+    let mut cores: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for &(cpu, core) in cpus {
+        cores.entry(core).or_default().push(cpu);
+    }
+    let mut units: Vec<Vec<u32>> = cores.into_values().collect();
+    if let [only] = units.as_slice() {
+        // A single core: its hardware threads are divided, which is better than sharing one.
+        units = only.iter().map(|&cpu| vec![cpu]).collect();
+    }
+    let server_units = units.len() / 2;
+    let sorted = |units: &[Vec<u32>]| {
+        let mut cpus = units.concat();
+        cpus.sort_unstable();
+        cpus
+    };
+    if server_units == 0 {
+        let all = sorted(&units);
+        return CpuLayout { server: all.clone(), client: all, shared: true };
+    }
+    let (client, server) = units.split_at(units.len() - server_units);
+    CpuLayout { server: sorted(server), client: sorted(client), shared: false }
+}
+
+/// The kernel's list format: "0-2,5" is 0, 1, 2 and 5. What is not a number is left out.
+pub(crate) fn parse_list(text: &str) -> Vec<u32> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.trim().parse::<u32>().ok()?..=last.trim().parse::<u32>().ok()?)
+    };
+    text.split(',').filter_map(range).flatten().take(4096).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn divided(cpus: &[(u32, u32)]) -> (Vec<u32>, Vec<u32>, bool) {
+        let layout = divide(cpus);
+        (layout.server, layout.client, layout.shared)
+    }
+
+    #[test]
+    fn server_and_generator_never_share_where_there_are_two() {
+        assert_eq!(divided(&[(0, 0)]), (vec![0], vec![0], true));
+        assert_eq!(divided(&[(0, 0), (1, 1)]), (vec![1], vec![0], false));
+        assert_eq!(divided(&[(2, 2), (5, 5), (7, 7)]), (vec![7], vec![2, 5], false));
+    }
+
+    #[test]
+    fn threads_of_a_core_stay_together_unless_there_is_only_one() {
+        let two_cores = [(0, 0), (1, 1), (2, 0), (3, 1)];
+        assert_eq!(divided(&two_cores), (vec![1, 3], vec![0, 2], false));
+        assert_eq!(divided(&[(0, 0), (1, 0)]), (vec![1], vec![0], false));
+    }
+
+    #[test]
+    fn the_kernels_lists_are_read() {
+        assert_eq!(parse_list("0-2,5"), [0, 1, 2, 5]);
+        assert_eq!(parse_list(""), [0; 0]);
+    }
+
+    #[test]
+    fn this_machine_has_a_layout_of_cpus_that_are_allowed() {
+        let allowed = sys::affinity::allowed().unwrap();
+        let layout = layout().unwrap();
+        assert!(!layout.server.is_empty() && !layout.client.is_empty());
+        assert!(layout.server.iter().chain(&layout.client).all(|cpu| allowed.contains(cpu)));
+        assert_eq!(layout.shared, allowed.len() < 2);
+    }
+}

@@ -1,0 +1,126 @@
+//! Owns reading what the machine is and what its counters say, as text; whoever wants numbers
+//! parses them. A fact that cannot be had is absent, never zero. Must not judge: that is `doctor`.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use record::{Facts, Snapshot};
+
+/// What this machine is.
+pub fn gather() -> Facts {
+    let sysctl = |name: &str| read(&format!("/proc/sys/{name}"));
+    let cpu0 = "/sys/devices/system/cpu/cpu0";
+    let named: [(&str, Option<String>); 17] = [
+        ("kernel", sysctl("kernel/osrelease")),
+        ("os", os_release(&read("/etc/os-release").unwrap_or_default())),
+        ("cpu_model", field(&read("/proc/cpuinfo").unwrap_or_default(), "model name")),
+        ("cpus", read("/sys/devices/system/cpu/online")),
+        ("cpu_threads_per_core", threads_per_core()),
+        ("memory", field(&read("/proc/meminfo").unwrap_or_default(), "MemTotal")),
+        ("clocksource", read("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+        ("governor", read(&format!("{cpu0}/cpufreq/scaling_governor"))),
+        ("virtualization", virtualization()),
+        ("somaxconn", sysctl("net/core/somaxconn")),
+        ("tcp_max_syn_backlog", sysctl("net/ipv4/tcp_max_syn_backlog")),
+        ("port_range", sysctl("net/ipv4/ip_local_port_range")),
+        ("tcp_tw_reuse", sysctl("net/ipv4/tcp_tw_reuse")),
+        ("fd_limit", fd_limit(&read("/proc/self/limits").unwrap_or_default())),
+        ("files_max", sysctl("fs/file-max")),
+        ("load_average", read("/proc/loadavg")),
+        ("server_cpu_accounting", Some(crate::tree::method_here().to_string())),
+    ];
+    let known = named.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?)));
+    Facts { named: known.collect() }
+}
+
+/// The content of these files now; one that cannot be read is absent.
+pub fn snapshot<'a>(paths: impl IntoIterator<Item = &'a str>) -> Snapshot {
+    let texts: BTreeMap<String, String> = paths
+        .into_iter()
+        .filter_map(|path| Some((path.to_owned(), fs::read_to_string(path).ok()?)))
+        .collect();
+    Snapshot { texts }
+}
+
+/// One line of text, white space made single spaces; `None` where there is none.
+fn read(path: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let text = if text.lines().count() > 1 {
+        text
+    } else {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+/// A "name : value" line of /proc/cpuinfo or /proc/meminfo.
+fn field(text: &str, name: &str) -> Option<String> {
+    text.lines().find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        (found.trim() == name).then(|| value.trim().to_owned())
+    })
+}
+
+fn os_release(text: &str) -> Option<String> {
+    let value = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(value.trim_matches('"').to_owned())
+}
+
+/// "1024 (hard 1048576)".
+fn fd_limit(limits: &str) -> Option<String> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    let mut numbers = line.split_whitespace();
+    Some(format!("{} (hard {})", numbers.next()?, numbers.next()?))
+}
+
+fn threads_per_core() -> Option<String> {
+    let list = read("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")?;
+    Some(crate::cpus::parse_list(&list).len().to_string())
+}
+
+/// The word of whoever knows: the container's manager, the firmware, the hypervisor's CPU flag.
+fn virtualization() -> Option<String> {
+    let container = fs::metadata("/.dockerenv").is_ok().then(|| "docker".to_owned());
+    let container = read("/run/systemd/container").or(container);
+    let firmware =
+        ["sys_vendor", "product_name"].map(|name| read(&format!("/sys/class/dmi/id/{name}")));
+    let firmware = firmware.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let flags = field(&read("/proc/cpuinfo")?, "flags").unwrap_or_default();
+    let machine = match flags.split(' ').any(|flag| flag == "hypervisor") {
+        true if firmware.is_empty() => "virtual machine".to_owned(),
+        true => format!("virtual machine ({firmware})"),
+        false => "none seen".to_owned(),
+    };
+    Some(
+        container
+            .map_or(machine.clone(), |container| format!("container ({container}) on {machine}")),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_every_linux_has_is_there() {
+        let facts = gather().named;
+        for name in ["kernel", "cpus", "memory", "somaxconn", "port_range", "fd_limit"] {
+            assert!(facts.contains_key(name), "{name} in {facts:?}");
+        }
+        assert!(facts.values().all(|text| !text.is_empty() && !text.ends_with('\n')));
+    }
+
+    #[test]
+    fn texts_are_taken_apart() {
+        let limits = "Limit  Soft Limit  Hard Limit  Units\nMax open files   1024   4096   files\n";
+        assert_eq!(fd_limit(limits).unwrap(), "1024 (hard 4096)");
+        assert_eq!(os_release("NAME=x\nPRETTY_NAME=\"Debian 12\"\n").unwrap(), "Debian 12");
+        assert_eq!(field("MemTotal:   16 kB\n", "MemTotal").unwrap(), "16 kB");
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_absent_from_a_snapshot() {
+        let taken = snapshot(["/proc/net/netstat", "/proc/net/no-such-file"]);
+        assert_eq!(taken.texts.keys().collect::<Vec<_>>(), ["/proc/net/netstat"]);
+    }
+}

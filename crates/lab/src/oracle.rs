@@ -1,0 +1,179 @@
+//! Owns the out-of-band reference: what each contender answers when it is asked alone, before any
+//! load, and whether all of them do the same work. A tool that takes the first answer under load as
+//! the norm counts a wrong first answer as success and all others as failures. Must not know which
+//! server it asks.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io;
+use std::net::SocketAddr;
+
+use sha2::{Digest as _, Sha256};
+use units::Nanos;
+
+use crate::probe;
+
+/// How often the page is fetched: once could be luck, twice a cache that is filled by the first.
+const FETCHES: u32 = 3;
+
+/// What a server answers when it is asked alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// SHA-256 of the body, in hex.
+    pub sha256: String,
+    /// Status line and header fields of the last answer.
+    pub head: String,
+    /// Length of the body.
+    pub bytes: u64,
+}
+
+/// Why there is no reference.
+#[derive(Debug, thiserror::Error)]
+pub enum OracleError {
+    /// No complete answer.
+    #[error("{target} could not be fetched from {addr}: {source}")]
+    NoReply {
+        /// Whom.
+        addr: SocketAddr,
+        /// What.
+        target: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another status than 200.
+    #[error(
+        "{addr} answered {target} with status {status}, not 200: is the page there, and readable?"
+    )]
+    Status {
+        /// Who.
+        addr: SocketAddr,
+        /// What.
+        target: String,
+        /// The status.
+        status: u16,
+    },
+    /// Not the same bytes each time.
+    #[error(
+        "{addr} answered {target} with {first} bytes and then with {second}, or with other bytes: a \
+         page that changes cannot be compared; serve a static one"
+    )]
+    Changes {
+        /// Who.
+        addr: SocketAddr,
+        /// What.
+        target: String,
+        /// Length at first.
+        first: u64,
+        /// Length later.
+        second: u64,
+    },
+}
+
+/// Fetches the page three times, alone.
+///
+/// # Errors
+/// Any of the three failed, had another status than 200, or other bytes.
+pub fn ask(addr: SocketAddr, target: &str, timeout: Nanos) -> Result<Reference, OracleError> {
+    let mut first: Option<Reference> = None;
+    for _ in 0..FETCHES {
+        let reply = probe::get(addr, target, timeout.into())
+            .map_err(|source| OracleError::NoReply { addr, target: target.to_owned(), source })?;
+        if reply.status != 200 {
+            let (target, status) = (target.to_owned(), reply.status);
+            return Err(OracleError::Status { addr, target, status });
+        }
+        let (sha256, bytes) = (hex(&Sha256::digest(&reply.body)), reply.body.len() as u64);
+        if let Some(first) = first.as_ref().filter(|first| first.sha256 != sha256) {
+            let (target, first) = (target.to_owned(), first.bytes);
+            return Err(OracleError::Changes { addr, target, first, second: bytes });
+        }
+        first = Some(Reference { sha256, head: reply.head, bytes });
+    }
+    Ok(first.expect("there is at least one fetch"))
+}
+
+/// Who of several contenders, each given with its name, serves other bytes than most; `None` where
+/// all serve the same.
+pub fn differing(references: &[(&str, &Reference)]) -> Option<String> {
+    let mut bodies: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (index, (_, reference)) in references.iter().enumerate() {
+        bodies.entry(&reference.sha256).or_default().push(index);
+    }
+    // Of two groups of one size the one that was named first is the norm.
+    let usual = bodies.values().max_by_key(|who| (who.len(), usize::MAX - who[0]))?.clone();
+    let others: Vec<String> = references
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !usual.contains(index))
+        .map(|(_, (name, other))| format!("{name} ({} bytes)", other.bytes))
+        .collect();
+    let (name, norm) = references[usual[0]];
+    (!others.is_empty()).then(|| {
+        format!("other bytes than {name} ({} bytes) come from {}", norm.bytes, others.join(", "))
+    })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// A server that gives one of these replies to each connection in turn.
+    fn replies(texts: &'static [&'static str]) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for text in texts {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut request = [0; 1024];
+                let _ = stream.read(&mut request).unwrap();
+                stream.write_all(text.as_bytes()).unwrap();
+            }
+        });
+        addr
+    }
+
+    const HI: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+
+    #[test]
+    fn three_equal_answers_make_a_reference() {
+        let reference = ask(replies(&[HI, HI, HI]), "/", Nanos::from_secs(20)).unwrap();
+        // sha256sum of "hi".
+        let sha256 = "8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2dc327aa4";
+        assert_eq!((reference.sha256.as_str(), reference.bytes), (sha256, 2));
+        assert!(reference.head.starts_with("HTTP/1.1 200 OK"));
+    }
+
+    #[test]
+    fn a_wrong_status_and_a_page_that_changes_are_refused() {
+        let missing = replies(&["HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"]);
+        let error = ask(missing, "/x", Nanos::from_secs(20)).unwrap_err();
+        assert!(matches!(error, OracleError::Status { status: 404, .. }), "{error}");
+        let changing = replies(&[HI, HI, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nho"]);
+        let error = ask(changing, "/", Nanos::from_secs(20)).unwrap_err();
+        assert!(matches!(error, OracleError::Changes { .. }), "{error}");
+    }
+
+    #[test]
+    fn the_odd_one_out_is_named() {
+        let of = |sha256: &str, bytes| Reference {
+            sha256: sha256.to_owned(),
+            head: String::new(),
+            bytes,
+        };
+        let (same, other) = (of("aa", 3361), of("bb", 0));
+        assert_eq!(differing(&[("a", &same), ("b", &same)]), None);
+        assert_eq!(differing(&[]), None);
+        let sentence = differing(&[("a", &other), ("b", &same), ("c", &same)]).unwrap();
+        assert_eq!(sentence, "other bytes than b (3361 bytes) come from a (0 bytes)");
+    }
+}

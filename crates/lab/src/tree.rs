@@ -1,0 +1,433 @@
+//! Owns the accounting of a server's whole process tree: which processes it is, the CPU time they
+//! used (ended ones included), their memory, their number. Must not know which server it is, nor
+//! what loads it.
+//!
+//! CPU time comes from a cgroup where one can be made: exact to a microsecond, and nothing that
+//! forks or ends escapes it. Else it is summed from `/proc/PID/task/*/schedstat` (nanoseconds, live
+//! threads) and the ticks of ended children in `/proc/PID/stat` (10 ms each, and only of children
+//! that were waited for). `/proc/PID/stat` alone would be too coarse: 10 ms a process on a visit of
+//! 700 ms. Which way it was is part of the result.
+//!
+//! Start reading at [`Tree::observe`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use record::ServerUse;
+use sys::child::{self, Signal};
+use sys::{affinity, clock};
+use units::{Bytes, Nanos};
+
+use crate::cgroup::{Cgroup, Version};
+
+/// A server's processes: the one that was started and all its descendants. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    root: u32,
+    cgroup: Option<Cgroup>,
+}
+
+/// How CPU time was counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CpuMethod {
+    /// `cpu.stat` of a cgroup of its own, to the microsecond.
+    CgroupTwo,
+    /// `cpuacct.usage` of a cgroup of its own, to the nanosecond.
+    CgroupOne,
+    /// Live threads to the nanosecond, ended ones by the tick (10 ms).
+    Schedstat,
+}
+
+impl fmt::Display for CpuMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CgroupTwo => "cgroup v2 (cpu.stat)",
+            Self::CgroupOne => "cgroup v1 (cpuacct.usage)",
+            Self::Schedstat => "schedstat of live threads, ticks of ended ones",
+        })
+    }
+}
+
+/// The way that CPU time of servers will be counted on this machine.
+pub fn method_here() -> CpuMethod {
+    let cgroup = Cgroup::create();
+    let method = method(cgroup.as_ref());
+    if let Some(cgroup) = cgroup {
+        cgroup.remove();
+    }
+    method
+}
+
+fn method(cgroup: Option<&Cgroup>) -> CpuMethod {
+    match cgroup.map(Cgroup::version) {
+        Some(Version::Two) => CpuMethod::CgroupTwo,
+        Some(Version::One) => CpuMethod::CgroupOne,
+        None => CpuMethod::Schedstat,
+    }
+}
+
+/// A window in which a tree is watched. Instants are those of [`sys::clock::monotonic`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observe {
+    /// Start.
+    pub from: Nanos,
+    /// End.
+    pub until: Nanos,
+    /// How often memory is read inside the window, evenly spread. Each costs the server a walk over
+    /// its page tables under lock; before and after the window it is read in any case.
+    pub memory_samples: u32,
+    /// CPUs of the watching thread: the generator's, so that it costs the server none.
+    pub cpus: Vec<u32>,
+}
+
+/// A thread that watches a tree.
+#[derive(Debug)]
+pub struct Observer {
+    end_now: Sender<()>,
+    thread: JoinHandle<io::Result<Observed>>,
+}
+
+/// What a tree used in a window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observed {
+    /// When the first reading was really made.
+    pub from: Nanos,
+    /// When the last one was.
+    pub until: Nanos,
+    /// CPU time between them.
+    pub cpu: Nanos,
+    /// Peak of the sum of PSS over the tree, of all readings.
+    pub memory: Bytes,
+    /// Processes at the end.
+    pub processes: u32,
+    /// Threads at the end.
+    pub threads: u32,
+    /// Processes that were not there at the start, as seen at the readings: short-lived ones between
+    /// two readings are missed.
+    pub born: u32,
+    /// CPUs that the tree may run on.
+    pub cpus: u32,
+    /// How CPU time was counted.
+    pub method: CpuMethod,
+}
+
+impl Observed {
+    /// As it lies in a run file, with the requests that the generator counted between `from` and
+    /// `until`.
+    pub fn server_use(&self, requests: u64) -> ServerUse {
+        ServerUse {
+            cpu: self.cpu,
+            wall: self.until.saturating_sub(self.from),
+            requests,
+            memory: self.memory,
+            processes: self.processes,
+            threads: self.threads,
+            born: self.born,
+            cpus: self.cpus,
+        }
+    }
+}
+
+/// Why a tree could not be watched.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// A counter could not be read.
+    #[error("the CPU time of the server's processes could not be read: {0}; did the server end?")]
+    Counter(#[from] io::Error),
+    /// The watching thread panicked.
+    #[error("the thread that watched the server's processes panicked: this is a fault of joust")]
+    Panicked,
+}
+
+impl Observer {
+    /// Ends the window, unless it has ended by itself, and hands over what was read. A load that
+    /// broke off early gets the window up to now.
+    ///
+    /// # Errors
+    /// A counter could not be read.
+    pub fn finish(self) -> Result<Observed, TreeError> {
+        // The thread is gone where the window ended by itself; there is nobody to tell then.
+        let _ = self.end_now.send(());
+        Ok(self.thread.join().map_err(|_| TreeError::Panicked)??)
+    }
+}
+
+impl Tree {
+    pub(crate) fn new(root: u32, cgroup: Option<Cgroup>) -> Self {
+        Self { inner: Arc::new(Inner { root, cgroup }) }
+    }
+
+    /// Watches the tree from a thread of its own.
+    ///
+    /// # Errors
+    /// No thread left.
+    pub fn observe(&self, plan: Observe) -> Result<Observer, TreeError> {
+        let (end_now, ended) = channel();
+        let tree = self.clone();
+        let thread = std::thread::Builder::new()
+            .name("observer".to_owned())
+            .spawn(move || tree.watch(&plan, &ended))?;
+        Ok(Observer { end_now, thread })
+    }
+
+    fn watch(&self, plan: &Observe, ended: &Receiver<()>) -> io::Result<Observed> {
+        if !plan.cpus.is_empty() {
+            // Where that fails the reading is right all the same, only less discreet.
+            let _ = affinity::pin(&plan.cpus);
+        }
+        let mut seen = Seen::default();
+        seen.look(self);
+        let mut open = wait_until(plan.from, ended);
+        seen.known = self.pids().into_iter().collect();
+        seen.born.clear();
+        let (from, cpu_before) = (clock::monotonic(), self.cpu()?);
+        let step = plan.until.saturating_sub(from).0 / u64::from(plan.memory_samples + 1);
+        for sample in 1..=u64::from(plan.memory_samples) {
+            open = open && wait_until(from + Nanos(step * sample), ended);
+            if open {
+                seen.look(self);
+            }
+        }
+        if open {
+            wait_until(plan.until, ended);
+        }
+        let (until, cpu_after) = (clock::monotonic(), self.cpu()?);
+        seen.look(self);
+        Ok(Observed {
+            from,
+            until,
+            cpu: cpu_after.saturating_sub(cpu_before),
+            memory: Bytes(seen.memory_peak),
+            processes: seen.processes,
+            threads: seen.threads,
+            born: seen.born.len() as u32,
+            cpus: self.cpus(),
+            method: self.method(),
+        })
+    }
+
+    /// How its CPU time is counted.
+    pub fn method(&self) -> CpuMethod {
+        method(self.inner.cgroup.as_ref())
+    }
+
+    /// CPU time that the tree has used so far.
+    ///
+    /// # Errors
+    /// Where the cgroup is gone.
+    pub fn cpu(&self) -> io::Result<Nanos> {
+        match &self.inner.cgroup {
+            Some(cgroup) => cgroup.cpu(),
+            None => Ok(Nanos(self.pids().into_iter().filter_map(process_cpu_ns).sum())),
+        }
+    }
+
+    /// Its processes, zombies excluded, the first one first.
+    pub fn pids(&self) -> Vec<u32> {
+        let in_cgroup = self.inner.cgroup.as_ref().and_then(|cgroup| cgroup.pids().ok());
+        in_cgroup.unwrap_or_else(|| descendants(self.inner.root))
+    }
+
+    /// Ends every process of the tree with SIGKILL. Those that fork while it looks are found by the
+    /// next call; with cgroup v2 none can.
+    pub(crate) fn kill(&self) {
+        if self.inner.cgroup.as_ref().is_some_and(Cgroup::kill) {
+            return;
+        }
+        // What cannot be signalled shows up as left over, with its name.
+        let _ = child::send_group(self.inner.root, Signal::SIGKILL);
+        for pid in self.pids() {
+            let _ = child::send(pid, Signal::SIGKILL);
+        }
+    }
+
+    /// Removes what the accounting itself left in the system.
+    pub(crate) fn forget(&self) -> bool {
+        self.inner.cgroup.as_ref().is_none_or(Cgroup::remove)
+    }
+
+    pub(crate) fn cgroup(&self) -> Option<&Cgroup> {
+        self.inner.cgroup.as_ref()
+    }
+
+    fn cpus(&self) -> u32 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.inner.root));
+        let listed = status.ok().and_then(|status| {
+            let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+            Some(crate::cpus::parse_list(list.trim()).len() as u32)
+        });
+        listed.unwrap_or(0)
+    }
+}
+
+/// What several readings add up to.
+#[derive(Debug, Default)]
+struct Seen {
+    known: BTreeSet<u32>,
+    born: BTreeSet<u32>,
+    memory_peak: u64,
+    processes: u32,
+    threads: u32,
+}
+
+impl Seen {
+    fn look(&mut self, tree: &Tree) {
+        let pids = tree.pids();
+        self.born.extend(pids.iter().filter(|pid| !self.known.contains(pid)));
+        self.processes = pids.len() as u32;
+        self.threads = pids.iter().filter_map(|&pid| stat(pid)).map(|stat| stat.threads).sum();
+        let memory = pids.iter().filter_map(|&pid| memory_bytes(pid)).sum();
+        self.memory_peak = self.memory_peak.max(memory);
+    }
+}
+
+/// False when the end was asked for before `instant`.
+fn wait_until(instant: Nanos, ended: &Receiver<()>) -> bool {
+    let wait = Duration::from(instant.saturating_sub(clock::monotonic()));
+    matches!(ended.recv_timeout(wait), Err(RecvTimeoutError::Timeout))
+}
+
+/// Fields of `/proc/PID/stat` (proc_pid_stat(5)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    state: u8,
+    parent: u32,
+    group: u32,
+    session: u32,
+    /// utime + stime, in ticks.
+    own_ticks: u64,
+    /// cutime + cstime, in ticks: ended children that were waited for.
+    reaped_ticks: u64,
+    threads: u32,
+}
+
+fn stat(pid: u32) -> Option<Stat> {
+    parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn parse_stat(text: &str) -> Option<Stat> {
+    // The name, in parentheses, may itself hold spaces and parentheses: the last one ends it.
+    let mut fields = text.rsplit_once(") ")?.1.split(' ');
+    let state = *fields.next()?.as_bytes().first()?;
+    let numbers: Vec<i64> = fields.map_while(|field| field.trim().parse().ok()).take(17).collect();
+    // numbers[0] is field 4 of the manual page.
+    let field = |number: usize| numbers.get(number - 4).map(|&n| n.max(0) as u64);
+    Some(Stat {
+        state,
+        parent: field(4)? as u32,
+        group: field(5)? as u32,
+        session: field(6)? as u32,
+        own_ticks: field(14)? + field(15)?,
+        reaped_ticks: field(16)? + field(17)?,
+        threads: field(20)? as u32,
+    })
+}
+
+/// CPU time of a live process and of those children that it has waited for.
+fn process_cpu_ns(pid: u32) -> Option<u64> {
+    let stat = stat(pid)?;
+    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let live: u64 = tasks.flatten().filter_map(|task| schedstat_ns(&task.path())).sum();
+    // Where threads have ended, the ticks of the process count them and the live threads do not. A
+    // rounding of utime and stime, a tick each, is not mistaken for that.
+    let ticks = stat.own_ticks * tick_ns;
+    let own = if ticks > live + 2 * tick_ns { ticks } else { live };
+    Some(own + stat.reaped_ticks * tick_ns)
+}
+
+fn schedstat_ns(task: &Path) -> Option<u64> {
+    fs::read_to_string(task.join("schedstat")).ok()?.split(' ').next()?.parse().ok()
+}
+
+/// PSS: what a process has alone, and its share of what it shares with others, so that forked
+/// workers are not counted several times over. Where it may not be read (another user's process):
+/// RSS, which is more.
+fn memory_bytes(pid: u32) -> Option<u64> {
+    let kilobytes = |file: &str, name: &str| {
+        let text = fs::read_to_string(format!("/proc/{pid}/{file}")).ok()?;
+        let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+        value.trim().trim_end_matches(" kB").parse::<u64>().ok()
+    };
+    let memory = kilobytes("smaps_rollup", "Pss:").or_else(|| kilobytes("status", "VmRSS:"))?;
+    Some(memory * 1024)
+}
+
+/// Descendants of `root` by parentage, and what is in its process group or session: an orphan whose
+/// parent has ended is found by those.
+fn descendants(root: u32) -> Vec<u32> {
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
+    let all: BTreeMap<u32, Stat> =
+        processes.flatten().filter_map(number).filter_map(|pid| Some((pid, stat(pid)?))).collect();
+    let mut members: BTreeSet<u32> = all
+        .iter()
+        .filter(|(pid, stat)| **pid == root || stat.group == root || stat.session == root)
+        .map(|(pid, _)| *pid)
+        .collect();
+    // Each turn adds a generation; there are no more generations than processes.
+    loop {
+        let before = members.len();
+        let children = all.iter().filter(|(_, stat)| members.contains(&stat.parent));
+        let children: Vec<u32> = children.map(|(pid, _)| *pid).collect();
+        members.extend(children);
+        if members.len() == before {
+            break;
+        }
+    }
+    members.retain(|pid| all.get(pid).is_some_and(|stat| !matches!(stat.state, b'Z' | b'X')));
+    members.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_does_not_shift_the_fields() {
+        let text = "42 (a) b) (c) S 7 42 40 0 -1 0 1 2 3 4 11 22 33 44 20 0 5 0 100 0 0";
+        let stat = parse_stat(text).unwrap();
+        let expected = Stat {
+            state: b'S',
+            parent: 7,
+            group: 42,
+            session: 40,
+            own_ticks: 33,
+            reaped_ticks: 77,
+            threads: 5,
+        };
+        assert_eq!(stat, expected);
+    }
+
+    #[test]
+    fn what_is_not_a_stat_line_is_nothing() {
+        for text in ["", "1 (x", "1 (x) ", "1 (x) S 1 2"] {
+            assert_eq!(parse_stat(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn we_are_in_our_own_tree_and_use_time_and_memory() {
+        let me = std::process::id();
+        assert!(descendants(me).contains(&me));
+        assert!(memory_bytes(me).unwrap() > 100_000);
+        let before = process_cpu_ns(me).unwrap();
+        let start = clock::thread_cpu();
+        while clock::thread_cpu() - start < Nanos::from_millis(30) {
+            std::hint::black_box((0..1000u64).sum::<u64>());
+        }
+        assert!(process_cpu_ns(me).unwrap() > before);
+    }
+}
