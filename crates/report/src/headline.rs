@@ -10,6 +10,8 @@ use crate::wording::{Better, Reading, name_of, plain, words};
 /// What a line of the headline is, for its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
+    /// Ranks the contenders.
+    Ranking,
     /// Says something of the contenders.
     Answer,
     /// Limits what is said.
@@ -43,6 +45,30 @@ impl Ranking {
     /// Indices of contenders, best first.
     pub(crate) fn order(&self) -> impl Iterator<Item = usize> {
         self.places.iter().flatten().copied()
+    }
+
+    /// "By server CPU time per request, least first".
+    pub(crate) fn label(&self) -> String {
+        let words = words(self.metric);
+        format!("By {}, {}", words.quantity, words.best_first)
+    }
+
+    /// What a reader must know of the places: that some are shared, and who has none.
+    pub(crate) fn note(&self, standings: &[Standing]) -> Option<String> {
+        let shared = self.places.iter().any(|place| place.len() > 1);
+        let unplaced: Vec<&str> = standings
+            .iter()
+            .filter(|standing| self.order().all(|index| index != standing.index))
+            .map(|standing| standing.name.as_str())
+            .collect();
+        let mut notes = Vec::new();
+        if shared {
+            notes.push("those that share a place were not all told apart".to_owned());
+        }
+        if !unplaced.is_empty() {
+            notes.push(format!("not measured: {}", listed(&unplaced)));
+        }
+        (!notes.is_empty()).then(|| notes.join("; "))
     }
 }
 
@@ -108,7 +134,9 @@ pub(crate) fn headline(record: &RunRecord, standings: &[Standing], ranking: &Ran
         push(Tone::Alarm, text);
         return lines;
     }
-    answers(record, standings, ranking, &readings).into_iter().for_each(|t| push(Tone::Answer, t));
+    for (tone, text) in answers(record, standings, ranking, &readings) {
+        push(tone, text);
+    }
     let cautions = [
         bounded(record, ranking.metric),
         withheld(record, ranking.metric, &readings),
@@ -150,48 +178,48 @@ fn answers(
     standings: &[Standing],
     ranking: &Ranking,
     readings: &[Reading],
-) -> Vec<String> {
+) -> Vec<(Tone, String)> {
     let contenders = &record.plan.contenders;
     let of_metric: Vec<&Reading> = readings.iter().filter(|r| r.metric == ranking.metric).collect();
     if let [only] = of_metric[..] {
         return pair_answers(record, only, readings);
     }
     if !ranking.tells_apart() {
-        return vec![undivided(ranking, &of_metric)];
+        return vec![(Tone::Answer, undivided(ranking, &of_metric))];
     }
-    let place = |(at, place): (usize, &Vec<usize>)| {
-        let names: Vec<String> = place.iter().map(|&i| name_of(contenders, i)).collect();
-        format!("{}. {}", at + 1, names.join(" = "))
-    };
-    let places: Vec<String> = ranking.places.iter().enumerate().map(place).collect();
-    let words = words(ranking.metric);
-    let mut first = format!("By {}, {}: {}", words.quantity, words.best_first, places.join(", "));
-    if ranking.places.iter().any(|place| place.len() > 1) {
-        first.push_str(" (= not told apart)");
-    }
-    let unplaced: Vec<&str> = standings
-        .iter()
-        .filter(|s| !ranking.order().any(|index| index == s.index))
-        .map(|s| s.name.as_str())
-        .collect();
-    if !unplaced.is_empty() {
-        first.push_str(&format!("; not measured: {}", listed(&unplaced)));
-    }
+    let first = ranking_line(record, standings, ranking);
     let (best, worst) = (ranking.order().next(), ranking.order().last());
     let ends = |r: &&&Reading| {
         best.zip(worst).is_some_and(|(b, w)| [(b, w), (w, b)].contains(&(r.this, r.that)))
     };
     let contrast = of_metric.iter().find(ends).map(|reading| reading.sentence(contenders));
-    std::iter::once(first).chain(contrast).collect()
+    let contrast = contrast.map(|text| (Tone::Answer, text));
+    std::iter::once((Tone::Ranking, first)).chain(contrast).collect()
+}
+
+/// The ranking on one line, best first, with those that have no figure at its end.
+fn ranking_line(record: &RunRecord, standings: &[Standing], ranking: &Ranking) -> String {
+    let place = |(at, place): (usize, &Vec<usize>)| {
+        let names: Vec<String> =
+            place.iter().map(|&index| name_of(&record.plan.contenders, index)).collect();
+        format!("{}. {}", at + 1, names.join(" = "))
+    };
+    let places: Vec<String> = ranking.places.iter().enumerate().map(place).collect();
+    let note = match ranking.note(standings) {
+        Some(note) => format!(" ({note})"),
+        None => String::new(),
+    };
+    format!("{}: {}{note}", ranking.label(), places.join(", "))
 }
 
 /// Two contenders: their verdict, and the one on server CPU time beside it.
-fn pair_answers(record: &RunRecord, only: &Reading, readings: &[Reading]) -> Vec<String> {
+fn pair_answers(record: &RunRecord, only: &Reading, readings: &[Reading]) -> Vec<(Tone, String)> {
     let beside = readings
         .iter()
         .find(|r| r.metric != only.metric && matches!(r.metric, Metric::ServerCpu))
         .filter(|_| only.metric == Metric::Throughput);
-    std::iter::once(only).chain(beside).map(|r| r.sentence(&record.plan.contenders)).collect()
+    let sentence = |reading: &Reading| (Tone::Answer, reading.sentence(&record.plan.contenders));
+    std::iter::once(only).chain(beside).map(sentence).collect()
 }
 
 /// What may be said where nobody was told apart from all others.

@@ -3,15 +3,22 @@
 //! Start reading at [`OUTPUTS`]; `wording` has the five wordings of a verdict, `headline` the answer.
 
 mod figures;
+mod forest;
 mod headline;
+mod html;
 mod load_text;
+mod markdown;
 mod pairs;
+mod percentiles;
+mod picture;
 mod run_facts;
 mod standing;
+mod svg;
 mod terminal;
 #[cfg(test)]
 mod testdata;
 mod text;
+mod visit_plot;
 mod wording;
 
 pub use load_text::load_text;
@@ -53,7 +60,8 @@ pub struct Output {
 }
 
 /// Every output.
-pub static OUTPUTS: &[&Output] = &[&text::OUTPUT];
+pub static OUTPUTS: &[&Output] =
+    &[&text::OUTPUT, &markdown::OUTPUT, &html::OUTPUT, &picture::OUTPUT];
 
 /// The output of that name.
 pub fn output(name: &str) -> Option<&'static Output> {

@@ -22,7 +22,7 @@ pub(crate) struct PairTable {
 }
 
 /// One pair: "`this` `said` `that`".
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize)]
 pub(crate) struct PairRow {
     pub(crate) this: String,
     pub(crate) said: String,
@@ -34,13 +34,28 @@ pub(crate) struct PairRow {
 }
 
 impl PairTable {
-    /// The pairs of a metric, those of better-ranked contenders first; `None` without any.
-    pub(crate) fn new(record: &RunRecord, ranking: &Ranking, metric: Metric) -> Option<Self> {
-        let mut readings = readings_of(record, metric);
-        let pairs_all = readings.len();
+    /// The pairs of a metric that a short report lists; `None` without any.
+    pub(crate) fn short(record: &RunRecord, ranking: &Ranking, metric: Metric) -> Option<Self> {
         let reference = (record.plan.contenders.len() > CONTENDERS_ALL_PAIRS)
             .then(|| reference(record, ranking, metric))
             .flatten();
+        Self::against(record, ranking, metric, reference)
+    }
+
+    /// All pairs of a metric; `None` without any.
+    pub(crate) fn all(record: &RunRecord, ranking: &Ranking, metric: Metric) -> Option<Self> {
+        Self::against(record, ranking, metric, None)
+    }
+
+    /// Pairs of better-ranked contenders come first.
+    fn against(
+        record: &RunRecord,
+        ranking: &Ranking,
+        metric: Metric,
+        reference: Option<usize>,
+    ) -> Option<Self> {
+        let mut readings = readings_of(record, metric);
+        let pairs_all = readings.len();
         if let Some(held_against) = reference {
             readings.retain(|reading| [reading.this, reading.that].contains(&held_against));
         }
@@ -66,7 +81,7 @@ impl PairTable {
             None if self.pairs_all == 1 => "the only pair".to_owned(),
             None => format!("all {} pairs", self.pairs_all),
             Some(name) => format!(
-                "each against {name}: {} of {} pairs; run.json has all",
+                "each against {name}: {} of {} pairs; the HTML page has all",
                 self.rows.len(),
                 self.pairs_all
             ),

@@ -146,7 +146,7 @@ pub(crate) fn failures(record: &RunRecord) -> impl Iterator<Item = (&Visit, &str
 }
 
 /// Visits of one contender that failed for the same reason.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize)]
 pub(crate) struct Failure {
     pub(crate) name: String,
     /// "block 3", "blocks 1, 2 and 3"; counted from 1.

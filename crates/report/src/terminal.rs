@@ -151,7 +151,7 @@ fn cell(text: &str, lean: Lean) -> Cell {
 }
 
 /// Breaks text at spaces into lines of at most `room` characters; a longer word has its own line.
-fn wrapped(text: &str, room: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last_mut().expect("begun with one line");

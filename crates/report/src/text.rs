@@ -43,7 +43,7 @@ fn render(record: &RunRecord, options: &Options) -> String {
 
 fn paint(tone: Tone) -> Paint {
     match tone {
-        Tone::Answer => Paint::Good,
+        Tone::Answer | Tone::Ranking => Paint::Good,
         Tone::Caution => Paint::Caution,
         Tone::Alarm => Paint::Alarm,
     }
@@ -105,7 +105,7 @@ fn pairs(page: &mut Page, record: &RunRecord, ranking: &Ranking) {
         ("blocks", Lean::Right),
     ];
     for &metric in metrics.iter().take(PAIR_METRICS_MAX) {
-        let Some(table) = PairTable::new(record, ranking, metric) else { continue };
+        let Some(table) = PairTable::short(record, ranking, metric) else { continue };
         page.heading(&format!("Pairs: {}", table.title()), &table.scope());
         let cells =
             |row: crate::pairs::PairRow| vec![row.this, row.said, row.that, row.ahead, row.blocks];
@@ -115,7 +115,7 @@ fn pairs(page: &mut Page, record: &RunRecord, ranking: &Ranking) {
     let rest: Vec<&str> =
         metrics.iter().skip(PAIR_METRICS_MAX).map(|&metric| words(metric).quantity).collect();
     if !rest.is_empty() {
-        let text = format!("Verdicts on {} are in the HTML and Markdown files.", listed(&rest));
+        let text = format!("Verdicts on {} are in the HTML page.", listed(&rest));
         page.paragraph(&text, Paint::Faint);
     }
 }

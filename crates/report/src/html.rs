@@ -1,0 +1,375 @@
+//! The report as one page that needs nothing else: no network, no script, no font. Plots are inline
+//! SVG; colours follow the reader's light or dark setting, and print. Owns what the template is
+//! given; the layout is `templates/report.html`. Start reading at [`OUTPUT`].
+
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, value::Serde};
+use record::{Certainty, Metric, RunRecord, Severity};
+use serde::Serialize;
+
+use crate::figures::{NONE, grouped};
+use crate::forest::{Drawing, caption, forest};
+use crate::headline::{Ranking, Tone, headline, ranking, weight};
+use crate::pairs::{PairRow, PairTable, metrics};
+use crate::percentiles::percentiles;
+use crate::run_facts::{ending, machine, repeat, run_facts, workload};
+use crate::standing::{Failure, Standing, joined_failures, shown, span, standings};
+use crate::text::{CONTENDER_COLUMNS, contender_notes, contender_row, in_order, touched};
+use crate::visit_plot::visit_plot;
+use crate::wording::{name_of, plain, words};
+use crate::{Options, Output, forest as forest_plot, percentiles as curves, visit_plot as visits};
+
+/// One self-contained page.
+pub(crate) static OUTPUT: Output =
+    Output { name: "html", extension: "html", about: "one self-contained page", render };
+
+const TEMPLATE: &str = include_str!("../templates/report.html");
+const PAGE_CSS: &str = include_str!("../templates/report.css");
+/// Classes of the plots, which the picture needs too.
+pub(crate) const PLOTS_CSS: &str = include_str!("../templates/plots.css");
+
+/// Metrics whose visits are plotted one by one.
+const VISIT_METRICS: [Metric; 2] = [Metric::Throughput, Metric::ServerCpu];
+
+#[derive(Serialize)]
+struct Page {
+    css: String,
+    joust: String,
+    name: String,
+    question: String,
+    started: String,
+    headline: Vec<Line>,
+    ranking: Places,
+    chips: Vec<String>,
+    contender_notes: String,
+    columns: Vec<&'static str>,
+    contenders: Vec<ContenderRow>,
+    metrics: Vec<MetricSection>,
+    percentiles: String,
+    percentile_names: Vec<&'static str>,
+    percentile_rows: Vec<Vec<String>>,
+    visits: Vec<VisitSection>,
+    visit_columns: Vec<&'static str>,
+    visit_rows: Vec<Vec<String>>,
+    findings: Vec<Finding>,
+    failures: Vec<Failure>,
+    skipped: Vec<Skipped>,
+    parity_names: Vec<String>,
+    parity: Vec<Parity>,
+    settings: Vec<ContenderSettings>,
+    facts: Vec<(&'static str, String)>,
+    machine: Vec<(String, String)>,
+    repeat: String,
+    seed: u64,
+    margin: String,
+}
+
+#[derive(Serialize)]
+struct Line {
+    tone: &'static str,
+    text: String,
+}
+
+#[derive(Serialize)]
+struct Places {
+    label: String,
+    note: Option<String>,
+    places: Vec<Place>,
+}
+
+#[derive(Serialize)]
+struct Place {
+    number: usize,
+    members: Vec<Member>,
+}
+
+#[derive(Serialize)]
+struct Member {
+    name: String,
+    figure: String,
+}
+
+#[derive(Serialize)]
+struct ContenderRow {
+    cells: Vec<String>,
+    has_errors: bool,
+}
+
+#[derive(Serialize)]
+struct MetricSection {
+    title: String,
+    caption: String,
+    forest: String,
+    scope: String,
+    rows: Vec<PairRow>,
+}
+
+#[derive(Serialize)]
+struct VisitSection {
+    title: &'static str,
+    svg: String,
+}
+
+#[derive(Serialize)]
+struct Finding {
+    check: String,
+    class: &'static str,
+    weight: &'static str,
+    whom: String,
+    evidence: String,
+    meaning: String,
+    remedy: String,
+}
+
+#[derive(Serialize)]
+struct Skipped {
+    name: String,
+    reason: String,
+    remedy: String,
+}
+
+#[derive(Serialize)]
+struct Parity {
+    setting: String,
+    differs: bool,
+    cells: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ContenderSettings {
+    name: String,
+    version: String,
+    command: String,
+    changed: String,
+    body: String,
+    files: Vec<File>,
+    head: String,
+}
+
+#[derive(Serialize)]
+struct File {
+    name: String,
+    text: String,
+}
+
+fn render(record: &RunRecord, _: &Options) -> String {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment
+        .render_named_str("report.html", TEMPLATE, Serde(page(record)))
+        .expect("the built-in template renders every record; a test covers each of its branches")
+}
+
+fn page(record: &RunRecord) -> Page {
+    let standings = standings(record);
+    let ranking = ranking(record, &standings);
+    let ordered: Vec<&Standing> = in_order(&standings, &ranking).collect();
+    let metrics = metrics(record, &ranking);
+    let sections = metrics.into_iter().filter_map(|metric| section(record, &ranking, metric));
+    Page {
+        css: format!("{PAGE_CSS}{PLOTS_CSS}"),
+        joust: plain(&record.joust),
+        name: plain(&record.plan.name),
+        question: plain(&record.plan.question),
+        started: plain(&record.started),
+        headline: lines(record, &standings, &ranking),
+        ranking: places(&standings, &ranking),
+        chips: vec![workload(record), machine(record), ending(record)],
+        contender_notes: contender_notes(&standings),
+        columns: CONTENDER_COLUMNS.to_vec(),
+        contenders: ordered
+            .iter()
+            .map(|s| ContenderRow { cells: contender_row(s), has_errors: s.has_errors() })
+            .collect(),
+        metrics: sections.collect(),
+        percentiles: percentile_plot(&ordered),
+        percentile_names: curves::NAMED.iter().map(|(name, _)| *name).collect(),
+        percentile_rows: ordered.iter().map(|standing| percentile_row(standing)).collect(),
+        visits: visit_sections(record, &ordered),
+        visit_columns: vec!["contender", "block", "place", "requests/s", "CPU us/request", "p99"],
+        visit_rows: visit_rows(record),
+        findings: findings(record),
+        failures: joined_failures(record),
+        skipped: skipped(record),
+        parity_names: standings.iter().map(|standing| standing.name.clone()).collect(),
+        parity: parity(record),
+        settings: settings(record),
+        facts: run_facts(record),
+        machine: record.facts.named.iter().map(|(k, v)| (plain(k), plain(v))).collect(),
+        repeat: repeat(record),
+        seed: record.plan.seed,
+        margin: record.plan.margin.to_string(),
+    }
+}
+
+fn lines(record: &RunRecord, standings: &[Standing], ranking: &Ranking) -> Vec<Line> {
+    let tone = |tone| match tone {
+        Tone::Ranking => "ranking",
+        Tone::Answer => "answer",
+        Tone::Caution => "caution",
+        Tone::Alarm => "alarm",
+    };
+    let lines = headline(record, standings, ranking).into_iter();
+    lines.map(|line| Line { tone: tone(line.tone), text: line.text }).collect()
+}
+
+fn places(standings: &[Standing], ranking: &Ranking) -> Places {
+    let unit = match ranking.metric {
+        Metric::Throughput => "/s",
+        Metric::ServerCpu => " us",
+        _ => "",
+    };
+    let member = |&index: &usize| {
+        let standing = &standings[index];
+        let figure = format!("{}{unit}", standing.shown(ranking.metric));
+        Member { name: standing.name.clone(), figure }
+    };
+    let place = |(at, place): (usize, &Vec<usize>)| Place {
+        number: at + 1,
+        members: place.iter().map(member).collect(),
+    };
+    Places {
+        label: ranking.label(),
+        note: ranking.note(standings),
+        places: ranking.places.iter().enumerate().map(place).collect(),
+    }
+}
+
+/// A short name of a metric for an element's id.
+fn id(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Throughput => "throughput",
+        Metric::ServerCpu => "cpu",
+        Metric::P50 => "p50",
+        Metric::P99 => "p99",
+        Metric::Memory => "memory",
+    }
+}
+
+fn section(record: &RunRecord, ranking: &Ranking, metric: Metric) -> Option<MetricSection> {
+    let Drawing { svg, height, about } = forest(record, ranking, metric)?;
+    let table = PairTable::all(record, ranking, metric)?;
+    let id = format!("forest-{}", id(metric));
+    let title = table.title();
+    Some(MetricSection {
+        forest: svg.finish(&id, (forest_plot::WIDTH, height), &title, &about),
+        caption: caption(record, ranking, metric),
+        scope: table.scope(),
+        title,
+        rows: table.rows,
+    })
+}
+
+fn percentile_plot(ordered: &[&Standing]) -> String {
+    let Some(Drawing { svg, height, about }) = percentiles(ordered.iter().copied()) else {
+        return String::new();
+    };
+    svg.finish("percentiles", (curves::WIDTH, height), "Service time by percentile", &about)
+}
+
+fn percentile_row(standing: &Standing) -> Vec<String> {
+    let quantile = |(_, beyond): &(&str, f64)| {
+        let latency = standing.service.quantile(1.0 - beyond);
+        latency.map_or_else(|| NONE.to_owned(), |latency| span(latency.as_millis_f64()))
+    };
+    std::iter::once(standing.name.clone())
+        .chain(curves::NAMED.iter().map(quantile))
+        .chain([grouped(standing.service.count())])
+        .collect()
+}
+
+fn visit_sections(record: &RunRecord, ordered: &[&Standing]) -> Vec<VisitSection> {
+    let section = |metric| {
+        let Drawing { svg, height, about } = visit_plot(record, ordered.iter().copied(), metric)?;
+        let title = words(metric).title;
+        let id = format!("visits-{}", id(metric));
+        Some(VisitSection { title, svg: svg.finish(&id, (visits::WIDTH, height), title, &about) })
+    };
+    VISIT_METRICS.into_iter().filter_map(section).collect()
+}
+
+fn visit_rows(record: &RunRecord) -> Vec<Vec<String>> {
+    let metrics = [Metric::Throughput, Metric::ServerCpu, Metric::P99];
+    let row = |visit: &record::Visit| {
+        let name = name_of(&record.plan.contenders, visit.contender);
+        let place = [visit.block + 1, visit.position + 1].map(|n| n.to_string());
+        let values = metrics.map(|metric| shown(metric, visit.value(metric)));
+        std::iter::once(name).chain(place).chain(values).collect()
+    };
+    record.visits.iter().map(row).collect()
+}
+
+fn findings(record: &RunRecord) -> Vec<Finding> {
+    let shown = |finding: &record::Finding| Finding {
+        check: plain(&finding.check),
+        class: match (finding.severity, finding.certainty) {
+            (Severity::Void, Certainty::Confirmed) => "void",
+            (Severity::Bound, Certainty::Confirmed) => "bound",
+            _ => "note-finding",
+        },
+        weight: weight(finding.severity, finding.certainty),
+        whom: touched(record, finding),
+        evidence: plain(&finding.evidence),
+        meaning: plain(&finding.meaning),
+        remedy: plain(&finding.remedy),
+    };
+    record.findings.iter().map(shown).collect()
+}
+
+fn skipped(record: &RunRecord) -> Vec<Skipped> {
+    let shown = |skipped: &record::Skipped| Skipped {
+        name: plain(&skipped.name),
+        reason: plain(&skipped.reason),
+        remedy: plain(&skipped.remedy),
+    };
+    record.skipped.iter().map(shown).collect()
+}
+
+/// Every setting that any contender has, with each contender's value.
+fn parity(record: &RunRecord) -> Vec<Parity> {
+    let mut names: Vec<&String> = record.contenders.iter().flat_map(|c| c.parity.keys()).collect();
+    names.sort();
+    names.dedup();
+    let row = |setting: &String| {
+        let value = |index: usize| record.contenders.get(index).and_then(|c| c.parity.get(setting));
+        let cells: Vec<String> = (0..record.plan.contenders.len())
+            .map(|index| value(index).map_or_else(|| NONE.to_owned(), |text| plain(text)))
+            .collect();
+        let differs = cells.windows(2).any(|pair| pair[0] != pair[1]);
+        Parity { setting: plain(setting), differs, cells }
+    };
+    names.into_iter().map(row).collect()
+}
+
+fn settings(record: &RunRecord) -> Vec<ContenderSettings> {
+    let shown = |(contender, facts): (&record::Contender, &record::ContenderFacts)| {
+        let changed: Vec<String> = contender
+            .settings
+            .iter()
+            .map(|(name, value)| plain(&format!("{name} = {value}")))
+            .collect();
+        ContenderSettings {
+            name: plain(&contender.name),
+            version: plain(&facts.version),
+            command: plain(&facts.command),
+            changed: changed.join(", "),
+            body: match facts.body_sha256.as_str() {
+                "" => "it never answered".to_owned(),
+                sha256 => format!("SHA-256 {}", plain(sha256)),
+            },
+            files: facts
+                .files
+                .iter()
+                .map(|(name, text)| File { name: plain(name), text: plain_lines(text) })
+                .collect(),
+            head: plain_lines(facts.head.trim_end()),
+        }
+    };
+    record.plan.contenders.iter().zip(&record.contenders).map(shown).collect()
+}
+
+/// Text of several lines without other control characters.
+fn plain_lines(text: &str) -> String {
+    let spaced = text.replace('\t', "    ");
+    spaced.lines().map(plain).collect::<Vec<_>>().join("\n")
+}

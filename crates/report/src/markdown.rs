@@ -1,0 +1,129 @@
+//! The report as Markdown (GitHub's tables). Owns its layout; figures and words come from elsewhere
+//! in this crate. Start reading at [`OUTPUT`].
+
+use std::fmt::Write as _;
+
+use record::RunRecord;
+
+use crate::headline::{Tone, headline, ranking, weight};
+use crate::pairs::{PairTable, metrics};
+use crate::run_facts::{repeat, run_facts};
+use crate::standing::{joined_failures, standings};
+use crate::text::{CONTENDER_COLUMNS, contender_notes, contender_row, in_order, touched};
+use crate::wording::plain;
+use crate::{Options, Output};
+
+/// Markdown, for a README, an issue or a mail.
+pub(crate) static OUTPUT: Output =
+    Output { name: "markdown", extension: "md", about: "tables for a README or an issue", render };
+
+fn render(record: &RunRecord, _: &Options) -> String {
+    let standings = standings(record);
+    let ranking = ranking(record, &standings);
+    let mut page = format!("# joust run: {}\n\n", escaped(&record.plan.name));
+    let _ = writeln!(page, "{}\n", escaped(&record.plan.question));
+    for line in headline(record, &standings, &ranking) {
+        let text = escaped(&line.text);
+        let _ = match line.tone {
+            Tone::Alarm => writeln!(page, "> **{text}**\n>"),
+            Tone::Answer | Tone::Ranking => writeln!(page, "> {text}\n>"),
+            Tone::Caution => writeln!(page, "> _{text}_\n>"),
+        };
+    }
+    let _ = writeln!(page, "\n## Contenders\n\n{}\n", escaped(&contender_notes(&standings)));
+    let rows: Vec<Vec<String>> = in_order(&standings, &ranking).map(contender_row).collect();
+    table(&mut page, &CONTENDER_COLUMNS, 1, &rows);
+    for metric in metrics(record, &ranking) {
+        let Some(pairs) = PairTable::short(record, &ranking, metric) else { continue };
+        let _ = writeln!(page, "\n## Pairs: {}\n\n{}\n", pairs.title(), escaped(&pairs.scope()));
+        let cells =
+            |row: crate::pairs::PairRow| vec![row.this, row.said, row.that, row.ahead, row.blocks];
+        let rows: Vec<Vec<String>> = pairs.rows.into_iter().map(cells).collect();
+        table(&mut page, &["", "verdict", "of", "ahead", "blocks"], 4, &rows);
+    }
+    findings(&mut page, record);
+    lost_and_left_out(&mut page, record);
+    page.push_str("\n## Run\n\n");
+    for (label, text) in run_facts(record) {
+        let _ = writeln!(page, "- {label}: {}", escaped(&text));
+    }
+    let _ = writeln!(page, "- Repeat: `{}`", repeat(record).replace('`', "'"));
+    page
+}
+
+fn findings(page: &mut String, record: &RunRecord) {
+    page.push_str("\n## Findings\n\n");
+    if record.findings.is_empty() {
+        page.push_str("None: no check of the doctor saw an artifact.\n");
+    }
+    for finding in &record.findings {
+        let _ = writeln!(
+            page,
+            "- **{}** ({}; {})\n  - Seen: {}\n  - Why it misleads: {}\n  - Remedy: {}",
+            escaped(&finding.check),
+            weight(finding.severity, finding.certainty),
+            escaped(&touched(record, finding)),
+            escaped(&finding.evidence),
+            escaped(&finding.meaning),
+            escaped(&finding.remedy),
+        );
+    }
+}
+
+fn lost_and_left_out(page: &mut String, record: &RunRecord) {
+    let failures = joined_failures(record);
+    if !failures.is_empty() {
+        page.push_str("\n## Visits that failed\n\n");
+    }
+    for failure in failures {
+        let (name, reason) = (escaped(&failure.name), escaped(&failure.reason));
+        let _ = writeln!(page, "- {name}, {}: {reason}", failure.blocks);
+        // Indented by six columns a log is code inside of its item, whatever backticks it holds.
+        if !failure.log_tail.is_empty() {
+            page.push('\n');
+        }
+        for line in failure.log_tail.lines() {
+            let _ = writeln!(page, "      {line}");
+        }
+    }
+    if !record.skipped.is_empty() {
+        page.push_str("\n## Left out\n\n");
+    }
+    for skipped in &record.skipped {
+        let _ = writeln!(
+            page,
+            "- {}: {}. To have it: `{}`",
+            escaped(&skipped.name),
+            escaped(&skipped.reason),
+            plain(&skipped.remedy).replace('`', "'"),
+        );
+    }
+}
+
+/// A table; the first `left` columns lean to the left, the others to the right.
+fn table(page: &mut String, titles: &[&str], left: usize, rows: &[Vec<String>]) {
+    let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    page.push_str(&row(titles.iter().map(|title| (*title).to_owned()).collect()));
+    let rule = |column: usize| if column < left { "---" } else { "---:" };
+    page.push_str(&row((0..titles.len()).map(|column| rule(column).to_owned()).collect()));
+    for cells in rows {
+        page.push_str(&row(cells.iter().map(|cell| escaped(cell)).collect()));
+    }
+}
+
+/// Text without what Markdown or HTML would read as markup; on one line.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in plain(text).chars() {
+        match c {
+            '<' => safe.push_str("&lt;"),
+            '&' => safe.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '|' | '[' | ']' => {
+                safe.push('\\');
+                safe.push(c);
+            }
+            c => safe.push(c),
+        }
+    }
+    safe
+}

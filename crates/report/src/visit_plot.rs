@@ -1,0 +1,125 @@
+//! The plot of every visit: one lane a contender, blocks from left to right, each visit as a point
+//! at its distance from the contender's own median. Drift, outliers and clusters show here, which a
+//! median hides. Must not know the page it stands in. Start reading at [`visit_plot`].
+
+use record::{Metric, RunRecord, VisitState};
+
+use crate::figures::significant;
+use crate::forest::Drawing;
+use crate::standing::{Standing, median, shown};
+use crate::svg::{Anchor, Scale, Svg};
+use crate::wording::words;
+
+/// Width in units of the drawing.
+pub(crate) const WIDTH: f64 = 560.0;
+const PLOT: (f64, f64) = (152.0, 474.0);
+const TOP: f64 = 12.0;
+const LANE: f64 = 38.0;
+const FONT: f64 = 13.0;
+/// A lane spans at least this share of the median on either side, lest noise of a thousandth look
+/// like a storm, and at most this, lest one outlier flatten all lanes.
+const SPAN: (f64, f64) = (0.05, 0.5);
+
+/// The plot for a metric; `None` where no visit was made.
+pub(crate) fn visit_plot<'a>(
+    record: &RunRecord,
+    lanes: impl Iterator<Item = &'a Standing>,
+    metric: Metric,
+) -> Option<Drawing> {
+    let lanes: Vec<(&Standing, Option<f64>)> =
+        lanes.map(|standing| (standing, own_median(record, standing.index, metric))).collect();
+    let last_block = record.visits.iter().map(|visit| visit.block).max()?;
+    let x = Scale::linear((-0.5, f64::from(last_block) + 0.5), PLOT);
+    let span = span(record, &lanes, metric);
+    let bottom = TOP + lanes.len() as f64 * LANE;
+    let mut svg = Svg::default();
+    for (at, lane) in lanes.iter().enumerate() {
+        let middle = TOP + (at as f64 + 0.5) * LANE;
+        let y = Scale::linear((-span, span), (middle + LANE * 0.42, middle - LANE * 0.42));
+        draw_lane(&mut svg, record, *lane, metric, &x, &y);
+        svg.line("rule", (0.0, middle + LANE / 2.0), (WIDTH, middle + LANE / 2.0));
+    }
+    blocks_axis(&mut svg, &x, last_block, bottom);
+    let percent = significant(100.0 * span);
+    let caption = format!("each lane: \u{b1} {percent} % of its own median (line, at the right)");
+    svg.text("t faint", (0.0, bottom + 40.0), Anchor::Start, &caption);
+    let about = about(record, &lanes, metric, span);
+    Some(Drawing { svg, height: bottom + 52.0, about })
+}
+
+/// Median over visits, of quantiles too: a lane shows visits, not the merged histogram.
+fn own_median(record: &RunRecord, contender: usize, metric: Metric) -> Option<f64> {
+    median(record.measured(contender).filter_map(|visit| visit.value(metric)))
+        .filter(|middle| *middle > 0.0)
+}
+
+/// Largest distance from a median, as a share of it, within [`SPAN`].
+fn span(record: &RunRecord, lanes: &[(&Standing, Option<f64>)], metric: Metric) -> f64 {
+    let distances = lanes.iter().filter_map(|&(standing, middle)| {
+        let values = record.measured(standing.index).filter_map(|visit| visit.value(metric));
+        let middle = middle?;
+        Some(values.map(|value| (value / middle - 1.0).abs()).fold(0.0, f64::max))
+    });
+    distances.fold(0.0, f64::max).clamp(SPAN.0, SPAN.1)
+}
+
+fn draw_lane(
+    svg: &mut Svg,
+    record: &RunRecord,
+    (standing, middle): (&Standing, Option<f64>),
+    metric: Metric,
+    x: &Scale,
+    y: &Scale,
+) {
+    let centre = y.at(0.0);
+    let room = (PLOT.0 - 16.0, FONT);
+    svg.fitted("t name", (0.0, centre + 4.5), Anchor::Start, &standing.name, room);
+    svg.line("lane", (PLOT.0, centre), (PLOT.1, centre));
+    svg.text("t said", (WIDTH, centre + 4.5), Anchor::End, &shown(metric, middle));
+    for visit in record.visits.iter().filter(|visit| visit.contender == standing.index) {
+        let at = x.at(f64::from(visit.block));
+        let (block, position) = (visit.block + 1, visit.position + 1);
+        let place = format!("{}, block {block}, place {position} in it", standing.name);
+        match (&visit.state, visit.value(metric), middle) {
+            (VisitState::Measured, Some(value), Some(middle)) => {
+                let title = format!("{place}: {}", shown(metric, Some(value)));
+                svg.dot("visit", (at, y.at(value / middle - 1.0)), 3.6, &title);
+            }
+            _ => {
+                let (low, high) = (centre - 4.0, centre + 4.0);
+                svg.line("lost", (at - 4.0, low), (at + 4.0, high));
+                svg.line("lost", (at - 4.0, high), (at + 4.0, low));
+                svg.dot("target", (at, centre), 6.0, &format!("{place}: not measured"));
+            }
+        }
+    }
+}
+
+fn blocks_axis(svg: &mut Svg, x: &Scale, last_block: u32, bottom: f64) {
+    let stride = (last_block as usize / 12 + 1).max(1);
+    for block in (0..=last_block).step_by(stride) {
+        let at = (x.at(f64::from(block)), bottom + 17.0);
+        svg.text("t tick", at, Anchor::Middle, &(block + 1).to_string());
+    }
+    svg.text("t tick", (PLOT.0 - 12.0, bottom + 17.0), Anchor::End, "block");
+}
+
+fn about(
+    record: &RunRecord,
+    lanes: &[(&Standing, Option<f64>)],
+    metric: Metric,
+    span: f64,
+) -> String {
+    let visits = record.visits.len();
+    let percent = significant(100.0 * span);
+    let said: Vec<String> = lanes
+        .iter()
+        .map(|(standing, middle)| format!("{} {}", standing.name, shown(metric, *middle)))
+        .collect();
+    format!(
+        "{}: {visits} visits, each within {percent} % of the median of its contender or at the \
+         edge. Medians: {}.",
+        words(metric).title,
+        said.join("; ")
+    )
+}
