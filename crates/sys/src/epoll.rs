@@ -4,8 +4,8 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::event::epoll::{self, CreateFlags, Event, EventData};
 pub use rustix::event::epoll::EventFlags;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData};
 use rustix::time::Timespec;
 use units::Nanos;
 

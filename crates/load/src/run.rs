@@ -1,0 +1,384 @@
+//! A whole load: starts the threads, takes their intervals as they end, joins what they measured.
+//! Owns threads and pinning; must not know connections or HTTP. Start reading at [`run`].
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+
+use record::{
+    ClientUse, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, RequestCounts, ThreadUse,
+};
+use sys::driver::Driver;
+use sys::epoll_driver::EpollDriver;
+use sys::{affinity, clock, socket};
+use units::Nanos;
+
+use crate::recorder::{RawLog, Totals};
+use crate::series::Series;
+use crate::shares::{ThreadShare, thread_shares};
+use crate::worker::{Measured, Stops, Worker};
+
+/// Files a process has open besides its connections: standard streams, epoll sets, a log.
+const FILES_BESIDES: u64 = 32;
+
+/// How a caller watches and ends a load.
+#[derive(Clone, Copy)]
+pub struct Control<'a> {
+    interrupt: &'a AtomicBool,
+    watch: Option<&'a dyn Fn(&Interval)>,
+}
+
+/// Why there is no record. What befalls a request is in the record; this is about the generator.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The limit of open files is too low.
+    #[error(
+        "{connections} connections need {needed} open files, and this process may have {limit}: \
+         raise the limit (ulimit -n {needed}, or LimitNOFILE= of its service) or lower -c"
+    )]
+    Files {
+        /// As planned.
+        connections: u32,
+        /// Files needed.
+        needed: u64,
+        /// RLIMIT_NOFILE, already raised to its hard limit.
+        limit: u64,
+    },
+    /// A thread could not be pinned.
+    #[error("cannot pin a thread to CPU {cpu}: {source}; this process may use CPUs {allowed:?}")]
+    Pin {
+        /// As planned.
+        cpu: u32,
+        /// CPUs that are allowed.
+        allowed: Vec<u32>,
+        /// EINVAL mostly.
+        source: io::Error,
+    },
+    /// A thread could not be started.
+    #[error("cannot start thread {thread} of the load: {source}; lower -t")]
+    Thread {
+        /// From 0.
+        thread: usize,
+        /// EAGAIN mostly: the limit of processes (ulimit -u) or memory.
+        source: io::Error,
+    },
+    /// The driver failed.
+    #[error("the event loop of the load failed: {0}; if files ran out, raise `ulimit -n`")]
+    Driver(#[from] io::Error),
+}
+
+impl<'a> Control<'a> {
+    /// A load that ends early, in order, once `interrupt` is true.
+    pub fn new(interrupt: &'a AtomicBool) -> Self {
+        Self { interrupt, watch: None }
+    }
+
+    /// Calls `watch` with each interval when it is over on all threads, merged; on the thread that
+    /// called [`run`], which does nothing else meanwhile.
+    pub fn watching(self, watch: &'a dyn Fn(&Interval)) -> Self {
+        Self { watch: Some(watch), ..self }
+    }
+}
+
+/// Carries out a plan over real sockets.
+///
+/// The calling thread gathers intervals; while it does it is pinned to the plan's CPUs too, so that
+/// it takes nothing from the server.
+///
+/// # Errors
+/// The generator cannot work; see [`LoadError`]. A server that cannot be reached is no error: its
+/// requests fail in the record.
+pub fn run(plan: &LoadPlan, control: &Control<'_>) -> Result<LoadRecord, LoadError> {
+    let limit = socket::raise_file_limit().unwrap_or_else(|_| socket::file_limit());
+    let needed = u64::from(plan.connections) + u64::from(plan.threads) + FILES_BESIDES;
+    if needed > limit {
+        return Err(LoadError::Files { connections: plan.connections, needed, limit });
+    }
+    run_on(plan, control, |_thread, n_slots| EpollDriver::new(n_slots))
+}
+
+/// As [`run`], over drivers of the caller's: `make(thread, n_slots)` is called on each thread.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on<D: Driver>(
+    plan: &LoadPlan,
+    control: &Control<'_>,
+    make: impl Fn(usize, u32) -> io::Result<D> + Sync,
+) -> Result<LoadRecord, LoadError> {
+    let shares = thread_shares(plan);
+    let before = affinity::allowed().unwrap_or_default();
+    if !plan.cpus.is_empty() {
+        pin(&plan.cpus)?;
+    }
+    let abort = AtomicBool::new(false);
+    let result = thread::scope(|scope| {
+        let (report, reports) = mpsc::channel();
+        let mut gates = Vec::new();
+        for (thread, share) in shares.iter().enumerate() {
+            let (gate, opened) = mpsc::channel();
+            gates.push(gate);
+            let (report, make) = (report.clone(), &make);
+            let stops = Stops { interrupt: control.interrupt, abort: &abort };
+            let seat = Seat { thread, share: *share, plan, stops };
+            thread::Builder::new()
+                .name(format!("load-{thread}"))
+                .spawn_scoped(scope, move || seat.work(make, &opened, &report))
+                .map_err(|source| LoadError::Thread { thread, source })?;
+        }
+        drop(report);
+        let result = gather(plan, control, gates, &reports);
+        abort.store(true, Ordering::Relaxed);
+        result
+    });
+    if !plan.cpus.is_empty() {
+        // It was allowed before; if it no longer is, the caller stays where the load was.
+        affinity::pin(&before).ok();
+    }
+    result
+}
+
+/// What a thread tells the one that gathers.
+enum Report {
+    /// It can begin; it waits for its gate.
+    Ready,
+    /// An interval is over.
+    Over { thread: usize, interval: Interval },
+    /// It is done.
+    Done { thread: usize, measured: Box<Measured> },
+    /// It cannot work.
+    Failed(LoadError),
+    /// It panics; the scope that joins it will too.
+    Panicked,
+}
+
+/// One thread's place in a load.
+struct Seat<'a> {
+    thread: usize,
+    share: ThreadShare,
+    plan: &'a LoadPlan,
+    stops: Stops<'a>,
+}
+
+/// Reports that its thread panics, so that the others are not waited for in vain.
+struct Witness<'a>(&'a Sender<Report>);
+
+impl Drop for Witness<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.send(Report::Panicked).ok();
+        }
+    }
+}
+
+impl Seat<'_> {
+    fn work<D: Driver>(
+        self,
+        make: &(impl Fn(usize, u32) -> io::Result<D> + Sync),
+        opened: &Receiver<Nanos>,
+        report: &Sender<Report>,
+    ) {
+        let _witness = Witness(report);
+        let last = match self.measure(make, opened, report) {
+            Ok(Some(measured)) => {
+                Report::Done { thread: self.thread, measured: Box::new(measured) }
+            }
+            Ok(None) => return,
+            Err(error) => Report::Failed(error),
+        };
+        // The receiver is gone only when another thread has failed; then nobody asks.
+        report.send(last).ok();
+    }
+
+    /// `None` where the load never began, since another thread could not.
+    fn measure<D: Driver>(
+        &self,
+        make: &(impl Fn(usize, u32) -> io::Result<D> + Sync),
+        opened: &Receiver<Nanos>,
+        report: &Sender<Report>,
+    ) -> Result<Option<Measured>, LoadError> {
+        if let Some(cpu) = cpu_of(self.plan, self.thread) {
+            pin(&[cpu])?;
+        }
+        let driver = make(self.thread, self.share.connections)?;
+        let worker = Worker::new(driver, self.plan, self.share, self.stops);
+        report.send(Report::Ready).ok();
+        let Ok(origin) = opened.recv() else { return Ok(None) };
+        let over = |interval| {
+            report.send(Report::Over { thread: self.thread, interval }).ok();
+        };
+        Ok(Some(worker.run(origin, over)?))
+    }
+}
+
+fn cpu_of(plan: &LoadPlan, thread: usize) -> Option<u32> {
+    (!plan.cpus.is_empty()).then(|| plan.cpus[thread % plan.cpus.len()])
+}
+
+fn pin(cpus: &[u32]) -> Result<(), LoadError> {
+    affinity::pin(cpus).map_err(|source| {
+        let allowed = affinity::allowed().unwrap_or_default();
+        let cpu = cpus.iter().find(|cpu| !allowed.contains(cpu)).unwrap_or(&cpus[0]);
+        LoadError::Pin { cpu: *cpu, allowed, source }
+    })
+}
+
+/// Opens the gates when all are ready, and takes what the threads report until all are done.
+fn gather(
+    plan: &LoadPlan,
+    control: &Control<'_>,
+    gates: Vec<Sender<Nanos>>,
+    reports: &Receiver<Report>,
+) -> Result<LoadRecord, LoadError> {
+    let n_threads = gates.len();
+    let mut n_ready = 0;
+    let mut gathered = Gathered::new(n_threads);
+    while gathered.measured.len() < n_threads {
+        match reports.recv().expect("a thread reports its end before it ends") {
+            Report::Ready => {
+                n_ready += 1;
+                if n_ready == n_threads {
+                    let origin = clock::monotonic();
+                    gates.iter().for_each(|gate| gate.send(origin).expect("it waits"));
+                }
+            }
+            Report::Over { thread, interval } => gathered.take(thread, interval),
+            Report::Done { thread, mut measured } => {
+                if let Some(last) = measured.last_interval.take() {
+                    gathered.take(thread, last);
+                }
+                gathered.n_over[thread] = usize::MAX;
+                gathered.measured.push((thread, measured));
+            }
+            Report::Failed(error) => return Err(error),
+            Report::Panicked => return Err(LoadError::Driver(io::Error::other("a bug"))),
+        }
+        gathered.settle(control);
+    }
+    gathered.measured.sort_by_key(|(thread, _)| *thread);
+    let measured = gathered.measured.into_iter().map(|(_, measured)| *measured).collect();
+    Ok(join(plan, measured, gathered.series.into_intervals()))
+}
+
+/// What the threads have reported so far.
+struct Gathered {
+    series: Series,
+    /// Intervals that are not over on every thread, merged over those on which they are.
+    open: VecDeque<Interval>,
+    /// Intervals that were over on every thread.
+    n_settled: usize,
+    /// Intervals that are over on each thread; `usize::MAX` when it is done.
+    n_over: Vec<usize>,
+    /// Threads that are done, and what they measured.
+    measured: Vec<(usize, Box<Measured>)>,
+}
+
+impl Gathered {
+    fn new(n_threads: usize) -> Self {
+        Self {
+            series: Series::default(),
+            open: VecDeque::new(),
+            n_settled: 0,
+            n_over: vec![0; n_threads],
+            measured: Vec::with_capacity(n_threads),
+        }
+    }
+
+    fn take(&mut self, thread: usize, interval: Interval) {
+        match self.open.get_mut(self.n_over[thread] - self.n_settled) {
+            Some(open) => {
+                open.merge(&interval);
+                // The last interval of a thread that ended before the others is shorter.
+                open.length = open.length.max(interval.length);
+            }
+            None => self.open.push_back(interval),
+        }
+        self.n_over[thread] += 1;
+    }
+
+    /// Hands on the intervals that are over on all threads.
+    fn settle(&mut self, control: &Control<'_>) {
+        let n_over = self.n_over.iter().min().copied().unwrap_or(0);
+        while self.n_settled < n_over
+            && let Some(interval) = self.open.pop_front()
+        {
+            if let Some(watch) = control.watch {
+                watch(&interval);
+            }
+            self.series.add(interval);
+            self.n_settled += 1;
+        }
+    }
+}
+
+/// The record of what all threads measured.
+fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> LoadRecord {
+    let mut totals = Totals::default();
+    measured.iter().for_each(|one| totals.merge(&one.totals));
+    let engine = measured.first().map_or("", |one| one.engine);
+    let window = measured.iter().map(|one| one.window.end).max().unwrap_or(Nanos::ZERO);
+    let interrupted = measured.iter().any(|one| one.window.interrupted);
+    let cpu: u64 = measured.iter().map(|one| one.cpu.0).sum();
+    let thread_use = |(thread, one): (usize, &Measured)| ThreadUse {
+        cpu: one.window.cpu,
+        wall: one.window.end,
+        pinned_to: cpu_of(plan, thread),
+    };
+    let client = ClientUse {
+        threads: measured.iter().enumerate().map(thread_use).collect(),
+        lag_max: totals.lag_max,
+        connections_open_max: totals.open_max,
+    };
+    let (raw, raw_stride) = RawLog::merge(measured.into_iter().map(|one| one.raw).collect());
+    let latencies = latencies(&mut totals, &intervals);
+    let RequestCounts { done, .. } = totals.requests;
+    let seconds = window.as_secs_f64();
+    LoadRecord {
+        format: LoadRecord::FORMAT.to_owned(),
+        engine: engine.to_owned(),
+        connections: plan.connections,
+        threads: plan.threads,
+        seconds,
+        requests: totals.requests,
+        errors: totals.errors,
+        status: statuses(&totals.status),
+        bytes: totals.bytes,
+        rate_per_s: if seconds > 0.0 { totals.ok_in_window as f64 / seconds } else { 0.0 },
+        cpu_us_per_request: (done > 0).then(|| Nanos(cpu).as_micros_f64() / done as f64),
+        connects: totals.connects,
+        connect_ms: LatencyMillis::from(&latencies.connect),
+        first_byte_ms: LatencyMillis::from(&latencies.first_byte),
+        service_ms: LatencyMillis::from(&latencies.service),
+        response_ms: LatencyMillis::from(&latencies.response),
+        failed_ms: LatencyMillis::from(&latencies.failed),
+        interrupted,
+        client,
+        plan: plan.clone(),
+        latencies,
+        intervals,
+        raw,
+        raw_stride,
+    }
+}
+
+fn latencies(totals: &mut Totals, intervals: &[Interval]) -> Latencies {
+    let mut latencies = Latencies {
+        connect: std::mem::take(&mut totals.connect),
+        first_byte: std::mem::take(&mut totals.first_byte),
+        failed: std::mem::take(&mut totals.failed),
+        ..Latencies::default()
+    };
+    for interval in intervals {
+        latencies.service.merge(&interval.service);
+        latencies.response.merge(&interval.response);
+    }
+    latencies
+}
+
+/// Complete replies by status; index 0 counts requests without one.
+fn statuses(counts: &[u64]) -> BTreeMap<u16, u64> {
+    let counted = counts.iter().enumerate().skip(1).filter(|(_, count)| **count > 0);
+    counted.map(|(status, count)| (status as u16, *count)).collect()
+}

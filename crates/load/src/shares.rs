@@ -1,0 +1,99 @@
+//! Who does which part of a load: agents, then threads, then connections. Owns the division, which is
+//! fixed before the start, so that counts come out exactly; must not know what the parts do.
+//! Start reading at [`thread_shares`].
+
+use record::LoadPlan;
+
+/// What one thread does of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ThreadShare {
+    /// Connections, at least 1.
+    pub(crate) connections: u32,
+    /// Index of the first of them in the agent's load.
+    pub(crate) first_conn: u32,
+    /// Requests to start; `u64::MAX` where only time ends the load.
+    pub(crate) requests: u64,
+    /// Most requests in its raw log.
+    pub(crate) raw_max: u32,
+}
+
+/// The share of each thread of this agent. Requests go by connections, not by threads: with 3
+/// connections on 2 threads each connection has a third of them, so that none finishes long before
+/// the others.
+pub(crate) fn thread_shares(plan: &LoadPlan) -> Vec<ThreadShare> {
+    let agents = u64::from(plan.share.of);
+    let agent = u64::from(plan.share.index);
+    let connections = part(plan.connections.into(), agents, agent);
+    let requests = plan.stop.requests.map(|n| part(n, agents, agent));
+    let threads = u64::from(plan.threads).min(connections);
+    let mut first_conn = 0;
+    let share = |thread| {
+        let n_conns = part(connections, threads, thread);
+        let of_conns = first_conn..first_conn + n_conns;
+        let share = ThreadShare {
+            connections: n_conns as u32,
+            first_conn: first_conn as u32,
+            requests: requests
+                .map_or(u64::MAX, |n| of_conns.map(|conn| part(n, connections, conn)).sum()),
+            raw_max: part(plan.raw_max.into(), threads, thread) as u32,
+        };
+        first_conn += n_conns;
+        share
+    };
+    (0..threads).map(share).collect()
+}
+
+/// Part `index` of `total` in `n_parts` whole parts that differ by at most 1, the larger ones first.
+fn part(total: u64, n_parts: u64, index: u64) -> u64 {
+    total / n_parts + u64::from(index < total % n_parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::options::LoadOptions;
+
+    proptest! {
+        #[test]
+        fn parts_add_up_and_are_fair(
+            connections in 1u32..300,
+            threads in 1u32..20,
+            requests in 0u64..100_000,
+            agents in 1u32..5,
+        ) {
+            prop_assume!(threads <= connections / agents);
+            let mut options = LoadOptions::new("http://127.0.0.1:1/");
+            options.connections = connections;
+            options.threads = threads;
+            options.requests = Some(requests.max(1));
+            let mut plan = options.plan().unwrap();
+            plan.share.of = agents;
+            let mut sums = (0, 0);
+            for index in 0..agents {
+                plan.share.index = index;
+                let shares = thread_shares(&plan);
+                prop_assert_eq!(shares.len(), threads as usize);
+                let mut next = 0;
+                for share in shares {
+                    prop_assert_eq!(share.first_conn, next);
+                    next += share.connections;
+                    prop_assert!(share.connections >= 1);
+                    sums.1 += share.requests;
+                }
+                sums.0 += next;
+            }
+            prop_assert_eq!(sums, (connections, requests.max(1)));
+        }
+    }
+
+    #[test]
+    fn requests_go_by_connections() {
+        let mut options = LoadOptions::new("http://127.0.0.1:1/");
+        (options.connections, options.threads, options.requests) = (3, 2, Some(300));
+        let shares = thread_shares(&options.plan().unwrap());
+        let of: Vec<(u32, u64)> = shares.iter().map(|s| (s.connections, s.requests)).collect();
+        assert_eq!(of, [(2, 200), (1, 100)]);
+    }
+}
