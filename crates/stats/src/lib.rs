@@ -1,7 +1,29 @@
 //! Owns the numbers behind a verdict: quantiles, intervals, tests, bootstrap, warm-up. Pure
 //! functions on numbers; must not know where numbers come from, and reads no clock, file or socket.
-//! Start reading at [`Histogram`].
+//! Start reading at [`Paired`] (a comparison) and [`decide`] (what may be said of it), or at
+//! [`Histogram`] (a distribution).
 
+mod bootstrap;
+mod decision;
+mod equivalence;
 mod histogram;
+mod holm;
+mod moments;
+mod paired;
+mod power;
+mod quantile;
+mod student;
+mod warm_up;
 
+pub use bootstrap::{BOOTSTRAP_MIN, studentised_bootstrap};
+pub use decision::{Decision, decide};
+pub use equivalence::{Tost, tost};
 pub use histogram::{DecodeError, Histogram, SPAN_MAX, samples_needed};
+pub use holm::holm;
+pub use paired::{BLOCKS_FOR_INTERVAL, ConfidenceInterval, Paired, PairedError, PairedInterval};
+pub use power::{BLOCKS_MIN, blocks_needed, more_blocks};
+pub use quantile::{
+    effective_samples, lag1_autocorrelation, median, median_absolute_deviation, quantile,
+    quantile_interval,
+};
+pub use warm_up::{WarmUp, mser5};

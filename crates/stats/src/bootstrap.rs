@@ -1,0 +1,57 @@
+//! Owns the bootstrap over blocks: an interval for a mean that does not assume a normal law.
+//! Must not know what the values are. Start reading at [`studentised_bootstrap`].
+//!
+//! Studentised, not BCa. A session has 8 to 30 blocks, and there the percentiles of resampled means,
+//! which BCa corrects but starts from, are too narrow by about sqrt((n-1)/n) z/t: a nominal 95 %
+//! covers about 90 % at n = 8, so it would never be the wider beside Student's t and never matter.
+//! Resampling the t statistic keeps the width of t and adds the skewness (Hall 1992, The Bootstrap
+//! and Edgeworth Expansion, 3.5; Efron and Tibshirani 1993, 12.5).
+//!
+//! Cost: 3999 resamples of n draws, n = 8: 0.3 ms.
+
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64;
+
+use crate::ConfidenceInterval;
+use crate::moments::{mean, sd};
+
+/// Fewest values that are resampled. With five, 1 resample in 125 has one or two distinct values
+/// and a spread near zero, so the ends of the interval are made of accidents.
+pub const BOOTSTRAP_MIN: usize = 6;
+
+/// (RESAMPLES + 1) times 2.5 % is whole, so the ends are order statistics without interpolation.
+const RESAMPLES: usize = 3999;
+
+/// The 95 % studentised bootstrap interval of the mean, on the scale of the values.
+///
+/// `None` with fewer than [`BOOTSTRAP_MIN`] values, or where they do not vary. The same seed gives
+/// the same interval.
+pub fn studentised_bootstrap(values: &[f64], seed: u64) -> Option<ConfidenceInterval> {
+    let spread = if values.len() < BOOTSTRAP_MIN { 0.0 } else { sd(values) };
+    if spread == 0.0 {
+        return None;
+    }
+    let centre = mean(values);
+    let mut statistics = resampled_t(values, centre, seed);
+    statistics.sort_unstable_by(f64::total_cmp);
+    let error = spread / (values.len() as f64).sqrt();
+    let at = |share: f64| statistics[((RESAMPLES + 1) as f64 * share).round() as usize - 1];
+    // The upper end of the statistic gives the lower end of the interval: mean* - mean stands for
+    // mean - truth. A resample without spread has an infinite statistic; it must not be an end.
+    let interval =
+        ConfidenceInterval { low: centre - at(0.975) * error, high: centre - at(0.025) * error };
+    (interval.low.is_finite() && interval.high.is_finite()).then_some(interval)
+}
+
+/// t statistic of each resample about the mean of the sample.
+fn resampled_t(values: &[f64], centre: f64, seed: u64) -> Vec<f64> {
+    let mut rng = Pcg64::seed_from_u64(seed);
+    let n = values.len();
+    let mut drawn = vec![0.0; n];
+    let statistic = |_| {
+        drawn.iter_mut().for_each(|value| *value = values[rng.random_range(0..n)]);
+        let shift = mean(&drawn) - centre;
+        if shift == 0.0 { 0.0 } else { shift / (sd(&drawn) / (n as f64).sqrt()) }
+    };
+    (0..RESAMPLES).map(statistic).collect()
+}

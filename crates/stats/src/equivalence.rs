@@ -1,0 +1,36 @@
+//! Owns the test that a difference is of no interest: two one-sided t tests on the log scale.
+//! Must not know what may be said of it. Start reading at [`tost`].
+
+use crate::paired::{ConfidenceInterval, Paired};
+use crate::student::{t_quantile, upper_p};
+
+/// What the two one-sided tests say.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tost {
+    /// 90 % interval of the ratio, by Student's t.
+    pub interval: ConfidenceInterval,
+    /// p of "the ratio is outside the margin": the larger of the two.
+    pub p: f64,
+    /// Whether the 90 % interval lies inside the margin, which is the same as p < 5 %.
+    pub equivalent: bool,
+}
+
+/// Tests whether the ratio lies between 1 / (1 + margin) and 1 + margin (Schuirmann 1987); `margin`
+/// above 0. `None` where there is no interval.
+///
+/// The margin is symmetrical on the log scale, so that a over b and b over a get the same answer.
+pub fn tost(paired: &Paired, margin: f64) -> Option<Tost> {
+    let df = paired.n as f64 - 1.0;
+    let error = paired.interval?.sd_ln / (paired.n as f64).sqrt();
+    let inside = margin.ln_1p();
+    let reach = t_quantile(0.95, df) * error;
+    let room = inside - paired.mean_ln.abs();
+    // The side that the mean is nearer to has the larger p, so it alone decides.
+    let p = match error == 0.0 {
+        true if room > 0.0 => 0.0,
+        true => 1.0,
+        false => upper_p(room / error, df),
+    };
+    let interval = ConfidenceInterval { low: paired.mean_ln - reach, high: paired.mean_ln + reach };
+    Some(Tost { interval: interval.exp(), p, equivalent: p < 0.05 })
+}
