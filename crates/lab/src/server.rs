@@ -32,6 +32,8 @@ use crate::tree::Tree;
 const PORTS_TRIED_MAX: u32 = 5;
 /// Time between two looks: at readiness, at the end of a process.
 const LOOK: Duration = Duration::from_millis(1);
+/// Looks between two signals to end.
+const SIGNAL_EVERY_LOOKS: u32 = 25;
 /// How long an orderly end may take before SIGKILL.
 const ORDERLY_END_MAX: Nanos = Nanos::from_secs(5);
 /// How long the kernel may take to clear away killed processes.
@@ -409,9 +411,17 @@ impl Processes {
             return false;
         }
         self.ended = true;
-        // A failure to signal shows as a process that stays, and that is looked at below.
-        let _ = child::send(self.child.pid(), Signal::SIGTERM);
-        let orderly = until(ORDERLY_END_MAX, || self.is_gone());
+        // A loop that looks at a flag before it sleeps misses a signal that comes in between, and
+        // sleeps for a second (lighttpd): so the signal is repeated, which asks for nothing more.
+        let mut looks = 0_u32;
+        let orderly = until(ORDERLY_END_MAX, || {
+            if looks.is_multiple_of(SIGNAL_EVERY_LOOKS) {
+                // A failure to signal shows as a process that stays.
+                let _ = child::send(self.child.pid(), Signal::SIGTERM);
+            }
+            looks += 1;
+            self.is_gone()
+        });
         if !orderly {
             until(KILLED_END_MAX, || {
                 self.tree.kill();
@@ -545,12 +555,15 @@ fn lay_out(
     rendered: &Rendered,
     account: Option<&Account>,
 ) -> Result<(), ServerError> {
-    for name in &rendered.dirs {
-        let path = dir.join(name);
-        fs::create_dir_all(&path).map_err(files(server, "making", &path))?;
-        if let Some(account) = account {
-            let owner = chown(&path, Some(account.uid), Some(account.gid));
-            owner.map_err(files(server, "giving away", &path))?;
+    let dirs: Vec<PathBuf> = rendered.dirs.iter().map(|name| dir.join(name)).collect();
+    for path in &dirs {
+        fs::create_dir_all(path).map_err(files(server, "making", path))?;
+    }
+    if let Some(account) = account {
+        // The folder itself too: lighttpd opens its error log when it has dropped to the account.
+        for path in dirs.iter().map(PathBuf::as_path).chain([dir]) {
+            let owner = chown(path, Some(account.uid), Some(account.gid));
+            owner.map_err(files(server, "giving away", path))?;
         }
     }
     for (name, content) in &rendered.files {

@@ -350,3 +350,169 @@ impl Drop for Guardian {
         let _ = waitpid(self.pid, None);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::BufRead as _;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// Generous: the machine may be busy with other things.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn shell(script: &str, dir: &Path) -> Spec {
+        let output = File::create(dir.join("out")).unwrap();
+        Spec {
+            argv: ["/bin/sh", "-c", script].map(OsString::from).into(),
+            dir: dir.to_owned(),
+            env: vec![("GREETING".to_owned(), "hello".to_owned())],
+            stderr: output.try_clone().unwrap(),
+            stdout: output,
+            cpus: Vec::new(),
+            cgroups: Vec::new(),
+        }
+    }
+
+    fn until(what: &str, mut done: impl FnMut() -> bool) {
+        let start = Instant::now();
+        while !done() {
+            assert!(start.elapsed() < PATIENCE, "waited in vain until {what}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn output_of(script: &str) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = spawn(shell(script, dir.path())).unwrap();
+        until("the script ended", || child.try_wait().unwrap().is_some());
+        fs::read_to_string(dir.path().join("out")).unwrap()
+    }
+
+    /// Gone, or a zombie that only init has yet to reap.
+    fn has_ended(pid: u32) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
+    }
+
+    #[test]
+    fn a_child_gets_what_it_was_given_and_nothing_else() {
+        let inherited = File::open("/dev/null").unwrap();
+        // An open descriptor without the close-on-exec flag, as a careless library leaves it.
+        let inherited = nix::unistd::dup(&inherited).unwrap();
+        nix::fcntl::fcntl(&inherited, nix::fcntl::F_SETFD(nix::fcntl::FdFlag::empty())).unwrap();
+        let text = output_of(
+            "echo $GREETING $HOME $PWD; ps_group=$(cut -d' ' -f5 /proc/self/stat); \
+             [ $ps_group = $$ ] && echo own group; ls /proc/$$/fd | tr '\\n' ' '; echo; \
+             grep -E 'SigIgn|SigBlk' /proc/$$/status | tr -d '\\t' | tr '\\n' ' '",
+        );
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("hello /"), "HOME is not handed on: {text}");
+        assert_eq!(lines[1], "own group", "{text}");
+        let fds: Vec<u32> = lines[2].split(' ').filter_map(|fd| fd.parse().ok()).collect();
+        // The shell itself may hold its script or terminal at 10 and above.
+        assert!(!fds.iter().any(|fd| (3..10).contains(fd)), "{text}");
+        let (blocked, ignored) = lines[3].trim().split_once(' ').unwrap();
+        assert_eq!(blocked, "SigBlk:0000000000000000");
+        let ignored = u64::from_str_radix(ignored.trim_start_matches("SigIgn:"), 16).unwrap();
+        // Signals 32 and 33 belong to the C library, which lets nobody set them.
+        assert_eq!(ignored & !(0b11 << 31), 0, "{text}");
+    }
+
+    #[test]
+    fn a_child_runs_on_its_cpus_only() {
+        let cpu = *crate::affinity::allowed().unwrap().last().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let spec = shell("grep Cpus_allowed_list /proc/self/status", dir.path());
+        let mut child = spawn(Spec { cpus: vec![cpu], ..spec }).unwrap();
+        until("grep ended", || child.try_wait().unwrap().is_some());
+        let text = fs::read_to_string(dir.path().join("out")).unwrap();
+        assert_eq!(text.split_whitespace().last().unwrap(), cpu.to_string());
+        let spec = shell("true", dir.path());
+        assert!(spawn(Spec { cpus: vec![1023], ..spec }).is_err(), "there is no CPU 1023");
+    }
+
+    #[test]
+    fn a_child_outlives_the_thread_that_asked_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let spec = shell("exec sleep 600", dir.path());
+        let mut child = std::thread::spawn(|| spawn(spec).unwrap()).join().unwrap();
+        // The death signal would come at the end of the thread; the next spawn is surely after it.
+        assert_eq!(output_of("echo $GREETING"), "hello\n");
+        assert_eq!(child.try_wait().unwrap(), None);
+        send_group(child.pid(), Signal::SIGKILL).unwrap();
+        until("it was reaped", || child.try_wait().unwrap().is_some());
+        assert!(!group_exists(child.pid()));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_an_error_and_ends_are_described() {
+        let dir = tempfile::tempdir().unwrap();
+        let spec = Spec { argv: vec!["/nonexistent".into()], ..shell("", dir.path()) };
+        assert_eq!(spawn(spec).unwrap_err().kind(), io::ErrorKind::NotFound);
+        for (script, words) in [("exit 3", "exit status 3"), ("kill -9 $$", "killed by SIGKILL")] {
+            let mut child = spawn(shell(script, dir.path())).unwrap();
+            let mut status = None;
+            until("it ended", || {
+                status = child.try_wait().unwrap();
+                status.is_some()
+            });
+            assert_eq!(describe(status.unwrap()), words);
+        }
+    }
+
+    #[test]
+    fn nobody_is_signalled_by_a_number_that_means_many() {
+        for pid in [0, 1, u32::MAX] {
+            assert!(send(pid, Signal::SIGKILL).is_err());
+            assert!(send_group(pid, Signal::SIGKILL).is_err());
+            assert!(guard(&Ward { group: pid, cgroup: None }).is_err());
+        }
+    }
+
+    #[test]
+    fn a_dismissed_guardian_kills_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = spawn(shell("exec sleep 600", dir.path())).unwrap();
+        drop(guard(&Ward { group: child.pid(), cgroup: None }).unwrap());
+        assert_eq!(child.try_wait().unwrap(), None);
+        send(child.pid(), Signal::SIGKILL).unwrap();
+        until("it was reaped", || child.try_wait().unwrap().is_some());
+    }
+
+    const ROLE: &str = "JOUST_TEST_HELPER_DIR";
+
+    /// Not a test of its own: what the next one starts as a process and kills.
+    #[test]
+    fn helper_that_starts_a_family_and_waits() {
+        let Some(dir) = std::env::var_os(ROLE) else { return };
+        // A child of the child ignores what would end it politely, as a stuck worker does.
+        let script = "trap '' TERM HUP INT; (sleep 600; true) & echo $$ $! > pids; wait";
+        let child = spawn(shell(script, Path::new(&dir))).unwrap();
+        let _guardian = guard(&Ward { group: child.pid(), cgroup: None }).unwrap();
+        fs::write(Path::new(&dir).join("guarded"), "").unwrap();
+        std::thread::sleep(PATIENCE);
+    }
+
+    #[test]
+    fn nothing_outlives_a_process_that_is_killed_without_warning() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut helper = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child::tests::helper_that_starts_a_family_and_waits"])
+            .env(ROLE, dir.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let pids = dir.path().join("pids");
+        let complete = |path: &Path| fs::read(path).is_ok_and(|text| text.lines().count() == 1);
+        until("the family stands", || complete(&pids) && dir.path().join("guarded").exists());
+        let family = fs::read_to_string(&pids).unwrap();
+        let family: Vec<u32> = family.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+        assert_eq!(family.len(), 2);
+        assert!(!family.iter().any(|&pid| has_ended(pid)));
+        helper.kill().unwrap();
+        helper.wait().unwrap();
+        until("the family has ended", || family.iter().all(|&pid| has_ended(pid)));
+    }
+}

@@ -185,6 +185,7 @@ fn text(request: &Request, values: &Values) -> String {
         "ServerRoot {dir}\nDefaultRuntimeDir {dir}/run\nPidFile {dir}/apache2.pid\n\
          ServerName localhost\nListen {}\n\
          LoadModule mpm_{mpm}_module {MODULES}/mod_mpm_{mpm}.so\n\
+         LoadModule authz_core_module {MODULES}/mod_authz_core.so\n\
          LoadModule dir_module {MODULES}/mod_dir.so\n\
          LoadModule mime_module {MODULES}/mod_mime.so\n\
          TypesConfig {dir}/mime.types\n",
