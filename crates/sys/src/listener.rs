@@ -134,6 +134,15 @@ pub fn receive(socket: impl AsFd, buf: &mut [u8]) -> io::Result<usize> {
     Ok(n)
 }
 
+/// As [`receive`], and never waits (MSG_DONTWAIT), whatever the mode of the socket.
+///
+/// # Errors
+/// As [`receive`].
+pub fn receive_now(socket: impl AsFd, buf: &mut [u8]) -> io::Result<usize> {
+    let (_, n) = rustix::net::recv(socket, buf, RecvFlags::DONTWAIT)?;
+    Ok(n)
+}
+
 /// Sends what the kernel takes of `bytes`.
 ///
 /// # Errors

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU32;
 
 use nix::unistd::ForkResult;
 pub use rustix::process::{Pid, Signal};
-use rustix::process::{Resource, WaitOptions};
+use rustix::process::{Resource, WaitOptions, WaitStatus};
 
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,16 +64,30 @@ pub fn fork(name: &str, child: impl FnOnce() -> u8) -> io::Result<Pid> {
 /// # Errors
 /// None in practice; that there is no child at all is `None`.
 pub fn reap() -> io::Result<Option<(Pid, Ended)>> {
-    let found = match rustix::process::wait(WaitOptions::NOHANG) {
-        Ok(found) => found,
-        Err(rustix::io::Errno::CHILD | rustix::io::Errno::INTR) => None,
-        Err(error) => return Err(error.into()),
-    };
-    Ok(found.map(|(pid, status)| {
-        let killed = status.terminating_signal().map(Ended::Killed);
-        let exited = || Ended::Exited(status.exit_status().unwrap_or_default() as u8);
-        (pid, killed.unwrap_or_else(exited))
-    }))
+    match rustix::process::wait(WaitOptions::NOHANG) {
+        Ok(found) => Ok(found.map(told)),
+        Err(rustix::io::Errno::CHILD | rustix::io::Errno::INTR) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The next child that ends, waiting for it.
+///
+/// # Errors
+/// ECHILD where there is no child.
+pub fn reap_waiting() -> io::Result<(Pid, Ended)> {
+    loop {
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some(found)) => return Ok(told(found)),
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn told((pid, status): (Pid, WaitStatus)) -> (Pid, Ended) {
+    let exited = || Ended::Exited(status.exit_status().unwrap_or_default() as u8);
+    (pid, status.terminating_signal().map_or_else(exited, Ended::Killed))
 }
 
 /// Sends a signal to a child that was not reaped yet, so that the pid cannot be another's. Returns

@@ -6,6 +6,7 @@
 //! the socket is empty, so nobody asks it again before it is ready (epoll(7), "edge-triggered").
 
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -184,6 +185,23 @@ impl Patience {
     /// ago counts as a whole one: better late by 2 % than a system call for each request.
     fn exceeds(self, left: Nanos) -> bool {
         left.0 < self.0.0 - self.0.0 / 50
+    }
+}
+
+/// The exchange of a thread that serves one connection after the other: the buffers of its first
+/// connection serve all later ones.
+pub(super) fn seat<'a, 's>(
+    seat: &'a mut Option<Exchange<'s>>,
+    service: &'s Service,
+    peer: SocketAddr,
+) -> &'a mut Exchange<'s> {
+    let now = clock::monotonic();
+    match seat {
+        Some(exchange) => {
+            exchange.reset_for(peer, now);
+            exchange
+        }
+        None => seat.insert(Exchange::new(service, peer, now)),
     }
 }
 

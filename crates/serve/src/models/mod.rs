@@ -6,10 +6,17 @@
 //! Adding a model: one file with an `ITEM`, and its line in [`ALL`]. The conformance suite then runs
 //! over it by itself.
 
+mod child;
 mod drive;
+mod parent;
+mod pool;
+mod prefork;
 mod reactor;
+mod scoreboard;
 pub mod settings;
+mod spare;
 mod timers;
+mod worker;
 
 pub use settings::{COMMON, Kind, SettingError, SettingSpec, Settings, Value};
 
@@ -48,12 +55,16 @@ pub struct Declared {
 }
 
 /// Every model. The order is that of lists and help texts; the first is the default.
-pub static ALL: &[&Model] = &[&reactor::ITEM];
+pub static ALL: &[&Model] = &[&reactor::ITEM, &prefork::ITEM, &worker::ITEM, &pool::ITEM];
 
 /// The model that is called `name`.
 pub fn by_name(name: &str) -> Option<&'static Model> {
     ALL.iter().copied().find(|model| model.name.eq_ignore_ascii_case(name))
 }
+
+/// Stack of a thread that serves: the deepest path needs under 64 KiB (a listing), and it is only
+/// reserved, not used.
+const THREAD_STACK_BYTES: usize = 256 * 1024;
 
 /// Names what the server was doing when the kernel refused.
 fn system(doing: &'static str) -> impl FnOnce(std::io::Error) -> ServeError {

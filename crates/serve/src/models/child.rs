@@ -1,0 +1,51 @@
+//! What the children of `prefork` and `worker` have in common: how one accepts, and when it leaves.
+//! Owns those rules; must not know who serves the connection.
+//! Start reading at [`accept`].
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use sys::listener::{self, Mode};
+use sys::signals;
+
+use super::scoreboard::Scoreboard;
+use crate::service::Service;
+
+/// Exit status of a child that has done what it was to do.
+pub(super) const DONE: u8 = 0;
+
+/// Exit status of a child that lacks descriptors or memory (APEXIT_CHILDSICK): start fewer.
+pub(super) const SICK: u8 = 7;
+
+/// Exit status of a child that cannot start at all (APEXIT_CHILDFATAL).
+pub(super) const FATAL: u8 = 15;
+
+/// What comes of accepting.
+pub(super) enum Accepted {
+    /// A connection.
+    Conn(OwnedFd, SocketAddr),
+    /// Nothing; try again.
+    Nothing,
+    /// The child is to end with this status.
+    Leave(u8),
+}
+
+/// Waits for a connection. In a drain each that waited when it began is still taken by someone.
+pub(super) fn accept(service: &Service, board: &Scoreboard) -> Accepted {
+    if signals::asked_to_end() && !board.take_ticket() {
+        return Accepted::Leave(DONE);
+    }
+    match listener::accept(&service.listener, Mode::Blocking) {
+        Ok((socket, peer)) => Accepted::Conn(socket, peer),
+        Err(error) if listener::is_exhaustion(&error) => Accepted::Leave(SICK),
+        // The parent has made the listener non-blocking: nobody waits any more.
+        Err(error) if error.kind() == ErrorKind::WouldBlock && board.is_draining() => {
+            Accepted::Leave(DONE)
+        }
+        // The parent has stopped listening.
+        Err(error) if error.kind() == ErrorKind::InvalidInput => Accepted::Leave(DONE),
+        // A signal, the listener's timeout, or a connection that was gone before it was accepted.
+        Err(_) => Accepted::Nothing,
+    }
+}

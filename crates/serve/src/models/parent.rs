@@ -1,0 +1,233 @@
+//! The process that leads a server of processes: starts children, keeps the spare ones within
+//! bounds, and ends them all. It serves nothing itself. Owns the children's lives; must not know
+//! what a child does (see `prefork`, `worker`) nor the rule of spares (see `spare`).
+//! Start reading at [`lead`].
+//!
+//! The loop is Apache's `ap_wait_or_timeout`: reap one dead child and look again, or sleep one second
+//! and do the maintenance. So a child that ends is not replaced on the spot, and maintenance comes at
+//! most once a second. What differs: the child to end is chosen by the parent (the last idle one, as
+//! in Apache 1.3) and woken by SIGTERM instead of a byte in the "pipe of death" and a connection to
+//! itself, which would stand in the access log.
+
+use std::io;
+
+use sys::clock;
+use sys::listener::{self, Mode};
+use sys::process::{self, Ended, Pid, Signal};
+use sys::signals::{self, Signals, Stop};
+use units::Nanos;
+
+use super::child::{FATAL, SICK};
+use super::scoreboard::{Scoreboard, Status};
+use super::spare::{Maintain, Seen, SpareRule};
+use super::system;
+use crate::ServeError;
+use crate::service::Service;
+
+/// How often the parent looks at its children while the server ends, and reminds them.
+const ENDING_TICK: Nanos = Nanos::from_millis(20);
+
+/// What the children of a model are.
+pub(super) struct Herd<'a> {
+    /// What ps shows of a child, before its number.
+    pub(super) name: &'static str,
+    /// Children at the start (StartServers).
+    pub(super) start: usize,
+    /// Children at most.
+    pub(super) children_max: usize,
+    /// Workers of each child.
+    pub(super) workers_per_child: usize,
+    /// How many are kept in reserve.
+    pub(super) rule: SpareRule,
+    /// What a child does, given its number; its exit status is one of `child`.
+    pub(super) child: &'a dyn Fn(&Scoreboard, usize) -> u8,
+}
+
+/// Leads the herd until a signal ends it. Then there is no child left, whatever happened.
+///
+/// # Errors
+/// What kept the first children from starting; a later lack only makes fewer of them.
+pub(super) fn lead(service: &Service, herd: Herd<'_>) -> Result<(), ServeError> {
+    let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
+    let board = Scoreboard::new(herd.children_max, herd.workers_per_child)
+        .map_err(system("cannot map the scoreboard of the children"))?;
+    let children = (0..herd.children_max).map(|_| None).collect();
+    let mut parent = Parent { service, herd, board, children, has_served: false };
+    let led = parent.start().and_then(|()| parent.watch(&signals));
+    // On the way of an error too: drop would leave the children to PDEATHSIG, and unreaped.
+    let ended = match led {
+        Ok(Stop::Drain) => parent.drain(&signals),
+        Ok(Stop::AtOnce) | Err(_) => parent.kill_all(),
+    };
+    led.and(ended.map_err(system("cannot wait for the children to end")))
+}
+
+struct Parent<'a> {
+    service: &'a Service,
+    herd: Herd<'a>,
+    board: Scoreboard,
+    /// By number, as on the scoreboard.
+    children: Vec<Option<Child>>,
+    /// A child has got as far as waiting for connections, so the settings can work.
+    has_served: bool,
+}
+
+struct Child {
+    pid: Pid,
+    /// It was asked to end, and is asked again until it has.
+    leaving: bool,
+}
+
+impl Parent<'_> {
+    fn start(&mut self) -> Result<(), ServeError> {
+        for number in 0..self.herd.start.min(self.herd.children_max) {
+            self.fork(number).map_err(system(
+                "cannot start a child process (`ulimit -u` and the cgroup's pids.max bound them)",
+            ))?;
+        }
+        Ok(())
+    }
+
+    fn fork(&mut self, number: usize) -> io::Result<()> {
+        // What this process has buffered would be written by both.
+        self.service.log.flush();
+        self.board.set_all(number, Status::Starting);
+        let (board, run) = (&self.board, self.herd.child);
+        let forked = process::fork(&format!("{} {number}", self.herd.name), || {
+            let status = match signals::in_child() {
+                Ok(()) => run(board, number),
+                Err(error) => {
+                    board.note_start_error(&error);
+                    FATAL
+                }
+            };
+            self.service.log.flush();
+            status
+        });
+        match forked {
+            Ok(pid) => self.children[number] = Some(Child { pid, leaving: false }),
+            Err(_) => self.board.set_all(number, Status::Dead),
+        }
+        forked.map(|_| ())
+    }
+
+    /// The life of the server up to its end.
+    fn watch(&mut self, signals: &Signals) -> Result<Stop, ServeError> {
+        let broken = "cannot wait for children and signals";
+        loop {
+            if let Some((pid, ended)) = process::reap().map_err(system(broken))? {
+                self.bury(pid, ended)?;
+                match signals.take().map_err(system(broken))? {
+                    Some(stop) => return Ok(stop),
+                    None => continue,
+                }
+            }
+            if let Some(stop) = signals.wait(Nanos::from_secs(1)).map_err(system(broken))? {
+                return Ok(stop);
+            }
+            self.remind();
+            self.maintain();
+        }
+    }
+
+    /// Takes a dead child off the books. It is not replaced here: that is up to the spare rule.
+    fn bury(&mut self, pid: Pid, ended: Ended) -> Result<(), ServeError> {
+        let is_it = |child: &Option<Child>| child.as_ref().is_some_and(|child| child.pid == pid);
+        let Some(number) = self.children.iter().position(is_it) else { return Ok(()) };
+        self.has_served |= self.board.has_started(number);
+        self.children[number] = None;
+        self.board.set_all(number, Status::Dead);
+        match ended {
+            Ended::Exited(FATAL) if !self.has_served => {
+                Err(system("a child process cannot start")(self.board.start_error()))
+            }
+            Ended::Exited(SICK | FATAL) => {
+                self.herd.rule.child_was_sick();
+                Ok(())
+            }
+            Ended::Exited(_) | Ended::Killed(_) => Ok(()),
+        }
+    }
+
+    fn maintain(&mut self) {
+        let room = self.children.iter().filter(|child| child.is_none()).count();
+        let idle = self.staying().map(|number| self.board.idle(number)).sum();
+        match self.herd.rule.maintain(Seen { idle, room }) {
+            Maintain::Nothing => {}
+            Maintain::ReapOne => self.reap_one(),
+            Maintain::Spawn(n) => {
+                for _ in 0..n {
+                    let Some(number) = self.children.iter().position(Option::is_none) else { break };
+                    if self.fork(number).is_err() {
+                        self.herd.rule.child_was_sick();
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Numbers of the children that were not asked to end.
+    fn staying(&self) -> impl Iterator<Item = usize> {
+        let stays = |child: &Option<Child>| child.as_ref().is_some_and(|child| !child.leaving);
+        (0..self.board.children_max()).filter(move |&number| stays(&self.children[number]))
+    }
+
+    /// Asks the child with the most idle workers to end; of equals, the last.
+    fn reap_one(&mut self) {
+        let chosen = self.staying().max_by_key(|&number| self.board.idle(number));
+        if let Some(child) = chosen.and_then(|number| self.children[number].as_mut()) {
+            child.leaving = true;
+            process::signal(child.pid, Signal::TERM);
+        }
+    }
+
+    /// A signal that came just before the child's call began to block was lost.
+    fn remind(&self) {
+        for child in self.children.iter().flatten().filter(|child| child.leaving) {
+            process::signal(child.pid, Signal::TERM);
+        }
+    }
+
+    /// Lets the children answer what they have and what waits in the backlog, and end; whatever is
+    /// left after GracefulShutdownTimeout is killed.
+    fn drain(&mut self, signals: &Signals) -> io::Result<()> {
+        let grace = self.service.config.settings.time("GracefulShutdownTimeout");
+        let end = clock::monotonic().saturating_add(grace);
+        let listener = &self.service.listener;
+        self.board.drain(listener::waiting(listener));
+        listener::set_mode(listener, Mode::NonBlocking)?;
+        for child in self.children.iter_mut().flatten() {
+            child.leaving = true;
+        }
+        let mut listening = true;
+        while self.children.iter().any(Option::is_some) {
+            self.remind();
+            if listening && self.board.tickets() == 0 {
+                listening = false;
+                // It can only have stopped before, which is what is wanted.
+                let _ = listener::stop_listening(listener);
+            }
+            let stop = signals.wait(ENDING_TICK)?;
+            while let Some((pid, ended)) = process::reap()? {
+                let _ = self.bury(pid, ended);
+            }
+            if stop == Some(Stop::AtOnce) || clock::monotonic() >= end {
+                break;
+            }
+        }
+        self.kill_all()
+    }
+
+    /// Ends every child at once and waits until the kernel has.
+    fn kill_all(&mut self) -> io::Result<()> {
+        for child in self.children.iter().flatten() {
+            process::signal(child.pid, Signal::KILL);
+        }
+        while self.children.iter().any(Option::is_some) {
+            let (pid, ended) = process::reap_waiting()?;
+            let _ = self.bury(pid, ended);
+        }
+        Ok(())
+    }
+}

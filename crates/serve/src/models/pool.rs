@@ -1,0 +1,457 @@
+//! One acceptor with a poll set, and a few threads that work on what is ready: Wyvern-style, after
+//! what is public of Wyvern 2 (max-thread, max-request). Owns who waits (the acceptor, for all
+//! connections between their requests); must not know HTTP.
+//! Start reading at [`Pool::accept_and_watch`], then [`Pool::work`].
+//!
+//! Cost of a request on a kept-alive connection: receive, send, one epoll_ctl that gives the
+//! connection back to the poll set, a share of one epoll_wait, and one handing-over from the acceptor
+//! to a thread (a lock, and a wake-up where the thread slept). A connection is watched for one event
+//! at a time (EPOLLONESHOT), so only one thread ever has it. Threads never block in a socket: a slow
+//! client holds none.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use sys::clock;
+use sys::epoll::{Epoll, EventFlags};
+use sys::listener::{self, Mode};
+use sys::process;
+use sys::signals::{Signals, Stop};
+use units::Nanos;
+
+use super::drive::{self, Inlet, Step};
+use super::timers::Timers;
+use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
+use crate::ServeError;
+use crate::exchange::{Close, Exchange};
+use crate::service::Service;
+
+/// The model.
+pub static ITEM: Model = Model {
+    name: "pool",
+    about: "one acceptor with a poll set, a few threads for what is ready (Wyvern-style)",
+    settings: &[
+        SettingSpec {
+            name: "max-thread",
+            kind: Kind::Count { default: 8, min: 1, max: 1024 },
+            about: "threads that work on requests",
+        },
+        SettingSpec {
+            name: "max-request",
+            kind: Kind::Count { default: 128, min: 1, max: 1_000_000 },
+            about: "connections held at once",
+        },
+        SettingSpec {
+            name: "overflow",
+            kind: Kind::Word { default: "wait", allowed: &["wait", "close"] },
+            about: "what lies past max-request waits in the backlog, or is closed at once",
+        },
+    ],
+    declares: Declared {
+        accept_order: "the one acceptor takes them in order of arrival",
+        keep_alive_holder: "the acceptor's poll set; no thread",
+        backlog: "the kernel's queue, ListenBacklog connections",
+        concurrency: "max-thread requests in work, max-request connections held",
+        saturation: "overflow=wait: connections wait in the backlog; close: they are closed at once",
+    },
+    check,
+    run,
+};
+
+/// Connections accepted in one round, so that ready ones are handed over in between.
+const ACCEPTS_MAX: usize = 100;
+
+/// How long accepting rests when the machine has no descriptor or memory left.
+const EXHAUSTED_REST: Nanos = Nanos::from_millis(100);
+
+/// How often the acceptor looks whether the last connection has ended, while it drains.
+const DRAIN_TICK: Nanos = Nanos::from_millis(20);
+
+const LISTENER: u64 = u64::MAX;
+const SIGNALS: u64 = u64::MAX - 1;
+
+fn check(settings: &Settings) -> Result<(), String> {
+    let (threads, conns) = (settings.count("max-thread"), settings.count("max-request"));
+    if threads > conns {
+        return Err(format!(
+            "max-thread {threads} is above max-request {conns}: a thread works on one connection, \
+             so {} of them could never have any; lower max-thread or raise max-request",
+            threads - conns
+        ));
+    }
+    Ok(())
+}
+
+fn run(service: &Service) -> Result<(), ServeError> {
+    process::raise_open_files();
+    // Before the threads: they inherit the mask, and signals are the acceptor's.
+    let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
+    listener::set_mode(&service.listener, Mode::NonBlocking)
+        .map_err(system("cannot make the listener non-blocking"))?;
+    let pool = Pool::new(service).map_err(system("cannot create the epoll set"))?;
+    std::thread::scope(|scope| {
+        let threads = service.config.settings.count("max-thread");
+        let started = (0..threads).try_for_each(|_| {
+            let builder = std::thread::Builder::new().stack_size(THREAD_STACK_BYTES);
+            builder.spawn_scoped(scope, || pool.work()).map(|_| ())
+        });
+        let served = match started {
+            Ok(()) => pool.accept_and_watch(&signals).map_err(system("cannot wait for events")),
+            Err(error) => Err(system("cannot start the threads of max-thread")(error)),
+        };
+        pool.ready.close();
+        served
+    })?;
+    pool.cut();
+    Ok(())
+}
+
+/// All that the acceptor and the threads share.
+struct Pool<'s> {
+    service: &'s Service,
+    epoll: Epoll,
+    ready: ReadyQueue,
+    /// One place for each connection of max-request.
+    places: Vec<Place<'s>>,
+    /// Places without a connection.
+    free: Mutex<Vec<u32>>,
+    open: AtomicUsize,
+    /// The listener is out of the poll set until a connection ends.
+    rests: AtomicBool,
+    draining: AtomicBool,
+}
+
+struct Place<'s> {
+    conn: Mutex<Conn<'s>>,
+    /// When the wait of its connection ends; written by the thread that worked on it last.
+    deadline: AtomicU64,
+}
+
+struct Conn<'s> {
+    /// Comes with the first connection; its buffers serve all later ones.
+    seat: Option<Exchange<'s>>,
+    phase: Phase,
+}
+
+enum Phase {
+    Free,
+    Open(OwnedFd),
+    /// Closed on our side; what still comes is dropped, up to so many bytes.
+    Lingering(OwnedFd, usize),
+}
+
+/// Connections that a thread is to work on. At most two entries for each place: one of the poll set
+/// and one of the timers.
+#[derive(Default)]
+struct ReadyQueue {
+    inner: Mutex<(VecDeque<u32>, bool)>,
+    changed: Condvar,
+}
+
+impl ReadyQueue {
+    fn push(&self, index: u32) {
+        lock(&self.inner).0.push_back(index);
+        self.changed.notify_one();
+    }
+
+    /// The next one, waiting for it; `None` once the queue is closed.
+    fn pop(&self) -> Option<u32> {
+        let nothing = |inner: &mut (VecDeque<u32>, bool)| inner.0.is_empty() && !inner.1;
+        let waited = self.changed.wait_while(lock(&self.inner), nothing);
+        let mut inner = waited.unwrap_or_else(PoisonError::into_inner);
+        if inner.1 { None } else { inner.0.pop_front() }
+    }
+
+    fn close(&self) {
+        lock(&self.inner).1 = true;
+        self.changed.notify_all();
+    }
+}
+
+/// A thread that panicked leaves at worst a connection that nobody moves on, until its timeout.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'s> Pool<'s> {
+    fn new(service: &'s Service) -> io::Result<Self> {
+        let places = service.config.settings.count("max-request") as u32;
+        let place = |_| Place {
+            conn: Mutex::new(Conn { seat: None, phase: Phase::Free }),
+            deadline: AtomicU64::new(u64::MAX),
+        };
+        Ok(Self {
+            service,
+            epoll: Epoll::new()?,
+            ready: ReadyQueue::default(),
+            places: (0..places).map(place).collect(),
+            free: Mutex::new((0..places).rev().collect()),
+            open: AtomicUsize::new(0),
+            rests: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+        })
+    }
+
+    /// The acceptor: accepts, watches all connections that wait, and hands over those that are ready
+    /// or have waited too long.
+    fn accept_and_watch(&self, signals: &Signals) -> io::Result<()> {
+        self.epoll.add(&self.service.listener, LISTENER, EventFlags::IN)?;
+        self.epoll.add(signals, SIGNALS, EventFlags::IN)?;
+        let grace = self.service.config.settings.time("GracefulShutdownTimeout");
+        let mut acceptor = Acceptor::new(self);
+        let mut end = Nanos::MAX;
+        let mut ready = Vec::new();
+        while acceptor.now < end && (end == Nanos::MAX || self.open.load(Relaxed) > 0) {
+            self.epoll.wait(&mut ready, acceptor.timeout(end))?;
+            acceptor.now = clock::monotonic();
+            for event in ready.drain(..) {
+                match event.token {
+                    LISTENER => acceptor.accept_some(),
+                    SIGNALS => match signals.take()? {
+                        Some(Stop::AtOnce) => end = acceptor.now,
+                        Some(Stop::Drain) if end == Nanos::MAX => {
+                            end = acceptor.now.saturating_add(grace);
+                            acceptor.drain();
+                        }
+                        _ => {}
+                    },
+                    index => self.ready.push(index as u32),
+                }
+            }
+            acceptor.expire();
+        }
+        Ok(())
+    }
+
+    /// A thread of max-thread: takes a connection that is ready, moves it on as far as it goes, and
+    /// gives it back to the poll set.
+    fn work(&self) {
+        while let Some(index) = self.ready.pop() {
+            self.turn(index);
+        }
+    }
+
+    fn turn(&self, index: u32) {
+        let place = &self.places[index as usize];
+        let mut conn = lock(&place.conn);
+        let conn = &mut *conn;
+        let (Some(exchange), phase) = (&mut conn.seat, &mut conn.phase) else { return };
+        let step = match phase {
+            // The entry is of a connection that has ended since.
+            Phase::Free => return,
+            Phase::Lingering(socket, left) => {
+                let due = place.deadline.load(Relaxed) <= clock::monotonic().0;
+                match due || drive::drop_input(socket.as_fd(), left) {
+                    true => Step::Close(Close::Normal),
+                    false => Step::Read,
+                }
+            }
+            Phase::Open(socket) => self.advance(exchange, socket),
+        };
+        if let Step::Close(how) = step {
+            let socket = match std::mem::replace(phase, Phase::Free) {
+                Phase::Open(socket) => drive::close(socket, how),
+                Phase::Free | Phase::Lingering(..) => None,
+            };
+            let Some(socket) = socket else { return self.release(index) };
+            *phase = Phase::Lingering(socket, drive::LINGER_BYTES_MAX);
+            let until = clock::monotonic().saturating_add(drive::LINGER_MAX);
+            place.deadline.store(until.0, Relaxed);
+        } else if let Phase::Open(_) = phase {
+            place.deadline.store(exchange.deadline().0, Relaxed);
+        }
+        self.watch(index, conn, step);
+    }
+
+    /// One turn of a connection whose exchange is not over.
+    fn advance(&self, exchange: &mut Exchange<'s>, socket: &OwnedFd) -> Step {
+        let now = clock::monotonic();
+        if exchange.deadline() <= now {
+            exchange.timed_out(now);
+        }
+        // The end of the stream that comes with the last bytes is seen at the next turn: watching
+        // again reports what is there.
+        let mut inlet = Inlet::Open;
+        let step = drive::advance(socket.as_fd(), exchange, &mut inlet, || now);
+        if matches!(step, Step::Close(_)) || !self.draining.load(Relaxed) {
+            return step;
+        }
+        exchange.finish();
+        drive::advance(socket.as_fd(), exchange, &mut inlet, || now)
+    }
+
+    /// Gives a connection back to the acceptor's poll set, or to the end of the queue.
+    fn watch(&self, index: u32, conn: &mut Conn<'s>, step: Step) {
+        let (Phase::Open(socket) | Phase::Lingering(socket, _)) = &conn.phase else { return };
+        let wanted = match step {
+            Step::Turn => return self.ready.push(index),
+            Step::Write => EventFlags::OUT,
+            Step::Read | Step::Close(_) => EventFlags::IN,
+        };
+        let flags = wanted | EventFlags::RDHUP | EventFlags::ONESHOT;
+        if self.epoll.modify(socket, u64::from(index), flags).is_err() {
+            conn.phase = Phase::Free;
+            self.release(index);
+        }
+    }
+
+    /// The connection of a place has been closed.
+    fn release(&self, index: u32) {
+        self.places[index as usize].deadline.store(u64::MAX, Relaxed);
+        lock(&self.free).push(index);
+        self.open.fetch_sub(1, Relaxed);
+        if self.rests.swap(false, Relaxed) {
+            self.accept_again();
+        }
+    }
+
+    fn accept_again(&self) {
+        if !self.draining.load(Relaxed)
+            && let Err(error) = self.epoll.add(&self.service.listener, LISTENER, EventFlags::IN)
+        {
+            // EEXIST: someone else was faster. Anything else is tried again.
+            self.rests.store(error.kind() != ErrorKind::AlreadyExists, Relaxed);
+        }
+    }
+
+    /// Closes what is left when there is no more time for it; the threads have ended.
+    fn cut(&self) {
+        for place in &self.places {
+            let mut conn = lock(&place.conn);
+            if let (Phase::Open(_), Some(exchange)) =
+                (std::mem::replace(&mut conn.phase, Phase::Free), &mut conn.seat)
+            {
+                exchange.lost(clock::monotonic());
+            }
+        }
+    }
+}
+
+/// What only the acceptor's thread knows.
+struct Acceptor<'p, 's> {
+    pool: &'p Pool<'s>,
+    timers: Timers,
+    /// The shortest wait that a client is allowed: a place that is looked at as often as this is
+    /// looked at before any deadline that a thread may have set since.
+    glance: Nanos,
+    closes_overflow: bool,
+    /// Accepting rests until then, for lack of descriptors or memory.
+    rest: Nanos,
+    /// One read of the clock for all that a wake-up brings.
+    now: Nanos,
+}
+
+impl<'p, 's> Acceptor<'p, 's> {
+    fn new(pool: &'p Pool<'s>) -> Self {
+        let now = clock::monotonic();
+        let config = &pool.service.config;
+        Self {
+            pool,
+            timers: Timers::new(now),
+            glance: config.waits().into_iter().min().unwrap_or(drive::LINGER_MAX).min(drive::LINGER_MAX),
+            closes_overflow: config.settings.word("overflow") == "close",
+            rest: Nanos::MAX,
+            now,
+        }
+    }
+
+    fn timeout(&self, end: Nanos) -> Option<Nanos> {
+        let mut next = self.timers.next().unwrap_or(Nanos::MAX).min(self.rest).min(end);
+        if end != Nanos::MAX {
+            next = next.min(self.now.saturating_add(DRAIN_TICK));
+        }
+        (next != Nanos::MAX).then(|| next.saturating_sub(self.now))
+    }
+
+    fn accept_some(&mut self) {
+        for _ in 0..ACCEPTS_MAX {
+            let full = self.pool.open.load(Relaxed) == self.pool.places.len();
+            if full && !self.closes_overflow {
+                return self.pause(Nanos::MAX);
+            }
+            match listener::accept(&self.pool.service.listener, Mode::NonBlocking) {
+                Ok(_) if full => {}
+                Ok((socket, peer)) => self.admit(socket, peer),
+                Err(error) if listener::is_exhaustion(&error) => {
+                    return self.pause(self.now.saturating_add(EXHAUSTED_REST));
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // The connection was gone before it was accepted; there may be others.
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn admit(&mut self, socket: OwnedFd, peer: std::net::SocketAddr) {
+        let Some(index) = lock(&self.pool.free).pop() else { return };
+        let place = &self.pool.places[index as usize];
+        let mut conn = lock(&place.conn);
+        let exchange = drive::seat(&mut conn.seat, self.pool.service, peer);
+        place.deadline.store(exchange.deadline().0, Relaxed);
+        self.timers.arm(index, exchange.deadline().min(self.now.saturating_add(self.glance)));
+        self.pool.open.fetch_add(1, Relaxed);
+        let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ONESHOT;
+        if self.pool.epoll.add(&socket, u64::from(index), flags).is_ok() {
+            conn.phase = Phase::Open(socket);
+        } else {
+            // ENOMEM or ENOSPC (fs.epoll.max_user_watches): nobody would ever wake it.
+            drop(conn);
+            self.pool.release(index);
+        }
+    }
+
+    /// Takes the listener out of the set: it stays readable, and the acceptor would spin.
+    fn pause(&mut self, until: Nanos) {
+        if self.pool.epoll.remove(&self.pool.service.listener).is_err() {
+            return;
+        }
+        self.rest = until;
+        self.pool.rests.store(true, Relaxed);
+        // A place that became free before the line above did not bring the listener back.
+        let full = self.pool.open.load(Relaxed) == self.pool.places.len();
+        if until == Nanos::MAX && !full && self.pool.rests.swap(false, Relaxed) {
+            self.pool.accept_again();
+        }
+    }
+
+    /// Looks at the places whose turn it is, and hands over those that have waited too long.
+    fn expire(&mut self) {
+        if self.rest <= self.now {
+            self.rest = Nanos::MAX;
+            if self.pool.rests.swap(false, Relaxed) {
+                self.pool.accept_again();
+            }
+        }
+        while let Some(index) = self.timers.expired(self.now) {
+            let deadline = Nanos(self.pool.places[index as usize].deadline.load(Relaxed));
+            if deadline == Nanos::MAX {
+                continue;
+            }
+            let look = if deadline <= self.now {
+                self.pool.ready.push(index);
+                self.now.saturating_add(self.glance)
+            } else {
+                deadline.min(self.now.saturating_add(self.glance))
+            };
+            self.timers.arm(index, look);
+        }
+    }
+
+    /// Takes in what already waits to be accepted, closes the port, and has a thread look at each
+    /// connection, so that it ends with the response it is at.
+    fn drain(&mut self) {
+        for _ in 0..listener::waiting(&self.pool.service.listener).div_ceil(ACCEPTS_MAX as u32) {
+            self.accept_some();
+        }
+        self.pool.draining.store(true, Relaxed);
+        // It is not in the set where accepting rests; and it can only have stopped before.
+        let _ = self.pool.epoll.remove(&self.pool.service.listener);
+        let _ = listener::stop_listening(&self.pool.service.listener);
+        for index in 0..self.pool.places.len() as u32 {
+            self.pool.ready.push(index);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! A process for each connection, forked in advance: Apache's MPM prefork. Owns who waits (a child,
+//! in accept and then with its one connection through keep-alive); must not know HTTP, nor how many
+//! children there are.
+//! Start reading at [`serve`].
+//!
+//! Cost of a request on a kept-alive connection: one receive and one send, both blocking; of a
+//! connection: accept and close. The kernel bounds each wait (see `drive::Patience`). Children block
+//! in accept on the same socket, without a lock: the kernel wakes the one that waits longest.
+
+use sys::signals;
+
+use super::child::{self, Accepted};
+use super::drive::{self, Patience};
+use super::parent::{self, Herd};
+use super::scoreboard::{Scoreboard, Status};
+use super::spare::SpareRule;
+use super::{Declared, Kind, Model, SettingSpec, Settings, system};
+use crate::ServeError;
+use crate::service::Service;
+
+/// The model.
+pub static ITEM: Model = Model {
+    name: "prefork",
+    about: "a process for each connection, forked in advance (Apache, MPM prefork)",
+    settings: &[
+        setting("StartServers", 5, 0, "children at the start"),
+        setting("MinSpareServers", 5, 1, "fewer idle children, and 1, 2, 4 ... 32 a second start"),
+        setting("MaxSpareServers", 10, 1, "more idle children, and one a second ends"),
+        setting("MaxRequestWorkers", 256, 1, "children at most, and so connections at once"),
+        setting("ServerLimit", 256, 1, "places for children, fixed for the life of the server"),
+        setting(
+            "MaxConnectionsPerChild",
+            0,
+            0,
+            "connections after which a child ends; 0: any number",
+        ),
+    ],
+    declares: Declared {
+        accept_order: "the child that waits longest in accept",
+        keep_alive_holder: "a whole child process, blocked in receive",
+        backlog: "the kernel's queue, ListenBacklog connections",
+        concurrency: "MaxRequestWorkers connections, idle ones counted",
+        saturation: "connections wait in the backlog while all children hold one",
+    },
+    check,
+    run,
+};
+
+/// Apache's hard limit of children.
+const SERVER_LIMIT_MAX: u64 = 200_000;
+
+const fn setting(name: &'static str, default: u64, min: u64, about: &'static str) -> SettingSpec {
+    let max = if default == 0 { u64::MAX } else { SERVER_LIMIT_MAX };
+    SettingSpec { name, kind: Kind::Count { default, min, max }, about }
+}
+
+fn check(settings: &Settings) -> Result<(), String> {
+    let [spare_min, spare_max, workers_max, limit] =
+        ["MinSpareServers", "MaxSpareServers", "MaxRequestWorkers", "ServerLimit"]
+            .map(|name| settings.count(name));
+    if workers_max > limit {
+        return Err(format!(
+            "MaxRequestWorkers {workers_max} needs as many places, and ServerLimit is {limit}: \
+             raise ServerLimit (Apache would serve with {limit} and only log it)"
+        ));
+    }
+    if spare_max <= spare_min {
+        return Err(format!(
+            "MaxSpareServers {spare_max} is not above MinSpareServers {spare_min}: set it to {} or \
+             more, as Apache itself would",
+            spare_min + 1
+        ));
+    }
+    Ok(())
+}
+
+fn run(service: &Service) -> Result<(), ServeError> {
+    let settings = &service.config.settings;
+    let count = |name| settings.count(name) as usize;
+    let patience = Patience::set(service).map_err(system("cannot set the listener's timeouts"))?;
+    parent::lead(service, Herd {
+        name: "joust child",
+        start: count("StartServers"),
+        children_max: count("MaxRequestWorkers"),
+        workers_per_child: 1,
+        rule: SpareRule::new(count("MinSpareServers"), count("MaxSpareServers")),
+        child: &|board, number| serve(service, patience, board, number),
+    })
+}
+
+/// The life of a child: accept, serve that connection to its end, again.
+fn serve(service: &Service, patience: Patience, board: &Scoreboard, number: usize) -> u8 {
+    let quota = service.config.settings.count("MaxConnectionsPerChild");
+    let mut left = if quota == 0 { u64::MAX } else { quota };
+    let mut seat = None;
+    while left > 0 {
+        board.set(number, 0, Status::Ready);
+        match child::accept(service, board) {
+            Accepted::Conn(socket, peer) => {
+                left -= 1;
+                board.set(number, 0, Status::Busy);
+                let exchange = drive::seat(&mut seat, service, peer);
+                drive::serve_blocking(socket, exchange, patience, &signals::asked_to_end);
+            }
+            Accepted::Nothing => {}
+            Accepted::Leave(status) => return status,
+        }
+    }
+    child::DONE
+}

@@ -1,0 +1,161 @@
+//! How many children a server of processes keeps in reserve: Apache's rule as a pure function of
+//! counts, once a second. Owns the rule; must not know processes or time.
+//! Start reading at [`SpareRule::maintain`].
+//!
+//! Source: `perform_idle_server_maintenance` in server/mpm/prefork/prefork.c and worker.c of httpd
+//! 2.4, which are the same rule over idle processes and idle threads. Not taken over: the ten rounds
+//! without doubling after a graceful restart, which this server does not have.
+
+/// Children that may be started in one second (MAX_SPAWN_RATE).
+const SPAWN_RATE_MAX: usize = 32;
+
+/// Keeps the number of idle workers between two bounds.
+#[derive(Debug, Clone)]
+pub(super) struct SpareRule {
+    /// Fewer idle workers than these, and children are started.
+    spare_min: usize,
+    /// More, and one child is ended.
+    spare_max: usize,
+    /// How many children the next shortage starts: 1, 2, 4 ... 32.
+    spawn_rate: usize,
+}
+
+/// What the rule looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Workers that wait for a connection, and those that are starting: they were started a second
+    /// ago, and more would not help.
+    pub(super) idle: usize,
+    /// Children that may still be started before the limit is reached.
+    pub(super) room: usize,
+}
+
+/// What to do in this second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Maintain {
+    /// There are enough and not too many.
+    Nothing,
+    /// End one child, in an orderly way.
+    ReapOne,
+    /// Start so many children; 0 where the limit is reached.
+    Spawn(usize),
+}
+
+impl SpareRule {
+    /// The rule at the start of a server.
+    pub(super) fn new(spare_min: usize, spare_max: usize) -> Self {
+        Self { spare_min, spare_max, spawn_rate: 1 }
+    }
+
+    /// Once a second in which no child ended.
+    pub(super) fn maintain(&mut self, seen: Seen) -> Maintain {
+        if seen.idle > self.spare_max {
+            self.spawn_rate = 1;
+            Maintain::ReapOne
+        } else if seen.idle >= self.spare_min {
+            self.spawn_rate = 1;
+            Maintain::Nothing
+        } else if seen.room == 0 {
+            self.spawn_rate = 1;
+            Maintain::Spawn(0)
+        } else {
+            let children = seen.room.min(self.spawn_rate);
+            self.spawn_rate = (self.spawn_rate * 2).min(SPAWN_RATE_MAX);
+            Maintain::Spawn(children)
+        }
+    }
+
+    /// A child ended because the machine has nothing left (APEXIT_CHILDSICK): begin again with one.
+    pub(super) fn child_was_sick(&mut self) {
+        self.spawn_rate = 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Children of one worker each, in virtual time: a second is a call of `maintain`.
+    struct Herd {
+        rule: SpareRule,
+        children: usize,
+        children_max: usize,
+    }
+
+    impl Herd {
+        /// 5 started, 5 to 10 idle, at most 150: the settings of many a course on Apache.
+        fn new() -> Self {
+            Self { rule: SpareRule::new(5, 10), children: 5, children_max: 150 }
+        }
+
+        /// The children after one second in which so many are busy.
+        fn second(&mut self, busy: usize) -> usize {
+            let busy = busy.min(self.children);
+            let room = self.children_max - self.children;
+            match self.rule.maintain(Seen { idle: self.children - busy, room }) {
+                Maintain::Nothing => {}
+                Maintain::ReapOne => self.children -= 1,
+                Maintain::Spawn(n) => self.children += n,
+            }
+            self.children
+        }
+
+        fn seconds(&mut self, busy: usize, n: usize) -> Vec<usize> {
+            (0..n).map(|_| self.second(busy)).collect()
+        }
+    }
+
+    #[test]
+    fn under_load_children_come_1_2_4_to_32_a_second_up_to_the_limit() {
+        let mut herd = Herd::new();
+        assert_eq!(
+            herd.seconds(usize::MAX, 11),
+            [6, 8, 12, 20, 36, 68, 100, 132, 150, 150, 150],
+        );
+    }
+
+    #[test]
+    fn after_load_one_idle_child_ends_each_second_down_to_the_maximum() {
+        let mut herd = Herd::new();
+        herd.seconds(usize::MAX, 4);
+        assert_eq!(herd.seconds(0, 12), [19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 10, 10]);
+    }
+
+    #[test]
+    fn a_second_without_shortage_begins_again_with_one() {
+        let mut herd = Herd::new();
+        assert_eq!(herd.seconds(usize::MAX, 3), [6, 8, 12]);
+        assert_eq!(herd.second(5), 12);
+        assert_eq!(herd.seconds(usize::MAX, 3), [13, 15, 19]);
+    }
+
+    #[test]
+    fn the_limit_and_a_sick_child_begin_again_with_one() {
+        let mut herd = Herd::new();
+        herd.children_max = 8;
+        assert_eq!(herd.seconds(usize::MAX, 3), [6, 8, 8]);
+        herd.children_max = 150;
+        assert_eq!(herd.seconds(usize::MAX, 2), [9, 11]);
+        herd.rule.child_was_sick();
+        assert_eq!(herd.seconds(usize::MAX, 2), [12, 14]);
+    }
+
+    #[test]
+    fn dead_children_are_made_up_for_by_the_spare_rule_alone() {
+        let mut herd = Herd::new();
+        herd.children = 2;
+        assert_eq!(herd.seconds(0, 4), [3, 5, 5, 5]);
+    }
+
+    #[test]
+    fn threads_are_counted_and_children_started() {
+        // worker: 3 children of 25 threads, 75 to 250 idle, at most 16 children.
+        let mut rule = SpareRule::new(75, 250);
+        let seen = |idle, children: usize| Seen { idle, room: 16 - children };
+        assert_eq!(rule.maintain(seen(75, 3)), Maintain::Nothing);
+        assert_eq!(rule.maintain(seen(74, 3)), Maintain::Spawn(1));
+        assert_eq!(rule.maintain(seen(50, 4)), Maintain::Spawn(2));
+        assert_eq!(rule.maintain(seen(251, 15)), Maintain::ReapOne);
+        assert_eq!(rule.maintain(seen(0, 16)), Maintain::Spawn(0));
+    }
+}
