@@ -286,7 +286,8 @@ mod tests {
 
     #[test]
     fn the_end_or_the_fault_is_the_same_for_every_size_of_piece() {
-        let cases: [(&[u8], Result<Option<usize>, HeadFault>); 8] = [
+        type Found = Result<Option<usize>, HeadFault>;
+        let cases: [(&[u8], Found); 8] = [
             (b"GET / HTTP/1.1\r\n\r\nrest", Ok(Some(18))),
             (b"GET / HTTP/1.1\r\nA: b\r\n\r\n", Ok(Some(24))),
             (b"GET / HTTP/1.1\r\nA: b\r\n", Ok(None)),

@@ -136,3 +136,79 @@ fn hex_digit(byte: u8) -> Result<u8, TargetError> {
     let digit = char::from(byte).to_digit(16).ok_or(TargetError::BadEscape)?;
     Ok(digit as u8)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// nginx http_uri.t, httpd mergeslashes.t and the cases of the CVEs named above.
+    #[test]
+    fn paths_are_decoded_once_and_cannot_climb() {
+        let cases: [(&str, Result<&str, TargetError>); 34] = [
+            ("/", Ok("/")),
+            ("", Ok("/")),
+            ("?q", Ok("/")),
+            ("/a/b", Ok("/a/b")),
+            ("/a/b/", Ok("/a/b/")),
+            ("//", Ok("/")),
+            ("/a//b///c", Ok("/a/b/c")),
+            ("/.", Ok("/")),
+            ("/./a/./b/.", Ok("/a/b/")),
+            ("/a/../b", Ok("/b")),
+            ("/a/..", Ok("/")),
+            ("/a/b/..", Ok("/a/")),
+            ("/a/b/../../c/", Ok("/c/")),
+            ("/a//../b", Ok("/b")),
+            ("/.hidden", Ok("/.hidden")),
+            ("/...", Ok("/...")),
+            ("/a%20b%2Bc", Ok("/a b+c")),
+            ("/%61%2e%2E", Ok("/a..")),
+            ("/a/%2e%2e/b", Ok("/b")),
+            ("/%2525", Ok("/%25")),
+            ("/%252e%252e/a", Ok("/%2e%2e/a")),
+            ("/a%3Fb", Ok("/a?b")),
+            ("/a\\..\\b", Ok("/a\\..\\b")),
+            ("/..", Err(TargetError::AboveRoot)),
+            ("/a/../..", Err(TargetError::AboveRoot)),
+            ("/.%2e/etc/passwd", Err(TargetError::AboveRoot)),
+            ("/cgi-bin/.%2e/.%2e/.%2e/etc", Err(TargetError::AboveRoot)),
+            ("/%%32%65%%32%65/etc", Err(TargetError::BadEscape)),
+            ("/a%2fb", Err(TargetError::EncodedSlash)),
+            ("/a%2F..", Err(TargetError::EncodedSlash)),
+            ("/a%00.html", Err(TargetError::Nul)),
+            ("/a%", Err(TargetError::BadEscape)),
+            ("/a%4", Err(TargetError::BadEscape)),
+            ("*", Err(TargetError::NoPath)),
+        ];
+        for (target, expected) in cases {
+            let path = SafePath::new(target).map(|path| path.path().to_vec());
+            assert_eq!(path, expected.map(|path| path.as_bytes().to_vec()), "{target}");
+        }
+    }
+
+    #[test]
+    fn the_query_stays_apart_and_as_it_was_sent() {
+        let path = SafePath::new("/a/%62/?x=%2e%2e/../%zz?y").unwrap();
+        assert_eq!(path.query(), Some("x=%2e%2e/../%zz?y"));
+        assert_eq!(path.relative(), b"a/b");
+        assert_eq!(path.segments().collect::<Vec<_>>(), [b"a", b"b"]);
+        assert!(path.is_directory());
+        let root = SafePath::new("/").unwrap();
+        assert_eq!((root.query(), root.relative(), root.segments().count()), (None, &b""[..], 0));
+    }
+
+    proptest! {
+        #[test]
+        fn no_path_has_a_segment_that_moves(target in "(/|\\.|%2e|%2E|%25|a|%41|%00|%2f|\\?){0,20}") {
+            let target = format!("/{target}");
+            if let Ok(path) = SafePath::new(&target) {
+                prop_assert!(path.path().starts_with(b"/") && !path.path().contains(&0));
+                let moves = |segment: &[u8]| matches!(segment, b"" | b"." | b"..");
+                let inner = path.relative();
+                prop_assert!(inner.is_empty() || !inner.split(|&b| b == b'/').any(moves));
+            }
+        }
+    }
+}

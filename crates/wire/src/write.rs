@@ -249,3 +249,105 @@ pub fn write_chunk_head(out: &mut Vec<u8>, length: u64) {
     }
     out.extend_from_slice(b"\r\n");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GET: RequestHead<'_> = RequestHead {
+        version: Version::Http11,
+        method: "GET",
+        target: "/a?b",
+        host: "h:80",
+        fields: &[],
+        body: b"",
+        keep_alive: true,
+    };
+
+    fn rendered(head: RequestHead<'_>) -> String {
+        String::from_utf8(head.render().unwrap()).unwrap()
+    }
+
+    fn fields(list: &[(&str, &str)]) -> Vec<(String, String)> {
+        list.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+    }
+
+    #[test]
+    fn a_request_says_host_length_and_connection_where_the_rfc_asks_for_it() {
+        assert_eq!(rendered(GET), "GET /a?b HTTP/1.1\r\nHost: h:80\r\n\r\n");
+        let closing = rendered(RequestHead { keep_alive: false, ..GET });
+        assert_eq!(closing, "GET /a?b HTTP/1.1\r\nHost: h:80\r\nConnection: close\r\n\r\n");
+        let old = rendered(RequestHead { version: Version::Http10, ..GET });
+        assert_eq!(old, "GET /a?b HTTP/1.0\r\nHost: h:80\r\nConnection: keep-alive\r\n\r\n");
+        let post = rendered(RequestHead { method: "POST", body: b"xy", ..GET });
+        assert_eq!(post, "POST /a?b HTTP/1.1\r\nHost: h:80\r\nContent-Length: 2\r\n\r\nxy");
+        let empty = rendered(RequestHead { method: "PUT", ..GET });
+        assert!(empty.ends_with("Content-Length: 0\r\n\r\n"), "{empty}");
+    }
+
+    #[test]
+    fn fields_of_the_caller_go_before_ours() {
+        let list = fields(&[("host", "other"), ("connection", "TE"), ("content-length", "2")]);
+        let head = RequestHead { fields: &list, body: b"xy", ..GET };
+        let expected =
+            "GET /a?b HTTP/1.1\r\nhost: other\r\nconnection: TE\r\ncontent-length: 2\r\n\r\nxy";
+        assert_eq!(rendered(head), expected);
+        let closing = rendered(RequestHead { keep_alive: false, ..head });
+        assert!(!closing.contains("TE") && closing.contains("Connection: close"), "{closing}");
+    }
+
+    #[test]
+    fn a_request_that_would_say_something_else_is_refused() {
+        let refused = |head: RequestHead<'_>| head.render().unwrap_err();
+        assert!(matches!(refused(RequestHead { method: "G T", ..GET }), WriteError::Method(_)));
+        for target in ["", "/a b", "/a\r\nX: y", "/\u{e9}", "/a#b"] {
+            assert!(matches!(refused(RequestHead { target, ..GET }), WriteError::Target(_)));
+        }
+        let with = |name, value| {
+            let list = fields(&[(name, value)]);
+            RequestHead { fields: &list, ..GET }.render().unwrap_err()
+        };
+        assert!(matches!(with("A b", "c"), WriteError::FieldName(_)));
+        assert!(matches!(with("", "c"), WriteError::FieldName(_)));
+        assert!(matches!(with("A", "b\r\nC: d"), WriteError::FieldValue(_)));
+        assert!(matches!(with("Content-Length", "1"), WriteError::Framing(_)));
+        assert!(matches!(with("Transfer-Encoding", "chunked"), WriteError::Framing(_)));
+        let host = RequestHead { host: "a\r\nX: y", ..GET };
+        assert!(matches!(refused(host), WriteError::FieldValue(_)));
+    }
+
+    #[test]
+    fn a_reply_is_written_after_what_the_buffer_holds() {
+        let mut out = b"earlier".to_vec();
+        let mut head = ResponseHead::new(&mut out, 206);
+        head.field("ETag", "\"1\"").unwrap().content_length(u64::MAX);
+        head.connection(Version::Http11, true).connection(Version::Http10, true).end();
+        let expected = "earlierHTTP/1.1 206 Partial Content\r\nETag: \"1\"\r\n\
+            Content-Length: 18446744073709551615\r\nConnection: keep-alive\r\n\r\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    /// Apache CVE-2023-38709 and CVE-2024-42516: a program's field split the reply.
+    #[test]
+    fn a_field_that_would_split_the_reply_leaves_the_buffer_as_it_was() {
+        let mut out = Vec::new();
+        let mut head = ResponseHead::with_reason(&mut out, 200, "fine\r\nX: y");
+        let refused =
+            [("A", "b\nC: d"), ("A", "b\rC"), ("A", "\0"), ("A:", "b"), ("", "b"), ("A\r\nB", "c")];
+        for (name, value) in refused {
+            assert!(head.field(name, value).is_err(), "{name:?}: {value:?}");
+        }
+        head.chunked().connection(Version::Http11, false).end();
+        let expected = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn chunk_sizes_are_hexadecimal_without_leading_zeros() {
+        for length in [1, 9, 10, 15, 16, 255, 256, 4096, 0xabc_def0, u64::MAX] {
+            let mut out = Vec::new();
+            write_chunk_head(&mut out, length);
+            assert_eq!(out, format!("{length:x}\r\n").into_bytes());
+        }
+    }
+}

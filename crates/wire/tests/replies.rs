@@ -1,0 +1,508 @@
+//! The client's side: each rule of RFC 9112 as a case, and random replies, whole and wrong, against
+//! the oracle and against themselves in other pieces.
+
+mod support;
+
+use joust_wire::{
+    BodyFault, BodyLimits, Eof, Event, FIELDS_MAX, FramingFault, HeadFault, ReplyError, ReplyHead,
+    ReplyLimits, ReplyParser, ReplyTotals, RequestKind,
+};
+use proptest::prelude::*;
+use support::{OracleReply, changed, changes, pieces, read_replies, replies, sizes};
+
+/// An event with its bytes, neighbouring body events joined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Seen {
+    Interim(u16),
+    Head(ReplyHead, Vec<(String, Vec<u8>)>),
+    Body(Vec<u8>),
+    Done(ReplyTotals),
+}
+
+type Trace = (Vec<Seen>, Result<Eof, ReplyError>);
+
+/// Feeds the pieces, then the end of the stream.
+fn trace<'a>(parser: &mut ReplyParser, pieces: impl IntoIterator<Item = &'a [u8]>) -> Trace {
+    let mut seen = Vec::new();
+    for piece in pieces {
+        if let Err(error) = feed_all(parser, piece, &mut seen) {
+            assert_eq!(parser.feed(b"x").unwrap_err(), error, "an error lasts");
+            assert_eq!(parser.eof(), Err(error), "an error lasts");
+            return (seen, Err(error));
+        }
+    }
+    let eof = parser.eof();
+    if let Ok(Eof::Done(totals)) = eof {
+        seen.push(Seen::Done(totals));
+    }
+    (seen, eof)
+}
+
+fn feed_all(
+    parser: &mut ReplyParser,
+    piece: &[u8],
+    seen: &mut Vec<Seen>,
+) -> Result<(), ReplyError> {
+    let mut rest = piece;
+    loop {
+        let step = parser.feed(rest)?;
+        assert!(step.used <= rest.len(), "never more used than fed");
+        match step.event {
+            Event::NeedMore => {
+                assert_eq!(step.used, rest.len(), "more is asked for only when all was used");
+                return Ok(());
+            }
+            Event::Interim { status } => seen.push(Seen::Interim(status)),
+            Event::Head { head, fields } => {
+                let fields = fields.iter().map(|(name, value)| (name.to_owned(), value.to_vec()));
+                seen.push(Seen::Head(head, fields.collect()));
+            }
+            Event::Body(data) => {
+                assert!(!data.is_empty(), "a body event has bytes");
+                match seen.last_mut() {
+                    Some(Seen::Body(body)) => body.extend_from_slice(data),
+                    _ => seen.push(Seen::Body(data.to_vec())),
+                }
+            }
+            Event::Done(totals) => seen.push(Seen::Done(totals)),
+        }
+        rest = &rest[step.used..];
+    }
+}
+
+fn parser(kind: RequestKind, requests: usize) -> ReplyParser {
+    let mut parser = ReplyParser::new(ReplyLimits::DEFAULT);
+    (0..requests).for_each(|_| parser.expect(kind));
+    parser
+}
+
+/// Complete replies of a trace.
+fn complete((seen, _): &Trace) -> Vec<OracleReply> {
+    let mut replies = Vec::new();
+    let mut current: Option<OracleReply> = None;
+    for event in seen {
+        match event {
+            Seen::Interim(_) => {}
+            Seen::Head(head, _) => {
+                let (status, keep_alive) = (head.status, head.keep_alive);
+                current = Some(OracleReply { status, keep_alive, body: Vec::new() });
+            }
+            Seen::Body(body) => current.as_mut().expect("after a head").body.extend(body),
+            Seen::Done(totals) => {
+                let reply = current.take().expect("after a head");
+                assert_eq!(totals.body_bytes, reply.body.len() as u64, "body bytes are counted");
+                replies.push(reply);
+            }
+        }
+    }
+    replies
+}
+
+/// One reply, then the peer closes.
+fn one(kind: RequestKind, bytes: &[u8]) -> Result<OracleReply, ReplyError> {
+    let trace = trace(&mut parser(kind, 1), [bytes]);
+    trace.1?;
+    Ok(complete(&trace).pop().expect("a reply that ends well is complete"))
+}
+
+#[test]
+fn a_reply_ends_where_rfc_9112_6_3_says() {
+    use RequestKind::{Connect, Head, Other};
+    let cases: [(&str, RequestKind, &str, u16, bool, &str); 17] = [
+        ("6.3, 6", Other, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, true, "ok"),
+        ("6.3, 6, empty", Other, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200, true, ""),
+        (
+            "6.3, 5, equal",
+            Other,
+            "HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\nContent-Length: 2\r\n\r\nok",
+            200,
+            true,
+            "ok",
+        ),
+        ("6.3, 8", Other, "HTTP/1.1 200 OK\r\n\r\nok", 200, false, "ok"),
+        ("6.3, 8, empty", Other, "HTTP/1.1 200 OK\r\n\r\n", 200, false, ""),
+        ("6.3, 1", Head, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", 200, true, ""),
+        (
+            "6.3, 1, chunked",
+            Head,
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            200,
+            true,
+            "",
+        ),
+        ("6.3, 1, 204", Other, "HTTP/1.1 204 No Content\r\n\r\n", 204, true, ""),
+        (
+            "6.3, 1, 304",
+            Other,
+            "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n",
+            304,
+            true,
+            "",
+        ),
+        ("6.3, 2", Connect, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", 200, false, ""),
+        (
+            "6.3, 2, refused",
+            Connect,
+            "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno",
+            403,
+            true,
+            "no",
+        ),
+        (
+            "7.1",
+            Other,
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nA;x=\"y\"\r\n0123456789\r\n0\r\nT: u\r\n\r\n",
+            200,
+            true,
+            "ok0123456789",
+        ),
+        (
+            "6.3, 1, interim",
+            Other,
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nA: b\r\n\r\nHTTP/1.1 204 \r\n\r\n",
+            204,
+            true,
+            "",
+        ),
+        (
+            "9.3, close",
+            Other,
+            "HTTP/1.1 200 OK\r\nConnection: Close\r\nContent-Length: 0\r\n\r\n",
+            200,
+            false,
+            "",
+        ),
+        ("9.3, 1.0", Other, "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", 200, false, ""),
+        (
+            "9.3, 1.0 kept",
+            Other,
+            "HTTP/1.0 200 OK\r\nConnection: x,\tKEEP-ALIVE\r\nContent-Length: 0\r\n\r\n",
+            200,
+            true,
+            "",
+        ),
+        ("4, no reason", Other, "HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", 200, true, ""),
+    ];
+    for (rule, kind, bytes, status, keep_alive, body) in cases {
+        let expected = OracleReply { status, keep_alive, body: body.into() };
+        assert_eq!(one(kind, bytes.as_bytes()), Ok(expected), "{rule}");
+    }
+}
+
+#[test]
+fn what_rfc_9112_calls_invalid_is_refused() {
+    let head = |fault| ReplyError::Head(fault);
+    let framing = |fault| ReplyError::Framing(fault);
+    let body = |fault| ReplyError::Body(fault);
+    let chunks =
+        |text: &str| format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{text}");
+    let length = |text: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: {text}\r\n\r\n123");
+    let field = |text: &str| format!("HTTP/1.1 200 OK\r\nA: b\r\n{text}\r\n\r\n");
+    let line = |text: &str| format!("{text}\r\n\r\n");
+    let cases = [
+        ("2.2, client", line("\r\nHTTP/1.1 200 OK"), ReplyError::NotHttp),
+        (
+            "2.2, bare LF in the status line",
+            "HTTP/1.1 200 OK\nA: b\r\n\r\n".into(),
+            head(HeadFault::BareLf),
+        ),
+        ("2.2, bare LF in a field line", field("C: d\nE: f"), head(HeadFault::BareLf)),
+        (
+            "2.2, bare LF ends the head",
+            "HTTP/1.1 200 OK\r\nA: b\r\n\n".into(),
+            head(HeadFault::BareLf),
+        ),
+        ("2.2, bare CR in a value", field("C: d\re"), head(HeadFault::BareCr)),
+        ("2.2, bare CR in the status line", line("HTTP/1.1 200 O\rK"), head(HeadFault::BareCr)),
+        ("2.3", line("HTTP/1.2 200 OK"), ReplyError::Version),
+        ("2.3", line("HTTP/2.0 200 OK"), ReplyError::Version),
+        ("2.3, case", line("http/1.1 200 OK"), ReplyError::NotHttp),
+        ("another protocol", line("SSH-2.0-OpenSSH_9.9"), ReplyError::NotHttp),
+        ("4", line("HTTP/1.1 20 OK"), ReplyError::Status),
+        ("4", line("HTTP/1.1 2000 OK"), ReplyError::Status),
+        ("4, one space", line("HTTP/1.1  200 OK"), ReplyError::Status),
+        ("RFC 9110, 15", line("HTTP/1.1 099 Low"), ReplyError::Status),
+        ("5.1", field("C : d"), head(HeadFault::SpaceBeforeColon)),
+        ("5.2", field(" folded"), head(HeadFault::ObsFold)),
+        ("5.2, first line", line("HTTP/1.1 200 OK\r\n\tA: b"), head(HeadFault::ObsFold)),
+        ("5, name", field("C(: d"), head(HeadFault::FieldName)),
+        ("5, no name", field(": d"), head(HeadFault::FieldName)),
+        ("5, no colon", field("C"), head(HeadFault::FieldName)),
+        ("RFC 9110, 5.5", field("C: d\0e"), head(HeadFault::FieldValue)),
+        ("RFC 9110, 5.5", field("C: d\x7fe"), head(HeadFault::FieldValue)),
+        ("RFC 9110, 8.6, sign", length("+3"), framing(FramingFault::Length)),
+        ("RFC 9110, 8.6, sign", length("-3"), framing(FramingFault::Length)),
+        ("RFC 9110, 8.6, empty", length(""), framing(FramingFault::Length)),
+        ("RFC 9110, 8.6, hexadecimal", length("0x3"), framing(FramingFault::Length)),
+        ("RFC 9110, 8.6, overflow", length("18446744073709551616"), framing(FramingFault::Length)),
+        ("6.3, 5", length("3, 4"), framing(FramingFault::LengthsDiffer)),
+        ("6.3, 5", length("3\r\nContent-Length: 4"), framing(FramingFault::LengthsDiffer)),
+        ("6.3, 5, empty element", length("3,"), framing(FramingFault::Length)),
+        ("6.1", length("3\r\nTransfer-Encoding: chunked"), framing(FramingFault::LengthAndCoding)),
+        (
+            "6.1, other order",
+            field("Transfer-Encoding: chunked\r\nContent-Length: 3"),
+            framing(FramingFault::LengthAndCoding),
+        ),
+        (
+            "6.1, 1.0",
+            line("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked"),
+            framing(FramingFault::CodingInHttp10),
+        ),
+        ("6.1", field("Transfer-Encoding: gzip, chunked"), framing(FramingFault::Coding)),
+        ("6.1", field("Transfer-Encoding: identity"), framing(FramingFault::Coding)),
+        (
+            "6.1, twice",
+            field("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked"),
+            framing(FramingFault::Coding),
+        ),
+        (
+            "6.1, vertical tab",
+            field("Transfer-Encoding: \u{b}chunked"),
+            head(HeadFault::FieldValue),
+        ),
+        ("7.1, no size", chunks("\r\n"), body(BodyFault::ChunkSize)),
+        ("7.1, sign", chunks("+2\r\nok\r\n"), body(BodyFault::ChunkSize)),
+        ("7.1, prefix", chunks("0x2\r\nok\r\n"), body(BodyFault::ChunkSize)),
+        ("7.1, overflow", chunks("10000000000000000\r\n"), body(BodyFault::ChunkSize)),
+        ("7.1, space", chunks("2 \r\nok\r\n"), body(BodyFault::Extension)),
+        ("7.1, bare LF", chunks("2\nok\r\n0\r\n\r\n"), body(BodyFault::LineEnd)),
+        ("7.1, bare CR", chunks("2\rok\r\n0\r\n\r\n"), body(BodyFault::LineEnd)),
+        ("7.1, bare LF in an extension", chunks("2;a\nok\r\n0\r\n\r\n"), body(BodyFault::LineEnd)),
+        (
+            "7.1, control in an extension",
+            chunks("2;\0\r\nok\r\n0\r\n\r\n"),
+            body(BodyFault::Extension),
+        ),
+        ("7.1, size too small", chunks("1\r\nok\r\n0\r\n\r\n"), body(BodyFault::DataEnd)),
+        ("7.1, LF after data", chunks("2\r\nok\n0\r\n\r\n"), body(BodyFault::DataEnd)),
+        ("7.1.2, space before colon", chunks("0\r\nA : b\r\n\r\n"), body(BodyFault::Trailer)),
+        ("7.1.2, folded", chunks("0\r\nA: b\r\n c\r\n\r\n"), body(BodyFault::Trailer)),
+        ("7.1.2, bare LF", chunks("0\r\nA: b\n\r\n"), body(BodyFault::LineEnd)),
+        ("7.1.2, bare LF at the end", chunks("0\r\n\n"), body(BodyFault::LineEnd)),
+        ("8, head cut", "HTTP/1.1 200 OK\r\nA".into(), ReplyError::CutInHead),
+        ("8, between interim and final", line("HTTP/1.1 100 Continue"), ReplyError::CutInHead),
+        ("8, length", length("4"), ReplyError::CutInBody),
+        ("8, chunks", chunks("2\r\nok\r\n"), ReplyError::CutInBody),
+        ("8, chunk size", chunks("2"), ReplyError::CutInBody),
+        ("8, last line", chunks("0\r\n"), ReplyError::CutInBody),
+        ("9.2, unasked", "HTTP/1.1 204 \r\n\r\nHTTP/1.1 204 \r\n\r\n".into(), ReplyError::Unasked),
+        (
+            "9.6, after close",
+            "HTTP/1.0 204 \r\n\r\nHTTP/1.1 204 \r\n\r\n".into(),
+            ReplyError::AfterClose,
+        ),
+        (
+            "RFC 9110, 15.2.2",
+            line("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x"),
+            ReplyError::SwitchedProtocols,
+        ),
+    ];
+    for (rule, bytes, error) in cases {
+        for size in [bytes.len(), 1, 7] {
+            let mut parser = parser(RequestKind::Other, 1);
+            let (_, ending) = trace(&mut parser, bytes.as_bytes().chunks(size));
+            assert_eq!(ending, Err(error), "{rule}, in pieces of {size}: {bytes:?}");
+        }
+    }
+}
+
+#[test]
+fn limits_hold_to_the_byte() {
+    let body = BodyLimits { extension_bytes_max: 6, trailer_bytes_max: 7 };
+    let limits = ReplyLimits { head_bytes_max: 60, interim_max: 2, body };
+    let with_head = |len: usize| format!("HTTP/1.1 204 \r\nA: {}\r\n\r\n", "b".repeat(len - 22));
+    let chunked =
+        |text: &str| format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{text}");
+    let interim = |count| "HTTP/1.1 100 \r\n\r\n".repeat(count) + "HTTP/1.1 204 \r\n\r\n";
+    let cases = [
+        (with_head(60), None),
+        (with_head(61), Some(ReplyError::Head(HeadFault::TooLong))),
+        (chunked("1;a\r\nx\r\n1;abc\r\nx\r\n0\r\n\r\n"), None),
+        (
+            chunked("1;a\r\nx\r\n1;abcd\r\nx\r\n0\r\n\r\n"),
+            Some(ReplyError::Body(BodyFault::ExtensionsTooLong)),
+        ),
+        (chunked("0\r\nA: bc\r\n\r\n"), None),
+        (chunked("0\r\nA: bcd\r\n\r\n"), Some(ReplyError::Body(BodyFault::TrailersTooLong))),
+        (interim(2), None),
+        (interim(3), Some(ReplyError::TooManyInterim)),
+    ];
+    for (bytes, error) in cases {
+        for size in [bytes.len(), 1] {
+            let mut parser = ReplyParser::new(limits);
+            parser.expect(RequestKind::Other);
+            let (_, ending) = trace(&mut parser, bytes.as_bytes().chunks(size));
+            assert_eq!(ending.err(), error, "{bytes:?} in pieces of {size}");
+        }
+    }
+    let many = |count| "HTTP/1.1 204 \r\n".to_owned() + &"A: b\r\n".repeat(count) + "\r\n";
+    assert!(one(RequestKind::Other, many(FIELDS_MAX).as_bytes()).is_ok());
+    let error = one(RequestKind::Other, many(FIELDS_MAX + 1).as_bytes());
+    assert_eq!(error, Err(ReplyError::Head(HeadFault::TooManyFields)));
+}
+
+#[test]
+fn the_end_of_the_stream_is_told_apart() {
+    let reply = b"HTTP/1.1 204 \r\n\r\n";
+    assert_eq!(trace(&mut parser(RequestKind::Other, 0), []).1, Ok(Eof::Idle));
+    assert_eq!(trace(&mut parser(RequestKind::Other, 1), []).1, Ok(Eof::BeforeReply));
+    assert_eq!(trace(&mut parser(RequestKind::Other, 1), [&reply[..]]).1, Ok(Eof::Idle));
+    assert_eq!(trace(&mut parser(RequestKind::Other, 2), [&reply[..]]).1, Ok(Eof::BeforeReply));
+    let until_close = b"HTTP/1.1 200 OK\r\n\r\nall of it";
+    let totals = ReplyTotals { wire_bytes: until_close.len() as u64, body_bytes: 9 };
+    let (_, ending) = trace(&mut parser(RequestKind::Other, 1), [&until_close[..]]);
+    assert_eq!(ending, Ok(Eof::Done(totals)));
+}
+
+#[test]
+fn the_first_byte_of_each_reply_can_be_seen() {
+    let mut parser = parser(RequestKind::Other, 2);
+    let mut in_reply = Vec::new();
+    for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 204 \r\n\r\n" {
+        feed_all(&mut parser, &[*byte], &mut Vec::new()).unwrap();
+        in_reply.push(parser.in_reply());
+    }
+    let between: Vec<usize> = (0..in_reply.len()).filter(|&at| !in_reply[at]).collect();
+    assert_eq!(between, [38, in_reply.len() - 1], "false after the last byte of each, only");
+    assert_eq!(parser.outstanding(), 0);
+}
+
+#[test]
+fn bytes_discarded_elsewhere_count_as_body() {
+    let mut parser = parser(RequestKind::Other, 2);
+    let mut seen = Vec::new();
+    assert_eq!(parser.remaining(), Some(0));
+    let first = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc";
+    feed_all(&mut parser, first, &mut seen).unwrap();
+    assert_eq!(parser.remaining(), Some(997));
+    parser.skip(990);
+    parser.skip(7);
+    feed_all(&mut parser, b"", &mut seen).unwrap();
+    let totals = ReplyTotals { wire_bytes: first.len() as u64 + 997, body_bytes: 1000 };
+    assert_eq!(seen.last(), Some(&Seen::Done(totals)));
+
+    feed_all(&mut parser, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff", &mut seen)
+        .unwrap();
+    assert_eq!(parser.remaining(), Some(0), "a chunk's size must be read");
+    feed_all(&mut parser, b"\r\n", &mut seen).unwrap();
+    assert_eq!(parser.remaining(), Some(255));
+    parser.skip(255);
+    assert_eq!(parser.remaining(), Some(0), "the end of a chunk must be read");
+    feed_all(&mut parser, b"\r\n0\r\n\r\n", &mut seen).unwrap();
+    assert!(matches!(seen.last(), Some(Seen::Done(totals)) if totals.body_bytes == 255));
+}
+
+#[test]
+fn a_body_until_close_has_no_known_end() {
+    let mut parser = parser(RequestKind::Other, 1);
+    feed_all(&mut parser, b"HTTP/1.0 200 OK\r\n\r\n", &mut Vec::new()).unwrap();
+    assert_eq!(parser.remaining(), None);
+    parser.skip(10_000);
+    assert!(matches!(parser.eof(), Ok(Eof::Done(totals)) if totals.body_bytes == 10_000));
+}
+
+#[test]
+#[should_panic(expected = "only body bytes can be skipped")]
+fn a_head_cannot_be_skipped() {
+    parser(RequestKind::Other, 1).skip(1);
+}
+
+#[test]
+fn a_parser_is_fresh_after_a_reset() {
+    let mut parser = parser(RequestKind::Other, 3);
+    assert!(trace(&mut parser, [&b"HTTP/1.1 2"[..]]).1.is_err());
+    parser.reset();
+    assert_eq!(parser.eof(), Ok(Eof::Idle));
+    parser.expect(RequestKind::Head);
+    let reply = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
+    assert_eq!(trace(&mut parser, [&reply[..]]).1, Ok(Eof::Idle));
+}
+
+/// The last head is kept: a longer, a shorter and a slightly other one must not be taken for it, and
+/// the kind of the request must still count.
+#[test]
+fn a_head_that_differs_from_the_last_is_read_anew() {
+    let head =
+        |status: u16, more: &str| format!("HTTP/1.1 {status} X\r\nContent-Length: 2\r\n{more}\r\n");
+    let order = [
+        (RequestKind::Other, head(200, "")),
+        (RequestKind::Other, head(200, "")),
+        (RequestKind::Head, head(200, "")),
+        (RequestKind::Other, head(200, "A: b\r\n")),
+        (RequestKind::Other, head(200, "")),
+        (RequestKind::Other, head(404, "")),
+        (RequestKind::Other, head(404, "Connection: close\r\n")),
+    ];
+    let mut parser = ReplyParser::new(ReplyLimits::DEFAULT);
+    let mut bytes = Vec::new();
+    for (kind, head) in &order {
+        parser.expect(*kind);
+        bytes.extend_from_slice(head.as_bytes());
+        bytes.extend_from_slice(if *kind == RequestKind::Head { b"" } else { b"ok" });
+    }
+    let replies = complete(&trace(&mut parser, [&bytes[..]]));
+    let facts: Vec<_> = replies.iter().map(|r| (r.status, r.keep_alive, r.body.len())).collect();
+    let expected = [
+        (200, true, 2),
+        (200, true, 2),
+        (200, true, 0),
+        (200, true, 2),
+        (200, true, 2),
+        (404, true, 2),
+        (404, false, 2),
+    ];
+    assert_eq!(facts, expected);
+}
+
+proptest! {
+    #[test]
+    fn valid_replies_are_read_as_the_oracle_reads_them((bytes, count) in replies()) {
+        let trace = trace(&mut parser(RequestKind::Other, count), [&bytes[..]]);
+        prop_assert!(trace.1.is_ok(), "{:?} {}", trace, bytes.escape_ascii());
+        let (expected, is_clean) = read_replies(&bytes, "GET", count);
+        prop_assert!(is_clean);
+        prop_assert_eq!(complete(&trace), expected);
+    }
+
+    #[test]
+    fn changed_replies_are_read_or_refused_as_the_oracle_does(
+        (bytes, count) in replies(),
+        changes in changes(),
+        is_head in prop::bool::weighted(0.2),
+    ) {
+        let bytes = changed(&bytes, &changes);
+        let (kind, method) =
+            if is_head { (RequestKind::Head, "HEAD") } else { (RequestKind::Other, "GET") };
+        let trace = trace(&mut parser(kind, count), [&bytes[..]]);
+        let (expected, is_clean) = read_replies(&bytes, method, count);
+        prop_assert_eq!(complete(&trace), expected, "{}", bytes.escape_ascii());
+        prop_assert_eq!(trace.1.is_ok(), is_clean, "{:?} {}", trace.1, bytes.escape_ascii());
+    }
+
+    #[test]
+    fn pieces_make_no_difference(
+        (bytes, count) in replies(),
+        changes in changes(),
+        sizes in sizes(),
+    ) {
+        let bytes = changed(&bytes, &changes);
+        let whole = trace(&mut parser(RequestKind::Other, count), [&bytes[..]]);
+        let divided = trace(&mut parser(RequestKind::Other, count), pieces(&bytes, &sizes));
+        prop_assert_eq!(whole, divided, "{}", bytes.escape_ascii());
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(
+        start in prop::sample::select(vec![
+            "", "HTTP/1.1 ", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        ]),
+        bytes in prop::collection::vec(any::<u8>(), 0..300),
+        sizes in sizes(),
+    ) {
+        let bytes = [start.as_bytes(), &bytes].concat();
+        let whole = trace(&mut parser(RequestKind::Other, 2), [&bytes[..]]);
+        let divided = trace(&mut parser(RequestKind::Other, 2), pieces(&bytes, &sizes));
+        prop_assert_eq!(whole, divided);
+    }
+}
