@@ -1,1 +1,69 @@
-//! stub
+//! Owns the web server: one sans-I/O state machine for a connection ([`exchange::Exchange`]), the
+//! site it serves, its configuration and logs, and the concurrency models that drive it. Must not
+//! know that a load generator exists, nor print or read argv.
+//! Start reading at [`service::Service`], then `exchange`, then one model.
+
+pub mod config;
+pub mod exchange;
+pub mod log;
+pub mod models;
+pub mod service;
+pub mod site;
+#[cfg(test)]
+mod testing;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+pub use config::{Config, ConfigError, Typed};
+pub use service::Service;
+
+/// Serves as `config` says, until SIGTERM (drains) or SIGINT (stops at once).
+///
+/// # Errors
+/// Whatever keeps the server from starting, or ends it.
+pub fn run(config: Config) -> Result<(), ServeError> {
+    Service::bind(config)?.run()
+}
+
+/// Why the server did not start, or ended. Each text says what failed, on what, and the way out.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the text of each variant says what its fields are")]
+pub enum ServeError {
+    #[error(
+        "cannot listen on {address}: the port is in use. `ss -ltnp 'sport = :{port}'` names who \
+         has it; choose another with --listen, or port 0 for a free one",
+        port = address.port()
+    )]
+    AddressInUse { address: SocketAddr },
+    #[error(
+        "cannot listen on {address}: ports below 1024 need root or CAP_NET_BIND_SERVICE; choose \
+         a higher one with --listen, or lower sysctl net.ipv4.ip_unprivileged_port_start"
+    )]
+    PortNeedsPrivilege { address: SocketAddr },
+    #[error("cannot listen on {address}: this machine has no such address; `ip addr` lists them")]
+    AddressNotHere { address: SocketAddr },
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: SocketAddr, source: io::Error },
+    #[error("there is no directory {path}: check the path, or serve --fixed BYTES without one", path = path.display())]
+    NoDirectory { path: PathBuf },
+    #[error("{path} is not a directory: joust serves all that lies beneath one", path = path.display())]
+    NotADirectory { path: PathBuf },
+    #[error("may not read the directory {path}: check its permissions with `namei -l {path}`", path = path.display())]
+    DirectoryForbidden { path: PathBuf },
+    #[error(
+        "the kernel refuses openat2, which keeps requests inside the directory: Linux 5.6 or newer \
+         is needed (`uname -r`), or a sandbox that allows it; --fixed BYTES does without"
+    )]
+    NoOpenBeneath,
+    #[error("cannot open the directory {path}: {source}", path = path.display())]
+    Directory { path: PathBuf, source: io::Error },
+    #[error(
+        "cannot write the access log {path}: {source}; name another with --access-log FILE, or \
+         `off`", path = path.display()
+    )]
+    AccessLog { path: PathBuf, source: io::Error },
+    #[error("{doing}: {source}")]
+    System { doing: &'static str, source: io::Error },
+}

@@ -1,0 +1,176 @@
+//! The configuration of a server, complete: below this nothing is optional or checked again. Owns
+//! defaults and what may be combined; must not know how it was typed (see `typed`).
+//! Start reading at [`Config`].
+
+mod print;
+mod typed;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use units::{Bytes, Nanos};
+
+use crate::models::{Model, Settings};
+
+pub use typed::{ConfigError, Typed};
+
+/// Everything that decides how a server behaves.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where it listens; 127.0.0.1:8080 unless set. Port 0: one that is free.
+    pub listen: SocketAddr,
+    /// What it serves.
+    pub content: Content,
+    /// Who waits for a connection, and where.
+    pub model: &'static Model,
+    /// The model's settings and the common ones, by their original names.
+    pub settings: Settings,
+    /// Whether a connection carries several requests; derived from `settings`.
+    pub keep_alive: KeepAlive,
+    /// Bounds on what a client may send, and for how long.
+    pub limits: Limits,
+    /// Where requests are noted.
+    pub access_log: AccessLogConfig,
+    /// Names tried in a directory, in order; `index.html`, `index.htm` unless set.
+    pub index: Vec<String>,
+    /// Whether a directory without an index is listed (403 otherwise).
+    pub listing: bool,
+    /// CPUs the server may run on; empty: all that it was given.
+    pub cpus: Vec<u32>,
+}
+
+/// What is served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// The files beneath a directory.
+    Directory(PathBuf),
+    /// As many bytes for every path, from memory.
+    Fixed(Bytes),
+}
+
+/// Whether and how long a connection is kept for another request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// `KeepAlive`.
+    pub enabled: bool,
+    /// `KeepAliveTimeout`: until the first byte of the next request.
+    pub timeout: Nanos,
+    /// `MaxKeepAliveRequests`; 0: any number.
+    pub requests_max: u32,
+}
+
+/// Bounds on what a client may send, and for how long. Every one that is exceeded has an answer of
+/// its own: 431, 414, 413, 408, or the whole file instead of many ranges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// A request head, request line included (431). Apache allows 8190 a line, nginx 4 times 8 KiB.
+    pub head_bytes_max: u32,
+    /// A request line (414). As Apache's LimitRequestLine.
+    pub target_bytes_max: u32,
+    /// Field lines of a head (431). As Apache's LimitRequestFields.
+    pub fields_max: u32,
+    /// From the first byte of a head to its last, whatever arrives between (408): the answer to
+    /// slowloris. As Apache's RequestReadTimeout header=20.
+    pub head_timeout: Nanos,
+    /// A request body, which a static file has no use for and drops (413).
+    pub body_bytes_max: u64,
+    /// A body may take this long, and a second more for every `body_rate_min` bytes (408). As
+    /// Apache's RequestReadTimeout body=20,MinRate=500.
+    pub body_timeout: Nanos,
+    /// Bytes a second; see `body_timeout`.
+    pub body_rate_min: u32,
+    /// A client may take none of a response for this long (it is cut); the setting `TimeOut`.
+    pub write_timeout: Nanos,
+    /// Ranges of one request; more, and it is answered whole. Each costs some 100 bytes of framing
+    /// (CVE-2011-3192).
+    pub ranges_max: u32,
+    /// Files kept in memory, in every process.
+    pub cache_entries_max: u32,
+    /// Bytes of all of them.
+    pub cache_bytes_max: u64,
+    /// A file that is larger is sent from the page cache by sendfile.
+    pub cached_file_bytes_max: u32,
+    /// Lines of a directory listing; what is beyond is counted, not shown.
+    pub listing_entries_max: u32,
+}
+
+/// Where and how requests are noted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AccessLogConfig {
+    /// The file, appended to; `None`: no log, at no cost.
+    pub file: Option<PathBuf>,
+    /// What a line holds.
+    pub format: LogFormat,
+}
+
+/// What a line of the access log holds, as Apache defines it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// `%h %l %u %t "%r" %>s %b`
+    #[default]
+    Common,
+    /// The same and `"%{Referer}i" "%{User-agent}i"`.
+    Combined,
+}
+
+impl Config {
+    /// Everything by default, for that model and content.
+    pub fn new(model: &'static Model, content: Content) -> Self {
+        let mut config = Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            content,
+            model,
+            settings: Settings::defaults(model),
+            keep_alive: KeepAlive { enabled: true, timeout: Nanos::ZERO, requests_max: 0 },
+            limits: Limits::DEFAULT,
+            access_log: AccessLogConfig::default(),
+            index: vec!["index.html".to_owned(), "index.htm".to_owned()],
+            listing: false,
+            cpus: Vec::new(),
+        };
+        config.derive();
+        config
+    }
+
+    /// Connections that may wait to be accepted.
+    pub fn listen_backlog(&self) -> u32 {
+        u32::try_from(self.settings.count("ListenBacklog")).unwrap_or(u32::MAX)
+    }
+
+    /// How long a client may let a connection wait: for its next request, within a head, within a
+    /// body, with an answer.
+    pub fn waits(&self) -> [Nanos; 4] {
+        let limits = &self.limits;
+        [self.keep_alive.timeout, limits.head_timeout, limits.body_timeout, limits.write_timeout]
+    }
+
+    /// Takes from the settings what has a typed place; to be called after the last of them.
+    pub(crate) fn derive(&mut self) {
+        let requests_max = self.settings.count("MaxKeepAliveRequests");
+        self.keep_alive = KeepAlive {
+            enabled: self.settings.switch("KeepAlive"),
+            timeout: self.settings.time("KeepAliveTimeout"),
+            requests_max: u32::try_from(requests_max).unwrap_or(u32::MAX),
+        };
+        self.limits.write_timeout = self.settings.time("TimeOut");
+    }
+}
+
+impl Limits {
+    /// What holds unless it is set.
+    pub const DEFAULT: Self = Self {
+        head_bytes_max: 32 * 1024,
+        target_bytes_max: 8190,
+        fields_max: 100,
+        head_timeout: Nanos::from_secs(20),
+        body_bytes_max: 1024 * 1024,
+        body_timeout: Nanos::from_secs(20),
+        body_rate_min: 500,
+        write_timeout: Nanos::from_secs(60),
+        ranges_max: 64,
+        cache_entries_max: 1024,
+        cache_bytes_max: 16 * 1024 * 1024,
+        cached_file_bytes_max: 64 * 1024,
+        listing_entries_max: 10_000,
+    };
+}

@@ -1,0 +1,330 @@
+//! From a request to its answer: what lies at the path, what the method, the conditions and the
+//! ranges make of it, and the head that says so. Owns every status the server sends; must not know
+//! how bytes reach the client or when. Start reading at [`Desk::answer`].
+//!
+//! Cost of a small file asked for again on a connection: one pass over the fields, one comparison of
+//! the path, two copies of prepared head lines, one of the body. Nothing is allocated.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use units::Nanos;
+use wire::range::Selection;
+use wire::target::SafePath;
+use wire::{Request, ResponseHead, reason_phrase};
+
+use super::asked::Asked;
+use super::conditions::{self, Outcome};
+use super::journal::{Answered, Journal};
+use super::output::Output;
+use super::ranges::{self, Multipart};
+use super::stamp::Stamp;
+use crate::log::line::Requested;
+use crate::service::Service;
+use crate::site::{Found, Representation, escape_path};
+
+/// The methods that a file has.
+const ALLOW: &[u8] = b"Allow: GET, HEAD, OPTIONS\r\n";
+
+/// Methods that exist and that a file does not have: 405. All others are unknown: 501 (RFC 9110, 9.1).
+const NOT_ALLOWED: [&str; 5] = ["POST", "PUT", "DELETE", "PATCH", "TRACE"];
+
+const WRITES: &str = "a Vec takes every write";
+
+/// What a connection needs to answer.
+pub(super) struct Desk<'a> {
+    pub(super) service: &'a Service,
+    pub(super) client: std::net::IpAddr,
+    pub(super) output: &'a mut Output,
+    pub(super) journal: &'a mut Journal,
+    pub(super) stamp: &'a Stamp,
+    pub(super) recent: &'a mut Recent,
+    pub(super) now: Nanos,
+}
+
+/// The last file that a connection sent, so that asking for it again costs no lock and no lookup.
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    /// Path and query as the client sent them.
+    target: String,
+    found: Option<Arc<Representation>>,
+    /// Until when it may be sent without asking the site.
+    fresh_until: Nanos,
+}
+
+/// What the answer says of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Connection {
+    /// Whether it goes on.
+    pub(super) keeps: bool,
+    /// Value of a `Keep-Alive` field: seconds, and further requests where they are counted. Only
+    /// for a client that said `keep-alive`, as Apache does.
+    pub(super) keep_alive: Option<(u64, Option<u32>)>,
+}
+
+/// To the client of a request that could not be read.
+const UNREAD: Connection = Connection { keeps: false, keep_alive: None };
+
+/// What was put into the output.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    status: u16,
+    /// Bytes of its body; 0 for HEAD.
+    body_bytes: u64,
+}
+
+impl Desk<'_> {
+    /// Puts the answer to a request into the output, and its line into the journal. `head` is the
+    /// request's, as it came.
+    pub(super) fn answer(
+        &mut self,
+        head: &[u8],
+        request: &Request<'_>,
+        asked: &Asked<'_>,
+        conn: Connection,
+    ) {
+        let told = match request.method {
+            "GET" | "HEAD" => self.content(request, asked, conn),
+            "OPTIONS" => self.options(conn),
+            method if NOT_ALLOWED.contains(&method) => self.page(405, ALLOW, conn),
+            _ => self.page(501, ALLOW, conn),
+        };
+        let told = if request.method == "HEAD" { Told { body_bytes: 0, ..told } } else { told };
+        self.note(head, [asked.referer.value(), asked.user_agent.value()], told);
+    }
+
+    /// Refuses what could not be read, or did not come in time; the connection ends. `head` is what
+    /// came of it.
+    pub(super) fn refuse(&mut self, status: u16, head: &[u8]) {
+        let told = self.page(status, b"", UNREAD);
+        self.note(head, [None, None], told);
+    }
+
+    fn note(&mut self, head: &[u8], fields: [Option<&[u8]>; 2], told: Told) {
+        let Some(format) = self.service.log.format() else { return };
+        let line = Some(first_line(head)).filter(|line| !line.is_empty());
+        let requested = Requested { client: self.client, time: self.stamp.logged(), line };
+        let Told { status, body_bytes } = told;
+        let ends_at = self.output.ends_at();
+        self.journal.begin(format, requested, fields, Answered { status, body_bytes, ends_at });
+    }
+
+    /// GET and HEAD.
+    fn content(&mut self, request: &Request<'_>, asked: &Asked<'_>, conn: Connection) -> Told {
+        let describe_only = request.method == "HEAD";
+        let length = self.output.buffer.len();
+        let told = match self.find(request) {
+            Ok(()) => {
+                let of = Arc::clone(self.recent.found.as_ref().expect("what was found is kept"));
+                return self.representation(&of, describe_only, asked, conn);
+            }
+            Err(Missing::Moved(location)) => self.page(301, location.as_bytes(), conn),
+            Err(Missing::Status(status)) => self.page(status, b"", conn),
+        };
+        if describe_only {
+            self.output.buffer.truncate(self.output.buffer.len() - told.body_bytes as usize);
+        }
+        debug_assert!(self.output.buffer.len() > length);
+        told
+    }
+
+    /// Puts into `recent` what lies at the target.
+    fn find(&mut self, request: &Request<'_>) -> Result<(), Missing> {
+        let target = request.path_and_query;
+        if self.now < self.recent.fresh_until && self.recent.target == target {
+            return Ok(());
+        }
+        let path = SafePath::new(target).map_err(|_| Missing::Status(400))?;
+        let found = self.service.site.find(path.path(), self.now, self.stamp.second());
+        Err(Missing::Status(match found {
+            Found::Here(representation, fresh_until) => {
+                self.recent.target.clear();
+                self.recent.target.push_str(target);
+                self.recent.found = Some(representation);
+                self.recent.fresh_until = fresh_until;
+                return Ok(());
+            }
+            Found::NeedsSlash => return Err(Missing::Moved(location(&path))),
+            Found::NotFound => 404,
+            Found::Forbidden => 403,
+            Found::TooLong => 414,
+            Found::Busy => 503,
+            Found::Failed => 500,
+        }))
+    }
+
+    /// A content, or what conditions and ranges make of it.
+    fn representation(
+        &mut self,
+        of: &Arc<Representation>,
+        describe_only: bool,
+        asked: &Asked<'_>,
+        conn: Connection,
+    ) -> Told {
+        if asked.is_special
+            && let Some(validators) = of.validators()
+        {
+            match conditions::evaluate(asked, validators) {
+                Outcome::Go => {}
+                Outcome::NotModified => return self.not_modified(of, conn),
+                Outcome::Failed => return self.page_for(412, b"", describe_only, conn),
+            }
+            let counts = conditions::range_counts(asked.if_range, validators, self.stamp.second());
+            // Range is defined for GET alone (RFC 9110, 14.2).
+            if counts
+                && !describe_only
+                && let Some(value) = asked.range.value()
+            {
+                let count_max = self.service.config.limits.ranges_max as usize;
+                match ranges::select(value, count_max, of.size()) {
+                    Selection::Whole => {}
+                    Selection::Unsatisfiable => return self.unsatisfiable(of, conn),
+                    Selection::Parts(parts) => return self.partial(of, parts, conn),
+                }
+            }
+        }
+        self.output.buffer.extend_from_slice(self.stamp.ok());
+        self.output.buffer.extend_from_slice(of.fields_of_whole());
+        self.end_head(conn);
+        if !describe_only && of.size() > 0 {
+            self.output.body(of, 0..of.size());
+        }
+        Told { status: 200, body_bytes: of.size() }
+    }
+
+    fn not_modified(&mut self, of: &Representation, conn: Connection) -> Told {
+        self.begin_head(304);
+        self.output.buffer.extend_from_slice(of.fields());
+        self.end_head(conn);
+        Told { status: 304, body_bytes: 0 }
+    }
+
+    fn unsatisfiable(&mut self, of: &Representation, conn: Connection) -> Told {
+        let size = format!("Content-Range: bytes */{}\r\n", of.size());
+        self.page(416, size.as_bytes(), conn)
+    }
+
+    /// One range, or several as a multipart body.
+    fn partial(
+        &mut self,
+        of: &Arc<Representation>,
+        mut ranges: Vec<std::ops::Range<u64>>,
+        conn: Connection,
+    ) -> Told {
+        self.begin_head(206);
+        self.output.buffer.extend_from_slice(of.fields());
+        let out = &mut self.output.buffer;
+        if let [range] = &mut ranges[..] {
+            let (range, length) = (range.clone(), range.end - range.start);
+            write!(
+                out,
+                "Content-Range: bytes {}-{}/{}\r\nContent-Length: {length}\r\nContent-Type: {}\r\n",
+                range.start,
+                range.end - 1,
+                of.size(),
+                of.content_type(),
+            )
+            .expect(WRITES);
+            self.end_head(conn);
+            self.output.body(of, range);
+            return Told { status: 206, body_bytes: length };
+        }
+        let Multipart { parts, length, boundary } =
+            Multipart::new(of, ranges, self.now.0 ^ self.stamp.second());
+        write!(
+            out,
+            "Content-Length: {length}\r\nContent-Type: multipart/byteranges; boundary={boundary}\r\n"
+        )
+        .expect(WRITES);
+        self.end_head(conn);
+        self.output.parts(parts);
+        Told { status: 206, body_bytes: length }
+    }
+
+    fn options(&mut self, conn: Connection) -> Told {
+        self.begin_head(204);
+        self.output.buffer.extend_from_slice(ALLOW);
+        self.end_head(conn);
+        Told { status: 204, body_bytes: 0 }
+    }
+
+    /// A page that names the status; `fields` are whole lines.
+    fn page(&mut self, status: u16, fields: &[u8], conn: Connection) -> Told {
+        self.page_for(status, fields, false, conn)
+    }
+
+    fn page_for(
+        &mut self,
+        status: u16,
+        fields: &[u8],
+        describe_only: bool,
+        conn: Connection,
+    ) -> Told {
+        const AROUND: usize = "<!DOCTYPE html>\n<title></title>\n<h1></h1>\n".len();
+        let reason = reason_phrase(status);
+        let title_len = "404 ".len() + reason.len();
+        let body_bytes = (AROUND + 2 * title_len) as u64;
+        self.begin_head(status);
+        let out = &mut self.output.buffer;
+        out.extend_from_slice(fields);
+        out.extend_from_slice(b"Content-Type: text/html; charset=utf-8\r\n");
+        write!(out, "Content-Length: {body_bytes}\r\n").expect(WRITES);
+        self.end_head(conn);
+        if !describe_only {
+            let out = &mut self.output.buffer;
+            let title = format_args!("{status} {reason}");
+            writeln!(out, "<!DOCTYPE html>\n<title>{title}</title>\n<h1>{title}</h1>")
+                .expect(WRITES);
+        }
+        Told { status, body_bytes }
+    }
+
+    fn begin_head(&mut self, status: u16) {
+        let out = &mut self.output.buffer;
+        ResponseHead::new(out, status);
+        out.extend_from_slice(self.stamp.fields());
+    }
+
+    /// What is said of the connection, and the empty line.
+    fn end_head(&mut self, conn: Connection) {
+        let out = &mut self.output.buffer;
+        match (conn.keeps, conn.keep_alive) {
+            (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
+            (true, None) => {}
+            (true, Some((seconds, further))) => {
+                let further = further.map(|n| format!(", max={n}")).unwrap_or_default();
+                write!(out, "Keep-Alive: timeout={seconds}{further}\r\nConnection: keep-alive\r\n")
+                    .expect(WRITES);
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Why there is no content at a target.
+enum Missing {
+    /// It is a directory and was asked for without its slash; the `Location` field.
+    Moved(String),
+    Status(u16),
+}
+
+/// `Location` with the slash that a directory needs. The path begins with exactly one slash, so that
+/// it is never taken for another host's (`//host/`), and is escaped, so that it is one line.
+fn location(path: &SafePath<'_>) -> String {
+    let mut line = String::from("Location: ");
+    escape_path(path.path(), &mut line);
+    line.push('/');
+    if let Some(query) = path.query() {
+        line.push('?');
+        line.push_str(query);
+    }
+    line.push_str("\r\n");
+    line
+}
+
+/// The request line without its end; what follows an empty line that a client may send first.
+fn first_line(head: &[u8]) -> &[u8] {
+    let head = head.strip_prefix(b"\r\n").unwrap_or(head);
+    let end = head.iter().position(|byte| matches!(byte, b'\r' | b'\n')).unwrap_or(head.len());
+    &head[..end]
+}

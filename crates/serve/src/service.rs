@@ -1,0 +1,97 @@
+//! What every thread and process of a server shares: the listening socket, the site, the
+//! configuration and the access log. Owns the order in which they come to be; must not know how a
+//! model waits. Start reading at [`Service::bind`].
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use crate::ServeError;
+use crate::config::Config;
+use crate::log::AccessLog;
+use crate::site::Site;
+
+/// A server that is ready to accept. Shared by reference; processes that a model forks inherit it.
+#[derive(Debug)]
+pub struct Service {
+    /// Bound and listening; blocking, close-on-exec.
+    pub listener: TcpListener,
+    /// What is served.
+    pub site: Site,
+    /// How.
+    pub config: Config,
+    /// Where it is noted.
+    pub log: AccessLog,
+    /// Whole seconds since 1970, for `Date` and the log. A value, so that tests can hold it still.
+    pub wall_s: fn() -> u64,
+}
+
+impl Service {
+    /// Opens the site and the log, then listens: a server whose port answers can serve.
+    ///
+    /// # Errors
+    /// What is wrong with the directory, the log file or the address.
+    pub fn bind(config: Config) -> Result<Self, ServeError> {
+        let site = Site::open(&config)?;
+        let log = AccessLog::open(&config.access_log)?;
+        let listener = listen(&config)?;
+        Ok(Self { listener, site, config, log, wall_s: sys::clock::wall_secs_coarse })
+    }
+
+    /// Where it listens; with port 0 asked for, the port that the kernel chose.
+    pub fn address(&self) -> SocketAddr {
+        self.listener.local_addr().unwrap_or(self.config.listen)
+    }
+
+    /// Serves with the model of the configuration until a signal ends it.
+    ///
+    /// # Errors
+    /// What the model could not get from the kernel.
+    pub fn run(&self) -> Result<(), ServeError> {
+        if !self.config.cpus.is_empty() {
+            sys::affinity::pin(&self.config.cpus).map_err(|source| ServeError::System {
+                doing: "cannot run on the CPUs of --cpus (`nproc` and `taskset -p $$` tell which \
+                        there are)",
+                source,
+            })?;
+        }
+        let result = (self.config.model.run)(self);
+        self.log.flush();
+        result
+    }
+}
+
+fn listen(config: &Config) -> Result<TcpListener, ServeError> {
+    let address = config.listen;
+    sys::listener::bind(address, config.listen_backlog()).map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => ServeError::AddressInUse { address },
+        io::ErrorKind::PermissionDenied => ServeError::PortNeedsPrivilege { address },
+        io::ErrorKind::AddrNotAvailable => ServeError::AddressNotHere { address },
+        _ => ServeError::Listen { address, source },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn a_port_in_use_is_named_with_the_command_that_finds_its_owner() {
+        let first = Service::bind(testing::config()).unwrap();
+        let mut config = testing::config();
+        config.listen = first.address();
+        let error = Service::bind(config).unwrap_err().to_string();
+        assert!(error.contains("in use") && error.contains("ss -ltnp"), "{error}");
+    }
+
+    #[test]
+    fn a_directory_that_is_missing_or_none_is_told_apart() {
+        let mut config = testing::config();
+        config.content = crate::config::Content::Directory("/nonexistent/site".into());
+        let error = Service::bind(config.clone()).unwrap_err().to_string();
+        assert!(error.contains("there is no directory /nonexistent/site"), "{error}");
+        config.content = crate::config::Content::Directory("/etc/passwd".into());
+        let error = Service::bind(config).unwrap_err().to_string();
+        assert!(error.contains("/etc/passwd is not a directory"), "{error}");
+    }
+}

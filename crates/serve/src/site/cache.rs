@@ -1,0 +1,188 @@
+//! Small files kept in memory. Owns what is kept and for how long it is believed; must not know how
+//! a file is found. Start reading at [`Cache::get`].
+//!
+//! Shared by the threads of a process, so that a model with many threads does not keep many copies.
+//! The lock is no cost of a request: a connection remembers the last file that it sent (see
+//! `exchange`), and comes here once a second, or for another file.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use sys::file::Facts;
+use units::Nanos;
+
+use super::{FRESH_FOR, Representation};
+use crate::config::Limits;
+
+/// Entries that are compared for which to drop when there is no room: an old one among a few costs
+/// less than a list in the order of use, and is nearly as good (Redis does the same).
+const EVICTION_SAMPLE: usize = 8;
+
+/// Files in memory, by normalised path.
+#[derive(Debug)]
+pub(super) struct Cache {
+    entries_max: usize,
+    bytes_max: u64,
+    kept: RwLock<Kept>,
+    evicted: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    entries: HashMap<Box<[u8]>, Entry>,
+    /// Bytes of all contents; at most `bytes_max`.
+    bytes: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    representation: Arc<Representation>,
+    /// When the file system last confirmed it, in nanoseconds; never moves back.
+    confirmed: AtomicU64,
+}
+
+impl Cache {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            entries_max: limits.cache_entries_max as usize,
+            bytes_max: limits.cache_bytes_max,
+            kept: RwLock::default(),
+            evicted: AtomicU64::new(0),
+        }
+    }
+
+    /// What is kept for `path` and was confirmed within [`FRESH_FOR`], and until when it is fresh.
+    pub(super) fn get(&self, path: &[u8], now: Nanos) -> Option<(Arc<Representation>, Nanos)> {
+        let kept = self.read();
+        let entry = kept.entries.get(path)?;
+        let until = Nanos(entry.confirmed.load(Ordering::Relaxed)).saturating_add(FRESH_FOR);
+        (now < until).then(|| (Arc::clone(&entry.representation), until))
+    }
+
+    /// What is kept for `path`, if it is of the file that has these facts; it is fresh again then.
+    pub(super) fn renew(
+        &self,
+        path: &[u8],
+        facts: &Facts,
+        now: Nanos,
+    ) -> Option<Arc<Representation>> {
+        let kept = self.read();
+        let entry = kept.entries.get(path)?;
+        if entry.representation.facts() != Some(facts) {
+            return None;
+        }
+        entry.confirmed.fetch_max(now.0, Ordering::Relaxed);
+        Some(Arc::clone(&entry.representation))
+    }
+
+    /// Keeps a file, in place of what was kept for its path, if there is or can be made room.
+    pub(super) fn keep(&self, path: &[u8], representation: Arc<Representation>, now: Nanos) {
+        let size = representation.size();
+        let mut kept = self.write();
+        kept.remove(path);
+        if size > self.bytes_max {
+            self.evicted.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        while kept.entries.len() >= self.entries_max || kept.bytes + size > self.bytes_max {
+            self.evicted.fetch_add(1, Ordering::Relaxed);
+            if !kept.evict_an_old_one() {
+                return;
+            }
+        }
+        kept.bytes += size;
+        kept.entries.insert(path.into(), Entry { representation, confirmed: now.0.into() });
+    }
+
+    /// Keeps nothing for `path`.
+    pub(super) fn forget(&self, path: &[u8]) {
+        // Mostly there is nothing, and then nobody need be kept waiting.
+        if self.read().entries.contains_key(path) {
+            self.write().remove(path);
+        }
+    }
+
+    /// Files that were dropped, or not kept, for want of room.
+    pub(super) fn evicted(&self) -> u64 {
+        self.evicted.load(Ordering::Relaxed)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Kept> {
+        self.kept.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Kept> {
+        self.kept.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn remove(&mut self, path: &[u8]) {
+        if let Some(entry) = self.entries.remove(path) {
+            self.bytes -= entry.representation.size();
+        }
+    }
+
+    /// Drops the one of a few that was confirmed, and so asked for, longest ago. False: there is none.
+    fn evict_an_old_one(&mut self) -> bool {
+        let sample = self.entries.iter().take(EVICTION_SAMPLE);
+        let oldest = sample.min_by_key(|(_, entry)| entry.confirmed.load(Ordering::Relaxed));
+        let Some(path) = oldest.map(|(path, _)| path.clone()) else { return false };
+        self.remove(&path);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache(entries_max: u32, bytes_max: u64) -> Cache {
+        Cache::new(&Limits {
+            cache_entries_max: entries_max,
+            cache_bytes_max: bytes_max,
+            ..Limits::DEFAULT
+        })
+    }
+
+    fn bytes(size: u64) -> Arc<Representation> {
+        Arc::new(Representation::fixed(size, 0))
+    }
+
+    #[test]
+    fn what_is_kept_is_believed_for_less_than_a_second() {
+        let cache = cache(10, 1000);
+        cache.keep(b"/a", bytes(10), Nanos(5));
+        assert!(cache.get(b"/a", Nanos(5 + FRESH_FOR.0 - 1)).is_some());
+        assert!(cache.get(b"/a", Nanos(5 + FRESH_FOR.0)).is_none());
+        assert!(cache.get(b"/b", Nanos(5)).is_none());
+    }
+
+    #[test]
+    fn neither_entries_nor_bytes_pass_their_bounds_and_what_left_is_counted() {
+        let cache = cache(3, 1000);
+        for name in 0..10u8 {
+            cache.keep(&[name], bytes(100), Nanos(u64::from(name)));
+        }
+        assert_eq!((cache.read().entries.len(), cache.evicted()), (3, 7));
+        cache.keep(b"large", bytes(900), Nanos(20));
+        assert!(cache.read().bytes <= 1000);
+        cache.keep(b"too large", bytes(1001), Nanos(21));
+        assert!(cache.get(b"too large", Nanos(21)).is_none());
+        assert_eq!(
+            cache.read().bytes,
+            cache.read().entries.values().map(|e| e.representation.size()).sum()
+        );
+    }
+
+    #[test]
+    fn keeping_a_path_again_replaces_it() {
+        let cache = cache(3, 1000);
+        cache.keep(b"/a", bytes(100), Nanos(0));
+        cache.keep(b"/a", bytes(200), Nanos(0));
+        assert_eq!((cache.read().bytes, cache.evicted()), (200, 0));
+        cache.forget(b"/a");
+        assert_eq!(cache.read().bytes, 0);
+    }
+}

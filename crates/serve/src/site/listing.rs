@@ -1,0 +1,149 @@
+//! The page that lists a directory. Owns its look and its escaping, twice: as HTML for the eye, as
+//! percent-encoding for the link. Must not know when one is asked for. Start reading at [`page`].
+
+use std::fmt::Write as _;
+use std::io;
+
+use jiff::Timestamp;
+use sys::file::{Facts, Kind, Opened};
+use units::Bytes;
+
+use super::is_hidden;
+
+const WRITES: &str = "a String takes every write";
+
+/// What a line is about.
+struct Line {
+    name: Vec<u8>,
+    facts: Facts,
+}
+
+/// The page for a directory at the normalised `path`, which ends in a slash: `entries_max`
+/// of its entries, directories first, by name. What is beyond is counted, not shown.
+///
+/// # Errors
+/// The directory could not be read.
+pub(super) fn page(opened: &Opened, path: &[u8], entries_max: usize) -> io::Result<Vec<u8>> {
+    let mut lines = Vec::new();
+    let mut left_out = 0u64;
+    opened.each_entry(|name, facts| {
+        let name = name.to_bytes();
+        if is_hidden(name) || facts.kind == Kind::Other {
+            return true;
+        }
+        if lines.len() < entries_max {
+            lines.push(Line { name: name.to_vec(), facts });
+        } else {
+            left_out += 1;
+        }
+        true
+    })?;
+    lines.sort_by(|left, right| left.rank().cmp(&right.rank()));
+    Ok(render(&lines, path, left_out).into_bytes())
+}
+
+impl Line {
+    fn rank(&self) -> (bool, &[u8]) {
+        (self.facts.kind != Kind::Directory, &self.name)
+    }
+}
+
+fn render(lines: &[Line], path: &[u8], left_out: u64) -> String {
+    let mut title = String::new();
+    escape_html(&String::from_utf8_lossy(path), &mut title);
+    let mut page = format!(
+        "<!DOCTYPE html>\n<meta charset=\"utf-8\">\n<title>Index of {title}</title>\n\
+         <h1>Index of {title}</h1>\n<table>\n<tr><th>Name<th>Modified (UTC)<th>Size\n"
+    );
+    if path != b"/" {
+        page.push_str("<tr><td><a href=\"../\">../</a><td><td>\n");
+    }
+    lines.iter().for_each(|line| render_line(line, &mut page));
+    page.push_str("</table>\n");
+    if left_out > 0 {
+        writeln!(page, "<p>and {left_out} more that are not shown").expect(WRITES);
+    }
+    page
+}
+
+fn render_line(line: &Line, page: &mut String) {
+    let slash = if line.facts.kind == Kind::Directory { "/" } else { "" };
+    // Without `./` a name such as `javascript:x` would be a link of another scheme.
+    page.push_str("<tr><td><a href=\"./");
+    escape_path(&line.name, page);
+    write!(page, "{slash}\">").expect(WRITES);
+    escape_html(&String::from_utf8_lossy(&line.name), page);
+    let at = Timestamp::from_second(line.facts.modified_s.cast_signed()).unwrap_or_default();
+    write!(page, "{slash}</a><td>{}<td>", at.strftime("%Y-%m-%d %H:%M:%S")).expect(WRITES);
+    if line.facts.kind == Kind::File {
+        write!(page, "{}", Bytes(line.facts.size)).expect(WRITES);
+    }
+    page.push('\n');
+}
+
+/// As text of an element or of an attribute in quotes.
+fn escape_html(text: &str, out: &mut String) {
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            letter => out.push(letter),
+        }
+    }
+}
+
+/// As the path of a URL: what RFC 3986, 3.3 does not allow in a segment is percent-encoded, and the
+/// quote and ampersand that mean something in HTML too.
+pub(crate) fn escape_path(path: &[u8], out: &mut String) {
+    for &byte in path {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' => out.push(char::from(byte)),
+            b'-' | b'.' | b'_' | b'~' | b'/' | b'!' | b'$' | b'(' | b')' | b'*' | b'+' | b','
+            | b'=' | b':' | b'@' => out.push(char::from(byte)),
+            _ => write!(out, "%{byte:02X}").expect(WRITES),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &[u8], kind: Kind) -> Line {
+        let facts = Facts {
+            kind,
+            size: 3361,
+            modified_s: 784_111_777,
+            modified_ns: 0,
+            inode: 1,
+            device: 1,
+        };
+        Line { name: name.to_vec(), facts }
+    }
+
+    #[test]
+    fn a_name_can_neither_run_nor_leave_its_line() {
+        let hostile: [&[u8]; 4] = [
+            b"<script>alert(1)</script>",
+            b"\"onload=x",
+            b"javascript:alert(1)",
+            b"a\r\nb&c%2fd\xff",
+        ];
+        let lines: Vec<Line> = hostile.iter().map(|name| file(name, Kind::File)).collect();
+        let page = render(&lines, b"/<b>&/", 0);
+        assert!(!page.contains("<script") && !page.contains("<b>") && !page.contains("\"onload"));
+        assert!(page.contains("href=\"./javascript:alert(1)\""), "{page}");
+        assert!(page.contains("href=\"./a%0D%0Ab%26c%252fd%FF\""), "{page}");
+        assert!(page.contains("Index of /&lt;b&gt;&amp;/"));
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        let page = render(&[file(b"a", Kind::File)], b"/", 7);
+        assert!(page.contains("and 7 more") && !page.contains("../"), "{page}");
+        assert!(page.contains("1994-11-06 08:49:37<td>3361 B"), "{page}");
+    }
+}

@@ -1,0 +1,227 @@
+//! One content and what a head says of it. Owns its validators and media type; must not know the
+//! request that it answers. Start reading at [`Representation`].
+//!
+//! The field lines that are the same in every answer are rendered once, when the file is read.
+
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use mime_guess::mime;
+use sys::file::{Facts, Opened};
+
+/// How often a file that changes while it is read is read again; then it is sent from the file.
+const READS_MAX: u32 = 3;
+
+/// A content, at the time it was found.
+#[derive(Debug)]
+pub struct Representation {
+    stored: Stored,
+    size: u64,
+    content_type: Cow<'static, str>,
+    validators: Option<Validators>,
+    /// `Last-Modified`, `ETag` and `Accept-Ranges`, each with its CRLF; empty without validators.
+    fields: Box<[u8]>,
+    /// `fields`, and `Content-Length` and `Content-Type` of the whole.
+    fields_of_whole: Box<[u8]>,
+    /// What the file system said of it; `None` where it comes from no file.
+    facts: Option<Facts>,
+}
+
+/// Where the bytes are.
+#[derive(Debug)]
+pub enum Stored {
+    /// All of them.
+    Memory(Box<[u8]>),
+    /// In an open file.
+    File(OwnedFd),
+}
+
+/// What tells one content of a path from another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Validators {
+    /// Strong, with its quotes.
+    pub etag: String,
+    /// Seconds since 1970.
+    pub modified_s: u64,
+}
+
+impl Representation {
+    /// `size` bytes of text, for every path.
+    pub(crate) fn fixed(size: u64, modified_s: u64) -> Self {
+        const LINE: &[u8; 64] =
+            b"joust serves these bytes from memory: the ceiling of a server..\n";
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        let body: Vec<u8> = LINE.iter().copied().cycle().take(size).collect();
+        let etag = format!("\"{size:x}-fixed\"");
+        let validators = Some(Validators { etag, modified_s });
+        let stored = Stored::Memory(body.into());
+        Self::new(stored, size as u64, Cow::Borrowed("text/html; charset=utf-8"), validators)
+    }
+
+    /// A page that was made up; it has no validators and no ranges.
+    pub(crate) fn page(html: Vec<u8>) -> Self {
+        let size = html.len() as u64;
+        let content_type = Cow::Borrowed("text/html; charset=utf-8");
+        Self::new(Stored::Memory(html.into()), size, content_type, None)
+    }
+
+    /// A file that was opened; read into memory if it has at most `in_memory_max` bytes. `name` ends
+    /// in its extension. A modification that seems to lie ahead of `now_s` is taken for now
+    /// (RFC 9110, 8.8.2.1).
+    pub(crate) fn of_file(
+        mut opened: Opened,
+        name: &[u8],
+        in_memory_max: u64,
+        now_s: u64,
+    ) -> io::Result<Self> {
+        let mut content = None;
+        for _ in 0..READS_MAX {
+            if opened.facts.size > in_memory_max {
+                break;
+            }
+            let read = opened.read_all()?;
+            let after = Facts::of(&opened)?;
+            if after == opened.facts && read.len() as u64 == after.size {
+                content = Some(read);
+                break;
+            }
+            opened.facts = after;
+        }
+        let facts = opened.facts;
+        let stored = match content {
+            Some(content) => Stored::Memory(content.into()),
+            None => Stored::File(opened.fd),
+        };
+        let validators = Validators { etag: etag(&facts), modified_s: facts.modified_s.min(now_s) };
+        let media = content_type(name);
+        Ok(Self { facts: Some(facts), ..Self::new(stored, facts.size, media, Some(validators)) })
+    }
+
+    fn new(
+        stored: Stored,
+        size: u64,
+        content_type: Cow<'static, str>,
+        validators: Option<Validators>,
+    ) -> Self {
+        let mut fields = String::new();
+        if let Some(Validators { etag, modified_s }) = &validators {
+            let modified =
+                httpdate::HttpDate::from(SystemTime::UNIX_EPOCH + Duration::from_secs(*modified_s));
+            write!(fields, "Last-Modified: {modified}\r\nETag: {etag}\r\nAccept-Ranges: bytes\r\n")
+                .expect("a String takes every write");
+        }
+        let whole = format!("{fields}Content-Length: {size}\r\nContent-Type: {content_type}\r\n");
+        Self {
+            stored,
+            size,
+            content_type,
+            validators,
+            fields: fields.into_bytes().into(),
+            fields_of_whole: whole.into_bytes().into(),
+            facts: None,
+        }
+    }
+
+    /// Where the bytes are.
+    pub fn stored(&self) -> &Stored {
+        &self.stored
+    }
+
+    /// Bytes of the whole.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Media type, as in `Content-Type`.
+    pub fn content_type(&self) -> &str {
+        &self.content_type
+    }
+
+    /// What conditions are checked against; `None`: nothing can be.
+    pub fn validators(&self) -> Option<&Validators> {
+        self.validators.as_ref()
+    }
+
+    /// `Last-Modified`, `ETag` and `Accept-Ranges`, each with its CRLF.
+    pub(crate) fn fields(&self) -> &[u8] {
+        &self.fields
+    }
+
+    /// `fields`, and `Content-Length` and `Content-Type` of the whole.
+    pub(crate) fn fields_of_whole(&self) -> &[u8] {
+        &self.fields_of_whole
+    }
+
+    /// What the file system said of it.
+    pub(crate) fn facts(&self) -> Option<&Facts> {
+        self.facts.as_ref()
+    }
+}
+
+/// Size, modification to the nanosecond and inode, in hexadecimal: a file that is written in place,
+/// replaced or restored by `cp -p` gets another one.
+fn etag(facts: &Facts) -> String {
+    let modified = u128::from(facts.modified_s) * 1_000_000_000 + u128::from(facts.modified_ns);
+    format!("\"{:x}-{modified:x}-{:x}\"", facts.size, facts.inode)
+}
+
+/// The media type by extension; text is UTF-8. What is unknown is not guessed at.
+fn content_type(name: &[u8]) -> Cow<'static, str> {
+    let guess = mime_guess::from_path(Path::new(OsStr::from_bytes(name)));
+    let Some(essence) = guess.first_raw() else { return Cow::Borrowed("application/octet-stream") };
+    match essence {
+        "text/html" => Cow::Borrowed("text/html; charset=utf-8"),
+        text if text.starts_with(mime::TEXT.as_str()) => {
+            Cow::Owned(format!("{text}; charset=utf-8"))
+        }
+        other => Cow::Borrowed(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_media_type_follows_the_extension_and_text_is_utf8() {
+        let cases: [(&[u8], &str); 7] = [
+            (b"index.html", "text/html; charset=utf-8"),
+            (b"a/style.CSS", "text/css; charset=utf-8"),
+            (b"app.js", "text/javascript; charset=utf-8"),
+            (b"logo.svg", "image/svg+xml"),
+            (b"photo.jpeg", "image/jpeg"),
+            (b"data.json", "application/json"),
+            (b"README", "application/octet-stream"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(content_type(name), expected, "{}", name.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_fixed_body_has_the_size_that_was_asked_for() {
+        for size in [0, 1, 3361, 100_000] {
+            let Stored::Memory(body) = Representation::fixed(size, 0).stored else {
+                panic!("a fixed body lies in memory")
+            };
+            assert_eq!(body.len() as u64, size);
+        }
+    }
+
+    #[test]
+    fn a_file_from_the_future_was_modified_now() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let ahead = SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000);
+        file.as_file().set_modified(ahead).unwrap();
+        let facts = Facts::of(file.as_file()).unwrap();
+        let opened = Opened { fd: file.reopen().unwrap().into(), facts };
+        let found = Representation::of_file(opened, b"x", 100, 1_000_000_000).unwrap();
+        assert_eq!(found.validators().unwrap().modified_s, 1_000_000_000);
+    }
+}

@@ -1,0 +1,28 @@
+//! What the unit tests of this crate share: a model that does not serve, a configuration, a service.
+
+use units::Bytes;
+
+use crate::config::{Config, Content};
+use crate::models::{Declared, Model};
+
+static IDLE: Model = Model {
+    name: "idle",
+    about: "serves nobody; for tests of what all models share",
+    settings: &[],
+    declares: Declared {
+        accept_order: "none",
+        keep_alive_holder: "none",
+        backlog: "none",
+        concurrency: "none",
+        saturation: "none",
+    },
+    check: |_| Ok(()),
+    run: |_| Ok(()),
+};
+
+/// 3,361 bytes for every path, on a free port.
+pub(crate) fn config() -> Config {
+    let mut config = Config::new(&IDLE, Content::Fixed(Bytes(3361)));
+    config.listen.set_port(0);
+    config
+}
