@@ -3,7 +3,7 @@
 //! Start reading at [`run`], then `worker`.
 //!
 //! ```no_run
-//! let mut options = load::LoadOptions::new("http://127.0.0.1:8080/");
+//! let mut options = joust_load::LoadOptions::new("http://127.0.0.1:8080/");
 //! options.requests = Some(1000);
 //! let plan = options.plan().expect("a plan");
 //! let interrupt = std::sync::atomic::AtomicBool::new(false);
@@ -12,6 +12,7 @@
 //! ```
 
 mod conn;
+mod fetch;
 mod options;
 mod pacing;
 mod recorder;
@@ -19,9 +20,11 @@ mod request;
 mod run;
 mod series;
 mod shares;
+pub mod sim;
 mod timeouts;
 pub mod url;
 mod worker;
 
+pub use fetch::{FETCH_BODY_MAX, FetchError, Fetched, fetch};
 pub use options::{CONNECTIONS_MAX, INTERVAL_MIN, LoadOptions, PlanError, RAW_MAX, THREADS_MAX};
 pub use run::{Control, LoadError, run, run_on};

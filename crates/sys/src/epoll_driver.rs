@@ -180,8 +180,14 @@ impl EpollDriver {
             self.rest = flags.intersects(more).then_some(event);
             return Some(What::Connected);
         }
-        if flags.contains(EventFlags::OUT) && !conn.unsent.is_empty() {
-            if let Err(error) = conn.flush() {
+        if flags.contains(EventFlags::OUT)
+            && !conn.unsent.is_empty()
+            && let Err(error) = conn.flush()
+        {
+            conn.forget_unsent();
+            // A server may refuse a long request before it has all of it: what it said then lies in
+            // the queue, and the reset behind it.
+            if !flags.contains(EventFlags::IN) {
                 conn.phase = Phase::Failed;
                 return Some(What::Failed(Failure::from(&error)));
             }
@@ -230,10 +236,14 @@ impl Conn {
         let sent = socket::send(socket, &self.unsent[self.unsent_from..])?;
         self.unsent_from += sent.unwrap_or(0);
         if self.unsent_from == self.unsent.len() {
-            self.unsent.clear();
-            self.unsent_from = 0;
+            self.forget_unsent();
         }
         Ok(())
+    }
+
+    fn forget_unsent(&mut self) {
+        self.unsent.clear();
+        self.unsent_from = 0;
     }
 }
 
@@ -298,8 +308,7 @@ impl Driver for EpollDriver {
         }
         conn.generation = conn.generation.wrapping_add(1);
         conn.phase = Phase::default();
-        conn.unsent.clear();
-        conn.unsent_from = 0;
+        conn.forget_unsent();
         conn.unfinished = None;
     }
 

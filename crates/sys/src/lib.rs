@@ -3,6 +3,7 @@
 //! Start reading at [`driver`] for the generator's side, [`process`] for the server's.
 
 pub mod affinity;
+pub mod allocations;
 pub mod child;
 pub mod clock;
 pub mod driver;

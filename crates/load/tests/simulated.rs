@@ -1,0 +1,457 @@
+//! The real workers in virtual time: what they measure has a known answer. Owns the facts about
+//! latencies, outcomes and accounting; must not touch a socket. Start reading at the first test.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use joust_load::sim::{self, Act, Connecting, Script, Stall};
+use joust_load::{Control, LoadOptions};
+use proptest::prelude::*;
+use record::{LoadPlan, LoadRecord, Outcome};
+use sys::driver::Failure;
+use units::{Bytes, Nanos};
+
+const MS: Nanos = Nanos::from_millis(1);
+
+fn ms(millis: u64) -> Nanos {
+    Nanos::from_millis(millis)
+}
+
+fn plan(change: impl FnOnce(&mut LoadOptions)) -> LoadPlan {
+    let mut options = LoadOptions::new("http://127.0.0.1:1/");
+    options.timeout = Nanos::from_secs(2);
+    options.raw_max = 1_000_000;
+    change(&mut options);
+    options.plan().unwrap()
+}
+
+fn run(plan: &LoadPlan, script: &Script) -> LoadRecord {
+    let interrupt = AtomicBool::new(false);
+    let record = sim::run(plan, &Control::new(&interrupt), script).unwrap();
+    check(&record);
+    record
+}
+
+/// What holds for every record, whatever happened.
+fn check(record: &LoadRecord) {
+    let requests = &record.requests;
+    assert_eq!(requests.started, requests.done + requests.unanswered);
+    assert_eq!(requests.done, requests.ok + requests.failed);
+    assert_eq!(requests.failed, record.errors.total());
+    let (errors, status) = (&record.errors, &record.status);
+    let complete = requests.ok + errors.unexpected_status + errors.wrong_length;
+    assert_eq!(status.values().sum::<u64>(), complete, "complete replies have a status");
+    let intervals = &record.intervals;
+    assert_eq!(intervals.iter().map(|i| i.ok).sum::<u64>(), requests.ok);
+    assert_eq!(intervals.iter().map(|i| i.started).sum::<u64>(), requests.started);
+    assert_eq!(intervals.iter().map(|i| i.errors.total()).sum::<u64>(), requests.failed);
+    assert_eq!(intervals.iter().map(|i| i.bytes_read).sum::<u64>(), record.bytes.read);
+    assert!(intervals.windows(2).all(|pair| pair[0].end() == pair[1].start), "without gaps");
+    for histogram in [&record.latencies.service, &record.latencies.response] {
+        assert_eq!(histogram.count(), requests.ok);
+    }
+    assert!(record.client.connections_open_max <= record.connections);
+    if record.raw_stride == 1 {
+        check_raw(record);
+    }
+}
+
+/// The raw log, whole, tells the same story as the counters.
+fn check_raw(record: &LoadRecord) {
+    let raw = &record.raw;
+    assert_eq!(raw.len() as u64, record.requests.started, "every request is there once");
+    let mut by_outcome: BTreeMap<Outcome, u64> = BTreeMap::new();
+    for sample in raw {
+        *by_outcome.entry(sample.outcome).or_default() += 1;
+        assert!(sample.due <= sample.done && sample.conn < record.connections);
+        if sample.outcome == Outcome::Ok {
+            assert!(sample.due <= sample.sent && sample.sent <= sample.first_byte);
+            assert!(sample.first_byte <= sample.done && sample.status >= 200);
+        }
+    }
+    for (outcome, count) in record.errors.each() {
+        assert_eq!(by_outcome.get(&outcome).copied().unwrap_or(0), count, "{outcome:?}");
+    }
+    assert_eq!(raw.iter().map(|sample| sample.bytes_read).sum::<u64>(), record.bytes.read);
+    let mut by_conn: BTreeMap<u32, Vec<(Nanos, Nanos)>> = BTreeMap::new();
+    raw.iter().for_each(|s| by_conn.entry(s.conn).or_default().push((s.due, s.done)));
+    for times in by_conn.values_mut() {
+        times.sort_unstable();
+        assert!(
+            times.windows(2).all(|p| p[0].1 <= p[1].0),
+            "one request at a time on a connection"
+        );
+    }
+}
+
+/// Within the histogram's three digits.
+fn near(got: Option<Nanos>, expected: Nanos) -> bool {
+    got.is_some_and(|got| got.0.abs_diff(expected.0) as f64 <= expected.0 as f64 * 0.001)
+}
+
+#[test]
+fn a_known_delay_is_every_latency_exactly() {
+    let plan = plan(|o| (o.connections, o.threads, o.requests) = (7, 2, Some(7000)));
+    let script = Script { connect: ms(3), ..Script::new(ms(20)) };
+    let record = run(&plan, &script);
+    assert_eq!(record.requests.ok, 7000);
+    for sample in &record.raw {
+        assert_eq!(sample.done - sample.sent, ms(20));
+        assert_eq!(sample.first_byte - sample.sent, ms(20));
+        let connects = sample.due == Nanos::ZERO;
+        assert_eq!(sample.done - sample.due, if connects { ms(23) } else { ms(20) });
+    }
+    let latencies = &record.latencies;
+    for histogram in [&latencies.service, &latencies.first_byte] {
+        for q in [0.0, 0.5, 0.9, 0.99, 0.999, 1.0] {
+            assert!(near(Some(histogram.quantile_unchecked(q)), ms(20)), "{q}");
+        }
+        assert!(near(histogram.mean(), ms(20)));
+    }
+    assert!(near(latencies.response.max(), ms(23)));
+    assert!(near(latencies.connect.mean(), ms(3)));
+    assert_eq!(latencies.connect.count(), 7);
+    // 1000 replies one after the other on each connection: 3 ms + 1000 * 20 ms.
+    assert_eq!(record.seconds, 20.003);
+    assert!((record.rate_per_s - 7000.0 / 20.003).abs() < 1e-9);
+}
+
+/// The oracle: each connection on its own, worked out by hand.
+fn stalled_latencies(n_conns: u64, delay: Nanos, stall: Stall, duration: Nanos) -> Vec<Nanos> {
+    let mut latencies = Vec::new();
+    for _ in 0..n_conns {
+        let mut sent = Nanos::ZERO;
+        while sent < duration {
+            let mut leaves = sent + delay;
+            if leaves >= stall.at && leaves < stall.at + stall.length {
+                leaves = stall.at + stall.length;
+            }
+            latencies.push(leaves - sent);
+            sent = leaves;
+        }
+    }
+    latencies.sort_unstable();
+    latencies
+}
+
+#[test]
+fn a_stall_of_one_second_is_in_the_maximum_and_in_p999_as_theory_says() {
+    // 50 requests meet the stall. Of the 9 s beside it 50 connections make 50 * 9 s / delay requests:
+    // at 10 ms they are 45 050, 0.11 % of which are stalled (p99.9 is the stall); at 5 ms 90 050,
+    // 0.056 % (p99.9 is the delay).
+    let stall = Stall { at: Nanos(3_000_500_000), length: Nanos::from_secs(1) };
+    for (delay, in_p999) in [(ms(10), true), (ms(5), false)] {
+        let duration = Nanos::from_secs(10);
+        let plan = plan(|o| (o.connections, o.duration) = (50, Some(duration)));
+        let script = Script { stall: Some(stall), ..Script::new(delay) };
+        let record = run(&plan, &script);
+        let expected = stalled_latencies(50, delay, stall, duration);
+        let service = &record.latencies.service;
+        assert_eq!(service.count(), expected.len() as u64);
+        for q in [0.5, 0.99, 0.999, 1.0] {
+            let rank = (q * expected.len() as f64).ceil() as usize - 1;
+            assert!(near(Some(service.quantile_unchecked(q)), expected[rank]), "{delay} {q}");
+        }
+        let mean = expected.iter().map(|l| l.0).sum::<u64>() / expected.len() as u64;
+        assert!(near(service.mean(), Nanos(mean)));
+        assert_eq!(service.quantile(0.999).unwrap() > ms(900), in_p999);
+        let mut measured: Vec<Nanos> = record.raw.iter().map(|s| s.done - s.sent).collect();
+        measured.sort_unstable();
+        assert_eq!(measured, expected, "to the nanosecond");
+    }
+}
+
+#[test]
+fn every_act_of_a_server_has_its_outcome() {
+    let slow = Act::Dribble { bytes: 1, gap: ms(100) };
+    let cases = [
+        (Act::Reply, Outcome::Ok),
+        (Act::Dribble { bytes: 1, gap: Nanos(10) }, Outcome::Ok),
+        (Act::Dribble { bytes: 7, gap: Nanos::ZERO }, Outcome::Ok),
+        (slow, Outcome::TimeoutReading),
+        (Act::ReplyThenClose(Nanos::ZERO), Outcome::Ok),
+        (Act::ReplySayingClose, Outcome::Ok),
+        (Act::Interim, Outcome::Ok),
+        (Act::Chunked, Outcome::Ok),
+        (Act::UntilClose, Outcome::Ok),
+        (Act::Status(302), Outcome::Ok),
+        (Act::Status(404), Outcome::UnexpectedStatus),
+        (Act::Status(503), Outcome::UnexpectedStatus),
+        (Act::Longer, Outcome::WrongLength),
+        (Act::Surplus, Outcome::Protocol),
+        (Act::Garbage, Outcome::Protocol),
+        (Act::Reset(0), Outcome::ResetBeforeFirstByte),
+        (Act::Close(0), Outcome::ResetBeforeFirstByte),
+        (Act::Reset(10), Outcome::ResetAfterFirstByte),
+        (Act::Close(10), Outcome::ResetAfterFirstByte),
+        (Act::Close(60), Outcome::ResetAfterFirstByte),
+        (Act::Stop(0), Outcome::TimeoutWaiting),
+        (Act::Stop(10), Outcome::TimeoutReading),
+        (Act::Stop(60), Outcome::TimeoutReading),
+    ];
+    for (act, expected) in cases {
+        for keep_alive in [true, false] {
+            let mut plan = plan(|o| (o.connections, o.requests) = (3, Some(20)));
+            plan.verify.length = Some(Bytes(100));
+            plan.keep_alive = keep_alive;
+            let record = run(&plan, &Script { acts: vec![(act, 1)], ..Script::new(ms(5)) });
+            let outcomes: Vec<Outcome> = record.raw.iter().map(|sample| sample.outcome).collect();
+            assert_eq!(outcomes, vec![expected; 20], "{act:?}, keep-alive {keep_alive}");
+            let once = keep_alive && matches!(act, Act::Reply | Act::Interim | Act::Chunked);
+            assert!(record.connects == if once { 3 } else { 20 } || keep_alive, "{act:?}");
+        }
+    }
+}
+
+#[test]
+fn every_end_of_connecting_has_its_outcome() {
+    let cases = [
+        (Connecting::Fails(Failure::Refused), Outcome::ConnectRefused),
+        (Connecting::Fails(Failure::Reset), Outcome::ConnectFailed),
+        (Connecting::Fails(Failure::Other(101)), Outcome::ConnectFailed),
+        (Connecting::Fails(Failure::TimedOut), Outcome::ConnectTimeout),
+        (Connecting::Never, Outcome::ConnectTimeout),
+        (Connecting::FailsAtOnce(Failure::FdExhausted), Outcome::FdExhausted),
+        (Connecting::FailsAtOnce(Failure::PortExhausted), Outcome::PortExhausted),
+        (Connecting::FailsAtOnce(Failure::Refused), Outcome::ConnectRefused),
+    ];
+    for (connecting, expected) in cases {
+        let plan = plan(|o| (o.connections, o.requests) = (3, Some(20)));
+        let record = run(&plan, &Script { connects: vec![(connecting, 1)], ..Script::new(MS) });
+        let outcomes: Vec<Outcome> = record.raw.iter().map(|sample| sample.outcome).collect();
+        assert_eq!(outcomes, vec![expected; 20], "{connecting:?}");
+        assert_eq!(record.connects, 0);
+        assert_eq!(record.rate_per_s, 0.0);
+        assert_eq!(record.latencies.failed.count(), 0, "nothing was sent");
+    }
+}
+
+#[test]
+fn each_phase_has_the_whole_timeout() {
+    let timeout = ms(100);
+    let cases = [(Act::Stop(0), ms(5) + timeout), (Act::Stop(9), ms(5 + 20) + timeout)];
+    for (act, expected) in cases {
+        let mut plan = plan(|o| (o.connections, o.requests) = (1, Some(1)));
+        plan.timeout = timeout;
+        let script = Script { connect: ms(5), acts: vec![(act, 1)], ..Script::new(ms(20)) };
+        let record = run(&plan, &script);
+        assert_eq!(record.raw[0].done, expected, "{act:?}");
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_asked_less_and_less_often() {
+    let plan = plan(|o| (o.connections, o.duration) = (4, Some(Nanos::from_secs(1))));
+    let connects = vec![(Connecting::FailsAtOnce(Failure::Refused), 1)];
+    let record = run(&plan, &Script { connects, ..Script::new(MS) });
+    // At 0, 1, 3, 7, 15, 31, 63, 127 ms, and then each 100 ms until 927 ms.
+    assert_eq!(record.errors.connect_refused, 4 * 16);
+}
+
+#[test]
+fn a_server_that_comes_up_later_is_found() {
+    let plan = plan(|o| (o.connections, o.requests) = (2, Some(100)));
+    let connects = vec![(Connecting::Fails(Failure::Refused), 3), (Connecting::Well, 1)];
+    let record = run(&plan, &Script { connects, ..Script::new(MS) });
+    assert!(record.requests.ok > 50 && record.errors.connect_refused > 0, "{:?}", record.requests);
+}
+
+#[test]
+fn a_close_that_came_with_the_reply_is_nobodys_failure() {
+    let plan = plan(|o| (o.connections, o.requests) = (5, Some(1000)));
+    let acts = vec![(Act::ReplyThenClose(Nanos::ZERO), 1), (Act::Reply, 1)];
+    let record = run(&plan, &Script { acts, ..Script::new(MS) });
+    assert_eq!(record.requests.ok, 1000);
+    assert!(record.connects > 400);
+}
+
+#[test]
+fn a_close_after_the_next_request_was_sent_fails_that_request() {
+    let plan = plan(|o| (o.connections, o.requests) = (1, Some(10)));
+    let acts = vec![(Act::ReplyThenClose(MS), 1)];
+    let record = run(&plan, &Script { acts, ..Script::new(ms(5)) });
+    assert_eq!((record.requests.ok, record.errors.reset_before_first_byte), (5, 5));
+}
+
+#[test]
+fn replies_after_the_window_are_drained_and_later_ones_unanswered() {
+    let cases = [(ms(300), 5, 5, 0), (ms(700), 0, 5, 0), (ms(2000), 0, 0, 5)];
+    for (delay, ok_in_window, drained, unanswered) in cases {
+        let mut plan = plan(|o| (o.connections, o.duration) = (5, Some(ms(500))));
+        plan.drain = Nanos::from_secs(1);
+        let record = run(&plan, &Script::new(delay));
+        assert_eq!(record.seconds, 0.5);
+        assert_eq!(record.rate_per_s, f64::from(ok_in_window) / 0.5, "{delay}");
+        assert_eq!((record.requests.drained, record.requests.unanswered), (drained, unanswered));
+    }
+}
+
+#[test]
+fn requests_and_duration_end_the_load_whichever_is_first() {
+    let ends = |requests, duration| {
+        let plan = plan(|o| {
+            (o.connections, o.requests, o.duration) = (1, Some(requests), Some(ms(duration)));
+        });
+        let record = run(&plan, &Script::new(ms(10)));
+        (record.requests.started, record.seconds)
+    };
+    assert_eq!(ends(10, 1000), (10, 0.1));
+    assert_eq!(ends(1000, 95), (10, 0.095));
+}
+
+#[test]
+fn exactly_as_many_requests_are_started_as_planned() {
+    for (connections, threads, requests) in [(1, 1, 1), (3, 2, 100), (10, 4, 7), (64, 5, 12_345)] {
+        let plan = plan(|o| {
+            (o.connections, o.threads, o.requests) = (connections, threads, Some(requests));
+        });
+        let record = run(&plan, &Script::new(MS));
+        assert_eq!(record.requests.started, requests);
+        assert_eq!(record.requests.ok, requests);
+        assert_eq!(record.client.threads.len(), threads as usize);
+    }
+}
+
+#[test]
+fn without_keep_alive_each_request_has_its_connection() {
+    let plan = plan(|o| (o.connections, o.requests, o.keep_alive) = (4, Some(100), false));
+    let record = run(&plan, &Script { connect: ms(2), ..Script::new(ms(3)) });
+    assert_eq!((record.requests.ok, record.connects), (100, 100));
+    assert!(record.raw.iter().all(|s| s.done - s.due == ms(5) && s.done - s.sent == ms(3)));
+}
+
+#[test]
+fn a_head_request_expects_no_body() {
+    let mut plan = plan(|o| (o.connections, o.requests) = (2, Some(10)));
+    plan.method = "HEAD".to_owned();
+    plan.verify.length = Some(Bytes(100));
+    let record = run(&plan, &Script { body_bytes: 0, ..Script::new(MS) });
+    assert_eq!((record.requests.ok, record.bytes.body), (10, 0));
+}
+
+#[test]
+fn the_generators_own_delay_is_in_the_lag_and_in_response_but_not_in_service() {
+    let plan = plan(|o| (o.connections, o.requests) = (10, Some(1000)));
+    let script = Script { client: Nanos::from_micros(100), ..Script::new(ms(10)) };
+    let record = run(&plan, &script);
+    assert!(record.client.lag_max >= Nanos::from_micros(100));
+    assert!(record.client.lag_max <= ms(1));
+    for sample in &record.raw {
+        assert!(sample.done - sample.sent >= ms(10), "no latency is measured too short");
+        assert!(sample.done - sample.sent <= ms(10) + record.client.lag_max);
+    }
+}
+
+#[test]
+fn an_interrupted_load_keeps_what_it_has() {
+    let interrupt = AtomicBool::new(false);
+    let seen = AtomicBool::new(false);
+    let watch = |interval: &record::Interval| {
+        seen.store(interval.ok > 0, Ordering::Relaxed);
+        interrupt.store(true, Ordering::Relaxed);
+    };
+    let plan = plan(|o| (o.connections, o.duration) = (4, Some(Nanos::from_secs(3600))));
+    let control = Control::new(&interrupt).watching(&watch);
+    let record = sim::run(&plan, &control, &Script::new(MS)).unwrap();
+    check(&record);
+    assert!(record.interrupted && seen.load(Ordering::Relaxed));
+    assert!(record.requests.ok > 0 && record.seconds <= 3600.0);
+}
+
+#[test]
+fn a_long_load_has_a_bounded_number_of_intervals() {
+    let plan = plan(|o| {
+        (o.connections, o.duration) = (2, Some(Nanos::from_secs(300)));
+        o.raw_max = 100;
+    });
+    let record = run(&plan, &Script::new(ms(50)));
+    assert_eq!(record.intervals.len(), 751);
+    assert!(record.intervals[..750].iter().all(|interval| interval.length == ms(400)));
+    assert!(record.raw.len() <= 100 && record.raw_stride == 128);
+}
+
+#[test]
+fn the_same_seed_makes_the_same_record_byte_for_byte() {
+    let json = |seed: u64, threads: u32| {
+        let plan = plan(|o| {
+            (o.connections, o.threads, o.requests, o.seed) = (12, threads, Some(3000), seed);
+        });
+        let acts = vec![(Act::Reply, 90), (Act::Reset(5), 5), (Act::Stop(0), 1)];
+        let script = Script { acts, seed, ..Script::new(ms(2)) };
+        serde_json::to_string(&run(&plan, &script)).unwrap()
+    };
+    for threads in [1, 3] {
+        assert_eq!(json(7, threads), json(7, threads));
+        assert_ne!(json(7, threads), json(8, threads));
+    }
+}
+
+fn acts() -> impl Strategy<Value = Vec<(Act, u32)>> {
+    let act = prop_oneof![
+        4 => Just(Act::Reply),
+        1 => (1usize..200, 0u64..3_000_000).prop_map(|(bytes, gap)| Act::Dribble { bytes, gap: Nanos(gap) }),
+        1 => (0u64..20_000_000).prop_map(|gap| Act::ReplyThenClose(Nanos(gap))),
+        1 => Just(Act::ReplySayingClose),
+        1 => Just(Act::Interim),
+        1 => Just(Act::Chunked),
+        1 => Just(Act::UntilClose),
+        1 => (0usize..150).prop_map(Act::Reset),
+        1 => (0usize..150).prop_map(Act::Close),
+        1 => (0usize..150).prop_map(Act::Stop),
+        1 => (200u16..600).prop_map(Act::Status),
+        1 => Just(Act::Longer),
+        1 => Just(Act::Surplus),
+        1 => Just(Act::Garbage),
+    ];
+    prop::collection::vec((act, 1u32..10), 1..5)
+}
+
+fn connects() -> impl Strategy<Value = Vec<(Connecting, u32)>> {
+    let connecting = prop_oneof![
+        Just(Connecting::Fails(Failure::Refused)),
+        Just(Connecting::FailsAtOnce(Failure::PortExhausted)),
+        Just(Connecting::FailsAtOnce(Failure::FdExhausted)),
+        Just(Connecting::Fails(Failure::Reset)),
+        Just(Connecting::Never),
+    ];
+    let odd = prop::collection::vec((connecting, 1u32..3), 0..3);
+    odd.prop_map(|mut odd| {
+        odd.push((Connecting::Well, 20));
+        odd
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    /// Whatever the server does, every request is accounted for once.
+    #[test]
+    fn every_request_is_accounted_for_once(
+        acts in acts(),
+        connects in connects(),
+        seed in any::<u64>(),
+        (connections, threads) in (1u32..12).prop_flat_map(|n| (Just(n), 1..=n.min(3))),
+        requests in prop::option::of(1u64..200),
+        keep_alive in any::<bool>(),
+        stall in prop::option::of((0u64..200, 1u64..200)),
+        client_us in 0u64..50,
+    ) {
+        let plan = plan(|o| {
+            (o.connections, o.threads, o.keep_alive, o.seed) =
+                (connections, threads, keep_alive, seed);
+            (o.requests, o.duration) = (requests, Some(ms(250)));
+            (o.timeout, o.drain, o.interval) = (ms(40), ms(20), ms(50));
+        });
+        let script = Script {
+            connect: Nanos::from_micros(300),
+            acts,
+            connects,
+            seed,
+            stall: stall.map(|(at, length)| Stall { at: ms(at), length: ms(length) }),
+            client: Nanos::from_micros(client_us),
+            ..Script::new(ms(2))
+        };
+        let record = run(&plan, &script);
+        prop_assert!(requests.is_none_or(|n| record.requests.started <= n));
+    }
+}
