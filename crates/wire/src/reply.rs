@@ -479,9 +479,9 @@ impl HeadTokens {
         let fields = self.framing?;
         let is_tunnel = kind == RequestKind::Connect && self.status / 100 == 2;
         let framing = match self.status {
-            ..100 => return Err(ReplyError::Status),
+            0..=99 => return Err(ReplyError::Status),
             101 => return Err(ReplyError::SwitchedProtocols),
-            ..200 => return Ok(None),
+            100..=199 => return Ok(None),
             204 | 304 => Framing::None,
             _ if kind == RequestKind::Head || is_tunnel => Framing::None,
             _ if fields.chunked => Framing::Chunked,

@@ -200,9 +200,8 @@ impl RequestParser {
         let head = &bytes[..head_len];
         let fields_start = fields_start(head, parsed.headers);
         let bounds = self.bounds();
-        let begins = is_token_byte(head[0]);
         let fits = fields_start <= bounds.start_line_max && head_len <= bounds.head_max;
-        if !(begins && fits && lines_are_strict(head, parsed.headers)) {
+        if !(fits && lines_are_strict(head, parsed.headers)) {
             return Ok(None);
         }
         let line = RequestLine { method, target, version: Version::from_minor(minor) };

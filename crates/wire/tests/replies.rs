@@ -419,6 +419,28 @@ fn a_parser_is_fresh_after_a_reset() {
     assert_eq!(trace(&mut parser, [&reply[..]]).1, Ok(Eof::Idle));
 }
 
+#[test]
+fn a_head_that_a_reset_cut_off_is_forgotten() {
+    let mut parser = parser(RequestKind::Other, 2);
+    let (first, second) = (b"HTTP/1.1 204 \r\n\r\n", b"HTTP/1.1 304 \r\n\r\n");
+    feed_all(&mut parser, first, &mut Vec::new()).unwrap();
+    feed_all(&mut parser, &second[..10], &mut Vec::new()).unwrap();
+    parser.reset();
+    parser.expect(RequestKind::Other);
+    let replies = complete(&trace(&mut parser, [&second[..]]));
+    assert_eq!(replies.iter().map(|reply| reply.status).collect::<Vec<_>>(), [304]);
+}
+
+#[test]
+fn every_chunk_has_a_size_of_its_own() {
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let many = chunked.to_owned() + &"01\r\nx\r\n".repeat(40) + "0\r\n\r\n";
+    assert_eq!(one(RequestKind::Other, many.as_bytes()).unwrap().body, "x".repeat(40).as_bytes());
+    let missing = chunked.to_owned() + "1\r\nx\r\n\r\n";
+    let error = one(RequestKind::Other, missing.as_bytes());
+    assert_eq!(error, Err(ReplyError::Body(BodyFault::ChunkSize)));
+}
+
 /// The last head is kept: a longer, a shorter and a slightly other one must not be taken for it, and
 /// the kind of the request must still count.
 #[test]
