@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io;
 use std::net::SocketAddr;
 
+use load::FetchError;
 use sha2::{Digest as _, Sha256};
 use units::Nanos;
 
@@ -31,14 +31,12 @@ pub struct Reference {
 #[derive(Debug, thiserror::Error)]
 pub enum OracleError {
     /// No complete answer.
-    #[error("{target} could not be fetched from {addr}: {source}")]
+    #[error("{target} could not be fetched: {source}")]
     NoReply {
-        /// Whom.
-        addr: SocketAddr,
         /// What.
         target: String,
-        /// Why.
-        source: io::Error,
+        /// From whom, and why not.
+        source: FetchError,
     },
     /// Another status than 200.
     #[error(
@@ -76,8 +74,8 @@ pub enum OracleError {
 pub fn ask(addr: SocketAddr, target: &str, timeout: Nanos) -> Result<Reference, OracleError> {
     let mut first: Option<Reference> = None;
     for _ in 0..FETCHES {
-        let reply = probe::get(addr, target, timeout.into())
-            .map_err(|source| OracleError::NoReply { addr, target: target.to_owned(), source })?;
+        let reply = probe::get(addr, target, timeout)
+            .map_err(|source| OracleError::NoReply { target: target.to_owned(), source })?;
         if reply.status != 200 {
             let (target, status) = (target.to_owned(), reply.status);
             return Err(OracleError::Status { addr, target, status });

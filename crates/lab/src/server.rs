@@ -32,6 +32,8 @@ use crate::tree::Tree;
 const PORTS_TRIED_MAX: u32 = 5;
 /// Time between two looks: at readiness, at the end of a process.
 const LOOK: Duration = Duration::from_millis(1);
+/// A look at readiness has at least this long, also at the very end of the patience.
+const READY_LOOK_MIN: Nanos = Nanos::from_millis(10);
 /// Looks between two signals to end.
 const SIGNAL_EVERY_LOOKS: u32 = 25;
 /// How long an orderly end may take before SIGKILL.
@@ -260,7 +262,7 @@ impl Running {
             }
             let now = clock::monotonic();
             let left = (begun + timeout).saturating_sub(now);
-            let asked = probe::get(self.addr, target, Duration::from(left).max(LOOK));
+            let asked = probe::get(self.addr, target, left.max(READY_LOOK_MIN));
             let last = match asked {
                 Ok(reply) if reply.status == 200 => return Ok(()),
                 Ok(reply) => {
@@ -268,7 +270,7 @@ impl Running {
                     let line = reply.head.lines().next().unwrap_or_default().to_owned();
                     format!("it answered {target} with `{line}`")
                 }
-                Err(error) => format!("{} on {}", error, self.addr),
+                Err(error) => error.to_string(),
             };
             let wrong_for = wrong_since.map_or(Nanos::ZERO, |since| now.saturating_sub(since));
             if left == Nanos::ZERO || wrong_for > WRONG_STATUS_MAX {

@@ -393,7 +393,140 @@ fn descendants(root: u32) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::time::Instant;
+
+    use sys::child::Spec;
+
     use super::*;
+
+    /// Uses some tenths of a second of CPU itself and as much in a child that ends, then says what
+    /// it used by times(2), another counter of the kernel's than those that are tested, and sleeps.
+    const BUSY: &str = "\
+        work() { i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; }
+        work; (work; true); times > times.new; mv times.new times; exec sleep 600";
+
+    /// A shell that is killed in the end, with its cgroup where there is one.
+    struct Shell {
+        dir: tempfile::TempDir,
+        child: child::Child,
+        tree: Tree,
+    }
+
+    impl Shell {
+        fn run(script: &str) -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let output = File::create(dir.path().join("out")).unwrap();
+            let cgroup = Cgroup::create();
+            let child = child::spawn(Spec {
+                argv: ["/bin/sh", "-c", script].map(Into::into).into(),
+                dir: dir.path().to_owned(),
+                env: Vec::new(),
+                stderr: output.try_clone().unwrap(),
+                stdout: output,
+                cpus: Vec::new(),
+                cgroups: cgroup.iter().map(|cgroup| cgroup.procs().unwrap()).collect(),
+            });
+            let child = child.unwrap();
+            let tree = Tree::new(child.pid(), cgroup);
+            Self { dir, child, tree }
+        }
+
+        fn wait_for(&self, file: &str) -> String {
+            let start = Instant::now();
+            loop {
+                if let Ok(text) = fs::read_to_string(self.dir.path().join(file)) {
+                    return text;
+                }
+                assert!(start.elapsed() < Duration::from_secs(100), "{file} did not come");
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+    }
+
+    impl Drop for Shell {
+        fn drop(&mut self) {
+            while matches!(self.child.try_wait(), Ok(None)) {
+                self.tree.kill();
+            }
+            assert!(self.tree.forget(), "the cgroup is removed");
+        }
+    }
+
+    /// Sum of what the builtin `times` prints: "0m0.310000s 0m0.020000s", the shell's own line and
+    /// that of its ended children.
+    fn seconds_by_times(text: &str) -> f64 {
+        let seconds = |word: &str| {
+            let (minutes, seconds) = word.trim_end_matches('s').split_once('m').unwrap();
+            minutes.parse::<f64>().unwrap() * 60.0 + seconds.parse::<f64>().unwrap()
+        };
+        text.split_whitespace().map(seconds).sum()
+    }
+
+    #[test]
+    fn cpu_time_agrees_with_the_kernels_other_counter_ended_children_included() {
+        let shell = Shell::run(BUSY);
+        let times = seconds_by_times(&shell.wait_for("times"));
+        let without_cgroup = Tree::new(shell.child.pid(), None);
+        for tree in [&shell.tree, &without_cgroup] {
+            let cpu = tree.cpu().unwrap().as_secs_f64();
+            // times(2) cuts each of its four figures down to 10 ms; the shell used a little after.
+            let beyond = cpu - times;
+            let method = tree.method();
+            assert!((-0.025..0.07).contains(&beyond), "{method}: {cpu} s, times(2): {times} s");
+        }
+        assert!(times > 0.02, "the shell was busy: {times} s");
+    }
+
+    #[test]
+    fn a_window_holds_what_was_used_in_it_and_who_was_born_in_it() {
+        // Born: the sleep that comes after `go`. Not born: the one that was there.
+        let script = "sleep 600 & touch ready; until [ -e go ]; do read x < /dev/null; done
+                      sleep 600 & touch gone; wait";
+        let shell = Shell::run(script);
+        shell.wait_for("ready");
+        let now = clock::monotonic();
+        let observe = Observe {
+            from: now,
+            until: now + Nanos::from_secs(3600),
+            memory_samples: 0,
+            cpus: Vec::new(),
+        };
+        let before = shell.tree.cpu().unwrap();
+        let observer = shell.tree.observe(observe).unwrap();
+        // The shell is busy until `go`: its clock tells when the window has surely begun.
+        while shell.tree.cpu().unwrap() - before < Nanos::from_millis(50) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        fs::write(shell.dir.path().join("go"), "").unwrap();
+        shell.wait_for("gone");
+        let observed = observer.finish().unwrap();
+        assert_eq!((observed.processes, observed.threads, observed.born), (3, 3, 1));
+        assert!(observed.cpu > Nanos::ZERO && observed.memory.0 > 100_000, "{observed:?}");
+        assert!(observed.until < now + Nanos::from_secs(3600), "it was ended early");
+        let used = observed.server_use(1000);
+        assert_eq!((used.cpu, used.requests), (observed.cpu, 1000));
+        assert_eq!(used.cpus as usize, affinity::allowed().unwrap().len());
+        assert_eq!(used.wall, observed.until - observed.from);
+    }
+
+    #[test]
+    fn descendants_are_found_without_a_cgroup_too() {
+        let shell = Shell::run("(sleep 600; true) & sleep 600 & touch ready; wait");
+        shell.wait_for("ready");
+        let (with, without) = (&shell.tree, Tree::new(shell.child.pid(), None));
+        let start = Instant::now();
+        let sorted = |tree: &Tree| {
+            let mut pids = tree.pids();
+            pids.sort_unstable();
+            pids
+        };
+        // `touch` may be leaving, and a fork be under way, between the two readings.
+        while sorted(with).len() != 4 || sorted(with) != sorted(&without) {
+            let pids = (sorted(with), sorted(&without));
+            assert!(start.elapsed() < Duration::from_secs(60), "{pids:?}");
+        }
+    }
 
     #[test]
     fn a_name_with_parentheses_does_not_shift_the_fields() {

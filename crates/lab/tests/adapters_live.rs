@@ -121,7 +121,8 @@ fn each_server_answers_with_the_same_bytes_and_leaves_nothing() {
         }
         ran += 1;
     }
-    let references: Vec<_> = references.iter().map(|(name, reference)| (*name, reference)).collect();
+    let references: Vec<_> =
+        references.iter().map(|(name, reference)| (*name, reference)).collect();
     assert_eq!(oracle::differing(&references), None);
     eprintln!("{ran} ways to run a server, {skipped} skipped");
 }
@@ -155,7 +156,8 @@ fn a_server_that_will_not_start_shows_the_end_of_its_log() {
         let adapter = adapters::named(name).unwrap();
         let Some(found) = found(adapter) else { continue };
         let settings = settings(&[pairs]);
-        let start = Start { timeout: Nanos::from_secs(5), ..bench.start(adapter, &found, &settings) };
+        let start =
+            Start { timeout: Nanos::from_secs(5), ..bench.start(adapter, &found, &settings) };
         let error = Running::start(&start).unwrap_err();
         assert!(error.log_tail().contains(word), "{error}");
         assert!(error.to_string().starts_with(name), "{error}");

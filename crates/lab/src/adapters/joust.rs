@@ -33,7 +33,12 @@ static SETTINGS: &[SettingSpec] = &[
         "The concurrency model: `joust serve --help` lists them.",
     ),
     SettingSpec::new("KeepAlive", Kind::Switch, "on", "More than one request on a connection."),
-    SettingSpec::new("KeepAliveTimeout", COUNT, "5", "Seconds an idle connection is kept."),
+    SettingSpec::new(
+        "KeepAliveTimeout",
+        Kind::Word,
+        "5",
+        "Seconds (or with a unit, as in 500ms) an idle connection is kept.",
+    ),
     SettingSpec::new(
         "MaxKeepAliveRequests",
         COUNT,
@@ -150,7 +155,7 @@ fn parity(rendered: &Rendered, _printed: &str) -> BTreeMap<String, String> {
         ("concurrency", after("--model").unwrap_or_default()),
         ("keep_alive", text("KeepAlive")),
         ("keep_alive_requests", unlimited(text("MaxKeepAliveRequests"))),
-        ("keep_alive_timeout", format!("{} s", text("KeepAliveTimeout"))),
+        ("keep_alive_timeout", with_unit(text("KeepAliveTimeout"))),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into();
@@ -160,4 +165,9 @@ fn parity(rendered: &Rendered, _printed: &str) -> BTreeMap<String, String> {
         }
     }
     parity
+}
+
+/// Apache's rule: a bare number is seconds.
+fn with_unit(time: String) -> String {
+    if time.ends_with(|c: char| c.is_ascii_digit()) { format!("{time} s") } else { time }
 }
