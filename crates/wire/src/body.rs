@@ -8,7 +8,7 @@ use crate::framing::Framing;
 use crate::tokens::is_token_byte;
 
 /// Bounds of what may stand around the chunks of one body: bytes that cost the reader and carry
-/// nothing. The values of hyper, which met the attack (GHSA-h395-gr6q-cpjc is its trailer part).
+/// nothing. hyper bounds the same two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyLimits {
     /// Bytes of all chunk extensions.

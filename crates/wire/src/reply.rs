@@ -53,7 +53,7 @@ pub struct ReplyLimits {
 }
 
 impl ReplyLimits {
-    /// 64 KiB of head (nginx and Apache send at most 32 KiB from a backend), 32 interim replies.
+    /// 64 KiB of head, far beyond what a server sends by itself; 32 interim replies.
     pub const DEFAULT: Self =
         Self { head_bytes_max: 64 * 1024, interim_max: 32, body: BodyLimits::DEFAULT };
 }

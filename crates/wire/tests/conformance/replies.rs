@@ -1,14 +1,13 @@
-//! The client's side: each rule of RFC 9112 as a case, and random replies, whole and wrong, against
-//! the oracle and against themselves in other pieces.
+//! The client's side. Start reading at [`VALID`] and [`INVALID`]; each case names its rule, a section
+//! of RFC 9112 unless it says otherwise.
 
-mod support;
-
+use crate::messages::{changed, changes, pieces, replies, sizes};
+use crate::oracle::{OracleReply, read_replies};
 use joust_wire::{
     BodyFault, BodyLimits, Eof, Event, FIELDS_MAX, FramingFault, HeadFault, ReplyError, ReplyHead,
     ReplyLimits, ReplyParser, ReplyTotals, RequestKind,
 };
 use proptest::prelude::*;
-use support::{OracleReply, changed, changes, pieces, read_replies, replies, sizes};
 
 /// An event with its bytes, neighbouring body events joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,200 +104,310 @@ fn one(kind: RequestKind, bytes: &[u8]) -> Result<OracleReply, ReplyError> {
     Ok(complete(&trace).pop().expect("a reply that ends well is complete"))
 }
 
+/// Rule, request, reply; status, whether the connection goes on, body.
+const VALID: [(&str, RequestKind, &str, u16, bool, &str); 17] = [
+    (
+        "6.3, 6",
+        RequestKind::Other,
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        200,
+        true,
+        "ok",
+    ),
+    (
+        "6.3, 6, empty",
+        RequestKind::Other,
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        200,
+        true,
+        "",
+    ),
+    (
+        "6.3, 5, equal",
+        RequestKind::Other,
+        "HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\nContent-Length: 2\r\n\r\nok",
+        200,
+        true,
+        "ok",
+    ),
+    ("6.3, 8", RequestKind::Other, "HTTP/1.1 200 OK\r\n\r\nok", 200, false, "ok"),
+    ("6.3, 8, empty", RequestKind::Other, "HTTP/1.1 200 OK\r\n\r\n", 200, false, ""),
+    ("6.3, 1", RequestKind::Head, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", 200, true, ""),
+    (
+        "6.3, 1, chunked",
+        RequestKind::Head,
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        200,
+        true,
+        "",
+    ),
+    ("6.3, 1, 204", RequestKind::Other, "HTTP/1.1 204 No Content\r\n\r\n", 204, true, ""),
+    (
+        "6.3, 1, 304",
+        RequestKind::Other,
+        "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n",
+        304,
+        true,
+        "",
+    ),
+    (
+        "6.3, 2",
+        RequestKind::Connect,
+        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
+        200,
+        false,
+        "",
+    ),
+    (
+        "6.3, 2, refused",
+        RequestKind::Connect,
+        "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno",
+        403,
+        true,
+        "no",
+    ),
+    (
+        "7.1",
+        RequestKind::Other,
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nA;x=\"y\"\r\n0123456789\r\n0\r\nT: u\r\n\r\n",
+        200,
+        true,
+        "ok0123456789",
+    ),
+    (
+        "6.3, 1, interim",
+        RequestKind::Other,
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nA: b\r\n\r\nHTTP/1.1 204 \r\n\r\n",
+        204,
+        true,
+        "",
+    ),
+    (
+        "9.3, close",
+        RequestKind::Other,
+        "HTTP/1.1 200 OK\r\nConnection: Close\r\nContent-Length: 0\r\n\r\n",
+        200,
+        false,
+        "",
+    ),
+    (
+        "9.3, 1.0",
+        RequestKind::Other,
+        "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+        200,
+        false,
+        "",
+    ),
+    (
+        "9.3, 1.0 kept",
+        RequestKind::Other,
+        "HTTP/1.0 200 OK\r\nConnection: x,\tKEEP-ALIVE\r\nContent-Length: 0\r\n\r\n",
+        200,
+        true,
+        "",
+    ),
+    (
+        "4, no reason",
+        RequestKind::Other,
+        "HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n",
+        200,
+        true,
+        "",
+    ),
+];
+
 #[test]
 fn a_reply_ends_where_rfc_9112_6_3_says() {
-    use RequestKind::{Connect, Head, Other};
-    let cases: [(&str, RequestKind, &str, u16, bool, &str); 17] = [
-        ("6.3, 6", Other, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, true, "ok"),
-        ("6.3, 6, empty", Other, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200, true, ""),
-        (
-            "6.3, 5, equal",
-            Other,
-            "HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\nContent-Length: 2\r\n\r\nok",
-            200,
-            true,
-            "ok",
-        ),
-        ("6.3, 8", Other, "HTTP/1.1 200 OK\r\n\r\nok", 200, false, "ok"),
-        ("6.3, 8, empty", Other, "HTTP/1.1 200 OK\r\n\r\n", 200, false, ""),
-        ("6.3, 1", Head, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", 200, true, ""),
-        (
-            "6.3, 1, chunked",
-            Head,
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-            200,
-            true,
-            "",
-        ),
-        ("6.3, 1, 204", Other, "HTTP/1.1 204 No Content\r\n\r\n", 204, true, ""),
-        (
-            "6.3, 1, 304",
-            Other,
-            "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n",
-            304,
-            true,
-            "",
-        ),
-        ("6.3, 2", Connect, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", 200, false, ""),
-        (
-            "6.3, 2, refused",
-            Connect,
-            "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno",
-            403,
-            true,
-            "no",
-        ),
-        (
-            "7.1",
-            Other,
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nA;x=\"y\"\r\n0123456789\r\n0\r\nT: u\r\n\r\n",
-            200,
-            true,
-            "ok0123456789",
-        ),
-        (
-            "6.3, 1, interim",
-            Other,
-            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nA: b\r\n\r\nHTTP/1.1 204 \r\n\r\n",
-            204,
-            true,
-            "",
-        ),
-        (
-            "9.3, close",
-            Other,
-            "HTTP/1.1 200 OK\r\nConnection: Close\r\nContent-Length: 0\r\n\r\n",
-            200,
-            false,
-            "",
-        ),
-        ("9.3, 1.0", Other, "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", 200, false, ""),
-        (
-            "9.3, 1.0 kept",
-            Other,
-            "HTTP/1.0 200 OK\r\nConnection: x,\tKEEP-ALIVE\r\nContent-Length: 0\r\n\r\n",
-            200,
-            true,
-            "",
-        ),
-        ("4, no reason", Other, "HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", 200, true, ""),
-    ];
-    for (rule, kind, bytes, status, keep_alive, body) in cases {
+    for (rule, kind, bytes, status, keep_alive, body) in VALID {
         let expected = OracleReply { status, keep_alive, body: body.into() };
         assert_eq!(one(kind, bytes.as_bytes()), Ok(expected), "{rule}");
     }
 }
 
+/// A reply around the text that a case is about.
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    Whole(&'static str),
+    Line(&'static str),
+    Field(&'static str),
+    Length(&'static str),
+    Chunks(&'static str),
+}
+
+impl Shape {
+    fn bytes(self) -> String {
+        let line = "HTTP/1.1 200 OK\r\n";
+        match self {
+            Self::Whole(text) => text.to_owned(),
+            Self::Line(text) => format!("{text}\r\n\r\n"),
+            Self::Field(text) => format!("{line}A: b\r\n{text}\r\n\r\n"),
+            Self::Length(text) => format!("{line}Content-Length: {text}\r\n\r\n123"),
+            Self::Chunks(text) => format!("{line}Transfer-Encoding: chunked\r\n\r\n{text}"),
+        }
+    }
+}
+
+/// Rule, reply, error.
+const INVALID: &[(&str, Shape, ReplyError)] = &[
+    ("2.2, client", Shape::Line("\r\nHTTP/1.1 200 OK"), ReplyError::NotHttp),
+    (
+        "2.2, bare LF in the status line",
+        Shape::Whole("HTTP/1.1 200 OK\nA: b\r\n\r\n"),
+        ReplyError::Head(HeadFault::BareLf),
+    ),
+    (
+        "2.2, bare LF in a field line",
+        Shape::Field("C: d\nE: f"),
+        ReplyError::Head(HeadFault::BareLf),
+    ),
+    (
+        "2.2, bare LF ends the head",
+        Shape::Whole("HTTP/1.1 200 OK\r\nA: b\r\n\n"),
+        ReplyError::Head(HeadFault::BareLf),
+    ),
+    ("2.2, bare CR in a value", Shape::Field("C: d\re"), ReplyError::Head(HeadFault::BareCr)),
+    (
+        "2.2, bare CR in the status line",
+        Shape::Line("HTTP/1.1 200 O\rK"),
+        ReplyError::Head(HeadFault::BareCr),
+    ),
+    ("2.3", Shape::Line("HTTP/1.2 200 OK"), ReplyError::Version),
+    ("2.3", Shape::Line("HTTP/2.0 200 OK"), ReplyError::Version),
+    ("2.3, case", Shape::Line("http/1.1 200 OK"), ReplyError::NotHttp),
+    ("another protocol", Shape::Line("SSH-2.0-OpenSSH_9.9"), ReplyError::NotHttp),
+    ("4", Shape::Line("HTTP/1.1 20 OK"), ReplyError::Status),
+    ("4", Shape::Line("HTTP/1.1 2000 OK"), ReplyError::Status),
+    ("4, one space", Shape::Line("HTTP/1.1  200 OK"), ReplyError::Status),
+    ("RFC 9110, 15", Shape::Line("HTTP/1.1 099 Low"), ReplyError::Status),
+    ("5.1", Shape::Field("C : d"), ReplyError::Head(HeadFault::SpaceBeforeColon)),
+    ("5.2", Shape::Field(" folded"), ReplyError::Head(HeadFault::ObsFold)),
+    (
+        "5.2, first line",
+        Shape::Line("HTTP/1.1 200 OK\r\n\tA: b"),
+        ReplyError::Head(HeadFault::ObsFold),
+    ),
+    ("5, name", Shape::Field("C(: d"), ReplyError::Head(HeadFault::FieldName)),
+    ("5, no name", Shape::Field(": d"), ReplyError::Head(HeadFault::FieldName)),
+    ("5, no colon", Shape::Field("C"), ReplyError::Head(HeadFault::FieldName)),
+    ("RFC 9110, 5.5", Shape::Field("C: d\0e"), ReplyError::Head(HeadFault::FieldValue)),
+    ("RFC 9110, 5.5", Shape::Field("C: d\x7fe"), ReplyError::Head(HeadFault::FieldValue)),
+    ("RFC 9110, 8.6, sign", Shape::Length("+3"), ReplyError::Framing(FramingFault::Length)),
+    ("RFC 9110, 8.6, sign", Shape::Length("-3"), ReplyError::Framing(FramingFault::Length)),
+    ("RFC 9110, 8.6, empty", Shape::Length(""), ReplyError::Framing(FramingFault::Length)),
+    ("RFC 9110, 8.6, hexadecimal", Shape::Length("0x3"), ReplyError::Framing(FramingFault::Length)),
+    (
+        "RFC 9110, 8.6, overflow",
+        Shape::Length("18446744073709551616"),
+        ReplyError::Framing(FramingFault::Length),
+    ),
+    ("6.3, 5", Shape::Length("3, 4"), ReplyError::Framing(FramingFault::LengthsDiffer)),
+    (
+        "6.3, 5",
+        Shape::Length("3\r\nContent-Length: 4"),
+        ReplyError::Framing(FramingFault::LengthsDiffer),
+    ),
+    ("6.3, 5, empty element", Shape::Length("3,"), ReplyError::Framing(FramingFault::Length)),
+    (
+        "6.1",
+        Shape::Length("3\r\nTransfer-Encoding: chunked"),
+        ReplyError::Framing(FramingFault::LengthAndCoding),
+    ),
+    (
+        "6.1, other order",
+        Shape::Field("Transfer-Encoding: chunked\r\nContent-Length: 3"),
+        ReplyError::Framing(FramingFault::LengthAndCoding),
+    ),
+    (
+        "6.1, 1.0",
+        Shape::Line("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked"),
+        ReplyError::Framing(FramingFault::CodingInHttp10),
+    ),
+    (
+        "6.1",
+        Shape::Field("Transfer-Encoding: gzip, chunked"),
+        ReplyError::Framing(FramingFault::Coding),
+    ),
+    ("6.1", Shape::Field("Transfer-Encoding: identity"), ReplyError::Framing(FramingFault::Coding)),
+    (
+        "6.1, twice",
+        Shape::Field("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked"),
+        ReplyError::Framing(FramingFault::Coding),
+    ),
+    (
+        "6.1, vertical tab",
+        Shape::Field("Transfer-Encoding: \u{b}chunked"),
+        ReplyError::Head(HeadFault::FieldValue),
+    ),
+    ("7.1, no size", Shape::Chunks("\r\n"), ReplyError::Body(BodyFault::ChunkSize)),
+    ("7.1, sign", Shape::Chunks("+2\r\nok\r\n"), ReplyError::Body(BodyFault::ChunkSize)),
+    ("7.1, prefix", Shape::Chunks("0x2\r\nok\r\n"), ReplyError::Body(BodyFault::ChunkSize)),
+    (
+        "7.1, overflow",
+        Shape::Chunks("10000000000000000\r\n"),
+        ReplyError::Body(BodyFault::ChunkSize),
+    ),
+    ("7.1, space", Shape::Chunks("2 \r\nok\r\n"), ReplyError::Body(BodyFault::Extension)),
+    ("7.1, bare LF", Shape::Chunks("2\nok\r\n0\r\n\r\n"), ReplyError::Body(BodyFault::LineEnd)),
+    ("7.1, bare CR", Shape::Chunks("2\rok\r\n0\r\n\r\n"), ReplyError::Body(BodyFault::LineEnd)),
+    (
+        "7.1, bare LF in an extension",
+        Shape::Chunks("2;a\nok\r\n0\r\n\r\n"),
+        ReplyError::Body(BodyFault::LineEnd),
+    ),
+    (
+        "7.1, control in an extension",
+        Shape::Chunks("2;\0\r\nok\r\n0\r\n\r\n"),
+        ReplyError::Body(BodyFault::Extension),
+    ),
+    (
+        "7.1, size too small",
+        Shape::Chunks("1\r\nok\r\n0\r\n\r\n"),
+        ReplyError::Body(BodyFault::DataEnd),
+    ),
+    (
+        "7.1, LF after data",
+        Shape::Chunks("2\r\nok\n0\r\n\r\n"),
+        ReplyError::Body(BodyFault::DataEnd),
+    ),
+    (
+        "7.1.2, space before colon",
+        Shape::Chunks("0\r\nA : b\r\n\r\n"),
+        ReplyError::Body(BodyFault::Trailer),
+    ),
+    (
+        "7.1.2, folded",
+        Shape::Chunks("0\r\nA: b\r\n c\r\n\r\n"),
+        ReplyError::Body(BodyFault::Trailer),
+    ),
+    ("7.1.2, bare LF", Shape::Chunks("0\r\nA: b\n\r\n"), ReplyError::Body(BodyFault::LineEnd)),
+    ("7.1.2, bare LF at the end", Shape::Chunks("0\r\n\n"), ReplyError::Body(BodyFault::LineEnd)),
+    ("8, head cut", Shape::Whole("HTTP/1.1 200 OK\r\nA"), ReplyError::CutInHead),
+    ("8, between interim and final", Shape::Line("HTTP/1.1 100 Continue"), ReplyError::CutInHead),
+    ("8, length", Shape::Length("4"), ReplyError::CutInBody),
+    ("8, chunks", Shape::Chunks("2\r\nok\r\n"), ReplyError::CutInBody),
+    ("8, chunk size", Shape::Chunks("2"), ReplyError::CutInBody),
+    ("8, last line", Shape::Chunks("0\r\n"), ReplyError::CutInBody),
+    (
+        "9.2, unasked",
+        Shape::Whole("HTTP/1.1 204 \r\n\r\nHTTP/1.1 204 \r\n\r\n"),
+        ReplyError::Unasked,
+    ),
+    (
+        "9.6, after close",
+        Shape::Whole("HTTP/1.0 204 \r\n\r\nHTTP/1.1 204 \r\n\r\n"),
+        ReplyError::AfterClose,
+    ),
+    (
+        "RFC 9110, 15.2.2",
+        Shape::Line("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x"),
+        ReplyError::SwitchedProtocols,
+    ),
+];
+
 #[test]
 fn what_rfc_9112_calls_invalid_is_refused() {
-    let head = |fault| ReplyError::Head(fault);
-    let framing = |fault| ReplyError::Framing(fault);
-    let body = |fault| ReplyError::Body(fault);
-    let chunks =
-        |text: &str| format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{text}");
-    let length = |text: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: {text}\r\n\r\n123");
-    let field = |text: &str| format!("HTTP/1.1 200 OK\r\nA: b\r\n{text}\r\n\r\n");
-    let line = |text: &str| format!("{text}\r\n\r\n");
-    let cases = [
-        ("2.2, client", line("\r\nHTTP/1.1 200 OK"), ReplyError::NotHttp),
-        (
-            "2.2, bare LF in the status line",
-            "HTTP/1.1 200 OK\nA: b\r\n\r\n".into(),
-            head(HeadFault::BareLf),
-        ),
-        ("2.2, bare LF in a field line", field("C: d\nE: f"), head(HeadFault::BareLf)),
-        (
-            "2.2, bare LF ends the head",
-            "HTTP/1.1 200 OK\r\nA: b\r\n\n".into(),
-            head(HeadFault::BareLf),
-        ),
-        ("2.2, bare CR in a value", field("C: d\re"), head(HeadFault::BareCr)),
-        ("2.2, bare CR in the status line", line("HTTP/1.1 200 O\rK"), head(HeadFault::BareCr)),
-        ("2.3", line("HTTP/1.2 200 OK"), ReplyError::Version),
-        ("2.3", line("HTTP/2.0 200 OK"), ReplyError::Version),
-        ("2.3, case", line("http/1.1 200 OK"), ReplyError::NotHttp),
-        ("another protocol", line("SSH-2.0-OpenSSH_9.9"), ReplyError::NotHttp),
-        ("4", line("HTTP/1.1 20 OK"), ReplyError::Status),
-        ("4", line("HTTP/1.1 2000 OK"), ReplyError::Status),
-        ("4, one space", line("HTTP/1.1  200 OK"), ReplyError::Status),
-        ("RFC 9110, 15", line("HTTP/1.1 099 Low"), ReplyError::Status),
-        ("5.1", field("C : d"), head(HeadFault::SpaceBeforeColon)),
-        ("5.2", field(" folded"), head(HeadFault::ObsFold)),
-        ("5.2, first line", line("HTTP/1.1 200 OK\r\n\tA: b"), head(HeadFault::ObsFold)),
-        ("5, name", field("C(: d"), head(HeadFault::FieldName)),
-        ("5, no name", field(": d"), head(HeadFault::FieldName)),
-        ("5, no colon", field("C"), head(HeadFault::FieldName)),
-        ("RFC 9110, 5.5", field("C: d\0e"), head(HeadFault::FieldValue)),
-        ("RFC 9110, 5.5", field("C: d\x7fe"), head(HeadFault::FieldValue)),
-        ("RFC 9110, 8.6, sign", length("+3"), framing(FramingFault::Length)),
-        ("RFC 9110, 8.6, sign", length("-3"), framing(FramingFault::Length)),
-        ("RFC 9110, 8.6, empty", length(""), framing(FramingFault::Length)),
-        ("RFC 9110, 8.6, hexadecimal", length("0x3"), framing(FramingFault::Length)),
-        ("RFC 9110, 8.6, overflow", length("18446744073709551616"), framing(FramingFault::Length)),
-        ("6.3, 5", length("3, 4"), framing(FramingFault::LengthsDiffer)),
-        ("6.3, 5", length("3\r\nContent-Length: 4"), framing(FramingFault::LengthsDiffer)),
-        ("6.3, 5, empty element", length("3,"), framing(FramingFault::Length)),
-        ("6.1", length("3\r\nTransfer-Encoding: chunked"), framing(FramingFault::LengthAndCoding)),
-        (
-            "6.1, other order",
-            field("Transfer-Encoding: chunked\r\nContent-Length: 3"),
-            framing(FramingFault::LengthAndCoding),
-        ),
-        (
-            "6.1, 1.0",
-            line("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked"),
-            framing(FramingFault::CodingInHttp10),
-        ),
-        ("6.1", field("Transfer-Encoding: gzip, chunked"), framing(FramingFault::Coding)),
-        ("6.1", field("Transfer-Encoding: identity"), framing(FramingFault::Coding)),
-        (
-            "6.1, twice",
-            field("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked"),
-            framing(FramingFault::Coding),
-        ),
-        (
-            "6.1, vertical tab",
-            field("Transfer-Encoding: \u{b}chunked"),
-            head(HeadFault::FieldValue),
-        ),
-        ("7.1, no size", chunks("\r\n"), body(BodyFault::ChunkSize)),
-        ("7.1, sign", chunks("+2\r\nok\r\n"), body(BodyFault::ChunkSize)),
-        ("7.1, prefix", chunks("0x2\r\nok\r\n"), body(BodyFault::ChunkSize)),
-        ("7.1, overflow", chunks("10000000000000000\r\n"), body(BodyFault::ChunkSize)),
-        ("7.1, space", chunks("2 \r\nok\r\n"), body(BodyFault::Extension)),
-        ("7.1, bare LF", chunks("2\nok\r\n0\r\n\r\n"), body(BodyFault::LineEnd)),
-        ("7.1, bare CR", chunks("2\rok\r\n0\r\n\r\n"), body(BodyFault::LineEnd)),
-        ("7.1, bare LF in an extension", chunks("2;a\nok\r\n0\r\n\r\n"), body(BodyFault::LineEnd)),
-        (
-            "7.1, control in an extension",
-            chunks("2;\0\r\nok\r\n0\r\n\r\n"),
-            body(BodyFault::Extension),
-        ),
-        ("7.1, size too small", chunks("1\r\nok\r\n0\r\n\r\n"), body(BodyFault::DataEnd)),
-        ("7.1, LF after data", chunks("2\r\nok\n0\r\n\r\n"), body(BodyFault::DataEnd)),
-        ("7.1.2, space before colon", chunks("0\r\nA : b\r\n\r\n"), body(BodyFault::Trailer)),
-        ("7.1.2, folded", chunks("0\r\nA: b\r\n c\r\n\r\n"), body(BodyFault::Trailer)),
-        ("7.1.2, bare LF", chunks("0\r\nA: b\n\r\n"), body(BodyFault::LineEnd)),
-        ("7.1.2, bare LF at the end", chunks("0\r\n\n"), body(BodyFault::LineEnd)),
-        ("8, head cut", "HTTP/1.1 200 OK\r\nA".into(), ReplyError::CutInHead),
-        ("8, between interim and final", line("HTTP/1.1 100 Continue"), ReplyError::CutInHead),
-        ("8, length", length("4"), ReplyError::CutInBody),
-        ("8, chunks", chunks("2\r\nok\r\n"), ReplyError::CutInBody),
-        ("8, chunk size", chunks("2"), ReplyError::CutInBody),
-        ("8, last line", chunks("0\r\n"), ReplyError::CutInBody),
-        ("9.2, unasked", "HTTP/1.1 204 \r\n\r\nHTTP/1.1 204 \r\n\r\n".into(), ReplyError::Unasked),
-        (
-            "9.6, after close",
-            "HTTP/1.0 204 \r\n\r\nHTTP/1.1 204 \r\n\r\n".into(),
-            ReplyError::AfterClose,
-        ),
-        (
-            "RFC 9110, 15.2.2",
-            line("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x"),
-            ReplyError::SwitchedProtocols,
-        ),
-    ];
-    for (rule, bytes, error) in cases {
+    for &(rule, shape, error) in INVALID {
+        let bytes = shape.bytes();
         for size in [bytes.len(), 1, 7] {
             let mut parser = parser(RequestKind::Other, 1);
             let (_, ending) = trace(&mut parser, bytes.as_bytes().chunks(size));
