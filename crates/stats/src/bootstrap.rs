@@ -7,10 +7,10 @@
 //! Resampling the t statistic keeps the width of t and adds the skewness (Hall 1992, The Bootstrap
 //! and Edgeworth Expansion, 3.5; Efron and Tibshirani 1993, 12.5).
 //!
-//! Cost: 3999 resamples of n draws, n = 8: 0.3 ms.
+//! Cost: 3999 resamples of n draws, n = 8: 0.2 ms.
 
 use rand::{RngExt as _, SeedableRng as _};
-use rand_pcg::Pcg64;
+use rand_pcg::Pcg32;
 
 use crate::ConfidenceInterval;
 use crate::moments::{mean, sd};
@@ -22,6 +22,10 @@ pub const BOOTSTRAP_MIN: usize = 6;
 /// (RESAMPLES + 1) times 2.5 % is whole, so the ends are order statistics without interpolation.
 const RESAMPLES: usize = 3999;
 
+/// Mean square in units of the sample's variance below which a resample has no spread: what rounding
+/// leaves of equal values.
+const NO_SPREAD: f64 = 1e-12;
+
 /// The 95 % studentised bootstrap interval of the mean, on the scale of the values.
 ///
 /// `None` with fewer than [`BOOTSTRAP_MIN`] values, or where they do not vary. The same seed gives
@@ -32,7 +36,7 @@ pub fn studentised_bootstrap(values: &[f64], seed: u64) -> Option<ConfidenceInte
         return None;
     }
     let centre = mean(values);
-    let mut statistics = resampled_t(values, centre, seed);
+    let mut statistics = resampled_t(values, centre, spread, seed);
     statistics.sort_unstable_by(f64::total_cmp);
     let error = spread / (values.len() as f64).sqrt();
     let at = |share: f64| statistics[((RESAMPLES + 1) as f64 * share).round() as usize - 1];
@@ -44,14 +48,29 @@ pub fn studentised_bootstrap(values: &[f64], seed: u64) -> Option<ConfidenceInte
 }
 
 /// t statistic of each resample about the mean of the sample.
-fn resampled_t(values: &[f64], centre: f64, seed: u64) -> Vec<f64> {
-    let mut rng = Pcg64::seed_from_u64(seed);
-    let n = values.len();
-    let mut drawn = vec![0.0; n];
+fn resampled_t(values: &[f64], centre: f64, spread: f64, seed: u64) -> Vec<f64> {
+    // In standard deviations about the mean, so that one pass over sums and squares cancels nothing.
+    let scaled: Vec<f64> = values.iter().map(|value| (value - centre) / spread).collect();
+    let mut rng = Pcg32::seed_from_u64(seed);
+    let n = scaled.len();
     let statistic = |_| {
-        drawn.iter_mut().for_each(|value| *value = values[rng.random_range(0..n)]);
-        let shift = mean(&drawn) - centre;
-        if shift == 0.0 { 0.0 } else { shift / (sd(&drawn) / (n as f64).sqrt()) }
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for _ in 0..n {
+            let value = scaled[rng.random_range(0..n as u32) as usize];
+            sum += value;
+            squares += value * value;
+        }
+        t_of_sums(sum, squares, n as f64)
     };
     (0..RESAMPLES).map(statistic).collect()
+}
+
+/// t of n values about 0. Equal values have an infinite one, or 0 where they are 0.
+fn t_of_sums(sum: f64, squares: f64, n: f64) -> f64 {
+    let about_mean = squares - sum * sum / n;
+    match about_mean > NO_SPREAD * n {
+        true => sum / (n / (n - 1.0) * about_mean).sqrt(),
+        false if sum.abs() < NO_SPREAD * n => 0.0,
+        false => f64::INFINITY.copysign(sum),
+    }
 }

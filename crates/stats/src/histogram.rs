@@ -12,7 +12,6 @@ pub const SPAN_MAX: Nanos = Nanos::from_secs(3600);
 
 /// Counts of time spans, 1 ns to one hour, each within 0.1 % of its true value (three digits).
 /// All histograms have the same bounds, so merging is exact.
-#[derive(Clone)]
 pub struct Histogram {
     counts: hdrhistogram::Histogram<u64>,
     clamped: u64,
@@ -48,7 +47,15 @@ impl Histogram {
 
     /// Adds all spans of `other`.
     pub fn merge(&mut self, other: &Self) {
-        self.counts.add(&other.counts).expect("all histograms share their bounds");
+        if self.is_empty() {
+            // `add` would copy all 270 KB into an empty one, and so make every page of it real; a
+            // run keeps thousands of histograms, each with a few pages that are not zero.
+            for (span, count) in other.buckets() {
+                self.counts.saturating_record_n(span.0.min(SPAN_MAX.0), count);
+            }
+        } else {
+            self.counts.add(&other.counts).expect("all histograms share their bounds");
+        }
         self.clamped += other.clamped;
     }
 
@@ -130,7 +137,17 @@ impl Histogram {
             .map_err(|error| DecodeError(error.to_string()))?;
         let mut histogram = Self::new();
         histogram.counts.add(&counts).map_err(|error| DecodeError(error.to_string()))?;
-        Ok(histogram)
+        // The copy takes a few pages where `add` has touched all.
+        Ok(histogram.clone())
+    }
+}
+
+impl Clone for Histogram {
+    /// Only the pages that are not zero are made real, as in [`Histogram::merge`].
+    fn clone(&self) -> Self {
+        let mut copy = Self::new();
+        copy.merge(self);
+        copy
     }
 }
 

@@ -4,7 +4,9 @@
 //! [`Histogram`] (a distribution).
 
 mod bootstrap;
+mod clusters;
 mod decision;
+mod dip;
 mod equivalence;
 mod histogram;
 mod holm;
@@ -16,7 +18,9 @@ mod student;
 mod warm_up;
 
 pub use bootstrap::{BOOTSTRAP_MIN, studentised_bootstrap};
+pub use clusters::{Mode, REPLICATES_MIN, TwoGaussians};
 pub use decision::{Decision, decide};
+pub use dip::{dip, dip_p};
 pub use equivalence::{Tost, tost};
 pub use histogram::{DecodeError, Histogram, SPAN_MAX, samples_needed};
 pub use holm::holm;

@@ -27,8 +27,9 @@ impl ConfidenceInterval {
         Self { low: self.low.exp(), high: self.high.exp() }
     }
 
-    fn width(self) -> f64 {
-        self.high - self.low
+    /// From the lower of both low ends to the higher of both high ends.
+    fn hull(self, other: Self) -> Self {
+        Self { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
 }
 
@@ -48,8 +49,9 @@ pub struct Paired {
 /// How sure a paired ratio is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedInterval {
-    /// Lower end of the 95 % interval of the ratio: the wider of `student` and `bootstrap`, by
-    /// length on the log scale.
+    /// Lower end of the 95 % interval of the ratio: at either end the wider of `student` and
+    /// `bootstrap`. Skewness moves the bootstrap to one side; to take one of the two whole would
+    /// cover less than either does (measured: 93.4 % for noise of Student's t5 at n = 8).
     pub low: f64,
     /// Upper end.
     pub high: f64,
@@ -119,7 +121,7 @@ fn interval(logs: &[f64], mean_ln: f64, seed: u64) -> PairedInterval {
     let reach = t_quantile(0.975, n - 1.0) * error;
     let student = ConfidenceInterval { low: mean_ln - reach, high: mean_ln + reach };
     let bootstrap = studentised_bootstrap(logs, seed);
-    let wider = bootstrap.filter(|other| other.width() > student.width()).unwrap_or(student).exp();
+    let wider = bootstrap.map_or(student, |other| student.hull(other)).exp();
     // Without any spread 0 / 0 would be NaN: equal is equal, and what differs always differs surely.
     let p = match (mean_ln == 0.0, error == 0.0) {
         (true, _) => 1.0,

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""Writes crates/stats/tests/fixtures/*.json: golden values from outside of this project.
+
+Where SciPy or NumPy has the function, it is the oracle. Where neither has (MSER-5, the dip, two normal
+laws, the exact studentised bootstrap), the slowest and plainest method stands here: enumeration,
+linear programming, a general optimiser. Nothing here shares code or method with crates/stats.
+
+Needs numpy and scipy. Run from the top of the project: python3 scripts/fixtures-stats.py
+"""
+
+import itertools
+import json
+import math
+import pathlib
+
+import numpy as np
+import scipy
+from scipy import optimize, stats
+
+OUT = pathlib.Path("crates/stats/tests/fixtures")
+MADE = f"scripts/fixtures-stats.py, numpy {np.__version__}, scipy {scipy.__version__}"
+RNG = np.random.default_rng(20_26)
+
+
+def write(name, method, cases):
+    OUT.mkdir(parents=True, exist_ok=True)
+    body = {"made_by": MADE, "method": method, "cases": cases}
+    (OUT / f"{name}.json").write_text(json.dumps(body, indent=1) + "\n")
+
+
+def samples():
+    """Log ratios as they come: tight, wide, shifted, skewed, few and many."""
+    for n in (3, 4, 8, 12, 30):
+        for shift, sd in ((0.0, 0.02), (0.03, 0.02), (-0.3, 0.1), (0.004, 0.005)):
+            yield RNG.normal(shift, sd, n)
+    yield RNG.exponential(0.05, 10)
+
+
+def paired():
+    cases = []
+    for d in samples():
+        margin = 0.02
+        inside = math.log1p(margin)
+        test = stats.ttest_1samp(d, 0.0)
+        ci95, ci90 = test.confidence_interval(0.95), test.confidence_interval(0.90)
+        above = stats.ttest_1samp(d, -inside, alternative="greater").pvalue
+        below = stats.ttest_1samp(d, inside, alternative="less").pvalue
+        cases.append({
+            "logs": list(d),
+            "mean": float(np.mean(d)), "sd": float(np.std(d, ddof=1)),
+            "low95": math.exp(ci95.low), "high95": math.exp(ci95.high), "p": float(test.pvalue),
+            "margin": margin, "low90": math.exp(ci90.low), "high90": math.exp(ci90.high),
+            "tost_p": float(max(above, below)),
+        })
+    write("paired", "scipy.stats.ttest_1samp, two-sided and twice one-sided (TOST)", cases)
+
+
+def bootstrap():
+    """Every one of the n^n resamples: the distribution that a seeded bootstrap only samples."""
+    cases = []
+    for d in (RNG.normal(0, 1, 6), RNG.exponential(1, 6), RNG.normal(5, 0.1, 7)):
+        n, centre, error = len(d), np.mean(d), stats.sem(d)
+        draws = np.array(list(itertools.product(range(n), repeat=n)))
+        resamples = np.asarray(d)[draws]
+        shift = resamples.mean(axis=1) - centre
+        same = (draws == draws[:, :1]).all(axis=1)
+        sem = resamples.std(axis=1, ddof=1) / math.sqrt(n)
+        t = np.where(same, np.copysign(np.inf, shift), shift / np.where(same, 1.0, sem))
+        t.sort()
+
+        # Two quantiles about each end: 3999 random resamples lie between them.
+        def end(share):
+            return centre - t[int(share * len(t))] * error
+
+        cases.append({
+            "values": list(d),
+            "low_between": [end(0.985), end(0.965)],
+            "high_between": [end(0.035), end(0.015)],
+        })
+    write("bootstrap", "all n^n resamples of the t statistic, enumerated", cases)
+
+
+def holm():
+    cases = []
+    for n in (1, 2, 3, 6, 28):
+        p = RNG.uniform(0, 1, n) ** 3
+        order, adjusted = np.argsort(p), np.empty(n)
+        for rank, index in enumerate(order):
+            # Straight from the definition: a maximum over all ranks so far.
+            adjusted[index] = max(min(1.0, (n - j) * p[order[j]]) for j in range(rank + 1))
+        cases.append({"p": list(p), "adjusted": list(adjusted)})
+    write("holm", "the definition of Holm (1979), a maximum over ranks", cases)
+
+
+def power():
+    """Smallest n whose power by the noncentral t reaches 80 %."""
+
+    def reaches(n, effect):
+        critical = stats.t.ppf(0.975, n - 1)
+        shift = effect * math.sqrt(n)
+        return stats.nct.sf(critical, n - 1, shift) + stats.nct.cdf(-critical, n - 1, shift) >= 0.8
+
+    cases = []
+    for sd in (0.005, 0.01, 0.02, 0.05, 0.1):
+        for margin in (0.01, 0.02, 0.05):
+            effect = math.log1p(margin) / sd
+            n = next(n for n in itertools.count(2) if reaches(n, effect))
+            cases.append({"sd": sd, "margin": margin, "blocks": n})
+    write("power", "smallest n with scipy.stats.nct power >= 0.8", cases)
+
+
+def quantiles():
+    cases = []
+    for n in (1, 2, 5, 20, 101):
+        x = RNG.lognormal(0, 1, n)
+        qs = [0.0, 0.01, 0.25, 0.5, 0.9, 0.99, 1.0]
+        centred = x - x.mean()
+        cases.append({
+            "values": list(x), "q": qs,
+            "quantiles": [float(np.quantile(x, q, method="linear")) for q in qs],
+            "median": float(np.median(x)),
+            "mad": float(stats.median_abs_deviation(x)),
+            "lag1": float((centred[:-1] * centred[1:]).sum() / (centred**2).sum()) if n > 2 else None,
+        })
+    write("quantiles", "numpy.quantile(method='linear'), scipy median_abs_deviation", cases)
+
+
+def ranks():
+    """Exact ranks of the 95 % interval of a quantile, by the binomial law."""
+    cases = []
+    for n, q in ((40, 0.5), (100, 0.5), (500, 0.9), (1000, 0.99), (8000, 0.999)):
+        law = stats.binom(n, q)
+        cases.append({"n": n, "q": q, "low": int(law.ppf(0.025)), "high": int(law.ppf(0.975)) + 1})
+    write("quantile_ranks", "scipy.stats.binom.ppf", cases)
+
+
+def mser5():
+    """Every truncation, each from scratch."""
+    cases = []
+    for n in (19, 20, 47, 60, 200):
+        noise = RNG.normal(0, 3, n)
+        ramp = np.minimum(100, 60 + np.arange(n) * 3.0)
+        step = np.where(np.arange(n) < n // 4, 80, 100)
+        decay = 100 * (1 - np.exp(-np.arange(n) / 8))
+        for shape in (np.full(n, 100.0), ramp, step, decay, np.linspace(0, 100, n)):
+            series = shape + noise
+            batches = [series[i : i + 5].mean() for i in range(0, n - n % 5, 5)]
+            k = len(batches)
+            errors = [np.var(batches[d:]) / (k - d) for d in range(k // 2 + 1)] if k >= 4 else [0]
+            best = int(np.argmin(errors))
+            bound = k >= 4 and best == k // 2
+            cases.append({"series": list(series), "cut": 5 * best, "at_bound": bound})
+    write("mser5", "every truncation up to half, numpy.var over what is left", cases)
+
+
+def dip_by_programming(x):
+    """min d such that a function convex up to some x_j and concave after it, with a jump allowed at
+    x_j, stays within d of the staircase; one linear programme for each j."""
+    x = np.sort(x)
+    n = len(x)
+    best = math.inf
+    for mode in range(n):
+        # Variables: F at each point (left limit at the mode), the right limit at the mode, d.
+        rows, bounds = [], []
+
+        def at_most(terms, bound):
+            row = np.zeros(n + 2)
+            for index, factor in terms:
+                row[index] += factor
+            rows.append(row)
+            bounds.append(bound)
+
+        after = lambda i: n if i == mode else i  # where F is read from the right
+        for i in range(n):
+            at_most([(i, 1), (n + 1, -1)], i / n)  # F(x-) <= lower + d
+            at_most([(i, -1), (n + 1, -1)], -i / n)
+            at_most([(after(i), 1), (n + 1, -1)], (i + 1) / n)
+            at_most([(after(i), -1), (n + 1, -1)], -(i + 1) / n)
+        at_most([(mode, 1), (n, -1)], 0)
+        for i in range(n - 1):
+            at_most([(after(i), 1), (i + 1, -1)], 0)
+        for i in range(n - 2):
+            one, two = 1 / (x[i + 1] - x[i]), 1 / (x[i + 2] - x[i + 1])
+            if i + 2 <= mode:  # slopes rise
+                at_most([(i + 1, one), (i, -one), (i + 2, -two), (i + 1, two)], 0)
+            if i >= mode:  # slopes fall
+                at_most([(i + 1, -one), (after(i), one), (i + 2, two), (i + 1, -two)], 0)
+        goal = np.zeros(n + 2)
+        goal[n + 1] = 1
+        answer = optimize.linprog(goal, np.array(rows), np.array(bounds), bounds=(None, None))
+        assert answer.success, answer.message
+        best = min(best, answer.fun)
+    return best
+
+
+def dips():
+    cases = []
+    for n in (4, 5, 8, 12, 20, 31):
+        for law in (
+            RNG.normal(0, 1, n),
+            RNG.uniform(0, 1, n),
+            RNG.exponential(1, n),
+            RNG.normal(0, 1, n) + 4 * (RNG.uniform(0, 1, n) < 0.5),
+            RNG.normal(0, 1, n) + 9 * (np.arange(n) % 3 == 0) + 5 * (np.arange(n) % 3 == 1),
+        ):
+            cases.append({"values": list(law), "dip": float(dip_by_programming(law))})
+    write("dip", "the definition as linear programmes, scipy.optimize.linprog (HiGHS)", cases)
+
+
+def clusters():
+    """One law and two laws of one standard deviation, by a general optimiser from many starts."""
+    cases = []
+    for n, apart, share in ((10, 6, 0.5), (12, 10, 0.3), (20, 4, 0.5), (40, 5, 0.4), (40, 8, 0.2)):
+        x = RNG.normal(0, 1, n) + apart * (np.arange(n) < share * n)
+
+        def loss(p):
+            w = 1 / (1 + math.exp(-p[0]))
+            sd = math.exp(p[3])
+            low = np.log(w) + stats.norm.logpdf(x, p[1], sd)
+            high = np.log1p(-w) + stats.norm.logpdf(x, p[2], sd)
+            return -np.logaddexp(low, high).sum()
+
+        starts = [
+            [0.0, np.quantile(x, a), np.quantile(x, b), math.log(np.std(x) / 3)]
+            for a, b in ((0.1, 0.9), (0.25, 0.75), (0.05, 0.5), (0.5, 0.95))
+        ]
+        options = {"maxiter": 20_000, "maxfev": 20_000, "xatol": 1e-10, "fatol": 1e-12}
+        fits = [optimize.minimize(loss, s, method="Nelder-Mead", options=options) for s in starts]
+        fit = min(fits, key=lambda fit: fit.fun)
+        one = -stats.norm.logpdf(x, x.mean(), x.std()).sum()
+        cases.append({
+            "values": list(x),
+            "centres": sorted(map(float, fit.x[1:3])),
+            "sd": math.exp(fit.x[3]),
+            "delta_bic": 2 * (one - fit.fun) - 2 * math.log(n),
+        })
+    write("clusters", "scipy.optimize.minimize (Nelder-Mead), four starts", cases)
+
+
+for make in (paired, bootstrap, holm, power, quantiles, ranks, mser5, dips, clusters):
+    make()
