@@ -248,7 +248,10 @@ mod tests {
             }
             let _ = accepting.join().unwrap();
         });
-        assert_eq!(accept(&listener, Mode::Blocking).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+        assert_eq!(
+            accept(&listener, Mode::Blocking).unwrap_err().raw_os_error(),
+            Some(libc::EINVAL)
+        );
     }
 
     #[test]

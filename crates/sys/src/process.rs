@@ -196,7 +196,74 @@ mod tests {
 
     use super::*;
 
-    // What needs a process of one thread is tested in tests/fork.rs: the test harness has several.
+    /// Runs `test` in a copy of this process, which has one thread: that of the test.
+    fn alone(test: impl FnOnce()) {
+        // SAFETY: of the harness's threads none is in the child, which only uses the allocator (glibc
+        // makes it usable after fork) and system calls, and ends by _exit.
+        match unsafe { nix::unistd::fork() }.unwrap() {
+            ForkResult::Parent { child } => {
+                let ended =
+                    rustix::process::waitpid(Some(pid_of(child.as_raw())), WaitOptions::empty());
+                assert_eq!(ended.unwrap().unwrap().1.exit_status(), Some(0));
+            }
+            ForkResult::Child => {
+                let failed = catch_unwind(AssertUnwindSafe(test)).is_err();
+                // SAFETY: _exit takes any status and does not return.
+                unsafe { libc::_exit(i32::from(failed)) }
+            }
+        }
+    }
+
+    #[test]
+    fn a_child_runs_its_closure_and_shares_the_cells() {
+        alone(|| {
+            let cells = SharedCells::new(1).unwrap();
+            let child = fork("some child", || {
+                cells[0].store(5, Ordering::Relaxed);
+                let name = std::fs::read_to_string("/proc/self/comm").unwrap();
+                if name == "some child\n" { 42 } else { 1 }
+            });
+            assert_eq!(reap_waiting().unwrap(), (child.unwrap(), Ended::Exited(42)));
+            assert_eq!(cells[0].load(Ordering::Relaxed), 5);
+            assert_eq!(reap().unwrap(), None);
+        });
+    }
+
+    #[test]
+    fn a_panic_and_a_signal_end_a_child_and_not_its_parent() {
+        alone(|| {
+            let child = fork("panics", || panic!("a planted panic")).unwrap();
+            assert_eq!(reap_waiting().unwrap(), (child, Ended::Exited(PANICKED)));
+            let child = fork("sleeps", || {
+                loop {
+                    std::thread::park();
+                }
+            });
+            assert_eq!(reap().unwrap(), None);
+            assert!(signal(child.as_ref().copied().unwrap(), Signal::KILL));
+            assert_eq!(reap_waiting().unwrap(), (child.unwrap(), Ended::Killed(libc::SIGKILL)));
+        });
+    }
+
+    #[test]
+    fn a_child_dies_with_its_parent() {
+        alone(|| {
+            let (ended, alive) = std::io::pipe().unwrap();
+            let parent = fork("parent", || {
+                let _ = fork("grandchild", || {
+                    loop {
+                        std::thread::park();
+                    }
+                });
+                0
+            });
+            reap_waiting().unwrap();
+            parent.unwrap();
+            drop(alive);
+            // The end comes once nobody has the writing side: the grandchild is gone.
+            assert_eq!(std::io::Read::read(&mut { ended }, &mut [0]).unwrap(), 0);
+        });
+    }
 
     #[test]
     fn a_process_with_threads_may_not_fork() {

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use nix::sys::signal::{
     SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask,
@@ -89,44 +89,54 @@ impl Drop for Signals {
     }
 }
 
-static ASKED_TO_END: AtomicBool = AtomicBool::new(false);
+/// How this child was asked to end: 0 not at all, else one of the two numbers. Only grows.
+static ASKED_TO_END: AtomicU8 = AtomicU8::new(0);
 
-extern "C" fn note_end(_: i32) {
-    ASKED_TO_END.store(true, Ordering::Relaxed);
+const DRAIN: u8 = 1;
+const AT_ONCE: u8 = 2;
+
+extern "C" fn note_drain(_: i32) {
+    ASKED_TO_END.fetch_max(DRAIN, Ordering::Relaxed);
+}
+
+extern "C" fn note_stop(_: i32) {
+    ASKED_TO_END.fetch_max(AT_ONCE, Ordering::Relaxed);
 }
 
 extern "C" fn only_interrupt(_: i32) {}
 
-/// In a freshly forked child: SIGTERM interrupts the call that blocks and makes [`asked_to_end`]
-/// true, SIGINT ends the child, and [`interrupt`] interrupts one thread.
+/// In a freshly forked child: SIGTERM and SIGINT interrupt the call that blocks and can be read from
+/// [`asked_to_end`]; [`interrupt`] interrupts one thread.
 ///
-/// A signal that comes between a look at the flag and a call that blocks does not interrupt it, so
-/// whoever sends it sends it again until it is heeded.
+/// A signal that comes between a look there and a call that blocks does not interrupt it, so whoever
+/// sends it sends it again until it is heeded.
 ///
 /// # Errors
 /// None in practice.
 pub fn in_child() -> io::Result<()> {
-    // Neither has SA_RESTART, so a blocked accept, receive or send returns `Interrupted`.
-    handle(Signal::SIGTERM, SigHandler::Handler(note_end))?;
+    // None has SA_RESTART, so a blocked accept, receive or send returns `Interrupted`.
+    handle(Signal::SIGTERM, SigHandler::Handler(note_drain))?;
+    handle(Signal::SIGINT, SigHandler::Handler(note_stop))?;
     handle(Signal::SIGUSR1, SigHandler::Handler(only_interrupt))?;
-    handle(Signal::SIGINT, SigHandler::SigDfl)?;
     Ok(sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&ends()), None)?)
 }
 
-/// Whether SIGTERM has come to this child.
-pub fn asked_to_end() -> bool {
-    ASKED_TO_END.load(Ordering::Relaxed)
+/// How this child was asked to end, if it was; the sterner of two.
+pub fn asked_to_end() -> Option<Stop> {
+    match ASKED_TO_END.load(Ordering::Relaxed) {
+        AT_ONCE => Some(Stop::AtOnce),
+        DRAIN => Some(Stop::Drain),
+        _ => None,
+    }
 }
 
-/// Runs `start` with SIGTERM blocked, so that threads it starts never receive it and the calling
-/// thread does.
+/// Runs `start` with SIGTERM and SIGINT blocked, so that threads it starts never receive them and
+/// the calling thread does.
 ///
 /// # Errors
 /// None in practice.
 pub fn hidden_from<T>(start: impl FnOnce() -> T) -> io::Result<T> {
-    let mut term = SigSet::empty();
-    term.add(Signal::SIGTERM);
-    let before = term.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+    let before = ends().thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
     let started = start();
     before.thread_set_mask()?;
     Ok(started)
@@ -163,4 +173,53 @@ fn handle(signal: Signal, handler: SigHandler) -> io::Result<()> {
     // async-signal-safe, and no other code relies on the action that is replaced.
     unsafe { sigaction(signal, &action) }?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    // Signals are sent to the one thread of the test, where they are blocked: the harness's other
+    // threads would die of them.
+
+    #[test]
+    fn signals_are_data_while_they_are_held_and_the_sterner_counts() {
+        let signals = Signals::new().unwrap();
+        assert_eq!(signals.take().unwrap(), None);
+        assert_eq!(signals.wait(Nanos::from_millis(1)).unwrap(), None);
+        to_this_thread(libc::SIGTERM);
+        assert_eq!(signals.wait(Nanos::from_secs(60)).unwrap(), Some(Stop::Drain));
+        to_this_thread(libc::SIGTERM);
+        to_this_thread(libc::SIGINT);
+        assert_eq!(signals.take().unwrap(), Some(Stop::AtOnce));
+        assert_eq!(signals.take().unwrap(), None);
+    }
+
+    #[test]
+    fn a_thread_is_interrupted_in_the_call_that_blocks() {
+        handle(Signal::SIGUSR1, SigHandler::Handler(only_interrupt)).unwrap();
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let blocked = std::thread::spawn(move || {
+            tell.send(this_thread()).unwrap();
+            // `Read::read` passes EINTR on; read_exact and the like would hide it.
+            reader.read(&mut [0]).unwrap_err().kind()
+        });
+        let thread = told.recv().unwrap();
+        // One that comes before the read is lost.
+        while !blocked.is_finished() {
+            interrupt(thread);
+            std::thread::yield_now();
+        }
+        assert_eq!(blocked.join().unwrap(), io::ErrorKind::Interrupted);
+        drop(writer);
+    }
+
+    fn to_this_thread(signal: i32) {
+        let process = rustix::process::getpid().as_raw_nonzero().get();
+        // SAFETY: tgkill reads three integers; the signal is blocked in this thread.
+        unsafe { libc::syscall(libc::SYS_tgkill, process, this_thread().0, signal) };
+    }
 }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use sys::listener::{self, Mode};
-use sys::signals;
+use sys::signals::{self, Stop};
 
 use super::scoreboard::Scoreboard;
 use crate::service::Service;
@@ -33,8 +33,10 @@ pub(super) enum Accepted {
 
 /// Waits for a connection. In a drain each that waited when it began is still taken by someone.
 pub(super) fn accept(service: &Service, board: &Scoreboard) -> Accepted {
-    if signals::asked_to_end() && !board.take_ticket() {
-        return Accepted::Leave(DONE);
+    match signals::asked_to_end() {
+        Some(Stop::Drain) if board.take_ticket() => {}
+        Some(_) => return Accepted::Leave(DONE),
+        None => {}
     }
     match listener::accept(&service.listener, Mode::Blocking) {
         Ok((socket, peer)) => Accepted::Conn(socket, peer),

@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::clock;
 use sys::listener::{self, Then};
+use sys::signals::Stop;
 use units::Nanos;
 
 use crate::exchange::{Close, Exchange, Want};
@@ -62,9 +63,8 @@ pub(super) fn advance(
     clock: impl Fn() -> Nanos,
 ) -> Step {
     let mut left = TURN_BYTES_MAX;
-    let mut now = clock();
     loop {
-        let (wait, moved) = match exchange.want(now) {
+        let (wait, moved) = match exchange.want() {
             Want::Close(close) => return Step::Close(close),
             Want::Read(_) if *inlet == Inlet::Dry => return Step::Read,
             _ if left == 0 => return Step::Turn,
@@ -77,7 +77,7 @@ pub(super) fn advance(
                 (Step::Write, listener::send(socket, &head[..head.len().min(left)], Then::More))
             }
         };
-        now = clock();
+        let now = clock();
         match moved {
             Ok(n) => {
                 left = left.saturating_sub(n);
@@ -109,12 +109,7 @@ fn fill(socket: BorrowedFd<'_>, buf: &mut [u8], inlet: &mut Inlet) -> io::Result
 }
 
 /// One send of at most `most` bytes of `head` and then `body`.
-fn send_parts(
-    socket: BorrowedFd<'_>,
-    head: &[u8],
-    body: &[u8],
-    most: usize,
-) -> io::Result<usize> {
+fn send_parts(socket: BorrowedFd<'_>, head: &[u8], body: &[u8], most: usize) -> io::Result<usize> {
     let head = &head[..head.len().min(most)];
     let body = &body[..body.len().min(most - head.len())];
     match (head, body) {
@@ -206,22 +201,23 @@ pub(super) fn seat<'a, 's>(
 }
 
 /// Serves one connection to its end on a blocking socket; the caller's thread waits with it.
-/// `ending` says whether the server, or this child of it, is to end; a signal that interrupts the
-/// blocking call makes that known.
+/// `ending` says whether and how the server, or this child of it, is to end; a signal that interrupts
+/// the blocking call makes that known.
 pub(super) fn serve_blocking(
     socket: OwnedFd,
     exchange: &mut Exchange<'_>,
     patience: Patience,
-    ending: &impl Fn() -> bool,
+    ending: &impl Fn() -> Option<Stop>,
 ) {
     loop {
-        if ending() {
-            exchange.finish();
+        match ending() {
+            None => {}
+            Some(Stop::Drain) => exchange.finish(),
+            Some(Stop::AtOnce) => return exchange.lost(clock::monotonic()),
         }
         // Dry is for sockets that tell when they are ready; here the receive itself waits.
         let mut inlet = Inlet::Open;
-        let step = advance(socket.as_fd(), exchange, &mut inlet, clock::monotonic);
-        let flags = match step {
+        let flags = match advance(socket.as_fd(), exchange, &mut inlet, clock::monotonic) {
             Step::Close(how) => return linger_blocking(socket, how, ending),
             Step::Turn => continue,
             Step::Read => PollFlags::IN,
@@ -237,27 +233,25 @@ pub(super) fn serve_blocking(
     }
 }
 
-fn linger_blocking(socket: OwnedFd, how: Close, ending: &impl Fn() -> bool) {
+fn linger_blocking(socket: OwnedFd, how: Close, ending: &impl Fn() -> Option<Stop>) {
     let Some(socket) = close(socket, how) else { return };
     let until = clock::monotonic().saturating_add(LINGER_MAX);
     let mut left = LINGER_BYTES_MAX;
-    while !ending() {
+    while ending() != Some(Stop::AtOnce) && !drop_input(socket.as_fd(), &mut left) {
         let now = clock::monotonic();
         if now >= until {
             return;
         }
-        if wait(socket.as_fd(), PollFlags::IN, until - now) && drop_input(socket.as_fd(), &mut left) {
-            return;
-        }
+        wait(socket.as_fd(), PollFlags::IN, until - now);
     }
 }
 
-/// Waits until the socket is ready; returns whether it is. Returns early at a signal.
-fn wait(socket: BorrowedFd<'_>, flags: PollFlags, most: Nanos) -> bool {
+/// Waits until the socket is ready, the time is over or a signal comes; the caller looks which.
+fn wait(socket: BorrowedFd<'_>, flags: PollFlags, most: Nanos) {
     let timeout = Timespec {
         tv_sec: (most.0 / 1_000_000_000) as i64,
         tv_nsec: (most.0 % 1_000_000_000) as _,
     };
-    let mut files = [PollFd::new(&socket, flags)];
-    matches!(poll(&mut files, Some(&timeout)), Ok(n) if n > 0)
+    // An error says no more than that waiting is over.
+    let _ = poll(&mut [PollFd::new(&socket, flags)], Some(&timeout));
 }

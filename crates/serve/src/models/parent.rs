@@ -27,6 +27,12 @@ use crate::service::Service;
 /// How often the parent looks at its children while the server ends, and reminds them.
 const ENDING_TICK: Nanos = Nanos::from_millis(20);
 
+/// The same when it stops at once; a child needs some 100 us.
+const STOP_TICK: Nanos = Nanos::from_millis(2);
+
+/// How long children have to stop at once before they are killed.
+const STOP_GRACE: Nanos = Nanos::from_secs(1);
+
 /// What the children of a model are.
 pub(super) struct Herd<'a> {
     /// What ps shows of a child, before its number.
@@ -57,7 +63,7 @@ pub(super) fn lead(service: &Service, herd: Herd<'_>) -> Result<(), ServeError> 
     // On the way of an error too: drop would leave the children to PDEATHSIG, and unreaped.
     let ended = match led {
         Ok(Stop::Drain) => parent.drain(&signals),
-        Ok(Stop::AtOnce) | Err(_) => parent.kill_all(),
+        Ok(Stop::AtOnce) | Err(_) => parent.stop(),
     };
     led.and(ended.map_err(system("cannot wait for the children to end")))
 }
@@ -157,7 +163,9 @@ impl Parent<'_> {
             Maintain::ReapOne => self.reap_one(),
             Maintain::Spawn(n) => {
                 for _ in 0..n {
-                    let Some(number) = self.children.iter().position(Option::is_none) else { break };
+                    let Some(number) = self.children.iter().position(Option::is_none) else {
+                        break;
+                    };
                     if self.fork(number).is_err() {
                         self.herd.rule.child_was_sick();
                         break;
@@ -197,37 +205,52 @@ impl Parent<'_> {
         let listener = &self.service.listener;
         self.board.drain(listener::waiting(listener));
         listener::set_mode(listener, Mode::NonBlocking)?;
-        for child in self.children.iter_mut().flatten() {
-            child.leaving = true;
-        }
         let mut listening = true;
         while self.children.iter().any(Option::is_some) {
-            self.remind();
+            // Again each time: a signal that comes just before a call blocks is lost.
+            self.signal_all(Signal::TERM);
             if listening && self.board.tickets() == 0 {
                 listening = false;
                 // It can only have stopped before, which is what is wanted.
                 let _ = listener::stop_listening(listener);
             }
             let stop = signals.wait(ENDING_TICK)?;
-            while let Some((pid, ended)) = process::reap()? {
-                let _ = self.bury(pid, ended);
-            }
+            self.bury_all()?;
             if stop == Some(Stop::AtOnce) || clock::monotonic() >= end {
                 break;
             }
         }
-        self.kill_all()
+        self.stop()
     }
 
-    /// Ends every child at once and waits until the kernel has.
-    fn kill_all(&mut self) -> io::Result<()> {
-        for child in self.children.iter().flatten() {
-            process::signal(child.pid, Signal::KILL);
+    fn bury_all(&mut self) -> io::Result<()> {
+        while let Some((pid, ended)) = process::reap()? {
+            // The server ends anyway; why a child did is no longer of interest.
+            let _ = self.bury(pid, ended);
         }
+        Ok(())
+    }
+
+    /// Has every child cut its connections, write its log and end; kills those that have not done so
+    /// after a while, and waits until the kernel has.
+    fn stop(&mut self) -> io::Result<()> {
+        let end = clock::monotonic().saturating_add(STOP_GRACE);
+        while self.children.iter().any(Option::is_some) && clock::monotonic() < end {
+            self.signal_all(Signal::INT);
+            std::thread::sleep(STOP_TICK.into());
+            self.bury_all()?;
+        }
+        self.signal_all(Signal::KILL);
         while self.children.iter().any(Option::is_some) {
             let (pid, ended) = process::reap_waiting()?;
             let _ = self.bury(pid, ended);
         }
         Ok(())
+    }
+
+    fn signal_all(&self, signal: Signal) {
+        for child in self.children.iter().flatten() {
+            process::signal(child.pid, signal);
+        }
     }
 }

@@ -30,7 +30,7 @@ use crate::exchange::{Close, Exchange};
 use crate::service::Service;
 
 /// The model.
-pub static ITEM: Model = Model {
+pub(super) static ITEM: Model = Model {
     name: "pool",
     about: "one acceptor with a poll set, a few threads for what is ready (Wyvern-style)",
     settings: &[
@@ -204,7 +204,7 @@ impl<'s> Pool<'s> {
         let mut acceptor = Acceptor::new(self);
         let mut end = Nanos::MAX;
         let mut ready = Vec::new();
-        while acceptor.now < end && (end == Nanos::MAX || self.open.load(Relaxed) > 0) {
+        while acceptor.now < end && (acceptor.listens || self.open.load(Relaxed) > 0) {
             self.epoll.wait(&mut ready, acceptor.timeout(end))?;
             acceptor.now = clock::monotonic();
             for event in ready.drain(..) {
@@ -309,9 +309,7 @@ impl<'s> Pool<'s> {
     }
 
     fn accept_again(&self) {
-        if !self.draining.load(Relaxed)
-            && let Err(error) = self.epoll.add(&self.service.listener, LISTENER, EventFlags::IN)
-        {
+        if let Err(error) = self.epoll.add(&self.service.listener, LISTENER, EventFlags::IN) {
             // EEXIST: someone else was faster. Anything else is tried again.
             self.rests.store(error.kind() != ErrorKind::AlreadyExists, Relaxed);
         }
@@ -338,6 +336,10 @@ struct Acceptor<'p, 's> {
     /// looked at before any deadline that a thread may have set since.
     glance: Nanos,
     closes_overflow: bool,
+    /// The port is open.
+    listens: bool,
+    /// In a drain, how many of the connections that waited when it began are still to be accepted.
+    tickets: Option<u32>,
     /// Accepting rests until then, for lack of descriptors or memory.
     rest: Nanos,
     /// One read of the clock for all that a wake-up brings.
@@ -351,8 +353,15 @@ impl<'p, 's> Acceptor<'p, 's> {
         Self {
             pool,
             timers: Timers::new(now),
-            glance: config.waits().into_iter().min().unwrap_or(drive::LINGER_MAX).min(drive::LINGER_MAX),
+            glance: config
+                .waits()
+                .into_iter()
+                .min()
+                .unwrap_or(drive::LINGER_MAX)
+                .min(drive::LINGER_MAX),
             closes_overflow: config.settings.word("overflow") == "close",
+            listens: true,
+            tickets: None,
             rest: Nanos::MAX,
             now,
         }
@@ -368,6 +377,9 @@ impl<'p, 's> Acceptor<'p, 's> {
 
     fn accept_some(&mut self) {
         for _ in 0..ACCEPTS_MAX {
+            if self.tickets == Some(0) {
+                return self.stop_listening();
+            }
             let full = self.pool.open.load(Relaxed) == self.pool.places.len();
             if full && !self.closes_overflow {
                 return self.pause(Nanos::MAX);
@@ -378,10 +390,13 @@ impl<'p, 's> Acceptor<'p, 's> {
                 Err(error) if listener::is_exhaustion(&error) => {
                     return self.pause(self.now.saturating_add(EXHAUSTED_REST));
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // The connection was gone before it was accepted; there may be others.
+                Err(error) if error.kind() == ErrorKind::WouldBlock && self.tickets.is_none() => {
+                    return;
+                }
+                // The connection was gone before it was accepted, or, in a drain, is of no one.
                 Err(_) => {}
             }
+            self.tickets = self.tickets.map(|left| left - 1);
         }
     }
 
@@ -443,15 +458,20 @@ impl<'p, 's> Acceptor<'p, 's> {
     /// Takes in what already waits to be accepted, closes the port, and has a thread look at each
     /// connection, so that it ends with the response it is at.
     fn drain(&mut self) {
-        for _ in 0..listener::waiting(&self.pool.service.listener).div_ceil(ACCEPTS_MAX as u32) {
-            self.accept_some();
-        }
+        self.tickets = Some(listener::waiting(&self.pool.service.listener));
         self.pool.draining.store(true, Relaxed);
-        // It is not in the set where accepting rests; and it can only have stopped before.
-        let _ = self.pool.epoll.remove(&self.pool.service.listener);
-        let _ = listener::stop_listening(&self.pool.service.listener);
         for index in 0..self.pool.places.len() as u32 {
             self.pool.ready.push(index);
         }
+        if !self.pool.rests.load(Relaxed) {
+            self.accept_some();
+        }
+    }
+
+    fn stop_listening(&mut self) {
+        self.listens = false;
+        // It is not in the set where accepting rests; and it can only have stopped before.
+        let _ = self.pool.epoll.remove(&self.pool.service.listener);
+        let _ = listener::stop_listening(&self.pool.service.listener);
     }
 }

@@ -19,7 +19,7 @@ use crate::ServeError;
 use crate::service::Service;
 
 /// The model.
-pub static ITEM: Model = Model {
+pub(super) static ITEM: Model = Model {
     name: "prefork",
     about: "a process for each connection, forked in advance (Apache, MPM prefork)",
     settings: &[
@@ -78,14 +78,17 @@ fn run(service: &Service) -> Result<(), ServeError> {
     let settings = &service.config.settings;
     let count = |name| settings.count(name) as usize;
     let patience = Patience::set(service).map_err(system("cannot set the listener's timeouts"))?;
-    parent::lead(service, Herd {
-        name: "joust child",
-        start: count("StartServers"),
-        children_max: count("MaxRequestWorkers"),
-        workers_per_child: 1,
-        rule: SpareRule::new(count("MinSpareServers"), count("MaxSpareServers")),
-        child: &|board, number| serve(service, patience, board, number),
-    })
+    parent::lead(
+        service,
+        Herd {
+            name: "joust child",
+            start: count("StartServers"),
+            children_max: count("MaxRequestWorkers"),
+            workers_per_child: 1,
+            rule: SpareRule::new(count("MinSpareServers"), count("MaxSpareServers")),
+            child: &|board, number| serve(service, patience, board, number),
+        },
+    )
 }
 
 /// The life of a child: accept, serve that connection to its end, again.

@@ -10,6 +10,7 @@
 //! arrived; one that is served and closed in that turn never enters the epoll set.
 
 use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -23,14 +24,14 @@ use units::Nanos;
 use super::drive::{self, Inlet, Step};
 use super::timers::Timers;
 use super::{Declared, Kind, Model, SettingSpec, system};
+use crate::ServeError;
 use crate::exchange::{Close, Exchange};
 use crate::service::Service;
-use crate::ServeError;
 
 const CONNECTIONS_MAX: &str = "server.max-connections";
 
 /// The model.
-pub static ITEM: Model = Model {
+pub(super) static ITEM: Model = Model {
     name: "reactor",
     about: "one thread waits for all connections with epoll (lighttpd, one worker of nginx)",
     settings: &[SettingSpec {
@@ -82,6 +83,8 @@ struct Reactor<'s> {
     turns: VecDeque<u32>,
     timers: Timers,
     accepting: Accepting,
+    /// In a drain, how many of the connections that waited when it began are still to be accepted.
+    tickets: Option<u32>,
     /// One read of the clock for all that a wake-up brings.
     now: Nanos,
 }
@@ -92,7 +95,7 @@ enum Accepting {
     Yes,
     /// Nothing is left to hold a connection: until one closes, or this instant.
     Rests(Nanos),
-    /// Draining.
+    /// The port is closed.
     No,
 }
 
@@ -117,7 +120,7 @@ enum Phase {
 }
 
 impl<'s> Reactor<'s> {
-    fn new(service: &'s Service) -> std::io::Result<Self> {
+    fn new(service: &'s Service) -> io::Result<Self> {
         let now = clock::monotonic();
         Ok(Self {
             service,
@@ -128,12 +131,13 @@ impl<'s> Reactor<'s> {
             turns: VecDeque::new(),
             timers: Timers::new(now),
             accepting: Accepting::Yes,
+            tickets: None,
             now,
         })
     }
 
     /// Waits and serves until a signal ends it.
-    fn serve(&mut self, signals: &Signals) -> std::io::Result<()> {
+    fn serve(&mut self, signals: &Signals) -> io::Result<()> {
         self.epoll.add(&self.service.listener, LISTENER, EventFlags::IN)?;
         self.epoll.add(signals, SIGNALS, EventFlags::IN)?;
         let grace = self.service.config.settings.time("GracefulShutdownTimeout");
@@ -182,6 +186,9 @@ impl<'s> Reactor<'s> {
 
     fn accept_some(&mut self) {
         for _ in 0..ACCEPTS_MAX {
+            if self.tickets == Some(0) {
+                return self.stop_listening();
+            }
             if self.open() >= self.conns_max {
                 return self.rest(Nanos::MAX);
             }
@@ -190,10 +197,13 @@ impl<'s> Reactor<'s> {
                 Err(error) if listener::is_exhaustion(&error) => {
                     return self.rest(self.now.saturating_add(EXHAUSTED_REST));
                 }
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
-                // The connection is gone before it was accepted; there may be others.
+                Err(error) if error.kind() == ErrorKind::WouldBlock && self.tickets.is_none() => {
+                    return;
+                }
+                // The connection was gone before it was accepted, or, in a drain, is of no one.
                 Err(_) => {}
             }
+            self.tickets = self.tickets.map(|left| left - 1);
         }
     }
 
@@ -218,6 +228,9 @@ impl<'s> Reactor<'s> {
         let conn = &mut self.conns[index as usize];
         conn.inlet = Inlet::Open;
         conn.phase = Phase::Fresh(socket);
+        if self.tickets.is_some() {
+            conn.exchange.finish();
+        }
         self.queue(index);
     }
 
@@ -371,13 +384,7 @@ impl<'s> Reactor<'s> {
     /// Takes in what already waits to be accepted, closes the port, and lets each connection end
     /// with the response it is at.
     fn drain(&mut self) {
-        for _ in 0..listener::waiting(&self.service.listener).div_ceil(ACCEPTS_MAX as u32) {
-            self.accept_some();
-        }
-        let _ = self.epoll.remove(&self.service.listener);
-        self.accepting = Accepting::No;
-        // It can only have stopped before, which is what is wanted.
-        let _ = listener::stop_listening(&self.service.listener);
+        self.tickets = Some(listener::waiting(&self.service.listener));
         for index in 0..self.conns.len() as u32 {
             let conn = &mut self.conns[index as usize];
             if conn.exchange.is_idle() {
@@ -388,6 +395,16 @@ impl<'s> Reactor<'s> {
             self.conns[index as usize].exchange.finish();
             self.turn(index);
         }
+        if self.accepting == Accepting::Yes {
+            self.accept_some();
+        }
+    }
+
+    fn stop_listening(&mut self) {
+        self.accepting = Accepting::No;
+        let _ = self.epoll.remove(&self.service.listener);
+        // It can only have stopped before, which is what is wanted.
+        let _ = listener::stop_listening(&self.service.listener);
     }
 
     /// Closes what is left when there is no more time for it.

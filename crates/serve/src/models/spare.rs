@@ -108,10 +108,7 @@ mod tests {
     #[test]
     fn under_load_children_come_1_2_4_to_32_a_second_up_to_the_limit() {
         let mut herd = Herd::new();
-        assert_eq!(
-            herd.seconds(usize::MAX, 11),
-            [6, 8, 12, 20, 36, 68, 100, 132, 150, 150, 150],
-        );
+        assert_eq!(herd.seconds(usize::MAX, 11), [6, 8, 12, 20, 36, 68, 100, 132, 150, 150, 150],);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sys::process;
-use sys::signals::{self, ThreadId};
+use sys::signals::{self, Stop, ThreadId};
 
 use super::child::{self, Accepted};
 use super::drive::{self, Patience};
@@ -27,7 +27,7 @@ use crate::ServeError;
 use crate::service::Service;
 
 /// The model.
-pub static ITEM: Model = Model {
+pub(super) static ITEM: Model = Model {
     name: "worker",
     about: "a thread for each connection, in several processes (Apache, MPM worker)",
     settings: &[
@@ -36,9 +36,19 @@ pub static ITEM: Model = Model {
         setting("ThreadLimit", 64, 1, "the most that ThreadsPerChild may be"),
         setting("MaxRequestWorkers", 400, 1, "threads of all children, and so connections at once"),
         setting("ServerLimit", 16, 1, "children at most"),
-        setting("MinSpareThreads", 75, 1, "fewer idle threads, and 1, 2, 4 ... 32 children a second start"),
+        setting(
+            "MinSpareThreads",
+            75,
+            1,
+            "fewer idle threads, and 1, 2, 4 ... 32 children a second start",
+        ),
         setting("MaxSpareThreads", 250, 1, "more idle threads, and one child a second ends"),
-        setting("MaxConnectionsPerChild", 0, 0, "connections after which a child ends; 0: any number"),
+        setting(
+            "MaxConnectionsPerChild",
+            0,
+            0,
+            "connections after which a child ends; 0: any number",
+        ),
     ],
     declares: Declared {
         accept_order: "of the children with an idle thread, the one that waits longest in accept",
@@ -65,7 +75,9 @@ fn check(settings: &Settings) -> Result<(), String> {
     let (spare_min, spare_max) = (count("MinSpareThreads"), count("MaxSpareThreads"));
     let (thread_limit, limit) = (count("ThreadLimit"), count("ServerLimit"));
     if per_child > thread_limit {
-        return Err(format!("ThreadsPerChild {per_child} is above ThreadLimit {thread_limit}: raise ThreadLimit"));
+        return Err(format!(
+            "ThreadsPerChild {per_child} is above ThreadLimit {thread_limit}: raise ThreadLimit"
+        ));
     }
     if workers_max < per_child || workers_max % per_child != 0 {
         return Err(format!(
@@ -95,17 +107,20 @@ fn run(service: &Service) -> Result<(), ServeError> {
     let count = |name| settings.count(name) as usize;
     let patience = Patience::set(service).map_err(system("cannot set the listener's timeouts"))?;
     let threads = count("ThreadsPerChild");
-    parent::lead(service, Herd {
-        name: "joust child",
-        start: count("StartServers"),
-        children_max: count("MaxRequestWorkers") / threads,
-        workers_per_child: threads,
-        rule: SpareRule::new(count("MinSpareThreads"), count("MaxSpareThreads")),
-        child: &|board, number| {
-            let desk = Desk::default();
-            serve(&Place { service, patience, board, number, desk: &desk }, threads)
+    parent::lead(
+        service,
+        Herd {
+            name: "joust child",
+            start: count("StartServers"),
+            children_max: count("MaxRequestWorkers") / threads,
+            workers_per_child: threads,
+            rule: SpareRule::new(count("MinSpareThreads"), count("MaxSpareThreads")),
+            child: &|board, number| {
+                let desk = Desk::default();
+                serve(&Place { service, patience, board, number, desk: &desk }, threads)
+            },
         },
-    })
+    )
 }
 
 /// Where the threads of a child find each other.
@@ -183,11 +198,12 @@ fn listen(place: &Place<'_>) -> u8 {
     let mut left = if quota == 0 { u64::MAX } else { quota };
     while left > 0 {
         if !wait_for_idler(place.desk) {
-            if signals::asked_to_end() {
-                if !place.board.is_draining() {
-                    return child::DONE;
+            match signals::asked_to_end() {
+                Some(Stop::Drain) if place.board.is_draining() => {
+                    hurry(place.desk, &place.desk.lock());
                 }
-                hurry(place.desk, &place.desk.lock());
+                Some(_) => return child::DONE,
+                None => {}
             }
             continue;
         }
@@ -215,7 +231,10 @@ fn wait_for_idler(desk: &Desk) -> bool {
 /// The life of a worker: take a connection, serve it to its end, again.
 fn work(place: &Place<'_>, worker: usize) {
     let status = |status| place.board.set(place.number, worker, status);
-    let ending = || place.desk.ending.load(Relaxed) || signals::asked_to_end();
+    let ending = || {
+        let closing = place.desk.ending.load(Relaxed).then_some(Stop::Drain);
+        signals::asked_to_end().or(closing)
+    };
     let mut seat = None;
     let _present = Present::sign_in(place, worker);
     while let Some((socket, peer)) = {
