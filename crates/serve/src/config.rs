@@ -144,6 +144,17 @@ impl Config {
         [self.keep_alive.timeout, limits.head_timeout, limits.body_timeout, limits.write_timeout]
     }
 
+    /// Puts these settings, of the same model, in the place of those before.
+    ///
+    /// # Errors
+    /// A combination that cannot work, with the reason and the way out.
+    pub fn apply(&mut self, settings: Settings) -> Result<(), String> {
+        (self.model.check)(&settings)?;
+        self.settings = settings;
+        self.derive();
+        Ok(())
+    }
+
     /// Takes from the settings what has a typed place; to be called after the last of them.
     pub(crate) fn derive(&mut self) {
         let requests_max = self.settings.count("MaxKeepAliveRequests");
