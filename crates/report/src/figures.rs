@@ -51,27 +51,28 @@ pub(crate) fn grouped(value: u64) -> String {
     text
 }
 
-/// A ratio and its interval with just enough decimals to tell the ends apart: `1.32x [1.28, 1.36]`.
+/// A ratio and its interval: `1.32x [1.28, 1.36]`. Two decimals, or as many as it takes to tell the
+/// ends apart and to see on which side of 1 they lie.
 pub(crate) fn ratio_with_interval(ratio: f64, low: f64, high: f64) -> String {
-    let spread = (high - low).abs();
-    let decimals = match ratio.abs() {
-        r if r >= 100.0 => 0,
-        r if r >= 10.0 => 1,
-        r if r < 0.1 || spread < 0.02 => 3,
-        _ => 2,
-    };
+    let near_one = |end: f64| end != 1.0 && (end - 1.0).abs() < 0.005;
+    let is_fine = (high - low).abs() < 0.02 || near_one(low) || near_one(high);
+    let decimals = ratio_decimals(ratio, is_fine);
     format!("{ratio:.decimals$}x [{low:.decimals$}, {high:.decimals$}]")
 }
 
 /// A single ratio: `1.25x`.
 pub(crate) fn ratio(value: f64) -> String {
-    let decimals = match value.abs() {
+    let decimals = ratio_decimals(value, value != 1.0 && (value - 1.0).abs() < 0.005);
+    format!("{value:.decimals$}x")
+}
+
+fn ratio_decimals(ratio: f64, is_fine: bool) -> usize {
+    match ratio.abs() {
         r if r >= 100.0 => 0,
         r if r >= 10.0 => 1,
-        r if r < 0.1 => 3,
+        r if r < 0.1 || is_fine => 3,
         _ => 2,
-    };
-    format!("{value:.decimals$}x")
+    }
 }
 
 /// A count with its noun: `1 visit`, `12 visits`.
@@ -121,6 +122,7 @@ mod tests {
     fn an_interval_keeps_its_ends_apart() {
         assert_eq!(ratio_with_interval(1.32, 1.28, 1.36), "1.32x [1.28, 1.36]");
         assert_eq!(ratio_with_interval(1.004, 1.001, 1.007), "1.004x [1.001, 1.007]");
+        assert_eq!(ratio_with_interval(1.02, 1.003, 1.04), "1.020x [1.003, 1.040]");
         assert_eq!(ratio_with_interval(123.4, 120.0, 130.0), "123x [120, 130]");
     }
 

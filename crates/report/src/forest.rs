@@ -76,14 +76,13 @@ pub(crate) fn forest(record: &RunRecord, ranking: &Ranking, metric: Metric) -> O
     Some(Drawing { svg, height: bottom + BELOW, about })
 }
 
-/// What the ratios of the plot are ratios of.
+/// Whose ratios the plot shows, after the name of the metric: "of each, over that of nginx".
 pub(crate) fn caption(record: &RunRecord, ranking: &Ranking, metric: Metric) -> String {
     let name = reference(record, ranking, metric)
         .map_or_else(String::new, |index| name_of(&record.plan.contenders, index));
-    let words = words(metric);
-    match words.better {
-        Better::More => format!("{} of {name}, over that of each other", words.quantity),
-        Better::Less => format!("{} of each, over that of {name}", words.quantity),
+    match words(metric).better {
+        Better::More => format!("of {name}, over that of each other"),
+        Better::Less => format!("of each, over that of {name}"),
     }
 }
 
@@ -203,7 +202,9 @@ fn draw(svg: &mut Svg, row: &Row, scale: &Scale, y: f64) {
         Mark::Interval { ratio: middle, low, high, proved } => {
             let class = if proved { "whisker" } else { "whisker open" };
             svg.line(class, (scale.at(low), y), (scale.at(high), y));
-            for end in [low, high].into_iter().filter(|end| scale.holds(*end)) {
+            // Ends that the point would cover only blur it.
+            let is_wide = scale.at(high) - scale.at(low) > 14.0;
+            for end in [low, high].into_iter().filter(|end| is_wide && scale.holds(*end)) {
                 svg.line(class, (scale.at(end), y - 5.0), (scale.at(end), y + 5.0));
             }
             let class = if proved { "mark" } else { "mark open" };
@@ -212,8 +213,9 @@ fn draw(svg: &mut Svg, row: &Row, scale: &Scale, y: f64) {
         Mark::From(bound) => arrow(svg, scale.at(bound), y, 1.0, &title),
         Mark::UpTo(bound) => arrow(svg, scale.at(bound), y, -1.0, &title),
         Mark::Nothing => {
-            let room = (WIDTH - PLOT.0 - 8.0, FONT);
-            svg.fitted("t withheld", (PLOT.0 + 8.0, y + 4.5), Anchor::Start, &row.said, room);
+            let beside = (scale.at(1.0) + 12.0).min(SAID);
+            let room = (WIDTH - beside, FONT);
+            svg.fitted("t withheld", (beside, y + 4.5), Anchor::Start, &row.said, room);
             return;
         }
     }
@@ -228,4 +230,55 @@ fn arrow(svg: &mut Svg, x: f64, y: f64, way: f64, title: &str) {
     let back = tip - way * 8.0;
     svg.path("mark bound", &[(tip, y), (back, y - 5.0), (back, y + 5.0)], true);
     svg.dot("target", (x, y), 9.0, title);
+}
+
+#[cfg(test)]
+mod tests {
+    use record::PairVerdict;
+
+    use super::*;
+
+    const THROUGHPUT: Metric = Metric::Throughput;
+    const CPU: Metric = Metric::ServerCpu;
+
+    /// The mark of contender 1 against contender 0, stored as `a` over `b`.
+    fn marked(metric: Metric, (a, b): (usize, usize), verdict: Verdict) -> Mark {
+        let stored = PairVerdict { metric, a, b, estimate: None, verdict };
+        mark(&upright(Reading::new(&stored), 0), 0)
+    }
+
+    fn middle(mark: Mark) -> f64 {
+        let Mark::Interval { ratio, .. } = mark else { panic!("{mark:?}") };
+        ratio
+    }
+
+    #[test]
+    fn right_of_one_the_reference_is_ahead_whatever_the_metric() {
+        let twice = || Verdict::Ratio { ratio: 2.0, low: 1.6, high: 2.5 };
+        // The reference serves twice as much, or the other does.
+        assert_eq!(middle(marked(THROUGHPUT, (0, 1), twice())), 2.0);
+        assert_eq!(middle(marked(THROUGHPUT, (1, 0), twice())), 0.5);
+        // The other needs twice the CPU time, or the reference does.
+        assert_eq!(middle(marked(CPU, (1, 0), twice())), 2.0);
+        assert_eq!(middle(marked(CPU, (0, 1), twice())), 0.5);
+    }
+
+    #[test]
+    fn a_bound_points_into_its_open_side() {
+        let bound = || Verdict::AtLeast { ratio: 2.0 };
+        assert_eq!(marked(THROUGHPUT, (0, 1), bound()), Mark::From(2.0));
+        assert_eq!(marked(THROUGHPUT, (1, 0), bound()), Mark::UpTo(0.5));
+        assert_eq!(marked(CPU, (1, 0), bound()), Mark::From(2.0));
+        assert_eq!(marked(CPU, (0, 1), bound()), Mark::UpTo(0.5));
+    }
+
+    #[test]
+    fn the_axis_holds_every_mark_and_the_margin() {
+        let row = |mark| Row { name: String::new(), said: String::new(), mark };
+        let rows = [row(Mark::From(5.0)), row(Mark::UpTo(0.2)), row(Mark::Nothing)];
+        let (low, high) = domain(&rows, 0.02);
+        assert!(low < 0.2 && high > 5.0);
+        let (low, high) = domain(&[row(Mark::Nothing)], 0.02);
+        assert!(low < 0.98 && high > 1.02);
+    }
 }

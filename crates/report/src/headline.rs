@@ -104,11 +104,8 @@ fn rank(metric: Metric, readings: &[Reading], standings: &[Standing]) -> Ranking
     }
     let order: Vec<usize> = order.into_iter().map(|(index, _)| index).collect();
     let ahead = |left: usize, right: usize| {
-        let pair = |r: &&Reading| {
-            r.metric == metric && (r.this, r.that) == (left, right)
-                || r.metric == metric && (r.this, r.that) == (right, left)
-        };
-        readings.iter().find(pair).and_then(Reading::ahead) == Some(left)
+        let is_pair = |r: &&Reading| r.metric == metric && r.is_between(left, right);
+        readings.iter().find(is_pair).and_then(Reading::ahead) == Some(left)
     };
     let mut places: Vec<Vec<usize>> = Vec::new();
     for (at, &index) in order.iter().enumerate() {
@@ -189,9 +186,8 @@ fn answers(
     }
     let first = ranking_line(record, standings, ranking);
     let (best, worst) = (ranking.order().next(), ranking.order().last());
-    let ends = |r: &&&Reading| {
-        best.zip(worst).is_some_and(|(b, w)| [(b, w), (w, b)].contains(&(r.this, r.that)))
-    };
+    let ends =
+        |r: &&&Reading| best.zip(worst).is_some_and(|(best, worst)| r.is_between(best, worst));
     let contrast = of_metric.iter().find(ends).map(|reading| reading.sentence(contenders));
     let contrast = contrast.map(|text| (Tone::Answer, text));
     std::iter::once((Tone::Ranking, first)).chain(contrast).collect()
@@ -258,16 +254,17 @@ fn bounded(record: &RunRecord, ranked_by: Metric) -> Option<String> {
     let touched = (0..all).filter(|&index| acting().any(|finding| finding.touches(index))).count();
     let whom = if touched == all { format!("all {all}") } else { format!("{touched} of {all}") };
     let cause = if finding.check.contains("generator") {
-        format!("the generator was the limit for {whom}")
+        format!("The generator was the limit for {whom}")
     } else {
         format!("{} bounds {whom}", plain(&finding.check))
     };
     let ranks = match ranked_by {
         Metric::Throughput => "",
-        Metric::ServerCpu => "; server CPU time per request ranks them",
+        Metric::ServerCpu => "; server CPU time per request ranks the contenders",
         _ => "; the ranking does not rest on it",
     };
-    Some(format!("{cause}: their throughput is a lower bound{ranks}"))
+    let their = if touched == 1 { "its" } else { "their" };
+    Some(format!("{cause}: {their} throughput is a lower bound{ranks}"))
 }
 
 /// How many verdicts were withheld, on the metrics that the headline speaks of, and why.
@@ -315,5 +312,114 @@ pub(crate) fn weight(severity: Severity, certainty: Certainty) -> &'static str {
         (Severity::Bound, Certainty::Confirmed) => "makes throughput a bound",
         (Severity::Note, Certainty::Confirmed) => "note",
         (_, Certainty::Suspected) => "suspected",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::PairVerdict;
+    use units::Share;
+
+    use super::*;
+    use crate::{standing::standings, testdata};
+
+    const MARGIN: Share = Share(0.02);
+
+    /// The made-up run with its first contenders, where `say` gives each pair's verdict.
+    fn run(contenders: usize, say: impl Fn(&PairVerdict) -> Verdict) -> RunRecord {
+        let mut record = testdata::run_with(contenders);
+        record.findings.clear();
+        record.verdicts.retain(|pair| pair.metric == Metric::Throughput);
+        for pair in &mut record.verdicts {
+            pair.verdict = say(pair);
+        }
+        record
+    }
+
+    fn lines(record: &RunRecord) -> Vec<String> {
+        let standings = standings(record);
+        let ranking = ranking(record, &standings);
+        headline(record, &standings, &ranking).into_iter().map(|line| line.text).collect()
+    }
+
+    /// From the estimate, whatever the made-up run says of bounds.
+    fn ratio(pair: &PairVerdict) -> Verdict {
+        let e = pair.estimate.unwrap();
+        Verdict::Ratio { ratio: e.ratio, low: e.low, high: e.high }
+    }
+
+    #[test]
+    fn two_contenders_get_their_verdict_and_nothing_else() {
+        let record = run(2, |_| Verdict::Ratio { ratio: 2.0, low: 1.9, high: 2.1 });
+        let said = "joust reactor: 2.00x [1.90, 2.10] the requests/s of joust prefork \
+                    (more is better, so joust reactor is ahead)";
+        assert_eq!(lines(&record), [said]);
+    }
+
+    #[test]
+    fn the_same_server_twice_is_not_called_a_difference() {
+        let record = run(2, |_| Verdict::NoDifference { margin: MARGIN });
+        let said = "joust reactor and joust prefork: no difference of 2 % or more in requests/s";
+        assert_eq!(lines(&record), [said]);
+        let three = run(3, |_| Verdict::NoDifference { margin: MARGIN });
+        let said = "no difference of 2 % or more in requests/s between any two contenders";
+        assert_eq!(lines(&three), [said]);
+    }
+
+    #[test]
+    fn places_part_only_where_every_pair_was_told_apart() {
+        // Contenders 2 and 3 (worker and pool) are the close ones.
+        let close = |pair: &PairVerdict| (pair.a, pair.b) == (2, 3) || (pair.a, pair.b) == (3, 2);
+        let undecided = Verdict::Undecided { more_blocks: 9, margin: MARGIN };
+        let record = run(4, |pair| if close(pair) { undecided.clone() } else { ratio(pair) });
+        let standings = standings(&record);
+        let ranking = ranking(&record, &standings);
+        assert_eq!(ranking.metric, Metric::Throughput);
+        assert_eq!(ranking.places, [vec![0], vec![3, 2], vec![1]]);
+    }
+
+    #[test]
+    fn bounds_on_throughput_hand_the_ranking_to_cpu_time() {
+        let record = testdata::run();
+        let standings = standings(&record);
+        assert_eq!(ranking(&record, &standings).metric, Metric::ServerCpu);
+        let said = "The generator was the limit for 3 of 8: their throughput is a lower bound; \
+                    server CPU time per request ranks the contenders";
+        assert!(lines(&record).iter().any(|line| line == said), "{:?}", lines(&record));
+    }
+
+    #[test]
+    fn what_is_withheld_is_counted_with_its_reason() {
+        let reason = || "bodies differ".to_owned();
+        let record = run(3, |_| Verdict::Withheld { reason: reason() });
+        let said = lines(&record);
+        assert_eq!(said[0], "No ranking by requests/s: of 3 pairs, 3 withheld");
+        assert_eq!(said[1], "3 of 3 verdicts on requests/s are withheld: bodies differ");
+    }
+
+    #[test]
+    fn a_run_without_a_visit_has_no_verdict() {
+        let said = lines(&testdata::all_failed());
+        assert_eq!(said[1], "no verdict: all 9 visits failed, so nothing was measured");
+    }
+
+    #[test]
+    fn who_was_not_measured_has_no_place_and_is_named() {
+        let mut record = run(3, ratio);
+        for visit in record.visits.iter_mut().filter(|visit| visit.contender == 2) {
+            visit.state =
+                record::VisitState::Failed { reason: String::new(), log_tail: String::new() };
+        }
+        record.verdicts.retain(|pair| pair.b != 2);
+        record.verdicts.push(PairVerdict {
+            metric: Metric::Throughput,
+            a: 0,
+            b: 2,
+            estimate: None,
+            verdict: Verdict::Withheld { reason: "joust worker was not measured".to_owned() },
+        });
+        let said = lines(&record);
+        assert!(said[0].ends_with("2. joust prefork (not measured: joust worker)"), "{said:?}");
+        assert!(said.contains(&"4 of 12 visits failed; their reasons are below".to_owned()));
     }
 }

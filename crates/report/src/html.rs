@@ -6,12 +6,12 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior, value::Serde};
 use record::{Certainty, Metric, RunRecord, Severity};
 use serde::Serialize;
 
-use crate::figures::{NONE, grouped};
+use crate::figures::{NONE, grouped, listed};
 use crate::forest::{Drawing, caption, forest};
 use crate::headline::{Ranking, Tone, headline, ranking, weight};
 use crate::pairs::{PairRow, PairTable, metrics};
 use crate::percentiles::percentiles;
-use crate::run_facts::{ending, machine, repeat, run_facts, workload};
+use crate::run_facts::{ending, machine, no_findings, repeat, run_facts, workload};
 use crate::standing::{Failure, Standing, joined_failures, shown, span, standings};
 use crate::text::{CONTENDER_COLUMNS, contender_notes, contender_row, in_order, touched};
 use crate::visit_plot::visit_plot;
@@ -44,6 +44,7 @@ struct Page {
     columns: Vec<&'static str>,
     contenders: Vec<ContenderRow>,
     metrics: Vec<MetricSection>,
+    more_metrics: String,
     percentiles: String,
     percentile_names: Vec<&'static str>,
     percentile_rows: Vec<Vec<String>>,
@@ -51,9 +52,9 @@ struct Page {
     visit_columns: Vec<&'static str>,
     visit_rows: Vec<Vec<String>>,
     findings: Vec<Finding>,
+    no_findings: &'static str,
     failures: Vec<Failure>,
     skipped: Vec<Skipped>,
-    parity_names: Vec<String>,
     parity: Vec<Parity>,
     settings: Vec<ContenderSettings>,
     facts: Vec<(&'static str, String)>,
@@ -130,8 +131,14 @@ struct Skipped {
 #[derive(Serialize)]
 struct Parity {
     setting: String,
-    differs: bool,
-    cells: Vec<String>,
+    /// One where all contenders agree.
+    values: Vec<ParityValue>,
+}
+
+#[derive(Serialize)]
+struct ParityValue {
+    value: String,
+    who: String,
 }
 
 #[derive(Serialize)]
@@ -155,9 +162,11 @@ fn render(record: &RunRecord, _: &Options) -> String {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment
+    // minijinja drops a template's last newline.
+    let page = environment
         .render_named_str("report.html", TEMPLATE, Serde(page(record)))
-        .expect("the built-in template renders every record; a test covers each of its branches")
+        .expect("the built-in template renders every record; a test covers each of its branches");
+    page + "\n"
 }
 
 fn page(record: &RunRecord) -> Page {
@@ -165,6 +174,8 @@ fn page(record: &RunRecord) -> Page {
     let ranking = ranking(record, &standings);
     let ordered: Vec<&Standing> = in_order(&standings, &ranking).collect();
     let metrics = metrics(record, &ranking);
+    let more: Vec<&str> = metrics.iter().skip(2).map(|&metric| words(metric).quantity).collect();
+    let more_metrics = format!("Ratios of {}", listed(&more));
     let sections = metrics.into_iter().filter_map(|metric| section(record, &ranking, metric));
     Page {
         css: format!("{PAGE_CSS}{PLOTS_CSS}"),
@@ -182,6 +193,7 @@ fn page(record: &RunRecord) -> Page {
             .map(|s| ContenderRow { cells: contender_row(s), has_errors: s.has_errors() })
             .collect(),
         metrics: sections.collect(),
+        more_metrics,
         percentiles: percentile_plot(&ordered),
         percentile_names: curves::NAMED.iter().map(|(name, _)| *name).collect(),
         percentile_rows: ordered.iter().map(|standing| percentile_row(standing)).collect(),
@@ -189,9 +201,9 @@ fn page(record: &RunRecord) -> Page {
         visit_columns: vec!["contender", "block", "place", "requests/s", "CPU us/request", "p99"],
         visit_rows: visit_rows(record),
         findings: findings(record),
+        no_findings: no_findings(record),
         failures: joined_failures(record),
         skipped: skipped(record),
-        parity_names: standings.iter().map(|standing| standing.name.clone()).collect(),
         parity: parity(record),
         settings: settings(record),
         facts: run_facts(record),
@@ -325,18 +337,26 @@ fn skipped(record: &RunRecord) -> Vec<Skipped> {
     record.skipped.iter().map(shown).collect()
 }
 
-/// Every setting that any contender has, with each contender's value.
+/// Every setting that any contender has: each value, and who has it.
 fn parity(record: &RunRecord) -> Vec<Parity> {
     let mut names: Vec<&String> = record.contenders.iter().flat_map(|c| c.parity.keys()).collect();
     names.sort();
     names.dedup();
     let row = |setting: &String| {
-        let value = |index: usize| record.contenders.get(index).and_then(|c| c.parity.get(setting));
-        let cells: Vec<String> = (0..record.plan.contenders.len())
-            .map(|index| value(index).map_or_else(|| NONE.to_owned(), |text| plain(text)))
-            .collect();
-        let differs = cells.windows(2).any(|pair| pair[0] != pair[1]);
-        Parity { setting: plain(setting), differs, cells }
+        let mut values: Vec<(String, Vec<String>)> = Vec::new();
+        for (index, facts) in record.contenders.iter().enumerate() {
+            let value = facts.parity.get(setting).map_or_else(|| NONE.to_owned(), |v| plain(v));
+            let name = name_of(&record.plan.contenders, index);
+            match values.iter_mut().find(|(known, _)| *known == value) {
+                Some((_, who)) => who.push(name),
+                None => values.push((value, vec![name])),
+            }
+        }
+        let agreed = values.len() == 1;
+        let who = |names: Vec<String>| if agreed { "all".to_owned() } else { listed(&names) };
+        let values =
+            values.into_iter().map(|(value, names)| ParityValue { value, who: who(names) });
+        Parity { setting: plain(setting), values: values.collect() }
     };
     names.into_iter().map(row).collect()
 }

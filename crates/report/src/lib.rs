@@ -2,6 +2,7 @@
 //! Must not know sockets, threads, terminals or how anything was measured; prints nothing itself.
 //! Start reading at [`OUTPUTS`]; `wording` has the five wordings of a verdict, `headline` the answer.
 
+mod csv;
 mod figures;
 mod forest;
 mod headline;
@@ -11,29 +12,33 @@ mod markdown;
 mod pairs;
 mod percentiles;
 mod picture;
+mod plan_text;
 mod run_facts;
 mod standing;
 mod svg;
 mod terminal;
 #[cfg(test)]
 mod testdata;
+#[cfg(test)]
+mod tests;
 mod text;
 mod visit_plot;
 mod wording;
 
 pub use load_text::load_text;
+pub use plan_text::plan_text;
 pub use wording::verdict;
 
 use record::RunRecord;
 
 /// Narrowest terminal that a report is laid out for, in columns.
-pub const WIDTH_MIN: u16 = 60;
+pub const WIDTH_MIN: usize = 60;
 
 /// What an output may be told; all that is not in the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Columns of the terminal; fewer than [`WIDTH_MIN`] count as that many.
-    pub width: u16,
+    pub width: usize,
     /// Whether ANSI colours may be used.
     pub colour: bool,
     /// Whether lines may be drawn with characters outside of ASCII.
@@ -61,7 +66,7 @@ pub struct Output {
 
 /// Every output.
 pub static OUTPUTS: &[&Output] =
-    &[&text::OUTPUT, &markdown::OUTPUT, &html::OUTPUT, &picture::OUTPUT];
+    &[&text::OUTPUT, &markdown::OUTPUT, &html::OUTPUT, &picture::OUTPUT, &csv::OUTPUT];
 
 /// The output of that name.
 pub fn output(name: &str) -> Option<&'static Output> {

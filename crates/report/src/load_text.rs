@@ -18,12 +18,13 @@ const GENERATOR_BUSY: f64 = 0.85;
 pub fn load_text(record: &LoadRecord, options: &Options) -> String {
     let mut page = Page::new(options);
     let url = plain(&record.plan.url);
-    page.heading(&format!("joust load: {url}"), &shape(record));
+    page.heading(&format!("joust load: {url}"), "");
     let warnings = warnings(record);
     for warning in &warnings {
         page.paragraph(warning, Paint::Alarm);
     }
     page.paragraph(&rate(record), if warnings.is_empty() { Paint::Good } else { Paint::Caution });
+    page.paragraph(&shape(record), Paint::Faint);
     outcomes(&mut page, record);
     latencies(&mut page, record);
     page.heading("Cost", "");
@@ -154,7 +155,8 @@ fn outcome_words(outcome: Outcome) -> &'static str {
 }
 
 fn latencies(page: &mut Page, record: &LoadRecord) {
-    let remark = "ok requests; - : too few samples; service from sent, response from due";
+    let remark =
+        "of ok requests; service counts from sent, response from due; - has too few samples";
     page.heading("Latency", remark);
     let titles = ["", "mean", "sd", "min", "p50", "p90", "p99", "p99.9", "max"];
     let columns = titles.map(|t| (t, if t.is_empty() { Lean::Left } else { Lean::Right }));
@@ -180,10 +182,11 @@ fn latency_row(phase: &str, l: &LatencyMillis) -> Vec<String> {
 
 fn cost(record: &LoadRecord) -> Vec<String> {
     let requests = record.requests.done.max(1);
-    let per_connect = record.requests.started as f64 / record.connects.max(1) as f64;
+    let per_connect =
+        (record.connects > 0).then(|| record.requests.started as f64 / record.connects as f64);
     vec![
         format!(
-            "Generator: {} us of CPU time a request, busiest thread {} %, stamps at most {} late; \
+            "Generator: CPU time a request {} us, busiest thread {} %, stamps at most {} late; \
              engine {}",
             optional(record.cpu_us_per_request),
             significant(100.0 * record.client.busiest()),
@@ -191,9 +194,9 @@ fn cost(record: &LoadRecord) -> Vec<String> {
             plain(&record.engine),
         ),
         format!(
-            "Connections: {} established, {} requests each on average",
+            "Connections: {} established, requests on each on average: {}",
             grouped(record.connects),
-            significant(per_connect),
+            optional(per_connect),
         ),
         format!(
             "Bytes: {} read ({} bodies), {} a reply; {} written",

@@ -7,7 +7,7 @@ use record::RunRecord;
 
 use crate::headline::{Tone, headline, ranking, weight};
 use crate::pairs::{PairTable, metrics};
-use crate::run_facts::{repeat, run_facts};
+use crate::run_facts::{no_findings, repeat, run_facts};
 use crate::standing::{joined_failures, standings};
 use crate::text::{CONTENDER_COLUMNS, contender_notes, contender_row, in_order, touched};
 use crate::wording::plain;
@@ -39,7 +39,7 @@ fn render(record: &RunRecord, _: &Options) -> String {
         let cells =
             |row: crate::pairs::PairRow| vec![row.this, row.said, row.that, row.ahead, row.blocks];
         let rows: Vec<Vec<String>> = pairs.rows.into_iter().map(cells).collect();
-        table(&mut page, &["", "verdict", "of", "ahead", "blocks"], 4, &rows);
+        table(&mut page, &["", "verdict", "against", "ahead", "blocks"], 4, &rows);
     }
     findings(&mut page, record);
     lost_and_left_out(&mut page, record);
@@ -54,7 +54,7 @@ fn render(record: &RunRecord, _: &Options) -> String {
 fn findings(page: &mut String, record: &RunRecord) {
     page.push_str("\n## Findings\n\n");
     if record.findings.is_empty() {
-        page.push_str("None: no check of the doctor saw an artifact.\n");
+        let _ = writeln!(page, "{}", no_findings(record));
     }
     for finding in &record.findings {
         let _ = writeln!(
@@ -115,10 +115,14 @@ fn table(page: &mut String, titles: &[&str], left: usize, rows: &[Vec<String>]) 
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in plain(text).chars() {
+        // A bracket alone is text; only `](` makes a link of it.
+        if c == '(' && safe.ends_with(']') {
+            safe.push('\\');
+        }
         match c {
             '<' => safe.push_str("&lt;"),
             '&' => safe.push_str("&amp;"),
-            '\\' | '`' | '*' | '_' | '|' | '[' | ']' => {
+            '\\' | '`' | '*' | '_' | '|' => {
                 safe.push('\\');
                 safe.push(c);
             }

@@ -81,7 +81,7 @@ impl PairTable {
             None if self.pairs_all == 1 => "the only pair".to_owned(),
             None => format!("all {} pairs", self.pairs_all),
             Some(name) => format!(
-                "each against {name}: {} of {} pairs; the HTML page has all",
+                "each against {name}: {} of {} pairs; report.html has all",
                 self.rows.len(),
                 self.pairs_all
             ),

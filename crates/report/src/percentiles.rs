@@ -90,7 +90,9 @@ fn axes(svg: &mut Svg, x: &Scale, y: &Scale) {
         let text = Nanos((tick * 1e6).round() as u64).to_string();
         svg.text("t tick", (PLOT_X.0 - 8.0, at + 4.0), Anchor::End, &text);
     }
-    for (name, beyond) in NAMED.iter().filter(|(_, beyond)| x.holds(0.5 / beyond * 0.999)) {
+    for (name, beyond) in
+        NAMED.iter().filter(|(_, beyond)| x.holds((0.5 / beyond * 0.999).max(1.0)))
+    {
         let at = x.at(0.5 / beyond);
         svg.line("grid", (at, PLOT_Y.0), (at, PLOT_Y.1));
         svg.text("t tick", (at, PLOT_Y.1 + 18.0), Anchor::Middle, name);

@@ -25,9 +25,11 @@ pub(crate) static OUTPUT: Output = Output {
 
 const PADDING: f64 = 32.0;
 const WIDTH: f64 = FOREST_WIDTH + 2.0 * PADDING;
-/// Characters of a headline's line at its font; and of the smaller lines.
-const LEAD_CHARS: usize = 88;
-const SMALL_CHARS: usize = 124;
+/// Characters that fit a line of the title, of an answer, and of smaller text; the fonts are the
+/// reader's, so these are for the widest in common use.
+const TITLE_CHARS: usize = 66;
+const LEAD_CHARS: usize = 98;
+const SMALL_CHARS: usize = 116;
 
 /// The light colours of the page.
 const COLOURS: &str = ":root{--bg:#fff;--ink:#171a21;--muted:#565e6c;--rule:#dfe3e9;\
@@ -36,43 +38,55 @@ const COLOURS: &str = ":root{--bg:#fff;--ink:#171a21;--muted:#565e6c;--rule:#dfe
 fn render(record: &RunRecord, _: &Options) -> String {
     let standings = standings(record);
     let ranking = ranking(record, &standings);
+    let lines = headline(record, &standings, &ranking);
     let mut svg = Svg::default();
     let mut y = PADDING + 14.0;
-    let lines = headline(record, &standings, &ranking);
+    let title = plain(&record.plan.question);
+    y = paragraph(&mut svg, y, &title, ("t title", TITLE_CHARS, 27.0));
     for Line { tone, text } in &lines {
-        let (class, most, step) = match tone {
-            Tone::Alarm | Tone::Answer | Tone::Ranking => ("t lead", LEAD_CHARS, 26.0),
-            Tone::Caution => ("t caution", SMALL_CHARS, 20.0),
+        y = match tone {
+            // The plot below says it: its rows stand in this order.
+            Tone::Ranking => y,
+            Tone::Answer => paragraph(&mut svg, y, text, ("t lead", LEAD_CHARS, 22.0)),
+            Tone::Alarm => paragraph(&mut svg, y, text, ("t lead alarm", LEAD_CHARS, 22.0)),
+            Tone::Caution => paragraph(&mut svg, y, text, ("t caution", SMALL_CHARS, 19.0)),
         };
-        for line in wrapped(text, most) {
-            svg.text(class, (PADDING, y), Anchor::Start, &line);
-            y += step;
-        }
-        y += 4.0;
     }
     if let Some(metric) = metrics(record, &ranking).first().copied()
         && let Some(Drawing { svg: plot, height, .. }) = forest(record, &ranking, metric)
     {
-        let text = format!("{}: {}", words(metric).title, caption(record, &ranking, metric));
-        svg.text("t small", (PADDING, y + 14.0), Anchor::Start, &text);
+        let text = format!("{} {}", words(metric).title, caption(record, &ranking, metric));
+        svg.text("t small", (PADDING, y + 16.0), Anchor::Start, &text);
         svg.group(PADDING, y + 30.0, &plot);
         y += 30.0 + height;
     }
+    y += 12.0;
     for text in [workload(record), format!("{}; joust {}", machine(record), plain(&record.joust))] {
-        for line in wrapped(&text, SMALL_CHARS) {
-            svg.text("t faint", (PADDING, y + 16.0), Anchor::Start, &line);
-            y += 18.0;
-        }
+        y = paragraph(&mut svg, y, &text, ("t faint", SMALL_CHARS, 17.0));
     }
     let height = y + PADDING;
     let mut card = Svg::default();
     card.rect("card", (0.5, 0.5), (WIDTH - 1.0, height - 1.0), 10.0);
     card.group(0.0, 0.0, &svg);
     let about: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
-    let title = plain(&record.plan.question);
     let whole = card.finish("joust-run", (WIDTH, height), &title, &about.join(". "));
     // The style must be inside of the element; its own sheet is the one thing a picture adds.
     let open = whole.find("<title").unwrap_or(0);
-    let size = format!("<style>{COLOURS}{PLOTS_CSS}</style>");
-    format!("{}{size}{}\n", &whole[..open], &whole[open..])
+    let style = format!("<style>{COLOURS}{PLOTS_CSS}</style>");
+    format!("{}{style}{}\n", &whole[..open], &whole[open..])
+}
+
+/// Writes wrapped lines of a class, at most so many characters each, and a step apart; gives the
+/// place below them.
+fn paragraph(
+    svg: &mut Svg,
+    mut y: f64,
+    text: &str,
+    (class, most, step): (&str, usize, f64),
+) -> f64 {
+    for line in wrapped(text, most) {
+        svg.text(class, (PADDING, y), Anchor::Start, &line);
+        y += step;
+    }
+    y + 3.0
 }

@@ -1,7 +1,7 @@
 //! Owns the facts of a run as pairs of a label and a text: how it ended, how long it took, on which
 //! machine. Must not know layout. Start reading at [`run_facts`].
 
-use record::{CpuLayout, Ending, RunRecord};
+use record::{CpuLayout, Ending, RunRecord, VisitState, Workload};
 
 use crate::figures::{counted, grouped, significant};
 use crate::wording::plain;
@@ -9,7 +9,6 @@ use crate::wording::plain;
 /// Label and text of each fact about the run itself.
 pub(crate) fn run_facts(record: &RunRecord) -> Vec<(&'static str, String)> {
     vec![
-        ("Question", plain(&record.plan.question)),
         ("Workload", workload(record)),
         ("Visits", visits(record)),
         ("Ending", ending(record)),
@@ -21,10 +20,14 @@ pub(crate) fn run_facts(record: &RunRecord) -> Vec<(&'static str, String)> {
 
 /// What the contenders were asked to do, in a sentence.
 pub(crate) fn workload(record: &RunRecord) -> String {
-    let work = &record.plan.workload;
+    plan_workload(&record.plan.workload)
+}
+
+/// What contenders are asked to do, in a sentence.
+pub(crate) fn plan_workload(work: &Workload) -> String {
     let keep_alive = if work.keep_alive { "with keep-alive" } else { "one request a connection" };
     format!(
-        "a page of {}, {} {keep_alive}, {} of the generator, closed loop",
+        "A page of {}, {} {keep_alive}, {} of the generator, closed loop",
         work.page,
         counted(work.connections as usize, "connection"),
         counted(work.threads as usize, "thread"),
@@ -59,7 +62,7 @@ pub(crate) fn ending(record: &RunRecord) -> String {
         Ending::Budget => format!("the budget of {} was used", record.plan.budget),
         Ending::Incomplete { reason } => format!("incomplete: {}", plain(reason)),
     };
-    format!("{why}; {} s", significant(record.seconds))
+    format!("{why}, after {} s", significant(record.seconds))
 }
 
 fn layout(layout: &CpuLayout) -> String {
@@ -79,6 +82,16 @@ pub(crate) fn machine(record: &RunRecord) -> String {
     let parts = [fact("cpu_model"), cpus, fact("memory"), kernel, fact("virtualization")];
     let known: Vec<String> = parts.into_iter().flatten().filter(|text| !text.is_empty()).collect();
     if known.is_empty() { "not recorded".to_owned() } else { known.join(", ") }
+}
+
+/// What stands in place of findings where there are none.
+pub(crate) fn no_findings(record: &RunRecord) -> &'static str {
+    let measured = record.visits.iter().any(|visit| visit.state == VisitState::Measured);
+    if measured {
+        "None: no check of the doctor saw an artifact."
+    } else {
+        "None: nothing was measured."
+    }
 }
 
 /// How to do it again.

@@ -76,12 +76,13 @@ impl Standing {
         }
     }
 
-    /// [`Standing::value`] as it is printed; with `>=` where the throughput is a lower bound.
+    /// [`Standing::value`] as it is printed. Where the measurement was the limit, the server could
+    /// answer more (`>=`), and the latency holds the generator's own queue (`<=`).
     pub(crate) fn shown(&self, metric: Metric) -> String {
         match (metric, self.value(metric)) {
-            (Metric::Throughput, Some(rate)) if self.is_bound => {
-                format!(">= {}", significant(rate))
-            }
+            (_, Some(_)) if !self.is_bound => shown(metric, self.value(metric)),
+            (Metric::Throughput, Some(rate)) => format!(">= {}", significant(rate)),
+            (Metric::P50 | Metric::P99, Some(millis)) => format!("<= {}", span(millis)),
             (metric, value) => shown(metric, value),
         }
     }

@@ -29,7 +29,12 @@ impl Scale {
     pub(crate) fn linear(domain: (f64, f64), range: (f64, f64)) -> Self {
         let (low, high) =
             if domain.0.is_finite() && domain.1.is_finite() { domain } else { (0.0, 1.0) };
-        let domain = if high > low { (low, high) } else { (low - 0.5, low + 0.5) };
+        let domain = if high > low {
+            (low, high)
+        } else {
+            let air = low.abs().max(1.0) / 2.0;
+            (low - air, low + air)
+        };
         Self { law: Law::Linear, domain, range }
     }
 
@@ -47,7 +52,7 @@ impl Scale {
         let value = if value.is_nan() { low } else { value.clamp(low, high) };
         let share = match self.law {
             Law::Linear => (value - low) / (high - low),
-            Law::Log => (value / low).ln() / (high / low).ln(),
+            Law::Log => (value.ln() - low.ln()) / (high.ln() - low.ln()),
         };
         self.range.0 + share * (self.range.1 - self.range.0)
     }
@@ -203,11 +208,6 @@ impl Svg {
             self.body
         )
     }
-
-    /// What was drawn so far.
-    pub(crate) fn body(&self) -> &str {
-        &self.body
-    }
 }
 
 /// A coordinate with a tenth of a pixel; 0 for what is not finite, which no scale yields.
@@ -309,6 +309,6 @@ mod tests {
     #[test]
     fn markup_in_text_is_escaped() {
         assert_eq!(escaped("<a b='\"&\u{1b}"), "&lt;a b=&#39;&quot;&amp;\u{fffd}");
-        assert_eq!(cut("a long name of a contender", 60.0, 12.0), "a long n\u{2026}");
+        assert_eq!(cut("a long name of a contender", 70.0, 12.0), "a long na\u{2026}");
     }
 }

@@ -5,6 +5,8 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, Tab
 
 use crate::{Options, WIDTH_MIN};
 
+/// Columns left of a table; its cells begin one further.
+const TABLE_INDENT: usize = 1;
 /// Space left of everything but headings.
 const INDENT: &str = "  ";
 
@@ -111,7 +113,7 @@ impl Page {
         table
             .load_style(self.style())
             .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(self.options.width)
+            .set_width(u16::try_from(self.width() - TABLE_INDENT).unwrap_or(u16::MAX))
             .set_header(columns.iter().map(|&(title, lean)| cell(title, lean)));
         for row in rows {
             table.add_row(row.iter().zip(columns).map(|(text, &(_, lean))| cell(text, lean)));
@@ -130,7 +132,7 @@ impl Page {
     }
 
     fn width(&self) -> usize {
-        usize::from(self.options.width)
+        self.options.width
     }
 
     fn painted(&self, text: &str, paint: Paint) -> String {
@@ -150,21 +152,27 @@ fn cell(text: &str, lean: Lean) -> Cell {
     Cell::new(text).set_alignment(alignment)
 }
 
-/// Breaks text at spaces into lines of at most `room` characters; a longer word has its own line.
+/// Breaks text at spaces into lines of at most `room` characters, and a longer word inside.
 pub(crate) fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
+    for word in text.split_whitespace().flat_map(|word| pieces(word, room)) {
         let line = lines.last_mut().expect("begun with one line");
         if line.is_empty() {
-            line.push_str(word);
+            line.push_str(&word);
         } else if line.chars().count() + 1 + word.chars().count() <= room {
             line.push(' ');
-            line.push_str(word);
+            line.push_str(&word);
         } else {
-            lines.push(word.to_owned());
+            lines.push(word);
         }
     }
     lines
+}
+
+/// The word in pieces of at most `room` characters.
+fn pieces(word: &str, room: usize) -> Vec<String> {
+    let letters: Vec<char> = word.chars().collect();
+    letters.chunks(room.max(1)).map(|piece| piece.iter().collect()).collect()
 }
 
 #[cfg(test)]
@@ -174,7 +182,7 @@ mod tests {
     #[test]
     fn text_wraps_at_spaces() {
         assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrapped("unbreakable", 3), ["unbreakable"]);
+        assert_eq!(wrapped("an unbreakable", 5), ["an", "unbre", "akabl", "e"]);
         assert_eq!(wrapped("", 3), [""]);
     }
 

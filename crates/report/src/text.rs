@@ -5,7 +5,7 @@ use record::{Certainty, Metric, RunRecord, Severity};
 
 use crate::headline::{Line, Ranking, Tone, headline, ranking, weight};
 use crate::pairs::{PairTable, metrics};
-use crate::run_facts::run_facts;
+use crate::run_facts::{no_findings, run_facts};
 use crate::standing::{Standing, joined_failures, standings};
 use crate::terminal::{Lean, Page, Paint};
 use crate::wording::{name_of, plain, words};
@@ -35,7 +35,7 @@ fn render(record: &RunRecord, options: &Options) -> String {
     failed_visits(&mut page, record);
     skipped(&mut page, record);
     page.heading("Run", "");
-    for (label, text) in run_facts(record).into_iter().skip(1) {
+    for (label, text) in run_facts(record) {
         page.paragraph(&format!("{label}: {text}"), Paint::Plain);
     }
     page.finish()
@@ -75,14 +75,14 @@ pub(crate) fn in_order<'a>(
 /// What a reader must know to read the contenders' table.
 pub(crate) fn contender_notes(standings: &[Standing]) -> String {
     let mut notes = vec![
-        "median over visits; percentiles of service time from the histograms of all visits, merged",
+        "Medians over visits; percentiles of service time from the merged histograms of all visits",
     ];
     if standings.iter().any(|standing| standing.is_bound) {
-        notes.push(">= : the server could do more, the measurement was the limit");
+        notes.push(">= and <= mark bounds: the measurement was the limit, not the server");
     }
     let dashed = |s: &Standing| [Metric::P50, Metric::P99].iter().any(|&m| s.value(m).is_none());
     if standings.iter().any(dashed) {
-        notes.push("- : not measured, or too few samples");
+        notes.push("- marks what was not measured or has too few samples");
     }
     notes.join("; ")
 }
@@ -100,7 +100,7 @@ fn pairs(page: &mut Page, record: &RunRecord, ranking: &Ranking) {
     let columns = [
         ("", Lean::Left),
         ("verdict", Lean::Left),
-        ("of", Lean::Left),
+        ("against", Lean::Left),
         ("ahead", Lean::Left),
         ("blocks", Lean::Right),
     ];
@@ -115,7 +115,7 @@ fn pairs(page: &mut Page, record: &RunRecord, ranking: &Ranking) {
     let rest: Vec<&str> =
         metrics.iter().skip(PAIR_METRICS_MAX).map(|&metric| words(metric).quantity).collect();
     if !rest.is_empty() {
-        let text = format!("Verdicts on {} are in the HTML page.", listed(&rest));
+        let text = format!("Verdicts on {} are in report.html.", listed(&rest));
         page.paragraph(&text, Paint::Faint);
     }
 }
@@ -123,7 +123,7 @@ fn pairs(page: &mut Page, record: &RunRecord, ranking: &Ranking) {
 fn findings(page: &mut Page, record: &RunRecord) {
     page.heading("Findings", "");
     if record.findings.is_empty() {
-        page.paragraph("None: no check of the doctor saw an artifact.", Paint::Plain);
+        page.paragraph(no_findings(record), Paint::Plain);
     }
     for finding in &record.findings {
         let paint = match (finding.severity, finding.certainty) {

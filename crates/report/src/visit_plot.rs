@@ -4,15 +4,14 @@
 
 use record::{Metric, RunRecord, VisitState};
 
-use crate::figures::significant;
 use crate::forest::Drawing;
 use crate::standing::{Standing, median, shown};
 use crate::svg::{Anchor, Scale, Svg};
 use crate::wording::words;
 
 /// Width in units of the drawing.
-pub(crate) const WIDTH: f64 = 560.0;
-const PLOT: (f64, f64) = (152.0, 474.0);
+pub(crate) const WIDTH: f64 = 470.0;
+const PLOT: (f64, f64) = (136.0, 392.0);
 const TOP: f64 = 12.0;
 const LANE: f64 = 38.0;
 const FONT: f64 = 13.0;
@@ -40,7 +39,7 @@ pub(crate) fn visit_plot<'a>(
         svg.line("rule", (0.0, middle + LANE / 2.0), (WIDTH, middle + LANE / 2.0));
     }
     blocks_axis(&mut svg, &x, last_block, bottom);
-    let percent = significant(100.0 * span);
+    let percent = (100.0 * span).round();
     let caption = format!("each lane: \u{b1} {percent} % of its own median (line, at the right)");
     svg.text("t faint", (0.0, bottom + 40.0), Anchor::Start, &caption);
     let about = about(record, &lanes, metric, span);
@@ -60,7 +59,8 @@ fn span(record: &RunRecord, lanes: &[(&Standing, Option<f64>)], metric: Metric) 
         let middle = middle?;
         Some(values.map(|value| (value / middle - 1.0).abs()).fold(0.0, f64::max))
     });
-    distances.fold(0.0, f64::max).clamp(SPAN.0, SPAN.1)
+    let widest = distances.fold(0.0, f64::max).clamp(SPAN.0, SPAN.1);
+    (100.0 * widest).ceil() / 100.0
 }
 
 fn draw_lane(
@@ -111,7 +111,7 @@ fn about(
     span: f64,
 ) -> String {
     let visits = record.visits.len();
-    let percent = significant(100.0 * span);
+    let percent = (100.0 * span).round();
     let said: Vec<String> = lanes
         .iter()
         .map(|(standing, middle)| format!("{} {}", standing.name, shown(metric, *middle)))

@@ -34,15 +34,9 @@ pub(crate) struct MetricWords {
     pub(crate) title: &'static str,
     /// What a ratio is a ratio of, in the middle of a sentence: "CPU time per request".
     pub(crate) quantity: &'static str,
-    /// Unit of an absolute figure.
-    pub(crate) unit: &'static str,
     pub(crate) better: Better,
     /// "most requests/s first".
     pub(crate) best_first: &'static str,
-    /// What lies left of 1 in a plot of ratios.
-    pub(crate) lower: &'static str,
-    /// What lies right of 1.
-    pub(crate) higher: &'static str,
 }
 
 impl MetricWords {
@@ -61,47 +55,32 @@ pub(crate) fn words(metric: Metric) -> &'static MetricWords {
         Metric::Throughput => &MetricWords {
             title: "Throughput",
             quantity: "requests/s",
-            unit: "requests/s",
             better: Better::More,
             best_first: "most first",
-            lower: "fewer requests/s",
-            higher: "more requests/s",
         },
         Metric::ServerCpu => &MetricWords {
             title: "Server CPU time per request",
             quantity: "server CPU time per request",
-            unit: "us",
             better: Better::Less,
             best_first: "least first",
-            lower: "less CPU time",
-            higher: "more CPU time",
         },
         Metric::P50 => &MetricWords {
             title: "Median service time",
             quantity: "median service time",
-            unit: "ms",
             better: Better::Less,
             best_first: "shortest first",
-            lower: "shorter",
-            higher: "longer",
         },
         Metric::P99 => &MetricWords {
             title: "99th percentile of service time",
             quantity: "p99 service time",
-            unit: "ms",
             better: Better::Less,
             best_first: "shortest first",
-            lower: "shorter",
-            higher: "longer",
         },
         Metric::Memory => &MetricWords {
             title: "Peak memory",
             quantity: "peak memory",
-            unit: "MB",
             better: Better::Less,
             best_first: "least first",
-            lower: "less memory",
-            higher: "more memory",
         },
     }
 }
@@ -153,6 +132,11 @@ impl Reading {
             ..e
         });
         Self { this: self.that, that: self.this, verdict, estimate, ..self }
+    }
+
+    /// Whether it is about these two, either way round.
+    pub(crate) fn is_between(&self, left: usize, right: usize) -> bool {
+        [(left, right), (right, left)].contains(&(self.this, self.that))
     }
 
     /// Index of the side that is better, where the verdict says so.

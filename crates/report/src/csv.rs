@@ -1,0 +1,76 @@
+//! One row a visit, for a spreadsheet or R (RFC 4180). Owns its columns; figures are not rounded
+//! here, since they are to be computed with. Start reading at [`OUTPUT`].
+
+use record::{Metric, RunRecord, Visit, VisitState};
+
+use crate::wording::{name_of, plain};
+use crate::{Options, Output};
+
+/// Every visit, one row each.
+pub(crate) static OUTPUT: Output =
+    Output { name: "csv", extension: "csv", about: "every visit, one row each", render };
+
+const COLUMNS: &str = "contender,block,position,state,rate_per_s,cpu_us_per_request,p50_ms,p99_ms,\
+memory_bytes,started,done,ok,failed,unanswered";
+
+const METRICS: [Metric; 5] =
+    [Metric::Throughput, Metric::ServerCpu, Metric::P50, Metric::P99, Metric::Memory];
+
+fn render(record: &RunRecord, _: &Options) -> String {
+    let rows = record.visits.iter().map(|visit| row(record, visit));
+    std::iter::once(COLUMNS.to_owned()).chain(rows).map(|line| line + "\r\n").collect()
+}
+
+fn row(record: &RunRecord, visit: &Visit) -> String {
+    let state = match &visit.state {
+        VisitState::Measured => "measured".to_owned(),
+        VisitState::Failed { reason, .. } => format!("failed: {}", plain(reason)),
+    };
+    let values = METRICS.map(|metric| {
+        let value = visit.value(metric).filter(|value| value.is_finite());
+        value.map_or_else(String::new, |value| value.to_string())
+    });
+    let counts = visit.load.as_ref().map(|load| {
+        let r = load.requests;
+        [r.started, r.done, r.ok, r.failed, r.unanswered].map(|count| count.to_string())
+    });
+    let place = [visit.block, visit.position].map(|place| place.to_string());
+    std::iter::once(name_of(&record.plan.contenders, visit.contender))
+        .chain(place)
+        .chain([state])
+        .chain(values)
+        .chain(counts.unwrap_or_default())
+        .map(|cell| quoted(&cell))
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+/// In quotes where a comma or a quote is inside. A text that a spreadsheet would take for a formula
+/// gets an apostrophe in front.
+fn quoted(cell: &str) -> String {
+    let is_formula = cell.starts_with(['=', '+', '-', '@']) && cell.parse::<f64>().is_err();
+    let cell = if is_formula { format!("'{cell}") } else { cell.to_owned() };
+    if cell.contains([',', '"']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testdata;
+
+    #[test]
+    fn every_row_has_every_column() {
+        for record in [testdata::run_with(3), testdata::all_failed()] {
+            let text = render(&record, &Options::default());
+            let columns = COLUMNS.split(',').count();
+            assert_eq!(text.lines().count(), record.visits.len() + 1);
+            assert!(text.lines().all(|line| line.split(',').count() == columns), "{text}");
+        }
+    }
+
+    #[test]
+    fn quotes_and_formulas_are_harmless() {
+        let cells = ["a,b", "say \"no\"", "=cmd()", "-1.5"].map(quoted);
+        assert_eq!(cells, ["\"a,b\"", "\"say \"\"no\"\"\"", "'=cmd()", "-1.5"]);
+    }
+}
