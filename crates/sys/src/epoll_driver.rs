@@ -357,3 +357,194 @@ impl From<Ready> for Rest {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{Shutdown, TcpListener, TcpStream};
+
+    use super::*;
+
+    /// A driver and what its slots are connected to.
+    struct World {
+        driver: EpollDriver,
+        listener: TcpListener,
+    }
+
+    impl World {
+        fn new(n_slots: u32) -> Self {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            Self { driver: EpollDriver::new(n_slots).unwrap(), listener }
+        }
+
+        fn connect(&mut self, slot: u32) -> TcpStream {
+            self.driver.connect(Slot(slot), self.listener.local_addr().unwrap());
+            let (peer, _) = self.listener.accept().unwrap();
+            assert_eq!(self.next(), (slot, What::Connected));
+            peer
+        }
+
+        /// The next completion, however long it takes.
+        fn next(&mut self) -> (u32, What) {
+            loop {
+                if let Some(Completion { slot, what }) = self.driver.next() {
+                    return (slot.0, what);
+                }
+                self.driver.wait(Nanos::MAX).unwrap();
+            }
+        }
+
+        /// Bytes that come on a slot until `n_bytes` are there.
+        fn read(&mut self, slot: u32, n_bytes: usize) -> Vec<u8> {
+            let mut bytes = Vec::new();
+            while bytes.len() < n_bytes {
+                assert_eq!(self.next(), (slot, What::Received));
+                bytes.extend_from_slice(self.driver.received());
+            }
+            bytes
+        }
+
+        /// Everything that is known now, without waiting.
+        fn now(&mut self) -> Vec<(u32, What)> {
+            self.driver.wait(Nanos::ZERO).unwrap();
+            let known = std::iter::from_fn(|| self.driver.next());
+            known.map(|completion| (completion.slot.0, completion.what)).collect()
+        }
+    }
+
+    #[test]
+    fn a_conversation_is_a_row_of_completions() {
+        let mut world = World::new(1);
+        let mut peer = world.connect(0);
+        for n in 0..3u8 {
+            world.driver.send(Slot(0), &[n; 100]);
+            let mut bytes = [0; 100];
+            peer.read_exact(&mut bytes).unwrap();
+            assert_eq!(bytes, [n; 100]);
+            peer.write_all(&[n; 50]).unwrap();
+            assert_eq!(world.read(0, 50), [n; 50]);
+        }
+        assert!(world.now().is_empty());
+        drop(peer);
+        assert_eq!(world.next(), (0, What::Closed));
+    }
+
+    #[test]
+    fn bytes_and_the_close_behind_them_come_one_after_the_other() {
+        let mut world = World::new(2);
+        let (mut peer, mut other) = (world.connect(0), world.connect(1));
+        peer.write_all(b"last words").unwrap();
+        drop(peer);
+        other.write_all(b"x").unwrap();
+        let mut seen = Vec::new();
+        while seen.len() < 3 {
+            seen.push(world.next());
+        }
+        let at = seen.iter().position(|(slot, _)| *slot == 0).unwrap();
+        assert_eq!(seen[at..at + 2], [(0, What::Received), (0, What::Closed)]);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_take_at_once_is_sent_later_and_in_order() {
+        const N_BYTES: usize = 20_000_000;
+        let mut world = World::new(1);
+        let mut peer = world.connect(0);
+        let bytes: Vec<u8> = (0..N_BYTES).map(|n| (n / 1000) as u8).collect();
+        let (first, second) = bytes.split_at(N_BYTES - 10);
+        world.driver.send(Slot(0), first);
+        world.driver.send(Slot(0), second);
+        let reader = std::thread::spawn(move || {
+            let mut got = vec![0; N_BYTES];
+            peer.read_exact(&mut got).unwrap();
+            peer.write_all(b"k").unwrap();
+            got
+        });
+        assert_eq!(world.read(0, 1), b"k");
+        assert!(reader.join().unwrap() == bytes, "the bytes arrived in another order");
+    }
+
+    #[test]
+    fn an_earlier_use_of_a_slot_is_never_heard_of_again() {
+        let mut world = World::new(2);
+        let (mut first, mut other) = (world.connect(0), world.connect(1));
+        first.write_all(b"too late").unwrap();
+        other.write_all(b"x").unwrap();
+        // Both events are in the batch when slot 0 is closed and connected again.
+        world.driver.wait(Nanos::MAX).unwrap();
+        world.driver.close(Slot(0), Leave::Orderly);
+        let _second = world.listener.local_addr().map(|addr| world.driver.connect(Slot(0), addr));
+        let mut seen = vec![world.next(), world.next()];
+        seen.sort_by_key(|(slot, _)| *slot);
+        assert_eq!(seen, [(0, What::Connected), (1, What::Received)]);
+        assert!(world.now().is_empty());
+    }
+
+    #[test]
+    fn an_endless_reply_leaves_the_others_their_turn() {
+        let mut world = World::new(2);
+        let (mut endless, mut other) = (world.connect(0), world.connect(1));
+        let writer = std::thread::spawn(move || while endless.write_all(&[0; 1 << 20]).is_ok() {});
+        // However much comes on slot 0, a round ends, and the others are heard.
+        for _ in 0..50 {
+            world.driver.wait(Nanos::MAX).unwrap();
+            let n_completions = std::iter::from_fn(|| world.driver.next()).count();
+            assert!(n_completions <= 2 * usize::from(FULL_RECVS_MAX) + 2, "{n_completions}");
+        }
+        other.write_all(b"x").unwrap();
+        while world.next() != (1, What::Received) {}
+        world.driver.close(Slot(0), Leave::Abrupt);
+        writer.join().unwrap();
+    }
+
+    #[test]
+    fn a_refusal_and_a_reset_are_told_apart() {
+        let mut world = World::new(2);
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        world.driver.connect(Slot(1), closed);
+        assert_eq!(world.next(), (1, What::Failed(Failure::Refused)));
+        world.driver.close(Slot(1), Leave::Orderly);
+
+        let peer = world.connect(0);
+        socket::reset_on_close(&peer).unwrap();
+        drop(peer);
+        assert_eq!(world.next(), (0, What::Failed(Failure::Reset)));
+        world.driver.close(Slot(0), Leave::Orderly);
+        world.connect(0);
+    }
+
+    #[test]
+    fn a_send_to_a_peer_that_is_gone_fails_by_a_completion() {
+        let mut world = World::new(1);
+        let peer = world.connect(0);
+        peer.shutdown(Shutdown::Both).unwrap();
+        drop(peer);
+        assert_eq!(world.next(), (0, What::Closed));
+        // The first is answered by RST, after which sending fails.
+        world.driver.send(Slot(0), b"x");
+        let failed = loop {
+            world.driver.send(Slot(0), b"x");
+            if let Some(failed) = world.now().pop() {
+                break failed;
+            }
+        };
+        assert_eq!(failed, (0, What::Failed(Failure::Reset)));
+    }
+
+    #[test]
+    fn leaving_abruptly_resets_the_peer() {
+        for (how, is_reset) in [(Leave::Orderly, false), (Leave::Abrupt, true)] {
+            let mut world = World::new(1);
+            let mut peer = world.connect(0);
+            world.driver.close(Slot(0), how);
+            assert_eq!(peer.read(&mut [0; 1]).is_err(), is_reset, "{how:?}");
+        }
+    }
+
+    #[test]
+    fn a_wait_ends_at_its_instant_and_not_before() {
+        let mut world = World::new(1);
+        let until = world.driver.now() + Nanos::from_micros(1700);
+        world.driver.wait(until).unwrap();
+        assert!(world.driver.now() >= until);
+    }
+}
