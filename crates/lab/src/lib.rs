@@ -1,20 +1,25 @@
 //! Owns the experiment: adapters that run real servers, the schedule of visits, what is counted
 //! while they are loaded, the verdicts, and the folder of results. Must not know argv, rendering, or
 //! the inside of any server: our own is a child process like any other.
-//! Start reading at `runner` for the way of an experiment, at `adapters` for that of a server.
+//! Start reading at [`runner`] for the way of an experiment, at [`adapters`] for that of a server.
 
 pub mod adapters;
 mod cgroup;
 pub mod cpus;
 pub mod error;
 pub mod facts;
+mod machine;
 mod nearest;
 pub mod oracle;
 mod probe;
 pub mod results;
+pub mod runner;
 pub mod schedule;
 pub mod server;
+pub mod session;
 pub mod study;
 pub mod tree;
+mod trial;
+pub mod verdict;
 
 pub use error::LabError;

@@ -21,20 +21,31 @@ pub(crate) fn suggestion(typed: &str, candidates: &[&str]) -> String {
     }
 }
 
-/// Levenshtein's distance in characters: insertions, deletions and replacements.
+/// Edits between two words in characters: insertions, deletions, replacements, and neighbours
+/// swapped, which is the commonest slip of all (optimal string alignment).
 fn edits(left: &str, right: &str) -> usize {
+    let left: Vec<char> = left.chars().collect();
     let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, l) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &r) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(l != r);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+    let mut table = vec![vec![0; right.len() + 1]; left.len() + 1];
+    for i in 0..=left.len() {
+        for j in 0..=right.len() {
+            table[i][j] = if i == 0 || j == 0 {
+                i + j
+            } else {
+                let differ = usize::from(left[i - 1] != right[j - 1]);
+                let mut least = (table[i - 1][j - 1] + differ)
+                    .min(table[i - 1][j] + 1)
+                    .min(table[i][j - 1] + 1);
+                let swapped =
+                    i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1];
+                if swapped {
+                    least = least.min(table[i - 2][j - 2] + 1);
+                }
+                least
+            };
         }
     }
-    row[right.len()]
+    table[left.len()][right.len()]
 }
 
 #[cfg(test)]
@@ -42,8 +53,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distance_counts_insertions_deletions_and_replacements() {
-        let cases = [("kitten", "sitting", 3), ("", "abc", 3), ("flaw", "lawn", 2), ("a", "a", 0)];
+    fn distance_counts_edits_and_swaps() {
+        let cases = [
+            ("kitten", "sitting", 3),
+            ("", "abc", 3),
+            ("flaw", "lawn", 2),
+            ("a", "a", 0),
+            ("sede", "seed", 1),
+        ];
         for (left, right, distance) in cases {
             assert_eq!(edits(left, right), distance, "{left} {right}");
         }

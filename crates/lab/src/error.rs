@@ -1,0 +1,83 @@
+//! Owns the ways in which the harness itself can fail. What befalls a server is data, not here.
+
+use std::io;
+use std::path::PathBuf;
+
+use record::Skipped;
+
+use crate::study::StudyError;
+
+/// Why there is no run.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The study file is wrong.
+    #[error("{}:{}:{}: {}", .0.file, .0.place().0, .0.place().1, .0.message)]
+    Study(#[from] StudyError),
+    /// A plan that was not made from a study file names no server that there is.
+    #[error(transparent)]
+    Adapter(#[from] crate::adapters::AdapterError),
+    /// A file cannot be read.
+    #[error("cannot read {}: {cause}{}", path.display(), hint(cause))]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// A file or folder of results cannot be written; nothing half-written is left.
+    #[error("cannot write {}: {cause}{}", path.display(), hint(cause))]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// Fewer than two contenders are installed.
+    #[error("{}", too_few(present, skipped))]
+    TooFew {
+        /// Names of those that are.
+        present: Vec<String>,
+        /// The others, each with the command that brings it.
+        skipped: Vec<Skipped>,
+    },
+    /// Fewer than two contenders answer.
+    #[error("fewer than two contenders answer, so there is nothing to compare\n{}", failures.join("\n"))]
+    NoneAnswers {
+        /// What became of the others, each with the last lines of its log.
+        failures: Vec<String>,
+    },
+    /// The generator cannot work.
+    #[error(transparent)]
+    Load(#[from] load::LoadError),
+    /// A facility of the system that every visit needs failed (a clock, a folder, a thread).
+    #[error("{what}: {cause}{}", hint(cause))]
+    System {
+        /// What was attempted, on what.
+        what: String,
+        /// What the system said.
+        cause: io::Error,
+    },
+}
+
+fn too_few(present: &[String], skipped: &[Skipped]) -> String {
+    let mut text = match present {
+        [] => "none of the study's servers is installed".to_owned(),
+        names => format!("only {} is installed: a study compares at least two", names.join(", ")),
+    };
+    for left_out in skipped {
+        text.push_str(&format!("\n  {}: {}", left_out.reason, left_out.remedy));
+    }
+    text
+}
+
+/// The way out of an error of the system, where there is one worth telling.
+fn hint(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::StorageFull => ": free some space, or name another folder with --out",
+        io::ErrorKind::QuotaExceeded => ": your quota is used; name another folder with --out",
+        io::ErrorKind::ReadOnlyFilesystem => ": name a folder elsewhere with --out",
+        io::ErrorKind::PermissionDenied => ": may this user do that here?",
+        io::ErrorKind::NotADirectory => ": a part of the path is a file",
+        _ => "",
+    }
+}

@@ -1,0 +1,216 @@
+//! Owns the stage of a real run: this machine, its installed servers, one visit after another. Must
+//! not know the design of an experiment or what is concluded. Start reading at [`Machine`].
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use record::{Contender, ContenderFacts, CpuLayout, LoadRecord, Plan, Snapshot, Visit, VisitState};
+use units::Nanos;
+
+use crate::adapters::{Adapter, Found};
+use crate::error::LabError;
+use crate::server::{self, Running, ServerError, Start};
+use crate::session::{Failure, Place, Stage};
+use crate::tree::{Observe, Observed};
+use crate::trial::{TARGET, Window, count, join, load_plan, requests_between};
+use crate::{cpus, facts, oracle};
+
+/// How long a server may take to give its first answer.
+const START_MAX: Nanos = Nanos::from_secs(20);
+/// Reads of the tree's memory over a visit. Each costs a walk of its page tables (about 0.1 ms a
+/// process), which the load feels.
+const MEMORY_SAMPLES: u32 = 3;
+
+/// A contender whose server is installed.
+#[derive(Debug, Clone)]
+pub(crate) struct Installed {
+    /// How its server is run.
+    pub(crate) adapter: &'static Adapter,
+    /// Where it is.
+    pub(crate) found: Found,
+}
+
+/// This machine, ready for a run: the site made, CPUs divided. What it put on the disk goes when it
+/// is dropped.
+pub(crate) struct Machine<'a> {
+    plan: &'a Plan,
+    installed: &'a [Installed],
+    interrupt: &'a AtomicBool,
+    layout: CpuLayout,
+    /// Counters that the checks of the doctor ask for.
+    counters: Vec<&'static str>,
+    docroot: PathBuf,
+    /// Holds `docroot` and each server's own folder.
+    scratch: server::Scratch,
+    /// Instant of the monotonic clock at which the run began.
+    began: Nanos,
+}
+
+impl<'a> Machine<'a> {
+    /// Makes the site and divides the CPUs; `installed` has one entry a contender.
+    pub(crate) fn new(
+        plan: &'a Plan,
+        installed: &'a [Installed],
+        interrupt: &'a AtomicBool,
+        counters: Vec<&'static str>,
+    ) -> Result<Self, LabError> {
+        let began = sys::clock::monotonic();
+        let failed = |what: &str| {
+            let what = what.to_owned();
+            move |cause| LabError::System { what, cause }
+        };
+        let scratch = server::scratch().map_err(failed("cannot make a folder below /tmp"))?;
+        let docroot = server::site(scratch.path(), plan.workload.page)
+            .map_err(failed("cannot make the site below /tmp"))?;
+        let layout = cpus::layout().map_err(failed("cannot see which CPUs there are"))?;
+        Ok(Self { plan, installed, interrupt, layout, counters, docroot, scratch, began })
+    }
+
+    /// Which CPUs are whose.
+    pub(crate) fn layout(&self) -> &CpuLayout {
+        &self.layout
+    }
+
+    fn start(&self, contender: usize) -> Result<Running, Failure> {
+        let Installed { adapter, found } = &self.installed[contender];
+        let start = Start {
+            adapter,
+            found,
+            settings: &self.contender(contender).settings,
+            docroot: &self.docroot,
+            cpus: &self.layout.server,
+            connections: self.plan.workload.connections,
+            scratch: self.scratch.path(),
+            target: TARGET,
+            timeout: START_MAX,
+        };
+        Running::start(&start).map_err(|error| failure(&error))
+    }
+
+    fn contender(&self, index: usize) -> &Contender {
+        &self.plan.contenders[index]
+    }
+
+    /// Loads a running server and fills in the visit.
+    fn load(&self, running: &mut Running, visit: &mut Visit) -> Result<(), LabError> {
+        let window = Window::of(self.plan);
+        let seed = self.plan.seed.wrapping_add(u64::from(visit.block));
+        let plan = load_plan(self.plan, running.addr(), &self.layout.client, seed);
+        visit.before = facts::snapshot(self.counters.iter().copied());
+        let start = sys::clock::monotonic();
+        let observer = running.tree().observe(Observe {
+            from: start + window.from,
+            until: start + window.until,
+            memory_samples: MEMORY_SAMPLES,
+            cpus: self.layout.client.clone(),
+        });
+        let load = load::run(&plan, &load::Control::new(self.interrupt));
+        // A load that ended early ends the observation too.
+        let observed = observer.and_then(|observer| observer.finish());
+        visit.after = facts::snapshot(self.counters.iter().copied());
+        let mut load = load?;
+        let died =
+            running.died().map(|how| format!("the server ended while it was loaded ({how})"));
+        match (died, observed) {
+            (None, Ok(observed)) => measure(visit, &load, window, start, &observed),
+            (Some(reason), _) => {
+                visit.state = VisitState::Failed { reason, log_tail: running.log_tail() };
+            }
+            (None, Err(error)) => {
+                let reason = error.to_string();
+                visit.state = VisitState::Failed { reason, log_tail: running.log_tail() };
+            }
+        }
+        join(&mut load.intervals);
+        visit.load = Some(load);
+        Ok(())
+    }
+}
+
+impl Stage for Machine<'_> {
+    fn now(&mut self) -> Nanos {
+        sys::clock::monotonic() - self.began
+    }
+
+    fn discover(&mut self, contender: usize) -> Result<Result<ContenderFacts, Failure>, LabError> {
+        let running = match self.start(contender) {
+            Ok(running) => running,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let asked = oracle::ask(running.addr(), TARGET, self.plan.workload.timeout);
+        let discovered = match asked {
+            Ok(reference) => Ok(ContenderFacts {
+                body_sha256: reference.sha256,
+                head: reference.head,
+                ..running.facts()
+            }),
+            Err(error) => Err(Failure { reason: error.to_string(), log_tail: running.log_tail() }),
+        };
+        Ok(match running.stop() {
+            Ok(_) => discovered,
+            Err(error) => Err(failure(&error)),
+        })
+    }
+
+    fn visit(&mut self, place: Place) -> Result<Option<Visit>, LabError> {
+        let mut visit = unmeasured(place, self.now());
+        let mut running = match self.start(place.contender) {
+            Ok(running) => running,
+            Err(Failure { reason, log_tail }) => {
+                visit.state = VisitState::Failed { reason, log_tail };
+                return Ok(Some(visit));
+            }
+        };
+        visit.ready_after = running.ready_after();
+        self.load(&mut running, &mut visit)?;
+        // A server that could not be ended would be there in the next visit.
+        if let Err(error) = running.stop() {
+            let Failure { reason, log_tail } = failure(&error);
+            visit.state = VisitState::Failed { reason, log_tail };
+        }
+        let interrupted = visit.load.as_ref().is_some_and(|load| load.interrupted);
+        Ok((!interrupted).then_some(visit))
+    }
+}
+
+/// A visit of which nothing is known yet.
+fn unmeasured(place: Place, started: Nanos) -> Visit {
+    Visit {
+        contender: place.contender,
+        block: place.block,
+        position: place.position,
+        started,
+        state: VisitState::Measured,
+        ready_after: Nanos::ZERO,
+        load: None,
+        cut: Nanos::ZERO,
+        rate_per_s: None,
+        server: None,
+        before: Snapshot::default(),
+        after: Snapshot::default(),
+    }
+}
+
+/// Puts the figures of a load into its visit. `start` is the instant from which the load counts.
+fn measure(
+    visit: &mut Visit,
+    load: &LoadRecord,
+    window: Window,
+    start: Nanos,
+    observed: &Observed,
+) {
+    let counted = count(load, window);
+    visit.cut = counted.cut;
+    visit.rate_per_s = Some(counted.rate_per_s);
+    // A watching thread that came late has read another window: its requests are counted in that.
+    let (from, until) = (observed.from.saturating_sub(start), observed.until.saturating_sub(start));
+    visit.server = Some(observed.server_use(requests_between(load, from, until)));
+}
+
+fn failure(error: &ServerError) -> Failure {
+    // The end of the log stands beside the reason, not in it.
+    let text = error.to_string();
+    let reason = text.split("; the end of its log").next().unwrap_or(&text);
+    let reason = reason.replace("; the end of its log:", "").trim_end().to_owned();
+    Failure { reason, log_tail: error.log_tail().to_owned() }
+}

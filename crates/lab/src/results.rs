@@ -1,0 +1,179 @@
+//! Owns the folder of a run's results: its name, and files that appear in it whole or not at all.
+//! Must not know what is in the files. Start reading at [`ResultsFolder`].
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::error::LabError;
+
+/// Most results of one study on one day: past it something runs in a loop.
+const SAME_DAY_MAX: u32 = 10_000;
+
+/// A folder that files can be written into. Made before the first visit, so that a missing
+/// permission is known before an hour is spent; removed again if nothing was written into it.
+#[derive(Debug)]
+pub struct ResultsFolder {
+    path: PathBuf,
+    /// Whether this run made it; what was there before stays.
+    made: bool,
+}
+
+impl ResultsFolder {
+    /// The folder that the user named; made with its parents where it is missing. Files of an
+    /// earlier run in it are replaced.
+    ///
+    /// # Errors
+    /// [`LabError::Write`]: it cannot be made, or nothing can be written into it.
+    pub fn named(path: &Path) -> Result<Self, LabError> {
+        let made = !path.exists();
+        fs::create_dir_all(path).map_err(failed(path))?;
+        let folder = Self { path: path.to_owned(), made };
+        folder.beside().map_err(failed(path))?;
+        Ok(folder)
+    }
+
+    /// `parent/DATE-STUDY`, or with -2, -3 … where that is taken.
+    ///
+    /// # Errors
+    /// [`LabError::Write`]: it cannot be made.
+    pub fn dated(parent: &Path, date: jiff::civil::Date, study: &str) -> Result<Self, LabError> {
+        fs::create_dir_all(parent).map_err(failed(parent))?;
+        let first = format!("{date}-{study}");
+        let mut path = parent.join(&first);
+        for n in 2..=SAME_DAY_MAX {
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Self { path, made: true }),
+                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
+                    path = parent.join(format!("{first}-{n}"));
+                }
+                Err(cause) => return Err(LabError::Write { path, cause }),
+            }
+        }
+        Err(LabError::Write { path, cause: io::ErrorKind::AlreadyExists.into() })
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a file whole: beside, then synced, then renamed over `name`. On an error the old file
+    /// is untouched and nothing else is left.
+    ///
+    /// # Errors
+    /// [`LabError::Write`]: no space, no permission.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, LabError> {
+        let path = self.path.join(name);
+        self.replace(&path, bytes).map_err(failed(&path))?;
+        Ok(path)
+    }
+
+    fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self.beside()?;
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        // The rename itself is on disk only once the folder is.
+        fs::File::open(&self.path)?.sync_all()
+    }
+
+    /// An unnamed-to-be file in the folder, removed when dropped.
+    fn beside(&self) -> io::Result<tempfile::NamedTempFile> {
+        // Reports are there to be read by others; the umask takes away what it must.
+        let readable = fs::Permissions::from_mode(0o666);
+        tempfile::Builder::new().prefix(".joust-").permissions(readable).tempfile_in(&self.path)
+    }
+}
+
+impl Drop for ResultsFolder {
+    fn drop(&mut self) {
+        if self.made {
+            // Succeeds only on an empty folder, which is what is meant.
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> LabError {
+    let path = path.to_owned();
+    move |cause| LabError::Write { path, cause }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_taken_name_gets_a_number() {
+        let parent = tempfile::tempdir().unwrap();
+        let day = date(2026, 11, 21);
+        let kept: Vec<ResultsFolder> =
+            (0..3).map(|_| ResultsFolder::dated(parent.path(), day, "quick").unwrap()).collect();
+        assert_eq!(
+            names(parent.path()),
+            ["2026-11-21-quick", "2026-11-21-quick-2", "2026-11-21-quick-3"]
+        );
+        drop(kept);
+    }
+
+    #[test]
+    fn a_folder_into_which_nothing_was_written_is_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let day = date(2026, 11, 21);
+        drop(ResultsFolder::dated(parent.path(), day, "quick").unwrap());
+        assert!(names(parent.path()).is_empty());
+        let folder = ResultsFolder::dated(parent.path(), day, "quick").unwrap();
+        folder.write("run.json", b"{}\n").unwrap();
+        drop(folder);
+        assert_eq!(names(parent.path()), ["2026-11-21-quick"]);
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_is_left_beside_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = ResultsFolder::named(parent.path()).unwrap();
+        for text in ["old and longer", "new"] {
+            let path = folder.write("run.json", text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(path).unwrap(), text);
+        }
+        assert_eq!(names(parent.path()), ["run.json"]);
+    }
+
+    #[test]
+    fn a_failed_write_names_the_file_and_leaves_nothing_half_written() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = ResultsFolder::named(parent.path()).unwrap();
+        fs::create_dir(parent.path().join("run.json")).unwrap();
+        let error = folder.write("run.json", b"{}").unwrap_err().to_string();
+        assert!(error.contains("run.json"), "{error}");
+        assert_eq!(names(parent.path()), ["run.json"]);
+    }
+
+    #[test]
+    fn a_full_disk_is_named_with_the_way_out() {
+        let cause = io::ErrorKind::StorageFull.into();
+        let error = LabError::Write { path: "out/run.json".into(), cause }.to_string();
+        assert!(error.contains("out/run.json") && error.contains("--out"), "{error}");
+    }
+
+    #[test]
+    fn a_path_through_a_file_is_refused_before_anything_is_measured() {
+        let parent = tempfile::tempdir().unwrap();
+        fs::write(parent.path().join("file"), "").unwrap();
+        let error = ResultsFolder::named(&parent.path().join("file/out")).unwrap_err().to_string();
+        assert!(error.contains("file/out"), "{error}");
+    }
+}

@@ -1,0 +1,212 @@
+//! Owns the reading of typed keys from a TOML table, each with its place in the file. Must not know
+//! what the keys mean. Start reading at [`Section`].
+
+use std::fmt::Display;
+use std::ops::{Range, RangeInclusive};
+use std::str::FromStr;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::StudyError;
+use crate::nearest::suggestion;
+
+/// A value and its place.
+pub(super) type Located<'a> = &'a Spanned<DeValue<'a>>;
+
+/// The file that errors point into.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) file: &'a str,
+    pub(super) text: &'a str,
+}
+
+impl Source<'_> {
+    /// An error at `span`.
+    pub(super) fn error(&self, span: Range<usize>, message: impl Into<String>) -> StudyError {
+        StudyError {
+            file: self.file.to_owned(),
+            text: self.text.to_owned(),
+            span,
+            message: message.into(),
+            help: None,
+        }
+    }
+}
+
+/// One table of the file, with the keys that it may have.
+#[derive(Debug, Clone)]
+pub(super) struct Section<'a> {
+    source: Source<'a>,
+    /// As it is written in the file ("[workload]").
+    title: &'a str,
+    span: Range<usize>,
+    table: &'a DeTable<'a>,
+}
+
+impl<'a> Section<'a> {
+    /// Opens a table.
+    ///
+    /// # Errors
+    /// A key that is not in `known`: reported before anything that is missing, because a mistyped
+    /// key is why something is missing.
+    pub(super) fn open(
+        source: Source<'a>,
+        title: &'a str,
+        span: Range<usize>,
+        table: &'a DeTable<'a>,
+        known: &[&str],
+    ) -> Result<Self, StudyError> {
+        let mut unknown: Vec<_> =
+            table.keys().filter(|key| !known.contains(&key.get_ref().as_ref())).collect();
+        unknown.sort_by_key(|key| key.span().start);
+        if let Some(key) = unknown.first() {
+            let typed = key.get_ref();
+            return Err(source
+                .error(key.span(), format!("unknown key `{typed}` in {title}"))
+                .with_help(suggestion(typed, known)));
+        }
+        Ok(Self { source, title, span, table })
+    }
+
+    /// An error about the table as a whole: its header.
+    pub(super) fn error(&self, message: impl Into<String>) -> StudyError {
+        self.source.error(self.span.clone(), message)
+    }
+
+    /// An error that says the key is missing, and how it is written.
+    pub(super) fn missing(&self, key: &str, example: &str) -> StudyError {
+        self.error(format!("{} has no `{key}`", self.title)).with_help(format!("write {example}"))
+    }
+
+    /// A table inside this one, or `None`.
+    pub(super) fn section(
+        &self,
+        key: &'a str,
+        title: &'a str,
+        known: &[&str],
+    ) -> Result<Option<Self>, StudyError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let table = self.table_of(key, value)?;
+        Self::open(self.source, title, value.span(), table, known).map(Some)
+    }
+
+    /// The tables of a list (`[[contender]]`), in the order of the file.
+    pub(super) fn sections(
+        &self,
+        key: &'a str,
+        title: &'a str,
+        known: &[&str],
+    ) -> Result<Vec<Self>, StudyError> {
+        let Some(value) = self.get(key) else { return Ok(Vec::new()) };
+        let list = value
+            .get_ref()
+            .as_array()
+            .ok_or_else(|| self.wrong(key, value, "a list of tables: write [[contender]]"))?;
+        let open = |item: &'a Spanned<DeValue<'a>>| {
+            let table = self.table_of(key, item)?;
+            Self::open(self.source, title, item.span(), table, known)
+        };
+        list.iter().map(open).collect()
+    }
+
+    /// A text.
+    pub(super) fn text(&self, key: &str) -> Result<Option<Spanned<String>>, StudyError> {
+        self.read(key, "a text in quotes", |value| value.as_str().map(str::to_owned))
+    }
+
+    /// `true` or `false`.
+    pub(super) fn flag(&self, key: &str) -> Result<Option<Spanned<bool>>, StudyError> {
+        self.read(key, "true or false", DeValue::as_bool)
+    }
+
+    /// A whole number in `range`.
+    pub(super) fn whole(
+        &self,
+        key: &str,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<Spanned<u64>>, StudyError> {
+        let wanted = format!("a whole number from {} to {}", range.start(), range.end());
+        let number = |value: &DeValue<'_>| {
+            integer(value).and_then(|n| u64::try_from(n).ok()).filter(|n| range.contains(n))
+        };
+        self.read(key, &wanted, number)
+    }
+
+    /// A quantity with a unit ("150ms", "3KB", "2%"); a bare number is read where its type takes
+    /// one.
+    pub(super) fn quantity<T>(&self, key: &str) -> Result<Option<Spanned<T>>, StudyError>
+    where
+        T: FromStr<Err: Display>,
+    {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let typed = match value.get_ref() {
+            DeValue::String(text) => text.to_string(),
+            DeValue::Integer(number) => number.to_string(),
+            DeValue::Float(number) => number.to_string(),
+            _ => return Err(self.wrong(key, value, "a quantity in quotes, such as \"150ms\"")),
+        };
+        let parsed = typed.parse().map_err(|error: T::Err| {
+            self.source.error(value.span(), format!("`{key}`: {error}"))
+        })?;
+        Ok(Some(Spanned::new(value.span(), parsed)))
+    }
+
+    /// Every item of a list of texts.
+    pub(super) fn texts(&self, key: &str) -> Result<Option<Vec<Spanned<String>>>, StudyError> {
+        const WANTED: &str = "a list of texts, such as [\"throughput\"]";
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let list = value.get_ref().as_array().ok_or_else(|| self.wrong(key, value, WANTED))?;
+        let text = |item: &Spanned<DeValue<'_>>| {
+            let text = item.get_ref().as_str().ok_or_else(|| self.wrong(key, item, WANTED))?;
+            Ok(Spanned::new(item.span(), text.to_owned()))
+        };
+        list.iter().map(text).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// Every key and value of a table whose keys are free, with the key's place.
+    pub(super) fn free(
+        &self,
+        key: &str,
+    ) -> Result<Vec<(Spanned<String>, Located<'a>)>, StudyError> {
+        let Some(value) = self.get(key) else { return Ok(Vec::new()) };
+        let table = self.table_of(key, value)?;
+        let own =
+            |name: &Spanned<_>| Spanned::new(name.span(), ToString::to_string(name.get_ref()));
+        Ok(table.iter().map(|(name, value)| (own(name), value)).collect())
+    }
+
+    fn get(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+        self.table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value)
+    }
+
+    fn read<T>(
+        &self,
+        key: &str,
+        wanted: &str,
+        read: impl Fn(&DeValue<'a>) -> Option<T>,
+    ) -> Result<Option<Spanned<T>>, StudyError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let read = read(value.get_ref()).ok_or_else(|| self.wrong(key, value, wanted))?;
+        Ok(Some(Spanned::new(value.span(), read)))
+    }
+
+    fn table_of(
+        &self,
+        key: &str,
+        value: &'a Spanned<DeValue<'a>>,
+    ) -> Result<&'a DeTable<'a>, StudyError> {
+        value.get_ref().as_table().ok_or_else(|| self.wrong(key, value, "a table"))
+    }
+
+    fn wrong(&self, key: &str, value: &Spanned<DeValue<'_>>, wanted: &str) -> StudyError {
+        let typed = &self.source.text[value.span()];
+        self.source.error(value.span(), format!("`{key}` is {typed}, but it must be {wanted}"))
+    }
+}
+
+/// A whole number of TOML, where it fits.
+pub(super) fn integer(value: &DeValue<'_>) -> Option<i64> {
+    let number = value.as_integer()?;
+    i64::from_str_radix(number.as_str(), number.radix()).ok()
+}

@@ -1,0 +1,267 @@
+//! Owns what one visit comes to: which part of the load is measured, and what the server used in it.
+//! Must not know how servers are started or stopped. Start reading at [`Window`].
+
+use record::{Interval, LoadPlan, LoadRecord, LoadStop, Pacing, Plan, Share, Verify};
+use units::Nanos;
+
+/// Page that is fetched.
+pub(crate) const TARGET: &str = "/index.html";
+/// Shortest interval of a visit's load: below it the counts of a slow server are all noise.
+const INTERVAL_MIN: Nanos = Nanos::from_millis(10);
+/// Intervals that a measurement is cut into, about.
+const INTERVALS: u64 = 60;
+/// Intervals that MSER-5 looks at as one; its cut lies between two such batches. Once it has looked,
+/// neighbours are joined: a histogram for each 10 ms would make the run file five times as large.
+const BATCH: u64 = 5;
+/// Samples kept of each visit's raw log: enough for a plot, small beside the histograms.
+const RAW_MAX: u32 = 200;
+/// How long replies that are out at the end may take.
+const DRAIN: Nanos = Nanos::from_millis(500);
+
+/// The planned measurement inside a load, in whole batches of intervals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// Start: the planned warm-up, rounded up to a whole batch.
+    pub(crate) from: Nanos,
+    /// End: that of the load.
+    pub(crate) until: Nanos,
+    /// Length of an interval.
+    pub(crate) interval: Nanos,
+}
+
+impl Window {
+    /// Of the visits of a plan.
+    pub(crate) fn of(plan: &Plan) -> Self {
+        const MILLISECOND: u64 = 1_000_000;
+        let measure = plan.visit.measure.0;
+        let interval = (measure / INTERVALS).next_multiple_of(MILLISECOND).max(INTERVAL_MIN.0);
+        let from = plan.visit.warm_up.0.next_multiple_of(interval * BATCH);
+        let until = from + measure.next_multiple_of(interval * BATCH);
+        Self { from: Nanos(from), until: Nanos(until), interval: Nanos(interval) }
+    }
+}
+
+/// What a load's counts say of the window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Counted {
+    /// Where measuring starts, after the further cut.
+    pub(crate) cut: Nanos,
+    /// Goodput from there to the end of the window.
+    pub(crate) rate_per_s: f64,
+}
+
+/// Counts the window, and cuts it further where a warm-up reaches into it.
+pub(crate) fn count(load: &LoadRecord, window: Window) -> Counted {
+    let is_inside =
+        |interval: &&Interval| interval.start >= window.from && interval.end() <= window.until;
+    let inside: Vec<&Interval> = load.intervals.iter().filter(is_inside).collect();
+    let ok: Vec<f64> = inside.iter().map(|interval| interval.ok as f64).collect();
+    let kept = &inside[stats::mser5(&ok).cut..];
+    let seconds = Nanos(kept.iter().map(|interval| interval.length.0).sum()).as_secs_f64();
+    let done: u64 = kept.iter().map(|interval| interval.ok).sum();
+    Counted {
+        cut: kept.first().map_or(window.from, |interval| interval.start),
+        rate_per_s: if seconds > 0.0 { done as f64 / seconds } else { 0.0 },
+    }
+}
+
+/// Requests that ended between two instants, well or not: what the server spent its time on. An
+/// interval that is half inside counts half.
+pub(crate) fn requests_between(load: &LoadRecord, from: Nanos, until: Nanos) -> u64 {
+    let share = |interval: &Interval| {
+        let overlap = interval.end().min(until).saturating_sub(interval.start.max(from));
+        overlap.0 as f64 / interval.length.0.max(1) as f64
+    };
+    let ended = |interval: &Interval| (interval.ok + interval.errors.total()) as f64;
+    load.intervals.iter().map(|interval| share(interval) * ended(interval)).sum::<f64>().round()
+        as u64
+}
+
+/// Joins each batch of intervals into one. Joined ones begin where the batches of the window do, so
+/// the cut stays between two of them.
+pub(crate) fn join(intervals: &mut Vec<Interval>) {
+    let joined = intervals.chunks(BATCH as usize).map(|batch| {
+        let mut whole = batch[0].clone();
+        for interval in &batch[1..] {
+            whole.merge(interval);
+            whole.length += interval.length;
+        }
+        whole
+    });
+    *intervals = joined.collect();
+}
+
+/// The load of a visit: one run over warm-up and measurement, so that its connections are kept.
+pub(crate) fn load_plan(
+    plan: &Plan,
+    addr: std::net::SocketAddr,
+    cpus: &[u32],
+    seed: u64,
+) -> LoadPlan {
+    let work = &plan.workload;
+    let window = Window::of(plan);
+    LoadPlan {
+        url: format!("http://{addr}{TARGET}"),
+        addr,
+        host: addr.to_string(),
+        target: TARGET.to_owned(),
+        method: "GET".to_owned(),
+        headers: Vec::new(),
+        body: Vec::new(),
+        connections: work.connections,
+        threads: work.threads,
+        cpus: cpus.to_vec(),
+        keep_alive: work.keep_alive,
+        stop: LoadStop { requests: None, duration: Some(window.until) },
+        timeout: work.timeout,
+        drain: DRAIN.min(work.timeout),
+        pacing: Pacing::Closed,
+        verify: Verify { status_min: 200, status_max: 200, length: Some(work.page) },
+        interval: window.interval,
+        raw_max: RAW_MAX,
+        seed,
+        share: Share { index: 0, of: 1 },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{Blocks, VisitPlan, Workload};
+    use units::{Bytes, Share as Part};
+
+    use super::*;
+
+    fn plan(warm_up_ms: u64, measure_ms: u64) -> Plan {
+        let (warm_up, measure) = (Nanos::from_millis(warm_up_ms), Nanos::from_millis(measure_ms));
+        Plan {
+            name: "test".into(),
+            question: "?".into(),
+            contenders: Vec::new(),
+            workload: Workload {
+                page: Bytes(3361),
+                connections: 2,
+                keep_alive: true,
+                threads: 1,
+                timeout: Nanos::from_secs(1),
+            },
+            blocks: Blocks { min: 8, max: 8, half_width: Part(0.02) },
+            visit: VisitPlan { warm_up, measure },
+            metrics: Vec::new(),
+            margin: Part(0.02),
+            budget: Nanos::from_secs(1),
+            seed: 1,
+        }
+    }
+
+    /// A load whose intervals ended with these numbers of requests.
+    fn load(plan: &Plan, ok: &[u64]) -> LoadRecord {
+        let addr = "127.0.0.1:80".parse().unwrap();
+        let load_plan = load_plan(plan, addr, &[], 1);
+        let length = load_plan.interval;
+        let interval = |(n, &ok): (usize, &u64)| {
+            let mut interval = Interval::new(Nanos(length.0 * n as u64), length);
+            interval.ok = ok;
+            (0..ok).for_each(|_| interval.service.record(Nanos::from_micros(50)));
+            interval
+        };
+        let intervals = ok.iter().enumerate().map(interval).collect();
+        LoadRecord { intervals, ..empty(load_plan) }
+    }
+
+    fn empty(plan: LoadPlan) -> LoadRecord {
+        LoadRecord {
+            format: LoadRecord::FORMAT.into(),
+            engine: "test".into(),
+            connections: plan.connections,
+            threads: plan.threads,
+            seconds: 1.0,
+            requests: record::RequestCounts::default(),
+            errors: record::ErrorCounts::default(),
+            status: std::collections::BTreeMap::new(),
+            bytes: record::ByteCounts::default(),
+            rate_per_s: 0.0,
+            cpu_us_per_request: None,
+            connects: 2,
+            connect_ms: record::LatencyMillis::default(),
+            first_byte_ms: record::LatencyMillis::default(),
+            service_ms: record::LatencyMillis::default(),
+            response_ms: record::LatencyMillis::default(),
+            failed_ms: record::LatencyMillis::default(),
+            interrupted: false,
+            client: record::ClientUse::default(),
+            plan,
+            latencies: record::Latencies::default(),
+            intervals: Vec::new(),
+            raw: Vec::new(),
+            raw_stride: 1,
+        }
+    }
+
+    #[test]
+    fn a_window_is_whole_batches_and_no_shorter_than_planned() {
+        for (warm_up, measure) in [(150, 600), (0, 100), (1, 101), (1000, 3000), (333, 7777)] {
+            let plan = plan(warm_up, measure);
+            let window = Window::of(&plan);
+            let batch = window.interval.0 * BATCH;
+            assert_eq!((window.from.0 % batch, window.until.0 % batch), (0, 0));
+            assert!(window.from >= plan.visit.warm_up);
+            assert!(window.until - window.from >= plan.visit.measure);
+            assert!(window.interval >= INTERVAL_MIN);
+        }
+    }
+
+    #[test]
+    fn a_settled_load_is_counted_from_the_planned_warm_up_on() {
+        let plan = plan(100, 200);
+        // Ten intervals of warm-up at a tenth of the speed, twenty measured, one that is drained.
+        let counts: Vec<u64> = [vec![10; 10], vec![100; 20], vec![64]].concat();
+        let counted = count(&load(&plan, &counts), Window::of(&plan));
+        assert_eq!(counted, Counted { cut: Nanos::from_millis(100), rate_per_s: 10_000.0 });
+    }
+
+    #[test]
+    fn a_warm_up_that_reaches_into_the_window_is_cut_off() {
+        let plan = plan(100, 400);
+        let counts: Vec<u64> = [vec![10; 20], vec![100; 30]].concat();
+        let counted = count(&load(&plan, &counts), Window::of(&plan));
+        assert_eq!(counted, Counted { cut: Nanos::from_millis(200), rate_per_s: 10_000.0 });
+    }
+
+    #[test]
+    fn a_load_that_ended_before_the_window_has_no_rate() {
+        let plan = plan(100, 200);
+        let counted = count(&load(&plan, &[7, 7]), Window::of(&plan));
+        assert_eq!(counted.rate_per_s, 0.0);
+    }
+
+    #[test]
+    fn requests_of_half_an_interval_count_half() {
+        let plan = plan(0, 100);
+        let load = load(&plan, &[100; 10]);
+        let between = |from_ms, until_ms| {
+            requests_between(&load, Nanos::from_micros(from_ms), Nanos::from_micros(until_ms))
+        };
+        assert_eq!(between(0, 100_000), 1000);
+        assert_eq!(between(5_000, 95_000), 900);
+        assert_eq!(between(12_000, 14_000), 20);
+        assert_eq!(between(200_000, 300_000), 0);
+    }
+
+    #[test]
+    fn joining_keeps_every_count_and_the_place_of_the_cut() {
+        let plan = plan(100, 200);
+        let mut load = load(&plan, &[3; 33]);
+        let cut = count(&load, Window::of(&plan)).cut;
+        let spans = |load: &LoadRecord| {
+            let after = load.intervals.iter().filter(|interval| interval.start >= cut);
+            after.map(|interval| interval.service.count()).sum::<u64>()
+        };
+        let before = spans(&load);
+        join(&mut load.intervals);
+        assert_eq!(load.intervals.len(), 7);
+        assert!(load.intervals.iter().any(|interval| interval.start == cut));
+        assert_eq!(spans(&load), before);
+        assert_eq!(load.intervals.iter().map(|interval| interval.ok).sum::<u64>(), 99);
+        assert_eq!(load.intervals.last().unwrap().end(), Nanos::from_millis(330));
+    }
+}

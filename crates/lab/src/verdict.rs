@@ -1,0 +1,259 @@
+//! Owns what may be said of each pair of contenders: visits paired by block, the estimate, and which
+//! of the five wordings holds. Must not know how visits are made or shown.
+//! Start reading at [`verdicts`].
+//!
+//! A ceiling acts by metric, because a closed loop ties the metrics together:
+//! - throughput: that of a limited contender is a lower bound of what it can do;
+//! - latency: at a fixed number of connections it is connections over throughput (Little's law), so
+//!   where the generator was the limit it is the generator's own queue; there is no verdict;
+//! - CPU time per request and memory are the server's own accounts; they stand.
+
+use record::{Estimate, Finding, Metric, PairVerdict, Plan, Severity, Verdict, Visit, VisitState};
+use stats::{Decision, Paired};
+
+/// Level below which an adjusted p is called a difference. Stopping on width favours blocks that
+/// happened to vary little: at 5 % up to 6.5 % of 2 000 simulated A/A sessions with the noise of real
+/// visits were called a difference, at 2 % it is 2.5 %.
+const ALPHA: f64 = 0.02;
+/// Where more of a contender's visits failed, those that are left are its best ones.
+const FAILED_SHARE_MAX: f64 = 0.1;
+
+/// The verdict of every pair on every metric, the primary metric first, pairs in the order of the
+/// contenders. The ratio is that of the contender named first over the other, except where only the
+/// inverse can be said ("at least").
+pub fn verdicts(plan: &Plan, visits: &[Visit], findings: &[Finding]) -> Vec<PairVerdict> {
+    let judge = Judge { plan, visits, findings };
+    plan.metrics.iter().flat_map(|&metric| judge.metric(metric)).collect()
+}
+
+/// Whether the interval of the primary metric is narrow enough for every pair of `left_in`. Looks at
+/// widths alone: to stop as soon as a difference is significant would make differences of noise.
+pub fn narrow_enough(plan: &Plan, visits: &[Visit], left_in: &[usize]) -> bool {
+    let table = Table::new(plan, visits, plan.metrics[0]);
+    let is_narrow = |paired: &Paired| {
+        let Some(interval) = paired.interval else { return false };
+        let farthest = (interval.high / paired.ratio).max(paired.ratio / interval.low) - 1.0;
+        paired.n >= plan.blocks.min as usize && farthest <= plan.blocks.half_width.0
+    };
+    pairs(plan)
+        .filter(|(a, b)| left_in.contains(a) && left_in.contains(b))
+        .all(|(a, b)| table.paired(a, b, plan.seed).as_ref().is_some_and(is_narrow))
+}
+
+/// Every pair once, in the order of the contenders.
+fn pairs(plan: &Plan) -> impl Iterator<Item = (usize, usize)> {
+    let n = plan.contenders.len();
+    (0..n).flat_map(move |a| (a + 1..n).map(move |b| (a, b)))
+}
+
+/// One metric's values: a row a contender, a column a block.
+struct Table {
+    rows: Vec<Vec<Option<f64>>>,
+}
+
+impl Table {
+    fn new(plan: &Plan, visits: &[Visit], metric: Metric) -> Self {
+        let blocks = visits.iter().map(|visit| visit.block as usize + 1).max().unwrap_or(0);
+        let mut rows = vec![vec![None; blocks]; plan.contenders.len()];
+        for visit in visits {
+            // Zero has no logarithm; a server that answered nothing has no rate, and that is said by
+            // its errors.
+            let value = visit.value(metric).filter(|&value| value > 0.0);
+            rows[visit.contender][visit.block as usize] = value;
+        }
+        Self { rows }
+    }
+
+    /// The ratio over the blocks that have both; `None` where there is none.
+    fn paired(&self, a: usize, b: usize, seed: u64) -> Option<Paired> {
+        let both = self.rows[a].iter().zip(&self.rows[b]);
+        let values: Vec<(f64, f64)> = both.filter_map(|(a, b)| Some(((*a)?, (*b)?))).collect();
+        Paired::of(&values, seed).ok()
+    }
+}
+
+struct Judge<'a> {
+    plan: &'a Plan,
+    visits: &'a [Visit],
+    findings: &'a [Finding],
+}
+
+/// A pair's ratio, with its p adjusted for the other pairs of the metric.
+#[derive(Clone, Copy)]
+struct Seen {
+    paired: Paired,
+    p_holm: f64,
+}
+
+impl Seen {
+    /// As it lies in a run file; two blocks have no interval, and so no estimate.
+    fn estimate(&self) -> Option<Estimate> {
+        let interval = self.paired.interval?;
+        Some(Estimate {
+            ratio: self.paired.ratio,
+            low: interval.low,
+            high: interval.high,
+            blocks: self.paired.n as u32,
+            sd_ln: interval.sd_ln,
+            p_holm: self.p_holm,
+        })
+    }
+}
+
+impl Judge<'_> {
+    fn metric(&self, metric: Metric) -> Vec<PairVerdict> {
+        let table = Table::new(self.plan, self.visits, metric);
+        let paired: Vec<Option<Paired>> =
+            pairs(self.plan).map(|(a, b)| table.paired(a, b, self.plan.seed)).collect();
+        // A pair without an interval is as good as one without a difference.
+        let p = |paired: &Option<Paired>| Some((*paired)?.interval?.p);
+        let adjusted =
+            stats::holm(&paired.iter().map(|of| p(of).unwrap_or(1.0)).collect::<Vec<_>>());
+        pairs(self.plan)
+            .zip(paired.into_iter().zip(adjusted))
+            .map(|((a, b), (paired, p_holm))| {
+                self.pair(metric, a, b, paired.map(|paired| Seen { paired, p_holm }))
+            })
+            .collect()
+    }
+
+    fn pair(&self, metric: Metric, a: usize, b: usize, seen: Option<Seen>) -> PairVerdict {
+        let estimate = seen.and_then(|seen| seen.estimate());
+        let verdict = |verdict| PairVerdict { metric, a, b, estimate, verdict };
+        if let Some(reason) = self.withheld(metric, a, b) {
+            return verdict(Verdict::Withheld { reason });
+        }
+        let Some(seen) = seen else {
+            return verdict(Verdict::Withheld { reason: self.nothing_to_pair(metric, a, b) });
+        };
+        let worded = self.wording(&seen);
+        match (metric, self.limited(a), self.limited(b), &worded, estimate) {
+            (Metric::Throughput, true, false, said, Some(estimate)) => {
+                self.bound(metric, a, b, estimate, said)
+            }
+            (Metric::Throughput, false, true, said, Some(estimate)) => {
+                self.bound(metric, b, a, inverse(estimate), said)
+            }
+            _ => verdict(worded),
+        }
+    }
+
+    /// Why nothing may be said of the pair, if so.
+    fn withheld(&self, metric: Metric, a: usize, b: usize) -> Option<String> {
+        let void = self.findings.iter().find(|finding| {
+            finding.acts(Severity::Void) && (finding.touches(a) || finding.touches(b))
+        });
+        if let Some(finding) = void {
+            return Some(format!("{}: {}", finding.check, finding.evidence));
+        }
+        if let Some(reason) = [a, b].into_iter().find_map(|n| self.failing(n)) {
+            return Some(reason);
+        }
+        let limited: Vec<&str> =
+            [a, b].into_iter().filter(|&n| self.limited(n)).map(|n| self.name(n)).collect();
+        match (metric, limited.as_slice()) {
+            (Metric::Throughput, [_, _]) => {
+                Some("the generator was the limit for both; compare CPU time per request".into())
+            }
+            (Metric::P50 | Metric::P99, [_, ..]) => Some(format!(
+                "the generator was the limit for {}, so its latency holds the generator's own \
+                 queue; compare CPU time per request, or use fewer connections",
+                limited.join(" and ")
+            )),
+            _ => None,
+        }
+    }
+
+    /// Whether too many of a contender's visits failed, in words.
+    fn failing(&self, contender: usize) -> Option<String> {
+        let visits: Vec<&Visit> =
+            self.visits.iter().filter(|visit| visit.contender == contender).collect();
+        let mut failed = visits.iter().filter_map(|visit| match &visit.state {
+            VisitState::Failed { reason, .. } => Some(reason),
+            VisitState::Measured => None,
+        });
+        let (count, all) = (failed.clone().count(), visits.len());
+        (count as f64 > FAILED_SHARE_MAX * all as f64).then(|| {
+            let last = failed.next_back().expect("more than none failed");
+            format!("{count} of {all} visits of {} failed: {last}", self.name(contender))
+        })
+    }
+
+    fn nothing_to_pair(&self, metric: Metric, a: usize, b: usize) -> String {
+        let (a, b) = (self.name(a), self.name(b));
+        match metric {
+            Metric::P50 | Metric::P99 => format!(
+                "too few blocks have enough requests of both {a} and {b} for this quantile; \
+                 measure for longer"
+            ),
+            _ => format!("too few blocks have a measured visit of both {a} and {b}"),
+        }
+    }
+
+    /// The wordings of a pair without a ceiling. Before the least number of blocks there is no
+    /// answer, however clear it looks: the interval would rest on the normal law of the noise.
+    fn wording(&self, seen: &Seen) -> Verdict {
+        let margin = self.plan.margin;
+        let missing = self.plan.blocks.min.saturating_sub(seen.paired.n as u32);
+        let decision = stats::decide(&seen.paired, seen.p_holm, margin.0);
+        match (decision, seen.paired.interval) {
+            (Decision::Undecided { more }, _) => {
+                Verdict::Undecided { more_blocks: more.max(missing), margin }
+            }
+            _ if missing > 0 => Verdict::Undecided { more_blocks: missing, margin },
+            (Decision::NoDifference, _) => Verdict::NoDifference { margin },
+            (Decision::Ratio, None) => unreachable!("a difference is decided by its interval"),
+            (Decision::Ratio, Some(interval)) if seen.p_holm < ALPHA => {
+                let stats::PairedInterval { low, high, .. } = interval;
+                Verdict::Ratio { ratio: seen.paired.ratio, low, high }
+            }
+            (Decision::Ratio, Some(interval)) => {
+                let have = seen.paired.n as u32;
+                let more_blocks = stats::more_blocks(have, interval.sd_ln, margin.0);
+                Verdict::Undecided { more_blocks, margin }
+            }
+        }
+    }
+
+    /// What can be said where the generator was the limit for the numerator alone: its true rate is
+    /// what was seen or more, so the near end of the interval is a bound; unless what was seen does
+    /// not even put the numerator ahead.
+    fn bound(
+        &self,
+        metric: Metric,
+        a: usize,
+        b: usize,
+        estimate: Estimate,
+        said: &Verdict,
+    ) -> PairVerdict {
+        let verdict = match said {
+            Verdict::Ratio { .. } if estimate.low > 1.0 => Verdict::AtLeast { ratio: estimate.low },
+            Verdict::Undecided { .. } if estimate.ratio > 1.0 => said.clone(),
+            _ => Verdict::Withheld {
+                reason: format!(
+                    "the generator was the limit for {}, and what it let through is no more than \
+                     {} reached; compare CPU time per request",
+                    self.name(a),
+                    self.name(b)
+                ),
+            },
+        };
+        PairVerdict { metric, a, b, estimate: Some(estimate), verdict }
+    }
+
+    fn limited(&self, contender: usize) -> bool {
+        self.findings
+            .iter()
+            .any(|finding| finding.acts(Severity::Bound) && finding.touches(contender))
+    }
+
+    fn name(&self, contender: usize) -> &str {
+        &self.plan.contenders[contender].name
+    }
+}
+
+/// The same estimate of b over a.
+fn inverse(of_a_over_b: Estimate) -> Estimate {
+    let Estimate { ratio, low, high, .. } = of_a_over_b;
+    Estimate { ratio: 1.0 / ratio, low: 1.0 / high, high: 1.0 / low, ..of_a_over_b }
+}

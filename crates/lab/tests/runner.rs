@@ -1,0 +1,150 @@
+//! The course of an experiment on a simulated machine: when it ends, who is dropped, what is kept.
+
+mod simulate;
+
+use std::sync::atomic::AtomicBool;
+
+use joust_lab::LabError;
+use joust_lab::session::{Place, Played, Progress, Watch, play};
+use record::{Ending, Visit, VisitState};
+use simulate::{Noise, Simulated, plan};
+use units::{Nanos, Share};
+
+/// Remembers all it was told.
+#[derive(Default)]
+struct Notes {
+    begun: Vec<Place>,
+    ended: usize,
+    left: Vec<Nanos>,
+    messages: Vec<String>,
+}
+
+impl Watch for Notes {
+    fn visit_begins(&mut self, place: Place, progress: Progress) {
+        self.begun.push(place);
+        self.left.push(progress.left);
+    }
+    fn visit_ends(&mut self, _: &Visit, _: Progress) {
+        self.ended += 1;
+    }
+    fn message(&mut self, text: &str) {
+        self.messages.push(text.to_owned());
+    }
+}
+
+fn played(plan: &record::Plan, stage: &mut Simulated<'_>) -> (Played, Notes) {
+    let mut notes = Notes::default();
+    let played = play(plan, stage, &mut notes, &AtomicBool::new(false)).unwrap();
+    (played, notes)
+}
+
+#[test]
+fn narrow_intervals_end_the_run_after_the_least_number_of_blocks() {
+    let noise = Noise::none();
+    let (played, notes) = played(&plan(&["a", "b"]), &mut Simulated::new(&noise, 1, &[1e4, 2e4]));
+    assert_eq!(played.ending, Ending::Narrow);
+    assert_eq!(played.visits.len(), 8 * 2);
+    assert_eq!((notes.begun.len(), notes.ended), (16, 16));
+}
+
+#[test]
+fn wide_intervals_go_on_to_the_largest_number_of_blocks() {
+    let noise = Noise::recorded();
+    let mut wide = plan(&["a", "b"]);
+    wide.blocks.half_width = Share(1e-6);
+    let (played, _) = played(&wide, &mut Simulated::new(&noise, 1, &[1e4, 1e4]));
+    assert_eq!(played.ending, Ending::Blocks);
+    assert_eq!(played.visits.len(), 16 * 2);
+}
+
+#[test]
+fn each_block_visits_all_in_an_order_that_the_seed_repeats() {
+    let noise = Noise::none();
+    let design = |seed| {
+        let mut plan = plan(&["a", "b", "c", "d", "e"]);
+        plan.seed = seed;
+        played(&plan, &mut Simulated::new(&noise, 1, &[1e4; 5])).1.begun
+    };
+    let first = design(1);
+    assert_eq!(first, design(1));
+    assert_ne!(first, design(2));
+    for block in first.chunks(5) {
+        assert!(block.iter().all(|place| place.block == block[0].block));
+        let mut contenders: Vec<usize> = block.iter().map(|place| place.contender).collect();
+        contenders.sort_unstable();
+        assert_eq!(contenders, [0, 1, 2, 3, 4]);
+    }
+}
+
+#[test]
+fn a_block_that_does_not_fit_the_budget_is_not_begun() {
+    let noise = Noise::recorded();
+    let mut short = plan(&["a", "b"]);
+    short.blocks.half_width = Share(1e-6);
+    short.budget = Nanos::from_secs(21);
+    let mut stage = Simulated::new(&noise, 1, &[1e4, 1e4]);
+    let (played, notes) = played(&short, &mut stage);
+    assert_eq!(played.ending, Ending::Budget);
+    assert_eq!(played.visits.len(), 20, "ten blocks of 2 s fit 21 s, the eleventh does not");
+    // The estimate of the time left counts whole blocks, so it ends with the budget's last block.
+    assert_eq!(notes.left[4], Nanos::from_secs(16));
+    assert_eq!(notes.left[19], Nanos::from_secs(1));
+}
+
+#[test]
+fn what_was_measured_before_an_interrupt_is_kept_and_called_incomplete() {
+    let noise = Noise::none();
+    let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4]);
+    stage.interrupted_in = Some(5);
+    let (played, _) = played(&plan(&["a", "b"]), &mut stage);
+    assert_eq!(played.visits.len(), 5);
+    assert!(matches!(played.ending, Ending::Incomplete { .. }), "{:?}", played.ending);
+}
+
+#[test]
+fn an_interrupt_before_the_first_visit_leaves_an_incomplete_run() {
+    let noise = Noise::none();
+    let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4]);
+    let played = play(&plan(&["a", "b"]), &mut stage, &mut (), &AtomicBool::new(true)).unwrap();
+    assert!(played.visits.is_empty());
+    assert!(matches!(played.ending, Ending::Incomplete { .. }));
+}
+
+#[test]
+fn a_contender_that_never_starts_is_tried_twice_and_then_left_out() {
+    let noise = Noise::none();
+    let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4, 3e4]);
+    stage.dead.insert(1);
+    let (played, notes) = played(&plan(&["a", "b", "c"]), &mut stage);
+    let of = |n| played.visits.iter().filter(move |visit| visit.contender == n).count();
+    assert_eq!((of(0), of(1), of(2)), (8, 1, 8), "once in discovery, once in the first block");
+    assert_eq!(played.ending, Ending::Narrow, "the others are compared all the same");
+    assert!(notes.messages.iter().any(|text| text == "b is left out from here on"));
+}
+
+#[test]
+fn a_server_that_dies_in_the_middle_costs_that_visit_only() {
+    let noise = Noise::none();
+    let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4]);
+    stage.fails_in.insert(0, vec![3]);
+    let (played, _) = played(&plan(&["a", "b"]), &mut stage);
+    let failed: Vec<u32> = played
+        .visits
+        .iter()
+        .filter(|visit| matches!(visit.state, VisitState::Failed { .. }))
+        .map(|visit| visit.block)
+        .collect();
+    assert_eq!(failed, [3]);
+    assert_eq!(played.visits.len(), 18, "one block more makes up for it");
+}
+
+#[test]
+fn with_fewer_than_two_that_answer_there_is_no_run_and_the_logs_say_why() {
+    let noise = Noise::none();
+    let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4]);
+    stage.dead.insert(0);
+    let error = play(&plan(&["a", "b"]), &mut stage, &mut (), &AtomicBool::new(false)).unwrap_err();
+    assert!(matches!(error, LabError::NoneAnswers { .. }));
+    let text = error.to_string();
+    assert!(text.contains("a: it did not start") && text.contains("oops"), "{text}");
+}

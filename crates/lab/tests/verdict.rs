@@ -1,0 +1,218 @@
+//! Each of the five wordings, from visits that must lead to it.
+
+mod simulate;
+
+use joust_lab::session::Place;
+use joust_lab::verdict::{narrow_enough, verdicts};
+use record::{Certainty, Finding, Metric, PairVerdict, Plan, Severity, Verdict, Visit, VisitState};
+use simulate::{measured, plan};
+
+/// Ten steps about 1 whose logarithms have mean 0, so that ratios come out exactly; the spread is
+/// the factor's.
+fn wobble(block: u32, spread: f64) -> f64 {
+    const STEPS: [f64; 10] = [0.1, -0.7, 0.5, -0.2, 0.9, -0.9, 0.2, -0.5, 0.7, -0.1];
+    (STEPS[block as usize % 10] * spread).exp()
+}
+
+/// One visit a block of each, rates as given; the first wobbles.
+fn visits(rates: &[f64], blocks: u32, spread: f64) -> Vec<Visit> {
+    let place = |block, contender| Place { contender, block, position: contender as u32 };
+    (0..blocks)
+        .flat_map(|block| (0..rates.len()).map(move |contender| (block, contender)))
+        .map(|(block, contender)| {
+            let noise = if contender == 0 { wobble(block, spread) } else { 1.0 };
+            measured(place(block, contender), rates[contender] * noise)
+        })
+        .collect()
+}
+
+fn finding(severity: Severity, certainty: Certainty, contenders: &[usize]) -> Finding {
+    Finding {
+        check: "planted".into(),
+        severity,
+        certainty,
+        contenders: contenders.to_vec(),
+        evidence: "17 of 20 replies were errors".into(),
+        meaning: String::new(),
+        remedy: String::new(),
+    }
+}
+
+fn of(all: &[PairVerdict], metric: Metric) -> Vec<&PairVerdict> {
+    all.iter().filter(|pair| pair.metric == metric).collect()
+}
+
+fn throughput(plan: &Plan, visits: &[Visit], findings: &[Finding]) -> PairVerdict {
+    of(&verdicts(plan, visits, findings), Metric::Throughput)[0].clone()
+}
+
+fn withheld(verdict: &Verdict) -> &str {
+    match verdict {
+        Verdict::Withheld { reason } => reason,
+        other => panic!("not withheld: {other:?}"),
+    }
+}
+
+fn fail(visit: &mut Visit) {
+    visit.state = VisitState::Failed { reason: "it died of signal 11".into(), log_tail: "".into() };
+}
+
+#[test]
+fn a_difference_is_a_ratio_with_its_interval() {
+    let pair = throughput(&plan(&["a", "b"]), &visits(&[13e3, 10e3], 10, 0.02), &[]);
+    let Verdict::Ratio { ratio, low, high } = pair.verdict else { panic!("{:?}", pair.verdict) };
+    assert!((ratio - 1.3).abs() < 1e-9, "{ratio}");
+    // R: d <- 0.02 * c(.1,-.7,.5,-.2,.9,-.9,.2,-.5,.7,-.1); exp(qt(.975,9)*sd(d)/sqrt(10)) = 1.00834
+    assert!((1.3 / 1.02..=1.3 / 1.00833).contains(&low), "{low}");
+    assert!((1.3 * 1.00833..1.3 * 1.02).contains(&high), "{high}");
+    assert_eq!((pair.a, pair.b, pair.estimate.unwrap().blocks), (0, 1, 10));
+}
+
+#[test]
+fn equal_servers_are_called_equal_to_the_margin() {
+    let plan = plan(&["a", "b"]);
+    let pair = throughput(&plan, &visits(&[10_010.0, 10e3], 10, 0.01), &[]);
+    assert_eq!(pair.verdict, Verdict::NoDifference { margin: plan.margin });
+}
+
+#[test]
+fn noise_is_undecided_and_says_how_many_blocks_it_would_take() {
+    let pair = throughput(&plan(&["a", "b"]), &visits(&[10_100.0, 10e3], 10, 0.08), &[]);
+    let Verdict::Undecided { more_blocks, .. } = pair.verdict else { panic!("{:?}", pair.verdict) };
+    // n = ((1.96 + 0.84) * sd / ln 1.02)^2 with sd = 0.0461: 43 in all, of which 10 are there.
+    assert!((25..=45).contains(&more_blocks), "{more_blocks}");
+}
+
+#[test]
+fn fewer_blocks_than_the_least_are_undecided_however_clear_they_look() {
+    let pair = throughput(&plan(&["a", "b"]), &visits(&[20e3, 10e3], 5, 0.02), &[]);
+    let Verdict::Undecided { more_blocks, .. } = pair.verdict else { panic!("{:?}", pair.verdict) };
+    assert!(more_blocks >= 3, "{more_blocks}");
+}
+
+#[test]
+fn a_confirmed_void_finding_withholds_all_metrics_of_the_pairs_it_touches() {
+    let plan = plan(&["a", "b", "c"]);
+    let visits = visits(&[10e3, 20e3, 30e3], 10, 0.02);
+    let all = verdicts(&plan, &visits, &[finding(Severity::Void, Certainty::Confirmed, &[1])]);
+    for pair in &all {
+        if pair.a == 1 || pair.b == 1 {
+            assert_eq!(withheld(&pair.verdict), "planted: 17 of 20 replies were errors");
+        } else {
+            assert!(!matches!(pair.verdict, Verdict::Withheld { .. }), "{pair:?}");
+        }
+    }
+    assert_eq!(all.len(), 3 * 3, "three pairs on three metrics");
+}
+
+#[test]
+fn suspicion_and_notes_withhold_nothing() {
+    let findings = [
+        finding(Severity::Void, Certainty::Suspected, &[]),
+        finding(Severity::Bound, Certainty::Suspected, &[0]),
+        finding(Severity::Note, Certainty::Confirmed, &[]),
+    ];
+    let pair = throughput(&plan(&["a", "b"]), &visits(&[13e3, 10e3], 10, 0.02), &findings);
+    assert!(matches!(pair.verdict, Verdict::Ratio { .. }), "{:?}", pair.verdict);
+}
+
+/// Who is at the generator's limit, the rates, and what must be said: numerator, denominator and
+/// least ratio, or words of the reason.
+struct Limited {
+    who: &'static [usize],
+    rates: [f64; 2],
+    said: Result<(usize, usize, f64), &'static str>,
+}
+
+const LIMITED: &[Limited] = &[
+    Limited { who: &[0], rates: [30e3, 20e3], said: Ok((0, 1, 1.5)) },
+    Limited { who: &[1], rates: [20e3, 30e3], said: Ok((1, 0, 1.5)) },
+    Limited { who: &[0], rates: [20e3, 30e3], said: Err("the generator was the limit for a, and") },
+    Limited { who: &[1], rates: [30e3, 20e3], said: Err("the generator was the limit for b, and") },
+    Limited { who: &[0, 1], rates: [30e3, 30e3], said: Err("the limit for both") },
+    Limited { who: &[], rates: [30e3, 20e3], said: Err("no limit: a ratio") },
+];
+
+#[test]
+fn throughput_at_the_generators_limit_is_a_bound_in_the_only_direction_that_holds() {
+    for case in LIMITED {
+        let findings: Vec<Finding> = match case.who {
+            [] => Vec::new(),
+            who => vec![finding(Severity::Bound, Certainty::Confirmed, who)],
+        };
+        let pair = throughput(&plan(&["a", "b"]), &visits(&case.rates, 10, 0.02), &findings);
+        match (&pair.verdict, case.said) {
+            (Verdict::AtLeast { ratio }, Ok((a, b, least))) => {
+                assert_eq!((pair.a, pair.b), (a, b));
+                assert!(*ratio < least && *ratio > least * 0.97, "{ratio}");
+                assert!(pair.estimate.unwrap().ratio > 1.0, "the estimate is turned round as well");
+            }
+            (Verdict::Withheld { reason }, Err(words)) => {
+                assert!(reason.contains(words), "{reason}");
+            }
+            (Verdict::Ratio { .. }, Err("no limit: a ratio")) => {}
+            (said, wanted) => panic!("{said:?}, but wanted {wanted:?}"),
+        }
+    }
+}
+
+#[test]
+fn under_a_limit_latency_is_withheld_and_cpu_time_stands() {
+    let mut plan = plan(&["a", "b"]);
+    plan.metrics = vec![Metric::Throughput, Metric::P50, Metric::ServerCpu, Metric::Memory];
+    let findings = [finding(Severity::Bound, Certainty::Confirmed, &[0])];
+    let all = verdicts(&plan, &visits(&[30e3, 20e3], 10, 0.02), &findings);
+    let latency = of(&all, Metric::P50)[0];
+    assert!(withheld(&latency.verdict).contains("generator's own queue"), "{latency:?}");
+    assert!(matches!(of(&all, Metric::ServerCpu)[0].verdict, Verdict::Ratio { .. }));
+    assert!(matches!(of(&all, Metric::Memory)[0].verdict, Verdict::NoDifference { .. }));
+}
+
+#[test]
+fn many_failed_visits_withhold_and_one_in_twelve_does_not() {
+    let plan = plan(&["a", "b"]);
+    let mut visits = visits(&[13e3, 10e3], 12, 0.02);
+    fail(&mut visits[3]);
+    assert!(matches!(throughput(&plan, &visits, &[]).verdict, Verdict::Ratio { .. }));
+    fail(&mut visits[5]);
+    let pair = throughput(&plan, &visits, &[]);
+    assert_eq!(withheld(&pair.verdict), "2 of 12 visits of b failed: it died of signal 11");
+}
+
+#[test]
+fn a_metric_that_nobody_measured_is_withheld_with_the_reason() {
+    let mut plan = plan(&["a", "b"]);
+    plan.metrics = vec![Metric::Throughput, Metric::P99];
+    let all = verdicts(&plan, &visits(&[13e3, 10e3], 10, 0.02), &[]);
+    assert!(withheld(&of(&all, Metric::P99)[0].verdict).contains("too few blocks"));
+}
+
+#[test]
+fn without_a_single_visit_every_pair_is_withheld() {
+    let all = verdicts(&plan(&["a", "b", "c"]), &[], &[]);
+    assert!(all.iter().all(|pair| matches!(pair.verdict, Verdict::Withheld { .. })));
+}
+
+/// Twelve contenders, all alike but for noise: without a correction some of the 66 pairs would be
+/// called different in most runs.
+#[test]
+fn p_values_are_raised_by_the_number_of_pairs() {
+    let two = throughput(&plan(&["a", "b"]), &visits(&[10_200.0, 10e3], 10, 0.03), &[]);
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let rates = [10_200.0, 10e3, 10e3, 10e3, 10e3, 10e3];
+    let six = throughput(&plan(&names), &visits(&rates, 10, 0.03), &[]);
+    let (alone, among) = (two.estimate.unwrap(), six.estimate.unwrap());
+    assert!(among.p_holm > 3.0 * alone.p_holm, "{alone:?} {among:?}");
+    assert_eq!(alone.ratio, among.ratio);
+}
+
+#[test]
+fn stopping_looks_at_widths_and_never_at_significance() {
+    let plan = plan(&["a", "b"]);
+    let wide = visits(&[20e3, 10e3], 10, 0.2);
+    assert!(matches!(throughput(&plan, &wide, &[]).verdict, Verdict::Ratio { .. }));
+    assert!(!narrow_enough(&plan, &wide, &[0, 1]), "significant, but wide");
+    let narrow = visits(&[10e3, 10e3], 10, 0.005);
+    assert!(narrow_enough(&plan, &narrow, &[0, 1]), "no difference, but narrow");
+    assert!(!narrow_enough(&plan, &narrow[..10], &[0, 1]), "narrow, but five blocks only");
+}
