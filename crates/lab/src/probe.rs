@@ -19,7 +19,7 @@ pub(crate) fn get(addr: SocketAddr, target: &str, timeout: Nanos) -> Result<Fetc
         requests: Some(1),
         connections: 1,
         timeout,
-        ..LoadOptions::new(&format!("http://{addr}{target}"))
+        ..LoadOptions::new(format!("http://{addr}{target}"))
     };
     load::fetch(&options.plan().expect("an address and a checked target make a URL"))
 }

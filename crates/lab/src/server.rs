@@ -476,14 +476,65 @@ pub fn kill_all() {
     }
 }
 
-/// A folder below /tmp for folders of servers and their site: one that a server's own account may
-/// enter, which a usual temporary folder may not be. Removed when dropped.
+/// A folder for the folders of servers and their site; removed when dropped.
+#[derive(Debug)]
+pub struct Scratch {
+    dir: TempDir,
+    // Held as long as we live, so that `sweep` of another process leaves the folder alone. The
+    // kernel lets go of it however we end.
+    _lock: File,
+}
+
+impl Scratch {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+/// Where scratch folders are made: a folder that every account may enter.
+const SCRATCH_ROOT: &str = "/tmp";
+/// How their names begin.
+const SCRATCH_PREFIX: &str = "joust-scratch-";
+/// A file in each, locked by the process that it belongs to.
+const SCRATCH_LOCK: &str = "lock";
+
+/// A new folder below /tmp: one that a server's own account may enter, which a usual temporary
+/// folder may not be. Folders that a killed joust left behind are removed on the way.
 ///
 /// # Errors
 /// /tmp is full or may not be written to.
-pub fn scratch() -> io::Result<TempDir> {
+pub fn scratch() -> io::Result<Scratch> {
+    sweep();
     let open = fs::Permissions::from_mode(0o755);
-    tempfile::Builder::new().prefix("joust-").permissions(open).tempdir_in("/tmp")
+    let dir = tempfile::Builder::new()
+        .prefix(SCRATCH_PREFIX)
+        .permissions(open)
+        .tempdir_in(SCRATCH_ROOT)?;
+    let lock = File::create(dir.path().join(SCRATCH_LOCK))?;
+    lock.try_lock()?;
+    Ok(Scratch { dir, _lock: lock })
+}
+
+/// Removes scratch folders of ours whose process is gone: their lock can be had. One that is being
+/// made has no lock file yet and is left alone.
+fn sweep() {
+    use std::os::unix::fs::MetadataExt as _;
+    let me = rustix::process::geteuid().as_raw();
+    let Ok(entries) = fs::read_dir(SCRATCH_ROOT) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let named = path.file_name().and_then(|name| name.to_str());
+        let is_scratch = named.is_some_and(|name| name.starts_with(SCRATCH_PREFIX));
+        // Not through a symbolic link, and not what belongs to someone else.
+        let ours = path.symlink_metadata().is_ok_and(|found| found.is_dir() && found.uid() == me);
+        if is_scratch && ours {
+            let lock = File::options().write(true).open(path.join(SCRATCH_LOCK));
+            if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+                // What cannot be removed is tried again by the next run.
+                let _ = fs::remove_dir_all(&path);
+            }
+        }
+    }
 }
 
 /// Makes a site in `dir`: an `index.html` of exactly that many bytes, the same on every machine.
@@ -636,6 +687,23 @@ mod tests {
             assert_eq!(page_of(Bytes(size)).len() as u64, size);
         }
         assert!(page_of(Bytes(3361)).starts_with(b"<!doctype html>"));
+    }
+
+    #[test]
+    fn a_scratch_folder_is_swept_only_when_its_process_is_gone() {
+        let kept = scratch().unwrap();
+        let left = scratch().unwrap();
+        let abandoned = left.path().to_owned();
+        fs::create_dir(abandoned.join("nginx-x")).unwrap();
+        // As a killed process leaves it: the folder stays, the lock does not.
+        drop(left._lock);
+        let _ = left.dir.keep();
+        assert!(abandoned.exists());
+        sweep();
+        assert!(!abandoned.exists() && kept.path().exists());
+        let path = kept.path().to_owned();
+        drop(kept);
+        assert!(!path.exists());
     }
 
     #[test]

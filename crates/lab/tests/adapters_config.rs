@@ -184,10 +184,10 @@ fn apache_prefork_takes_the_settings_of_its_time() {
     Group www-data
     ErrorLog /d/error.log
     LogLevel warn
+    ServerLimit 256
     StartServers 5
     MinSpareServers 5
     MaxSpareServers 10
-    ServerLimit 256
     MaxRequestWorkers 150
     MaxConnectionsPerChild 100
     ListenBacklog 511
@@ -229,6 +229,8 @@ fn joust_is_told_everything_that_decides_comparability() {
     MaxKeepAliveRequests=0
     --set
     ListenBacklog=511
+    --set
+    ServerLimit=256
     --set
     StartServers=69
     --set

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::sizing::{Processes, Threads};
+use super::sizing;
 use super::values::{Kind, SettingSpec, Values};
 use super::{Adapter, AdapterError, Found, Rendered, Request, Search, version_printed};
 
@@ -144,7 +144,7 @@ fn agree(values: &Values) -> Result<(), AdapterError> {
     }
     let threads = values.number_or("ThreadsPerChild", 25);
     let workers = values.number_or("MaxRequestWorkers", threads);
-    if mpm != "prefork" && (workers < threads || workers % threads != 0) {
+    if mpm != "prefork" && (workers < threads || !workers.is_multiple_of(threads)) {
         return refused(format!(
             "`MaxRequestWorkers` {workers} is not a multiple of `ThreadsPerChild` {threads}: Apache \
              would round it down"
@@ -195,12 +195,17 @@ fn text(request: &Request, values: &Values) -> String {
         let _ = writeln!(text, "User {}\nGroup {}", account.user, account.group);
     }
     let _ = writeln!(text, "ErrorLog {dir}/error.log\nLogLevel warn");
-    let pool = match mpm {
-        "prefork" => processes(request, values),
-        _ => threads(request, values, mpm),
+    let given = |name: &str| values.given(name).and_then(|number| number.parse().ok());
+    let sizes = match mpm {
+        "prefork" => sizing::processes(request.connections, given),
+        _ => sizing::threads(request.connections, given),
     };
-    for (name, number) in pool {
+    for (name, number) in sizes {
         let _ = writeln!(text, "{name} {number}");
+    }
+    if mpm == "event" {
+        let factor = values.text("AsyncRequestWorkerFactor");
+        let _ = writeln!(text, "AsyncRequestWorkerFactor {factor}");
     }
     for name in ["MaxConnectionsPerChild", "ListenBacklog", "KeepAlive", "KeepAliveTimeout"]
         .into_iter()
@@ -223,51 +228,6 @@ fn text(request: &Request, values: &Values) -> String {
          Options FollowSymLinks\n</Directory>\n"
     );
     text
-}
-
-fn processes(request: &Request, values: &Values) -> Vec<(&'static str, String)> {
-    let sized = Processes::for_connections(request.connections);
-    let workers = values.number_or("MaxRequestWorkers", sized.workers_max);
-    let numbers = [
-        ("StartServers", sized.start.min(workers)),
-        ("MinSpareServers", sized.spare_min),
-        ("MaxSpareServers", sized.spare_max),
-    ];
-    // ServerLimit has to stand before MaxRequestWorkers, which it bounds.
-    let limit = values.number_or("ServerLimit", workers.max(256));
-    let bounds = [("ServerLimit", limit), ("MaxRequestWorkers", workers)];
-    set_or(values, numbers.into_iter().chain(bounds))
-}
-
-fn threads(request: &Request, values: &Values, mpm: &str) -> Vec<(&'static str, String)> {
-    let per_child = values.number_or("ThreadsPerChild", 25);
-    let ceiling = values.given("MaxRequestWorkers").and_then(|text| text.parse().ok());
-    let sized = Threads::for_connections(request.connections, per_child, ceiling);
-    let workers = ceiling.unwrap_or(sized.workers_max);
-    let limit = values.number_or("ServerLimit", sized.processes_max.max(workers / per_child));
-    let numbers = [
-        ("ServerLimit", limit),
-        ("ThreadLimit", per_child.max(64)),
-        ("ThreadsPerChild", per_child),
-        ("StartServers", sized.start_processes),
-        ("MinSpareThreads", sized.spare_min),
-        ("MaxSpareThreads", sized.spare_max),
-        ("MaxRequestWorkers", workers),
-    ];
-    let mut set = set_or(values, numbers);
-    if mpm == "event" {
-        let factor = values.text("AsyncRequestWorkerFactor");
-        set.push(("AsyncRequestWorkerFactor", factor.to_owned()));
-    }
-    set
-}
-
-fn set_or(
-    values: &Values,
-    sized: impl IntoIterator<Item = (&'static str, u64)>,
-) -> Vec<(&'static str, String)> {
-    let text = |(name, number)| (name, values.number_or(name, number).to_string());
-    sized.into_iter().map(text).collect()
 }
 
 /// The dump of mod_info holds the directives in the form of the file; LoadModule is not among them,

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use super::sizing::{Processes, Threads};
+use super::sizing::{self, Sizes};
 use super::values::{Kind, SettingSpec, Values};
 use super::{Adapter, Found, Rendered, Request, Search, version_printed};
 
@@ -99,39 +99,20 @@ fn configure(request: &Request, values: &Values) -> Rendered {
 }
 
 /// The sizes of a model's pool that the study does not set. A model that is not named here has none.
-fn sized(request: &Request, values: &Values) -> Vec<(&'static str, u64)> {
+fn sized(request: &Request, values: &Values) -> Sizes {
     let connections = request.connections;
     let given = |name: &str| {
         let mut all = values.handed_on();
         all.find(|(given, _)| given.eq_ignore_ascii_case(name))?.1.parse::<u64>().ok()
     };
-    let pool: Vec<(&'static str, u64)> = match values.text("model") {
-        "prefork" => {
-            let sized = Processes::for_connections(connections);
-            let workers = given("MaxRequestWorkers").unwrap_or(sized.workers_max);
-            vec![
-                ("StartServers", sized.start.min(workers)),
-                ("MinSpareServers", sized.spare_min),
-                ("MaxSpareServers", sized.spare_max),
-                ("MaxRequestWorkers", workers),
-            ]
-        }
-        "worker" => {
-            let per_child = given("ThreadsPerChild").unwrap_or(25);
-            let ceiling = given("MaxRequestWorkers");
-            let sized = Threads::for_connections(connections, per_child.max(1), ceiling);
-            vec![
-                ("ThreadsPerChild", per_child),
-                ("StartServers", sized.start_processes),
-                ("MinSpareThreads", sized.spare_min),
-                ("MaxSpareThreads", sized.spare_max),
-                ("MaxRequestWorkers", ceiling.unwrap_or(sized.workers_max)),
-            ]
-        }
-        "pool" => vec![("max-request", u64::from(connections).max(64))],
+    let sizes = match values.text("model") {
+        "prefork" => sizing::processes(connections, given),
+        "worker" => sizing::threads(connections, given),
+        "pool" => vec![("max-request", u64::from(connections).max(128))],
         _ => Vec::new(),
     };
-    pool.into_iter().filter(|(name, _)| given(name).is_none()).collect()
+    let said = |name: &str| values.handed_on().any(|(given, _)| given.eq_ignore_ascii_case(name));
+    sizes.into_iter().filter(|(name, _)| !said(name)).collect()
 }
 
 /// All that decides comparability is said on the command line.

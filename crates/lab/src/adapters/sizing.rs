@@ -1,87 +1,102 @@
-//! Owns how a process or thread model is sized to the connections of a load. Must not know whose
-//! configuration the numbers go into: Apache's and our own models use the same names and rules.
+//! Owns how a pool of processes or threads is sized to the connections of a load. Must not know
+//! whose configuration the numbers go into: Apache's and our own models have the same names and
+//! rules, and get the same sizes.
 //!
 //! The servers' own defaults grow the pool while it is loaded, one, two, four processes a second: a
-//! visit of a second would measure the growth. So by default every connection finds a worker from the
-//! start and the spare rules find nothing to do. A study that asks about the rules sets them.
+//! visit of a second would measure the growth. So every connection finds a worker from the start and
+//! the spare rules find nothing to do, unless the study sets one of those rules: then it asks about
+//! them, and those that it leaves out have Apache's defaults.
 
-/// A pool of processes, each with one connection (Apache's prefork).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Processes {
-    pub(super) start: u64,
-    pub(super) spare_min: u64,
-    pub(super) spare_max: u64,
-    pub(super) workers_max: u64,
+/// The sizes, by name, in an order in which Apache takes them: a limit before what it bounds.
+pub(super) type Sizes = Vec<(&'static str, u64)>;
+
+/// Sizes of a pool of processes with one connection each (prefork). `given`: what the study sets.
+pub(super) fn processes(connections: u32, given: impl Fn(&str) -> Option<u64>) -> Sizes {
+    let rules = ["StartServers", "MinSpareServers", "MaxSpareServers"];
+    let ruled = rules.iter().any(|name| given(name).is_some());
+    let spare_min = given("MinSpareServers").unwrap_or(5);
+    let wanted = u64::from(connections) + spare_min;
+    let workers = given("MaxRequestWorkers").unwrap_or(wanted.max(256));
+    let (start, spare_max) = if ruled { (5, 10) } else { (wanted.min(workers), wanted.max(10)) };
+    vec![
+        ("ServerLimit", given("ServerLimit").unwrap_or(workers.max(256))),
+        ("StartServers", given("StartServers").unwrap_or(start)),
+        ("MinSpareServers", spare_min),
+        ("MaxSpareServers", given("MaxSpareServers").unwrap_or(spare_max.max(spare_min + 1))),
+        ("MaxRequestWorkers", workers),
+    ]
 }
 
-impl Processes {
-    /// As many as there are connections, and Apache's least number of spare ones.
-    pub(super) fn for_connections(connections: u32) -> Self {
-        let (spare_min, least) = (5, 256);
-        let start = u64::from(connections) + spare_min;
-        Self { start, spare_min, spare_max: start.max(10), workers_max: start.max(least) }
-    }
-}
-
-/// A pool of processes with threads (Apache's worker and event).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Threads {
-    pub(super) start_processes: u64,
-    pub(super) spare_min: u64,
-    pub(super) spare_max: u64,
-    pub(super) workers_max: u64,
-    pub(super) processes_max: u64,
-}
-
-impl Threads {
-    /// Whole processes for all connections and Apache's least number of spare threads, or for the
-    /// ceiling that was set, whichever is less.
-    pub(super) fn for_connections(
-        connections: u32,
-        threads_per_process: u64,
-        ceiling: Option<u64>,
-    ) -> Self {
-        let spare_min = 75;
-        let wanted = (u64::from(connections) + spare_min).div_ceil(threads_per_process);
-        let wanted = wanted * threads_per_process;
-        let threads = ceiling.map_or(wanted, |ceiling| wanted.min(ceiling));
-        let start_processes = (threads / threads_per_process).max(1);
-        let workers_max = wanted.max(400).div_ceil(threads_per_process) * threads_per_process;
-        Self {
-            start_processes,
-            spare_min,
-            spare_max: (start_processes * threads_per_process).max(250),
-            workers_max,
-            processes_max: (workers_max / threads_per_process).max(16),
-        }
-    }
+/// Sizes of a pool of processes with threads (worker, event). `given`: what the study sets.
+pub(super) fn threads(connections: u32, given: impl Fn(&str) -> Option<u64>) -> Sizes {
+    let rules = ["StartServers", "MinSpareThreads", "MaxSpareThreads"];
+    let ruled = rules.iter().any(|name| given(name).is_some());
+    let per_child = given("ThreadsPerChild").unwrap_or(25).max(1);
+    let spare_min = given("MinSpareThreads").unwrap_or(75);
+    let children = |threads: u64| threads.div_ceil(per_child);
+    let wanted = children(u64::from(connections) + spare_min);
+    let workers = given("MaxRequestWorkers").unwrap_or(wanted.max(children(400)) * per_child);
+    let start = if ruled { 3 } else { wanted.min(workers / per_child).max(1) };
+    let start = given("StartServers").unwrap_or(start);
+    let spare_max = if ruled { 250 } else { (start * per_child).max(250) };
+    vec![
+        ("ServerLimit", given("ServerLimit").unwrap_or(children(workers).max(16))),
+        ("ThreadLimit", given("ThreadLimit").unwrap_or(per_child.max(64))),
+        ("ThreadsPerChild", per_child),
+        ("StartServers", start),
+        ("MinSpareThreads", spare_min),
+        (
+            "MaxSpareThreads",
+            given("MaxSpareThreads").unwrap_or(spare_max.max(spare_min + per_child)),
+        ),
+        ("MaxRequestWorkers", workers),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn of(sizes: &Sizes, name: &str) -> u64 {
+        sizes.iter().find(|(known, _)| *known == name).unwrap().1
+    }
+
     #[test]
     fn every_connection_finds_a_worker_and_nothing_is_reaped_or_spawned() {
-        for connections in [1, 10, 64, 250, 1000] {
-            let processes = Processes::for_connections(connections);
-            assert!(processes.start >= u64::from(connections) + processes.spare_min);
-            assert!(
-                processes.start <= processes.spare_max && processes.start <= processes.workers_max
-            );
-            for per_process in [1, 25, 64, 100] {
-                let threads = Threads::for_connections(connections, per_process, None);
-                let started = threads.start_processes * per_process;
-                assert!(started >= u64::from(connections) + threads.spare_min);
-                assert!(started <= threads.spare_max && started <= threads.workers_max);
-                assert_eq!(threads.workers_max % per_process, 0);
-                assert!(threads.workers_max <= threads.processes_max * per_process);
+        for connections in [1_u32, 10, 64, 250, 1000] {
+            let idle = u64::from(connections);
+            let sizes = processes(connections, |_| None);
+            let started = of(&sizes, "StartServers");
+            assert!(started >= idle + of(&sizes, "MinSpareServers"));
+            assert!(started <= of(&sizes, "MaxSpareServers"));
+            assert!(started <= of(&sizes, "MaxRequestWorkers"));
+            assert!(of(&sizes, "MaxRequestWorkers") <= of(&sizes, "ServerLimit"));
+            for per_child in [1, 25, 64, 100, 500] {
+                let given = |name: &str| (name == "ThreadsPerChild").then_some(per_child);
+                let sizes = threads(connections, given);
+                let started = of(&sizes, "StartServers") * per_child;
+                let workers = of(&sizes, "MaxRequestWorkers");
+                assert!(started >= idle + of(&sizes, "MinSpareThreads"));
+                assert!(started <= of(&sizes, "MaxSpareThreads") && started <= workers);
+                assert_eq!(workers % per_child, 0);
+                assert!(workers <= of(&sizes, "ServerLimit") * per_child);
+                assert!(per_child <= of(&sizes, "ThreadLimit"));
             }
         }
     }
 
     #[test]
     fn a_ceiling_that_was_set_is_not_overrun() {
-        assert_eq!(Threads::for_connections(1000, 25, Some(150)).start_processes, 6);
+        let given = |name: &str| (name == "MaxRequestWorkers").then_some(150);
+        assert_eq!(of(&threads(1000, given), "StartServers"), 6);
+        assert_eq!(of(&processes(1000, given), "StartServers"), 150);
+    }
+
+    #[test]
+    fn a_study_that_sets_a_spare_rule_gets_apaches_own_defaults_for_the_others() {
+        let sizes = processes(64, |name| (name == "MaxSpareServers").then_some(20));
+        assert_eq!((of(&sizes, "StartServers"), of(&sizes, "MinSpareServers")), (5, 5));
+        let sizes = threads(64, |name| (name == "MinSpareThreads").then_some(25));
+        assert_eq!((of(&sizes, "StartServers"), of(&sizes, "MaxSpareThreads")), (3, 250));
     }
 }

@@ -168,7 +168,7 @@ impl Kind {
 
 fn spec_named(specs: &'static [SettingSpec], name: &str) -> Option<&'static SettingSpec> {
     let same = |known: &&str| known.eq_ignore_ascii_case(name);
-    specs.iter().find(|spec| same(&spec.name) || spec.aliases.iter().any(|alias| same(&alias)))
+    specs.iter().find(|spec| same(&spec.name) || spec.aliases.iter().any(same))
 }
 
 fn unknown(adapter: &Adapter, name: &str) -> AdapterError {

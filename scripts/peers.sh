@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Brings the real servers and tools that the tests are held against: apache2, nginx, lighttpd, ab,
+# wrk, curl. Does nothing, and says nothing, where all are present. The packages' own services are
+# kept from starting: joust starts servers itself, on ports of its own.
+set -euo pipefail
+
+# program:package
+readonly PEERS=(
+  apache2:apache2
+  nginx:nginx-light
+  lighttpd:lighttpd
+  ab:apache2-utils
+  wrk:wrk
+  curl:curl
+)
+readonly POLICY=/usr/sbin/policy-rc.d
+
+missing=()
+# Servers lie in sbin, which is not on the PATH of an ordinary user.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+for peer in "${PEERS[@]}"; do
+  command -v "${peer%%:*}" >/dev/null || missing+=("${peer##*:}")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+if ! command -v apt-get >/dev/null; then
+  echo "peers.sh: missing: ${missing[*]} (names of Debian's packages), and there is no apt-get" \
+    "here: install them by hand; tests that need them are skipped and counted" >&2
+  exit 1
+fi
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "peers.sh: missing: ${missing[*]}; run as root: apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+run() { "${as_root[@]}" "$@"; }
+
+# invoke-rc.d asks policy-rc.d whether a service may be started; 101 is "no". One that is there is
+# put aside and comes back, whatever happens below.
+aside=
+restore() {
+  run rm -f "$POLICY"
+  if [ -n "$aside" ]; then run mv -f "$aside" "$POLICY"; fi
+}
+trap restore EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+if [ -e "$POLICY" ] || [ -L "$POLICY" ]; then
+  run mv "$POLICY" "$POLICY.joust-aside"
+  aside=$POLICY.joust-aside
+fi
+printf '#!/bin/sh\nexit 101\n' | run tee "$POLICY" >/dev/null
+run chmod 755 "$POLICY"
+
+echo "peers.sh: installing ${missing[*]}"
+install() {
+  run env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -q --no-install-recommends "${missing[@]}"
+}
+# The package lists of a fresh machine or a container may be absent or old.
+install || { run apt-get update -q && install; }
