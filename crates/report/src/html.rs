@@ -45,6 +45,8 @@ struct Page {
     contenders: Vec<ContenderRow>,
     metrics: Vec<MetricSection>,
     more_metrics: String,
+    /// Names of those whose figures are bounds; empty for none.
+    bounded: String,
     percentiles: String,
     percentile_names: Vec<&'static str>,
     percentile_rows: Vec<Vec<String>>,
@@ -174,6 +176,9 @@ fn page(record: &RunRecord) -> Page {
     let ranking = ranking(record, &standings);
     let ordered: Vec<&Standing> = in_order(&standings, &ranking).collect();
     let metrics = metrics(record, &ranking);
+    let bounded: Vec<&str> =
+        ordered.iter().filter(|s| s.is_bound).map(|s| s.name.as_str()).collect();
+    let bounded = listed(&bounded);
     let more: Vec<&str> = metrics.iter().skip(2).map(|&metric| words(metric).quantity).collect();
     let more_metrics = format!("Ratios of {}", listed(&more));
     let sections = metrics.into_iter().filter_map(|metric| section(record, &ranking, metric));
@@ -194,6 +199,7 @@ fn page(record: &RunRecord) -> Page {
             .collect(),
         metrics: sections.collect(),
         more_metrics,
+        bounded,
         percentiles: percentile_plot(&ordered),
         percentile_names: curves::NAMED.iter().map(|(name, _)| *name).collect(),
         percentile_rows: ordered.iter().map(|standing| percentile_row(standing)).collect(),

@@ -70,7 +70,8 @@ mod tests {
 
     #[test]
     fn a_plan_names_its_contenders_and_its_time() {
-        let text = plan_text(&testdata::run_with(3).plan, &Options::default());
+        let text =
+            plan_text(&testdata::run_with(3).plan, &Options { width: 200, ..Options::default() });
         for part in ["joust prefork", "workers=1", "12s of load alone", "budget of 85s"] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }

@@ -356,7 +356,16 @@ fn pair(visits: &[Visit], metric: Metric, a: usize, b: usize) -> PairVerdict {
     let margin = Share(0.02);
     let (a, b, estimate, verdict) = match (metric, fast(a), fast(b)) {
         (Metric::Throughput, true, true) => {
-            let reason = "the generator was the limit for both".to_owned();
+            let reason =
+                "the generator was the limit for both; compare CPU time per request".to_owned();
+            (a, b, estimate, Verdict::Withheld { reason })
+        }
+        (Metric::P50 | Metric::P99, fast_a, fast_b) if fast_a || fast_b => {
+            let limited = MODELS[if fast_a { a } else { b }].0;
+            let reason = format!(
+                "the generator was the limit for {limited}, so its latency holds the generator's \
+                 own queue; compare CPU time per request, or use fewer connections"
+            );
             (a, b, estimate, Verdict::Withheld { reason })
         }
         (Metric::Throughput, true, false) => (a, b, estimate, Verdict::AtLeast { ratio: low }),

@@ -254,8 +254,14 @@ fn without_code(markdown: &str) -> String {
 }
 
 fn unescaped(html: &str) -> String {
-    let entities =
-        [("&lt;", "<"), ("&gt;", ">"), ("&#x2f;", "/"), ("&#39;", "'"), ("&quot;", "\"")];
+    let entities = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&#x2f;", "/"),
+        ("&#39;", "'"),
+        ("&#x27;", "'"),
+        ("&quot;", "\""),
+    ];
     let all = entities.iter().fold(html.to_owned(), |text, (from, to)| text.replace(from, to));
     all.replace("&amp;", "&")
 }
