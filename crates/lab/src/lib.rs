@@ -15,6 +15,7 @@ mod probe;
 pub mod results;
 pub mod runner;
 pub mod schedule;
+mod scratch;
 pub mod server;
 pub mod session;
 pub mod study;

@@ -21,11 +21,12 @@ use record::{ContenderFacts, Settings};
 use sys::child::{self, Child, Guardian, Signal, Spec, Ward};
 use sys::clock;
 use tempfile::TempDir;
-use units::{Bytes, Nanos};
+use units::Nanos;
 
 use crate::adapters::{Account, Adapter, AdapterError, Found, Rendered, Request};
 use crate::cgroup::Cgroup;
 use crate::probe;
+pub use crate::scratch::{Scratch, scratch, site};
 use crate::tree::Tree;
 
 /// How often a start is tried again on another port, when someone took the one that was free.
@@ -476,89 +477,6 @@ pub fn kill_all() {
     }
 }
 
-/// A folder for the folders of servers and their site; removed when dropped.
-#[derive(Debug)]
-pub struct Scratch {
-    dir: TempDir,
-    // Held as long as we live, so that `sweep` of another process leaves the folder alone. The
-    // kernel lets go of it however we end.
-    _lock: File,
-}
-
-impl Scratch {
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        self.dir.path()
-    }
-}
-
-/// Where scratch folders are made: a folder that every account may enter.
-const SCRATCH_ROOT: &str = "/tmp";
-/// How their names begin.
-const SCRATCH_PREFIX: &str = "joust-scratch-";
-/// A file in each, locked by the process that it belongs to.
-const SCRATCH_LOCK: &str = "lock";
-
-/// A new folder below /tmp: one that a server's own account may enter, which a usual temporary
-/// folder may not be. Folders that a killed joust left behind are removed on the way.
-///
-/// # Errors
-/// /tmp is full or may not be written to.
-pub fn scratch() -> io::Result<Scratch> {
-    sweep();
-    let open = fs::Permissions::from_mode(0o755);
-    let dir = tempfile::Builder::new()
-        .prefix(SCRATCH_PREFIX)
-        .permissions(open)
-        .tempdir_in(SCRATCH_ROOT)?;
-    let lock = File::create(dir.path().join(SCRATCH_LOCK))?;
-    lock.try_lock()?;
-    Ok(Scratch { dir, _lock: lock })
-}
-
-/// Removes scratch folders of ours whose process is gone: their lock can be had. One that is being
-/// made has no lock file yet and is left alone.
-fn sweep() {
-    use std::os::unix::fs::MetadataExt as _;
-    let me = rustix::process::geteuid().as_raw();
-    let Ok(entries) = fs::read_dir(SCRATCH_ROOT) else { return };
-    for path in entries.flatten().map(|entry| entry.path()) {
-        let named = path.file_name().and_then(|name| name.to_str());
-        let is_scratch = named.is_some_and(|name| name.starts_with(SCRATCH_PREFIX));
-        // Not through a symbolic link, and not what belongs to someone else.
-        let ours = path.symlink_metadata().is_ok_and(|found| found.is_dir() && found.uid() == me);
-        if is_scratch && ours {
-            let lock = File::options().write(true).open(path.join(SCRATCH_LOCK));
-            if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
-                // What cannot be removed is tried again by the next run.
-                let _ = fs::remove_dir_all(&path);
-            }
-        }
-    }
-}
-
-/// Makes a site in `dir`: an `index.html` of exactly that many bytes, the same on every machine.
-/// Returns the document root.
-///
-/// # Errors
-/// `dir` is full or may not be written to.
-pub fn site(dir: &Path, page: Bytes) -> io::Result<PathBuf> {
-    let root = dir.join("site");
-    fs::create_dir(&root)?;
-    fs::set_permissions(&root, fs::Permissions::from_mode(0o755))?;
-    let file = root.join("index.html");
-    fs::write(&file, page_of(page))?;
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o644))?;
-    Ok(root)
-}
-
-/// HTML where there is room for it; a repeated line, so that it compresses as text does.
-fn page_of(size: Bytes) -> Vec<u8> {
-    const HEAD: &[u8] = b"<!doctype html><title>joust</title>\n";
-    const LINE: &[u8] = b"<p>The quick brown fox jumps over the lazy dog, 0123456789.</p>\n";
-    HEAD.iter().chain(LINE.iter().cycle()).copied().take(size.0 as usize).collect()
-}
-
 /// Whom servers drop to when we are root: www-data, as Debian's servers do, else nobody. `None`
 /// where we are not root.
 fn root_account() -> Option<Account> {
@@ -680,31 +598,6 @@ fn until(longest: Nanos, mut done: impl FnMut() -> bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_page_has_exactly_the_bytes_that_were_asked_for() {
-        for size in [0, 1, 36, 37, 3361, 100_000] {
-            assert_eq!(page_of(Bytes(size)).len() as u64, size);
-        }
-        assert!(page_of(Bytes(3361)).starts_with(b"<!doctype html>"));
-    }
-
-    #[test]
-    fn a_scratch_folder_is_swept_only_when_its_process_is_gone() {
-        let kept = scratch().unwrap();
-        let left = scratch().unwrap();
-        let abandoned = left.path().to_owned();
-        fs::create_dir(abandoned.join("nginx-x")).unwrap();
-        // As a killed process leaves it: the folder stays, the lock does not.
-        drop(left._lock);
-        let _ = left.dir.keep();
-        assert!(abandoned.exists());
-        sweep();
-        assert!(!abandoned.exists() && kept.path().exists());
-        let path = kept.path().to_owned();
-        drop(kept);
-        assert!(!path.exists());
-    }
 
     #[test]
     fn an_account_is_found_with_the_name_of_its_group() {
