@@ -203,7 +203,8 @@ mod tests {
 
     #[test]
     fn what_makes_no_load_is_refused_with_the_way_out() {
-        let cases: [(&str, fn(&mut LoadOptions)); 18] = [
+        type Change = fn(&mut LoadOptions);
+        let cases: [(&str, Change); 18] = [
             ("-c", |o| o.connections = 0),
             ("1000000", |o| o.connections = 1_000_001),
             ("-t", |o| o.threads = 0),

@@ -145,7 +145,7 @@ enum Report {
     /// It can begin; it waits for its gate.
     Ready,
     /// An interval is over.
-    Over { thread: usize, interval: Interval },
+    Over { thread: usize, interval: Box<Interval> },
     /// It is done.
     Done { thread: usize, measured: Box<Measured> },
     /// It cannot work.
@@ -207,6 +207,7 @@ impl Seat<'_> {
         report.send(Report::Ready).ok();
         let Ok(origin) = opened.recv() else { return Ok(None) };
         let over = |interval| {
+            let interval = Box::new(interval);
             report.send(Report::Over { thread: self.thread, interval }).ok();
         };
         Ok(Some(worker.run(origin, over)?))
@@ -244,7 +245,7 @@ fn gather(
                     gates.iter().for_each(|gate| gate.send(origin).expect("it waits"));
                 }
             }
-            Report::Over { thread, interval } => gathered.take(thread, interval),
+            Report::Over { thread, interval } => gathered.take(thread, *interval),
             Report::Done { thread, mut measured } => {
                 if let Some(last) = measured.last_interval.take() {
                     gathered.take(thread, last);
@@ -253,7 +254,8 @@ fn gather(
                 gathered.measured.push((thread, measured));
             }
             Report::Failed(error) => return Err(error),
-            Report::Panicked => return Err(LoadError::Driver(io::Error::other("a bug"))),
+            // Not seen by the caller: the scope panics when it has joined the thread.
+            Report::Panicked => return Err(LoadError::Driver(io::Error::other("a panic"))),
         }
         gathered.settle(control);
     }

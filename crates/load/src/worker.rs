@@ -10,7 +10,8 @@
 //! latency. `sent` is of the request itself: in a long batch it is later than the wake-up, and that
 //! is the generator's delay, visible as the difference of response and service time. `due` of a
 //! closed loop is `done` of the request before. How late a stamp can be is `ClientUse::lag_max`: the
-//! longest time from a wake-up to the last completion of its batch.
+//! longest time from a wake-up to the last completion of its batch; the last part of a long reply,
+//! where it arrives while its batch is worked off, is stamped too early by so much.
 
 use std::collections::VecDeque;
 use std::io;

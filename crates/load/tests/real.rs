@@ -140,7 +140,7 @@ fn a_delay_of_the_server_is_what_is_measured() {
     assert!(shortest >= delay.into(), "{shortest} is shorter than the server's delay");
     // The scheduler of a loaded machine may add to it; only the simulator can say how much is ours.
     let median = service.quantile(0.5).unwrap();
-    assert!(median < Nanos::from_millis(200), "{median}");
+    assert!(median < Nanos::from_millis(500), "{median}");
 }
 
 #[test]
@@ -157,7 +157,8 @@ fn a_closed_port_refuses_every_request() {
 
 #[test]
 fn resets_and_closes_are_told_apart_by_the_first_byte() {
-    let ends: [(fn(&mut Conn), [u64; 2]); 4] = [
+    type End = fn(&mut Conn);
+    let ends: [(End, [u64; 2]); 4] = [
         (|conn| conn.reset(), [20, 0]),
         (|conn| conn.stream.shutdown(Shutdown::Both).unwrap(), [20, 0]),
         (
@@ -209,7 +210,7 @@ fn timeouts_of_waiting_and_of_reading_are_told_apart() {
     for (reply, waiting) in [(&b""[..], 3), (&REPLY[..12], 0)] {
         let server = always(reply);
         let plan = server.plan(|o| {
-            (o.connections, o.requests, o.timeout) = (3, Some(3), Nanos::from_millis(200));
+            (o.connections, o.requests, o.timeout) = (3, Some(3), Nanos::from_secs(1));
         });
         let record = load(&plan);
         let errors = &record.errors;
@@ -311,7 +312,7 @@ fn a_fetch_that_fails_says_where() {
     let silent = always(b"").plan(|o| o.timeout = Nanos::from_millis(100));
     let error = fetch(&silent).unwrap_err();
     assert!(matches!(error, FetchError::Timeout { phase: "begin its reply", .. }), "{error}");
-    let stops = always(&REPLY[..20]).plan(|o| o.timeout = Nanos::from_millis(100));
+    let stops = always(&REPLY[..20]).plan(|o| o.timeout = Nanos::from_secs(1));
     let error = fetch(&stops).unwrap_err();
     assert!(matches!(error, FetchError::Timeout { phase: "complete its reply", .. }), "{error}");
     let cuts = Server::start(|conn| {

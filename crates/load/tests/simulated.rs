@@ -386,6 +386,31 @@ fn the_same_seed_makes_the_same_record_byte_for_byte() {
     }
 }
 
+#[test]
+fn a_thread_that_cannot_begin_ends_the_load() {
+    let plan = plan(|o| (o.connections, o.threads, o.requests) = (4, 4, Some(1_000_000)));
+    let interrupt = AtomicBool::new(false);
+    let control = Control::new(&interrupt);
+    let make = |thread, n_slots| match thread {
+        2 => Err(std::io::Error::from_raw_os_error(24)),
+        _ => Ok(sim::SimDriver::new(&Script::new(MS), thread, n_slots)),
+    };
+    let error = joust_load::run_on(&plan, &control, make).unwrap_err();
+    assert!(error.to_string().contains("ulimit -n"), "{error}");
+}
+
+#[test]
+fn a_thread_that_panics_does_not_leave_the_others_waiting() {
+    let plan = plan(|o| (o.connections, o.threads, o.requests) = (4, 4, Some(1_000_000)));
+    let interrupt = AtomicBool::new(false);
+    let make = |thread, n_slots| {
+        assert!(thread != 2, "planted");
+        Ok(sim::SimDriver::new(&Script::new(MS), thread, n_slots))
+    };
+    let load = || joust_load::run_on(&plan, &Control::new(&interrupt), make).map(|_| ());
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(load)).is_err());
+}
+
 fn acts() -> impl Strategy<Value = Vec<(Act, u32)>> {
     let act = prop_oneof![
         4 => Just(Act::Reply),

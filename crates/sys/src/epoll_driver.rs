@@ -36,8 +36,8 @@ use crate::driver::{Completion, Driver, Failure, Leave, Slot, What};
 use crate::epoll::{EVENTS_MAX, Epoll, EventFlags, Ready};
 use crate::socket;
 
-/// Bytes taken by one recv. Half of it halves the speed of large replies' reading; twice as much no
-/// longer fits the second-level cache beside the rest.
+/// Bytes taken by one recv. Replies of 1 MB over loopback, 16 connections, CPU time a reply: 210 us
+/// with 16 KiB, 145 us with 64 KiB, 147 us with 256 KiB; at 3 KB there is no difference.
 const RECV_BYTES: usize = 64 * 1024;
 
 /// Full buffers taken from one connection before the others have their turn again. Without a bound
