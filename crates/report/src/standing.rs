@@ -81,8 +81,8 @@ impl Standing {
     pub(crate) fn shown(&self, metric: Metric) -> String {
         match (metric, self.value(metric)) {
             (_, Some(_)) if !self.is_bound => shown(metric, self.value(metric)),
-            (Metric::Throughput, Some(rate)) => format!(">= {}", significant(rate)),
-            (Metric::P50 | Metric::P99, Some(millis)) => format!("<= {}", span(millis)),
+            (Metric::Throughput, Some(rate)) => format!(">={}", significant(rate)),
+            (Metric::P50 | Metric::P99, Some(millis)) => format!("<={}", span(millis)),
             (metric, value) => shown(metric, value),
         }
     }

@@ -66,7 +66,7 @@ impl Scale {
     pub(crate) fn ticks(&self, most: usize) -> Vec<f64> {
         let (low, high) = self.domain;
         match self.law {
-            Law::Log if high / low >= 4.0 => log_ticks(low, high, most),
+            Law::Log if high / low >= 8.0 => log_ticks(low, high, most),
             _ => linear_ticks(low, high, most),
         }
     }

@@ -1,7 +1,9 @@
 //! Owns the makings of a terminal report: colour, wrapping, tables. Must not know what is reported.
 //! Start reading at [`Page`].
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use comfy_table::{
+    Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width,
+};
 
 use crate::{Options, WIDTH_MIN};
 
@@ -118,6 +120,16 @@ impl Page {
         for row in rows {
             table.add_row(row.iter().zip(columns).map(|(text, &(_, lean))| cell(text, lean)));
         }
+        let room = self.width() - TABLE_INDENT;
+        let fixed = figure_widths(columns, rows, room);
+        for (at, (column, width)) in table.column_iter_mut().zip(fixed).enumerate() {
+            if at + 1 == columns.len() {
+                column.set_padding((1, 0));
+            }
+            if let Some(width) = width {
+                column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
+            }
+        }
         for line in table.lines() {
             self.text.push(' ');
             self.text.push_str(line.trim_end());
@@ -142,6 +154,26 @@ impl Page {
             text.to_owned()
         }
     }
+}
+
+/// Columns that a cell has beside its text, one on each side; the last has none at its right.
+const PADDING: usize = 2;
+/// Fewest columns in which a name or a sentence can be read.
+const TEXT_MIN: usize = 14;
+
+/// Width of each column of figures, which must not be broken: that of its widest cell, or of the
+/// longest word of its title. None where the rest would not be left enough room.
+fn figure_widths(columns: &[(&str, Lean)], rows: &[Vec<String>], room: usize) -> Vec<Option<u16>> {
+    let width = |(at, &(title, lean)): (usize, &(&str, Lean))| {
+        let words = title.split(' ').map(|word| word.chars().count());
+        let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count());
+        let padding = if at + 1 == columns.len() { PADDING - 1 } else { PADDING };
+        (lean == Lean::Right).then(|| words.chain(cells).max().unwrap_or(0) + padding)
+    };
+    let widths: Vec<Option<usize>> = columns.iter().enumerate().map(width).collect();
+    let needed: usize = widths.iter().map(|width| width.unwrap_or(TEXT_MIN)).sum();
+    let fits = needed <= room;
+    widths.into_iter().map(|w| w.filter(|_| fits).and_then(|w| u16::try_from(w).ok())).collect()
 }
 
 fn cell(text: &str, lean: Lean) -> Cell {

@@ -217,7 +217,7 @@ fn the_page_and_the_text_give_the_same_figures() {
         let cells = standings(&record).iter().flat_map(contender_row).collect::<Vec<_>>();
         for cell in &cells {
             assert!(html.contains(&format!(">{cell}<")), "`{cell}` is not in the page");
-            assert!(text.contains(cell.as_str()), "`{cell}` is not in the text");
+            assert!(text.contains(cell.as_str()), "`{cell}` is not in the text\n{text}");
         }
         let reading = |pair: &PairVerdict| wording::Reading::new(pair).verdict;
         for said in record.verdicts.iter().map(reading).map(|v| wording::verdict(&v)) {

@@ -88,11 +88,28 @@ pub(crate) fn contender_notes(standings: &[Standing]) -> String {
 }
 
 fn contenders(page: &mut Page, standings: &[Standing], ranking: &Ranking) {
-    page.heading("Contenders", &contender_notes(standings));
-    let columns = CONTENDER_COLUMNS
-        .map(|title| (title, if title == "contender" { Lean::Left } else { Lean::Right }));
-    let rows: Vec<Vec<String>> = in_order(standings, ranking).map(contender_row).collect();
+    let mut columns = CONTENDER_COLUMNS
+        .map(|title| (title, if title == "contender" { Lean::Left } else { Lean::Right }))
+        .to_vec();
+    let mut rows: Vec<Vec<String>> = in_order(standings, ranking).map(contender_row).collect();
+    let each = take_constant(&mut columns, &mut rows);
+    page.heading("Contenders", &format!("{}{each}", contender_notes(standings)));
     page.table(&columns, &rows);
+}
+
+/// Takes the last column away where all its cells are the same, and says what they were: "; visits:
+/// 8 each".
+fn take_constant(columns: &mut Vec<(&str, Lean)>, rows: &mut [Vec<String>]) -> String {
+    let Some(first) = rows.first().and_then(|row| row.last()).cloned() else {
+        return String::new();
+    };
+    if rows.iter().any(|row| row.last() != Some(&first)) {
+        return String::new();
+    }
+    for row in rows {
+        row.pop();
+    }
+    columns.pop().map_or_else(String::new, |(title, _)| format!("; {title}: {first} each"))
 }
 
 fn pairs(page: &mut Page, record: &RunRecord, ranking: &Ranking) {
@@ -106,10 +123,13 @@ fn pairs(page: &mut Page, record: &RunRecord, ranking: &Ranking) {
     ];
     for &metric in metrics.iter().take(PAIR_METRICS_MAX) {
         let Some(table) = PairTable::short(record, ranking, metric) else { continue };
-        page.heading(&format!("Pairs: {}", table.title()), &table.scope());
+        let (title, scope) = (format!("Pairs: {}", table.title()), table.scope());
         let cells =
             |row: crate::pairs::PairRow| vec![row.this, row.said, row.that, row.ahead, row.blocks];
-        let rows: Vec<Vec<String>> = table.rows.into_iter().map(cells).collect();
+        let mut rows: Vec<Vec<String>> = table.rows.into_iter().map(cells).collect();
+        let mut columns = columns.to_vec();
+        let each = take_constant(&mut columns, &mut rows);
+        page.heading(&title, &format!("{scope}{each}"));
         page.table(&columns, &rows);
     }
     let rest: Vec<&str> =
