@@ -2,6 +2,7 @@
 //! defaults and what may be combined; must not know how it was typed (see `typed`).
 //! Start reading at [`Config`].
 
+mod keys;
 mod print;
 mod typed;
 

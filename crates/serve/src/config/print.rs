@@ -1,1 +1,39 @@
-//! (being written)
+//! A configuration as a file that has the same effect. Owns its layout; must not know what a key
+//! does (see `keys`). Start reading at [`Config::print`].
+
+use std::fmt::Write as _;
+
+use super::Config;
+use super::keys::{self, KEYS};
+use crate::models::Value;
+
+impl Config {
+    /// All of it as TOML, each key with what it is for. `--config` takes it back.
+    pub fn print(&self) -> String {
+        const WRITES: &str = "a String takes every write";
+        let mut text = String::new();
+        let model = self.model;
+        writeln!(text, "# {}\nmodel = {}\n", model.about, keys::quoted(model.name)).expect(WRITES);
+        let mut section = "";
+        for key in KEYS {
+            let Some(value) = (key.show)(self) else { continue };
+            if key.section != section {
+                section = key.section;
+                writeln!(text, "[{section}]").expect(WRITES);
+            }
+            writeln!(text, "# {}\n{} = {value}\n", key.about, key.name).expect(WRITES);
+        }
+        writeln!(text, "# By their original names; those of {} first.\n[settings]", model.name)
+            .expect(WRITES);
+        for (spec, value) in self.settings.iter() {
+            let value = match value {
+                Value::Count(count) => count.to_string(),
+                Value::Time(time) => keys::quoted(&keys::exact(time)),
+                Value::Switch(_) | Value::Word(_) => keys::quoted(&value.to_string()),
+            };
+            writeln!(text, "# {}: {}\n{} = {value}\n", spec.about, spec.kind, spec.name)
+                .expect(WRITES);
+        }
+        text
+    }
+}

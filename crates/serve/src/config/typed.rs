@@ -1,10 +1,478 @@
-//! What was typed, on its way to a `Config`. Owns parsing and refusal.
+//! From what was typed, on a command line and in a file, to a complete `Config`. Owns reading,
+//! precedence (what is on the command line goes first) and refusal; must not know what a key does
+//! (see `keys`). Start reading at [`Typed::resolve`].
 
-/// What the command line says (being written).
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use units::Bytes;
+
+use super::keys::{self, Given, KEYS, Key, LIMITS};
+use super::{Config, Content};
+use crate::models::{self, Model, Settings, edits};
+
+/// The table of a model's settings.
+const SETTINGS: &str = "settings";
+
+/// What a command line says. What it does not say is in the file, or has its default.
 #[derive(Debug, Clone, Default)]
-pub struct Typed {}
+pub struct Typed {
+    /// `--config FILE`
+    pub config: Option<PathBuf>,
+    /// `--listen ADDR`
+    pub listen: Option<SocketAddr>,
+    /// `DIR`
+    pub directory: Option<PathBuf>,
+    /// `--fixed BYTES`
+    pub fixed: Option<Bytes>,
+    /// `--model NAME`
+    pub model: Option<String>,
+    /// `--set KEY=VALUE`, each: a setting of the model, or a bound as in `limits.head_timeout=5s`.
+    pub set: Vec<String>,
+    /// `--access-log FILE|off`
+    pub access_log: Option<String>,
+    /// `--log-format common|combined`
+    pub log_format: Option<String>,
+    /// `--listing`
+    pub listing: bool,
+    /// `--cpus LIST`; empty: not said.
+    pub cpus: Vec<u32>,
+}
 
-/// Why a configuration was refused.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{0}")]
-pub struct ConfigError(String);
+/// Why a configuration is refused: where, what, why, and the way out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}{reason}")]
+pub struct ConfigError {
+    /// `FILE:LINE: ` or empty.
+    place: String,
+    reason: String,
+}
+
+impl ConfigError {
+    fn new(reason: impl Into<String>) -> Self {
+        Self { place: String::new(), reason: reason.into() }
+    }
+}
+
+impl Typed {
+    /// Everything that was typed, and the defaults for what was not.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is no TOML; an unknown key (with the nearest known one); a value
+    /// out of its range; things that cannot go together. Each with its place.
+    pub fn resolve(&self) -> Result<Config, ConfigError> {
+        let (name, text) = match &self.config {
+            None => (String::new(), String::new()),
+            Some(path) => {
+                let name = path.display().to_string();
+                let text = std::fs::read_to_string(path).map_err(|error| {
+                    ConfigError::new(format!("cannot read the configuration {name}: {error}"))
+                })?;
+                (name, text)
+            }
+        };
+        self.resolve_with(&name, &text)
+    }
+
+    /// The same with the text of a file that was read; `name` is for messages.
+    ///
+    /// # Errors
+    /// As [`Typed::resolve`].
+    pub fn resolve_with(&self, name: &str, text: &str) -> Result<Config, ConfigError> {
+        let file = File::parse(name, text)?;
+        let model = match (&self.model, file.model()?) {
+            (Some(typed), _) => model_named(typed)?,
+            (None, Some(named)) => named,
+            (None, None) => models::ALL[0],
+        };
+        let mut config = Config::new(model, Content::Fixed(Bytes(0)));
+        let mut settings = Settings::defaults(model);
+        let file_has_content = file.apply(&mut config, &mut settings)?;
+        self.apply(&mut config, &mut settings, file_has_content)?;
+        config.apply(settings).map_err(ConfigError::new)?;
+        check(&config).map_err(ConfigError::new)?;
+        Ok(config)
+    }
+
+    fn apply(
+        &self,
+        config: &mut Config,
+        settings: &mut Settings,
+        file_has_content: bool,
+    ) -> Result<(), ConfigError> {
+        match (&self.directory, self.fixed) {
+            (Some(_), Some(_)) => {
+                return Err(ConfigError::new(
+                    "both a directory and --fixed are given: leave one of them out",
+                ));
+            }
+            (Some(directory), None) => config.content = Content::Directory(directory.clone()),
+            (None, Some(bytes)) => config.content = Content::Fixed(bytes),
+            (None, None) if file_has_content => {}
+            (None, None) => {
+                return Err(ConfigError::new(
+                    "there is nothing to serve: name a directory, or give --fixed BYTES",
+                ));
+            }
+        }
+        config.listen = self.listen.unwrap_or(config.listen);
+        config.listing |= self.listing;
+        if !self.cpus.is_empty() {
+            config.cpus.clone_from(&self.cpus);
+        }
+        if let Some(typed) = &self.access_log {
+            config.access_log.file = keys::log_file(typed);
+        }
+        if let Some(typed) = &self.log_format {
+            let refused = |reason| ConfigError::new(format!("--log-format: {reason}"));
+            config.access_log.format = keys::log_format(typed).map_err(refused)?;
+        }
+        self.set.iter().try_for_each(|pair| set_pair(config, settings, pair))
+    }
+}
+
+/// `--set KEY=VALUE`.
+fn set_pair(config: &mut Config, settings: &mut Settings, pair: &str) -> Result<(), ConfigError> {
+    let Some((name, value)) = pair.split_once('=') else {
+        return Err(ConfigError::new(format!(
+            "--set {pair}: write it as KEY=VALUE, as in --set KeepAliveTimeout=5"
+        )));
+    };
+    let (name, value) = (name.trim(), value.trim());
+    let refused = |reason: String| ConfigError::new(format!("--set {pair}: {reason}"));
+    match name.strip_prefix(LIMITS).and_then(|rest| rest.strip_prefix('.')) {
+        Some(limit) => {
+            let key = key_named(LIMITS, limit).map_err(refused)?;
+            (key.set)(config, &Given::One(value.to_owned())).map_err(refused)
+        }
+        None => settings.set(name, value).map_err(|error| refused(error.to_string())),
+    }
+}
+
+/// What cannot go together, with the reason and the way out.
+fn check(config: &Config) -> Result<(), String> {
+    let limits = &config.limits;
+    if config.listing && matches!(config.content, Content::Fixed(_)) {
+        return Err(
+            "`listing` lists directories, and with `fixed` there is none: leave it out, or \
+                    serve a directory"
+                .to_owned(),
+        );
+    }
+    if limits.target_bytes_max > limits.head_bytes_max {
+        return Err(format!(
+            "limits.target_bytes_max ({}) is more than limits.head_bytes_max ({}), of which a target \
+             is a part: raise the second or lower the first",
+            limits.target_bytes_max, limits.head_bytes_max
+        ));
+    }
+    if u64::from(limits.cached_file_bytes_max) > limits.cache_bytes_max
+        && limits.cache_bytes_max > 0
+    {
+        return Err(format!(
+            "limits.cached_file_bytes_max ({}) is more than limits.cache_bytes_max ({}), so that such \
+             a file is never kept: raise the second or lower the first",
+            limits.cached_file_bytes_max, limits.cache_bytes_max
+        ));
+    }
+    Ok(())
+}
+
+/// A file, read as TOML.
+struct File<'t> {
+    name: &'t str,
+    text: &'t str,
+    table: DeTable<'t>,
+}
+
+type Entry<'t, 'f> = (&'f Spanned<std::borrow::Cow<'t, str>>, &'f Spanned<DeValue<'t>>);
+
+impl<'t> File<'t> {
+    fn parse(name: &'t str, text: &'t str) -> Result<Self, ConfigError> {
+        let table = DeTable::parse(text).map_err(|error| ConfigError {
+            place: place(name, text, error.span().map_or(0, |span| span.start)),
+            reason: error.message().to_owned(),
+        })?;
+        Ok(Self { name, text, table: table.into_inner() })
+    }
+
+    /// An error about what stands at `at`.
+    fn refused<T>(&self, at: &Spanned<T>, reason: String) -> ConfigError {
+        ConfigError { place: place(self.name, self.text, at.span().start), reason }
+    }
+
+    fn model(&self) -> Result<Option<&'static Model>, ConfigError> {
+        let Some((key, value)) = self.table.get_key_value("model") else { return Ok(None) };
+        match value.get_ref() {
+            DeValue::String(name) => {
+                model_named(name).map(Some).map_err(|error| self.refused(value, error.reason))
+            }
+            _ => Err(self.refused(key, "`model` is the name of a model, in quotes".to_owned())),
+        }
+    }
+
+    /// Takes all keys. Says whether the file says what is served.
+    fn apply(&self, config: &mut Config, settings: &mut Settings) -> Result<bool, ConfigError> {
+        let (directory, fixed) =
+            (self.table.get_key_value("directory"), self.table.get_key_value("fixed"));
+        if let (Some(_), Some((key, _))) = (directory, fixed) {
+            let reason = "`directory` and `fixed` are both set: leave one of them out";
+            return Err(self.refused(key, reason.to_owned()));
+        }
+        for (key, value) in &self.table {
+            match (key.get_ref().as_ref(), value.get_ref()) {
+                ("model", _) => {}
+                (section, DeValue::Table(table)) => {
+                    for entry in table {
+                        self.apply_in(section, key, entry, config, settings)?;
+                    }
+                }
+                (SETTINGS, _) => {
+                    let reason = format!("`{SETTINGS}` is a table: write [{SETTINGS}]");
+                    return Err(self.refused(key, reason));
+                }
+                _ => self.apply_key("", (key, value), config)?,
+            }
+        }
+        Ok(directory.or(fixed).is_some())
+    }
+
+    /// Takes a key of a table.
+    fn apply_in<T>(
+        &self,
+        section: &str,
+        header: &Spanned<T>,
+        entry: Entry<'t, '_>,
+        config: &mut Config,
+        settings: &mut Settings,
+    ) -> Result<(), ConfigError> {
+        if section != SETTINGS {
+            if !KEYS.iter().any(|key| key.section == section) {
+                let reason = unknown("table", section, sections());
+                return Err(self.refused(header, reason));
+            }
+            return self.apply_key(section, entry, config);
+        }
+        self.apply_setting(None, entry, settings)
+    }
+
+    /// Takes a setting. A name with a dot (`server.max-connections`) is a table in a table to TOML.
+    fn apply_setting(
+        &self,
+        before_dot: Option<&str>,
+        (key, value): Entry<'t, '_>,
+        settings: &mut Settings,
+    ) -> Result<(), ConfigError> {
+        let name = match before_dot {
+            Some(before) => format!("{before}.{}", key.get_ref()),
+            None => key.get_ref().to_string(),
+        };
+        match (value.get_ref(), given(value)) {
+            (DeValue::Table(table), _) => {
+                let mut entries = table.iter();
+                entries.try_for_each(|entry| self.apply_setting(Some(&name), entry, settings))
+            }
+            (_, Some(Given::One(typed))) => {
+                settings.set(&name, &typed).map_err(|error| self.refused(key, error.to_string()))
+            }
+            _ => Err(self.refused(key, format!("`{name}` has one value"))),
+        }
+    }
+
+    fn apply_key(
+        &self,
+        section: &str,
+        (key, value): Entry<'t, '_>,
+        config: &mut Config,
+    ) -> Result<(), ConfigError> {
+        let name = key.get_ref();
+        let known = key_named(section, name).map_err(|reason| self.refused(key, reason))?;
+        let refused = |reason| self.refused(value, format!("`{name}`: {reason}"));
+        let given = given(value).ok_or_else(|| refused(format!("it is {}", known.about)))?;
+        (known.set)(config, &given).map_err(refused)
+    }
+}
+
+/// Scalars as text; `None` for what no key takes.
+fn given(value: &Spanned<DeValue<'_>>) -> Option<Given> {
+    let scalar = |value: &Spanned<DeValue<'_>>| match value.get_ref() {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) => {
+            Some(i128::from_str_radix(number.as_str(), number.radix()).ok()?.to_string())
+        }
+        DeValue::Float(number) => Some(number.as_str().to_owned()),
+        DeValue::Boolean(flag) => Some(flag.to_string()),
+        _ => None,
+    };
+    match value.get_ref() {
+        DeValue::Array(items) => items.iter().map(scalar).collect::<Option<_>>().map(Given::Many),
+        _ => scalar(value).map(Given::One),
+    }
+}
+
+fn key_named(section: &str, name: &str) -> Result<&'static Key, String> {
+    let of_section = || KEYS.iter().filter(|key| key.section == section);
+    of_section().find(|key| key.name == name).ok_or_else(|| {
+        let more = if section.is_empty() { sections() } else { Vec::new() };
+        unknown("key", name, of_section().map(|key| key.name).chain(more).collect())
+    })
+}
+
+/// Tables of a file, and the one key that no model is without.
+fn sections() -> Vec<&'static str> {
+    let mut names: Vec<&str> = KEYS.iter().map(|key| key.section).collect();
+    names.dedup();
+    names.retain(|name| !name.is_empty());
+    names.extend([SETTINGS, "model"]);
+    names
+}
+
+fn unknown(what: &str, name: &str, known: Vec<&str>) -> String {
+    let nearest = known.iter().min_by_key(|known| edits(name, known)).copied().unwrap_or_default();
+    format!(
+        "there is no {what} `{name}` here; the nearest is `{nearest}` (all: {})",
+        known.join(", ")
+    )
+}
+
+fn model_named(name: &str) -> Result<&'static Model, ConfigError> {
+    models::by_name(name).ok_or_else(|| {
+        let names = models::ALL.iter().map(|model| model.name).collect();
+        ConfigError::new(unknown("model", name, names))
+    })
+}
+
+/// `FILE:LINE: `.
+fn place(name: &str, text: &str, offset: usize) -> String {
+    let before = text.as_bytes().iter().take(offset);
+    format!("{name}:{}: ", before.filter(|&&byte| byte == b'\n').count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Nanos;
+
+    use super::super::LogFormat;
+    use super::*;
+
+    fn resolve(text: &str) -> Result<Config, String> {
+        Typed::default().resolve_with("joust.toml", text).map_err(|error| error.to_string())
+    }
+
+    const WHOLE: &str = "\
+        model = \"prefork\"\nlisten = \"127.0.0.1:0\"\ndirectory = \"/srv/a \\\"b\\\"\"\n\
+        index = [\"home.html\"]\nlisting = true\ncpus = [0, 1]\n\
+        [access_log]\nfile = \"/tmp/log\"\nformat = \"combined\"\n\
+        [limits]\nhead_timeout = \"1500ms\"\ncache_bytes_max = \"32MiB\"\nranges_max = 0x10\n\
+        [settings]\nkeepalivetimeout = 2.5\nMaxKeepAliveRequests = 7\nKeepAlive = true\n";
+
+    #[test]
+    fn a_file_sets_what_it_names_and_nothing_else() {
+        let config = resolve(WHOLE).unwrap();
+        assert_eq!(config.model.name, "prefork");
+        assert_eq!(config.content, Content::Directory("/srv/a \"b\"".into()));
+        assert_eq!((&config.index[..], config.listing), (&["home.html".to_owned()][..], true));
+        assert_eq!(config.cpus, [0, 1]);
+        assert_eq!(config.access_log.format, LogFormat::Combined);
+        assert_eq!(config.limits.head_timeout, Nanos::from_millis(1500));
+        assert_eq!((config.limits.cache_bytes_max, config.limits.ranges_max), (32 << 20, 16));
+        assert_eq!(config.keep_alive.timeout, Nanos::from_millis(2500));
+        assert_eq!(config.keep_alive.requests_max, 7);
+        assert_eq!(config.limits.body_rate_min, 500, "the default");
+    }
+
+    #[test]
+    fn the_command_line_goes_before_the_file() {
+        let typed = Typed {
+            model: Some("reactor".to_owned()),
+            fixed: Some(Bytes(10)),
+            set: vec!["KeepAliveTimeout=9".to_owned(), "limits.head_timeout=3s".to_owned()],
+            access_log: Some("off".to_owned()),
+            ..Typed::default()
+        };
+        let text = WHOLE.replace("listing = true\n", "");
+        let config = typed.resolve_with("joust.toml", &text).unwrap();
+        assert_eq!((config.model.name, config.content), ("reactor", Content::Fixed(Bytes(10))));
+        assert_eq!(config.keep_alive.timeout, Nanos::from_secs(9));
+        assert_eq!(config.limits.head_timeout, Nanos::from_secs(3));
+        assert_eq!(config.access_log.file, None);
+    }
+
+    #[test]
+    fn what_is_printed_has_the_same_effect() {
+        let typed = Typed { fixed: Some(Bytes(3361)), ..Typed::default() };
+        let fixed = typed.resolve_with("", "").unwrap().print();
+        for text in [WHOLE, &fixed] {
+            let printed = resolve(text).unwrap().print();
+            assert_eq!(resolve(&printed).unwrap().print(), printed);
+        }
+        let printed = resolve(WHOLE).unwrap().print();
+        let expected = [
+            "model = \"prefork\"",
+            "head_timeout = \"1500ms\"",
+            "KeepAliveTimeout = \"2500ms\"",
+            "cache_bytes_max = 33554432",
+            "MaxRequestWorkers = ",
+        ];
+        for line in expected {
+            assert!(printed.contains(line), "{line} is not in {printed}");
+        }
+    }
+
+    #[test]
+    fn every_refusal_names_the_line_and_the_way_out() {
+        let cases = [
+            ("fixed = 1\nlissten = \"x\"", "joust.toml:2: ", "the nearest is `listen`"),
+            ("fixed = 1\n[limit]\nx = 1", "joust.toml:2: ", "the nearest is `limits`"),
+            ("fixed = 1\n[limits]\nhead_timout = 1", "joust.toml:3: ", "`head_timeout`"),
+            ("fixed = 1\n[limits]\nhead_timeout = 5", "joust.toml:3: ", "write it with a unit"),
+            ("fixed = 1\n[limits]\nfields_max = 1000", "joust.toml:3: ", "not within 1 to 128"),
+            ("fixed = 1\n[settings]\nKeepAlives = 1", "joust.toml:3: ", "nearest is KeepAlive"),
+            ("fixed = 1\n[settings]\nKeepAlive = \"so\"", "joust.toml:3: ", "On or Off"),
+            ("fixed = 1\n[settings]\nKeepAlive = [1]", "joust.toml:3: ", "one value"),
+            ("fixed = 1\nmodel = \"reactr\"", "joust.toml:2: ", "the nearest is `reactor`"),
+            ("fixed = 1\nmodel = 3", "joust.toml:2: ", "in quotes"),
+            ("fixed = 1\nlisten = \"here\"", "joust.toml:2: ", "127.0.0.1:8080"),
+            ("fixed = 1\nlisten", "joust.toml:2: ", ""),
+            ("fixed = 1\nfixed = 2", "joust.toml:2: ", "duplicate"),
+            ("directory = \"a\"\nfixed = 1", "joust.toml:2: ", "leave one of them out"),
+            ("directory = \"a\"\nindex = [\"a/b\"]", "joust.toml:2: ", "without a path"),
+            ("fixed = 1\nlisting = true", "", "`listing` lists directories"),
+            ("fixed = 1\nsettings = 1", "joust.toml:2: ", "write [settings]"),
+            ("fixed = 1\nlimits = 1", "joust.toml:2: ", "`limits`"),
+            ("fixed = 1\n[limits]\ntarget_bytes_max = 40000", "", "raise the second"),
+            ("fixed = 1\n[access_log]\nformat = \"json\"", "joust.toml:3: ", "common or combined"),
+            ("fixed = 1\ncpus = [\"x\"]", "joust.toml:2: ", "as in [0, 1]"),
+            ("", "", "there is nothing to serve"),
+        ];
+        for (text, place, hint) in cases {
+            let error = resolve(text).unwrap_err();
+            assert!(error.starts_with(place) && error.contains(hint), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_set_names_itself() {
+        let cases = [
+            ("KeepAlive", "KEY=VALUE"),
+            ("KeepAliv=On", "nearest is KeepAlive"),
+            ("limits.ranges=1", "`ranges_max`"),
+            ("limits.ranges_max=x", "`x`"),
+        ];
+        for (pair, hint) in cases {
+            let set = vec![pair.to_owned()];
+            let typed = Typed { set, fixed: Some(Bytes(1)), ..Typed::default() };
+            let error = typed.resolve().unwrap_err().to_string();
+            assert!(error.contains(hint) && error.contains(pair), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let typed = Typed { config: Some("/nonexistent/joust.toml".into()), ..Typed::default() };
+        let error = typed.resolve().unwrap_err().to_string();
+        assert!(error.contains("/nonexistent/joust.toml"), "{error}");
+    }
+}

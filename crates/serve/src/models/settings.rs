@@ -261,7 +261,7 @@ impl fmt::Display for Value {
 }
 
 /// Insertions, deletions and replacements between two names, without regard to case (Levenshtein).
-fn edits(left: &str, right: &str) -> usize {
+pub(crate) fn edits(left: &str, right: &str) -> usize {
     let right: Vec<u8> = right.to_ascii_lowercase().into_bytes();
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (i, l) in left.to_ascii_lowercase().bytes().enumerate() {

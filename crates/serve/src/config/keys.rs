@@ -1,0 +1,276 @@
+//! Every key of a configuration file that is no setting of a model: its name, what it is for, how it
+//! is read and how it is shown, in one place. Must not know where it was typed.
+//! Start reading at [`KEYS`].
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use units::{Bytes, Nanos};
+
+use super::{AccessLogConfig, Config, Content, LogFormat};
+
+/// A key.
+pub(super) struct Key {
+    /// The table it stands in; empty: none.
+    pub(super) section: &'static str,
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    /// Takes what was typed, or says what it should have been.
+    pub(super) set: fn(&mut Config, &Given) -> Result<(), String>,
+    /// The value as TOML; `None`: it does not apply.
+    pub(super) show: fn(&Config) -> Option<String>,
+}
+
+/// What was typed for a key: scalars as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Given {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// The table of bounds.
+pub(super) const LIMITS: &str = "limits";
+const ACCESS_LOG: &str = "access_log";
+
+const fn top(
+    name: &'static str,
+    about: &'static str,
+    set: fn(&mut Config, &Given) -> Result<(), String>,
+    show: fn(&Config) -> Option<String>,
+) -> Key {
+    Key { section: "", name, about, set, show }
+}
+
+/// A bound: a field of `Limits` that is a number.
+macro_rules! number {
+    ($name:ident, $min:expr, $max:expr, $about:expr) => {
+        Key {
+            section: LIMITS,
+            name: stringify!($name),
+            about: $about,
+            set: |config, given| {
+                let number = bytes_within(given, $min, $max)?;
+                config.limits.$name =
+                    number.try_into().map_err(|_| format!("it is at most {}", u32::MAX))?;
+                Ok(())
+            },
+            show: |config| Some(config.limits.$name.to_string()),
+        }
+    };
+}
+
+/// A bound: a field of `Limits` that is a time.
+macro_rules! time {
+    ($name:ident, $about:expr) => {
+        Key {
+            section: LIMITS,
+            name: stringify!($name),
+            about: $about,
+            set: |config, given| {
+                config.limits.$name = time_given(given)?;
+                Ok(())
+            },
+            show: |config| Some(quoted(&exact(config.limits.$name))),
+        }
+    };
+}
+
+/// In the order in which they are shown.
+pub(super) static KEYS: &[Key] = &[
+    top(
+        "listen",
+        "address and port to listen on; port 0: one that is free",
+        |config, given| {
+            config.listen = parsed(given, "an address with its port, as in 127.0.0.1:8080")?;
+            Ok(())
+        },
+        |config| Some(quoted(&config.listen.to_string())),
+    ),
+    top(
+        "directory",
+        "what is served: the files beneath it",
+        |config, given| {
+            config.content =
+                Content::Directory(PathBuf::from(one(given, "the path of a directory")?));
+            Ok(())
+        },
+        |config| match &config.content {
+            Content::Directory(path) => Some(quoted(&path.to_string_lossy())),
+            Content::Fixed(_) => None,
+        },
+    ),
+    top(
+        "fixed",
+        "what is served: so many bytes for every path, from memory",
+        |config, given| {
+            config.content = Content::Fixed(Bytes(bytes_within(given, 0, 1 << 30)?));
+            Ok(())
+        },
+        |config| match &config.content {
+            Content::Fixed(bytes) => Some(bytes.0.to_string()),
+            Content::Directory(_) => None,
+        },
+    ),
+    top(
+        "index",
+        "names tried in a directory, in order",
+        |config, given| {
+            config.index = index_names(given)?;
+            Ok(())
+        },
+        |config| of_directory(config, list(config.index.iter().map(|name| quoted(name)))),
+    ),
+    top(
+        "listing",
+        "whether a directory without an index is listed (403 otherwise)",
+        |config, given| {
+            config.listing = parsed(given, "true or false")?;
+            Ok(())
+        },
+        |config| of_directory(config, config.listing.to_string()),
+    ),
+    top(
+        "cpus",
+        "CPUs to run on, as in [0, 1]; none: all that it is given",
+        |config, given| {
+            let cpu =
+                |text: &String| text.trim().parse().map_err(|_| "a list as in [0, 1]".to_owned());
+            config.cpus = many(given).iter().map(cpu).collect::<Result<_, _>>()?;
+            Ok(())
+        },
+        |config| Some(list(config.cpus.iter().map(u32::to_string))),
+    ),
+    Key {
+        section: ACCESS_LOG,
+        name: "file",
+        about: "a line for each request is appended to it; off: none",
+        set: |config, given| {
+            config.access_log.file = log_file(one(given, "a file, or off")?);
+            Ok(())
+        },
+        show: |config| {
+            let file = config.access_log.file.as_ref();
+            Some(quoted(&file.map_or("off".into(), |path| path.to_string_lossy())))
+        },
+    },
+    Key {
+        section: ACCESS_LOG,
+        name: "format",
+        about: "what a line holds, as Apache defines it: common or combined",
+        set: |config, given| {
+            config.access_log.format = log_format(one(given, "common or combined")?)?;
+            Ok(())
+        },
+        show: |config| Some(quoted(config.access_log.format_name())),
+    },
+    number!(head_bytes_max, 256, 1 << 20, "bytes of a request head (431)"),
+    number!(target_bytes_max, 64, 1 << 20, "bytes of a request target (414)"),
+    number!(fields_max, 1, wire::FIELDS_MAX as u64, "fields of a head (431)"),
+    time!(head_timeout, "from the first byte of a head to its last (408)"),
+    number!(body_bytes_max, 0, u64::MAX, "bytes of a request body, which is dropped (413)"),
+    time!(
+        body_timeout,
+        "for a request body (408), and a second more for every body_rate_min bytes"
+    ),
+    number!(body_rate_min, 1, u64::from(u32::MAX), "bytes a second; see body_timeout"),
+    number!(ranges_max, 0, 1024, "ranges of a request; more, and it is answered whole"),
+    number!(cache_entries_max, 0, 1 << 20, "files kept in memory, in every process"),
+    number!(cache_bytes_max, 0, u64::MAX, "bytes of all files kept in memory"),
+    number!(cached_file_bytes_max, 0, 1 << 24, "bytes of a file that is kept in memory"),
+    number!(
+        listing_entries_max,
+        1,
+        1 << 20,
+        "lines of a directory listing; what is beyond is counted"
+    ),
+];
+
+impl AccessLogConfig {
+    fn format_name(&self) -> &'static str {
+        match self.format {
+            LogFormat::Common => "common",
+            LogFormat::Combined => "combined",
+        }
+    }
+}
+
+/// What `--access-log FILE|off` means.
+pub(super) fn log_file(typed: &str) -> Option<PathBuf> {
+    (typed != "off").then(|| typed.into())
+}
+
+/// What `--log-format` means.
+pub(super) fn log_format(typed: &str) -> Result<LogFormat, String> {
+    match typed {
+        "common" => Ok(LogFormat::Common),
+        "combined" => Ok(LogFormat::Combined),
+        _ => Err(format!("`{typed}` is not common or combined")),
+    }
+}
+
+/// A text as TOML.
+pub(super) fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+/// A time without rounding: the largest unit that it is a whole number of.
+pub(super) fn exact(time: Nanos) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us"), (1, "ns")];
+    let (scale, unit) =
+        units.into_iter().find(|(scale, _)| time.0.is_multiple_of(*scale)).expect("1 divides all");
+    format!("{}{unit}", time.0 / scale)
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(", "))
+}
+
+fn of_directory(config: &Config, value: String) -> Option<String> {
+    matches!(config.content, Content::Directory(_)).then_some(value)
+}
+
+fn one<'a>(given: &'a Given, wanted: &str) -> Result<&'a str, String> {
+    match given {
+        Given::One(text) => Ok(text),
+        Given::Many(_) => Err(format!("a list is not {wanted}")),
+    }
+}
+
+fn many(given: &Given) -> &[String] {
+    match given {
+        Given::One(text) => std::slice::from_ref(text),
+        Given::Many(texts) => texts,
+    }
+}
+
+fn parsed<T: FromStr>(given: &Given, wanted: &str) -> Result<T, String> {
+    let text = one(given, wanted)?;
+    text.parse().map_err(|_| format!("`{text}` is not {wanted}"))
+}
+
+fn time_given(given: &Given) -> Result<Nanos, String> {
+    let time: Nanos =
+        one(given, "a duration")?.parse().map_err(|error: units::ParseError| error.to_string())?;
+    if time == Nanos::ZERO { Err("it is longer than 0".to_owned()) } else { Ok(time) }
+}
+
+/// A number, or a number of bytes with a unit.
+fn bytes_within(given: &Given, min: u64, max: u64) -> Result<u64, String> {
+    let text = one(given, "a number")?;
+    let number = match text.parse::<u64>() {
+        Ok(number) => number,
+        Err(_) => text.parse::<Bytes>().map_err(|error| error.to_string())?.0,
+    };
+    match number {
+        n if n < min || n > max => Err(format!("`{text}` is not within {min} to {max}")),
+        n => Ok(n),
+    }
+}
+
+fn index_names(given: &Given) -> Result<Vec<String>, String> {
+    let names = many(given).to_vec();
+    match names.iter().find(|name| name.is_empty() || name.contains(['/', '\0'])) {
+        Some(name) => Err(format!("`{name}` is not the name of a file, without a path")),
+        None => Ok(names),
+    }
+}
