@@ -62,7 +62,8 @@ impl Service {
 
 fn listen(config: &Config) -> Result<TcpListener, ServeError> {
     let address = config.listen;
-    sys::listener::bind(address, config.listen_backlog()).map_err(|source| match source.kind() {
+    let (backlog, call_max) = (config.listen_backlog(), crate::models::call_max(config));
+    sys::listener::bind(address, backlog, call_max).map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => ServeError::AddressInUse { address },
         io::ErrorKind::PermissionDenied => ServeError::PortNeedsPrivilege { address },
         io::ErrorKind::AddrNotAvailable => ServeError::AddressNotHere { address },

@@ -15,6 +15,7 @@ use sys::listener::{self, Then};
 use sys::signals::Stop;
 use units::Nanos;
 
+use crate::config::Config;
 use crate::exchange::{Close, Exchange, Want};
 use crate::service::Service;
 
@@ -159,21 +160,21 @@ pub(super) fn drop_input(socket: BorrowedFd<'_>, left: &mut usize) -> bool {
     true
 }
 
-/// The time limit of one blocking call, which the connections of a blocking model inherit from their
-/// listener, so that neither a connection costs a setsockopt nor a request a poll.
+/// The time limit of one blocking call, which the connections of a blocking model have from their
+/// listener (see [`call_max`]), so that neither a connection costs a setsockopt nor a request a poll.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience(Nanos);
 
+/// The limit that the listener is to have: the shortest wait that a client is allowed. A longer one
+/// is several calls; what is left of one that has begun is waited for by poll.
+pub(crate) fn call_max(config: &Config) -> Nanos {
+    config.waits().into_iter().min().unwrap_or(LINGER_MAX)
+}
+
 impl Patience {
-    /// Sets it on the listener: the shortest wait that a client is allowed. A longer one is several
-    /// calls; what is left of one that has begun is waited for by poll.
-    ///
-    /// # Errors
-    /// None in practice.
-    pub(super) fn set(service: &Service) -> io::Result<Self> {
-        let patience = service.config.waits().into_iter().min().unwrap_or(LINGER_MAX);
-        listener::set_timeouts(&service.listener, patience, patience)?;
-        Ok(Self(patience))
+    /// That of the service's listener.
+    pub(super) fn of(service: &Service) -> Self {
+        Self(call_max(&service.config))
     }
 
     /// Whether one call may take longer than until the deadline. A deadline that was set a moment

@@ -18,6 +18,7 @@ mod spare;
 mod timers;
 mod worker;
 
+pub(crate) use drive::call_max;
 pub use settings::{COMMON, Kind, SettingError, SettingSpec, Settings, Value};
 
 use crate::ServeError;

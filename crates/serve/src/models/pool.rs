@@ -353,12 +353,7 @@ impl<'p, 's> Acceptor<'p, 's> {
         Self {
             pool,
             timers: Timers::new(now),
-            glance: config
-                .waits()
-                .into_iter()
-                .min()
-                .unwrap_or(drive::LINGER_MAX)
-                .min(drive::LINGER_MAX),
+            glance: drive::call_max(config).min(drive::LINGER_MAX),
             closes_overflow: config.settings.word("overflow") == "close",
             listens: true,
             tickets: None,

@@ -77,7 +77,7 @@ fn check(settings: &Settings) -> Result<(), String> {
 fn run(service: &Service) -> Result<(), ServeError> {
     let settings = &service.config.settings;
     let count = |name| settings.count(name) as usize;
-    let patience = Patience::set(service).map_err(system("cannot set the listener's timeouts"))?;
+    let patience = Patience::of(service);
     parent::lead(
         service,
         Herd {

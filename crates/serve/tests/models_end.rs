@@ -1,0 +1,140 @@
+//! How a server of each model ends: in order, at once, or by violence; and that nothing of it is left
+//! behind. Start reading at the tests.
+
+mod support;
+
+use std::io::ErrorKind;
+use std::net::TcpStream;
+
+use support::{FIXED, GET, Server, Setup, eventually, is_alive, models};
+use sys::process::Signal;
+
+/// Settings under which each model holds two connections at once.
+fn two_at_once(model: &str) -> &'static [&'static str] {
+    match model {
+        "reactor" => &["server.max-connections=2"],
+        "prefork" => &["MaxRequestWorkers=2"],
+        "worker" => &["ThreadsPerChild=1", "MaxRequestWorkers=2"],
+        "pool" => &["max-request=2", "max-thread=2"],
+        other => panic!("say how {other} holds two connections at once"),
+    }
+}
+
+fn is_refused(server: &Server) -> bool {
+    matches!(TcpStream::connect(server.addr), Err(error) if error.kind() == ErrorKind::ConnectionRefused)
+}
+
+#[test]
+fn an_idle_server_ends_by_sigterm_and_by_sigint_and_leaves_nothing() {
+    for model in models() {
+        for signal in [Signal::TERM, Signal::INT] {
+            let mut server = Server::start(model, FIXED);
+            assert_eq!(server.connect().ask(GET).status(), 200);
+            let children = server.children();
+            server.signal(signal);
+            assert!(server.ended().success(), "{model} {signal:?}");
+            assert!(is_refused(&server), "{model} {signal:?}");
+            assert!(!children.into_iter().any(is_alive), "{model} {signal:?}");
+        }
+    }
+}
+
+#[test]
+fn a_drain_answers_what_was_begun_and_what_waits_and_closes_what_is_idle() {
+    for model in models() {
+        let settings = two_at_once(model);
+        let mut server = Server::start(model, Setup { settings, ..FIXED });
+        let mut idle = server.connect();
+        assert_eq!(idle.ask(GET).status(), 200);
+        let mut begun = server.connect();
+        assert_eq!(begun.ask(GET).status(), 200);
+        let (head, tail) = GET.split_at(20);
+        begun.send(head);
+        // These are in the backlog: the two above are all that the server holds.
+        let mut waiting: Vec<_> = (0..3).map(|_| server.connect()).collect();
+        for conn in &mut waiting {
+            conn.send(GET);
+        }
+        server.signal(Signal::TERM);
+        assert_eq!(idle.rest(), b"", "{model}: an idle connection is closed without a word");
+        begun.send(tail);
+        for mut conn in std::iter::once(begun).chain(waiting) {
+            let response = conn.response();
+            assert_eq!((response.status(), response.body.len()), (200, 3361), "{model}");
+            assert!(response.closes(), "{model}: {}", response.head);
+            assert_eq!(conn.rest(), b"", "{model}");
+        }
+        assert!(server.ended().success(), "{model}");
+        assert!(is_refused(&server), "{model}");
+    }
+}
+
+#[test]
+fn a_drain_ends_in_time_whatever_a_client_does() {
+    for model in models() {
+        let settings = &["GracefulShutdownTimeout=200ms"];
+        let mut server = Server::start(model, Setup { settings, ..FIXED });
+        let mut stuck = server.connect();
+        assert_eq!(stuck.ask(GET).status(), 200);
+        stuck.send("GET / HTTP");
+        server.signal(Signal::TERM);
+        assert!(server.ended().success(), "{model}");
+        assert_eq!(stuck.rest(), b"", "{model}");
+    }
+}
+
+#[test]
+fn sigint_cuts_what_is_under_way() {
+    for model in models() {
+        let mut server = Server::start(model, FIXED);
+        let mut stuck = server.connect();
+        assert_eq!(stuck.ask(GET).status(), 200);
+        stuck.send("GET / HTTP");
+        server.signal(Signal::INT);
+        assert!(server.ended().success(), "{model}");
+    }
+}
+
+#[test]
+fn no_child_survives_its_parent() {
+    for model in ["prefork", "worker"] {
+        let mut server = Server::start(model, FIXED);
+        eventually("there are children", || !server.children().is_empty());
+        let children = server.children();
+        let mut held = server.connect();
+        assert_eq!(held.ask(GET).status(), 200);
+        server.signal(Signal::KILL);
+        server.ended();
+        eventually("all children are gone", || !children.iter().copied().any(is_alive));
+        eventually("the port is closed", || is_refused(&server));
+    }
+}
+
+#[test]
+fn a_killed_child_is_made_up_for() {
+    // As many as are wanted in reserve, so that the loss of one is a shortage.
+    let cases: [(&str, &[&str]); 2] = [
+        ("prefork", &["StartServers=2", "MinSpareServers=2", "MaxSpareServers=3"]),
+        (
+            "worker",
+            &[
+                "StartServers=2",
+                "ThreadsPerChild=2",
+                "MaxRequestWorkers=8",
+                "MinSpareThreads=4",
+                "MaxSpareThreads=6",
+            ],
+        ),
+    ];
+    for (model, settings) in cases {
+        let server = Server::start(model, Setup { settings, ..FIXED });
+        eventually("there are two children", || server.children().len() == 2);
+        let killed = server.children()[0];
+        assert!(sys::process::signal(killed, Signal::KILL));
+        eventually("there are two again", || {
+            let children = server.children();
+            children.len() == 2 && !children.contains(&killed)
+        });
+        assert_eq!(server.connect().ask(GET).status(), 200, "{model}");
+    }
+}

@@ -1,0 +1,191 @@
+//! What the models do with many connections, slow ones and full ones: who waits, who is answered, and
+//! how many children there are for it. Start reading at the tests.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use support::{Conn, FIXED, GET, GET_CLOSE, Server, Setup, eventually, models};
+use sys::process::Signal;
+
+#[test]
+fn the_access_log_has_a_line_for_each_request_of_several_connections() {
+    for model in models() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("access.log");
+        let mut server = Server::start(model, Setup { log: Some(&log), ..FIXED });
+        let answered: usize = std::thread::scope(|scope| {
+            let client = |number: usize| {
+                let mut conn = server.connect();
+                (0..10 + number).filter(|_| conn.ask(GET).status() == 200).count()
+            };
+            let clients: Vec<_> =
+                (0..8).map(|number| scope.spawn(move || client(number))).collect();
+            clients.into_iter().map(|client| client.join().unwrap()).sum()
+        });
+        server.signal(Signal::TERM);
+        assert!(server.ended().success());
+        let lines = fs::read_to_string(&log).unwrap();
+        assert_eq!(answered, 8 * 10 + 28, "{model}");
+        assert_eq!(lines.lines().count(), answered, "{model}");
+        assert!(lines.lines().all(|line| line.contains("\" 200 3361")), "{model}: {lines}");
+    }
+}
+
+#[test]
+fn lines_of_the_log_survive_a_stop_at_once() {
+    for model in models() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("access.log");
+        let mut server = Server::start(model, Setup { log: Some(&log), ..FIXED });
+        let mut conn = server.connect();
+        for _ in 0..5 {
+            assert_eq!(conn.ask(GET).status(), 200);
+        }
+        server.signal(Signal::INT);
+        server.ended();
+        assert_eq!(fs::read_to_string(&log).unwrap().lines().count(), 5, "{model}");
+    }
+}
+
+#[test]
+fn slow_clients_do_not_hold_up_others_where_no_thread_belongs_to_one() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("large"), vec![b'x'; 32 << 20]).unwrap();
+    fs::write(dir.path().join("index.html"), "small").unwrap();
+    let content = dir.path().to_str().unwrap();
+    for (model, settings) in [("reactor", &[][..]), ("pool", &["max-thread=1"])] {
+        let server = Server::start(model, Setup { content, settings, ..FIXED });
+        let mut slow: Vec<Conn> = (0..4).map(|_| server.connect()).collect();
+        for (number, conn) in slow.iter_mut().enumerate() {
+            let request = "GET /large HTTP/1.1\r\nHost: test\r\n\r\n";
+            // Two stop in the middle of a head, two never read the body.
+            conn.send(&request[..if number < 2 { 20 } else { request.len() }]);
+        }
+        for _ in 0..20 {
+            assert_eq!(server.connect().ask(GET).body, b"small", "{model}");
+        }
+        let mut reader = slow.pop().unwrap();
+        assert_eq!(reader.response().body.len(), 32 << 20, "{model}");
+    }
+}
+
+#[test]
+fn a_kept_connection_is_closed_after_its_time_and_not_before() {
+    for model in models() {
+        let settings = &["KeepAliveTimeout=150ms"];
+        let server = Server::start(model, Setup { settings, ..FIXED });
+        let mut conn = server.connect();
+        let start = Instant::now();
+        assert_eq!(conn.ask(GET).status(), 200);
+        assert_eq!(conn.rest(), b"", "{model}");
+        // One part in fifty early is what a blocking model may be: see `Patience`.
+        assert!(start.elapsed() >= Duration::from_millis(147), "{model} {:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn past_the_bound_connections_wait_and_are_served_in_the_end() {
+    let bounds: [(&str, &[&str]); 4] = [
+        ("reactor", &["server.max-connections=2"]),
+        ("prefork", &["MaxRequestWorkers=2", "ServerLimit=2"]),
+        ("worker", &["ThreadsPerChild=2", "MaxRequestWorkers=2", "ServerLimit=1"]),
+        ("pool", &["max-request=2", "max-thread=2", "overflow=wait"]),
+    ];
+    assert!(models().all(|model| bounds.iter().any(|(bound, _)| *bound == model)));
+    for (model, settings) in bounds {
+        let server = Server::start(model, Setup { settings, ..FIXED });
+        let mut conns: Vec<Conn> = (0..8).map(|_| server.connect()).collect();
+        for conn in &mut conns {
+            conn.send(GET_CLOSE);
+        }
+        for mut conn in conns {
+            assert_eq!(conn.response().status(), 200, "{model}");
+        }
+    }
+}
+
+#[test]
+fn overflow_close_closes_what_is_past_max_request() {
+    let settings = &["max-request=1", "max-thread=1", "overflow=close"];
+    let server = Server::start("pool", Setup { settings, ..FIXED });
+    let mut held = server.connect();
+    assert_eq!(held.ask(GET).status(), 200);
+    assert_eq!(server.connect().rest(), b"");
+    assert_eq!(held.ask(GET_CLOSE).status(), 200);
+    assert_eq!(held.rest(), b"");
+    eventually("there is room again", || {
+        let mut conn = server.connect();
+        // Not `ask`: the connection may be closed before or after it is written to.
+        conn.try_send(GET_CLOSE) && conn.rest().starts_with(b"HTTP/1.1 200")
+    });
+}
+
+#[test]
+fn without_descriptors_accepting_rests_and_goes_on_when_one_is_free() {
+    for model in ["reactor", "pool"] {
+        let server = Server::start(model, FIXED);
+        let limit = rustix::process::Rlimit { current: Some(16), maximum: Some(16) };
+        let resource = rustix::process::Resource::Nofile;
+        rustix::process::prlimit(Some(server.pid()), resource, limit).unwrap();
+        let mut conns: Vec<Conn> = (0..24).map(|_| server.connect()).collect();
+        for conn in &mut conns {
+            conn.send(GET_CLOSE);
+        }
+        for mut conn in conns {
+            assert_eq!(conn.response().status(), 200, "{model}");
+        }
+        let _held: Vec<Conn> = (0..24).map(|_| server.connect()).collect();
+        let before = server.cpu_ticks();
+        std::thread::sleep(Duration::from_millis(600));
+        let spent = server.cpu_ticks() - before;
+        // A loop that spins takes 60, or half of that beside another program.
+        assert!(spent <= 10, "{model} spun for {spent} ticks");
+    }
+}
+
+#[test]
+fn prefork_children_come_under_load_and_go_after_it() {
+    let settings =
+        &["StartServers=5", "MinSpareServers=5", "MaxSpareServers=10", "MaxRequestWorkers=150"];
+    let server = Server::start("prefork", Setup { settings, ..FIXED });
+    eventually("five were started", || server.children().len() == 5);
+    // 1, 2 and 4 more a second, until five are idle beside eight that are held: 12 at least.
+    let held: Vec<Conn> = (0..8)
+        .map(|_| {
+            let mut conn = server.connect();
+            conn.send("GET / HTTP");
+            conn
+        })
+        .collect();
+    eventually("there are five idle beside eight held", || server.children().len() >= 13);
+    drop(held);
+    eventually("ten are left", || server.children().len() == 10);
+}
+
+#[test]
+fn prefork_children_that_reach_their_quota_are_replaced_within_the_bounds() {
+    let settings = &[
+        "StartServers=5",
+        "MinSpareServers=5",
+        "MaxSpareServers=10",
+        "MaxRequestWorkers=150",
+        "MaxConnectionsPerChild=100",
+    ];
+    let server = Server::start("prefork", Setup { settings, ..FIXED });
+    let mut seen = BTreeSet::new();
+    let mut most = 0;
+    // Six quotas of connections: the first five children cannot have served them.
+    for _ in 0..600 {
+        assert_eq!(server.connect().ask(GET_CLOSE).status(), 200);
+        let children = server.children();
+        most = most.max(children.len());
+        seen.extend(children.into_iter().map(|pid| pid.as_raw_nonzero().get()));
+    }
+    assert!(seen.len() > 5, "{seen:?}");
+    // One is busy at a time, and while children die there is no maintenance.
+    assert!(most <= 16, "{most}");
+    eventually("five to ten are left", || (5..=10).contains(&server.children().len()));
+}

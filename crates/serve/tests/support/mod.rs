@@ -1,0 +1,218 @@
+//! Servers and clients for the tests of the models. Owns starting and ending a server as a process
+//! of its own (`examples/serve_model.rs`); must not know what a test proves.
+//! Start reading at [`Server::start`].
+#![allow(dead_code, reason = "each test file uses its part of it")]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use sys::process::{Pid, Signal};
+
+/// Longer than anything takes on a loaded machine; only a failed test waits for it.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+/// Every model, by name.
+pub(crate) fn models() -> impl Iterator<Item = &'static str> {
+    joust_serve::models::ALL.iter().map(|model| model.name)
+}
+
+/// A running server; killed when dropped.
+pub(crate) struct Server {
+    process: Child,
+    pub(crate) addr: SocketAddr,
+}
+
+/// What a server is started with.
+#[derive(Clone, Copy)]
+pub(crate) struct Setup<'a> {
+    /// A directory, or `--fixed=BYTES`.
+    pub(crate) content: &'a str,
+    pub(crate) log: Option<&'a Path>,
+    /// `NAME=VALUE`.
+    pub(crate) settings: &'a [&'a str],
+}
+
+pub(crate) const FIXED: Setup<'static> =
+    Setup { content: "--fixed=3361", log: None, settings: &[] };
+
+impl Server {
+    /// Starts a server of that model and waits until it listens.
+    pub(crate) fn start(model: &str, setup: Setup<'_>) -> Self {
+        let mut process = Command::new(binary())
+            .args([model, setup.content])
+            .arg(setup.log.unwrap_or(Path::new("off")))
+            .args(setup.settings)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self { process, addr: line.trim().parse().unwrap() }
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_raw(self.process.id() as i32).unwrap()
+    }
+
+    /// Living children, by pid.
+    pub(crate) fn children(&self) -> Vec<Pid> {
+        processes().into_iter().filter(|(_, parent)| *parent == self.pid()).map(|p| p.0).collect()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        assert!(sys::process::signal(self.pid(), signal), "the server is gone");
+    }
+
+    /// Waits until the server has ended.
+    pub(crate) fn ended(&mut self) -> ExitStatus {
+        let mut status = None;
+        eventually("the server ends", || {
+            status = self.process.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+
+    /// CPU time of the server's own process, in clock ticks of 10 ms.
+    pub(crate) fn cpu_ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
+        let after_name = stat.rsplit_once(") ").unwrap().1;
+        after_name.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+    }
+
+    pub(crate) fn connect(&self) -> Conn {
+        Conn::to(self.addr)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Built by cargo before the tests of this package run.
+fn binary() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let built = test.ancestors().nth(2).unwrap().join("examples/serve_model");
+    let hint = "run `cargo build -p joust-serve --example serve_model`, as `cargo test` does";
+    assert!(built.exists(), "{} is not there: {hint}", built.display());
+    built
+}
+
+/// Every process that is alive, with its parent.
+fn processes() -> Vec<(Pid, Pid)> {
+    let entries = std::fs::read_dir("/proc").unwrap();
+    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    numbers
+        .filter_map(|number| {
+            let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+            let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+            let alive = !matches!(fields.next()?, "Z" | "X");
+            let parent = Pid::from_raw(fields.next()?.parse().ok()?)?;
+            alive.then_some((Pid::from_raw(number)?, parent))
+        })
+        .collect()
+}
+
+pub(crate) fn is_alive(pid: Pid) -> bool {
+    processes().iter().any(|(alive, _)| *alive == pid)
+}
+
+/// Waits until something is so, however long a loaded machine takes.
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < LONG, "in {LONG:?} it never came to be that {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A connection of a client.
+pub(crate) struct Conn {
+    stream: TcpStream,
+    /// Bytes of a next response.
+    rest: Vec<u8>,
+}
+
+/// A response with a length.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Response {
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Response {
+    pub(crate) fn status(&self) -> u16 {
+        self.head.split(' ').nth(1).unwrap().parse().unwrap()
+    }
+
+    pub(crate) fn closes(&self) -> bool {
+        self.head.to_ascii_lowercase().contains("connection: close")
+    }
+}
+
+pub(crate) const GET: &str = "GET / HTTP/1.1\r\nHost: test\r\n\r\n";
+pub(crate) const GET_CLOSE: &str = "GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+
+impl Conn {
+    pub(crate) fn to(addr: SocketAddr) -> Self {
+        let stream = TcpStream::connect(addr).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        Self { stream, rest: Vec::new() }
+    }
+
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).unwrap();
+    }
+
+    /// Sends; false where the connection has ended.
+    pub(crate) fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+        self.stream.write_all(bytes.as_ref()).is_ok()
+    }
+
+    /// Sends a request and takes its response.
+    pub(crate) fn ask(&mut self, request: &str) -> Response {
+        self.send(request);
+        self.response()
+    }
+
+    /// The next response; fails where the connection ends in it.
+    pub(crate) fn response(&mut self) -> Response {
+        let end = loop {
+            if let Some(at) = self.rest.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+                break at + 4;
+            }
+            assert!(self.fill() > 0, "the connection ended in a head: {:?}", self.rest);
+        };
+        let head = String::from_utf8(self.rest.drain(..end).collect()).unwrap();
+        let field = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+        let length: usize = field.unwrap_or("0").parse().unwrap();
+        while self.rest.len() < length {
+            assert!(self.fill() > 0, "the connection ended in a body");
+        }
+        Response { head, body: self.rest.drain(..length).collect() }
+    }
+
+    /// Everything up to the end of the connection; a reset is an end too.
+    pub(crate) fn rest(mut self) -> Vec<u8> {
+        while matches!(self.try_fill(), Ok(n) if n > 0) {}
+        self.rest
+    }
+
+    fn fill(&mut self) -> usize {
+        self.try_fill().unwrap()
+    }
+
+    fn try_fill(&mut self) -> std::io::Result<usize> {
+        let mut buf = [0; 16 * 1024];
+        let n = self.stream.read(&mut buf)?;
+        self.rest.extend_from_slice(&buf[..n]);
+        Ok(n)
+    }
+}
