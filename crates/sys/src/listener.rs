@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::net::sockopt::{self, Timeout};
+use rustix::net::sockopt;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags};
 use socket2::{Domain, Protocol, Socket, Type};
 use units::Nanos;
@@ -217,7 +217,7 @@ mod tests {
         let error = receive(&socket, &mut [0; 8]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         assert!(before.elapsed() >= Duration::from_millis(20));
-        let send = sockopt::socket_timeout(&socket, Timeout::Send).unwrap().unwrap();
+        let send = sockopt::socket_timeout(&socket, sockopt::Timeout::Send).unwrap().unwrap();
         // The kernel keeps it in ticks of 1 to 10 ms.
         assert!(send >= Duration::from_millis(20) && send <= Duration::from_millis(30), "{send:?}");
     }

@@ -19,6 +19,7 @@ mod timers;
 mod worker;
 
 pub(crate) use drive::call_max;
+pub(crate) use settings::edits;
 pub use settings::{COMMON, Kind, SettingError, SettingSpec, Settings, Value};
 
 use crate::ServeError;

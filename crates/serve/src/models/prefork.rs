@@ -14,7 +14,7 @@ use super::drive::{self, Patience};
 use super::parent::{self, Herd};
 use super::scoreboard::{Scoreboard, Status};
 use super::spare::SpareRule;
-use super::{Declared, Kind, Model, SettingSpec, Settings, system};
+use super::{Declared, Kind, Model, SettingSpec, Settings};
 use crate::ServeError;
 use crate::service::Service;
 

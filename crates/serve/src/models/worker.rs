@@ -22,7 +22,7 @@ use super::drive::{self, Patience};
 use super::parent::{self, Herd};
 use super::scoreboard::{Scoreboard, Status};
 use super::spare::SpareRule;
-use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
+use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES};
 use crate::ServeError;
 use crate::service::Service;
 
