@@ -111,18 +111,18 @@ impl Page {
 
     /// A table; its cells must not hold escape codes, which would count as width.
     pub(crate) fn table(&mut self, columns: &[(&str, Lean)], rows: &[Vec<String>]) {
+        let room = self.width() - TABLE_INDENT;
+        let layout = Layout::of(columns, rows, room);
         let mut table = Table::new();
         table
             .load_style(self.style())
             .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(u16::try_from(self.width() - TABLE_INDENT).unwrap_or(u16::MAX))
-            .set_header(columns.iter().map(|&(title, lean)| cell(title, lean)));
+            .set_width(u16::try_from(room).unwrap_or(u16::MAX))
+            .set_header(layout.titles.iter().zip(columns).map(|(text, of)| cell(text, of.1)));
         for row in rows {
-            table.add_row(row.iter().zip(columns).map(|(text, &(_, lean))| cell(text, lean)));
+            table.add_row(row.iter().zip(columns).map(|(text, of)| cell(text, of.1)));
         }
-        let room = self.width() - TABLE_INDENT;
-        let fixed = figure_widths(columns, rows, room);
-        for (at, (column, width)) in table.column_iter_mut().zip(fixed).enumerate() {
+        for (at, (column, width)) in table.column_iter_mut().zip(layout.fixed).enumerate() {
             if at + 1 == columns.len() {
                 column.set_padding((1, 0));
             }
@@ -161,19 +161,46 @@ const PADDING: usize = 2;
 /// Fewest columns in which a name or a sentence can be read.
 const TEXT_MIN: usize = 14;
 
-/// Width of each column of figures, which must not be broken: that of its widest cell, or of the
-/// longest word of its title. None where the rest would not be left enough room.
-fn figure_widths(columns: &[(&str, Lean)], rows: &[Vec<String>], room: usize) -> Vec<Option<u16>> {
-    let width = |(at, &(title, lean)): (usize, &(&str, Lean))| {
-        let words = title.split(' ').map(|word| word.chars().count());
-        let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count());
-        let padding = if at + 1 == columns.len() { PADDING - 1 } else { PADDING };
-        (lean == Lean::Right).then(|| words.chain(cells).max().unwrap_or(0) + padding)
+/// How a table is fitted into its room. Figures are never broken; titles and texts may be.
+struct Layout {
+    titles: Vec<String>,
+    /// Width of each column that has a fixed one, padding included.
+    fixed: Vec<Option<u16>>,
+}
+
+impl Layout {
+    fn of(columns: &[(&str, Lean)], rows: &[Vec<String>], room: usize) -> Self {
+        let whole: Vec<String> = columns.iter().map(|(title, _)| (*title).to_owned()).collect();
+        let natural: usize = widths(&whole, rows, |title| vec![title]).iter().sum();
+        if natural <= room {
+            return Self { titles: whole, fixed: vec![None; columns.len()] };
+        }
+        let broken = |&(title, lean): &(&str, Lean)| match lean {
+            Lean::Left => title.to_owned(),
+            Lean::Right => title.replace('/', " /"),
+        };
+        let titles: Vec<String> = columns.iter().map(broken).collect();
+        let least = widths(&titles, rows, |title| title.split(' ').collect());
+        let least = least.into_iter().zip(columns);
+        let needed: usize =
+            least.clone().map(|(w, of)| if of.1 == Lean::Right { w } else { TEXT_MIN }).sum();
+        let fixed = |(width, of): (usize, &(&str, Lean))| {
+            let is_fixed = of.1 == Lean::Right && needed <= room;
+            is_fixed.then(|| u16::try_from(width).ok()).flatten()
+        };
+        Self { titles, fixed: least.map(fixed).collect() }
+    }
+}
+
+/// Width of each column: its widest cell or part of its title, and its padding.
+fn widths(titles: &[String], rows: &[Vec<String>], parts: fn(&str) -> Vec<&str>) -> Vec<usize> {
+    let width = |(at, title): (usize, &String)| {
+        let cells = rows.iter().filter_map(|row| row.get(at)).map(String::as_str);
+        let widest = parts(title).into_iter().chain(cells).map(|text| text.chars().count()).max();
+        let padding = if at + 1 == titles.len() { PADDING - 1 } else { PADDING };
+        widest.unwrap_or(0) + padding
     };
-    let widths: Vec<Option<usize>> = columns.iter().enumerate().map(width).collect();
-    let needed: usize = widths.iter().map(|width| width.unwrap_or(TEXT_MIN)).sum();
-    let fits = needed <= room;
-    widths.into_iter().map(|w| w.filter(|_| fits).and_then(|w| u16::try_from(w).ok())).collect()
+    titles.iter().enumerate().map(width).collect()
 }
 
 fn cell(text: &str, lean: Lean) -> Cell {
