@@ -116,7 +116,7 @@ impl Page {
         let mut table = Table::new();
         table
             .load_style(self.style())
-            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_content_arrangement(layout.arrangement)
             .set_width(u16::try_from(room).unwrap_or(u16::MAX))
             .set_header(layout.titles.iter().zip(columns).map(|(text, of)| cell(text, of.1)));
         for row in rows {
@@ -163,6 +163,7 @@ const TEXT_MIN: usize = 14;
 
 /// How a table is fitted into its room. Figures are never broken; titles and texts may be.
 struct Layout {
+    arrangement: ContentArrangement,
     titles: Vec<String>,
     /// Width of each column that has a fixed one, padding included.
     fixed: Vec<Option<u16>>,
@@ -173,7 +174,8 @@ impl Layout {
         let whole: Vec<String> = columns.iter().map(|(title, _)| (*title).to_owned()).collect();
         let natural: usize = widths(&whole, rows, |title| vec![title]).iter().sum();
         if natural <= room {
-            return Self { titles: whole, fixed: vec![None; columns.len()] };
+            let arrangement = ContentArrangement::Disabled;
+            return Self { arrangement, titles: whole, fixed: vec![None; columns.len()] };
         }
         let broken = |&(title, lean): &(&str, Lean)| match lean {
             Lean::Left => title.to_owned(),
@@ -188,7 +190,8 @@ impl Layout {
             let is_fixed = of.1 == Lean::Right && needed <= room;
             is_fixed.then(|| u16::try_from(width).ok()).flatten()
         };
-        Self { titles, fixed: least.map(fixed).collect() }
+        let arrangement = ContentArrangement::Dynamic;
+        Self { arrangement, titles, fixed: least.map(fixed).collect() }
     }
 }
 
