@@ -51,7 +51,9 @@ const OURS: Generator = Generator {
         command.args(["-c", &workload.connections.to_string(), "-d", &format!("{}s", seconds())]);
         command
     },
-    answered: |text| serde_json::from_str::<serde_json::Value>(text).ok()?["requests"]["ok"].as_f64(),
+    answered: |text| {
+        serde_json::from_str::<serde_json::Value>(text).ok()?["requests"]["ok"].as_f64()
+    },
 };
 
 const WRK: Generator = Generator {
@@ -77,7 +79,9 @@ fn main() -> Outcome<()> {
         return Ok(());
     }
     if std::thread::available_parallelism()?.get() < 2 {
-        return Err("this bench needs two CPUs, one for the server and one for the generator".into());
+        return Err(
+            "this bench needs two CPUs, one for the server and one for the generator".into()
+        );
     }
     println!("{} blocks of {} s each; ratios are joust load over wrk\n", blocks(), seconds());
     WORKLOADS.iter().try_for_each(compare)
@@ -170,7 +174,9 @@ impl Server {
         let begun = Instant::now();
         while TcpStream::connect(addr).is_err() {
             if begun.elapsed() > Duration::from_secs(5) {
-                return Err(format!("{} does not listen on {addr}", Path::new(JOUST).display()).into());
+                return Err(
+                    format!("{} does not listen on {addr}", Path::new(JOUST).display()).into()
+                );
             }
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -22,7 +22,9 @@ use trouble::{Ended, Trouble};
 /// With no study, `joust run` compares the web servers that are installed on this machine.
 #[derive(Parser)]
 #[command(name = "joust", version, arg_required_else_help = true, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 done, 1 failed, 2 usage, 3 incomplete or every verdict withheld.")]
+#[command(
+    after_help = "Exit codes: 0 done, 1 failed, 2 usage, 3 incomplete or every verdict withheld."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -45,7 +45,8 @@ fn describe(text: &mut String, model: &Model) {
 
 fn settings(text: &mut String, specs: &[SettingSpec]) {
     for spec in specs {
-        put(text, format_args!("  --set {}={}\n      {}\n", spec.name, spec.default, spec.about));
+        let SettingSpec { name, about, kind } = spec;
+        put(text, format_args!("  --set {name}={}\n      {about}\n", kind.default()));
     }
 }
 

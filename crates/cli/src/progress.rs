@@ -1,35 +1,38 @@
-//! The progress bar of `joust run`: what is being visited, and the time left. On stderr, and only
-//! where that is a terminal; a log gets a line a block.
+//! What a person sees while something runs, on stderr: the bar of `joust run` with what is being
+//! visited and the time left, and the line of `joust load`. Where stderr is no terminal, a run says a
+//! line a block, and a load nothing.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use lab::{Place, Progress, Watch};
-use record::{Plan, Skipped, Visit};
+use lab::session::{Place, Progress, Watch};
+use record::{Interval, LoadPlan, Plan, Skipped, Visit};
+use units::PerSecond;
 
 /// Watches a run for a person.
 pub struct Screen {
     bar: ProgressBar,
     terminal: bool,
+    quiet: bool,
     names: Vec<String>,
     block_said: Option<u32>,
 }
 
 impl Screen {
-    pub fn new() -> Self {
+    pub fn new(quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
-        let bar = if terminal { ProgressBar::new(1000) } else { ProgressBar::hidden() };
+        let bar = if terminal && !quiet { ProgressBar::new(1000) } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {prefix}  {msg}");
         bar.set_style(style.expect("the template is constant"));
-        Self { bar, terminal, names: Vec::new(), block_said: None }
+        Self { bar, terminal, quiet, names: Vec::new(), block_said: None }
     }
 
     fn say(&self, text: &str) {
-        if self.terminal {
-            self.bar.println(text);
-        } else {
-            eprintln!("{text}");
+        match (self.quiet, self.terminal) {
+            (true, _) => {}
+            (false, true) => self.bar.println(text),
+            (false, false) => eprintln!("{text}"),
         }
     }
 
@@ -92,5 +95,46 @@ fn clock(left: Duration) -> String {
     match seconds {
         0..100 => format!("{seconds} s"),
         _ => format!("{} min {:02} s", seconds / 60, seconds % 60),
+    }
+}
+
+/// The line of `joust load`: it watches intervals, never requests.
+pub struct LoadLine {
+    bar: ProgressBar,
+    plan: LoadPlan,
+    done: u64,
+    failed: u64,
+}
+
+impl LoadLine {
+    pub fn new(plan: &LoadPlan, quiet: bool) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let bar = if terminal && !quiet { ProgressBar::new(1000) } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}");
+        bar.set_style(style.expect("the template is constant"));
+        Self { bar, plan: plan.clone(), done: 0, failed: 0 }
+    }
+
+    pub fn show(&mut self, interval: &Interval) {
+        let failed = interval.errors.total();
+        self.done += interval.ok + failed;
+        self.failed += failed;
+        let of = |part: u64, whole: u64| part.saturating_mul(1000) / whole.max(1);
+        let stop = self.plan.stop;
+        let by_time = stop.duration.map_or(0, |whole| of(interval.end().0, whole.0));
+        let by_count = stop.requests.map_or(0, |whole| of(self.done, whole));
+        self.bar.set_position(by_time.max(by_count));
+        let rate = PerSecond(interval.ok as f64 / interval.length.as_secs_f64().max(1e-9));
+        let failed = match self.failed {
+            0 => String::new(),
+            n => format!(", {n} FAILED"),
+        };
+        self.bar.set_message(format!("{rate}, {} done{failed}", self.done));
+    }
+}
+
+impl Drop for LoadLine {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
     }
 }

@@ -1,0 +1,139 @@
+//! `joust run`: a study becomes a plan, a plan a run, a run a folder of reports and an exit code.
+
+use std::path::PathBuf;
+
+use lab::LabError;
+use lab::results::ResultsFolder;
+use lab::runner::{self, Outcome, RunOptions};
+use lab::study::{self, StudyError};
+use miette::{IntoDiagnostic as _, LabeledSpan, NamedSource, Report, miette};
+use record::{Plan, RunRecord};
+use report::{OUTPUTS, Options};
+use units::Nanos;
+
+use crate::output;
+use crate::progress::Screen;
+use crate::trouble::{Ended, Trouble};
+
+/// Put web servers head to head: by default those on this machine, in 90 seconds
+#[derive(clap::Args)]
+#[command(
+    after_help = "Without STUDY the built-in study `quick` is run. Ctrl-C ends a run in order: what was measured is kept and marked incomplete."
+)]
+pub struct Args {
+    /// A study file (TOML)
+    study: Option<PathBuf>,
+    /// Where the results go, instead of joust-results/DATE-STUDY/
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Longest time for the whole run, instead of the study's
+    #[arg(long, value_name = "TIME")]
+    budget: Option<Nanos>,
+    /// Seed of the order of visits, instead of the study's
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Only these contenders, by name
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    only: Vec<String>,
+    /// Print the plan, and how long it takes; run nothing
+    #[arg(long)]
+    check: bool,
+    /// Only the last line
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+pub fn main(args: &Args) -> Result<Ended, Trouble> {
+    let plan = plan(args)?;
+    if args.check {
+        output::stdout(report::plan_text(&plan, &crate::report::options()).as_bytes())?;
+        return Ok(Ended::Well);
+    }
+    let interrupt = sys::interrupt::install().into_diagnostic().map_err(Trouble::failed)?;
+    // The folder comes first: a missing permission should be known before minutes are spent.
+    let folder = folder(args, &plan)?;
+    let options = RunOptions {
+        joust_binary: std::env::current_exe().into_diagnostic().map_err(Trouble::failed)?,
+        joust_version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let mut screen = Screen::new(args.quiet);
+    let run = runner::run(plan, &options, &mut screen, interrupt).map_err(trouble)?;
+    drop(screen);
+    save(&folder, &run)?;
+    if !args.quiet {
+        let text = report::output("text").expect("text is an output");
+        output::stdout((text.render)(&run, &crate::report::options()).as_bytes())?;
+    }
+    output::stdout(format!("{}\n", folder.path().display()).as_bytes())?;
+    Ok(match runner::outcome(&run) {
+        Outcome::Complete => Ended::Well,
+        Outcome::Incomplete | Outcome::AllWithheld => Ended::Incomplete,
+    })
+}
+
+fn plan(args: &Args) -> Result<Plan, Trouble> {
+    let mut plan = match &args.study {
+        Some(path) => study::read(path).map_err(trouble)?,
+        None => study::quick(),
+    };
+    plan.budget = args.budget.unwrap_or(plan.budget);
+    plan.seed = args.seed.unwrap_or(plan.seed);
+    if !args.only.is_empty() {
+        keep_only(&mut plan, &args.only)?;
+    }
+    Ok(plan)
+}
+
+fn keep_only(plan: &mut Plan, names: &[String]) -> Result<(), Trouble> {
+    let has = |plan: &Plan, name: &String| plan.contenders.iter().any(|c| c.name == *name);
+    if let Some(unknown) = names.iter().find(|name| !has(plan, name)) {
+        let known: Vec<&str> = plan.contenders.iter().map(|c| c.name.as_str()).collect();
+        return Err(Trouble::usage(miette!(
+            help = format!("its contenders are {}", known.join(", ")),
+            "study {} has no contender `{unknown}`",
+            plan.name
+        )));
+    }
+    plan.contenders.retain(|contender| names.contains(&contender.name));
+    if plan.contenders.len() < 2 {
+        return Err(Trouble::usage(miette!("--only needs at least two names: a study compares")));
+    }
+    Ok(())
+}
+
+fn folder(args: &Args, plan: &Plan) -> Result<ResultsFolder, Trouble> {
+    let made = match &args.out {
+        Some(path) => ResultsFolder::named(path),
+        None => {
+            ResultsFolder::dated("joust-results".as_ref(), jiff::Zoned::now().date(), &plan.name)
+        }
+    };
+    made.map_err(trouble)
+}
+
+/// The run file first: should the disk be full, a report can be made again from it.
+fn save(folder: &ResultsFolder, run: &RunRecord) -> Result<(), Trouble> {
+    folder.write("run.json", run.to_json().as_bytes()).map_err(trouble)?;
+    for output in OUTPUTS {
+        let name = format!("report.{}", output.extension);
+        let bytes = (output.render)(run, &Options::default());
+        folder.write(&name, bytes.as_bytes()).map_err(trouble)?;
+    }
+    Ok(())
+}
+
+fn trouble(error: LabError) -> Trouble {
+    match error {
+        LabError::Study(error) => Trouble::usage(pointing(error)),
+        LabError::Read { .. } => Trouble::usage(miette!("{error}")),
+        error => Trouble::failed(miette!("{error}")),
+    }
+}
+
+/// The error with the lines of the study that it is about.
+fn pointing(error: StudyError) -> Report {
+    let StudyError { file, text, span, message, help } = error;
+    let label = LabeledSpan::at(span, "here");
+    let diagnostic = miette::MietteDiagnostic { help, ..miette::MietteDiagnostic::new(message) };
+    Report::new(diagnostic.with_label(label)).with_source_code(NamedSource::new(file, text))
+}
