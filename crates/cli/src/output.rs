@@ -1,6 +1,7 @@
 //! Where bytes leave the program: stdout, or a file that appears whole or not at all.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use miette::miette;
@@ -56,7 +57,9 @@ fn file(path: &Path, bytes: &[u8]) -> Result<(), Trouble> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let put = || -> io::Result<()> {
-        let mut beside = tempfile::NamedTempFile::new_in(folder)?;
+        // As any program's files: the umask takes away what it must.
+        let readable = std::fs::Permissions::from_mode(0o666);
+        let mut beside = tempfile::Builder::new().permissions(readable).tempfile_in(folder)?;
         beside.write_all(bytes)?;
         beside.as_file().sync_all()?;
         beside.persist(path)?;
