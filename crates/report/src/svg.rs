@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 /// Mean width of a character over the font's size, for a proportional sans-serif; only used to
 /// shorten what would not fit, so an error of a tenth does no harm.
-const CHAR_WIDTH: f64 = 0.56;
+const CHAR_WIDTH: f64 = 0.62;
 
 /// A map from values to coordinates.
 #[derive(Debug, Clone, Copy)]
@@ -309,6 +309,6 @@ mod tests {
     #[test]
     fn markup_in_text_is_escaped() {
         assert_eq!(escaped("<a b='\"&\u{1b}"), "&lt;a b=&#39;&quot;&amp;\u{fffd}");
-        assert_eq!(cut("a long name of a contender", 70.0, 12.0), "a long na\u{2026}");
+        assert_eq!(cut("a long name of a contender", 70.0, 12.0), "a long n\u{2026}");
     }
 }

@@ -140,7 +140,7 @@ impl Page {
     /// One rule below the header and nothing else: figures are told apart by their columns.
     fn style(&self) -> TableStyle {
         let rule = if self.options.unicode { '─' } else { '-' };
-        TableStyle::new().header_separator(LineStyle::none().fill(rule).junction(rule))
+        TableStyle::new().header_separator(LineStyle::none().fill(rule))
     }
 
     fn width(&self) -> usize {
