@@ -68,7 +68,7 @@ def bootstrap():
         t = np.where(same, np.copysign(np.inf, shift), shift / np.where(same, 1.0, sem))
         t.sort()
 
-        # Two quantiles about each end: 3999 random resamples lie between them.
+        # Two quantiles about each end: 1999 random resamples lie between them.
         def end(share):
             return centre - t[int(share * len(t))] * error
 

@@ -7,7 +7,7 @@
 //! Resampling the t statistic keeps the width of t and adds the skewness (Hall 1992, The Bootstrap
 //! and Edgeworth Expansion, 3.5; Efron and Tibshirani 1993, 12.5).
 //!
-//! Cost: 3999 resamples of n draws, n = 8: 0.2 ms.
+//! Cost: 1999 resamples of n draws and a sort, n = 8: 0.1 ms.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg32;
@@ -20,7 +20,7 @@ use crate::moments::{mean, sd};
 pub const BOOTSTRAP_MIN: usize = 6;
 
 /// (RESAMPLES + 1) times 2.5 % is whole, so the ends are order statistics without interpolation.
-const RESAMPLES: usize = 3999;
+const RESAMPLES: usize = 1999;
 
 /// Mean square in units of the sample's variance below which a resample has no spread: what rounding
 /// leaves of equal values.

@@ -1,0 +1,215 @@
+//! What intervals and decisions promise, kept over thousands of simulated sessions. Every session
+//! is seeded, so a test gives the same counts each time. Start reading at [`Session`].
+//!
+//! A session's blocks are ln(a / b), each the difference of two visits with noise of one law: a
+//! skewed law gives symmetrical differences, as it does for real pairs.
+
+mod noise;
+
+use joust_stats as stats;
+use noise::{Law, Noise};
+use stats::{ConfidenceInterval, Decision, Paired, PairedInterval};
+
+/// Equivalence margin of the sessions.
+const MARGIN: f64 = 0.02;
+/// Laws that visits of real servers come near to.
+const LAWS: [Law; 3] = [Law::Normal, Law::StudentFive, Law::Skewed];
+
+/// A simulated study of one pair.
+struct Session {
+    blocks: usize,
+    /// Standard deviation of a visit's log rate.
+    sd: f64,
+    /// True ln(a / b).
+    truth: f64,
+}
+
+impl Session {
+    /// ln(a / b) of every block, many times over.
+    fn logs(self, law: Law, sessions: u64) -> impl Iterator<Item = Vec<f64>> {
+        let mut noise = Noise::new(20_26);
+        let mut block = move || self.truth + self.sd * (noise.of(law) - noise.of(law));
+        (0..sessions).map(move |_| (0..self.blocks).map(|_| block()).collect())
+    }
+
+    /// Share of sessions in which something holds.
+    fn share(self, law: Law, sessions: u64, holds: impl Fn(&Paired) -> bool) -> f64 {
+        let held = self.logs(law, sessions).enumerate().filter(|(seed, logs)| {
+            holds(&Paired::of_logs(logs, *seed as u64).expect("simulated logs are finite"))
+        });
+        held.count() as f64 / sessions as f64
+    }
+}
+
+fn interval(paired: &Paired) -> PairedInterval {
+    paired.interval.expect("enough blocks")
+}
+
+fn decide(paired: &Paired) -> Decision {
+    stats::decide(paired, interval(paired).p, MARGIN)
+}
+
+#[test]
+fn the_t_interval_holds_the_truth_in_95_of_100_sessions() {
+    for law in LAWS {
+        let session = Session { blocks: 8, sd: 0.02, truth: 0.3 };
+        let truth = 0.3f64.exp();
+        let sessions = if matches!(law, Law::Normal) { 2000 } else { 500 };
+        let share = session.share(law, sessions, |paired| {
+            let interval = interval(paired).student;
+            (interval.low..=interval.high).contains(&truth)
+        });
+        assert!((0.93..=0.975).contains(&share), "{law:?}: {share}");
+    }
+}
+
+#[test]
+fn the_interval_shown_covers_no_less_than_either_of_its_two() {
+    for law in LAWS {
+        let session = Session { blocks: 8, sd: 0.02, truth: 0.0 };
+        let share = session.share(law, 500, |paired| {
+            let interval = interval(paired);
+            let both = [Some(interval.student), interval.bootstrap];
+            let holds =
+                |one: ConfidenceInterval| interval.low <= one.low && one.high <= interval.high;
+            assert!(both.into_iter().flatten().all(holds), "{interval:?}");
+            interval.low <= 1.0 && 1.0 <= interval.high
+        });
+        // Two standard errors of 500 sessions below 95 %.
+        assert!(share >= 0.93, "{law:?}: {share}");
+    }
+}
+
+#[test]
+fn the_same_server_twice_is_called_a_difference_in_at_most_5_of_100_studies() {
+    for law in LAWS {
+        // Noise far above the margin: nothing is close enough to 1 to be called equivalent.
+        let session = Session { blocks: 8, sd: 0.1, truth: 0.0 };
+        let share = session.share(law, 2000, |paired| decide(paired) == Decision::Ratio);
+        assert!(share <= 0.05, "{law:?}: {share}");
+    }
+}
+
+#[test]
+fn holm_keeps_the_promise_over_all_pairs_of_equal_servers() {
+    const SERVERS: usize = 5;
+    const STUDIES: u64 = 200;
+    let mut noise = Noise::new(5);
+    let mut called = 0;
+    for seed in 0..STUDIES {
+        let visits: Vec<[f64; SERVERS]> =
+            (0..8).map(|_| std::array::from_fn(|_| 0.03 * noise.of(Law::Normal))).collect();
+        let pairs = (0..SERVERS).flat_map(|a| (a + 1..SERVERS).map(move |b| (a, b)));
+        let paired: Vec<Paired> = pairs
+            .map(|(a, b)| {
+                let logs: Vec<f64> = visits.iter().map(|visit| visit[a] - visit[b]).collect();
+                Paired::of_logs(&logs, seed).expect("simulated logs are finite")
+            })
+            .collect();
+        let p = stats::holm(&paired.iter().map(|pair| interval(pair).p).collect::<Vec<_>>());
+        let differs =
+            |(pair, p): (&Paired, &f64)| stats::decide(pair, *p, MARGIN) == Decision::Ratio;
+        called += u64::from(paired.iter().zip(&p).any(differs));
+    }
+    assert!(called * 20 <= STUDIES, "{called} of {STUDIES}");
+}
+
+/// The run stops on the width of the interval, which is smallest where the spread was
+/// underestimated; what that costs must stay small.
+#[test]
+fn stopping_on_width_keeps_false_differences_near_5_of_100() {
+    const SESSIONS: u64 = 200;
+    let session = Session { blocks: 24, sd: 0.02, truth: 0.0 };
+    let called = session.logs(Law::Normal, SESSIONS).enumerate().filter(|(seed, logs)| {
+        let after = |blocks: usize| {
+            Paired::of_logs(&logs[..blocks], *seed as u64).expect("simulated logs are finite")
+        };
+        let narrow = |paired: &Paired| {
+            let interval = interval(paired);
+            (interval.high / paired.ratio).max(paired.ratio / interval.low) - 1.0 <= MARGIN
+        };
+        let stopped = (8..24).map(after).find(narrow).unwrap_or_else(|| after(24));
+        decide(&stopped) == Decision::Ratio
+    });
+    let called = called.count();
+    assert!(called as f64 <= 0.06 * SESSIONS as f64, "{called} of {SESSIONS}");
+}
+
+#[test]
+fn a_difference_of_the_margin_is_called_none_in_at_most_5_of_100_studies() {
+    for law in LAWS {
+        let session = Session { blocks: 8, sd: 0.007, truth: MARGIN.ln_1p() };
+        let share = session.share(law, 600, |paired| decide(paired) == Decision::NoDifference);
+        // At the very margin the promise is used up: 5 %, and two standard errors of 600 sessions.
+        assert!(share <= 0.068, "{law:?}: {share}");
+    }
+}
+
+#[test]
+fn the_needed_blocks_see_the_difference_in_80_of_100_studies() {
+    let sd_ln = 0.02;
+    let blocks = stats::blocks_needed(sd_ln, MARGIN) as usize;
+    let session = Session { blocks, sd: sd_ln / 2f64.sqrt(), truth: MARGIN.ln_1p() };
+    let share = session.share(Law::Normal, 600, |paired| interval(paired).p < 0.05);
+    assert!((0.76..=0.86).contains(&share), "{share} with {blocks} blocks");
+}
+
+#[test]
+fn a_certain_but_tiny_difference_is_none() {
+    let logs: Vec<f64> = (0..30).map(|n| 0.004 + 0.0005 * f64::from(n % 3)).collect();
+    let paired = Paired::of_logs(&logs, 1).unwrap();
+    assert!(interval(&paired).p < 1e-6 && interval(&paired).low > 1.0);
+    assert_eq!(decide(&paired), Decision::NoDifference);
+}
+
+#[test]
+fn what_is_not_sure_asks_for_more_blocks() {
+    let wide = Paired::of_logs(&[0.09, -0.07, 0.03, -0.11, 0.06, -0.02, 0.1, -0.05], 1).unwrap();
+    let Decision::Undecided { more } = decide(&wide) else { panic!("{wide:?}") };
+    assert_eq!(more, stats::more_blocks(8, interval(&wide).sd_ln, MARGIN));
+    assert!(more > 50, "{more}");
+    let few = Paired::of_logs(&[0.5, 0.6], 1).unwrap();
+    assert_eq!(stats::decide(&few, 1.0, MARGIN), Decision::Undecided { more: 1 });
+}
+
+#[test]
+fn the_interval_of_a_quantile_holds_it_in_95_of_100_samples() {
+    let mut noise = Noise::new(11);
+    let held = (0..1000).filter(|_| {
+        let values: Vec<f64> = (0..400).map(|_| noise.of(Law::Uniform)).collect();
+        let interval = stats::quantile_interval(&values, 0.9, 400.0).unwrap();
+        // The 90 % quantile of the uniform law with standard deviation 1.
+        let truth = 0.4 * 12f64.sqrt();
+        (interval.low..=interval.high).contains(&truth)
+    });
+    let held = held.count();
+    assert!((930..=985).contains(&held), "{held}");
+}
+
+#[test]
+fn a_series_that_depends_on_itself_is_worth_fewer_values() {
+    let mut noise = Noise::new(13);
+    let mut last = 0.0;
+    let series: Vec<f64> = (0..20_000)
+        .map(|_| {
+            last = 0.5 * last + noise.of(Law::Normal);
+            last
+        })
+        .collect();
+    let lag1 = stats::lag1_autocorrelation(&series).unwrap();
+    assert!((lag1 - 0.5).abs() < 0.02, "{lag1}");
+    let worth = stats::effective_samples(series.len(), lag1);
+    assert!((worth / 20_000.0 - 1.0 / 3.0).abs() < 0.02, "{worth}");
+    assert_eq!(stats::effective_samples(100, -0.4), 100.0);
+}
+
+#[test]
+fn a_uniform_sample_has_a_dip_below_5_percent_in_5_of_100() {
+    let mut noise = Noise::new(17);
+    let dips = (0..60).map(|_| {
+        let values: Vec<f64> = (0..20).map(|_| noise.of(Law::Uniform)).collect();
+        stats::dip_p(stats::dip(&values).unwrap(), 20, 1)
+    });
+    let small = dips.filter(|p| *p < 0.05).count();
+    assert!(small <= 8, "{small} of 60");
+}
