@@ -227,6 +227,12 @@ impl<'s> Exchange<'s> {
         self.close_if_finished();
     }
 
+    /// As [`Exchange::finish`], and an idle connection stays open: for a request that has arrived and
+    /// is about to be handed over.
+    pub fn finish_next(&mut self) {
+        self.finishing = true;
+    }
+
     /// Requests that were answered or refused on this connection.
     pub fn requests(&self) -> u32 {
         self.requests

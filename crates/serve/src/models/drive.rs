@@ -54,14 +54,23 @@ pub(super) enum Inlet {
     Dry,
 }
 
+/// What is to be known after a call on a socket, which may have blocked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    /// The time.
+    pub(super) now: Nanos,
+    /// The server is to end, or this child of it: what was received now is the last request.
+    pub(super) ending: bool,
+}
+
 /// Moves a connection on until it has to wait. On a blocking socket the kernel waits, for as long as
-/// the socket's own timeouts let it; `clock` is read after each call, and is a constant where calls
+/// the socket's own timeouts let it; `look` is asked after each call, and is a constant where calls
 /// do not block.
 pub(super) fn advance(
     socket: BorrowedFd<'_>,
     exchange: &mut Exchange<'_>,
     inlet: &mut Inlet,
-    clock: impl Fn() -> Nanos,
+    look: impl Fn() -> Look,
 ) -> Step {
     let mut left = TURN_BYTES_MAX;
     loop {
@@ -78,14 +87,18 @@ pub(super) fn advance(
                 (Step::Write, listener::send(socket, &head[..head.len().min(left)], Then::More))
             }
         };
-        let now = clock();
+        let Look { now, ending } = look();
         match moved {
             Ok(n) => {
                 left = left.saturating_sub(n);
-                match wait {
-                    Step::Read => exchange.received(n, now),
-                    _ => exchange.wrote(n, now),
+                if wait == Step::Write {
+                    exchange.wrote(n, now);
+                    continue;
                 }
+                if ending {
+                    exchange.finish_next();
+                }
+                exchange.received(n, now);
             }
             Err(error) if is_wait(&error) => return wait,
             Err(_) => {
@@ -210,15 +223,18 @@ pub(super) fn serve_blocking(
     patience: Patience,
     ending: &impl Fn() -> Option<Stop>,
 ) {
+    let look = || Look { now: clock::monotonic(), ending: ending().is_some() };
     loop {
         match ending() {
             None => {}
-            Some(Stop::Drain) => exchange.finish(),
             Some(Stop::AtOnce) => return exchange.lost(clock::monotonic()),
+            // A request that has arrived is still answered.
+            Some(Stop::Drain) if wait(socket.as_fd(), PollFlags::IN, Nanos::ZERO) => {}
+            Some(Stop::Drain) => exchange.finish(),
         }
         // Dry is for sockets that tell when they are ready; here the receive itself waits.
         let mut inlet = Inlet::Open;
-        let flags = match advance(socket.as_fd(), exchange, &mut inlet, clock::monotonic) {
+        let flags = match advance(socket.as_fd(), exchange, &mut inlet, look) {
             Step::Close(how) => return linger_blocking(socket, how, ending),
             Step::Turn => continue,
             Step::Read => PollFlags::IN,
@@ -247,12 +263,11 @@ fn linger_blocking(socket: OwnedFd, how: Close, ending: &impl Fn() -> Option<Sto
     }
 }
 
-/// Waits until the socket is ready, the time is over or a signal comes; the caller looks which.
-fn wait(socket: BorrowedFd<'_>, flags: PollFlags, most: Nanos) {
+/// Waits until the socket is ready, the time is over or a signal comes; returns whether it is ready.
+fn wait(socket: BorrowedFd<'_>, flags: PollFlags, most: Nanos) -> bool {
     let timeout = Timespec {
         tv_sec: (most.0 / 1_000_000_000) as i64,
         tv_nsec: (most.0 % 1_000_000_000) as _,
     };
-    // An error says no more than that waiting is over.
-    let _ = poll(&mut [PollFd::new(&socket, flags)], Some(&timeout));
+    poll(&mut [PollFd::new(&socket, flags)], Some(&timeout)).is_ok_and(|n| n > 0)
 }

@@ -22,7 +22,7 @@ use sys::process;
 use sys::signals::{Signals, Stop};
 use units::Nanos;
 
-use super::drive::{self, Inlet, Step};
+use super::drive::{self, Inlet, Look, Step};
 use super::timers::Timers;
 use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
@@ -275,12 +275,13 @@ impl<'s> Pool<'s> {
         // The end of the stream that comes with the last bytes is seen at the next turn: watching
         // again reports what is there.
         let mut inlet = Inlet::Open;
-        let step = drive::advance(socket.as_fd(), exchange, &mut inlet, || now);
-        if matches!(step, Step::Close(_)) || !self.draining.load(Relaxed) {
+        let look = Look { now, ending: self.draining.load(Relaxed) };
+        let step = drive::advance(socket.as_fd(), exchange, &mut inlet, || look);
+        if matches!(step, Step::Close(_)) || !look.ending {
             return step;
         }
         exchange.finish();
-        drive::advance(socket.as_fd(), exchange, &mut inlet, || now)
+        drive::advance(socket.as_fd(), exchange, &mut inlet, || look)
     }
 
     /// Gives a connection back to the acceptor's poll set, or to the end of the queue.

@@ -21,7 +21,7 @@ use sys::process;
 use sys::signals::{Signals, Stop};
 use units::Nanos;
 
-use super::drive::{self, Inlet, Step};
+use super::drive::{self, Inlet, Look, Step};
 use super::timers::Timers;
 use super::{Declared, Kind, Model, SettingSpec, system};
 use crate::ServeError;
@@ -228,9 +228,6 @@ impl<'s> Reactor<'s> {
         let conn = &mut self.conns[index as usize];
         conn.inlet = Inlet::Open;
         conn.phase = Phase::Fresh(socket);
-        if self.tickets.is_some() {
-            conn.exchange.finish();
-        }
         self.queue(index);
     }
 
@@ -267,7 +264,7 @@ impl<'s> Reactor<'s> {
 
     /// Moves one connection on as far as it goes, or to the end of its turn.
     fn turn(&mut self, index: u32) {
-        let now = self.now;
+        let look = Look { now: self.now, ending: self.tickets.is_some() };
         let conn = &mut self.conns[index as usize];
         let socket = match &mut conn.phase {
             Phase::Free => return,
@@ -279,7 +276,7 @@ impl<'s> Reactor<'s> {
             }
             Phase::Fresh(socket) | Phase::Watched(socket) => socket,
         };
-        match drive::advance(socket.as_fd(), &mut conn.exchange, &mut conn.inlet, || now) {
+        match drive::advance(socket.as_fd(), &mut conn.exchange, &mut conn.inlet, || look) {
             Step::Close(how) => self.close(index, how),
             step => {
                 self.timers.arm(index, conn.exchange.deadline());
