@@ -4,7 +4,8 @@
 //!
 //! Work is done when something happened (`received`, `wrote`, `timed_out`, `finish`, `lost`); `want` is
 //! a view of the state, and may be asked again. Cost of a request for a small file on a kept-alive
-//! connection, beside one read and one write: about 1 us, and no allocation.
+//! connection, beside one read and one write: about 220 ns for 3.4 KB, and no allocation
+//! (`examples/exchange_rate.rs` measures it; a send of such an answer takes 5 us and more).
 
 mod answer;
 mod asked;

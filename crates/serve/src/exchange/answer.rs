@@ -52,6 +52,22 @@ pub(super) struct Recent {
     fresh_until: Nanos,
 }
 
+impl Recent {
+    fn get(&self, target: &str, now: Nanos) -> Option<Arc<Representation>> {
+        let is_it = now < self.fresh_until && self.target == target;
+        self.found.as_ref().filter(|_| is_it).map(Arc::clone)
+    }
+
+    /// Keeps nothing that is not fresh: an idle connection would hold a file open, or a page in
+    /// memory, that it never sends again.
+    fn keep(&mut self, target: &str, found: &Arc<Representation>, now: Nanos, fresh_until: Nanos) {
+        self.found = (now < fresh_until).then(|| Arc::clone(found));
+        self.fresh_until = fresh_until;
+        self.target.clear();
+        self.target.push_str(target);
+    }
+}
+
 /// What the answer says of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Connection {
@@ -64,6 +80,14 @@ pub(super) struct Connection {
 
 /// To the client of a request that could not be read.
 const UNREAD: Connection = Connection { keeps: false, keep_alive: None };
+
+/// How much of an answer is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Whole,
+    /// To HEAD.
+    HeadOnly,
+}
 
 /// What was put into the output.
 #[derive(Debug, Clone, Copy)]
@@ -86,8 +110,8 @@ impl Desk<'_> {
         let told = match request.method {
             "GET" | "HEAD" => self.content(request, asked, conn),
             "OPTIONS" => self.options(conn),
-            method if NOT_ALLOWED.contains(&method) => self.page(405, ALLOW, conn),
-            _ => self.page(501, ALLOW, conn),
+            method if NOT_ALLOWED.contains(&method) => self.page(405, ALLOW, Extent::Whole, conn),
+            _ => self.page(501, b"", Extent::Whole, conn),
         };
         let told = if request.method == "HEAD" { Told { body_bytes: 0, ..told } } else { told };
         self.note(head, [asked.referer.value(), asked.user_agent.value()], told);
@@ -96,7 +120,7 @@ impl Desk<'_> {
     /// Refuses what could not be read, or did not come in time; the connection ends. `head` is what
     /// came of it.
     pub(super) fn refuse(&mut self, status: u16, head: &[u8]) {
-        let told = self.page(status, b"", UNREAD);
+        let told = self.page(status, b"", Extent::Whole, UNREAD);
         self.note(head, [None, None], told);
     }
 
@@ -111,53 +135,41 @@ impl Desk<'_> {
 
     /// GET and HEAD.
     fn content(&mut self, request: &Request<'_>, asked: &Asked<'_>, conn: Connection) -> Told {
-        let describe_only = request.method == "HEAD";
-        let length = self.output.buffer.len();
-        let told = match self.find(request) {
-            Ok(()) => {
-                let of = Arc::clone(self.recent.found.as_ref().expect("what was found is kept"));
-                return self.representation(&of, describe_only, asked, conn);
-            }
-            Err(Missing::Moved(location)) => self.page(301, location.as_bytes(), conn),
-            Err(Missing::Status(status)) => self.page(status, b"", conn),
-        };
-        if describe_only {
-            self.output.buffer.truncate(self.output.buffer.len() - told.body_bytes as usize);
+        let extent = if request.method == "HEAD" { Extent::HeadOnly } else { Extent::Whole };
+        match self.find(request) {
+            Ok(of) => self.representation(&of, extent, asked, conn),
+            Err(Missing::Moved(location)) => self.page(301, location.as_bytes(), extent, conn),
+            Err(Missing::Status(status)) => self.page(status, b"", extent, conn),
         }
-        debug_assert!(self.output.buffer.len() > length);
-        told
     }
 
-    /// Puts into `recent` what lies at the target.
-    fn find(&mut self, request: &Request<'_>) -> Result<(), Missing> {
+    /// What lies at the target.
+    fn find(&mut self, request: &Request<'_>) -> Result<Arc<Representation>, Missing> {
         let target = request.path_and_query;
-        if self.now < self.recent.fresh_until && self.recent.target == target {
-            return Ok(());
+        if let Some(found) = self.recent.get(target, self.now) {
+            return Ok(found);
         }
         let path = SafePath::new(target).map_err(|_| Missing::Status(400))?;
         let found = self.service.site.find(path.path(), self.now, self.stamp.second());
-        Err(Missing::Status(match found {
-            Found::Here(representation, fresh_until) => {
-                self.recent.target.clear();
-                self.recent.target.push_str(target);
-                self.recent.found = Some(representation);
-                self.recent.fresh_until = fresh_until;
-                return Ok(());
+        Err(match found {
+            Found::Here(found, fresh_until) => {
+                self.recent.keep(target, &found, self.now, fresh_until);
+                return Ok(found);
             }
-            Found::NeedsSlash => return Err(Missing::Moved(location(&path))),
-            Found::NotFound => 404,
-            Found::Forbidden => 403,
-            Found::TooLong => 414,
-            Found::Busy => 503,
-            Found::Failed => 500,
-        }))
+            Found::NeedsSlash => Missing::Moved(location(&path)),
+            Found::NotFound => Missing::Status(404),
+            Found::Forbidden => Missing::Status(403),
+            Found::TooLong => Missing::Status(414),
+            Found::Busy => Missing::Status(503),
+            Found::Failed => Missing::Status(500),
+        })
     }
 
     /// A content, or what conditions and ranges make of it.
     fn representation(
         &mut self,
         of: &Arc<Representation>,
-        describe_only: bool,
+        extent: Extent,
         asked: &Asked<'_>,
         conn: Connection,
     ) -> Told {
@@ -167,12 +179,12 @@ impl Desk<'_> {
             match conditions::evaluate(asked, validators) {
                 Outcome::Go => {}
                 Outcome::NotModified => return self.not_modified(of, conn),
-                Outcome::Failed => return self.page_for(412, b"", describe_only, conn),
+                Outcome::Failed => return self.page(412, b"", extent, conn),
             }
             let counts = conditions::range_counts(asked.if_range, validators, self.stamp.second());
             // Range is defined for GET alone (RFC 9110, 14.2).
             if counts
-                && !describe_only
+                && extent == Extent::Whole
                 && let Some(value) = asked.range.value()
             {
                 let count_max = self.service.config.limits.ranges_max as usize;
@@ -186,7 +198,7 @@ impl Desk<'_> {
         self.output.buffer.extend_from_slice(self.stamp.ok());
         self.output.buffer.extend_from_slice(of.fields_of_whole());
         self.end_head(conn);
-        if !describe_only && of.size() > 0 {
+        if extent == Extent::Whole && of.size() > 0 {
             self.output.body(of, 0..of.size());
         }
         Told { status: 200, body_bytes: of.size() }
@@ -201,7 +213,7 @@ impl Desk<'_> {
 
     fn unsatisfiable(&mut self, of: &Representation, conn: Connection) -> Told {
         let size = format!("Content-Range: bytes */{}\r\n", of.size());
-        self.page(416, size.as_bytes(), conn)
+        self.page(416, size.as_bytes(), Extent::Whole, conn)
     }
 
     /// One range, or several as a multipart body.
@@ -249,17 +261,7 @@ impl Desk<'_> {
     }
 
     /// A page that names the status; `fields` are whole lines.
-    fn page(&mut self, status: u16, fields: &[u8], conn: Connection) -> Told {
-        self.page_for(status, fields, false, conn)
-    }
-
-    fn page_for(
-        &mut self,
-        status: u16,
-        fields: &[u8],
-        describe_only: bool,
-        conn: Connection,
-    ) -> Told {
+    fn page(&mut self, status: u16, fields: &[u8], extent: Extent, conn: Connection) -> Told {
         const AROUND: usize = "<!DOCTYPE html>\n<title></title>\n<h1></h1>\n".len();
         let reason = reason_phrase(status);
         let title_len = "404 ".len() + reason.len();
@@ -270,7 +272,7 @@ impl Desk<'_> {
         out.extend_from_slice(b"Content-Type: text/html; charset=utf-8\r\n");
         write!(out, "Content-Length: {body_bytes}\r\n").expect(WRITES);
         self.end_head(conn);
-        if !describe_only {
+        if extent == Extent::Whole {
             let out = &mut self.output.buffer;
             let title = format_args!("{status} {reason}");
             writeln!(out, "<!DOCTYPE html>\n<title>{title}</title>\n<h1>{title}</h1>")
