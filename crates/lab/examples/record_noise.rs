@@ -19,7 +19,8 @@ use units::{Nanos, Share};
 
 const SERVERS: [&str; 3] = ["apache event", "lighttpd", "nginx"];
 
-/// CPU time of others, as a share of one CPU, above which a block is left out.
+/// CPU time of others, as a share of one CPU, above which a block is left out; a second argument
+/// replaces it on a machine that is never quiet (then run it with `nice -n -20`).
 const FOREIGN_MAX: f64 = 0.05;
 
 /// Watches the run, and what everybody else does meanwhile.
@@ -28,6 +29,7 @@ struct Neighbours<'a> {
     quiet: Vec<u32>,
     wanted: usize,
     enough: &'a AtomicBool,
+    foreign_max: f64,
 }
 
 /// CPU time in ticks: of the whole machine, and of this process with its ended children.
@@ -55,7 +57,7 @@ impl Ticks {
 impl Watch for Neighbours<'_> {
     fn visit_begins(&mut self, place: Place, _: Progress) {
         if place.position == 0 {
-            wait_for_quiet();
+            wait_for_quiet(self.foreign_max);
             self.begun = (std::time::Instant::now(), Ticks::now());
         }
     }
@@ -68,7 +70,7 @@ impl Watch for Neighbours<'_> {
         let now = Ticks::now();
         let foreign = (now.all - before.all - (now.own - before.own)) / 100.0;
         let share = foreign / then.elapsed().as_secs_f64();
-        if share <= FOREIGN_MAX {
+        if share <= self.foreign_max {
             self.quiet.push(visit.block);
         }
         eprintln!("block {}: others {share:.2} CPUs; {} quiet", visit.block, self.quiet.len());
@@ -81,11 +83,11 @@ impl Watch for Neighbours<'_> {
 }
 
 /// Returns after a second in which the machine did next to nothing.
-fn wait_for_quiet() {
+fn wait_for_quiet(foreign_max: f64) {
     loop {
         let before = Ticks::now();
         std::thread::sleep(Duration::from_secs(1));
-        if (Ticks::now().all - before.all) / 100.0 <= FOREIGN_MAX {
+        if (Ticks::now().all - before.all) / 100.0 <= foreign_max {
             return;
         }
     }
@@ -93,6 +95,7 @@ fn wait_for_quiet() {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let blocks: u32 = std::env::args().nth(1).ok_or("how many blocks?")?.parse()?;
+    let foreign_max = std::env::args().nth(2).map_or(Ok(FOREIGN_MAX), |typed| typed.parse())?;
     let mut plan = study::quick();
     plan.contenders.retain(|contender| SERVERS.contains(&contender.name.as_str()));
     plan.metrics = vec![Metric::Throughput];
@@ -101,18 +104,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = RunOptions { joust_binary: "none".into(), joust_version: "fixture".into() };
     let enough = AtomicBool::new(false);
     let begun = (Instant::now(), Ticks::now());
-    let mut watch =
-        Neighbours { begun, quiet: Vec::new(), wanted: blocks as usize, enough: &enough };
+    let mut watch = Neighbours {
+        begun,
+        quiet: Vec::new(),
+        wanted: blocks as usize,
+        enough: &enough,
+        foreign_max,
+    };
     let record = run(plan, &options, &mut watch, &enough)?;
-    println!("{}", serde_json::to_string_pretty(&fixture(&record, &watch.quiet))?);
+    println!("{}", serde_json::to_string_pretty(&fixture(&record, &watch))?);
     Ok(())
 }
 
-fn fixture(record: &RunRecord, quiet: &[u32]) -> serde_json::Value {
+fn fixture(record: &RunRecord, watch: &Neighbours<'_>) -> serde_json::Value {
     let mut rates: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (index, contender) in record.plan.contenders.iter().enumerate() {
         let mut visits: Vec<_> =
-            record.measured(index).filter(|visit| quiet.contains(&visit.block)).collect();
+            record.measured(index).filter(|visit| watch.quiet.contains(&visit.block)).collect();
         visits.sort_by_key(|visit| visit.block);
         let rate = visits.iter().filter_map(|visit| visit.rate_per_s);
         rates.insert(&contender.name, rate.map(|rate| rate.round()).collect());
@@ -121,14 +129,15 @@ fn fixture(record: &RunRecord, quiet: &[u32]) -> serde_json::Value {
         "made": format!(
             "example record_noise of joust-lab, {}, kernel {}, {}, CPUs {}, load average before {}; \
              rates in requests/s, one a block; of {} blocks the {} in which others took at most \
-             {FOREIGN_MAX} of a CPU",
+             {} of a CPU",
             record.started,
             record.facts.named.get("kernel").map_or("?", String::as_str),
             record.facts.named.get("cpu_model").map_or("?", String::as_str),
             record.facts.named.get("cpus").map_or("?", String::as_str),
             record.facts.named.get("load_average").map_or("?", String::as_str),
             record.visits.last().map_or(0, |visit| visit.block + 1),
-            quiet.len(),
+            watch.quiet.len(),
+            watch.foreign_max,
         ),
         "warm_up_ms": record.plan.visit.warm_up.as_millis_f64(),
         "measure_ms": record.plan.visit.measure.as_millis_f64(),

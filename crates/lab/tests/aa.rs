@@ -45,7 +45,9 @@ fn over_many_sessions_the_false_alarms_stay_within_five_percent() {
 
 #[test]
 fn a_planted_difference_of_ten_percent_is_found() {
-    let (noise, study) = (Noise::recorded(), study());
+    let (noise, mut study) = (Noise::recorded(), study());
+    // Visits of a machine that was busy with other things vary by a tenth: it takes blocks.
+    study.blocks.max = 60;
     let found = (0..40)
         .map(|n| session(&study, &noise, 2_000 + n, 1.1))
         .filter(|pair| matches!(pair.verdict, Verdict::Ratio { low, .. } if low > 1.0))
