@@ -60,7 +60,7 @@ pub fn run(
     let started = jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
     watch.planned(&plan, &skipped);
     let facts = facts::gather();
-    let mut machine = Machine::new(&plan, &installed, interrupt, Vec::new())?;
+    let mut machine = Machine::new(&plan, &installed, interrupt, doctor::needs())?;
     let layout = machine.layout().clone();
     let played = play(&plan, &mut machine, watch, interrupt)?;
     let seconds = machine.now().as_secs_f64();
@@ -87,7 +87,7 @@ pub fn run(
 /// Makes findings and verdicts anew of what a record holds: after a run, or when the checks have
 /// been changed since.
 pub fn conclude(record: &mut RunRecord) {
-    record.findings = Vec::new();
+    record.findings = doctor::examine(&doctor::Evidence::of(record));
     record.verdicts = verdicts(&record.plan, &record.visits, &record.findings);
 }
 

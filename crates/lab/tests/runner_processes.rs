@@ -35,7 +35,9 @@ fn plan(models: &[&str]) -> Plan {
         measure = "100ms"
     "#;
     let contender = |model: &&str| {
-        format!("[[contender]]\nname = \"{model}\"\nserver = \"joust\"\nsettings.model = \"{model}\"\n")
+        format!(
+            "[[contender]]\nname = \"{model}\"\nserver = \"joust\"\nsettings.model = \"{model}\"\n"
+        )
     };
     let contenders: String = models.iter().map(contender).collect();
     study::parse("planted.toml", &format!("{head}\n{contenders}")).unwrap()
@@ -46,7 +48,7 @@ fn options() -> RunOptions {
     RunOptions { joust_binary: stand_in, joust_version: "test".into() }
 }
 
-fn of<'a>(run: &'a RunRecord, contender: usize) -> Vec<&'a Visit> {
+fn of(run: &RunRecord, contender: usize) -> Vec<&Visit> {
     run.visits.iter().filter(|visit| visit.contender == contender).collect()
 }
 
