@@ -208,12 +208,11 @@ fn ranking_line(record: &RunRecord, standings: &[Standing], ranking: &Ranking) -
     format!("{}: {}{note}", ranking.label(), places.join(", "))
 }
 
-/// Two contenders: their verdict, and the one on server CPU time beside it.
+/// Two contenders: their verdict on the metric that ranks them, and beside it the one on the primary
+/// metric or on server CPU time, whichever that is not.
 fn pair_answers(record: &RunRecord, only: &Reading, readings: &[Reading]) -> Vec<(Tone, String)> {
-    let beside = readings
-        .iter()
-        .find(|r| r.metric != only.metric && matches!(r.metric, Metric::ServerCpu))
-        .filter(|_| only.metric == Metric::Throughput);
+    let others = [primary(record), Metric::ServerCpu].into_iter().filter(|m| *m != only.metric);
+    let beside = others.take(1).filter_map(|m| readings.iter().find(|r| r.metric == m));
     let sentence = |reading: &Reading| (Tone::Answer, reading.sentence(&record.plan.contenders));
     std::iter::once(only).chain(beside).map(sentence).collect()
 }
@@ -354,6 +353,13 @@ mod tests {
         let said = "joust reactor: 2.00x [1.90, 2.10] the requests/s of joust prefork \
                     (more is better, so joust reactor is ahead)";
         assert_eq!(lines(&record), [said]);
+    }
+
+    #[test]
+    fn a_bound_on_throughput_stands_beside_cpu_time() {
+        let said = lines(&testdata::run_with(2));
+        assert!(said[0].contains("the server CPU time per request of joust reactor"), "{said:?}");
+        assert!(said[1].starts_with("joust reactor: at least "), "{said:?}");
     }
 
     #[test]
