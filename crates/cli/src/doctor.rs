@@ -33,7 +33,8 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
             Read::Run(run) => examine(&run),
             Read::Load(_) => {
                 return Err(Trouble::usage(miette!(
-                    help = "its self-doubt is in its report: joust report {}",
+                    help = "its self-doubt stands in its report: joust report FILE",
+                    "{} is the record of one load; the doctor compares visits of a run",
                     file.display()
                 )));
             }
@@ -44,7 +45,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
 }
 
 fn examine(run: &RunRecord) -> String {
-    let findings = doctor::examine(&doctor::Evidence { run });
+    let findings = doctor::examine(&doctor::Evidence::of(run));
     let mut text = format!(
         "{} checks over {} visits of study {}: {}\n",
         doctor::CHECKS.len(),

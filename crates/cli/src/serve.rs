@@ -4,9 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use miette::miette;
-use serve::config::{AccessLogConfig, Content, LogFormat};
-use serve::models::{ALL, Model, Settings};
-use serve::{Config, Service};
+use serve::models::{ALL, Model};
+use serve::{ServeError, Service, Typed};
 use units::Bytes;
 
 use crate::output;
@@ -15,45 +14,71 @@ use crate::trouble::{Ended, Trouble};
 /// Serve a directory, under a concurrency model of your choice
 #[derive(clap::Args)]
 #[command(
-    after_help = "SIGTERM drains: what is being answered is answered. SIGINT stops at once. `joust models` describes the models and their settings."
+    after_help = "What the command line says goes before what --config says. SIGTERM drains: what is being answered is answered. SIGINT stops at once. `joust models` describes the models and their settings."
 )]
 pub struct Args {
     /// The directory
-    #[arg(required_unless_present = "fixed", conflicts_with = "fixed")]
+    #[arg(conflicts_with = "fixed")]
     dir: Option<PathBuf>,
-    /// Where to listen; port 0 takes a free one
-    #[arg(short, long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
-    listen: SocketAddr,
-    /// The concurrency model
-    #[arg(short, long, value_name = "NAME", default_value = ALL[0].name)]
-    model: String,
-    /// A setting of the model, by its original name; repeatable
+    /// Where to listen, unless set 127.0.0.1:8080; port 0 takes a free one
+    #[arg(short, long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// The concurrency model, unless set reactor
+    #[arg(short, long, value_name = "NAME")]
+    model: Option<String>,
+    /// A setting of the model by its original name, or a limit; repeatable
     #[arg(short, long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// A configuration file (TOML); --print-config shows its form
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Answer every path with a page of this size from memory: the ceiling
     #[arg(long, value_name = "BYTES")]
     fixed: Option<Bytes>,
-    /// A line for each request, appended to this file; off: none
-    #[arg(long, value_name = "FILE|off", default_value = "off")]
-    access_log: String,
-    /// What the line holds
-    #[arg(long, value_name = "common|combined", default_value = "common")]
-    log_format: String,
+    /// A line for each request, appended to this file; off (the default): none
+    #[arg(long, value_name = "FILE|off")]
+    access_log: Option<String>,
+    /// What the line holds: common (the default) or combined
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
     /// List directories that have no index file
     #[arg(long)]
     listing: bool,
     /// CPUs to run on, as in 0 or 2,3
     #[arg(long, value_delimiter = ',', value_name = "CPU")]
     cpus: Vec<u32>,
+    /// Print the complete configuration, as a file for --config; serve nothing
+    #[arg(long)]
+    print_config: bool,
 }
 
 pub fn main(args: Args) -> Result<Ended, Trouble> {
-    let config = config(args)?;
+    let print_config = args.print_config;
+    let config = typed(args).resolve().map_err(|error| Trouble::usage(miette!("{error}")))?;
+    if print_config {
+        output::stdout(config.print().as_bytes())?;
+        return Ok(Ended::Well);
+    }
     let model = config.model.name;
     let service = Service::bind(config).map_err(failed)?;
     output::stdout(format!("{model} serves http://{}/\n", service.address()).as_bytes())?;
     service.run().map_err(failed)?;
     Ok(Ended::Well)
+}
+
+fn typed(args: Args) -> Typed {
+    Typed {
+        config: args.config,
+        listen: args.listen,
+        directory: args.dir,
+        fixed: args.fixed,
+        model: args.model,
+        set: args.set,
+        access_log: args.access_log,
+        log_format: args.log_format,
+        listing: args.listing,
+        cpus: args.cpus,
+    }
 }
 
 /// The model of that name.
@@ -67,34 +92,11 @@ pub fn model(name: &str) -> Result<&'static Model, Trouble> {
     })
 }
 
-fn config(args: Args) -> Result<Config, Trouble> {
-    let content = match (args.fixed, args.dir) {
-        (Some(bytes), _) => Content::Fixed(bytes),
-        (None, Some(dir)) => Content::Directory(dir),
-        (None, None) => unreachable!("clap requires one of the two"),
-    };
-    let mut config = Config::new(model(&args.model)?, content);
-    let mut settings = Settings::defaults(config.model);
-    for pair in &args.set {
-        let (name, value) = pair.split_once('=').ok_or_else(|| {
-            Trouble::usage(miette!("`{pair}` is no setting: write --set KEY=VALUE"))
-        })?;
-        settings.set(name, value).map_err(|error| Trouble::usage(miette!("{error}")))?;
+/// What was typed is wrong, or what was asked for cannot be had.
+fn failed(error: ServeError) -> Trouble {
+    let report = miette!("{error}");
+    match error {
+        ServeError::NoDirectory { .. } | ServeError::NotADirectory { .. } => Trouble::usage(report),
+        _ => Trouble::failed(report),
     }
-    config.apply(settings).map_err(|error| Trouble::usage(miette!("{error}")))?;
-    config.listen = args.listen;
-    config.listing = args.listing;
-    config.cpus = args.cpus;
-    config.access_log = AccessLogConfig {
-        file: (args.access_log != "off").then(|| args.access_log.into()),
-        format: match args.log_format.as_str() {
-            "combined" => LogFormat::Combined,
-            _ => LogFormat::Common,
-        },
-    };
-    Ok(config)
-}
-
-fn failed(error: serve::ServeError) -> Trouble {
-    Trouble::failed(miette!("{error}"))
 }

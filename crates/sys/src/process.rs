@@ -125,7 +125,7 @@ pub fn raise_open_files() -> u64 {
     let mut limit = rustix::process::getrlimit(Resource::Nofile);
     let before = limit.current;
     limit.current = limit.maximum;
-    let raised = rustix::process::setrlimit(Resource::Nofile, limit.clone()).is_ok();
+    let raised = rustix::process::setrlimit(Resource::Nofile, limit).is_ok();
     (if raised { limit.current } else { before }).unwrap_or(u64::MAX)
 }
 
