@@ -1,0 +1,147 @@
+//! Owns the check that what was measured are answers, not failures. Must not know how a request
+//! fails. Start reading at [`look`].
+//!
+//! An error page from memory and a connection reset at once are the fastest answers there are, and
+//! tools that count every reply (wrk, weighttp) print them as requests/s. joust's rate is of good
+//! replies alone, but a contender that sheds load still does less work than the others.
+//!
+//! The limit is that of RFC 9411, 7.1.3: no more than 0.001 % of attempts may fail. A reply of the
+//! wrong status, the wrong length or no HTTP at all is not bad luck on the way but what the server
+//! says, so there a single one is enough.
+
+use record::{Certainty, ErrorCounts, Outcome, Severity};
+
+use super::Check;
+use crate::{Evidence, Seen, words};
+
+/// See the module.
+pub(crate) const ITEM: Check = Check {
+    name: "errors_as_speed",
+    severity: Severity::Void,
+    title: "requests failed, and failing is fast",
+    meaning: "what fails costs the server less than what succeeds, so its speed is not that of the \
+              work that was asked for",
+    remedy: "see the kinds of failure and the server's own log; raise its limits \
+             (MaxRequestWorkers, backlog, `ulimit -n`) or ask with fewer connections, and run again",
+    needs: &[],
+    look,
+};
+
+/// Share of failed requests above which a measurement is void (RFC 9411, 7.1.3).
+const FAILED_SHARE_MAX: f64 = 0.00001;
+
+fn look(evidence: &Evidence) -> Vec<Seen> {
+    evidence.contenders().filter_map(|contender| look_at(evidence, contender)).collect()
+}
+
+fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
+    let mut ok = 0;
+    let mut errors = ErrorCounts::default();
+    for (visit, load) in evidence.loads(contender) {
+        for interval in load.intervals.iter().filter(|interval| interval.start >= visit.cut) {
+            ok += interval.ok;
+            errors.merge(&interval.errors);
+        }
+    }
+    let (failed, all) = (errors.total(), ok + errors.total());
+    let said = errors.unexpected_status + errors.wrong_length + errors.protocol;
+    let share = failed as f64 / all.max(1) as f64;
+    if said == 0 && share <= FAILED_SHARE_MAX {
+        return None;
+    }
+    let kinds = errors.each().filter(|(_, count)| *count > 0);
+    let kinds: Vec<String> =
+        kinds.map(|(kind, n)| format!("{} {}", words::grouped(n), name(kind))).collect();
+    let evidence = format!(
+        "{}: {} of {} failed ({}): {}; a tool that counts every reply would call them speed",
+        evidence.name(contender),
+        words::grouped(failed),
+        words::count(all, "request"),
+        words::percent(share),
+        words::list(&kinds),
+    );
+    Some(Seen { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+}
+
+/// A kind of failure, as in a sentence after its count.
+fn name(kind: Outcome) -> &'static str {
+    match kind {
+        Outcome::Ok => "good",
+        Outcome::UnexpectedStatus => "of unexpected status",
+        Outcome::WrongLength => "of wrong length",
+        Outcome::Protocol => "not HTTP",
+        Outcome::ConnectRefused => "refused",
+        Outcome::ConnectFailed => "not connected",
+        Outcome::ConnectTimeout => "timed out connecting",
+        Outcome::ResetBeforeFirstByte => "reset before the first byte",
+        Outcome::ResetAfterFirstByte => "reset inside the reply",
+        Outcome::TimeoutWaiting => "timed out waiting",
+        Outcome::TimeoutReading => "timed out reading",
+        Outcome::FdExhausted => "without a file descriptor",
+        Outcome::PortExhausted => "without a local port",
+        Outcome::Unanswered => "unanswered",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::RunRecord;
+
+    use super::*;
+    use crate::testdata;
+
+    /// Plants failures in the last interval of the last visit of contender 1.
+    fn planted(errors: ErrorCounts) -> RunRecord {
+        let mut run = testdata::run(&["a", "b"], 8);
+        let visit = run.visits.iter_mut().rfind(|visit| visit.contender == 1).unwrap();
+        visit.load.as_mut().unwrap().intervals.last_mut().unwrap().errors = errors;
+        run
+    }
+
+    #[test]
+    fn a_run_without_failures_is_silent() {
+        assert_eq!(look(&Evidence::of(&testdata::run(&["a", "b"], 8))), []);
+    }
+
+    #[test]
+    fn many_failures_fire_with_their_kinds() {
+        let errors =
+            ErrorCounts { unexpected_status: 4000, timeout_waiting: 12, ..Default::default() };
+        let seen = look(&Evidence::of(&planted(errors)));
+        assert_eq!(seen.len(), 1);
+        assert_eq!(seen[0].contenders, [1]);
+        assert_eq!(seen[0].certainty, Certainty::Confirmed);
+        let kinds = ": 4,000 of unexpected status and 12 timed out waiting;";
+        assert!(seen[0].evidence.contains(kinds), "{}", seen[0].evidence);
+    }
+
+    #[test]
+    fn a_single_wrong_reply_is_enough_but_a_single_reset_is_not() {
+        let wrong = ErrorCounts { wrong_length: 1, ..Default::default() };
+        assert_eq!(look(&Evidence::of(&planted(wrong))).len(), 1);
+        let reset = ErrorCounts { reset_before_first_byte: 1, ..Default::default() };
+        // One of 8 visits of 40,000 requests: 0.0003 %.
+        assert_eq!(look(&Evidence::of(&planted(reset))), []);
+    }
+
+    #[test]
+    fn failures_before_the_cut_are_not_measured() {
+        let mut run = testdata::run(&["a", "b"], 8);
+        let load = run.visits[0].load.as_mut().unwrap();
+        load.intervals[0].errors = ErrorCounts { unexpected_status: 9, ..Default::default() };
+        assert_eq!(look(&Evidence::of(&run)), []);
+    }
+
+    #[test]
+    fn a_contender_that_only_fails_fires() {
+        let mut run = testdata::run(&["a", "b"], 2);
+        for interval in run.visits.iter_mut().flat_map(|v| &mut v.load.as_mut().unwrap().intervals)
+        {
+            interval.ok = 0;
+            interval.errors = ErrorCounts { connect_refused: 10, ..Default::default() };
+        }
+        let seen = look(&Evidence::of(&run));
+        assert_eq!(seen.len(), 2);
+        assert!(seen[0].evidence.contains("(100 %)"), "{}", seen[0].evidence);
+    }
+}

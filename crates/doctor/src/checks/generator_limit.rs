@@ -1,0 +1,212 @@
+//! Owns the check that it was the server that set the pace, and not the generator. Must not know how
+//! load is made. Start reading at [`look`].
+//!
+//! The utilisation law: each request needs S seconds of a resource, so at X requests/s the resource
+//! is busy the share X S of the time, and X can be at most 1 / S. In a closed loop X rises until some
+//! resource is always busy; that one, the busiest, sets X, and a cheaper server would not be seen to
+//! be faster. So the generator was the limit where its busiest CPU was (nearly) always busy, and
+//! busier than the server's. What the server could do is then at least what was seen.
+//!
+//! - The generator: its busiest CPU after the cut. Threads pinned to one CPU are added up.
+//!   An interval holds the sum over threads; how unevenly they shared it is taken from the whole load.
+//! - The server: its process tree over the CPUs that it could use, which is no more than it has
+//!   threads: one thread on two CPUs is at its limit at 50 % of both.
+//!
+//! Both are medians over visits. Where both must share their CPUs, a request's cost is the sum, and
+//! each contender's rate is a bound as soon as those CPUs are busy.
+
+use std::collections::BTreeMap;
+
+use record::{Certainty, LoadRecord, ServerUse, Severity, Visit};
+use units::Nanos;
+
+use super::Check;
+use crate::{Evidence, Seen, words};
+
+/// See the module.
+pub(crate) const ITEM: Check = Check {
+    name: "generator_limit",
+    severity: Severity::Bound,
+    title: "the load generator was the limit, not the server",
+    meaning: "the server could have done more, so its rate is a lower bound, and latency under this \
+              load holds the generator's own queue",
+    remedy: "give the generator more CPUs than the server ([workload] threads, on a larger machine), \
+             or compare server CPU time per request, which does not depend on it",
+    needs: &[],
+    look,
+};
+
+/// Share of its CPU from which a generator counts as always busy. Above it a closed loop's queue is
+/// the generator's; what remains is the time in which all its connections wait at once.
+const BUSY_MIN: f64 = 0.85;
+
+fn look(evidence: &Evidence) -> Vec<Seen> {
+    let judge = if evidence.run.layout.shared { shared } else { apart };
+    evidence.contenders().filter_map(|contender| judge(evidence, contender)).collect()
+}
+
+/// Each has CPUs of its own.
+fn apart(evidence: &Evidence, contender: usize) -> Option<Seen> {
+    let (client, server) = medians(evidence, contender)?;
+    if client < BUSY_MIN || client <= server {
+        return None;
+    }
+    let evidence = format!(
+        "{}: the generator's CPU was busy {} of the time, the server's {} (medians over visits)",
+        evidence.name(contender),
+        words::percent(client),
+        words::percent(server),
+    );
+    Some(Seen { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+}
+
+/// Both run on the same CPUs.
+fn shared(evidence: &Evidence, contender: usize) -> Option<Seen> {
+    let (client, server) = medians(evidence, contender)?;
+    if client + server < BUSY_MIN {
+        return None;
+    }
+    let evidence = format!(
+        "{}: generator and server had to share their CPUs, of which the generator took {} and the \
+         server {} (medians over visits)",
+        evidence.name(contender),
+        words::percent(client),
+        words::percent(server),
+    );
+    Some(Seen { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+}
+
+/// How busy generator and server were, 0 to 1; `None` where no visit tells of both.
+fn medians(evidence: &Evidence, contender: usize) -> Option<(f64, f64)> {
+    let shares = evidence.loads(contender).filter_map(|(visit, load)| {
+        Some((client_busy(visit, load)?, server_busy(visit.server.as_ref()?)))
+    });
+    let (client, server): (Vec<f64>, Vec<f64>) = shares.unzip();
+    Some((stats::median(&client)?, stats::median(&server)?))
+}
+
+/// How busy the generator's busiest CPU was after the cut; `None` where that was not counted.
+fn client_busy(visit: &Visit, load: &LoadRecord) -> Option<f64> {
+    let after = load.intervals.iter().filter(|interval| interval.start >= visit.cut);
+    let (cpu, wall) = after.fold((0, 0), |(cpu, wall), interval| {
+        (cpu + interval.client_cpu.0, wall + interval.length.0)
+    });
+    let by_cpu = busy_by_cpu(load);
+    let whole: f64 = by_cpu.iter().sum();
+    if wall == 0 || whole == 0.0 {
+        return None;
+    }
+    let busiest = by_cpu.iter().copied().fold(0.0, f64::max);
+    Some((cpu as f64 / wall as f64 * busiest / whole).min(1.0))
+}
+
+/// How busy each CPU of the generator was over the whole load; a thread that is not pinned counts
+/// as on a CPU of its own.
+fn busy_by_cpu(load: &LoadRecord) -> Vec<f64> {
+    let mut pinned: BTreeMap<u32, f64> = BTreeMap::new();
+    let mut free = Vec::new();
+    for thread in load.client.threads.iter().filter(|thread| thread.wall > Nanos::ZERO) {
+        match thread.pinned_to {
+            Some(cpu) => *pinned.entry(cpu).or_default() += thread.busy(),
+            None => free.push(thread.busy()),
+        }
+    }
+    pinned.into_values().chain(free).collect()
+}
+
+/// How busy the CPUs were that the server could use.
+fn server_busy(server: &ServerUse) -> f64 {
+    let could_use = server.cpus.min(server.threads).max(1);
+    let had = server.wall.0 as f64 * f64::from(could_use);
+    if had == 0.0 { 0.0 } else { (server.cpu.0 as f64 / had).min(1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::ThreadUse;
+
+    use super::*;
+    use crate::testdata;
+
+    #[test]
+    fn a_busy_generator_beside_an_idle_server_fires_with_both_figures() {
+        let mut run = testdata::run(&["a", "b"], 8);
+        testdata::limit(&mut run, 1, 0.97, 0.4);
+        let seen = look(&Evidence::of(&run));
+        assert_eq!(seen.len(), 1);
+        assert_eq!(
+            (seen[0].contenders.as_slice(), seen[0].certainty),
+            (&[1][..], Certainty::Confirmed)
+        );
+        let text = "b: the generator's CPU was busy 97 % of the time, the server's 40 % (medians \
+                    over visits)";
+        assert_eq!(seen[0].evidence, text);
+    }
+
+    #[test]
+    fn a_busier_server_is_its_own_limit() {
+        let mut run = testdata::run(&["a", "b"], 8);
+        testdata::limit(&mut run, 0, 0.9, 0.99);
+        testdata::limit(&mut run, 1, 0.6, 0.2);
+        assert_eq!(look(&Evidence::of(&run)), []);
+    }
+
+    #[test]
+    fn one_odd_visit_is_not_the_median() {
+        let mut run = testdata::run(&["a", "b"], 8);
+        testdata::limit(&mut run, 0, 0.97, 0.4);
+        let clean = testdata::run(&["a", "b"], 8);
+        run.visits[2..].clone_from_slice(&clean.visits[2..]);
+        assert_eq!(look(&Evidence::of(&run)), []);
+    }
+
+    #[test]
+    fn a_server_of_one_thread_on_two_cpus_is_busy_by_its_thread() {
+        let mut run = testdata::run(&["a", "b"], 8);
+        testdata::limit(&mut run, 0, 0.9, 0.48);
+        for server in run.visits.iter_mut().filter_map(|visit| visit.server.as_mut()) {
+            (server.cpus, server.threads) = (2, 1);
+            server.cpu = Nanos(server.cpu.0 * 2);
+        }
+        assert_eq!(look(&Evidence::of(&run)), []);
+    }
+
+    #[test]
+    fn one_busy_thread_among_idle_ones_is_seen_and_so_are_two_on_one_cpu() {
+        let thread = |busy: f64, cpu: u32| ThreadUse {
+            cpu: Nanos((busy * 1e9) as u64),
+            wall: Nanos::from_secs(1),
+            pinned_to: Some(cpu),
+        };
+        for threads in [vec![thread(0.95, 0), thread(0.05, 1)], vec![thread(0.5, 0); 2]] {
+            let mut run = testdata::run(&["a", "b"], 8);
+            // Their sum, in each interval.
+            testdata::limit(&mut run, 0, 1.0, 0.4);
+            for visit in run.visits.iter_mut().filter(|visit| visit.contender == 0) {
+                visit.load.as_mut().unwrap().client.threads.clone_from(&threads);
+            }
+            assert_eq!(look(&Evidence::of(&run)).len(), 1, "{threads:?}");
+        }
+    }
+
+    #[test]
+    fn on_shared_cpus_the_sum_counts() {
+        let mut run = testdata::run(&["a", "b"], 8);
+        run.layout.shared = true;
+        testdata::limit(&mut run, 0, 0.3, 0.65);
+        testdata::limit(&mut run, 1, 0.1, 0.3);
+        let seen = look(&Evidence::of(&run));
+        assert_eq!(seen.len(), 1);
+        assert!(seen[0].evidence.contains("took 30 % and the server 65 %"), "{}", seen[0].evidence);
+    }
+
+    #[test]
+    fn what_was_not_counted_is_not_judged() {
+        let mut run = testdata::run(&["a", "b"], 8);
+        testdata::limit(&mut run, 0, 0.97, 0.4);
+        for visit in &mut run.visits {
+            visit.server = None;
+        }
+        assert_eq!(look(&Evidence::of(&run)), []);
+    }
+}

@@ -1,0 +1,43 @@
+//! Owns the list of checks and what a check is. Must not know what any of them looks for.
+//! To add one: a file here, `mod name;` and `&name::ITEM` below; in the file, a planted test that
+//! must fire and a clean one that must stay silent. Start reading at [`Check`].
+
+mod different_bodies;
+mod errors_as_speed;
+mod generator_limit;
+mod keep_alive_not_honoured;
+mod too_few_samples;
+mod two_clusters;
+
+use record::Severity;
+
+use crate::{Evidence, Seen};
+
+/// Every check, by name.
+pub const CHECKS: &[&Check] = &[
+    &different_bodies::ITEM,
+    &errors_as_speed::ITEM,
+    &generator_limit::ITEM,
+    &keep_alive_not_honoured::ITEM,
+    &too_few_samples::ITEM,
+    &two_clusters::ITEM,
+];
+
+/// One artifact, and how it is seen.
+#[derive(Debug)]
+pub struct Check {
+    /// Name of the artifact, and of the file ("errors_as_speed").
+    pub name: &'static str,
+    /// What it does to a verdict, once confirmed.
+    pub severity: Severity,
+    /// What is wrong, in a few words.
+    pub title: &'static str,
+    /// Why it misleads, in a sentence.
+    pub meaning: &'static str,
+    /// What to do about it: a command, a flag, a setting.
+    pub remedy: &'static str,
+    /// Paths of facts that must be snapshot before and after each visit ("/proc/net/netstat").
+    pub needs: &'static [&'static str],
+    /// Looks for it; one entry for each time it is seen, most often a contender.
+    pub look: fn(&Evidence) -> Vec<Seen>,
+}

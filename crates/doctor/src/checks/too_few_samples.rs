@@ -1,0 +1,107 @@
+//! Owns the check that visits hold enough requests for the quantiles asked of them. Must not know how
+//! a quantile is estimated. Start reading at [`look`].
+//!
+//! With fewer than ln 0.025 / ln q requests, not one of them lies beyond the true q-quantile more
+//! often than once in 40 times: the "p99" is then a smaller quantile (368 for p99, 6 for the median).
+//! A visit's quantile is not there below that number, so nothing wrong is compared; this note says
+//! why it is missing.
+
+use record::{Certainty, Metric, Severity};
+
+use super::Check;
+use crate::{Evidence, Seen, words};
+
+/// See the module.
+pub(crate) const ITEM: Check = Check {
+    name: "too_few_samples",
+    severity: Severity::Note,
+    title: "visits hold too few requests for a quantile",
+    meaning: "the quantile would be that of a few accidents, so it is left out of these visits",
+    remedy: "measure for longer ([visit] measure), or ask for a lower quantile",
+    needs: &[],
+    look,
+};
+
+fn look(evidence: &Evidence) -> Vec<Seen> {
+    let metrics = evidence.run.plan.metrics.iter().filter_map(|&metric| quantile(metric));
+    let looks = metrics.flat_map(|asked| {
+        evidence.contenders().filter_map(move |contender| look_at(evidence, contender, asked))
+    });
+    looks.collect()
+}
+
+/// Name and level of a metric that is a quantile.
+fn quantile(metric: Metric) -> Option<(&'static str, f64)> {
+    match metric {
+        Metric::P50 => Some(("p50", 0.50)),
+        Metric::P99 => Some(("p99", 0.99)),
+        Metric::Throughput | Metric::ServerCpu | Metric::Memory => None,
+    }
+}
+
+fn look_at(evidence: &Evidence, contender: usize, (name, q): (&str, f64)) -> Option<Seen> {
+    let needed = stats::samples_needed(q);
+    let visits = evidence.run.measured(contender);
+    let counts: Vec<u64> =
+        visits.filter_map(|visit| Some(visit.service_after_cut()?.count())).collect();
+    let short = counts.iter().filter(|&&count| count < needed);
+    let (least, number) = (short.clone().min()?, short.count());
+    let evidence = format!(
+        "{}: {} of {} held too few requests for {name}: as few as {}, where {} are needed",
+        evidence.name(contender),
+        number,
+        words::count(counts.len() as u64, "visit"),
+        words::grouped(*least),
+        words::grouped(needed),
+    );
+    Some(Seen { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+}
+
+#[cfg(test)]
+mod tests {
+    use record::RunRecord;
+
+    use super::*;
+    use crate::testdata;
+
+    /// Every visit of contender 0 holds so many requests after the cut.
+    fn holding(requests: u64) -> RunRecord {
+        let mut run = testdata::run(&["a", "b"], 8);
+        for visit in run.visits.iter_mut().filter(|visit| visit.contender == 0) {
+            let intervals = &mut visit.load.as_mut().unwrap().intervals;
+            intervals.iter_mut().for_each(|interval| interval.service.clear());
+            let service = &mut intervals.last_mut().unwrap().service;
+            (0..requests).for_each(|n| service.record(units::Nanos::from_micros(500 + n)));
+        }
+        run
+    }
+
+    #[test]
+    fn enough_requests_are_silent() {
+        assert_eq!(look(&Evidence::of(&testdata::run(&["a", "b"], 8))), []);
+        assert_eq!(look(&Evidence::of(&holding(368))), []);
+    }
+
+    #[test]
+    fn one_request_short_fires_with_what_it_had_and_needed() {
+        let seen = look(&Evidence::of(&holding(367)));
+        assert_eq!(seen.len(), 1);
+        assert_eq!(seen[0].contenders, [0]);
+        let text =
+            "a: 8 of 8 visits held too few requests for p99: as few as 367, where 368 are needed";
+        assert_eq!(seen[0].evidence, text);
+    }
+
+    #[test]
+    fn each_quantile_that_lacks_requests_is_named() {
+        let seen = look(&Evidence::of(&holding(5)));
+        assert_eq!(seen.len(), 2, "{seen:?}");
+    }
+
+    #[test]
+    fn a_study_that_asks_for_no_quantile_needs_no_samples() {
+        let mut run = holding(5);
+        run.plan.metrics = vec![Metric::Throughput, Metric::ServerCpu];
+        assert_eq!(look(&Evidence::of(&run)), []);
+    }
+}

@@ -1,0 +1,200 @@
+//! Owns made-up runs for the tests of checks: clean as they come, to be planted with one artifact.
+//! Must not know any check. Start reading at [`run`].
+
+use std::collections::BTreeMap;
+
+use record::{
+    Blocks, ByteCounts, ClientUse, Contender, ContenderFacts, CpuLayout, Ending, ErrorCounts,
+    Facts, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop, Metric, Pacing,
+    Plan, RequestCounts, RunRecord, ServerUse, Snapshot, ThreadUse, Verify, Visit, VisitPlan,
+    VisitState, Workload,
+};
+use units::{Bytes, Nanos, Share};
+
+const CONNECTIONS: u32 = 64;
+const PAGE: Bytes = Bytes(3361);
+/// Intervals of a visit; the first is before the cut.
+const INTERVALS: u64 = 9;
+const INTERVAL: Nanos = Nanos::from_millis(100);
+/// Good replies in an interval.
+const OK: u64 = 5_000;
+/// Of them, those whose times are in the histogram: enough for p99.
+const TIMED: u64 = 100;
+
+/// A clean run of `blocks` blocks: every visit alike but for a ripple of 1 %, the server the limit.
+pub(crate) fn run(names: &[&str], blocks: u32) -> RunRecord {
+    let contenders = names.len();
+    let visits = (0..blocks).flat_map(|block| {
+        (0..contenders).map(move |position| {
+            let contender = (position + block as usize) % contenders;
+            visit(contender, block, position as u32)
+        })
+    });
+    let facts = ContenderFacts { body_sha256: "ab".repeat(32), ..ContenderFacts::default() };
+    let mut run = RunRecord {
+        format: RunRecord::FORMAT.to_owned(),
+        joust: "0.1.0".to_owned(),
+        started: "2026-11-21T12:00:00Z".to_owned(),
+        seconds: 80.0,
+        ending: Ending::Blocks,
+        plan: plan(names, blocks),
+        facts: Facts::default(),
+        layout: CpuLayout { server: vec![1], client: vec![0], shared: false },
+        contenders: vec![facts; contenders],
+        skipped: Vec::new(),
+        visits: visits.collect(),
+        findings: Vec::new(),
+        verdicts: Vec::new(),
+    };
+    (0..contenders).for_each(|contender| limit(&mut run, contender, 0.6, 0.98));
+    run
+}
+
+/// Sets how busy generator and server were in every visit of a contender, 0 to 1.
+pub(crate) fn limit(run: &mut RunRecord, contender: usize, client: f64, server: f64) {
+    let part = |whole: Nanos, share: f64| Nanos((whole.0 as f64 * share).round() as u64);
+    for visit in run.visits.iter_mut().filter(|visit| visit.contender == contender) {
+        let load = visit.load.as_mut().expect("made-up visits have a load");
+        for interval in &mut load.intervals {
+            interval.client_cpu = part(interval.length, client);
+        }
+        for thread in &mut load.client.threads {
+            thread.cpu = part(thread.wall, client);
+        }
+        let used = visit.server.as_mut().expect("made-up visits know their server");
+        used.cpu = part(used.wall, server);
+    }
+}
+
+fn plan(names: &[&str], blocks: u32) -> Plan {
+    let contender = |name: &&str| Contender {
+        name: (*name).to_owned(),
+        server: "joust".to_owned(),
+        settings: BTreeMap::new(),
+    };
+    Plan {
+        name: "made up".to_owned(),
+        question: "Does a check see what was planted, and nothing else?".to_owned(),
+        contenders: names.iter().map(contender).collect(),
+        workload: Workload {
+            page: PAGE,
+            connections: CONNECTIONS,
+            keep_alive: true,
+            threads: 1,
+            timeout: Nanos::from_secs(5),
+        },
+        blocks: Blocks { min: 8, max: blocks, half_width: Share(0.02) },
+        visit: VisitPlan { warm_up: INTERVAL, measure: Nanos(INTERVAL.0 * (INTERVALS - 1)) },
+        metrics: vec![
+            Metric::Throughput,
+            Metric::ServerCpu,
+            Metric::P50,
+            Metric::P99,
+            Metric::Memory,
+        ],
+        margin: Share(0.02),
+        budget: Nanos::from_secs(85),
+        seed: 1,
+    }
+}
+
+fn visit(contender: usize, block: u32, position: u32) -> Visit {
+    let load = load();
+    let ripple = 1.0 + 0.01 * (f64::from(block) * 2.4 + contender as f64).sin();
+    let wall = Nanos(INTERVAL.0 * (INTERVALS - 1));
+    Visit {
+        contender,
+        block,
+        position,
+        started: Nanos::from_secs(u64::from(block)),
+        state: VisitState::Measured,
+        ready_after: Nanos::from_millis(20),
+        rate_per_s: Some(load.rate_per_s * ripple),
+        server: Some(ServerUse {
+            cpu: wall,
+            wall,
+            requests: OK * (INTERVALS - 1),
+            memory: Bytes(8_000_000),
+            processes: 1,
+            threads: 1,
+            born: 0,
+            cpus: 1,
+        }),
+        load: Some(load),
+        cut: INTERVAL,
+        before: Snapshot::default(),
+        after: Snapshot::default(),
+    }
+}
+
+fn load() -> LoadRecord {
+    let intervals: Vec<Interval> = (0..INTERVALS).map(interval).collect();
+    let done = OK * INTERVALS;
+    let wall = Nanos(INTERVAL.0 * INTERVALS);
+    let mut latencies = Latencies::default();
+    intervals.iter().for_each(|interval| latencies.service.merge(&interval.service));
+    LoadRecord {
+        format: LoadRecord::FORMAT.to_owned(),
+        engine: "made up".to_owned(),
+        connections: CONNECTIONS,
+        threads: 1,
+        seconds: wall.as_secs_f64(),
+        requests: RequestCounts { started: done, done, ok: done, ..Default::default() },
+        errors: ErrorCounts::default(),
+        status: BTreeMap::from([(200, done)]),
+        bytes: ByteCounts { read: done * 3500, body: done * PAGE.0, written: done * 60 },
+        rate_per_s: OK as f64 / INTERVAL.as_secs_f64(),
+        cpu_us_per_request: Some(12.0),
+        connects: u64::from(CONNECTIONS),
+        connect_ms: LatencyMillis::default(),
+        first_byte_ms: LatencyMillis::default(),
+        service_ms: LatencyMillis::from(&latencies.service),
+        response_ms: LatencyMillis::default(),
+        failed_ms: LatencyMillis::default(),
+        interrupted: false,
+        client: ClientUse {
+            threads: vec![ThreadUse { cpu: Nanos::ZERO, wall, pinned_to: Some(0) }],
+            lag_max: Nanos::from_micros(300),
+            connections_open_max: CONNECTIONS,
+        },
+        plan: load_plan(wall),
+        latencies,
+        intervals,
+        raw: Vec::new(),
+        raw_stride: 1,
+    }
+}
+
+fn interval(index: u64) -> Interval {
+    let mut interval = Interval::new(Nanos(INTERVAL.0 * index), INTERVAL);
+    (interval.started, interval.ok) = (OK, OK);
+    for n in 0..TIMED {
+        interval.service.record(Nanos::from_micros(900 + n));
+    }
+    interval
+}
+
+fn load_plan(wall: Nanos) -> LoadPlan {
+    LoadPlan {
+        url: "http://127.0.0.1:8080/".to_owned(),
+        addr: ([127, 0, 0, 1], 8080).into(),
+        host: "127.0.0.1:8080".to_owned(),
+        target: "/".to_owned(),
+        method: "GET".to_owned(),
+        headers: Vec::new(),
+        body: Vec::new(),
+        connections: CONNECTIONS,
+        threads: 1,
+        cpus: vec![0],
+        keep_alive: true,
+        stop: LoadStop { requests: None, duration: Some(wall) },
+        timeout: Nanos::from_secs(5),
+        drain: Nanos::from_millis(500),
+        pacing: Pacing::Closed,
+        verify: Verify::default(),
+        interval: INTERVAL,
+        raw_max: 0,
+        seed: 1,
+        share: record::Share { index: 0, of: 1 },
+    }
+}
