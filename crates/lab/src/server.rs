@@ -265,6 +265,11 @@ impl Running {
             let left = (begun + timeout).saturating_sub(now);
             let asked = probe::get(self.addr, target, left.max(READY_LOOK_MIN));
             let last = match asked {
+                // A port that another program took between our look and the server's bind answers
+                // too; the server itself will soon end then, and the start is tried again.
+                Ok(_) if self.tree().listens_on(self.addr) == Some(false) => {
+                    format!("another program answers on {}", self.addr)
+                }
                 Ok(reply) if reply.status == 200 => return Ok(()),
                 Ok(reply) => {
                     wrong_since.get_or_insert(now);
@@ -606,6 +611,18 @@ mod tests {
         let found = account("nobody", users, groups).unwrap();
         assert_eq!((found.group.as_str(), found.uid, found.gid), ("nogroup", 65534, 65534));
         assert_eq!(account("www-data", users, groups), None);
+    }
+
+    #[test]
+    fn an_answer_of_another_program_on_the_port_is_not_taken_for_the_servers() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let addr = listener.local_addr().unwrap();
+        assert_eq!(Tree::new(std::process::id(), None).listens_on(addr), Some(true));
+        let other = Command::new("/bin/sleep").arg("600").spawn();
+        let mut other = other.unwrap();
+        assert_eq!(Tree::new(other.id(), None).listens_on(addr), Some(false));
+        other.kill().unwrap();
+        other.wait().unwrap();
     }
 
     #[test]

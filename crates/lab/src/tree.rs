@@ -12,8 +12,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -240,6 +241,18 @@ impl Tree {
         in_cgroup.unwrap_or_else(|| descendants(self.inner.root))
     }
 
+    /// Whether it is one of its processes that listens there. `None` where that cannot be seen.
+    pub(crate) fn listens_on(&self, addr: SocketAddr) -> Option<bool> {
+        let inodes = listeners(addr)?;
+        let files = |pid: u32| procfs::process::Process::new(pid as i32).ok()?.fd().ok();
+        let mut readable = self.pids().into_iter().filter_map(files).peekable();
+        readable.peek()?;
+        Some(readable.flatten().flatten().any(|file| match file.target {
+            procfs::process::FDTarget::Socket(inode) => inodes.contains(&inode),
+            _ => false,
+        }))
+    }
+
     /// Ends every process of the tree with SIGKILL. Those that fork while it looks are found by the
     /// next call; with cgroup v2 none can.
     pub(crate) fn kill(&self) {
@@ -365,6 +378,31 @@ fn memory_bytes(pid: u32) -> Option<u64> {
     Some(memory * 1024)
 }
 
+/// Inodes of the sockets that listen at an IPv4 address. /proc/net/tcp shows listening sockets before
+/// all others, so reading ends with the first other one: after a load without keep-alive there are
+/// tens of thousands of those.
+fn listeners(addr: SocketAddr) -> Option<Vec<u64>> {
+    const LISTEN: &str = "0A";
+    let SocketAddr::V4(addr) = addr else { return None };
+    let local = u32::from_ne_bytes(addr.ip().octets());
+    let local = format!("{local:08X}:{:04X}", addr.port());
+    let lines = BufReader::new(File::open("/proc/net/tcp").ok()?).lines();
+    let mut inodes = Vec::new();
+    // The first line is the heading.
+    for line in lines.skip(1) {
+        let line = line.ok()?;
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        match (fields.get(1), fields.get(3), fields.get(9)) {
+            (Some(at), Some(&LISTEN), Some(inode)) if *at == local => {
+                inodes.push(inode.parse().ok()?)
+            }
+            (_, Some(&LISTEN), _) => {}
+            _ => break,
+        }
+    }
+    Some(inodes)
+}
+
 /// Descendants of `root` by parentage, and what is in its process group or session: an orphan whose
 /// parent has ended is found by those.
 fn descendants(root: u32) -> Vec<u32> {
@@ -393,7 +431,6 @@ fn descendants(root: u32) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
     use std::time::Instant;
 
     use sys::child::Spec;
@@ -481,8 +518,8 @@ mod tests {
     #[test]
     fn a_window_holds_what_was_used_in_it_and_who_was_born_in_it() {
         // Born: the sleep that comes after `go`. Not born: the one that was there.
-        let script = "sleep 600 & touch ready; until [ -e go ]; do read x < /dev/null; done
-                      sleep 600 & touch gone; wait";
+        let script = "sleep 600 & : > ready; until [ -e go ]; do read x < /dev/null; done
+                      sleep 600 & : > gone; wait";
         let shell = Shell::run(script);
         shell.wait_for("ready");
         let now = clock::monotonic();
@@ -512,7 +549,7 @@ mod tests {
 
     #[test]
     fn descendants_are_found_without_a_cgroup_too() {
-        let shell = Shell::run("(sleep 600; true) & sleep 600 & touch ready; wait");
+        let shell = Shell::run("(sleep 600; true) & sleep 600 & : > ready; wait");
         shell.wait_for("ready");
         let (with, without) = (&shell.tree, Tree::new(shell.child.pid(), None));
         let start = Instant::now();
@@ -521,7 +558,7 @@ mod tests {
             pids.sort_unstable();
             pids
         };
-        // `touch` may be leaving, and a fork be under way, between the two readings.
+        // A fork may be under way, between the two readings.
         while sorted(with).len() != 4 || sorted(with) != sorted(&without) {
             let pids = (sorted(with), sorted(&without));
             assert!(start.elapsed() < Duration::from_secs(60), "{pids:?}");

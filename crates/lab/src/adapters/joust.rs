@@ -137,6 +137,7 @@ fn parity(rendered: &Rendered, _printed: &str) -> BTreeMap<String, String> {
         ("keep_alive", text("KeepAlive")),
         ("keep_alive_requests", unlimited(text("MaxKeepAliveRequests"))),
         ("keep_alive_timeout", with_unit(text("KeepAliveTimeout"))),
+        ("user", "whoever runs joust".to_owned()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into();
