@@ -1,5 +1,5 @@
 //! A network and a server in virtual time, behind the same [`Driver`] as the kernel: the real workers
-//! run on it, thousands of seeds a second, and what they measure has a known answer. Owns the clock,
+//! run on it, hundreds of loads a second, and what they measure has a known answer. Owns the clock,
 //! the script and the chance of a simulation; must not know who measures.
 //! Start reading at [`Script`].
 //!
