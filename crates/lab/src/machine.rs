@@ -12,7 +12,7 @@ use crate::error::LabError;
 use crate::server::{self, Running, ServerError, Start};
 use crate::session::{Failure, Place, Stage};
 use crate::tree::{Observe, Observed};
-use crate::trial::{TARGET, Window, count, join, load_plan, requests_between};
+use crate::trial::{TARGET, Window, condense, count, load_plan, requests_between};
 use crate::{cpus, facts, oracle};
 
 /// How long a server may take to give its first answer.
@@ -121,7 +121,7 @@ impl<'a> Machine<'a> {
                 visit.state = VisitState::Failed { reason, log_tail: running.log_tail() };
             }
         }
-        join(&mut load.intervals);
+        condense(&mut load);
         visit.load = Some(load);
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! Owns what one visit comes to: which part of the load is measured, and what the server used in it.
 //! Must not know how servers are started or stopped. Start reading at [`Window`].
 
-use record::{Interval, LoadPlan, LoadRecord, LoadStop, Pacing, Plan, Share, Verify};
+use record::{Interval, Latencies, LoadPlan, LoadRecord, LoadStop, Pacing, Plan, Share, Verify};
+use stats::Histogram;
 use units::Nanos;
 
 /// Page that is fetched.
@@ -77,18 +78,22 @@ pub(crate) fn requests_between(load: &LoadRecord, from: Nanos, until: Nanos) -> 
         as u64
 }
 
-/// Joins each batch of intervals into one. Joined ones begin where the batches of the window do, so
-/// the cut stays between two of them.
-pub(crate) fn join(intervals: &mut Vec<Interval>) {
-    let joined = intervals.chunks(BATCH as usize).map(|batch| {
+/// Makes a finished load fit to be kept: joins each batch of intervals into one, and packs what is
+/// left. Joined ones begin where the batches of the window do, so the cut stays between two of them.
+pub(crate) fn condense(load: &mut LoadRecord) {
+    let joined = load.intervals.chunks(BATCH as usize).map(|batch| {
         let mut whole = batch[0].clone();
         for interval in &batch[1..] {
             whole.merge(interval);
             whole.length += interval.length;
         }
+        whole.service.pack();
+        whole.response.pack();
         whole
     });
-    *intervals = joined.collect();
+    load.intervals = joined.collect();
+    let Latencies { connect, first_byte, service, response, failed } = &mut load.latencies;
+    [connect, first_byte, service, response, failed].into_iter().for_each(Histogram::pack);
 }
 
 /// The load of a visit: one run over warm-up and measurement, so that its connections are kept.
@@ -257,7 +262,7 @@ mod tests {
             after.map(|interval| interval.service.count()).sum::<u64>()
         };
         let before = spans(&load);
-        join(&mut load.intervals);
+        condense(&mut load);
         assert_eq!(load.intervals.len(), 7);
         assert!(load.intervals.iter().any(|interval| interval.start == cut));
         assert_eq!(spans(&load), before);

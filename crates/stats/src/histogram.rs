@@ -1,8 +1,11 @@
 //! Latency histograms: mergeable, with a bounded relative error, and silent where the sample is
 //! too small for the quantile that is asked for.
 //!
-//! One record costs an index computation and an add (a few ns); one histogram takes 270 KB of
-//! address space, of which only the touched pages are real.
+//! One record costs an index computation and an add (a few ns); one histogram that is recorded into
+//! takes up to 270 KB. Those that are only kept are packed: 16 bytes a bucket that is not empty, so
+//! that a run can hold thousands.
+
+use std::borrow::Cow;
 
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use units::Nanos;
@@ -12,9 +15,20 @@ pub const SPAN_MAX: Nanos = Nanos::from_secs(3600);
 
 /// Counts of time spans, 1 ns to one hour, each within 0.1 % of its true value (three digits).
 /// All histograms have the same bounds, so merging is exact.
+#[derive(Clone)]
 pub struct Histogram {
-    counts: hdrhistogram::Histogram<u64>,
+    counts: Counts,
     clamped: u64,
+}
+
+type Open = hdrhistogram::Histogram<u64>;
+
+/// The counts, for recording or for keeping.
+#[derive(Clone)]
+enum Counts {
+    Open(Open),
+    /// Buckets that are not empty, by their highest span, in rising order.
+    Packed(Vec<(Nanos, u64)>),
 }
 
 /// A stored histogram that could not be read back.
@@ -31,9 +45,14 @@ impl Default for Histogram {
 impl Histogram {
     /// An empty one.
     pub fn new() -> Self {
-        let counts = hdrhistogram::Histogram::new_with_bounds(1, SPAN_MAX.0, 3)
-            .expect("constant bounds are valid");
-        Self { counts, clamped: 0 }
+        Self { counts: Counts::Open(empty()), clamped: 0 }
+    }
+
+    /// Makes it small; it opens again by itself when something is recorded.
+    pub fn pack(&mut self) {
+        if let Counts::Open(_) = self.counts {
+            self.counts = Counts::Packed(self.buckets().collect());
+        }
     }
 
     /// Adds one span. A span of zero counts as one nanosecond.
@@ -42,32 +61,31 @@ impl Histogram {
         if span > SPAN_MAX {
             self.clamped += 1;
         }
-        self.counts.saturating_record(span.0.clamp(1, SPAN_MAX.0));
+        self.open_mut().saturating_record(span.0.clamp(1, SPAN_MAX.0));
     }
 
     /// Adds all spans of `other`.
     pub fn merge(&mut self, other: &Self) {
-        if self.is_empty() {
-            // `add` would copy all 270 KB into an empty one, and so make every page of it real; a
-            // run keeps thousands of histograms, each with a few pages that are not zero.
-            for (span, count) in other.buckets() {
-                self.counts.saturating_record_n(span.0.min(SPAN_MAX.0), count);
-            }
-        } else {
-            self.counts.add(&other.counts).expect("all histograms share their bounds");
+        let counts = self.open_mut();
+        match &other.counts {
+            Counts::Open(others) => counts.add(others).expect("all histograms share their bounds"),
+            Counts::Packed(buckets) => fill(counts, buckets),
         }
         self.clamped += other.clamped;
     }
 
     /// Forgets every span; keeps the memory.
     pub fn clear(&mut self) {
-        self.counts.reset();
+        self.open_mut().reset();
         self.clamped = 0;
     }
 
     /// Number of spans.
     pub fn count(&self) -> u64 {
-        self.counts.len()
+        match &self.counts {
+            Counts::Open(counts) => counts.len(),
+            Counts::Packed(buckets) => buckets.iter().map(|(_, count)| count).sum(),
+        }
     }
 
     /// Number of spans that were longer than [`SPAN_MAX`].
@@ -77,7 +95,7 @@ impl Histogram {
 
     /// Whether there is no span at all.
     pub fn is_empty(&self) -> bool {
-        self.counts.is_empty()
+        self.count() == 0
     }
 
     /// The `q`-quantile (0 to 1), or `None` where fewer than [`samples_needed`] spans are in.
@@ -88,44 +106,52 @@ impl Histogram {
     /// The `q`-quantile whatever the size of the sample; zero when empty. For plots of a whole
     /// distribution; a number that is printed comes from [`Histogram::quantile`].
     pub fn quantile_unchecked(&self, q: f64) -> Nanos {
-        Nanos(self.counts.value_at_quantile(q))
+        Nanos(self.open().value_at_quantile(q))
     }
 
     /// Mean, or `None` when empty.
     pub fn mean(&self) -> Option<Nanos> {
-        (!self.is_empty()).then(|| Nanos(self.counts.mean().round() as u64))
+        (!self.is_empty()).then(|| Nanos(self.open().mean().round() as u64))
     }
 
     /// Standard deviation of the population, or `None` for fewer than two spans.
     pub fn sd(&self) -> Option<Nanos> {
-        (self.count() > 1).then(|| Nanos(self.counts.stdev().round() as u64))
+        (self.count() > 1).then(|| Nanos(self.open().stdev().round() as u64))
     }
 
     /// Shortest span, or `None` when empty.
     pub fn min(&self) -> Option<Nanos> {
-        (!self.is_empty()).then(|| Nanos(self.counts.min()))
+        (!self.is_empty()).then(|| Nanos(self.open().min()))
     }
 
     /// Longest span, or `None` when empty.
     pub fn max(&self) -> Option<Nanos> {
-        (!self.is_empty()).then(|| Nanos(self.counts.max()))
+        (!self.is_empty()).then(|| Nanos(self.open().max()))
     }
 
     /// Number of spans of at least `span`, to the resolution of the buckets.
     pub fn count_from(&self, span: Nanos) -> u64 {
-        self.counts.count_between(span.0.clamp(1, SPAN_MAX.0), u64::MAX)
+        self.open().count_between(span.0.clamp(1, SPAN_MAX.0), u64::MAX)
     }
 
     /// Every bucket that is not empty: its highest span and its count, in rising order.
-    pub fn buckets(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
-        self.counts.iter_recorded().map(|v| (Nanos(v.value_iterated_to()), v.count_at_value()))
+    pub fn buckets(&self) -> Box<dyn Iterator<Item = (Nanos, u64)> + '_> {
+        match &self.counts {
+            Counts::Open(counts) => Box::new(
+                // The highest span of the last bucket lies past the bound.
+                counts
+                    .iter_recorded()
+                    .map(|v| (Nanos(v.value_iterated_to()).min(SPAN_MAX), v.count_at_value())),
+            ),
+            Counts::Packed(buckets) => Box::new(buckets.iter().copied()),
+        }
     }
 
     /// The standard compressed form (HdrHistogram V2, deflated), which other tools read too.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new()
-            .serialize(&self.counts, &mut bytes)
+            .serialize(&*self.open(), &mut bytes)
             .expect("writing to memory does not fail");
         bytes
     }
@@ -135,25 +161,47 @@ impl Histogram {
         let counts: hdrhistogram::Histogram<u64> = Deserializer::new()
             .deserialize(&mut &bytes[..])
             .map_err(|error| DecodeError(error.to_string()))?;
-        let mut histogram = Self::new();
-        histogram.counts.add(&counts).map_err(|error| DecodeError(error.to_string()))?;
-        // The copy takes a few pages where `add` has touched all.
-        Ok(histogram.clone())
+        let mut bounded = empty();
+        bounded.add(&counts).map_err(|error| DecodeError(error.to_string()))?;
+        let mut histogram = Self { counts: Counts::Open(bounded), clamped: 0 };
+        histogram.pack();
+        Ok(histogram)
+    }
+
+    fn open(&self) -> Cow<'_, Open> {
+        match &self.counts {
+            Counts::Open(counts) => Cow::Borrowed(counts),
+            Counts::Packed(buckets) => {
+                let mut counts = empty();
+                fill(&mut counts, buckets);
+                Cow::Owned(counts)
+            }
+        }
+    }
+
+    #[inline]
+    fn open_mut(&mut self) -> &mut Open {
+        if let Counts::Packed(_) = self.counts {
+            self.counts = Counts::Open(self.open().into_owned());
+        }
+        match &mut self.counts {
+            Counts::Open(counts) => counts,
+            Counts::Packed(_) => unreachable!("it has been opened"),
+        }
     }
 }
 
-impl Clone for Histogram {
-    /// Only the pages that are not zero are made real, as in [`Histogram::merge`].
-    fn clone(&self) -> Self {
-        let mut copy = Self::new();
-        copy.merge(self);
-        copy
-    }
+fn empty() -> Open {
+    Open::new_with_bounds(1, SPAN_MAX.0, 3).expect("constant bounds are valid")
+}
+
+fn fill(counts: &mut Open, buckets: &[(Nanos, u64)]) {
+    buckets.iter().for_each(|(span, count)| counts.saturating_record_n(span.0, *count));
 }
 
 impl PartialEq for Histogram {
     fn eq(&self, other: &Self) -> bool {
-        self.counts == other.counts
+        self.open() == other.open()
     }
 }
 
@@ -220,7 +268,15 @@ mod tests {
             merged.merge(&fill(&right));
             let together: Vec<u64> = left.iter().chain(&right).copied().collect();
             prop_assert_eq!(&merged, &fill(&together));
-            prop_assert_eq!(Histogram::decode(&merged.encode()).unwrap(), merged);
+            prop_assert_eq!(&Histogram::decode(&merged.encode()).unwrap(), &merged);
+            let mut packed = merged.clone();
+            packed.pack();
+            prop_assert_eq!(&packed, &merged);
+            prop_assert_eq!(packed.encode(), merged.encode());
+            prop_assert_eq!((packed.min(), packed.max()), (merged.min(), merged.max()));
+            prop_assert_eq!(packed.quantile_unchecked(0.5), merged.quantile_unchecked(0.5));
+            packed.merge(&packed.clone());
+            prop_assert_eq!(packed.count(), 2 * merged.count());
         }
     }
 }
