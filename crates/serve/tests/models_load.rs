@@ -166,6 +166,26 @@ fn prefork_children_come_under_load_and_go_after_it() {
 }
 
 #[test]
+fn worker_children_come_under_load_and_go_after_it() {
+    let settings = &[
+        "StartServers=1",
+        "ThreadsPerChild=2",
+        "MaxRequestWorkers=8",
+        "MinSpareThreads=2",
+        "MaxSpareThreads=4",
+    ];
+    let server = Server::start("worker", Setup { settings, ..FIXED });
+    eventually("one was started", || server.children().len() == 1);
+    let mut held: Vec<Conn> = (0..4).map(|_| server.connect()).collect();
+    for conn in &mut held {
+        assert_eq!(conn.ask(GET).status(), 200);
+    }
+    eventually("two threads are idle beside four held", || server.children().len() == 3);
+    drop(held);
+    eventually("four threads are left", || server.children().len() == 2);
+}
+
+#[test]
 fn prefork_children_that_reach_their_quota_are_replaced_within_the_bounds() {
     let settings = &[
         "StartServers=5",

@@ -23,6 +23,14 @@ use crate::service::Service;
 /// MAX_WRITE_LIMIT). Bounds the wait of a small response behind a large one to some 100 us.
 pub(super) const TURN_BYTES_MAX: usize = 256 * 1024;
 
+/// Connections that an event loop accepts in one round (lighttpd's 100), so that old ones have their
+/// turn in between.
+pub(super) const ACCEPTS_MAX: usize = 100;
+
+/// How long an event loop accepts nothing when the machine has no descriptor or memory left, unless a
+/// connection ends before.
+pub(super) const EXHAUSTED_REST: Nanos = Nanos::from_millis(100);
+
 /// How long a connection that was closed is still read, so that its last response is not lost to a
 /// reset (RFC 9112, 9.6). As Apache's SECONDS_TO_LINGER for a client that stays silent.
 pub(super) const LINGER_MAX: Nanos = Nanos::from_secs(2);

@@ -22,7 +22,7 @@ use sys::process;
 use sys::signals::{Signals, Stop};
 use units::Nanos;
 
-use super::drive::{self, Inlet, Look, Step};
+use super::drive::{self, ACCEPTS_MAX, EXHAUSTED_REST, Inlet, Look, Step};
 use super::timers::Timers;
 use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
@@ -60,12 +60,6 @@ pub(super) static ITEM: Model = Model {
     check,
     run,
 };
-
-/// Connections accepted in one round, so that ready ones are handed over in between.
-const ACCEPTS_MAX: usize = 100;
-
-/// How long accepting rests when the machine has no descriptor or memory left.
-const EXHAUSTED_REST: Nanos = Nanos::from_millis(100);
 
 /// How often the acceptor looks whether the last connection has ended, while it drains.
 const DRAIN_TICK: Nanos = Nanos::from_millis(20);
@@ -222,6 +216,7 @@ impl<'s> Pool<'s> {
                 }
             }
             acceptor.expire();
+            acceptor.accept_the_last();
         }
         Ok(())
     }
@@ -386,13 +381,24 @@ impl<'p, 's> Acceptor<'p, 's> {
                 Err(error) if listener::is_exhaustion(&error) => {
                     return self.pause(self.now.saturating_add(EXHAUSTED_REST));
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock && self.tickets.is_none() => {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if self.tickets.is_some() {
+                        self.stop_listening();
+                    }
                     return;
                 }
-                // The connection was gone before it was accepted, or, in a drain, is of no one.
+                // The connection was gone before it was accepted; there may be others.
                 Err(_) => {}
             }
             self.tickets = self.tickets.map(|left| left - 1);
+        }
+    }
+
+    /// In a drain: takes what still waits, as far as there is room. The listener's event would do it
+    /// too, but does not come for a connection that has gone in the meantime.
+    fn accept_the_last(&mut self) {
+        while self.tickets.is_some() && self.listens && !self.pool.rests.load(Relaxed) {
+            self.accept_some();
         }
     }
 
@@ -458,9 +464,6 @@ impl<'p, 's> Acceptor<'p, 's> {
         self.pool.draining.store(true, Relaxed);
         for index in 0..self.pool.places.len() as u32 {
             self.pool.ready.push(index);
-        }
-        if !self.pool.rests.load(Relaxed) {
-            self.accept_some();
         }
     }
 

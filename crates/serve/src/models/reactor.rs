@@ -21,7 +21,7 @@ use sys::process;
 use sys::signals::{Signals, Stop};
 use units::Nanos;
 
-use super::drive::{self, Inlet, Look, Step};
+use super::drive::{self, ACCEPTS_MAX, EXHAUSTED_REST, Inlet, Look, Step};
 use super::timers::Timers;
 use super::{Declared, Kind, Model, SettingSpec, system};
 use crate::ServeError;
@@ -49,13 +49,6 @@ pub(super) static ITEM: Model = Model {
     check: |_| Ok(()),
     run,
 };
-
-/// Connections accepted in one round (lighttpd's 100), so that old ones have their turn.
-const ACCEPTS_MAX: usize = 100;
-
-/// How long accepting rests when the machine has no descriptor or memory left and no connection of
-/// ours could free one.
-const EXHAUSTED_REST: Nanos = Nanos::from_millis(100);
 
 const LISTENER: u64 = u64::MAX;
 const SIGNALS: u64 = u64::MAX - 1;
@@ -162,6 +155,7 @@ impl<'s> Reactor<'s> {
             }
             self.take_turns();
             self.expire();
+            self.accept_the_last();
         }
         self.cut();
         Ok(())
@@ -197,13 +191,24 @@ impl<'s> Reactor<'s> {
                 Err(error) if listener::is_exhaustion(&error) => {
                     return self.rest(self.now.saturating_add(EXHAUSTED_REST));
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock && self.tickets.is_none() => {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if self.tickets.is_some() {
+                        self.stop_listening();
+                    }
                     return;
                 }
-                // The connection was gone before it was accepted, or, in a drain, is of no one.
+                // The connection was gone before it was accepted; there may be others.
                 Err(_) => {}
             }
             self.tickets = self.tickets.map(|left| left - 1);
+        }
+    }
+
+    /// In a drain: takes what still waits, as far as there is room. The listener's event would do it
+    /// too, but does not come for a connection that has gone in the meantime.
+    fn accept_the_last(&mut self) {
+        while self.tickets.is_some() && self.accepting == Accepting::Yes {
+            self.accept_some();
         }
     }
 
@@ -391,9 +396,6 @@ impl<'s> Reactor<'s> {
             }
             self.conns[index as usize].exchange.finish();
             self.turn(index);
-        }
-        if self.accepting == Accepting::Yes {
-            self.accept_some();
         }
     }
 

@@ -197,7 +197,7 @@ mod tests {
                     let horizon = Nanos((now.0 / TICK + SLOTS as u64 - 1) * TICK);
                     model.insert(index, deadline.min(horizon));
                 } else {
-                    now = now + Nanos::from_millis(ms / 20);
+                    now += Nanos::from_millis(ms / 20);
                     let up = all_expired(&mut timers, now);
                     for index in &up {
                         let deadline = model.remove(index);
