@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use miette::miette;
+use miette::{IntoDiagnostic as _, miette};
 use serve::models::{ALL, Model};
 use serve::{ServeError, Service, Typed};
+use sys::signals::Signals;
 use units::Bytes;
 
 use crate::output;
@@ -60,6 +61,8 @@ pub fn main(args: Args) -> Result<Ended, Trouble> {
         return Ok(Ended::Well);
     }
     let model = config.model.name;
+    // Before anyone is told the address: a signal that comes from then on waits for the model.
+    let _held = Signals::new().into_diagnostic().map_err(Trouble::failed)?;
     let service = Service::bind(config).map_err(failed)?;
     output::stdout(format!("{model} serves http://{}/\n", service.address()).as_bytes())?;
     service.run().map_err(failed)?;

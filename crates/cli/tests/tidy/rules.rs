@@ -128,6 +128,17 @@ pub const RULES: &[Rule] = &[
         clean: ("crates/lab/src/x.rs", "//! x\nuse std::fs;\n"),
     },
     Rule {
+        name: "nothing_unused",
+        instead: "remove it; what only tests need stands under `cfg(test)`",
+        look: |source| match source.is_product() {
+            true => lines_with(source, &["dead_code", "unused_imports"]),
+            false => vec![],
+        },
+        planted: ("crates/load/src/x.rs", "//! x\n#[allow(dead_code)]\nfn f() {}\n"),
+        // A support module of several test binaries is used in part by each.
+        clean: ("crates/load/tests/x.rs", "//! x\n#![allow(dead_code)]\nfn f() {}\n"),
+    },
+    Rule {
         name: "nothing_unfinished",
         instead: "finish it, or leave it out",
         look: |source| {
@@ -137,7 +148,6 @@ pub const RULES: &[Rule] = &[
                 concat!("unimple", "mented!("),
                 concat!("FIX", "ME"),
                 concat!("#[ign", "ore"),
-                concat!("dead", "_code"),
             ];
             lines_with(source, &words)
         },

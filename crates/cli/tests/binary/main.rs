@@ -1,0 +1,77 @@
+//! The binary from outside, as a person or a script meets it: what it prints, how it exits, and what
+//! it leaves behind. Start reading at [`joust`].
+
+mod bad_input;
+mod load;
+mod report;
+mod run;
+mod serve;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+/// The binary, with nothing said yet; stdin is empty.
+fn joust(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_joust"));
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+/// Runs it to its end.
+fn output(args: &[&str]) -> Output {
+    joust(args).output().expect("the binary starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What it said on stderr, on one line: messages are wrapped for terminals.
+fn said(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr).replace('│', " ");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A server of ours that ends with the test.
+struct Server {
+    child: Child,
+    url: String,
+}
+
+impl Server {
+    /// Starts `joust serve ARGS` on a free port and waits for the line that names it.
+    fn start(args: &[&str]) -> Self {
+        let mut command = joust(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut child = command.args(args).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut line = String::new();
+        let out = child.stdout.take().expect("stdout is piped");
+        BufReader::new(out).read_line(&mut line).expect("stdout is read");
+        let at = line.find("http://").unwrap_or_else(|| panic!("no address in `{line}`"));
+        Self { child, url: line[at..].trim().to_owned() }
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let status = Command::new("kill").args(["-s", name, &pid]).status().expect("kill runs");
+        assert!(status.success(), "kill -s {name} {pid}");
+    }
+
+    /// Ends it in order and returns its exit code.
+    fn drain(mut self) -> Option<i32> {
+        self.signal("TERM");
+        self.child.wait().expect("it is our child").code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail where it has ended already, which is what we want here.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn lines(file: &Path) -> usize {
+    std::fs::read_to_string(file).unwrap_or_default().lines().count()
+}

@@ -1,0 +1,117 @@
+//! `joust run` on real servers: the folder of results, the exit code, and that nothing is left.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use record::{Ending, RunRecord};
+
+use crate::{joust, output, said, stdout};
+
+/// Two of our own models, which are there on every machine, as briefly as a study may.
+fn study(dir: &Path, blocks: u32) -> PathBuf {
+    let text = format!(
+        "name = \"brief\"\nquestion = \"Do two models differ?\"\nbudget = \"50s\"\n\
+         [workload]\npage = 1000\nconnections = 4\n\
+         [blocks]\nmin = {blocks}\nmax = {blocks}\n\
+         [visit]\nwarm_up = \"50ms\"\nmeasure = \"150ms\"\n\
+         [[contender]]\nname = \"one loop\"\nserver = \"joust\"\nsettings = {{ model = \"reactor\" }}\n\
+         [[contender]]\nname = \"a pool\"\nserver = \"joust\"\nsettings = {{ model = \"pool\" }}\n"
+    );
+    let file = dir.join("brief.toml");
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
+fn run_file(dir: &Path) -> RunRecord {
+    RunRecord::from_json(&std::fs::read_to_string(dir.join("run.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn a_run_leaves_its_reports_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let (study, out) = (study(dir.path(), 3), dir.path().join("out"));
+    let output = output(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    let text = stdout(&output);
+    // With three blocks every verdict may be withheld (3); failing (1) it may not.
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", said(&output));
+    assert_eq!(text.lines().last(), out.to_str(), "the last line names the folder");
+    for file in ["run.json", "report.html", "report.md", "report.txt", "report.svg"] {
+        assert!(out.join(file).is_file(), "{file} is missing");
+    }
+    let run = run_file(&out);
+    assert_eq!(run.visits.len(), 6);
+    assert!(run.visits.iter().all(|visit| visit.load.is_some()));
+    assert_eq!(servers_in(&out), Vec::<u32>::new(), "servers were left");
+}
+
+#[test]
+fn what_was_measured_until_ctrl_c_is_kept_and_marked() {
+    let dir = tempfile::tempdir().unwrap();
+    let (study, out) = (study(dir.path(), 500), dir.path().join("out"));
+    let mut command = joust(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let begun = Instant::now();
+    // The servers' processes are the sign that visits are under way.
+    while descendants(pid).is_empty() && begun.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_secs(3));
+    Command::new("kill").args(["-s", "INT", &pid.to_string()]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let run = run_file(&out);
+    assert!(matches!(run.ending, Ending::Incomplete { .. }), "{:?}", run.ending);
+    assert!(!run.visits.is_empty());
+    assert!(stdout(&output).to_lowercase().contains("incomplete"), "{}", stdout(&output));
+}
+
+#[test]
+fn check_prints_the_plan_and_runs_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let study = study(dir.path(), 3);
+    let output = Command::new(env!("CARGO_BIN_EXE_joust"))
+        .args(["run", study.to_str().unwrap(), "--check"])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    let text = stdout(&output);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(text.contains("one loop") && text.contains("3 blocks"), "{text}");
+    assert!(!dir.path().join("joust-results").exists());
+}
+
+#[test]
+fn every_shipped_study_passes_its_check() {
+    let studies = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
+    let mut checked = 0;
+    for entry in std::fs::read_dir(studies).unwrap() {
+        let path = entry.unwrap().path();
+        let output = output(&["run", path.to_str().unwrap(), "--check"]);
+        assert!(output.status.success(), "{}: {}", path.display(), said(&output));
+        checked += 1;
+    }
+    assert!(checked >= 2, "only {checked} studies found");
+}
+
+/// Processes below `pid`, all generations.
+fn descendants(pid: u32) -> Vec<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.unwrap_or_default();
+    let direct: Vec<u32> = children.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+    direct.iter().flat_map(|&child| [vec![child], descendants(child)].concat()).collect()
+}
+
+/// Processes whose command line names the folder of the test.
+fn servers_in(out: &Path) -> Vec<u32> {
+    let folder = out.parent().unwrap().to_string_lossy().into_owned();
+    let processes = std::fs::read_dir("/proc").unwrap();
+    let ids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    ids.filter(|id| *id != std::process::id())
+        .filter(|id| {
+            let line = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(&folder)
+        })
+        .collect()
+}

@@ -1,0 +1,38 @@
+//! `joust serve` as a process: configuration, signals, what is left behind.
+
+use crate::{Server, output, said, stdout};
+
+#[test]
+fn the_printed_configuration_is_read_back_the_same() {
+    let args = ["serve", "--fixed", "10", "--model", "prefork", "--set", "MaxSpareServers=12"];
+    let first = stdout(&output(&[&args[..], &["--print-config"]].concat()));
+    assert!(first.contains("MaxSpareServers"), "{first}");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("joust.toml");
+    std::fs::write(&file, &first).unwrap();
+    let again = output(&["serve", "--config", file.to_str().unwrap(), "--print-config"]);
+    assert_eq!(stdout(&again), first, "{}", said(&again));
+}
+
+#[test]
+fn either_signal_ends_every_model_and_frees_the_port() {
+    for model in ["reactor", "prefork", "worker", "pool"] {
+        for signal in ["TERM", "INT"] {
+            let mut server = Server::start(&["--fixed", "10", "--model", model]);
+            let addr = server.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
+            server.signal(signal);
+            let status = server.child.wait().unwrap();
+            assert_eq!(status.code(), Some(0), "{model} after {signal}");
+            let refused = std::net::TcpStream::connect(&addr).is_err();
+            assert!(refused, "{model} still listens on {addr} after {signal}");
+        }
+    }
+}
+
+#[test]
+fn the_models_are_described() {
+    let text = stdout(&output(&["models"]));
+    for word in ["reactor", "prefork", "worker", "pool", "MaxConnectionsPerChild", "max-request"] {
+        assert!(text.contains(word), "{word} is missing in:\n{text}");
+    }
+}
