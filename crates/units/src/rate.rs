@@ -53,7 +53,8 @@ mod tests {
 
     #[test]
     fn reads_prefixes_and_minutes() {
-        let cases = [("500/s", 500.0), ("1.5k/s", 1500.0), ("6000/m", 100.0), ("2M/s", 2e6), ("7", 7.0)];
+        let cases =
+            [("500/s", 500.0), ("1.5k/s", 1500.0), ("6000/m", 100.0), ("2M/s", 2e6), ("7", 7.0)];
         for (typed, rate) in cases {
             assert_eq!(typed.parse(), Ok(PerSecond(rate)), "{typed}");
         }
