@@ -5,9 +5,11 @@
 //! tools that count every reply (wrk, weighttp) print them as requests/s. joust's rate is of good
 //! replies alone, but a contender that sheds load still does less work than the others.
 //!
-//! The limit is that of RFC 9411, 7.1.3: no more than 0.001 % of attempts may fail. A reply of the
-//! wrong status, the wrong length or no HTTP at all is not bad luck on the way but what the server
-//! says, so there a single one is enough.
+//! The limit is that of RFC 9411, 7.1.3: no more than 0.001 % of attempts may fail. A short study has
+//! fewer than 100,000 requests of a contender, where a single reset is already more; so it counts
+//! only where the number is too large for that share by chance. A reply of the wrong status, the
+//! wrong length or no HTTP at all is not bad luck on the way but what the server says, so there a
+//! single one is enough.
 
 use record::{Certainty, ErrorCounts, Outcome, Severity};
 
@@ -29,6 +31,8 @@ pub(crate) const ITEM: Check = Check {
 
 /// Share of failed requests above which a measurement is void (RFC 9411, 7.1.3).
 const FAILED_SHARE_MAX: f64 = 0.00001;
+/// Standard deviations by which a number must exceed that share: chance does so once in 1,000 studies.
+const BEYOND_CHANCE: f64 = 3.09;
 
 fn look(evidence: &Evidence) -> Vec<Seen> {
     evidence.contenders().filter_map(|contender| look_at(evidence, contender)).collect()
@@ -45,8 +49,7 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
     }
     let (failed, all) = (errors.total(), ok + errors.total());
     let said = errors.unexpected_status + errors.wrong_length + errors.protocol;
-    let share = failed as f64 / all.max(1) as f64;
-    if said == 0 && share <= FAILED_SHARE_MAX {
+    if said == 0 && !above_limit(failed, all) {
         return None;
     }
     let kinds = errors.each().filter(|(_, count)| *count > 0);
@@ -57,10 +60,17 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
         evidence.name(contender),
         words::grouped(failed),
         words::count(all, "request"),
-        words::percent(share),
+        words::percent(failed as f64 / all as f64),
         words::list(&kinds),
     );
     Some(Seen { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+}
+
+/// Whether more failed than the limit allows, chance aside. Twice the root of a Poisson count is about
+/// normal with a standard deviation of 1, for small counts too (Anscombe 1948).
+fn above_limit(failed: u64, all: u64) -> bool {
+    let allowed = FAILED_SHARE_MAX * all as f64;
+    2.0 * ((failed as f64).sqrt() - allowed.sqrt()) > BEYOND_CHANCE
 }
 
 /// A kind of failure, as in a sentence after its count.
@@ -120,8 +130,24 @@ mod tests {
         let wrong = ErrorCounts { wrong_length: 1, ..Default::default() };
         assert_eq!(look(&Evidence::of(&planted(wrong))).len(), 1);
         let reset = ErrorCounts { reset_before_first_byte: 1, ..Default::default() };
-        // One of 8 visits of 40,000 requests: 0.0003 %.
         assert_eq!(look(&Evidence::of(&planted(reset))), []);
+    }
+
+    #[test]
+    fn the_limit_of_the_rfc_holds_as_soon_as_chance_is_left_out() {
+        // Of a few requests, a few failures; of many, hardly more than the share itself.
+        let cases = [
+            (2, 40_000, false),
+            (5, 40_000, true),
+            (10, 1_000_000, false),
+            (24, 1_000_000, true),
+            (10_000, 1_000_000_000, false),
+            (10_400, 1_000_000_000, true),
+            (0, 0, false),
+        ];
+        for (failed, all, above) in cases {
+            assert_eq!(above_limit(failed, all), above, "{failed} of {all}");
+        }
     }
 
     #[test]
