@@ -4,7 +4,7 @@
 //! Start reading at [`Script`].
 //!
 //! Nothing here takes time but what the script says: a request sent at t is answered at t + delay,
-//! exactly, and processing costs nothing (unless [`Script::client_ns`] says so). Same script, same
+//! exactly, and processing costs nothing (unless [`Script::client`] says so). Same script, same
 //! seed, same plan: the same record, byte for byte.
 
 use std::cmp::Ordering;

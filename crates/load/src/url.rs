@@ -11,7 +11,7 @@ pub struct Target {
     pub name: String,
     /// Port; 80 where none is given.
     pub port: u16,
-    /// Value of the Host field: as typed, without a port of 80 ("localhost:8080", "[::1]:8080").
+    /// Value of the Host field: as typed, without a port of 80 (`localhost:8080`, `[::1]:8080`).
     pub host: String,
     /// Path and query, at least "/"; never a fragment.
     pub target: String,
@@ -135,7 +135,7 @@ fn authority_parts(typed: &str, authority: &str) -> Result<(String, u16), UrlErr
 
 impl Target {
     /// The address to connect to. Where a name has several, the first of IPv4 is taken: "localhost"
-    /// is [::1] as well, and a server under test mostly listens on 127.0.0.1 alone.
+    /// is `[::1]` as well, and a server under test mostly listens on 127.0.0.1 alone.
     ///
     /// # Errors
     /// The resolver knows no address.
