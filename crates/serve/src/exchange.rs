@@ -1,6 +1,6 @@
 //! One connection, without I/O: bytes in, an action out. Owns the order of reading, answering and
 //! closing, and every deadline; must not know sockets, clocks or who waits, which is what a model is.
-//! Start reading at [`Exchange::want`] and [`Exchange::advance`].
+//! Start reading at [`Exchange::want`] and `Exchange::advance`.
 //!
 //! Work is done when something happened (`received`, `wrote`, `timed_out`, `finish`, `lost`); `want` is
 //! a view of the state, and may be asked again. Cost of a request for a small file on a kept-alive
