@@ -5,7 +5,7 @@
 //! tools that count every reply (wrk, weighttp) print them as requests/s. joust's rate is of good
 //! replies alone, but a contender that sheds load still does less work than the others.
 //!
-//! The limit is that of RFC 9411, 7.1.3: no more than 0.001 % of attempts may fail. A short study has
+//! The limit is that of RFC 9411: no more than 0.001 % of attempts may fail. A short study has
 //! fewer than 100,000 requests of a contender, where a single reset is already more; so it counts
 //! only where the number is too large for that share by chance. A reply of the wrong status, the
 //! wrong length or no HTTP at all is not bad luck on the way but what the server says, so there a
@@ -29,7 +29,7 @@ pub(crate) const ITEM: Check = Check {
     look,
 };
 
-/// Share of failed requests above which a measurement is void (RFC 9411, 7.1.3).
+/// Share of failed requests above which a measurement is void (RFC 9411).
 const FAILED_SHARE_MAX: f64 = 0.00001;
 /// Standard deviations by which a number must exceed that share: chance does so once in 1,000 studies.
 const BEYOND_CHANCE: f64 = 3.09;
