@@ -5,7 +5,9 @@
 //! connections fell on workers) has no single speed: the mean of the two is one that it never runs
 //! at, and the interval is that of a coin, not of the server. Fewer than ten visits cannot tell.
 //!
-//! Judged on the logs of the primary metric, not the ratios: the artifact is the contender's own.
+//! Judged on the logs of the primary metric, not the ratios: the artifact is the contender's own. What
+//! befell the machine in a block befell the others too, so the median of their deviations in that
+//! block is taken off first; with fewer than two others nobody can tell, and nothing is taken off.
 //! It is seen where all of these hold, and confirmed where no visit lies in the middle third between
 //! the modes, so that those of each can be counted:
 //! - two normal laws are better than one by more than 14 in BIC, or by more than 10 where
@@ -61,8 +63,13 @@ fn look(evidence: &Evidence) -> Vec<Seen> {
 }
 
 fn look_at(evidence: &Evidence, contender: usize, metric: Metric) -> Option<Seen> {
-    let values = evidence.run.measured(contender).filter_map(|visit| visit.value(metric));
-    let logs: Vec<f64> = values.filter(|&value| value > 0.0).map(f64::ln).collect();
+    let blocks = logs_by_block(evidence, contender, metric);
+    let others: Vec<Vec<(u32, f64)>> = (evidence.contenders())
+        .filter(|&other| other != contender)
+        .map(|other| deviations(logs_by_block(evidence, other, metric)))
+        .collect();
+    let logs: Vec<f64> =
+        blocks.iter().map(|&(block, log)| log - block_effect(&others, block)).collect();
     let split = split(&logs)?;
     let TwoGaussians { low, high, .. } = split.modes;
     let evidence = format!(
@@ -80,6 +87,27 @@ fn look_at(evidence: &Evidence, contender: usize, metric: Metric) -> Option<Seen
         false => Certainty::Suspected,
     };
     Some(Seen { certainty, contenders: vec![contender], evidence })
+}
+
+/// Logs of a contender's values, each with its block.
+fn logs_by_block(evidence: &Evidence, contender: usize, metric: Metric) -> Vec<(u32, f64)> {
+    let visits = evidence.run.measured(contender);
+    let values = visits.filter_map(|visit| Some((visit.block, visit.value(metric)?)));
+    values.filter(|(_, value)| *value > 0.0).map(|(block, value)| (block, value.ln())).collect()
+}
+
+/// The same as distances from their median.
+fn deviations(mut logs: Vec<(u32, f64)>) -> Vec<(u32, f64)> {
+    let middle = stats::median(&logs.iter().map(|(_, log)| *log).collect::<Vec<_>>());
+    logs.iter_mut().for_each(|(_, log)| *log -= middle.unwrap_or(0.0));
+    logs
+}
+
+/// What befell the others in a block: the median of their deviations, 0 with fewer than two.
+fn block_effect(others: &[Vec<(u32, f64)>], block: u32) -> f64 {
+    let in_block = others.iter().flatten().filter(|(of, _)| *of == block);
+    let found: Vec<f64> = in_block.map(|(_, deviation)| *deviation).collect();
+    if found.len() < 2 { 0.0 } else { stats::median(&found).unwrap_or(0.0) }
 }
 
 /// A sample that falls in two.
@@ -154,6 +182,29 @@ mod tests {
         let text = &seen[0].evidence;
         assert!(text.starts_with("a: 6 visits near 4") && text.contains(" and 12 near "), "{text}");
         assert!(text.ends_with(" % apart, none between"), "{text}");
+    }
+
+    /// Blocks in which the machine was slow for everyone.
+    fn disturbed(slow_for: fn(usize) -> bool) -> RunRecord {
+        let mut run = testdata::run(&["a", "b", "c", "d"], 18);
+        let mut noise = Noise::new(5);
+        for visit in &mut run.visits {
+            let slow = visit.block % 3 == 0 && slow_for(visit.contender);
+            let level = if slow { 30_000.0 } else { 50_000.0 };
+            visit.rate_per_s = Some(level * (0.01 * noise.of(Law::Normal)).exp());
+        }
+        run
+    }
+
+    #[test]
+    fn a_machine_that_slows_everyone_down_in_some_blocks_is_no_mode_of_a_server() {
+        assert_eq!(look(&Evidence::of(&disturbed(|_| true))), []);
+    }
+
+    #[test]
+    fn a_mode_of_one_is_seen_beside_others_that_have_none() {
+        let seen = look(&Evidence::of(&disturbed(|contender| contender == 2)));
+        assert_eq!(seen.iter().map(|seen| seen.contenders.clone()).collect::<Vec<_>>(), [[2]]);
     }
 
     #[test]
