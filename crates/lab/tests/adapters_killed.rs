@@ -1,8 +1,8 @@
 //! A joust that is killed without warning leaves no server: neither the process that it started nor
 //! that process's workers.
-#![allow(clippy::print_stderr, reason = "a skipped case prints why")]
 
 use std::fs;
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -79,7 +79,9 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
 fn a_joust_that_is_killed_leaves_no_server_and_no_port() {
     let installed = WAYS.iter().filter(|(name, ..)| found(name).is_some()).count();
     if installed == 0 {
-        eprintln!("skipped: none of nginx, apache, lighttpd is installed (scripts/peers.sh)");
+        // Past the harness, which holds back what the print macros write.
+        let why = b"skipped: none of nginx, apache, lighttpd is installed (scripts/peers.sh)\n";
+        std::io::stderr().write_all(why).unwrap();
         return;
     }
     let dir = server::scratch().unwrap();
