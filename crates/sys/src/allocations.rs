@@ -1,4 +1,5 @@
-//! Counts what the heap is asked for, so that a test can prove that a hot path asks for nothing. Owns
+//! Counts what the heap is asked for, so that a test can prove that a hot path asks for nothing,
+//! and that what is kept stays small. Owns
 //! the counter; must not know what is measured. Start reading at [`Counting`].
 //!
 //! ```
@@ -14,6 +15,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static BYTES_HELD: AtomicU64 = AtomicU64::new(0);
 
 /// The system's allocator, counting. For tests: `#[global_allocator]` takes it.
 pub struct Counting;
@@ -23,27 +25,44 @@ pub fn count() -> u64 {
     ALLOCATIONS.load(Ordering::Relaxed)
 }
 
+/// Bytes that are allocated and not freed, by all threads.
+pub fn bytes_held() -> u64 {
+    BYTES_HELD.load(Ordering::Relaxed)
+}
+
+/// Counts one allocation of `size` bytes.
+fn took(size: usize) {
+    ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+    BYTES_HELD.fetch_add(size as u64, Ordering::Relaxed);
+}
+
+fn gave_back(size: usize) {
+    BYTES_HELD.fetch_sub(size as u64, Ordering::Relaxed);
+}
+
 // SAFETY: every call goes unchanged to the system's allocator, which keeps the trait's promises.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        took(layout.size());
         // SAFETY: the caller promises a layout of nonzero size; it is passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        gave_back(layout.size());
         // SAFETY: the caller promises that `at` came from this allocator, which is the system's.
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        took(layout.size());
         // SAFETY: as in alloc.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        gave_back(layout.size());
+        took(new_size);
         // SAFETY: as in dealloc; the caller promises a nonzero new size.
         unsafe { System.realloc(at, layout, new_size) }
     }
