@@ -1,8 +1,8 @@
 //! `joust run` on real servers: the folder of results, the exit code, and that nothing is left.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use record::{Ending, RunRecord};
 
@@ -50,15 +50,12 @@ fn what_was_measured_until_ctrl_c_is_kept_and_marked() {
     let dir = tempfile::tempdir().unwrap();
     let (study, out) = (study(dir.path(), 500), dir.path().join("out"));
     let mut command = joust(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let pid = child.id();
-    let begun = Instant::now();
-    // The servers' processes are the sign that visits are under way.
-    while descendants(pid).is_empty() && begun.elapsed() < Duration::from_secs(30) {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    std::thread::sleep(Duration::from_secs(3));
-    Command::new("kill").args(["-s", "INT", &pid.to_string()]).status().unwrap();
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // A line a block is said where stderr is no terminal: the first block has been measured.
+    let mut said_so_far = BufReader::new(child.stderr.take().unwrap()).lines();
+    let second = said_so_far.find(|line| line.as_ref().unwrap().starts_with("block 2"));
+    assert!(second.is_some(), "the run ended before its second block");
+    Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status().unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     let run = run_file(&out);
@@ -93,14 +90,6 @@ fn every_shipped_study_passes_its_check() {
         checked += 1;
     }
     assert!(checked >= 2, "only {checked} studies found");
-}
-
-/// Processes below `pid`, all generations.
-fn descendants(pid: u32) -> Vec<u32> {
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-    let children = children.unwrap_or_default();
-    let direct: Vec<u32> = children.split_whitespace().filter_map(|n| n.parse().ok()).collect();
-    direct.iter().flat_map(|&child| [vec![child], descendants(child)].concat()).collect()
 }
 
 /// Processes whose command line names the folder of the test.
