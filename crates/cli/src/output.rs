@@ -42,6 +42,11 @@ pub fn stdout(bytes: &[u8]) -> Result<(), Trouble> {
     }
 }
 
+/// Says a line on stderr. Where nobody reads it, there is nobody left to tell.
+pub fn say(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
 /// Columns of the terminal on stdout, 100 where there is none.
 pub fn columns() -> usize {
     let terminal = console::Term::stdout().size_checked();

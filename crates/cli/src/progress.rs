@@ -32,7 +32,7 @@ impl Screen {
         match (self.quiet, self.terminal) {
             (true, _) => {}
             (false, true) => self.bar.println(text),
-            (false, false) => eprintln!("{text}"),
+            (false, false) => crate::output::say(text),
         }
     }
 

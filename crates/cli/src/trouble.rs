@@ -39,7 +39,7 @@ impl Trouble {
     /// Says it on stderr, and returns the exit code.
     pub fn show(self) -> Ended {
         // Debug is how miette renders a report for people.
-        eprintln!("{:?}", self.report);
+        crate::output::say(&format!("{:?}", self.report));
         self.ended
     }
 }

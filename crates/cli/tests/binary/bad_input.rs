@@ -89,4 +89,7 @@ fn a_reader_that_has_gone_is_no_error() {
     let mut child = joust(&["models"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
+    let mut child = joust(&["doctor"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    drop(child.stderr.take());
+    assert_eq!(child.wait().unwrap().code(), Some(2), "the code says what nobody reads");
 }
