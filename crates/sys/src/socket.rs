@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -46,7 +46,8 @@ pub fn pending_error(socket: impl AsFd) -> Option<io::Error> {
 /// ECONNRESET, EPIPE and the like.
 #[inline]
 pub fn send(socket: impl AsFd, bytes: &[u8]) -> io::Result<Option<usize>> {
-    not_now(rustix::net::send(socket, bytes, SendFlags::NOSIGNAL))
+    let send = || rustix::net::send(socket.as_fd(), bytes, SendFlags::NOSIGNAL);
+    not_now(retry_on_intr(send))
 }
 
 /// Receives what is there; the number of bytes, 0 at the end of the stream, `None` where nothing is
@@ -56,7 +57,8 @@ pub fn send(socket: impl AsFd, bytes: &[u8]) -> io::Result<Option<usize>> {
 /// ECONNRESET and the like.
 #[inline]
 pub fn recv(socket: impl AsFd, buf: &mut [u8]) -> io::Result<Option<usize>> {
-    not_now(rustix::net::recv(socket, buf, RecvFlags::empty()).map(|(n_read, _)| n_read))
+    let recv = || rustix::net::recv(socket.as_fd(), &mut *buf, RecvFlags::empty());
+    not_now(retry_on_intr(recv).map(|(n_read, _)| n_read))
 }
 
 /// Makes the coming close send RST instead of FIN (SO_LINGER of zero): no TIME_WAIT on either side.
@@ -85,12 +87,12 @@ pub fn file_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
+/// A signal is neither "nothing there", since the event that led here is still unread and an edge
+/// comes only once, nor the end of a connection: hence [`retry_on_intr`] in both calls.
 #[inline]
 fn not_now(result: Result<usize, Errno>) -> io::Result<Option<usize>> {
     match result {
         Ok(n_bytes) => Ok(Some(n_bytes)),
-        // A non-blocking call on a TCP socket is not interrupted by signals, but the man page allows
-        // it; the event that led here is still unread, so it must not be taken for "nothing there".
         Err(Errno::AGAIN) => Ok(None),
         Err(error) => Err(error.into()),
     }
