@@ -33,11 +33,13 @@ impl FromStr for Bytes {
             _ => return Err(refused()),
         };
         let bytes = number * scale;
-        // Half a byte is a typing error, not a size; past 2^53 an f64 would round silently.
-        if bytes.fract() != 0.0 || bytes >= 9_007_199_254_740_992.0 {
+        let whole = bytes.round();
+        // Half a byte is a typing error, not a size; past 2^53 an f64 would round silently. But 1.001
+        // has no exact f64, and a thousand of it is 1000.9999999999999.
+        if (bytes - whole).abs() > bytes * 1e-12 || whole >= 9_007_199_254_740_992.0 {
             return Err(refused());
         }
-        Ok(Self(bytes as u64))
+        Ok(Self(whole as u64))
     }
 }
 
@@ -68,8 +70,16 @@ mod tests {
     }
 
     #[test]
+    fn decimal_fractions_that_make_whole_bytes_are_sizes() {
+        for thousandths in 0..100_000u64 {
+            let typed = format!("{}.{:03}KB", thousandths / 1000, thousandths % 1000);
+            assert_eq!(typed.parse(), Ok(Bytes(thousandths)), "{typed}");
+        }
+    }
+
+    #[test]
     fn refuses_fractions_of_a_byte_and_unknown_units() {
-        for typed in ["0.5", "3 bits", "-1", "", "KB", "1e99GB"] {
+        for typed in ["0.5", "1.0005KB", "3 bits", "-1", "", "KB", "1e99GB"] {
             assert!(typed.parse::<Bytes>().is_err(), "{typed}");
         }
     }
