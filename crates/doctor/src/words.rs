@@ -22,12 +22,14 @@ pub(crate) fn grouped(n: u64) -> String {
     text
 }
 
-/// A share in percent, with as many digits as a small one needs: "97 %", "0.0021 %".
+/// A share in percent, with as many digits as a small one needs: "97 %", "0.0021 %". What is more
+/// than nothing and less than all never reads as either.
 pub(crate) fn percent(share: f64) -> String {
-    if share > 0.0 && share < 0.001 {
-        format!("{:.4} %", share * 100.0)
-    } else {
-        Share(share).to_string()
+    match share {
+        _ if share > 0.0 && share < 1e-6 => "less than 0.0001 %".to_owned(),
+        _ if share > 0.0 && share < 0.001 => format!("{:.4} %", share * 100.0),
+        _ if share > 0.9995 && share < 1.0 => "more than 99.9 %".to_owned(),
+        _ => Share(share).to_string(),
     }
 }
 
@@ -54,5 +56,19 @@ mod tests {
         assert_eq!(list(&["a"]), "a");
         assert_eq!(percent(0.97), "97 %");
         assert_eq!(percent(0.000_021), "0.0021 %");
+    }
+
+    #[test]
+    fn a_share_is_never_rounded_to_nothing_or_to_all() {
+        for (share, text) in [
+            (0.0, "0 %"),
+            (2e-7, "less than 0.0001 %"),
+            (1e-6, "0.0001 %"),
+            (0.9994, "99.9 %"),
+            (0.9998, "more than 99.9 %"),
+            (1.0, "100 %"),
+        ] {
+            assert_eq!(percent(share), text, "{share}");
+        }
     }
 }
