@@ -71,7 +71,7 @@ impl Recorder {
         self.totals.requests.started += 1;
     }
 
-    /// `n_bytes` of a request were handed to the kernel.
+    /// A request of `n_bytes` was handed to the driver.
     #[inline]
     pub(crate) fn sent(&mut self, n_bytes: u64) {
         self.totals.bytes.written += n_bytes;
@@ -227,7 +227,7 @@ pub(crate) struct RawLog {
 
 impl RawLog {
     fn new(n_max: u32) -> Self {
-        // Twice as much as is kept at the end is never needed; all of it is reserved now.
+        // All of it is reserved now: a log that grows allocates in the middle of the load.
         let n_max = n_max as usize;
         Self { samples: Vec::with_capacity(n_max), n_max, stride: 1, skip: 0 }
     }

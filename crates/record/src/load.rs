@@ -198,7 +198,8 @@ pub struct ByteCounts {
     pub read: u64,
     /// Bodies only.
     pub body: u64,
-    /// Written.
+    /// Of requests that were handed to the driver, whole: where a connection was lost before the
+    /// kernel had taken all of a long one, what was left is counted too.
     pub written: u64,
 }
 
