@@ -38,6 +38,15 @@ pub(crate) fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| NONE.to_owned(), significant)
 }
 
+/// A part of a whole in percent, three digits: `0.146 %`. A part that is not all is never `100 %`.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    let percent = 100.0 * part as f64 / whole.max(1) as f64;
+    if part < whole && percent >= 99.95 {
+        return "more than 99.9 %".to_owned();
+    }
+    format!("{} %", significant(percent))
+}
+
 /// A whole number with its thousands in groups: `81,234`.
 pub(crate) fn grouped(value: u64) -> String {
     let digits = value.to_string();
@@ -76,9 +85,9 @@ fn ratio_decimals(ratio: f64, is_fine: bool) -> usize {
 }
 
 /// A count with its noun: `1 visit`, `12 visits`.
-pub(crate) fn counted(count: usize, noun: &str) -> String {
+pub(crate) fn counted(count: u64, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", grouped(count as u64))
+    format!("{} {noun}{plural}", grouped(count))
 }
 
 /// `a`, `a and b`, `a, b and c`.
@@ -116,6 +125,13 @@ mod tests {
         for (value, text) in cases {
             assert_eq!(significant(value), text, "{value}");
         }
+    }
+
+    #[test]
+    fn a_part_that_is_not_all_is_not_a_hundred_percent() {
+        assert_eq!(percent(260, 177_522), "0.146 %");
+        assert_eq!(percent(9_998, 10_000), "more than 99.9 %");
+        assert_eq!((percent(7, 7), percent(0, 0)), ("100 %".to_owned(), "0 %".to_owned()));
     }
 
     #[test]

@@ -148,7 +148,7 @@ fn incomplete(record: &RunRecord) -> Option<String> {
     let Ending::Incomplete { reason } = &record.ending else { return None };
     let measured: usize =
         (0..record.plan.contenders.len()).map(|c| record.measured(c).count()).sum();
-    let rests = counted(measured, "visit");
+    let rests = counted(measured as u64, "visit");
     Some(format!("incomplete: {}; what follows rests on {rests}", plain(reason)))
 }
 
@@ -241,7 +241,7 @@ fn undivided(ranking: &Ranking, of_metric: &[&Reading]) -> String {
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
-    let pairs = counted(of_metric.len(), "pair");
+    let pairs = counted(of_metric.len() as u64, "pair");
     format!("No ranking by {quantity}: of {pairs}, {}", listed(&said))
 }
 
@@ -291,7 +291,7 @@ fn withheld_on(metric: Metric, readings: &[Reading]) -> Option<String> {
     let (first, _) = reasons.first()?;
     let others = match reasons.len() - 1 {
         0 => String::new(),
-        n => format!(" (and {})", counted(n, "further reason")),
+        n => format!(" (and {})", counted(n as u64, "further reason")),
     };
     let quantity = words(metric).quantity;
     Some(format!("{total} of {pairs} verdicts on {quantity} are withheld: {first}{others}"))

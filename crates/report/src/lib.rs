@@ -8,6 +8,7 @@ mod forest;
 mod headline;
 mod html;
 mod load_text;
+mod load_warnings;
 mod markdown;
 mod pairs;
 mod percentiles;

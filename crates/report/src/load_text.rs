@@ -1,18 +1,15 @@
-//! The terminal report of one load on one server. Owns its layout. What spoils the figures (the
-//! generator was the limit, requests failed) comes before any of them. Start reading at [`load_text`].
+//! The terminal report of one load on one server. Owns its layout. What spoils the figures
+//! ([`crate::load_warnings`]) comes before any of them. Start reading at [`load_text`].
 
 use record::{LatencyMillis, LoadRecord, Outcome};
 use units::Bytes;
 
 use crate::Options;
-use crate::figures::{NONE, counted, grouped, listed, optional, significant};
+use crate::figures::{NONE, counted, grouped, optional, significant};
+use crate::load_warnings::{is_generator_limit, warnings};
 use crate::standing::span;
 use crate::terminal::{Lean, Page, Paint};
 use crate::wording::plain;
-
-/// From this share of its time on the CPU a thread of the generator counts as the limit: what is
-/// left is less than the jitter of a scheduler tick (specs: client saturated, 85 %).
-const GENERATOR_BUSY: f64 = 0.85;
 
 /// What a load measured, for a terminal; ends in a newline.
 pub fn load_text(record: &LoadRecord, options: &Options) -> String {
@@ -35,54 +32,10 @@ pub fn load_text(record: &LoadRecord, options: &Options) -> String {
 }
 
 fn shape(record: &LoadRecord) -> String {
-    let connections = counted(record.connections as usize, "connection");
-    let threads = counted(record.threads as usize, "thread");
+    let connections = counted(record.connections.into(), "connection");
+    let threads = counted(record.threads.into(), "thread");
     let reuse = if record.plan.keep_alive { "keep-alive" } else { "a connection a request" };
     format!("{connections}, {threads}, {reuse}, closed loop")
-}
-
-/// What a reader must know before he reads a number, worst first.
-fn warnings(record: &LoadRecord) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let requests = record.requests;
-    if record.interrupted {
-        warnings.push("incomplete: the load was interrupted".to_owned());
-    }
-    if requests.ok == 0 {
-        warnings.push(format!(
-            "no request succeeded, of {} begun: there is nothing to measure",
-            grouped(requests.started)
-        ));
-    } else if requests.failed > 0 {
-        let percent = significant(100.0 * requests.failed as f64 / requests.done.max(1) as f64);
-        let kinds: Vec<String> = failures(record)
-            .map(|(outcome, count)| format!("{} {}", grouped(count), outcome_words(outcome)))
-            .collect();
-        warnings.push(format!(
-            "{} failed ({percent} %): {}; they count in no rate and no latency below",
-            counted_u64(requests.failed, "request"),
-            listed(&kinds)
-        ));
-    }
-    if is_generator_limit(record) {
-        let percent = significant(100.0 * record.client.busiest());
-        warnings.push(format!(
-            "the generator was the limit: its busiest thread used {percent} % of its CPU, so the \
-             rate is a lower bound; give it more threads (-t) or CPUs (--cpus)"
-        ));
-    }
-    let open = record.client.connections_open_max;
-    if open < record.connections && requests.started > 0 {
-        warnings.push(format!(
-            "at most {open} of {} connections were open at once: the load was smaller than asked",
-            record.connections
-        ));
-    }
-    warnings
-}
-
-fn is_generator_limit(record: &LoadRecord) -> bool {
-    record.client.busiest() >= GENERATOR_BUSY
 }
 
 fn rate(record: &LoadRecord) -> String {
@@ -130,12 +83,12 @@ fn statuses(record: &LoadRecord) -> String {
     }
 }
 
-fn failures(record: &LoadRecord) -> impl Iterator<Item = (Outcome, u64)> {
+pub(crate) fn failures(record: &LoadRecord) -> impl Iterator<Item = (Outcome, u64)> {
     record.errors.each().filter(|(_, count)| *count > 0)
 }
 
 /// What an outcome means, for a reader who does not know the names.
-fn outcome_words(outcome: Outcome) -> &'static str {
+pub(crate) fn outcome_words(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Ok => "ok",
         Outcome::UnexpectedStatus => "unexpected status",
@@ -206,10 +159,6 @@ fn cost(record: &LoadRecord) -> Vec<String> {
             Bytes(record.bytes.written),
         ),
     ]
-}
-
-fn counted_u64(count: u64, noun: &str) -> String {
-    counted(usize::try_from(count).unwrap_or(usize::MAX), noun)
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ fn facts(plan: &Plan) -> Vec<String> {
             visit.warm_up,
             visit.measure,
             blocks.min,
-            counted(blocks.max as usize, "block"),
+            counted(blocks.max.into(), "block"),
         ),
         format!(
             "Ends: when every interval of the primary metric is within {} of its estimate, or at \

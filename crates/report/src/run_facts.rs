@@ -29,8 +29,8 @@ pub(crate) fn plan_workload(work: &Workload) -> String {
     format!(
         "A page of {}, {} {keep_alive}, {} of the generator, closed loop",
         work.page,
-        counted(work.connections as usize, "connection"),
-        counted(work.threads as usize, "thread"),
+        counted(work.connections.into(), "connection"),
+        counted(work.threads.into(), "thread"),
     )
 }
 
@@ -43,9 +43,9 @@ fn visits(record: &RunRecord) -> String {
     let failed = if failed > 0 { format!(" ({failed} failed)") } else { String::new() };
     format!(
         "{}{failed} in {} over {}; each {} warm-up and {} measured",
-        counted(begun, "visit"),
-        counted(blocks as usize, "block"),
-        counted(contenders, "contender"),
+        counted(begun as u64, "visit"),
+        counted(blocks.into(), "block"),
+        counted(contenders as u64, "contender"),
         record.plan.visit.warm_up,
         record.plan.visit.measure,
     )

@@ -5,7 +5,7 @@ use record::{Metric, RunRecord, Severity, Visit, VisitState};
 use stats::Histogram;
 use units::{Bytes, Nanos};
 
-use crate::figures::{NONE, grouped, listed, optional, significant};
+use crate::figures::{NONE, grouped, listed, optional, percent, significant};
 use crate::wording::{name_of, plain};
 
 /// What a contender came to.
@@ -93,8 +93,7 @@ impl Standing {
             (_, 0) => NONE.to_owned(),
             (0, _) => "0".to_owned(),
             (failed, done) => {
-                let percent = significant(100.0 * failed as f64 / done as f64);
-                format!("{} ({percent} %)", grouped(failed))
+                format!("{} ({})", grouped(failed), percent(failed, done))
             }
         }
     }
