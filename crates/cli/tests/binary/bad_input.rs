@@ -27,6 +27,8 @@ const MISTAKES: &[(&[&str], i32, &[&str])] = &[
     (&["serve"], 2, &["--fixed"]),
     (&["serve", "--fixed", "10", "--listen", "192.0.2.1:80"], 1, &["192.0.2.1"]),
     (&["serve", "--config", "/no/file", "--fixed", "1"], 2, &["/no/file"]),
+    (&["serve", "--fixed", "1000000GB"], 2, &["--fixed", "serve a directory"]),
+    (&["serve", "--fixed", "1", "--cpus", "99999"], 2, &["no CPU 99999", "it has"]),
     (&["run", "/no/study.toml"], 2, &["/no/study.toml"]),
     (&["run", "--only", "nothing"], 2, &["nothing", "lighttpd"]),
     (&["run", "--out", "/proc/nowhere"], 1, &["/proc/nowhere"]),

@@ -28,6 +28,10 @@ pub(super) enum Given {
     Many(Vec<String>),
 }
 
+/// The largest content that is served from memory. It is made as a whole at the start, so a slip of
+/// a unit must not ask for more than the machine has.
+pub(super) const FIXED_BYTES_MAX: u64 = 1 << 30;
+
 /// The table of bounds.
 pub(super) const LIMITS: &str = "limits";
 const ACCESS_LOG: &str = "access_log";
@@ -103,7 +107,7 @@ pub(super) static KEYS: &[Key] = &[
         "fixed",
         "what is served: so many bytes for every path, from memory",
         |config, given| {
-            config.content = Content::Fixed(Bytes(bytes_within(given, 0, 1 << 30)?));
+            config.content = Content::Fixed(Bytes(bytes_within(given, 0, FIXED_BYTES_MAX)?));
             Ok(())
         },
         |config| match &config.content {

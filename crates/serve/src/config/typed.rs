@@ -109,6 +109,13 @@ impl Typed {
                 ));
             }
             (Some(directory), None) => config.content = Content::Directory(directory.clone()),
+            (None, Some(bytes)) if bytes.0 > keys::FIXED_BYTES_MAX => {
+                return Err(ConfigError::new(format!(
+                    "--fixed {bytes} is more than {}, the most that is served from memory: give \
+                     less, or serve a directory with a file of that size",
+                    Bytes(keys::FIXED_BYTES_MAX)
+                )));
+            }
             (None, Some(bytes)) => config.content = Content::Fixed(bytes),
             (None, None) if file_has_content => {}
             (None, None) => {
@@ -229,8 +236,8 @@ impl<'t> File<'t> {
                         self.apply_in(section, key, entry, config, settings)?;
                     }
                 }
-                (SETTINGS, _) => {
-                    let reason = format!("`{SETTINGS}` is a table: write [{SETTINGS}]");
+                (section, _) if section == SETTINGS || has_section(section) => {
+                    let reason = format!("`{section}` is a table: write [{section}]");
                     return Err(self.refused(key, reason));
                 }
                 _ => self.apply_key("", (key, value), config)?,
@@ -249,7 +256,7 @@ impl<'t> File<'t> {
         settings: &mut Settings,
     ) -> Result<(), ConfigError> {
         if section != SETTINGS {
-            if !KEYS.iter().any(|key| key.section == section) {
+            if !has_section(section) {
                 let reason = unknown("table", section, sections());
                 return Err(self.refused(header, reason));
             }
@@ -318,6 +325,11 @@ fn key_named(section: &str, name: &str) -> Result<&'static Key, String> {
         let more = if section.is_empty() { sections() } else { Vec::new() };
         unknown("key", name, of_section().map(|key| key.name).chain(more).collect())
     })
+}
+
+/// Whether keys stand in a table of that name.
+fn has_section(name: &str) -> bool {
+    !name.is_empty() && KEYS.iter().any(|key| key.section == name)
 }
 
 /// Tables of a file, and the one key that no model is without.
@@ -441,7 +453,8 @@ mod tests {
             ("directory = \"a\"\nindex = [\"a/b\"]", "joust.toml:2: ", "without a path"),
             ("fixed = 1\nlisting = true", "", "`listing` lists directories"),
             ("fixed = 1\nsettings = 1", "joust.toml:2: ", "write [settings]"),
-            ("fixed = 1\nlimits = 1", "joust.toml:2: ", "`limits`"),
+            ("fixed = 1\nlimits = 1", "joust.toml:2: ", "write [limits]"),
+            ("fixed = 2147483648", "joust.toml:1: ", "not within 0 to"),
             ("fixed = 1\n[limits]\ntarget_bytes_max = 40000", "", "raise the second"),
             ("fixed = 1\n[access_log]\nformat = \"json\"", "joust.toml:3: ", "common or combined"),
             ("fixed = 1\ncpus = [\"x\"]", "joust.toml:2: ", "as in [0, 1]"),
@@ -467,6 +480,13 @@ mod tests {
             let error = typed.resolve().unwrap_err().to_string();
             assert!(error.contains(hint) && error.contains(pair), "{error}");
         }
+    }
+
+    #[test]
+    fn more_memory_than_a_machine_has_is_refused_on_the_command_line_too() {
+        let typed = Typed { fixed: Some(Bytes(u64::MAX)), ..Typed::default() };
+        let error = typed.resolve().unwrap_err().to_string();
+        assert!(error.contains("--fixed") && error.contains("serve a directory"), "{error}");
     }
 
     #[test]
