@@ -99,7 +99,9 @@ pub fn model(name: &str) -> Result<&'static Model, Trouble> {
 fn failed(error: ServeError) -> Trouble {
     let report = miette!("{error}");
     match error {
-        ServeError::NoDirectory { .. } | ServeError::NotADirectory { .. } => Trouble::usage(report),
+        ServeError::NoDirectory { .. }
+        | ServeError::NotADirectory { .. }
+        | ServeError::NoSuchCpu { .. } => Trouble::usage(report),
         _ => Trouble::failed(report),
     }
 }

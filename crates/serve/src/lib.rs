@@ -64,6 +64,12 @@ pub enum ServeError {
          `off`", path = path.display()
     )]
     AccessLog { path: PathBuf, source: io::Error },
+    #[error("there is no CPU {cpu} that this process may run on; it has {}", listed(allowed))]
+    NoSuchCpu { cpu: u32, allowed: Vec<u32> },
     #[error("{doing}: {source}")]
     System { doing: &'static str, source: io::Error },
+}
+
+fn listed(cpus: &[u32]) -> String {
+    cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }

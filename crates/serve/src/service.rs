@@ -29,8 +29,9 @@ impl Service {
     /// Opens the site and the log, then listens: a server whose port answers can serve.
     ///
     /// # Errors
-    /// What is wrong with the directory, the log file or the address.
+    /// What is wrong with the CPUs, the directory, the log file or the address.
     pub fn bind(config: Config) -> Result<Self, ServeError> {
+        check_cpus(&config.cpus)?;
         let site = Site::open(&config)?;
         let log = AccessLog::open(&config.access_log)?;
         let listener = listen(&config)?;
@@ -49,14 +50,26 @@ impl Service {
     pub fn run(&self) -> Result<(), ServeError> {
         if !self.config.cpus.is_empty() {
             sys::affinity::pin(&self.config.cpus).map_err(|source| ServeError::System {
-                doing: "cannot run on the CPUs of --cpus (`nproc` and `taskset -p $$` tell which \
-                        there are)",
+                doing: "cannot run on the CPUs that it was given",
                 source,
             })?;
         }
         let result = (self.config.model.run)(self);
         self.log.flush();
         result
+    }
+}
+
+/// The kernel refuses a set without any CPU that is there, and silently leaves out of another one
+/// those that are not: the server would run on fewer than it says.
+fn check_cpus(cpus: &[u32]) -> Result<(), ServeError> {
+    let allowed = sys::affinity::allowed().map_err(|source| ServeError::System {
+        doing: "cannot ask which CPUs there are",
+        source,
+    })?;
+    match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        Some(&cpu) => Err(ServeError::NoSuchCpu { cpu, allowed }),
+        None => Ok(()),
     }
 }
 
@@ -83,6 +96,15 @@ mod tests {
         config.listen = first.address();
         let error = Service::bind(config).unwrap_err().to_string();
         assert!(error.contains("in use") && error.contains("ss -ltnp"), "{error}");
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_refused_before_the_port_is_open() {
+        let here = sys::affinity::allowed().unwrap()[0];
+        let mut config = testing::config();
+        config.cpus = vec![here, 100_000];
+        let error = Service::bind(config).unwrap_err().to_string();
+        assert!(error.contains("no CPU 100000") && error.contains(&here.to_string()), "{error}");
     }
 
     #[test]
