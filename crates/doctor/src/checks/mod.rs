@@ -8,6 +8,7 @@ mod generator_limit;
 mod keep_alive_not_honoured;
 mod too_few_samples;
 mod two_clusters;
+mod unserved_connections;
 
 use record::Severity;
 
@@ -21,6 +22,7 @@ pub const CHECKS: &[&Check] = &[
     &keep_alive_not_honoured::ITEM,
     &too_few_samples::ITEM,
     &two_clusters::ITEM,
+    &unserved_connections::ITEM,
 ];
 
 /// One artifact, and how it is seen.

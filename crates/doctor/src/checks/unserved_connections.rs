@@ -1,0 +1,91 @@
+//! Owns the check that every connection was served. Must not know how a server hands out its
+//! workers. Start reading at [`look`].
+//!
+//! A server with fewer slots than there are connections (MaxRequestWorkers 8 under 32 of them, with
+//! keep-alive) answers those that it accepted, and fast, since few compete; the others stay in its
+//! backlog. Nothing fails: their requests are still out when the load ends, so they are in no rate,
+//! no latency and no count of errors. What was measured is a smaller load than the others had.
+//!
+//! A closed loop has one request on each connection, so requests that are unanswered are connections
+//! that were waiting, and had been for the time that the load drains (half a second in a study).
+//! Replies as slow as that are rare enough not to reach the limit by themselves.
+
+use record::{Certainty, Severity};
+
+use super::Check;
+use crate::{Evidence, Seen, words};
+
+/// See the module.
+pub(crate) const ITEM: Check = Check {
+    name: "unserved_connections",
+    severity: Severity::Void,
+    title: "connections were left without a reply",
+    meaning: "the others were served as if there were fewer, and those that waited are in no latency",
+    remedy: "give the server a slot for each connection (MaxRequestWorkers, max-thread, \
+             worker_connections), or ask with fewer connections ([workload] connections)",
+    needs: &[],
+    look,
+};
+
+/// Share of the connections that may wait at the end, over all visits: a few may always be lost to a
+/// worker that ends, or wait for a second after a lost SYN.
+const UNSERVED_MAX: f64 = 0.05;
+
+fn look(evidence: &Evidence) -> Vec<Seen> {
+    evidence.contenders().filter_map(|contender| look_at(evidence, contender)).collect()
+}
+
+fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
+    let (mut asked, mut unserved) = (0, 0);
+    for (_, load) in evidence.loads(contender) {
+        asked += u64::from(load.connections);
+        unserved += load.requests.unanswered;
+    }
+    let share = unserved as f64 / asked.max(1) as f64;
+    if share <= UNSERVED_MAX {
+        return None;
+    }
+    let evidence = format!(
+        "{}: {} of {} ({}) still waited for a reply when their load had ended and drained",
+        evidence.name(contender),
+        words::grouped(unserved),
+        words::count(asked, "connection"),
+        words::percent(share),
+    );
+    Some(Seen { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testdata;
+
+    /// Eight visits of a and b, of 64 connections each, where so many of b's in each visit waited.
+    fn seen_with(unanswered: u64) -> Vec<Seen> {
+        let mut run = testdata::run(&["a", "b"], 8);
+        for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
+            let requests = &mut visit.load.as_mut().unwrap().requests;
+            requests.unanswered = unanswered;
+            requests.started += unanswered;
+        }
+        look(&Evidence::of(&run))
+    }
+
+    #[test]
+    fn fewer_slots_than_connections_fire_with_how_many_waited() {
+        let seen = seen_with(56);
+        assert_eq!(seen.len(), 1);
+        assert_eq!(
+            (seen[0].contenders.as_slice(), seen[0].certainty),
+            (&[1][..], Certainty::Confirmed)
+        );
+        let text = "b: 448 of 512 connections (87.5 %) still waited";
+        assert!(seen[0].evidence.starts_with(text), "{}", seen[0].evidence);
+    }
+
+    #[test]
+    fn a_few_slow_replies_are_silent() {
+        assert_eq!(seen_with(0), []);
+        assert_eq!(seen_with(3), []);
+    }
+}
