@@ -2,6 +2,7 @@
 //! machine. Must not know layout. Start reading at [`run_facts`].
 
 use record::{CpuLayout, Ending, RunRecord, VisitState, Workload};
+use units::Bytes;
 
 use crate::figures::{counted, grouped, significant};
 use crate::wording::plain;
@@ -77,11 +78,33 @@ fn layout(layout: &CpuLayout) -> String {
 /// The machine in one line, from the facts that a reader asks for first.
 pub(crate) fn machine(record: &RunRecord) -> String {
     let fact = |name: &str| record.facts.named.get(name).map(|text| plain(text));
-    let cpus = fact("cpus").map(|n| format!("{n} CPUs"));
+    let cpus = fact("cpus").map(|list| match cpu_count(&list) {
+        Some(count) => counted(count, "CPU"),
+        None => format!("CPUs {list}"),
+    });
+    let memory = fact("memory").map(|text| memory(&text));
     let kernel = fact("kernel").map(|version| format!("Linux {version}"));
-    let parts = [fact("cpu_model"), cpus, fact("memory"), kernel, fact("virtualization")];
+    let parts = [fact("cpu_model"), cpus, memory, kernel, fact("virtualization")];
     let known: Vec<String> = parts.into_iter().flatten().filter(|text| !text.is_empty()).collect();
     if known.is_empty() { "not recorded".to_owned() } else { known.join(", ") }
+}
+
+/// How many CPUs a list as the kernel writes it names: "0-3,8" are five. `None` for another text.
+fn cpu_count(list: &str) -> Option<u64> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+        (last.checked_sub(first)?).checked_add(1)
+    };
+    list.split(',').map(range).try_fold(0u64, |sum, count| sum.checked_add(count?))
+}
+
+/// "24684092 kB", as /proc/meminfo has it (its kB are KiB), with a unit that suits it; another text
+/// as it is.
+fn memory(text: &str) -> String {
+    let kib = text.strip_suffix(" kB").and_then(|number| number.parse::<u64>().ok());
+    let bytes = kib.and_then(|kib| kib.checked_mul(1024));
+    bytes.map_or_else(|| text.to_owned(), |bytes| Bytes(bytes).to_string())
 }
 
 /// What stands in place of findings where there are none.
@@ -100,5 +123,20 @@ pub(crate) fn repeat(record: &RunRecord) -> String {
     match name.as_str() {
         "quick" => "joust run".to_owned(),
         _ => format!("joust run {name}.toml"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_as_the_kernel_writes_them_are_read_as_a_person_would() {
+        let cases = [("0-1", Some(2)), ("0", Some(1)), ("0-3,8", Some(5)), ("two", None)];
+        for (list, count) in cases {
+            assert_eq!(cpu_count(list), count, "{list}");
+        }
+        assert_eq!(memory("24684092 kB"), "25.3 GB");
+        assert_eq!(memory("much"), "much");
     }
 }

@@ -168,8 +168,8 @@ fn contender_facts(model: &Model) -> ContenderFacts {
 fn facts() -> Facts {
     let named = [
         ("cpu_model", "AMD EPYC 9R14"),
-        ("cpus", "2"),
-        ("memory", "7.6 GB"),
+        ("cpus", "0-1"),
+        ("memory", "7969177 kB"),
         ("kernel", "6.12.48"),
         ("os", "Debian GNU/Linux 13 (trixie)"),
         ("clocksource", "kvm-clock"),
