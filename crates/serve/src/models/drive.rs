@@ -248,13 +248,12 @@ pub(super) fn serve_blocking(
             Step::Read => PollFlags::IN,
             Step::Write => PollFlags::OUT,
         };
-        let now = clock::monotonic();
-        let left = exchange.deadline().saturating_sub(now);
-        if left == Nanos::ZERO {
-            exchange.timed_out(now);
-        } else if patience.exceeds(left) {
+        let left = exchange.deadline().saturating_sub(clock::monotonic());
+        if left > Nanos::ZERO && patience.exceeds(left) {
             wait(socket.as_fd(), flags, left);
         }
+        // Does nothing before the deadline. It may be that now, and the next call would block on.
+        exchange.timed_out(clock::monotonic());
     }
 }
 
@@ -278,4 +277,36 @@ fn wait(socket: BorrowedFd<'_>, flags: PollFlags, most: Nanos) -> bool {
         tv_nsec: (most.0 % 1_000_000_000) as _,
     };
     poll(&mut [PollFd::new(&socket, flags)], Some(&timeout)).is_ok_and(|n| n > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn a_client_that_stops_within_a_head_is_refused_at_the_deadline() {
+        let mut config = testing::config();
+        config.limits.head_timeout = Nanos::from_millis(20);
+        let service = Service::bind(config).unwrap();
+        let (mut client, socket) = UnixStream::pair().unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        client.write_all(b"GET / HT").unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // A call on this socket has no end of its own: one too many would never return.
+                let mut exchange = Exchange::new(&service, service.address(), clock::monotonic());
+                let patience = Patience(Nanos::from_secs(3600));
+                serve_blocking(socket.into(), &mut exchange, patience, &|| None);
+            });
+            let mut answer = [0; 12];
+            client.read_exact(&mut answer).unwrap();
+            assert_eq!(&answer, b"HTTP/1.1 408");
+            drop(client);
+        });
+    }
 }
