@@ -26,5 +26,7 @@ pub mod url;
 mod worker;
 
 pub use fetch::{FETCH_BODY_MAX, FetchError, Fetched, fetch};
-pub use options::{CONNECTIONS_MAX, INTERVAL_MIN, LoadOptions, PlanError, RAW_MAX, THREADS_MAX};
+pub use options::{
+    CONNECTIONS_MAX, INTERVAL_MIN, LoadOptions, PlanError, RAW_MAX, THREADS_MAX, TIMEOUT_MAX,
+};
 pub use run::{Control, LoadError, run, run_on};

@@ -2,6 +2,7 @@
 //! argv or how a plan is carried out. Start reading at [`LoadOptions::plan`].
 
 use record::{LoadPlan, LoadStop, Pacing, Share, Verify};
+use stats::SPAN_MAX;
 use units::Nanos;
 
 use crate::request;
@@ -18,6 +19,10 @@ pub const RAW_MAX: u32 = 10_000_000;
 
 /// Shortest interval. Each costs about 10 us and is seldom looked at finer.
 pub const INTERVAL_MIN: Nanos = Nanos::from_millis(10);
+
+/// Longest timeout. A request has three phases (connecting, first byte, rest), each with its own, and
+/// all three must fit into the hour that a histogram holds, or the longest would be cut off unseen.
+pub const TIMEOUT_MAX: Nanos = Nanos(SPAN_MAX.0 / 3);
 
 /// What a load is to do, as typed. `LoadOptions::new(url)` has the defaults.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,6 +93,8 @@ pub enum PlanError {
     NoDuration,
     #[error("a timeout of 0 fails every request: give one as in 10s (--timeout)")]
     NoTimeout,
+    #[error("a timeout of {0} is longer than {TIMEOUT_MAX} (--timeout)")]
+    LongTimeout(Nanos),
     #[error("an interval of {0} is shorter than {INTERVAL_MIN}")]
     ShortInterval(Nanos),
     #[error("a raw log of {0} requests is more than {RAW_MAX}")]
@@ -171,6 +178,7 @@ impl LoadOptions {
             (self.requests == Some(0), PlanError::NoRequests),
             (self.duration == Some(Nanos::ZERO), PlanError::NoDuration),
             (self.timeout == Nanos::ZERO, PlanError::NoTimeout),
+            (self.timeout > TIMEOUT_MAX, PlanError::LongTimeout(self.timeout)),
             (self.interval < INTERVAL_MIN, PlanError::ShortInterval(self.interval)),
             (self.raw_max > RAW_MAX, PlanError::LongLog(self.raw_max)),
             (self.method == "CONNECT", PlanError::Tunnel),
@@ -204,7 +212,7 @@ mod tests {
     #[test]
     fn what_makes_no_load_is_refused_with_the_way_out() {
         type Change = fn(&mut LoadOptions);
-        let cases: [(&str, Change); 18] = [
+        let cases: [(&str, Change); 19] = [
             ("-c", |o| o.connections = 0),
             ("1000000", |o| o.connections = 1_000_001),
             ("-t", |o| o.threads = 0),
@@ -214,6 +222,7 @@ mod tests {
             ("-n", |o| o.requests = Some(0)),
             ("10s", |o| o.duration = Some(Nanos::ZERO)),
             ("--timeout", |o| o.timeout = Nanos::ZERO),
+            ("20m", |o| o.timeout = Nanos::from_secs(1201)),
             ("10ms", |o| o.interval = Nanos(1)),
             ("10000000", |o| o.raw_max = 10_000_001),
             ("with a colon", |o| o.headers = vec!["Accept".to_owned()]),

@@ -10,7 +10,8 @@ use std::borrow::Cow;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use units::Nanos;
 
-/// Largest span a histogram holds; later ones are clamped to it and counted as such.
+/// Largest span a histogram holds; longer ones count as this long. A load refuses timeouts that would
+/// let a request take longer.
 pub const SPAN_MAX: Nanos = Nanos::from_secs(3600);
 
 /// Counts of time spans, 1 ns to one hour, each within 0.1 % of its true value (three digits).
@@ -18,7 +19,6 @@ pub const SPAN_MAX: Nanos = Nanos::from_secs(3600);
 #[derive(Clone)]
 pub struct Histogram {
     counts: Counts,
-    clamped: u64,
 }
 
 type Open = hdrhistogram::Histogram<u64>;
@@ -45,7 +45,7 @@ impl Default for Histogram {
 impl Histogram {
     /// An empty one.
     pub fn new() -> Self {
-        Self { counts: Counts::Open(empty()), clamped: 0 }
+        Self { counts: Counts::Open(empty()) }
     }
 
     /// Makes it small; it opens again by itself when something is recorded.
@@ -58,9 +58,6 @@ impl Histogram {
     /// Adds one span. A span of zero counts as one nanosecond.
     #[inline]
     pub fn record(&mut self, span: Nanos) {
-        if span > SPAN_MAX {
-            self.clamped += 1;
-        }
         self.open_mut().saturating_record(span.0.clamp(1, SPAN_MAX.0));
     }
 
@@ -71,13 +68,11 @@ impl Histogram {
             Counts::Open(others) => counts.add(others).expect("all histograms share their bounds"),
             Counts::Packed(buckets) => fill(counts, buckets),
         }
-        self.clamped += other.clamped;
     }
 
     /// Forgets every span; keeps the memory.
     pub fn clear(&mut self) {
         self.open_mut().reset();
-        self.clamped = 0;
     }
 
     /// Number of spans.
@@ -86,11 +81,6 @@ impl Histogram {
             Counts::Open(counts) => counts.len(),
             Counts::Packed(buckets) => buckets.iter().map(|(_, count)| count).sum(),
         }
-    }
-
-    /// Number of spans that were longer than [`SPAN_MAX`].
-    pub fn clamped(&self) -> u64 {
-        self.clamped
     }
 
     /// Whether there is no span at all.
@@ -129,11 +119,6 @@ impl Histogram {
         (!self.is_empty()).then(|| Nanos(self.open().max()))
     }
 
-    /// Number of spans of at least `span`, to the resolution of the buckets.
-    pub fn count_from(&self, span: Nanos) -> u64 {
-        self.open().count_between(span.0.clamp(1, SPAN_MAX.0), u64::MAX)
-    }
-
     /// Every bucket that is not empty: its highest span and its count, in rising order.
     pub fn buckets(&self) -> Box<dyn Iterator<Item = (Nanos, u64)> + '_> {
         match &self.counts {
@@ -163,7 +148,7 @@ impl Histogram {
             .map_err(|error| DecodeError(error.to_string()))?;
         let mut bounded = empty();
         bounded.add(&counts).map_err(|error| DecodeError(error.to_string()))?;
-        let mut histogram = Self { counts: Counts::Open(bounded), clamped: 0 };
+        let mut histogram = Self { counts: Counts::Open(bounded) };
         histogram.pack();
         Ok(histogram)
     }
@@ -242,10 +227,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_clamped_and_counted() {
+    fn what_is_too_long_counts_as_the_longest() {
         let mut histogram = Histogram::new();
         histogram.record(Nanos::from_secs(7200));
-        assert_eq!((histogram.count(), histogram.clamped()), (1, 1));
+        let longest = histogram.max().unwrap().as_secs_f64();
+        assert_eq!(histogram.count(), 1);
+        assert!((longest / SPAN_MAX.as_secs_f64() - 1.0).abs() < 0.001, "{longest}");
     }
 
     #[test]
