@@ -14,11 +14,6 @@ pub fn thread_cpu() -> Nanos {
     read(ClockId::ThreadCPUTime)
 }
 
-/// CPU time, user and system, of this process; without its children.
-pub fn process_cpu() -> Nanos {
-    read(ClockId::ProcessCPUTime)
-}
-
 /// Seconds and nanoseconds since 1970 (CLOCK_REALTIME); may step.
 pub fn wall() -> Nanos {
     read(ClockId::Realtime)
