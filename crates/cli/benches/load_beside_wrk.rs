@@ -163,6 +163,8 @@ impl Server {
         let child = Command::new("taskset")
             .args(["-c", SERVER_CPU, JOUST, "serve", "--model", "reactor"])
             .args(["--fixed", &page.to_string(), "--listen", &addr.to_string()])
+            // Apache's default of 100 requests would make reconnecting part of the load.
+            .args(["--set", "MaxKeepAliveRequests=0"])
             .stdout(Stdio::null())
             .spawn()?;
         let server = Self { child, url: format!("http://{addr}/") };
