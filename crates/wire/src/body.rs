@@ -127,7 +127,10 @@ impl BodyDecoder {
                 (State::UntilClose, _) => return Ok((bytes.len(), Piece::Data(rest))),
                 (State::Exact | State::ChunkData, _) => {
                     let count = rest.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-                    self.skip(count as u64);
+                    self.left -= count as u64;
+                    if self.left == 0 && self.state == State::ChunkData {
+                        self.state = State::DataCr;
+                    }
                     return Ok((used + count, Piece::Data(&rest[..count])));
                 }
                 (state, [byte, ..]) => {
@@ -135,32 +138,6 @@ impl BodyDecoder {
                     self.state = self.framing_byte(state, *byte)?;
                 }
             }
-        }
-    }
-
-    /// Body bytes that come next on the wire for certain: the rest of a body of known length, or of
-    /// the current chunk. They need not be looked at; see [`BodyDecoder::skip`]. `None`: all that
-    /// comes until the peer closes.
-    pub fn remaining(&self) -> Option<u64> {
-        match self.state {
-            State::UntilClose => None,
-            State::Exact | State::ChunkData => Some(self.left),
-            _ => Some(0),
-        }
-    }
-
-    /// Passes over `count` body bytes that were discarded elsewhere (in the kernel, say).
-    ///
-    /// # Panics
-    /// If `count` is more than [`BodyDecoder::remaining`].
-    pub fn skip(&mut self, count: u64) {
-        if self.state == State::UntilClose || count == 0 {
-            return;
-        }
-        assert!(self.remaining() >= Some(count), "only body bytes that are to come can be skipped");
-        self.left -= count;
-        if self.left == 0 && self.state == State::ChunkData {
-            self.state = State::DataCr;
         }
     }
 

@@ -18,6 +18,10 @@ use crate::head::{
     lines_are_strict,
 };
 
+/// Longest head that a connection keeps: the copy is for each of them, and there may be 10,000. Longer
+/// ones are parsed each time, and what was gathered of one that came in parts is given back.
+const KEPT_BYTES_MAX: usize = 2048;
+
 /// What a reply's framing depends on besides the reply: the method of its request
 /// (RFC 9112, 6.3, 1 and 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,42 +235,10 @@ impl ReplyParser {
         self.expected.push_back(kind);
     }
 
-    /// Requests whose replies are not complete.
-    pub fn outstanding(&self) -> usize {
-        self.expected.len()
-    }
-
-    /// Whether a byte of the next reply was seen and the reply is not complete. The first byte of a
-    /// reply arrives when this is false and a slice that is not empty is fed.
-    pub fn in_reply(&self) -> bool {
-        self.totals().wire_bytes > 0
-    }
-
     /// Length of the current reply so far; zeros between replies.
     pub fn totals(&self) -> ReplyTotals {
         let in_head = self.scanner.seen() as u64;
         ReplyTotals { wire_bytes: self.totals.wire_bytes + in_head, ..self.totals }
-    }
-
-    /// Body bytes that come next on the wire for certain and that nobody needs to look at; see
-    /// [`BodyDecoder::remaining`]. 0 in a head.
-    pub fn remaining(&self) -> Option<u64> {
-        match self.phase {
-            Phase::Body => self.body.remaining(),
-            _ => Some(0),
-        }
-    }
-
-    /// Counts `count` body bytes that were discarded elsewhere. Feed an empty slice then: the reply
-    /// may be complete.
-    ///
-    /// # Panics
-    /// If `count` is more than [`ReplyParser::remaining`].
-    pub fn skip(&mut self, count: u64) {
-        assert!(self.remaining().is_none_or(|n| count <= n), "only body bytes can be skipped");
-        self.body.skip(count);
-        self.totals.body_bytes += count;
-        self.totals.wire_bytes += count;
     }
 
     /// Takes the next bytes of the connection. Call it again with what was not used, until
@@ -297,7 +269,7 @@ impl ReplyParser {
             Phase::Failed(error) => Err(error),
             Phase::Body if self.body.is_complete_at_eof() => Ok(Eof::Done(self.finish())),
             Phase::Body => Err(self.fail(ReplyError::CutInBody)),
-            _ if self.in_reply() => Err(self.fail(ReplyError::CutInHead)),
+            _ if self.totals().wire_bytes > 0 => Err(self.fail(ReplyError::CutInHead)),
             _ if self.expected.is_empty() => Ok(Eof::Idle),
             _ => Ok(Eof::BeforeReply),
         }
@@ -333,8 +305,6 @@ impl ReplyParser {
         if tokens.head_len > self.limits.head_bytes_max {
             return None;
         }
-        // Longer ones are parsed each time: the copy is for each connection.
-        const KEPT_BYTES_MAX: usize = 2048;
         self.known = (tokens.head_len <= KEPT_BYTES_MAX).then_some(tokens);
         if self.known.is_some() {
             self.head.clear();
@@ -360,7 +330,7 @@ impl ReplyParser {
             let error = diagnose(&self.head, FIELDS_MAX, check_status_line);
             return Err(self.fail(error));
         };
-        self.known = Some(tokens);
+        self.known = (tokens.head_len <= KEPT_BYTES_MAX).then_some(tokens);
         let taken = self.take_head(&tokens)?;
         Ok(Step { used, event: tokens.event(taken, &self.head) })
     }
@@ -432,6 +402,10 @@ impl ReplyParser {
         self.totals = ReplyTotals::default();
         self.interim = 0;
         self.scanner = EndScanner::default();
+        if self.head.capacity() > 2 * KEPT_BYTES_MAX {
+            self.head = Vec::new();
+            self.known = None;
+        }
     }
 
     fn fail(&mut self, error: ReplyError) -> ReplyError {
@@ -514,5 +488,32 @@ fn check_status_line(line: &[u8]) -> Result<(), ReplyError> {
     match words.next() {
         Some([b'0'..=b'9', b'0'..=b'9', b'0'..=b'9']) => Ok(()),
         _ => Err(ReplyError::Status),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_head_in_parts_leaves_no_memory_behind() {
+        let mut parser = ReplyParser::new(ReplyLimits::DEFAULT);
+        let fill = "y".repeat(60_000);
+        let long = format!("HTTP/1.1 204 No Content\r\nX: {fill}\r\n\r\n");
+        let short = b"HTTP/1.1 204 No Content\r\n\r\n";
+        for reply in [long.as_bytes(), short, long.as_bytes()] {
+            parser.expect(RequestKind::Other);
+            let (first, second) = reply.split_at(20);
+            for part in [first, second, b""] {
+                let mut left = part;
+                while let Step { used, event: Event::Head { .. } | Event::Done(_) } =
+                    parser.feed(left).unwrap()
+                {
+                    left = &left[used..];
+                }
+            }
+            assert!(parser.totals() == ReplyTotals::default(), "the reply is complete");
+            assert!(parser.head.capacity() <= 2 * KEPT_BYTES_MAX, "{}", parser.head.capacity());
+        }
     }
 }

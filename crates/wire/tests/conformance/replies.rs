@@ -465,59 +465,6 @@ fn the_end_of_the_stream_is_told_apart() {
 }
 
 #[test]
-fn the_first_byte_of_each_reply_can_be_seen() {
-    let mut parser = parser(RequestKind::Other, 2);
-    let mut in_reply = Vec::new();
-    for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 204 \r\n\r\n" {
-        feed_all(&mut parser, &[*byte], &mut Vec::new()).unwrap();
-        in_reply.push(parser.in_reply());
-    }
-    let between: Vec<usize> = (0..in_reply.len()).filter(|&at| !in_reply[at]).collect();
-    assert_eq!(between, [38, in_reply.len() - 1], "false after the last byte of each, only");
-    assert_eq!(parser.outstanding(), 0);
-}
-
-#[test]
-fn bytes_discarded_elsewhere_count_as_body() {
-    let mut parser = parser(RequestKind::Other, 2);
-    let mut seen = Vec::new();
-    assert_eq!(parser.remaining(), Some(0));
-    let first = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc";
-    feed_all(&mut parser, first, &mut seen).unwrap();
-    assert_eq!(parser.remaining(), Some(997));
-    parser.skip(990);
-    parser.skip(7);
-    feed_all(&mut parser, b"", &mut seen).unwrap();
-    let totals = ReplyTotals { wire_bytes: first.len() as u64 + 997, body_bytes: 1000 };
-    assert_eq!(seen.last(), Some(&Seen::Done(totals)));
-
-    feed_all(&mut parser, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff", &mut seen)
-        .unwrap();
-    assert_eq!(parser.remaining(), Some(0), "a chunk's size must be read");
-    feed_all(&mut parser, b"\r\n", &mut seen).unwrap();
-    assert_eq!(parser.remaining(), Some(255));
-    parser.skip(255);
-    assert_eq!(parser.remaining(), Some(0), "the end of a chunk must be read");
-    feed_all(&mut parser, b"\r\n0\r\n\r\n", &mut seen).unwrap();
-    assert!(matches!(seen.last(), Some(Seen::Done(totals)) if totals.body_bytes == 255));
-}
-
-#[test]
-fn a_body_until_close_has_no_known_end() {
-    let mut parser = parser(RequestKind::Other, 1);
-    feed_all(&mut parser, b"HTTP/1.0 200 OK\r\n\r\n", &mut Vec::new()).unwrap();
-    assert_eq!(parser.remaining(), None);
-    parser.skip(10_000);
-    assert!(matches!(parser.eof(), Ok(Eof::Done(totals)) if totals.body_bytes == 10_000));
-}
-
-#[test]
-#[should_panic(expected = "only body bytes can be skipped")]
-fn a_head_cannot_be_skipped() {
-    parser(RequestKind::Other, 1).skip(1);
-}
-
-#[test]
 fn a_parser_is_fresh_after_a_reset() {
     let mut parser = parser(RequestKind::Other, 3);
     assert!(trace(&mut parser, [&b"HTTP/1.1 2"[..]]).1.is_err());
