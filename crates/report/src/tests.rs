@@ -227,6 +227,17 @@ fn the_page_and_the_text_give_the_same_figures() {
 }
 
 #[test]
+fn evidence_and_meaning_of_a_finding_do_not_run_into_one_sentence() {
+    let record = testdata::run();
+    let page = unescaped(&render("html", &record));
+    for finding in &record.findings {
+        assert!(page.contains(&format!("<p>{}</p>", finding.evidence)), "{}", finding.evidence);
+        let meaning = format!("<p><b>Why it misleads</b> {}</p>", finding.meaning);
+        assert!(page.contains(&meaning), "{meaning}");
+    }
+}
+
+#[test]
 fn text_of_a_fixed_run() {
     insta::assert_snapshot!(render("text", &testdata::run()));
 }
