@@ -44,8 +44,11 @@ pub fn scratch() -> io::Result<Scratch> {
         .prefix(SCRATCH_PREFIX)
         .permissions(open)
         .tempdir_in(SCRATCH_ROOT)?;
-    let lock = File::create(dir.path().join(SCRATCH_LOCK))?;
-    lock.try_lock()?;
+    // Locked before it has its name: in between, the sweep of another joust would take the folder for
+    // one that was left behind.
+    let unnamed = tempfile::NamedTempFile::new_in(dir.path())?;
+    unnamed.as_file().try_lock()?;
+    let lock = unnamed.persist(dir.path().join(SCRATCH_LOCK))?;
     Ok(Scratch { dir, _lock: lock })
 }
 
@@ -102,6 +105,20 @@ mod tests {
             assert_eq!(page_of(Bytes(size)).len() as u64, size);
         }
         assert!(page_of(Bytes(3361)).starts_with(b"<!doctype html>"));
+    }
+
+    #[test]
+    fn runs_that_begin_at_once_leave_each_others_folders_alone() {
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let made = scratch().unwrap();
+                        assert!(made.path().join(SCRATCH_LOCK).exists());
+                    }
+                });
+            }
+        });
     }
 
     #[test]
