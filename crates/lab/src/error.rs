@@ -78,6 +78,7 @@ fn hint(cause: &io::Error) -> &'static str {
         io::ErrorKind::ReadOnlyFilesystem => ": name a folder elsewhere with --out",
         io::ErrorKind::PermissionDenied => ": may this user do that here?",
         io::ErrorKind::NotADirectory => ": a part of the path is a file",
+        io::ErrorKind::AlreadyExists => ": it is not a folder; name another one",
         _ => "",
     }
 }

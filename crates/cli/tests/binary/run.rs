@@ -46,6 +46,22 @@ fn a_run_leaves_its_reports_and_nothing_else() {
 }
 
 #[test]
+fn a_run_that_cannot_be_saved_is_shown_before_it_fails() {
+    let dir = tempfile::tempdir().unwrap();
+    let (study, out) = (study(dir.path(), 2), dir.path().join("out"));
+    // Stands in the way of the run file, and shows itself only when that is put into its place.
+    std::fs::create_dir_all(out.join("run.json")).unwrap();
+    let args = ["run", study.to_str().unwrap(), "--quiet", "--out", out.to_str().unwrap()];
+    let output = output(&args);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("run.json"), "{}", said(&output));
+    assert!(stdout(&output).contains("CPU us/request"), "no report in: {}", stdout(&output));
+    let left: Vec<_> =
+        std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(left, [out.join("run.json")], "something half-written is left");
+}
+
+#[test]
 fn what_was_measured_until_ctrl_c_is_kept_and_marked() {
     let dir = tempfile::tempdir().unwrap();
     let (study, out) = (study(dir.path(), 500), dir.path().join("out"));
