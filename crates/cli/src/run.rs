@@ -59,11 +59,13 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     let mut screen = Screen::new(args.quiet);
     let run = runner::run(plan, &options, &mut screen, interrupt).map_err(trouble)?;
     drop(screen);
-    save(&folder, &run)?;
-    if !args.quiet {
+    let saved = save(&folder, &run);
+    // Shown where it could not be saved too: on a full disk this is all that is left of the run.
+    if !args.quiet || saved.is_err() {
         let text = report::output("text").expect("text is an output");
         output::stdout((text.render)(&run, &crate::report::options()).as_bytes())?;
     }
+    saved?;
     output::stdout(format!("{}\n", folder.path().display()).as_bytes())?;
     Ok(match runner::outcome(&run) {
         Outcome::Complete => Ended::Well,
@@ -80,6 +82,9 @@ fn plan(args: &Args) -> Result<Plan, Trouble> {
     plan.seed = args.seed.unwrap_or(plan.seed);
     if !args.only.is_empty() {
         keep_only(&mut plan, &args.only)?;
+    }
+    if let Some(reason) = study::budget_too_small(&plan) {
+        return Err(Trouble::usage(miette!(help = "raise --budget", "{reason}")));
     }
     Ok(plan)
 }

@@ -129,13 +129,18 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, StudyError> {
         seed: or(top.whole("seed", 0..=SEED_MAX)?, 1),
         contenders,
     };
-    if plan.budget < plan.visit.warm_up + plan.visit.measure {
-        let visit = plan.visit.warm_up + plan.visit.measure;
-        return Err(top
-            .error(format!("the budget of {} does not hold one visit of {visit}", plan.budget))
-            .with_help("raise `budget`, or shorten `warm_up` and `measure` in [visit]"));
+    if let Some(reason) = budget_too_small(&plan) {
+        let help = "raise `budget`, or shorten `warm_up` and `measure` in [visit]";
+        return Err(top.error(reason).with_help(help));
     }
     Ok(plan)
+}
+
+/// Why no block could be made within the plan's budget, however few of its servers are installed.
+pub fn budget_too_small(plan: &Plan) -> Option<String> {
+    let visit = plan.visit.warm_up + plan.visit.measure;
+    let too_small = plan.budget < visit + visit;
+    too_small.then(|| format!("the budget of {} does not hold two visits of {visit}", plan.budget))
 }
 
 /// The study's name becomes a folder's: letters, digits, hyphens and underscores.

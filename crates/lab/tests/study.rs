@@ -163,7 +163,7 @@ const MISTAKES: &[Mistake] = &[
         good: "budget = \"2m\"",
         bad: "budget = \"2s\"",
         place: (1, 1),
-        says: &["does not hold one visit of 2.5s"],
+        says: &["does not hold two visits of 2.5s"],
     },
     Mistake {
         good: "name = \"two-loops\"",

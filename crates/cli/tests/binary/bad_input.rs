@@ -32,6 +32,8 @@ const MISTAKES: &[(&[&str], i32, &[&str])] = &[
     (&["run", "/no/study.toml"], 2, &["/no/study.toml"]),
     (&["run", "--only", "nothing"], 2, &["nothing", "lighttpd"]),
     (&["run", "--out", "/proc/nowhere"], 1, &["/proc/nowhere"]),
+    (&["run", "--out", "/etc/hostname"], 1, &["/etc/hostname", "name another one"]),
+    (&["run", "--budget", "1s"], 2, &["budget of 1s", "two visits"]),
     (&["report", "/no/run.json"], 2, &["/no/run.json", "run.json"]),
     (&["report", "/etc/hostname"], 2, &["/etc/hostname"]),
     (&["report", "/etc/hostname", "--format", "pdf"], 2, &["html"]),
