@@ -65,8 +65,14 @@ pub fn main(args: Args) -> Result<Ended, Trouble> {
     let _held = Signals::new().into_diagnostic().map_err(Trouble::failed)?;
     let service = Service::bind(config).map_err(failed)?;
     output::stdout(format!("{model} serves http://{}/\n", service.address()).as_bytes())?;
-    service.run().map_err(failed)?;
-    Ok(Ended::Well)
+    let served = service.run().map_err(failed);
+    if service.log.lines_lost() > 0 {
+        output::say(&format!(
+            "{} lines of the access log could not be written: is its disk full? (`df -h`)",
+            service.log.lines_lost()
+        ));
+    }
+    served.map(|()| Ended::Well)
 }
 
 fn typed(args: Args) -> Typed {

@@ -11,11 +11,13 @@ pub(crate) mod line;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileTypeExt as _;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use sys::process::SharedCells;
 
 use crate::ServeError;
 use crate::config::{AccessLogConfig, LogFormat};
@@ -46,6 +48,8 @@ struct On {
 struct Shared {
     file: File,
     write_max: usize,
+    /// One cell: lines that could not be written (a full disk), here and in forked children.
+    lost: SharedCells,
     buffer: Mutex<Buffer>,
     /// Signalled when the buffer is no longer empty, or the log ends.
     changed: Condvar,
@@ -55,8 +59,6 @@ struct Shared {
 struct Buffer {
     /// Whole lines that were not written yet.
     lines: Vec<u8>,
-    /// Lines that could not be written (a full disk).
-    lost: u64,
     /// The last write was cut inside a line.
     cut: bool,
     ended: bool,
@@ -77,6 +79,7 @@ impl AccessLog {
         let shared = Shared {
             file,
             write_max: if in_pieces { PIPE_WRITE_MAX } else { WRITE_MAX },
+            lost: SharedCells::new(1).map_err(failed)?,
             buffer: Mutex::default(),
             changed: Condvar::new(),
         };
@@ -118,9 +121,10 @@ impl AccessLog {
         }
     }
 
-    /// Lines that could not be written (a full disk) in this process.
-    pub fn lines_lost(&self) -> u64 {
-        self.on.as_ref().map_or(0, |on| on.shared.lock().lost)
+    /// Lines that could not be written (a full disk), by this process and by children forked from it
+    /// since the log was opened.
+    pub fn lines_lost(&self) -> u32 {
+        self.on.as_ref().map_or(0, |on| on.shared.lost[0].load(Relaxed))
     }
 }
 
@@ -187,9 +191,9 @@ impl Shared {
                 Err(_) => break,
             }
         }
-        let lost = rest.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        let lost = rest.iter().filter(|&&byte| byte == b'\n').count() as u32;
         buffer.cut = lost > 0 && rest.len() < buffer.lines.len();
-        buffer.lost += lost;
+        self.lost[0].fetch_add(lost, Relaxed);
         buffer.lines.clear();
     }
 }

@@ -42,8 +42,14 @@ struct Server {
 impl Server {
     /// Starts `joust serve ARGS` on a free port and waits for the line that names it.
     fn start(args: &[&str]) -> Self {
+        Self::start_saying(args, Stdio::inherit())
+    }
+
+    /// The same, and what it says goes there.
+    fn start_saying(args: &[&str], stderr: Stdio) -> Self {
         let mut command = joust(&["serve", "--listen", "127.0.0.1:0"]);
-        let mut child = command.args(args).stdout(Stdio::piped()).spawn().expect("it starts");
+        let command = command.args(args).stdout(Stdio::piped()).stderr(stderr);
+        let mut child = command.spawn().expect("it starts");
         let mut line = String::new();
         let out = child.stdout.take().expect("stdout is piped");
         BufReader::new(out).read_line(&mut line).expect("stdout is read");

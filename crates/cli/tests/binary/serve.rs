@@ -30,6 +30,22 @@ fn either_signal_ends_every_model_and_frees_the_port() {
 }
 
 #[test]
+fn lines_of_the_log_that_a_full_disk_took_are_counted_over_all_children() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("stderr");
+    for model in ["reactor", "prefork", "worker", "pool"] {
+        let args = ["--fixed", "10", "--model", model, "--access-log", "/dev/full"];
+        let stderr = std::fs::File::create(&file).unwrap();
+        let server = Server::start_saying(&args, stderr.into());
+        let load = output(&["load", &server.url, "-n", "37", "-c", "3", "--quiet"]);
+        assert!(load.status.success(), "{}", said(&load));
+        assert_eq!(server.drain(), Some(0), "{model}");
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with("37 lines of the access log"), "{model} said: {text}");
+    }
+}
+
+#[test]
 fn the_models_are_described() {
     let text = stdout(&output(&["models"]));
     for word in ["reactor", "prefork", "worker", "pool", "MaxConnectionsPerChild", "max-request"] {
