@@ -17,6 +17,14 @@ pub enum ReadError {
         /// What was asked for.
         wanted: &'static str,
     },
+    /// A part speaks of a contender that the plan does not have, or the plan of one without facts.
+    #[error("{part} and the plan's {planned} contenders do not fit together: was the file edited?")]
+    Contenders {
+        /// Which part: "a visit".
+        part: &'static str,
+        /// Contenders in the plan.
+        planned: usize,
+    },
 }
 
 /// One object on one line, ending in a newline.

@@ -97,9 +97,31 @@ impl RunRecord {
     /// Reads what [`RunRecord::to_json`] wrote.
     ///
     /// # Errors
-    /// [`ReadError`]: not JSON, of another shape, or of a version that this joust does not know.
+    /// [`ReadError`]: not JSON, of another shape, of a version that this joust does not know, or with
+    /// an index of a contender that is not there; below this, indices are not checked again.
     pub fn from_json(text: &str) -> Result<Self, ReadError> {
-        crate::json::read(text, Self::FORMAT)
+        let run: Self = crate::json::read(text, Self::FORMAT)?;
+        match run.misfit() {
+            None => Ok(run),
+            Some(part) => Err(ReadError::Contenders { part, planned: run.plan.contenders.len() }),
+        }
+    }
+
+    /// The part whose contenders are not those of the plan.
+    fn misfit(&self) -> Option<&'static str> {
+        let planned = self.plan.contenders.len();
+        let is_unknown = |index: usize| index >= planned;
+        let mut visits = self.visits.iter().map(|visit| visit.contender);
+        let mut verdicts = self.verdicts.iter().flat_map(|pair| [pair.a, pair.b]);
+        let mut findings =
+            self.findings.iter().flat_map(|finding| finding.contenders.iter().copied());
+        let parts = [
+            ("the facts", self.contenders.len() != planned),
+            ("a visit", visits.any(is_unknown)),
+            ("a verdict", verdicts.any(is_unknown)),
+            ("a finding", findings.any(is_unknown)),
+        ];
+        parts.into_iter().find_map(|(part, does_not_fit)| does_not_fit.then_some(part))
     }
 
     /// Visits of a contender that can be used.

@@ -1,6 +1,11 @@
 //! What a file says of itself decides whether it is read.
 
-use joust_record::{LoadRecord, ReadError, RunRecord};
+use joust_record::{
+    Blocks, Certainty, Contender, ContenderFacts, CpuLayout, Ending, Facts, Finding, LoadRecord,
+    Metric, PairVerdict, Plan, ReadError, RunRecord, Settings, Severity, Verdict, VisitPlan,
+    Workload,
+};
+use units::{Bytes, Nanos, Share};
 
 #[test]
 fn another_version_is_refused_by_name_whatever_its_shape() {
@@ -14,5 +19,78 @@ fn what_is_no_record_is_refused_with_the_place() {
     for text in ["", "[]", "not json", "{}", r#"{"format":"joust-load/1"}"#] {
         let error = LoadRecord::from_json(text).unwrap_err();
         assert!(error.to_string().contains("line 1"), "{text}: {error}");
+    }
+}
+
+#[test]
+fn an_index_of_a_contender_that_is_not_there_is_refused_by_its_part() {
+    type Change = fn(&mut RunRecord);
+    let mut run = run();
+    assert_eq!(RunRecord::from_json(&run.to_json()).unwrap(), run);
+    run.findings = vec![Finding {
+        check: "made_up".to_owned(),
+        severity: Severity::Note,
+        certainty: Certainty::Suspected,
+        contenders: vec![0],
+        evidence: String::new(),
+        meaning: String::new(),
+        remedy: String::new(),
+    }];
+    run.verdicts = vec![PairVerdict {
+        metric: Metric::Throughput,
+        a: 0,
+        b: 0,
+        estimate: None,
+        verdict: Verdict::Withheld { reason: String::new() },
+    }];
+    let cases: [(&str, Change); 4] = [
+        ("the facts", |run| run.contenders.clear()),
+        ("a verdict", |run| run.verdicts[0].b = 1),
+        ("a finding", |run| run.findings[0].contenders.push(1)),
+        ("the facts", |run| run.plan.contenders.clear()),
+    ];
+    for (part, change) in cases {
+        let mut edited = run.clone();
+        change(&mut edited);
+        let error = RunRecord::from_json(&edited.to_json()).unwrap_err().to_string();
+        assert!(error.starts_with(part), "{part}: {error}");
+    }
+}
+
+/// A run of one contender that was never visited.
+fn run() -> RunRecord {
+    let contender =
+        Contender { name: "a".to_owned(), server: "joust".to_owned(), settings: Settings::new() };
+    RunRecord {
+        format: RunRecord::FORMAT.to_owned(),
+        joust: "0.1.0".to_owned(),
+        started: "2026-11-21T12:00:00Z".to_owned(),
+        seconds: 1.0,
+        ending: Ending::Blocks,
+        plan: Plan {
+            name: "made up".to_owned(),
+            question: "?".to_owned(),
+            contenders: vec![contender],
+            workload: Workload {
+                page: Bytes(1),
+                connections: 1,
+                keep_alive: true,
+                threads: 1,
+                timeout: Nanos::from_secs(1),
+            },
+            blocks: Blocks { min: 1, max: 1, half_width: Share(0.02) },
+            visit: VisitPlan { warm_up: Nanos::ZERO, measure: Nanos::from_secs(1) },
+            metrics: vec![Metric::Throughput],
+            margin: Share(0.02),
+            budget: Nanos::from_secs(1),
+            seed: 1,
+        },
+        facts: Facts::default(),
+        layout: CpuLayout::default(),
+        contenders: vec![ContenderFacts::default()],
+        skipped: Vec::new(),
+        visits: Vec::new(),
+        findings: Vec::new(),
+        verdicts: Vec::new(),
     }
 }
