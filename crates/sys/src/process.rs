@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU32;
 
 use nix::unistd::ForkResult;
 pub use rustix::process::{Pid, Signal};
-use rustix::process::{Resource, WaitOptions, WaitStatus};
+use rustix::process::{WaitOptions, WaitStatus};
 
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,16 +117,6 @@ pub fn set_name(name: &str) {
 /// Where /proc is not mounted.
 pub fn threads() -> io::Result<usize> {
     Ok(std::fs::read_dir("/proc/self/task")?.count())
-}
-
-/// Raises the soft limit of open files to the hard one and returns what holds now. Servers of many
-/// connections do so at their start (nginx worker_rlimit_nofile, lighttpd server.max-fds).
-pub fn raise_open_files() -> u64 {
-    let mut limit = rustix::process::getrlimit(Resource::Nofile);
-    let before = limit.current;
-    limit.current = limit.maximum;
-    let raised = rustix::process::setrlimit(Resource::Nofile, limit).is_ok();
-    (if raised { limit.current } else { before }).unwrap_or(u64::MAX)
 }
 
 /// Counters that this process and the children it will fork see alike: an anonymous shared mapping
@@ -278,11 +268,5 @@ mod tests {
         cells[2].store(7, Ordering::Relaxed);
         assert_eq!(cells[2].load(Ordering::Relaxed), 7);
         assert!(SharedCells::new(0).is_err());
-    }
-
-    #[test]
-    fn raising_the_limit_of_files_never_lowers_it() {
-        let before = rustix::process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        assert!(raise_open_files() >= before);
     }
 }

@@ -18,8 +18,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use sys::clock;
 use sys::epoll::{Epoll, EventFlags};
 use sys::listener::{self, Mode};
-use sys::process;
 use sys::signals::{Signals, Stop};
+use sys::socket;
 use units::Nanos;
 
 use super::drive::{self, ACCEPTS_MAX, EXHAUSTED_REST, Inlet, Look, Step};
@@ -80,7 +80,9 @@ fn check(settings: &Settings) -> Result<(), String> {
 }
 
 fn run(service: &Service) -> Result<(), ServeError> {
-    process::raise_open_files();
+    // Servers of many connections do so at their start (nginx worker_rlimit_nofile, lighttpd
+    // server.max-fds); where it is refused, fewer connections fit, which accepting reports.
+    let _ = socket::raise_file_limit();
     // Before the threads: they inherit the mask, and signals are the acceptor's.
     let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
     listener::set_mode(&service.listener, Mode::NonBlocking)

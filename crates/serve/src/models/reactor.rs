@@ -17,8 +17,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use sys::clock;
 use sys::epoll::{Epoll, EventFlags, Ready};
 use sys::listener::{self, Mode};
-use sys::process;
 use sys::signals::{Signals, Stop};
+use sys::socket;
 use units::Nanos;
 
 use super::drive::{self, ACCEPTS_MAX, EXHAUSTED_REST, Inlet, Look, Step};
@@ -54,7 +54,9 @@ const LISTENER: u64 = u64::MAX;
 const SIGNALS: u64 = u64::MAX - 1;
 
 fn run(service: &Service) -> Result<(), ServeError> {
-    process::raise_open_files();
+    // Servers of many connections do so at their start (nginx worker_rlimit_nofile, lighttpd
+    // server.max-fds); where it is refused, fewer connections fit, which accepting reports.
+    let _ = socket::raise_file_limit();
     let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
     listener::set_mode(&service.listener, Mode::NonBlocking)
         .map_err(system("cannot make the listener non-blocking"))?;
