@@ -206,7 +206,13 @@ impl Parent<'_> {
         self.board.drain(listener::waiting(listener));
         listener::set_mode(listener, Mode::NonBlocking)?;
         let mut listening = true;
-        while self.children.iter().any(Option::is_some) {
+        let mut reserve = Some(0);
+        while self.has_children() || (reserve.is_some() && self.board.tickets() > 0) {
+            // A signal to the whole process group (systemd's KillMode=control-group) may have ended the
+            // children before they knew of the drain: one more answers those who wait.
+            if !self.has_children() && reserve.take().is_some_and(|n| self.fork(n).is_err()) {
+                break;
+            }
             // Again each time: a signal that comes just before a call blocks is lost.
             self.signal_all(Signal::TERM);
             if listening && self.board.tickets() == 0 {
@@ -223,6 +229,10 @@ impl Parent<'_> {
         self.stop()
     }
 
+    fn has_children(&self) -> bool {
+        self.children.iter().any(Option::is_some)
+    }
+
     fn bury_all(&mut self) -> io::Result<()> {
         while let Some((pid, ended)) = process::reap()? {
             // The server ends anyway; why a child did is no longer of interest.
@@ -235,13 +245,13 @@ impl Parent<'_> {
     /// after a while, and waits until the kernel has.
     fn stop(&mut self) -> io::Result<()> {
         let end = clock::monotonic().saturating_add(STOP_GRACE);
-        while self.children.iter().any(Option::is_some) && clock::monotonic() < end {
+        while self.has_children() && clock::monotonic() < end {
             self.signal_all(Signal::INT);
             std::thread::sleep(STOP_TICK.into());
             self.bury_all()?;
         }
         self.signal_all(Signal::KILL);
-        while self.children.iter().any(Option::is_some) {
+        while self.has_children() {
             let (pid, ended) = process::reap_waiting()?;
             let _ = self.bury(pid, ended);
         }
