@@ -2,7 +2,7 @@
 CARGO ?= cargo
 JOUST := target/release/joust
 
-.PHONY: help run build test bench bench-serve bench-load picture audit clean
+.PHONY: help run build test bench bench-serve bench-load bench-fidelity picture audit clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -29,6 +29,9 @@ bench-serve: build ## our reactor beside nginx and lighttpd
 bench-load: build ## our load generator beside wrk
 	scripts/peers.sh
 	$(CARGO) bench --locked --package joust --bench load_beside_wrk
+
+bench-fidelity: ## every latency figure beside those of a server that holds requests for a known time
+	$(CARGO) bench --locked --package joust-load --bench known_delay
 
 picture: build ## docs/report.svg, the picture in the README, from the newest default run
 	$(JOUST) report "$$(ls -dt joust-results/*quick*/run.json | head -n 1)" --format picture > docs/report.svg.new

@@ -128,8 +128,12 @@ fn measure(plan: &LoadPlan, quiet: bool, interrupt: &AtomicBool) -> Result<LoadR
 
 /// A load in which nothing was answered has failed, and says why as the errors have it.
 fn ended(record: &LoadRecord) -> Result<Ended, Trouble> {
+    if record.interrupted {
+        return Ok(Ended::Incomplete);
+    }
     if record.requests.ok > 0 {
-        return Ok(if record.interrupted { Ended::Incomplete } else { Ended::Well });
+        // The report has said it already, before any number.
+        return Ok(if record.silence_at_end().is_some() { Ended::Failed } else { Ended::Well });
     }
     let worst = record.errors.each().max_by_key(|(_, count)| *count);
     let (outcome, count) =
@@ -147,6 +151,7 @@ fn ended(record: &LoadRecord) -> Result<Ended, Trouble> {
     };
     Err(Trouble::failed(miette!(
         help = help,
-        "no request to {addr} was answered well ({count} failed): {what}"
+        "no request to {addr} was answered well ({count} failed, {} unanswered): {what}",
+        record.requests.unanswered
     )))
 }

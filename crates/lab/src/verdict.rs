@@ -144,7 +144,7 @@ impl Judge<'_> {
             finding.acts(Severity::Void) && (finding.touches(a) || finding.touches(b))
         });
         if let Some(finding) = void {
-            return Some(format!("{}: {}", finding.check, finding.evidence));
+            return Some(self.short(finding));
         }
         if let Some(reason) = [a, b].into_iter().find_map(|n| self.failing(n)) {
             return Some(reason);
@@ -161,6 +161,15 @@ impl Judge<'_> {
                 limited.join(" and ")
             )),
             _ => None,
+        }
+    }
+
+    /// Which finding, on whom; its evidence stands once, with the findings.
+    fn short(&self, finding: &Finding) -> String {
+        let names: Vec<&str> = finding.contenders.iter().map(|&n| self.name(n)).collect();
+        match names.as_slice() {
+            [] => finding.check.clone(),
+            names => format!("{} on {}", finding.check, names.join(", ")),
         }
     }
 

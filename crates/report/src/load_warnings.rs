@@ -2,7 +2,6 @@
 //! figures. Must not know layout. Start reading at [`warnings`].
 
 use record::LoadRecord;
-use units::Nanos;
 
 use crate::figures::{counted, grouped, listed, percent, significant};
 use crate::load_text::{failures, outcome_words};
@@ -10,9 +9,6 @@ use crate::load_text::{failures, outcome_words};
 /// From this share of its time on the CPU a thread of the generator counts as the limit: what is
 /// left is less than the jitter of a scheduler tick (specs: client saturated, 85 %).
 const GENERATOR_BUSY: f64 = 0.85;
-
-/// Share of the window without a good reply at its end from which the server counts as gone.
-const SILENT_MIN: f64 = 0.05;
 
 /// Connections made over connections asked for above which they were not kept, and requests for each
 /// reconnect from which on it is of no interest; as the doctor has them for a run.
@@ -50,18 +46,8 @@ fn failed(record: &LoadRecord) -> Option<String> {
     })
 }
 
-/// A server that dies or hangs fails few requests, since in a closed loop each connection has one at
-/// a time and waits before it tries again: the share of failures hides it, the time without a reply
-/// does not.
 fn silent(record: &LoadRecord) -> Option<String> {
-    let requests = record.requests;
-    let last = record.intervals.iter().rfind(|interval| interval.ok > 0)?;
-    let slowest = record.latencies.service.max().unwrap_or_default();
-    let silence = Nanos::from_secs_f64(record.seconds).saturating_sub(last.end());
-    // Replies that take long may be further apart than intervals are long.
-    let is_long = silence.as_secs_f64() > SILENT_MIN * record.seconds
-        && silence > last.length.max(slowest.saturating_add(slowest));
-    (is_long && requests.failed + requests.unanswered > 0).then(|| {
+    record.silence_at_end().map(|silence| {
         format!(
             "no request succeeded in the last {silence} of {} s: the server was gone or hung, and \
              the rate is over both times",
@@ -128,6 +114,8 @@ fn smaller(record: &LoadRecord) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use record::Interval;
+
+    use units::Nanos;
 
     use super::*;
     use crate::testdata;

@@ -65,6 +65,27 @@ fn counts_agree_with_the_access_log_exactly() {
 }
 
 #[test]
+fn a_server_that_dies_in_the_middle_fails_the_load_and_is_said_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("access.log");
+    let args = ["--fixed", "100", "--access-log", log.to_str().unwrap()];
+    let mut server = Server::start(&args);
+    let mut load = crate::joust(&["load", &server.url, "-c", "4", "-d", "6s"]);
+    let mut load = load.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    // Lines reach the file within a second of the first request.
+    while lines(&log) == 0 && load.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    let output = load.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    let text = stdout(&output);
+    let said = text.find("no request succeeded in the last").expect("the silence is said");
+    assert!(said < text.find("requests/s").unwrap(), "{text}");
+}
+
+#[test]
 fn without_keep_alive_each_request_has_its_connection() {
     let server = Server::start(&["--fixed", "100"]);
     let record =
