@@ -39,6 +39,10 @@ pub struct Args {
     /// A new connection for each request, closed by the generator
     #[arg(long)]
     no_keepalive: bool,
+    /// Spin instead of sleeping while waiting: latencies without the wake-up of an idle CPU, at the
+    /// price of a whole CPU a thread
+    #[arg(long)]
+    busy_poll: bool,
     /// CPUs to pin the threads to, as in 1 or 2,3
     #[arg(long, value_delimiter = ',', value_name = "CPU")]
     cpus: Vec<u32>,
@@ -87,6 +91,7 @@ fn plan(args: &Args) -> Result<LoadPlan, Trouble> {
         threads: args.threads,
         cpus: args.cpus.clone(),
         keep_alive: !args.no_keepalive,
+        busy_poll: args.busy_poll,
         requests: args.requests,
         duration: if endless { Some(DURATION) } else { args.duration },
         timeout: args.timeout,

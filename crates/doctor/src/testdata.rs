@@ -187,6 +187,7 @@ fn load_plan(wall: Nanos) -> LoadPlan {
         threads: 1,
         cpus: vec![0],
         keep_alive: true,
+        busy_poll: false,
         stop: LoadStop { requests: None, duration: Some(wall) },
         timeout: Nanos::from_secs(5),
         drain: Nanos::from_millis(500),

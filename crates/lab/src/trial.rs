@@ -117,6 +117,7 @@ pub(crate) fn load_plan(
         threads: work.threads,
         cpus: cpus.to_vec(),
         keep_alive: work.keep_alive,
+        busy_poll: false,
         stop: LoadStop { requests: None, duration: Some(window.until) },
         timeout: work.timeout,
         drain: DRAIN.min(work.timeout),

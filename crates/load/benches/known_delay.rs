@@ -42,21 +42,28 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let cpus = affinity::allowed()?;
     let (&client, &server) = (cpus.first().ok_or("no CPU")?, cpus.last().ok_or("no CPU")?);
-    let (mut right, mut right_bare, mut all) = (0, 0, 0);
+    let (mut right, mut right_spun, mut right_bare, mut all) = (0, 0, 0, 0);
     for (hold, keep_alive) in CASES {
-        let ours = measure(hold, server, |addr, n| generator(addr, n, keep_alive, client))?;
-        let bare = measure(hold, server, |addr, n| bare_loop(addr, n, keep_alive, client))?;
+        let case = Case { keep_alive, cpu: client };
+        let ours = measure(hold, server, |addr, n| generator(addr, n, case, false))?;
+        let spun = measure(hold, server, |addr, n| generator(addr, n, case, true))?;
+        let bare = measure(hold, server, |addr, n| bare_loop(addr, n, case))?;
         let mode = if keep_alive { "keep-alive" } else { "a connection each" };
         println!("held for {hold}, {mode}: off by (us, - where the sample is too small)");
         for (name, of) in FIGURES {
             let (Some(ours), Some(bare)) = (ours.off(of), bare.off(of)) else { continue };
-            println!("  {name:<6} joust load {ours}   bare loop {bare}");
+            let Some(spun) = spun.off(of) else { continue };
+            println!("  {name:<6} joust load {ours}   --busy-poll {spun}   bare loop {bare}");
+            right_spun += u32::from(spun.is_right);
             right += u32::from(ours.is_right);
             right_bare += u32::from(bare.is_right);
             all += 1;
         }
     }
-    println!("within 2 % or 100 us: joust load {right} of {all} figures, a bare loop {right_bare}");
+    println!(
+        "within 2 % or 100 us, of {all} figures: joust load {right}, with --busy-poll {right_spun}, a \
+         bare loop {right_bare}"
+    );
     Ok(())
 }
 
@@ -121,17 +128,25 @@ fn measure(
     Ok(Seen { client, server: LatencyMillis::from(&*held) })
 }
 
+/// How a client asks, and where it runs.
+#[derive(Clone, Copy)]
+struct Case {
+    keep_alive: bool,
+    cpu: u32,
+}
+
 fn generator(
     addr: SocketAddr,
     requests: u64,
-    keep_alive: bool,
-    cpu: u32,
+    case: Case,
+    busy_poll: bool,
 ) -> Result<LatencyMillis, Box<dyn Error>> {
     let options = LoadOptions {
         connections: 1,
-        keep_alive,
+        keep_alive: case.keep_alive,
+        busy_poll,
         requests: Some(requests),
-        cpus: vec![cpu],
+        cpus: vec![case.cpu],
         ..LoadOptions::new(format!("http://{addr}/"))
     };
     let interrupt = AtomicBool::new(false);
@@ -139,18 +154,13 @@ fn generator(
 }
 
 /// The least that a client can do: write, block in read, look at the clock.
-fn bare_loop(
-    addr: SocketAddr,
-    requests: u64,
-    keep_alive: bool,
-    cpu: u32,
-) -> Result<LatencyMillis, Box<dyn Error>> {
+fn bare_loop(addr: SocketAddr, requests: u64, case: Case) -> Result<LatencyMillis, Box<dyn Error>> {
     let asking = move || -> std::io::Result<LatencyMillis> {
-        affinity::pin(&[cpu])?;
+        affinity::pin(&[case.cpu])?;
         let connect = || TcpStream::connect(addr).inspect(|stream| drop(stream.set_nodelay(true)));
         let (mut stream, mut seen) = (connect()?, Histogram::new());
         for n in 0..requests {
-            if !keep_alive && n > 0 {
+            if !case.keep_alive && n > 0 {
                 stream = connect()?;
             }
             let sent = clock::monotonic();

@@ -44,6 +44,8 @@ pub struct LoadOptions {
     pub cpus: Vec<u32>,
     /// Whether connections are used again; true.
     pub keep_alive: bool,
+    /// Whether threads spin instead of sleeping while they wait; false.
+    pub busy_poll: bool,
     /// End after this many requests.
     pub requests: Option<u64>,
     /// End after this time.
@@ -121,6 +123,7 @@ impl LoadOptions {
             threads: 1,
             cpus: Vec::new(),
             keep_alive: true,
+            busy_poll: false,
             requests: None,
             duration: None,
             timeout: Nanos::from_secs(10),
@@ -152,6 +155,7 @@ impl LoadOptions {
             threads: self.threads,
             cpus: self.cpus.clone(),
             keep_alive: self.keep_alive,
+            busy_poll: self.busy_poll,
             stop: LoadStop { requests: self.requests, duration: self.duration },
             timeout: self.timeout,
             drain: self.drain,

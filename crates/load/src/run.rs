@@ -96,7 +96,9 @@ pub fn run(plan: &LoadPlan, control: &Control<'_>) -> Result<LoadRecord, LoadErr
     if needed > limit {
         return Err(LoadError::Files { connections: plan.connections, needed, limit });
     }
-    run_on(plan, control, |_thread, n_slots| EpollDriver::new(n_slots))
+    run_on(plan, control, |_thread, n_slots| {
+        Ok(EpollDriver::new(n_slots)?.busy_polling(plan.busy_poll))
+    })
 }
 
 /// As [`run`], over drivers of the caller's: `make(thread, n_slots)` is called on each thread.

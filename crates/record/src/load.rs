@@ -37,6 +37,10 @@ pub struct LoadPlan {
     /// Whether a connection is used again. If not, each request has a connection of its own and
     /// says `Connection: close`, and the client closes whatever the server does.
     pub keep_alive: bool,
+    /// Whether threads spin instead of sleeping while they wait: stamps are not late by a wake-up. The
+    /// CPU time of spinning is in no figure.
+    #[serde(default)]
+    pub busy_poll: bool,
     /// When to end.
     pub stop: LoadStop,
     /// Longest wait for connecting, for the first byte, and for the rest of the reply, each.

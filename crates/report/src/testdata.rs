@@ -316,6 +316,7 @@ fn load_plan() -> LoadPlan {
         threads: 1,
         cpus: vec![1],
         keep_alive: true,
+        busy_poll: false,
         stop: LoadStop { requests: None, duration: Some(Nanos::from_secs(1)) },
         timeout: Nanos::from_secs(5),
         drain: Nanos::from_secs(1),
