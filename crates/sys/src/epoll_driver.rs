@@ -350,10 +350,8 @@ impl Driver for EpollDriver {
             Nanos::MAX => None,
             until => Some(until.saturating_sub(self.now())),
         };
-        match timeout {
-            Some(Nanos::ZERO) => {}
-            _ if self.busy_poll => return self.spin(until),
-            _ => {}
+        if self.busy_poll && timeout != Some(Nanos::ZERO) {
+            return self.spin(until);
         }
         self.epoll.wait(&mut self.ready, timeout)
     }
@@ -441,6 +439,17 @@ mod tests {
             let known = std::iter::from_fn(|| self.driver.next());
             known.map(|completion| (completion.slot.0, completion.what)).collect()
         }
+    }
+
+    #[test]
+    fn spinning_waits_to_the_end_and_is_no_cpu_time_of_the_driver() {
+        let mut driver = EpollDriver::new(1).unwrap().busy_polling(true);
+        let (before, thread_before) = (driver.cpu(), clock::thread_cpu());
+        let until = driver.now() + Nanos::from_millis(50);
+        driver.wait(until).unwrap();
+        assert!(driver.now() >= until);
+        let (counted, used) = (driver.cpu() - before, clock::thread_cpu() - thread_before);
+        assert!(counted.0 * 2 < used.0, "{counted} of {used} counted");
     }
 
     #[test]

@@ -86,15 +86,12 @@ fn a_server_that_dies_in_the_middle_fails_the_load_and_is_said_first() {
 }
 
 #[test]
-fn spinning_while_waiting_is_no_cpu_time_of_requests() {
+fn a_load_that_spins_counts_the_same_and_says_so() {
     let server = Server::start(&["--fixed", "100"]);
     let args = ["load", &server.url, "-c", "2", "-n", "200", "--busy-poll", "--json", "-"];
     let record = record(&args);
     assert_eq!(record["requests"]["ok"], 200);
     assert_eq!(record["plan"]["busy_poll"], true);
-    let cpu = record["client"]["threads"][0]["cpu"].as_u64().unwrap();
-    let wall = record["client"]["threads"][0]["wall"].as_u64().unwrap();
-    assert!(cpu < wall, "{cpu} of {wall} ns");
 }
 
 #[test]
