@@ -34,14 +34,27 @@ pub(crate) fn write(record: &impl Serialize) -> String {
     text
 }
 
-/// Reads a record of the format `wanted`.
-pub(crate) fn read<T: DeserializeOwned>(text: &str, wanted: &'static str) -> Result<T, ReadError> {
+/// Changes a record of an older format, in place, to the one that is wanted.
+pub(crate) type Upgrade = fn(&mut serde_json::Value);
+
+/// Reads a record of the format `wanted`, or of an older one for which there is an upgrade.
+pub(crate) fn read<T: DeserializeOwned>(
+    text: &str,
+    wanted: &'static str,
+    older: &[(&str, Upgrade)],
+) -> Result<T, ReadError> {
     #[derive(serde::Deserialize)]
     struct Head {
         format: String,
     }
     // Two passes: a file of another version must be refused by its version, whatever its shape.
     let head = Head::deserialize(&mut serde_json::Deserializer::from_str(text))?;
+    if let Some((_, upgrade)) = older.iter().find(|(format, _)| head.format == *format) {
+        let mut record: serde_json::Value = serde_json::from_str(text)?;
+        upgrade(&mut record);
+        record["format"] = wanted.into();
+        return Ok(serde_json::from_value(record)?);
+    }
     if head.format != wanted {
         return Err(ReadError::Version { found: head.format, wanted });
     }

@@ -27,10 +27,13 @@ mod finding;
 mod interval;
 mod json;
 mod load;
+mod load_plan;
+mod pacing;
 mod plan;
 mod run;
 mod sample;
 mod stored;
+mod upgrade;
 mod verdict;
 mod visit;
 
@@ -39,9 +42,14 @@ pub use finding::{Certainty, Finding, Severity};
 pub use interval::Interval;
 pub use json::ReadError;
 pub use load::{
-    ByteCounts, ClientUse, LATENCY_QUANTILES, Latencies, LatencyMillis, LoadPlan, LoadRecord,
-    LoadStop, Pacing, RequestCounts, Share, ThreadUse, Verify,
+    ByteCounts, ClientUse, LATENCY_QUANTILES, Latencies, LatencyMillis, LoadRecord, OpenLoop,
+    RequestCounts, ThreadUse, TlsUse,
 };
+pub use load_plan::{
+    Bodies, Column, Engine, ExpectedBody, HttpVersion, LoadPlan, LoadStop, Origin, Pick, Place,
+    RequestPlan, Share, Stamps, TlsPlan, TlsVersions, Verify,
+};
+pub use pacing::{Pacing, Spread, Stage};
 pub use plan::{
     Blocks, Contender, CpuLayout, Metric, Plan, SettingValue, Settings, VisitPlan, Workload,
 };

@@ -1,110 +1,15 @@
-//! One load on one server: its plan, complete and with nothing optional left open, and its record.
+//! What one load measured.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use stats::Histogram;
-use units::{Bytes, Nanos};
+use units::Nanos;
 
 use crate::interval::Interval;
 use crate::json::ReadError;
+use crate::load_plan::LoadPlan;
 use crate::sample::{ErrorCounts, Sample};
-
-/// What a load is to do. Made once from what was typed; below that nothing is checked again.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LoadPlan {
-    /// The URL as typed, for the report.
-    pub url: String,
-    /// Where to connect.
-    pub addr: SocketAddr,
-    /// Host field of each request ("localhost:8080").
-    pub host: String,
-    /// Request target, origin form ("/index.html?x=1").
-    pub target: String,
-    /// Request method ("GET").
-    pub method: String,
-    /// Further header fields, name and value, in order. One named `Host` replaces [`LoadPlan::host`].
-    pub headers: Vec<(String, String)>,
-    /// Request body.
-    pub body: Vec<u8>,
-    /// Concurrent connections over all threads, at least 1.
-    pub connections: u32,
-    /// Threads, 1 to `connections`.
-    pub threads: u32,
-    /// CPUs to pin the threads to, in turn; empty: wherever the kernel likes.
-    pub cpus: Vec<u32>,
-    /// Whether a connection is used again. If not, each request has a connection of its own and
-    /// says `Connection: close`, and the client closes whatever the server does.
-    pub keep_alive: bool,
-    /// Whether threads spin instead of sleeping while they wait: stamps are not late by a wake-up. The
-    /// CPU time of spinning is in no figure.
-    #[serde(default)]
-    pub busy_poll: bool,
-    /// When to end.
-    pub stop: LoadStop,
-    /// Longest wait for connecting, for the first byte, and for the rest of the reply, each.
-    pub timeout: Nanos,
-    /// How long replies that are out when the load ends may still take. They count as done
-    /// (`drained`), not in the rate; what is out after that is unanswered.
-    pub drain: Nanos,
-    /// When requests are due.
-    pub pacing: Pacing,
-    /// Which replies count as `ok`.
-    pub verify: Verify,
-    /// Length of an interval. When there would be more than 1200 of them, neighbours are joined and
-    /// the length doubles: memory does not grow with time.
-    pub interval: Nanos,
-    /// Most samples kept in the raw log: every k-th request, k doubling when full.
-    pub raw_max: u32,
-    /// Seed of whatever is random.
-    pub seed: u64,
-    /// Which part of a larger load this is; a local run is 0 of 1.
-    pub share: Share,
-}
-
-/// One agent's part of a load, fixed before the start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
-    /// 0 to `of` - 1.
-    pub index: u32,
-    /// Number of agents.
-    pub of: u32,
-}
-
-/// When a load ends: whichever comes first; at least one is set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LoadStop {
-    /// After this many requests were started.
-    pub requests: Option<u64>,
-    /// After this time.
-    pub duration: Option<Nanos>,
-}
-
-/// The law by which requests are due.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "law", rename_all = "snake_case")]
-pub enum Pacing {
-    /// Each connection asks again as soon as its reply is complete.
-    Closed,
-}
-
-/// Which complete replies count as `ok`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verify {
-    /// Lowest status that is expected.
-    pub status_min: u16,
-    /// Highest status that is expected.
-    pub status_max: u16,
-    /// Length of the body, where it is known beforehand.
-    pub length: Option<Bytes>,
-}
-
-impl Default for Verify {
-    fn default() -> Self {
-        Self { status_min: 200, status_max: 399, length: None }
-    }
-}
 
 /// What one load measured. `started = done + unanswered`, `done = ok + failed`, and `failed` is the
 /// sum of `errors`.
@@ -144,6 +49,24 @@ pub struct LoadRecord {
     pub response_ms: LatencyMillis,
     /// Sent to done, requests that failed after they were sent.
     pub failed_ms: LatencyMillis,
+    /// Due to sent, `ok` requests: waiting for a connection, connecting, the generator's own delay.
+    #[serde(default)]
+    pub queue_ms: LatencyMillis,
+    /// Full TLS handshakes, from the established connection on.
+    #[serde(default)]
+    pub handshake_full_ms: LatencyMillis,
+    /// Resumed TLS handshakes.
+    #[serde(default)]
+    pub handshake_resumed_ms: LatencyMillis,
+    /// Open loop: what was asked and could not be started on time.
+    #[serde(default)]
+    pub open_loop: Option<OpenLoop>,
+    /// TLS handshakes and what they agreed on.
+    #[serde(default)]
+    pub tls: Option<TlsUse>,
+    /// Requests that were made before the load to see what is answered; in no other figure.
+    #[serde(default)]
+    pub probes: u64,
     /// Whether the load ended because it was interrupted.
     pub interrupted: bool,
     /// What the generator itself used, and whether it kept up.
@@ -162,7 +85,43 @@ pub struct LoadRecord {
 
 impl LoadRecord {
     /// Name and version of this format.
-    pub const FORMAT: &'static str = "joust-load/1";
+    pub const FORMAT: &'static str = "joust-load/2";
+
+    /// A load of that plan in which nothing came to pass.
+    pub fn empty(plan: LoadPlan) -> Self {
+        Self {
+            format: Self::FORMAT.to_owned(),
+            engine: String::new(),
+            connections: plan.connections,
+            threads: plan.threads,
+            seconds: 0.0,
+            requests: RequestCounts::default(),
+            errors: ErrorCounts::default(),
+            status: BTreeMap::new(),
+            bytes: ByteCounts::default(),
+            rate_per_s: 0.0,
+            cpu_us_per_request: None,
+            connects: 0,
+            connect_ms: LatencyMillis::default(),
+            first_byte_ms: LatencyMillis::default(),
+            service_ms: LatencyMillis::default(),
+            response_ms: LatencyMillis::default(),
+            failed_ms: LatencyMillis::default(),
+            queue_ms: LatencyMillis::default(),
+            handshake_full_ms: LatencyMillis::default(),
+            handshake_resumed_ms: LatencyMillis::default(),
+            open_loop: None,
+            tls: None,
+            probes: 0,
+            interrupted: false,
+            client: ClientUse::default(),
+            plan,
+            latencies: Latencies::default(),
+            intervals: Vec::new(),
+            raw: Vec::new(),
+            raw_stride: 1,
+        }
+    }
 
     /// How long no request had succeeded when the window ended, where that is too long for chance: a
     /// server that dies or hangs fails few requests, since in a closed loop each connection has one
@@ -188,8 +147,43 @@ impl LoadRecord {
     /// # Errors
     /// [`ReadError`]: not JSON, of another shape, or of a version that this joust does not know.
     pub fn from_json(text: &str) -> Result<Self, ReadError> {
-        crate::json::read(text, Self::FORMAT)
+        crate::json::read(text, Self::FORMAT, &[("joust-load/1", crate::upgrade::load_1)])
     }
+}
+
+/// What an open loop asked for, and how far that was kept.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct OpenLoop {
+    /// Requests that were due in the window: `started + dropped + left`, but for a last few that
+    /// became due at its very end.
+    pub due: u64,
+    /// Of them: dropped since the queue was full.
+    pub dropped: u64,
+    /// Of them: still waiting for a connection when the window ended, and given up.
+    pub left: u64,
+    /// Longest queue, over all threads (an upper bound where there are several).
+    pub queue_max: u64,
+    /// What was asked: requests due by second of the window.
+    pub asked_per_s: f64,
+    /// What was begun by second of the window.
+    pub begun_per_s: f64,
+    /// How late requests were sent for which a connection was free: the generator's own delay.
+    pub late_ms: LatencyMillis,
+}
+
+/// TLS as it was.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsUse {
+    /// Full handshakes.
+    pub full: u64,
+    /// Resumed ones.
+    pub resumed: u64,
+    /// Version of the first that was made ("TLS 1.3").
+    pub version: String,
+    /// Its cipher suite.
+    pub cipher_suite: String,
+    /// What ALPN chose, empty for nothing.
+    pub alpn: String,
 }
 
 /// Share of the window without a good reply at its end from which the server counts as gone.
@@ -276,16 +270,55 @@ pub struct Latencies {
     /// Sent to done, requests that failed after they were sent.
     #[serde(with = "crate::stored")]
     pub failed: Histogram,
+    /// Due to sent, `ok` requests.
+    #[serde(with = "crate::stored", default)]
+    pub queue: Histogram,
+    /// Open loop: due, or a connection free, whichever was later, to sent.
+    #[serde(with = "crate::stored", default)]
+    pub late: Histogram,
+    /// Full TLS handshakes.
+    #[serde(with = "crate::stored", default)]
+    pub handshake_full: Histogram,
+    /// Resumed TLS handshakes.
+    #[serde(with = "crate::stored", default)]
+    pub handshake_resumed: Histogram,
 }
 
 impl Latencies {
     /// Adds the spans of `other`.
     pub fn merge(&mut self, other: &Self) {
-        self.connect.merge(&other.connect);
-        self.first_byte.merge(&other.first_byte);
-        self.service.merge(&other.service);
-        self.response.merge(&other.response);
-        self.failed.merge(&other.failed);
+        self.each_mut().into_iter().zip(other.each()).for_each(|(sum, more)| sum.merge(more));
+    }
+
+    /// Every distribution, in the order of the fields.
+    pub fn each_mut(&mut self) -> [&mut Histogram; 9] {
+        let Self { connect, first_byte, service, response, failed, .. } = self;
+        let Self { queue, late, handshake_full, handshake_resumed, .. } = self;
+        [
+            connect,
+            first_byte,
+            service,
+            response,
+            failed,
+            queue,
+            late,
+            handshake_full,
+            handshake_resumed,
+        ]
+    }
+
+    fn each(&self) -> [&Histogram; 9] {
+        [
+            &self.connect,
+            &self.first_byte,
+            &self.service,
+            &self.response,
+            &self.failed,
+            &self.queue,
+            &self.late,
+            &self.handshake_full,
+            &self.handshake_resumed,
+        ]
     }
 }
 

@@ -87,7 +87,7 @@ pub struct Skipped {
 
 impl RunRecord {
     /// Name and version of this format.
-    pub const FORMAT: &'static str = "joust-run/1";
+    pub const FORMAT: &'static str = "joust-run/2";
 
     /// As JSON, one object, ending in a newline.
     pub fn to_json(&self) -> String {
@@ -100,7 +100,7 @@ impl RunRecord {
     /// [`ReadError`]: not JSON, of another shape, of a version that this joust does not know, or with
     /// an index of a contender that is not there; below this, indices are not checked again.
     pub fn from_json(text: &str) -> Result<Self, ReadError> {
-        let run: Self = crate::json::read(text, Self::FORMAT)?;
+        let run: Self = crate::json::read(text, Self::FORMAT, &[("joust-run/1", crate::upgrade::run_1)])?;
         match run.misfit() {
             None => Ok(run),
             Some(part) => Err(ReadError::Contenders { part, planned: run.plan.contenders.len() }),

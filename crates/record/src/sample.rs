@@ -13,6 +13,10 @@ pub enum Outcome {
     UnexpectedStatus,
     /// A complete reply whose body has not the length that was expected.
     WrongLength,
+    /// A complete reply without a header field that was asked for.
+    WrongHeader,
+    /// A complete reply whose body is not the one that was expected.
+    WrongBody,
     /// Bytes that are not HTTP, or whose framing is not allowed.
     Protocol,
     /// The connection was refused (nobody listens).
@@ -21,6 +25,8 @@ pub enum Outcome {
     ConnectFailed,
     /// Connecting took longer than the timeout.
     ConnectTimeout,
+    /// The TLS handshake failed, or a record was wrong.
+    Tls,
     /// Reset or closed by the peer before a byte of the reply.
     ResetBeforeFirstByte,
     /// Reset or closed by the peer inside the reply.
@@ -39,14 +45,17 @@ pub enum Outcome {
 
 impl Outcome {
     /// Every outcome, in the order of the columns of a report.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::Ok,
         Self::UnexpectedStatus,
         Self::WrongLength,
+        Self::WrongHeader,
+        Self::WrongBody,
         Self::Protocol,
         Self::ConnectRefused,
         Self::ConnectFailed,
         Self::ConnectTimeout,
+        Self::Tls,
         Self::ResetBeforeFirstByte,
         Self::ResetAfterFirstByte,
         Self::TimeoutWaiting,
@@ -88,10 +97,13 @@ pub struct Sample {
 pub struct ErrorCounts {
     pub unexpected_status: u64,
     pub wrong_length: u64,
+    pub wrong_header: u64,
+    pub wrong_body: u64,
     pub protocol: u64,
     pub connect_refused: u64,
     pub connect_failed: u64,
     pub connect_timeout: u64,
+    pub tls: u64,
     pub reset_before_first_byte: u64,
     pub reset_after_first_byte: u64,
     pub timeout_waiting: u64,
@@ -107,10 +119,13 @@ impl ErrorCounts {
             Outcome::Ok | Outcome::Unanswered => return None,
             Outcome::UnexpectedStatus => &mut self.unexpected_status,
             Outcome::WrongLength => &mut self.wrong_length,
+            Outcome::WrongHeader => &mut self.wrong_header,
+            Outcome::WrongBody => &mut self.wrong_body,
             Outcome::Protocol => &mut self.protocol,
             Outcome::ConnectRefused => &mut self.connect_refused,
             Outcome::ConnectFailed => &mut self.connect_failed,
             Outcome::ConnectTimeout => &mut self.connect_timeout,
+            Outcome::Tls => &mut self.tls,
             Outcome::ResetBeforeFirstByte => &mut self.reset_before_first_byte,
             Outcome::ResetAfterFirstByte => &mut self.reset_after_first_byte,
             Outcome::TimeoutWaiting => &mut self.timeout_waiting,

@@ -3,7 +3,8 @@
 //! in virtual time. Owns the trait and its data; must not know HTTP, statistics or policy.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 use units::Nanos;
 
@@ -11,6 +12,30 @@ use units::Nanos;
 /// [`Driver::close`]. A driver never reports a completion of an earlier use of the slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u32);
+
+/// Where a connection leads, and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// The server.
+    pub to: Peer,
+    /// Local address; `None`: the kernel's choice. Of no meaning for a unix socket.
+    pub from: Option<IpAddr>,
+}
+
+/// A listening socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Peer {
+    /// TCP over IPv4 or IPv6.
+    Inet(SocketAddr),
+    /// A unix stream socket, by its path.
+    Unix(PathBuf),
+}
+
+impl From<SocketAddr> for Route {
+    fn from(addr: SocketAddr) -> Self {
+        Self { to: Peer::Inet(addr), from: None }
+    }
+}
 
 /// Something that came to pass on a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +54,8 @@ pub enum What {
     /// Bytes arrived: [`Driver::received`] has them until the next call of [`Driver::next`]. All that
     /// is already known of the slot follows at once, before a completion of any other slot.
     Received,
+    /// So many bytes arrived and were thrown away, as [`Driver::discard`] allowed.
+    Discarded(u64),
     /// The peer closed its side; nothing more will arrive.
     Closed,
     /// The connection is gone: refused, reset, no route. Nothing more will be reported on the slot.
@@ -96,11 +123,18 @@ pub trait Driver {
 
     /// Starts connecting a slot that has no connection. The result is a completion: `Connected` or
     /// `Failed`.
-    fn connect(&mut self, slot: Slot, to: SocketAddr);
+    fn connect(&mut self, slot: Slot, route: &Route);
 
     /// Sends all bytes, after those of earlier calls; what the kernel does not take at once the
     /// driver keeps (a copy) and sends as soon as it can. Fails by a `Failed` completion.
     fn send(&mut self, slot: Slot, bytes: &[u8]);
+
+    /// The next `n_bytes` that arrive on the slot are of no interest. The driver may throw them away
+    /// where that is cheaper (in the kernel: no copy), in one or more [`What::Discarded`] whose sum is
+    /// at most `n_bytes`, or deliver some or all of them as [`What::Received`]; what comes after them
+    /// is delivered. Allowed only while the slot's last completion, a `Received` or `Discarded`, is
+    /// worked off; a later call replaces what is left of an earlier one.
+    fn discard(&mut self, slot: Slot, n_bytes: u64);
 
     /// Closes the connection, or gives up connecting. Completions of the slot that were not taken
     /// are dropped. Does nothing on a slot that has none. Needed after `Failed` too.
@@ -118,4 +152,11 @@ pub trait Driver {
 
     /// The bytes of the last completion, which was [`What::Received`].
     fn received(&self) -> &[u8];
+
+    /// When the last bytes of the last completion, a `Received` or `Discarded`, arrived at this
+    /// machine, since the start: the kernel's own stamp, which no delay of this thread touches.
+    /// `None` where the driver has no such stamps.
+    fn arrived(&self) -> Option<Nanos> {
+        None
+    }
 }

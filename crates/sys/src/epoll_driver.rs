@@ -26,13 +26,12 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use units::Nanos;
 
 use crate::clock;
-use crate::driver::{Completion, Driver, Failure, Leave, Slot, What};
+use crate::driver::{Completion, Driver, Failure, Leave, Route, Slot, What};
 use crate::epoll::{EVENTS_MAX, Epoll, EventFlags, Ready};
 use crate::socket;
 
@@ -290,12 +289,12 @@ impl Driver for EpollDriver {
         clock::thread_cpu().saturating_sub(self.spun)
     }
 
-    fn connect(&mut self, slot: Slot, to: SocketAddr) {
+    fn connect(&mut self, slot: Slot, route: &Route) {
         assert!(self.conn(slot).socket.is_none(), "a slot is closed before it connects again");
         let watched = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let token = u64::from(self.conn(slot).generation) << 32 | u64::from(slot.0);
         // Watched after connect(2), since an unconnected socket would report EPOLLHUP at once.
-        let connecting = socket::connect(to).and_then(|socket| {
+        let connecting = socket::connect(route).and_then(|socket| {
             self.epoll.add(&socket, token, watched)?;
             Ok(socket)
         });
@@ -323,6 +322,8 @@ impl Driver for EpollDriver {
             Err(error) => self.fails(slot, Failure::from(&error)),
         }
     }
+
+    fn discard(&mut self, _slot: Slot, _n_bytes: u64) {}
 
     fn close(&mut self, slot: Slot, how: Leave) {
         let conn = self.conn(slot);
@@ -407,7 +408,7 @@ mod tests {
         }
 
         fn connect(&mut self, slot: u32) -> TcpStream {
-            self.driver.connect(Slot(slot), self.listener.local_addr().unwrap());
+            self.driver.connect(Slot(slot), &self.listener.local_addr().unwrap().into());
             let (peer, _) = self.listener.accept().unwrap();
             assert_eq!(self.next(), (slot, What::Connected));
             peer
@@ -512,7 +513,7 @@ mod tests {
         // Both events are in the batch when slot 0 is closed and connected again.
         world.driver.wait(Nanos::MAX).unwrap();
         world.driver.close(Slot(0), Leave::Orderly);
-        let _second = world.listener.local_addr().map(|addr| world.driver.connect(Slot(0), addr));
+        let _second = world.listener.local_addr().map(|addr| world.driver.connect(Slot(0), &addr.into()));
         let mut seen = vec![world.next(), world.next()];
         seen.sort_by_key(|(slot, _)| *slot);
         assert_eq!(seen, [(0, What::Connected), (1, What::Received)]);
@@ -540,7 +541,7 @@ mod tests {
     fn a_refusal_and_a_reset_are_told_apart() {
         let mut world = World::new(2);
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        world.driver.connect(Slot(1), closed);
+        world.driver.connect(Slot(1), &closed.into());
         assert_eq!(world.next(), (1, What::Failed(Failure::Refused)));
         world.driver.close(Slot(1), Leave::Orderly);
 

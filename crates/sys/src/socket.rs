@@ -4,31 +4,67 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::time::Duration;
 
 use rustix::io::{Errno, retry_on_intr};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt,
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Opens a socket and starts connecting: three calls (socket, TCP_NODELAY, connect). Whether it
-/// succeeded shows when the socket is writable: [`pending_error`].
+use crate::driver::{Peer, Route};
+
+/// Opens a socket and starts connecting: three calls for TCP (socket, TCP_NODELAY, connect), one more
+/// for a local address. Whether it succeeded shows when the socket is writable: [`pending_error`].
 ///
 /// TCP_NODELAY is set because a request that spans segments would otherwise wait for the ACK of its
 /// first part (Nagle), which the peer may delay by 40 ms: a latency that is not the server's.
 ///
 /// # Errors
-/// EMFILE, ENFILE, EADDRNOTAVAIL (no local port free), ENETUNREACH and the like. ECONNREFUSED comes
-/// here too where the kernel knows it at once.
-pub fn connect(to: SocketAddr) -> io::Result<OwnedFd> {
-    let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+/// EMFILE, ENFILE, EADDRNOTAVAIL (no local port free, or an address that is not this machine's),
+/// ENETUNREACH and the like. ECONNREFUSED comes here too where the kernel knows it at once; so does
+/// EAGAIN of a unix socket whose backlog is full.
+pub fn connect(route: &Route) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
-    sockopt::set_tcp_nodelay(&socket, true)?;
-    match rustix::net::connect(&socket, &to) {
+    let (socket, started) = match &route.to {
+        Peer::Inet(to) => {
+            let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+            let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+            sockopt::set_tcp_nodelay(&socket, true)?;
+            if let Some(from) = route.from {
+                // The port is chosen at connect(2), when the whole four-tuple is known: without this
+                // each local address would have one connection a port, whatever the server.
+                bind_address_no_port(&socket)?;
+                rustix::net::bind(&socket, &SocketAddr::new(from, 0))?;
+            }
+            let started = rustix::net::connect(&socket, to);
+            (socket, started)
+        }
+        Peer::Unix(path) => {
+            let to = SocketAddrUnix::new(path)?;
+            let family = AddressFamily::UNIX;
+            let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+            let started = rustix::net::connect(&socket, &to);
+            (socket, started)
+        }
+    };
+    match started {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
         Err(error) => Err(error.into()),
     }
+}
+
+/// IP_BIND_ADDRESS_NO_PORT, which none of the libraries has.
+fn bind_address_no_port(socket: &OwnedFd) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    let (level, option) = (libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT);
+    let length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the kernel reads `length` bytes at the pointer during the call, and `on` has so many.
+    let result = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const on).cast(), length)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The error that is pending on a socket (SO_ERROR), if any; reading it clears it.
@@ -115,7 +151,7 @@ mod tests {
     #[test]
     fn bytes_go_there_and_come_back() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let socket = connect(listener.local_addr().unwrap()).unwrap();
+        let socket = connect(&listener.local_addr().unwrap().into()).unwrap();
         ready(&socket, PollFlags::OUT);
         assert!(pending_error(&socket).is_none());
         let (mut peer, _) = listener.accept().unwrap();
@@ -135,7 +171,7 @@ mod tests {
     #[test]
     fn a_closed_port_refuses() {
         let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let error = match connect(addr) {
+        let error = match connect(&addr.into()) {
             Ok(socket) => {
                 ready(&socket, PollFlags::OUT);
                 pending_error(&socket).expect("nobody listens")
@@ -148,7 +184,7 @@ mod tests {
     #[test]
     fn a_reset_is_seen_by_the_peer_as_a_reset() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let socket = connect(listener.local_addr().unwrap()).unwrap();
+        let socket = connect(&listener.local_addr().unwrap().into()).unwrap();
         ready(&socket, PollFlags::OUT);
         let (mut peer, _) = listener.accept().unwrap();
         reset_on_close(&socket).unwrap();
