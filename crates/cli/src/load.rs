@@ -10,7 +10,7 @@ use record::{Interval, LoadPlan, LoadRecord, Outcome};
 use units::Nanos;
 
 use crate::output::{self, Place};
-use crate::progress::LoadLine;
+use crate::screen::{Screen, Wish};
 use crate::trouble::{Ended, Trouble};
 
 /// How long a load lasts where neither -n nor -d says so.
@@ -58,9 +58,12 @@ pub struct Args {
     /// Longest wait for connecting, for the first byte and for the rest, each
     #[arg(long, default_value = "10s")]
     timeout: Nanos,
-    /// No progress line and no report; --json still writes
+    /// No live screen and no report; --json still writes
     #[arg(short, long)]
     quiet: bool,
+    /// A progress line instead of the live screen
+    #[arg(long)]
+    plain: bool,
     /// Write the record of the load as one JSON object; - is stdout
     #[arg(long, value_name = "FILE")]
     json: Option<Place>,
@@ -70,7 +73,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     let plan = plan(args)?;
     somebody_listens(&plan)?;
     let interrupt = sys::interrupt::install().into_diagnostic().map_err(Trouble::failed)?;
-    let record = measure(&plan, args.quiet, interrupt)?;
+    let record = measure(&plan, Wish { quiet: args.quiet, plain: args.plain }, interrupt)?;
     if let Some(place) = &args.json {
         output::write(place, record.to_json().as_bytes())?;
     }
@@ -124,9 +127,13 @@ fn body(typed: &str) -> Result<Vec<u8>, Trouble> {
     })
 }
 
-fn measure(plan: &LoadPlan, quiet: bool, interrupt: &AtomicBool) -> Result<LoadRecord, Trouble> {
-    let line = Mutex::new(LoadLine::new(plan, quiet));
-    let show = |interval: &Interval| line.lock().expect("nobody panics with it").show(interval);
+fn measure(
+    plan: &LoadPlan,
+    wish: Wish,
+    interrupt: &'static AtomicBool,
+) -> Result<LoadRecord, Trouble> {
+    let screen = Mutex::new(Screen::new(plan, wish, interrupt));
+    let show = |interval: &Interval| screen.lock().expect("nobody panics with it").show(interval);
     let control = Control::new(interrupt).watching(&show);
     load::run(plan, &control).map_err(|error| Trouble::failed(miette!("{error}")))
 }

@@ -8,6 +8,7 @@ mod output;
 mod progress;
 mod report;
 mod run;
+mod screen;
 mod serve;
 mod trouble;
 
