@@ -1,5 +1,5 @@
-//! Owns HTTP/1.0 and HTTP/1.1 messages in both roles, without I/O: bytes in, events out, and heads
-//! rendered into buffers. Must not know sockets, time, threads or files.
+//! Owns HTTP/1.0 and HTTP/1.1 messages in both roles, and the client's side of TLS, without I/O: bytes
+//! in, events out, and heads rendered into buffers. Must not know sockets, time, threads or files.
 //!
 //! | role | start at |
 //! |---|---|
@@ -8,6 +8,7 @@
 //! | both: take the framing off a body | [`BodyDecoder`] |
 //! | both: write heads | [`RequestHead`], [`ResponseHead`] |
 //! | server: a target becomes a path that cannot climb | [`target::SafePath`] |
+//! | client: TLS 1.2 and 1.3, full and resumed | [`tls::TlsClient`] |
 //! | server: header values that decide | [`range`], [`etag`], [`tokens`] |
 //!
 //! httparse tokenises heads. What it forgives (bare LF, empty lines before the head, targets that no
@@ -23,6 +24,7 @@ mod reply;
 mod request;
 mod status;
 pub mod target;
+pub mod tls;
 pub mod tokens;
 mod write;
 

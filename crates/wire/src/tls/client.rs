@@ -1,0 +1,234 @@
+//! Owns one TLS connection of a client. Must not know what is inside the plaintext. Start reading at
+//! [`TlsClient::feed`].
+
+use std::io::{BufRead, Write};
+use std::sync::Arc;
+
+use rustls::{ClientConnection, HandshakeKind, NamedGroup, ProtocolVersion};
+use rustls_pki_types::ServerName;
+
+use super::config::TlsClientConfig;
+use super::fault::{self, TlsError};
+
+/// What a connection asks of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resumption {
+    /// A session that is kept from before is offered, if there is one; the server may still decline.
+    Offer,
+    /// A full handshake, as by a client that has never met this server. Tickets that come of it are kept
+    /// for others that offer.
+    Fresh,
+}
+
+/// Which handshake was made, as the server decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handshake {
+    /// Certificates and a signature.
+    Full,
+    /// From a session that was kept.
+    Resumed,
+}
+
+/// What came of bytes that arrived.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct TlsEvent {
+    /// These bytes completed the handshake. In TLS 1.3 the server may still refuse the client's
+    /// certificate after that, by an alert.
+    pub handshake_done_now: bool,
+    /// The server has said that nothing follows (close_notify), now or before. If TCP ends without it,
+    /// what was read may be cut off: see [`TlsClient::end`].
+    pub peer_closed: bool,
+}
+
+/// One connection, from its first flight on. After an error it only has the alert to send.
+pub struct TlsClient {
+    conn: ClientConnection,
+    opening: Opening,
+    peer_closed: bool,
+    closed: bool,
+}
+
+impl TlsClient {
+    /// A connection whose first flight waits in [`TlsClient::take_output`]. `server_name` is a host name
+    /// or an IP address (IPv6 with or without brackets), as in the URL: the certificate must be for it,
+    /// and SNI names it unless it is an address.
+    ///
+    /// # Errors
+    /// [`TlsError::ServerName`]: it is neither.
+    pub fn new(
+        config: &TlsClientConfig,
+        server_name: &str,
+        resumption: Resumption,
+    ) -> Result<Self, TlsError> {
+        let bare = server_name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+        let name = ServerName::try_from(bare.unwrap_or(server_name))
+            .map_err(|_| TlsError::ServerName(server_name.to_owned()))?;
+        let mut conn = ClientConnection::new(Arc::clone(config.of(resumption)), name.to_owned())
+            .map_err(|error| fault::of_connection(error, &[]))?;
+        // rustls would take 64 KB and leave the rest; the caller's own buffers are the bound here.
+        conn.set_buffer_limit(None);
+        Ok(Self { conn, opening: Opening::default(), peer_closed: false, closed: false })
+    }
+
+    /// Takes bytes that arrived, split anywhere; plaintext is appended to `plain`, also what came
+    /// before an error in the same bytes. What follows a close_notify is ignored.
+    ///
+    /// # Errors
+    /// The connection has failed and stays so; an alert for the server may wait in
+    /// [`TlsClient::take_output`].
+    pub fn feed(&mut self, bytes: &[u8], plain: &mut Vec<u8>) -> Result<TlsEvent, TlsError> {
+        let was_handshaking = self.conn.is_handshaking();
+        if was_handshaking {
+            self.opening.keep(bytes);
+        }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            // Cannot fail: what it took is processed and drained before it is asked again.
+            let taken = self
+                .conn
+                .read_tls(&mut rest)
+                .map_err(|error| TlsError::Protocol(error.to_string()))?;
+            if taken == 0 {
+                break;
+            }
+            let processed = self.conn.process_new_packets();
+            drain(&mut self.conn, plain);
+            let state =
+                processed.map_err(|error| fault::of_connection(error, self.opening.bytes()))?;
+            self.peer_closed = state.peer_has_closed();
+        }
+        let handshake_done_now = was_handshaking && !self.conn.is_handshaking();
+        Ok(TlsEvent { handshake_done_now, peer_closed: self.peer_closed })
+    }
+
+    /// Encrypts `plain`, all of it; until the handshake is done it is kept as it is. What waits is
+    /// bounded by what the caller gives before it sends: take the output after each call.
+    ///
+    /// # Errors
+    /// [`TlsError::Closed`] after [`TlsClient::close`]; or the error by which the connection failed.
+    pub fn send(&mut self, plain: &[u8]) -> Result<(), TlsError> {
+        if self.closed {
+            return Err(TlsError::Closed);
+        }
+        let written = self.conn.writer().write_all(plain);
+        written.map_err(|error| TlsError::Protocol(error.to_string()))
+    }
+
+    /// Appends what is to be sent now to `out`: flights of the handshake, records, alerts.
+    pub fn take_output(&mut self, out: &mut Vec<u8>) {
+        while self.conn.wants_write() {
+            self.conn.write_tls(out).expect("a Vec takes every byte");
+        }
+    }
+
+    /// Whether [`TlsClient::take_output`] has something.
+    pub fn has_output(&self) -> bool {
+        self.conn.wants_write()
+    }
+
+    /// Queues close_notify, once: nothing can be sent after it, but replies can still be read.
+    pub fn close(&mut self) {
+        if !std::mem::replace(&mut self.closed, true) {
+            self.conn.send_close_notify();
+        }
+    }
+
+    /// Says what it means that TCP has ended here.
+    ///
+    /// # Errors
+    /// [`TlsError::EndInHandshake`], or [`TlsError::Truncated`] where close_notify is missing: for a
+    /// reply whose end only the connection's end tells, it may be cut off.
+    pub fn end(&self) -> Result<(), TlsError> {
+        match (self.conn.is_handshaking(), self.peer_closed) {
+            (true, _) => Err(TlsError::EndInHandshake),
+            (false, false) => Err(TlsError::Truncated),
+            (false, true) => Ok(()),
+        }
+    }
+
+    /// Whether the handshake is not done yet.
+    pub fn is_handshaking(&self) -> bool {
+        self.conn.is_handshaking()
+    }
+
+    /// Which handshake was made, once it is done.
+    pub fn handshake(&self) -> Option<Handshake> {
+        match self.conn.handshake_kind().filter(|_| !self.conn.is_handshaking())? {
+            HandshakeKind::Resumed => Some(Handshake::Resumed),
+            HandshakeKind::Full | HandshakeKind::FullWithHelloRetryRequest => Some(Handshake::Full),
+        }
+    }
+
+    /// Whether a full handshake took one more round trip, since the server wants another key exchange
+    /// than the first that was offered (HelloRetryRequest).
+    pub fn was_retried(&self) -> bool {
+        self.conn.handshake_kind() == Some(HandshakeKind::FullWithHelloRetryRequest)
+    }
+
+    /// The protocol that ALPN chose; none before the handshake is done, or if the server ignores ALPN.
+    pub fn alpn(&self) -> Option<&[u8]> {
+        self.conn.alpn_protocol()
+    }
+
+    /// "TLS 1.2" or "TLS 1.3", once agreed.
+    pub fn version(&self) -> Option<&'static str> {
+        Some(match self.conn.protocol_version()? {
+            ProtocolVersion::TLSv1_2 => "TLS 1.2",
+            ProtocolVersion::TLSv1_3 => "TLS 1.3",
+            _ => "another TLS",
+        })
+    }
+
+    /// The cipher suite by its registered name ("TLS_AES_128_GCM_SHA256"), once agreed.
+    pub fn cipher_suite(&self) -> Option<&'static str> {
+        let name = self.conn.negotiated_cipher_suite()?.suite().as_str()?;
+        // rustls names the three of TLS 1.3 in its own way (RFC 8446, B.4).
+        Some(match name {
+            "TLS13_AES_128_GCM_SHA256" => "TLS_AES_128_GCM_SHA256",
+            "TLS13_AES_256_GCM_SHA384" => "TLS_AES_256_GCM_SHA384",
+            "TLS13_CHACHA20_POLY1305_SHA256" => "TLS_CHACHA20_POLY1305_SHA256",
+            name => name,
+        })
+    }
+
+    /// The group of the key exchange ("X25519"); none if there was none (TLS 1.2, resumed).
+    pub fn key_exchange(&self) -> Option<&'static str> {
+        let group: NamedGroup = self.conn.negotiated_key_exchange_group()?.name();
+        group.as_str()
+    }
+}
+
+/// Moves plaintext out of rustls, which would stop to read at 16 KB of it.
+fn drain(conn: &mut ClientConnection, plain: &mut Vec<u8>) {
+    let mut reader = conn.reader();
+    // An error says only that there is no more, now or for good; the connection's state says which.
+    while let Ok(chunk) = reader.fill_buf()
+        && !chunk.is_empty()
+    {
+        plain.extend_from_slice(chunk);
+        let taken = chunk.len();
+        reader.consume(taken);
+    }
+}
+
+/// The first bytes of the server, to say what it speaks if it is not TLS.
+#[derive(Default)]
+struct Opening {
+    kept: [u8; Self::LEN],
+    len: u8,
+}
+
+impl Opening {
+    const LEN: usize = 24;
+
+    fn keep(&mut self, bytes: &[u8]) {
+        let at = usize::from(self.len);
+        let more = bytes.len().min(Self::LEN - at);
+        self.kept[at..at + more].copy_from_slice(&bytes[..more]);
+        self.len += more as u8;
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.kept[..usize::from(self.len)]
+    }
+}

@@ -1,0 +1,225 @@
+//! Owns what all TLS connections of a load have in common. Must not know a connection. Start reading at
+//! [`TlsClientConfig::new`].
+
+use std::sync::Arc;
+
+use rustls::client::{ClientConfig, Resumption as Store, WebPkiServerVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::{InconsistentKeys, RootCertStore, SupportedProtocolVersion, version};
+use rustls_pki_types::pem::{self, PemObject};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::client::Resumption;
+use super::fault::{PemFile, TlsConfigError};
+use super::sessions::{KeepOnly, SessionTotals, Sessions};
+use super::trust::Trust;
+
+/// Tickets of TLS 1.3 that are kept for each server, unless
+/// [`TlsClientConfig::with_own_sessions`] says otherwise.
+pub const SESSIONS_MAX_DEFAULT: usize = 256;
+
+/// Versions of TLS that are offered.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Versions {
+    /// 1.2 and 1.3.
+    #[default]
+    Both,
+    /// 1.2 only.
+    Only12,
+    /// 1.3 only.
+    Only13,
+}
+
+impl Versions {
+    fn offered(self) -> Vec<&'static SupportedProtocolVersion> {
+        match self {
+            Self::Both => vec![&version::TLS13, &version::TLS12],
+            Self::Only12 => vec![&version::TLS12],
+            Self::Only13 => vec![&version::TLS13],
+        }
+    }
+}
+
+/// What was asked for. Files are contents here (PEM); whoever reads them knows their names.
+#[derive(Default, Clone)]
+pub struct TlsOptions {
+    /// Certificates that are trusted, no others: authorities, or the server's own. None: the
+    /// authorities of this machine (or of `SSL_CERT_FILE` and `SSL_CERT_DIR`).
+    pub ca_pem: Option<Vec<u8>>,
+    /// Any certificate will do, for any name, at any time. `ca_pem` is then not looked at.
+    pub insecure: bool,
+    /// The client's certificate, and those between it and an authority.
+    pub client_cert_pem: Option<Vec<u8>>,
+    /// Its key: PKCS#8, PKCS#1 or SEC1, not encrypted. Both or none.
+    pub client_key_pem: Option<Vec<u8>>,
+    /// Protocols that ALPN offers ("http/1.1"), the best first; none: no ALPN.
+    pub alpn: Vec<String>,
+    /// Versions that are offered.
+    pub tls_versions: Versions,
+}
+
+impl std::fmt::Debug for TlsOptions {
+    /// Without the key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TlsOptions")
+            .field("ca_pem", &self.ca_pem.is_some())
+            .field("insecure", &self.insecure)
+            .field("client_cert_pem", &self.client_cert_pem.is_some())
+            .field("client_key_pem", &self.client_key_pem.is_some())
+            .field("alpn", &self.alpn)
+            .field("tls_versions", &self.tls_versions)
+            .finish()
+    }
+}
+
+/// What all connections of a load have in common. Cheap to clone; clones share their sessions.
+#[derive(Debug, Clone)]
+pub struct TlsClientConfig {
+    sessions: Arc<Sessions>,
+    offer: Arc<ClientConfig>,
+    fresh: Arc<ClientConfig>,
+}
+
+impl TlsClientConfig {
+    /// Reads certificates and keys, once for a load: milliseconds with the authorities of the machine.
+    ///
+    /// # Errors
+    /// [`TlsConfigError`]: something of it cannot be used; the text says what and what to do.
+    pub fn new(options: &TlsOptions) -> Result<Self, TlsConfigError> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let trust = Arc::new(trust(options, &provider)?);
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&options.tls_versions.offered())
+            .expect("aws-lc-rs has suites for TLS 1.2 and for TLS 1.3")
+            .dangerous()
+            .with_custom_certificate_verifier(trust);
+        let mut config = match client_identity(options)? {
+            None => builder.with_no_client_auth(),
+            Some((chain, key)) => {
+                builder.with_client_auth_cert(chain, key).map_err(|error| match error {
+                    rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                        TlsConfigError::KeyMismatch
+                    }
+                    error => TlsConfigError::Unusable {
+                        file: PemFile::ClientKey,
+                        why: error.to_string(),
+                    },
+                })?
+            }
+        };
+        config.alpn_protocols = alpn(&options.alpn)?;
+        Ok(Self::around(&config, SESSIONS_MAX_DEFAULT))
+    }
+
+    /// The same, but with an own, empty store of sessions: for one thread, so that threads do not wait
+    /// for each other and what is resumed does not depend on how they interleave. `tickets_max`, at least
+    /// 1, bounds the TLS 1.3 tickets for each server; connections that are opened at the same time need
+    /// one each. A ticket takes 1 to 5 KB, the server's certificates among them.
+    #[must_use]
+    pub fn with_own_sessions(&self, tickets_max: usize) -> Self {
+        Self::around(&self.fresh, tickets_max.max(1))
+    }
+
+    /// What became of sessions, over all connections of this store.
+    pub fn session_totals(&self) -> SessionTotals {
+        self.sessions.totals()
+    }
+
+    /// Two configurations that share all but what they offer: rustls resumes a session only under the
+    /// verifier and the client's certificate, by address, under which it was made.
+    fn around(config: &ClientConfig, tickets_max: usize) -> Self {
+        let sessions = Arc::new(Sessions::new(tickets_max));
+        let mut offer = config.clone();
+        offer.resumption = Store::store(Arc::clone(&sessions) as _);
+        let mut fresh = config.clone();
+        fresh.resumption = Store::store(Arc::new(KeepOnly(Arc::clone(&sessions))));
+        Self { sessions, offer: Arc::new(offer), fresh: Arc::new(fresh) }
+    }
+
+    pub(super) fn of(&self, resumption: Resumption) -> &Arc<ClientConfig> {
+        match resumption {
+            Resumption::Offer => &self.offer,
+            Resumption::Fresh => &self.fresh,
+        }
+    }
+}
+
+fn trust(options: &TlsOptions, provider: &Arc<CryptoProvider>) -> Result<Trust, TlsConfigError> {
+    let algorithms = provider.signature_verification_algorithms;
+    if options.insecure {
+        return Ok(Trust { chain: None, given: vec![], algorithms });
+    }
+    let (roots, given) = match &options.ca_pem {
+        Some(pem) => given_roots(pem)?,
+        None => (machine_roots()?, vec![]),
+    };
+    let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+        .build()
+        .expect("there are roots, and no revocation lists");
+    Ok(Trust { chain: Some(chain), given, algorithms })
+}
+
+fn given_roots(
+    pem: &[u8],
+) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), TlsConfigError> {
+    let given = certificates(pem, PemFile::Authority)?;
+    let mut roots = RootCertStore::empty();
+    for certificate in &given {
+        // Strictly, unlike the machine's: each was named on purpose.
+        roots.add(certificate.clone()).map_err(|error| TlsConfigError::Unusable {
+            file: PemFile::Authority,
+            why: error.to_string(),
+        })?;
+    }
+    Ok((roots, given))
+}
+
+fn machine_roots() -> Result<RootCertStore, TlsConfigError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    // Old authorities that nobody can read any more are common, and no reason to stop.
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let why = found.errors.first().map_or("none found".to_owned(), ToString::to_string);
+        return Err(TlsConfigError::NoMachineAuthorities { why });
+    }
+    Ok(roots)
+}
+
+type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn client_identity(options: &TlsOptions) -> Result<Option<Identity>, TlsConfigError> {
+    match (&options.client_cert_pem, &options.client_key_pem) {
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(TlsConfigError::CertificateWithoutKey),
+        (None, Some(_)) => Err(TlsConfigError::KeyWithoutCertificate),
+        (Some(chain), Some(key)) => {
+            Ok(Some((certificates(chain, PemFile::ClientCert)?, private_key(key)?)))
+        }
+    }
+}
+
+fn certificates(pem: &[u8], file: PemFile) -> Result<Vec<CertificateDer<'static>>, TlsConfigError> {
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match read {
+        Ok(found) if found.is_empty() => Err(TlsConfigError::nothing_in(file, pem)),
+        Ok(found) => Ok(found),
+        Err(error) => Err(TlsConfigError::Unusable { file, why: error.to_string() }),
+    }
+}
+
+fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, TlsConfigError> {
+    let file = PemFile::ClientKey;
+    PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
+        pem::Error::NoItemsFound => TlsConfigError::nothing_in(file, pem),
+        error => TlsConfigError::Unusable { file, why: error.to_string() },
+    })
+}
+
+fn alpn(names: &[String]) -> Result<Vec<Vec<u8>>, TlsConfigError> {
+    let bytes = |name: &String| match name.len() {
+        1..=255 => Ok(name.as_bytes().to_vec()),
+        _ => Err(TlsConfigError::Alpn(name.clone())),
+    };
+    names.iter().map(bytes).collect()
+}
