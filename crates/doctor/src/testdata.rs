@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Blocks, ByteCounts, ClientUse, Contender, ContenderFacts, CpuLayout, Ending, ErrorCounts,
-    Facts, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop, Metric, Pacing,
-    Plan, RequestCounts, RunRecord, ServerUse, Snapshot, ThreadUse, Verify, Visit, VisitPlan,
-    VisitState, Workload,
+    Blocks, ByteCounts, ClientUse, Contender, ContenderFacts, CpuLayout, Ending, Facts, Interval,
+    Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop, Metric, Plan, RequestCounts,
+    RunRecord, ServerUse, Snapshot, ThreadUse, Visit, VisitPlan, VisitState, Workload,
 };
 use units::{Bytes, Nanos, Share};
 
@@ -134,34 +133,23 @@ fn load() -> LoadRecord {
     let mut latencies = Latencies::default();
     intervals.iter().for_each(|interval| latencies.service.merge(&interval.service));
     LoadRecord {
-        format: LoadRecord::FORMAT.to_owned(),
         engine: "made up".to_owned(),
-        connections: CONNECTIONS,
-        threads: 1,
         seconds: wall.as_secs_f64(),
         requests: RequestCounts { started: done, done, ok: done, ..Default::default() },
-        errors: ErrorCounts::default(),
         status: BTreeMap::from([(200, done)]),
         bytes: ByteCounts { read: done * 3500, body: done * PAGE.0, written: done * 60 },
         rate_per_s: OK as f64 / INTERVAL.as_secs_f64(),
         cpu_us_per_request: Some(12.0),
         connects: u64::from(CONNECTIONS),
-        connect_ms: LatencyMillis::default(),
-        first_byte_ms: LatencyMillis::default(),
         service_ms: LatencyMillis::from(&latencies.service),
-        response_ms: LatencyMillis::default(),
-        failed_ms: LatencyMillis::default(),
-        interrupted: false,
         client: ClientUse {
             threads: vec![ThreadUse { cpu: Nanos::ZERO, wall, pinned_to: Some(0) }],
             lag_max: Nanos::from_micros(300),
             connections_open_max: CONNECTIONS,
         },
-        plan: load_plan(wall),
         latencies,
         intervals,
-        raw: Vec::new(),
-        raw_stride: 1,
+        ..LoadRecord::empty(load_plan(wall))
     }
 }
 
@@ -176,26 +164,13 @@ fn interval(index: u64) -> Interval {
 
 fn load_plan(wall: Nanos) -> LoadPlan {
     LoadPlan {
-        url: "http://127.0.0.1:8080/".to_owned(),
-        addr: ([127, 0, 0, 1], 8080).into(),
-        host: "127.0.0.1:8080".to_owned(),
-        target: "/".to_owned(),
-        method: "GET".to_owned(),
-        headers: Vec::new(),
-        body: Vec::new(),
         connections: CONNECTIONS,
-        threads: 1,
         cpus: vec![0],
-        keep_alive: true,
-        busy_poll: false,
         stop: LoadStop { requests: None, duration: Some(wall) },
         timeout: Nanos::from_secs(5),
         drain: Nanos::from_millis(500),
-        pacing: Pacing::Closed,
-        verify: Verify::default(),
         interval: INTERVAL,
         raw_max: 0,
-        seed: 1,
-        share: record::Share { index: 0, of: 1 },
+        ..LoadPlan::get(([127, 0, 0, 1], 8080).into(), "/")
     }
 }

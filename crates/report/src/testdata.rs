@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 
 use record::{
     Blocks, ByteCounts, Certainty, ClientUse, Contender, ContenderFacts, CpuLayout, Ending,
-    ErrorCounts, Estimate, Facts, Finding, Interval, Latencies, LatencyMillis, LoadPlan,
-    LoadRecord, LoadStop, Metric, Pacing, PairVerdict, Plan, RequestCounts, RunRecord, ServerUse,
-    SettingValue, Settings, Severity, Skipped, Snapshot, ThreadUse, Verdict, Verify, Visit,
-    VisitPlan, VisitState, Workload,
+    Estimate, Facts, Finding, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop,
+    Metric, PairVerdict, Plan, RequestCounts, RunRecord, ServerUse, SettingValue, Settings,
+    Severity, Skipped, Snapshot, ThreadUse, Verdict, Visit, VisitPlan, VisitState, Workload,
 };
 use units::{Bytes, Nanos, Share};
 
@@ -266,10 +265,7 @@ fn load_of(model: &Model, rate_per_s: f64, busy: f64, noise: &mut Noise) -> Load
     };
     let wall = Nanos::from_millis(700);
     LoadRecord {
-        format: LoadRecord::FORMAT.to_owned(),
         engine: "epoll".to_owned(),
-        connections: 64,
-        threads: 1,
         seconds: 0.7,
         requests: RequestCounts {
             started: done,
@@ -278,7 +274,6 @@ fn load_of(model: &Model, rate_per_s: f64, busy: f64, noise: &mut Noise) -> Load
             drained: 64,
             ..Default::default()
         },
-        errors: ErrorCounts::default(),
         status: BTreeMap::from([(200, done)]),
         bytes: ByteCounts { read: done * 3_600, body: done * 3_361, written: done * 60 },
         rate_per_s,
@@ -288,44 +283,25 @@ fn load_of(model: &Model, rate_per_s: f64, busy: f64, noise: &mut Noise) -> Load
         first_byte_ms: LatencyMillis::from(&latencies.first_byte),
         service_ms: LatencyMillis::from(&latencies.service),
         response_ms: LatencyMillis::from(&latencies.response),
-        failed_ms: LatencyMillis::default(),
-        interrupted: false,
         client: ClientUse {
             threads: vec![ThreadUse { cpu: Nanos((7e8 * busy) as u64), wall, pinned_to: Some(1) }],
             lag_max: Nanos::from_micros(180),
             connections_open_max: 64,
         },
-        plan: load_plan(),
         latencies,
         intervals: vec![interval],
-        raw: Vec::new(),
-        raw_stride: 1,
+        ..LoadRecord::empty(load_plan())
     }
 }
 
 fn load_plan() -> LoadPlan {
     LoadPlan {
-        url: "http://127.0.0.1:40001/index.html".to_owned(),
-        addr: ([127, 0, 0, 1], 40_001).into(),
-        host: "127.0.0.1:40001".to_owned(),
-        target: "/index.html".to_owned(),
-        method: "GET".to_owned(),
-        headers: Vec::new(),
-        body: Vec::new(),
         connections: 64,
-        threads: 1,
         cpus: vec![1],
-        keep_alive: true,
-        busy_poll: false,
         stop: LoadStop { requests: None, duration: Some(Nanos::from_secs(1)) },
         timeout: Nanos::from_secs(5),
-        drain: Nanos::from_secs(1),
-        pacing: Pacing::Closed,
-        verify: Verify::default(),
-        interval: Nanos::from_millis(100),
         raw_max: 0,
-        seed: 1,
-        share: record::Share { index: 0, of: 1 },
+        ..LoadPlan::get(([127, 0, 0, 1], 40_001).into(), "/index.html")
     }
 }
 
