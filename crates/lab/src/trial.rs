@@ -1,7 +1,7 @@
 //! Owns what one visit comes to: which part of the load is measured, and what the server used in it.
 //! Must not know how servers are started or stopped. Start reading at [`Window`].
 
-use record::{Interval, Latencies, LoadPlan, LoadRecord, LoadStop, Pacing, Plan, Share, Verify};
+use record::{Interval, LoadPlan, LoadRecord, LoadStop, Plan, Verify};
 use stats::Histogram;
 use units::Nanos;
 
@@ -92,8 +92,7 @@ pub(crate) fn condense(load: &mut LoadRecord) {
         whole
     });
     load.intervals = joined.collect();
-    let Latencies { connect, first_byte, service, response, failed } = &mut load.latencies;
-    [connect, first_byte, service, response, failed].into_iter().for_each(Histogram::pack);
+    load.latencies.each_mut().into_iter().for_each(Histogram::pack);
 }
 
 /// The load of a visit: one run over warm-up and measurement, so that its connections are kept.
@@ -106,27 +105,23 @@ pub(crate) fn load_plan(
     let work = &plan.workload;
     let window = Window::of(plan);
     LoadPlan {
-        url: format!("http://{addr}{TARGET}"),
-        addr,
-        host: addr.to_string(),
-        target: TARGET.to_owned(),
-        method: "GET".to_owned(),
-        headers: Vec::new(),
-        body: Vec::new(),
         connections: work.connections,
         threads: work.threads,
         cpus: cpus.to_vec(),
         keep_alive: work.keep_alive,
-        busy_poll: false,
         stop: LoadStop { requests: None, duration: Some(window.until) },
         timeout: work.timeout,
         drain: DRAIN.min(work.timeout),
-        pacing: Pacing::Closed,
-        verify: Verify { status_min: 200, status_max: 200, length: Some(work.page) },
+        verify: Verify {
+            status_min: 200,
+            status_max: 200,
+            length: Some(work.page),
+            ..Verify::default()
+        },
         interval: window.interval,
         raw_max: RAW_MAX,
         seed,
-        share: Share { index: 0, of: 1 },
+        ..LoadPlan::get(addr, TARGET)
     }
 }
 
@@ -171,36 +166,7 @@ mod tests {
             interval
         };
         let intervals = ok.iter().enumerate().map(interval).collect();
-        LoadRecord { intervals, ..empty(load_plan) }
-    }
-
-    fn empty(plan: LoadPlan) -> LoadRecord {
-        LoadRecord {
-            format: LoadRecord::FORMAT.into(),
-            engine: "test".into(),
-            connections: plan.connections,
-            threads: plan.threads,
-            seconds: 1.0,
-            requests: record::RequestCounts::default(),
-            errors: record::ErrorCounts::default(),
-            status: std::collections::BTreeMap::new(),
-            bytes: record::ByteCounts::default(),
-            rate_per_s: 0.0,
-            cpu_us_per_request: None,
-            connects: 2,
-            connect_ms: record::LatencyMillis::default(),
-            first_byte_ms: record::LatencyMillis::default(),
-            service_ms: record::LatencyMillis::default(),
-            response_ms: record::LatencyMillis::default(),
-            failed_ms: record::LatencyMillis::default(),
-            interrupted: false,
-            client: record::ClientUse::default(),
-            plan,
-            latencies: record::Latencies::default(),
-            intervals: Vec::new(),
-            raw: Vec::new(),
-            raw_stride: 1,
-        }
+        LoadRecord { intervals, ..LoadRecord::empty(load_plan) }
     }
 
     #[test]
