@@ -306,13 +306,7 @@ impl Default for Verify {
 
 impl Default for TlsPlan {
     fn default() -> Self {
-        Self {
-            ca: None,
-            insecure: false,
-            client: None,
-            versions: TlsVersions::Both,
-            resume: 1.0,
-        }
+        Self { ca: None, insecure: false, client: None, versions: TlsVersions::Both, resume: 1.0 }
     }
 }
 

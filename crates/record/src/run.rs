@@ -100,7 +100,8 @@ impl RunRecord {
     /// [`ReadError`]: not JSON, of another shape, of a version that this joust does not know, or with
     /// an index of a contender that is not there; below this, indices are not checked again.
     pub fn from_json(text: &str) -> Result<Self, ReadError> {
-        let run: Self = crate::json::read(text, Self::FORMAT, &[("joust-run/1", crate::upgrade::run_1)])?;
+        let run: Self =
+            crate::json::read(text, Self::FORMAT, &[("joust-run/1", crate::upgrade::run_1)])?;
         match run.misfit() {
             None => Ok(run),
             Some(part) => Err(ReadError::Contenders { part, planned: run.plan.contenders.len() }),

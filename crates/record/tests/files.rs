@@ -16,7 +16,7 @@ fn another_version_is_refused_by_name_whatever_its_shape() {
 
 #[test]
 fn what_is_no_record_is_refused_with_the_place() {
-    for text in ["", "[]", "not json", "{}", r#"{"format":"joust-load/1"}"#] {
+    for text in ["", "[]", "not json", "{}", r#"{"format":"joust-load/2"}"#] {
         let error = LoadRecord::from_json(text).unwrap_err();
         assert!(error.to_string().contains("line 1"), "{text}: {error}");
     }
