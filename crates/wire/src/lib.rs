@@ -36,4 +36,6 @@ pub use reply::{
 };
 pub use request::{Request, RequestError, RequestLimits, RequestParser};
 pub use status::reason_phrase;
-pub use write::{LAST_CHUNK, RequestHead, ResponseHead, WriteError, write_chunk_head};
+pub use write::{
+    LAST_CHUNK, RequestHead, RequestLayout, ResponseHead, WriteError, write_chunk_head,
+};

@@ -5,6 +5,8 @@
 //! A field with CR, LF or another control character is refused, never repaired: what comes from a
 //! CGI program or a command line cannot add a field or a message (response splitting).
 
+use std::ops::Range;
+
 use crate::framing::parse_digits;
 use crate::head::{Version, is_field_value};
 use crate::status::reason_phrase;
@@ -89,12 +91,34 @@ pub struct RequestHead<'a> {
     pub keep_alive: bool,
 }
 
+/// Where the parts of a rendered request that may differ from one sending to the next stand in its
+/// bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestLayout {
+    /// The target.
+    pub target: Range<usize>,
+    /// The value of each field of the caller's, in order; `None` for one that was left out.
+    pub values: Vec<Option<Range<usize>>>,
+    /// The digits of Content-Length, where it is ours.
+    pub length: Option<Range<usize>>,
+    /// Length of the head, empty line included: the body begins here.
+    pub head: usize,
+}
+
 impl RequestHead<'_> {
     /// The bytes of the request, body included.
     ///
     /// # Errors
     /// A part of the head cannot be sent without changing what the head says.
     pub fn render(&self) -> Result<Vec<u8>, WriteError> {
+        self.render_with_layout().map(|(bytes, _)| bytes)
+    }
+
+    /// As [`RequestHead::render`], and where its parts stand.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn render_with_layout(&self) -> Result<(Vec<u8>, RequestLayout), WriteError> {
         if !is_token(self.method.as_bytes()) {
             return Err(WriteError::Method(self.method.escape_debug().to_string()));
         }
@@ -106,24 +130,36 @@ impl RequestHead<'_> {
         for part in [self.method, " ", self.target, " ", self.version.as_str(), "\r\n"] {
             out.extend_from_slice(part.as_bytes());
         }
+        let target = self.method.len() + 1..self.method.len() + 1 + self.target.len();
         if !self.has_field("host") {
             push_field(&mut out, "Host", self.host.as_bytes())?;
         }
-        for (name, value) in self.fields.iter().filter(|(name, _)| !self.replaces(name)) {
+        let mut values = Vec::with_capacity(self.fields.len());
+        for (name, value) in self.fields {
+            if self.replaces(name) {
+                values.push(None);
+                continue;
+            }
             self.check_framing(name, value)?;
             push_field(&mut out, name, value.as_bytes())?;
+            let end = out.len() - "\r\n".len();
+            values.push(Some(end - value.len()..end));
         }
         if let Some(connection) = self.connection() {
             push_checked_field(&mut out, "Connection", connection.as_bytes());
         }
-        if self.says_length() && !self.has_field("content-length") {
+        let length = (self.says_length() && !self.has_field("content-length")).then(|| {
             out.extend_from_slice(b"Content-Length: ");
+            let start = out.len();
             push_number(&mut out, self.body.len() as u64);
+            let digits = start..out.len();
             out.extend_from_slice(b"\r\n");
-        }
+            digits
+        });
         out.extend_from_slice(b"\r\n");
+        let head = out.len();
         out.extend_from_slice(self.body);
-        Ok(out)
+        Ok((out, RequestLayout { target, values, length, head }))
     }
 
     fn has_field(&self, name: &str) -> bool {
@@ -294,6 +330,26 @@ mod tests {
         assert_eq!(rendered(head), expected);
         let closing = rendered(RequestHead { keep_alive: false, ..head });
         assert!(!closing.contains("TE") && closing.contains("Connection: close"), "{closing}");
+    }
+
+    #[test]
+    fn the_layout_names_the_bytes_of_each_part() {
+        let list = fields(&[("A", "one"), ("Connection", "TE"), ("Host", "other"), ("B", "")]);
+        let closing = RequestHead {
+            method: "POST",
+            fields: &list,
+            body: b"0123456789",
+            keep_alive: false,
+            ..GET
+        };
+        let (bytes, layout) = closing.render_with_layout().unwrap();
+        let part = |range: Range<usize>| str::from_utf8(&bytes[range]).unwrap();
+        assert_eq!(part(layout.target), "/a?b");
+        let values: Vec<_> = layout.values.into_iter().map(|range| range.map(part)).collect();
+        assert_eq!(values, [Some("one"), None, Some("other"), Some("")]);
+        assert_eq!(layout.length.map(part), Some("10"));
+        assert_eq!(part(layout.head - 4..bytes.len()), "\r\n\r\n0123456789");
+        assert_eq!(GET.render_with_layout().unwrap().1.length, None);
     }
 
     #[test]
