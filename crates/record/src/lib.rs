@@ -19,11 +19,13 @@
 //! | goodput | requests/s that ended with outcome `ok` |
 //! | backlog | connections the kernel holds for a listening socket until they are accepted |
 //! | ceiling | a limit that is not the server's: the generator, the link |
+//! | goal | a bound that a load is to keep, as in `p99<5ms` |
 //! | finding | an artifact that a check of the doctor saw, with its evidence |
 //! | verdict | what may be said of a pair of contenders, in one of five wordings |
 
 mod facts;
 mod finding;
+mod goal;
 mod interval;
 mod json;
 mod load;
@@ -39,6 +41,7 @@ mod visit;
 
 pub use facts::{Facts, Snapshot};
 pub use finding::{Certainty, Finding, Severity};
+pub use goal::{Edge, Figure, Goal, GoalError, Judgement, Phase, parse_goals};
 pub use interval::Interval;
 pub use json::ReadError;
 pub use load::{

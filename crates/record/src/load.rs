@@ -184,6 +184,9 @@ pub struct TlsUse {
     pub cipher_suite: String,
     /// What ALPN chose, empty for nothing.
     pub alpn: String,
+    /// Why the first connection failed that failed by TLS.
+    #[serde(default)]
+    pub failure: Option<String>,
 }
 
 /// Share of the window without a good reply at its end from which the server counts as gone.

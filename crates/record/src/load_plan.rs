@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
+use crate::goal::Goal;
 use crate::pacing::Pacing;
 
 /// What a load is to do.
@@ -69,6 +70,9 @@ pub struct LoadPlan {
     pub queue_max: u64,
     /// Which replies count as `ok`.
     pub verify: Verify,
+    /// What the load is to keep; broken or not, it ends as planned.
+    #[serde(default)]
+    pub goals: Vec<Goal>,
     /// Length of an interval. When there would be more than 1200 of them, neighbours are joined and
     /// the length doubles: memory does not grow with time.
     pub interval: Nanos,
@@ -348,6 +352,7 @@ impl LoadPlan {
             pacing: Pacing::Closed,
             queue_max: 1_000_000,
             verify: Verify::default(),
+            goals: Vec::new(),
             interval: Nanos::from_millis(100),
             raw_max: 10_000,
             seed: 1,
