@@ -127,10 +127,7 @@ impl BodyDecoder {
                 (State::UntilClose, _) => return Ok((bytes.len(), Piece::Data(rest))),
                 (State::Exact | State::ChunkData, _) => {
                     let count = rest.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-                    self.left -= count as u64;
-                    if self.left == 0 && self.state == State::ChunkData {
-                        self.state = State::DataCr;
-                    }
+                    self.take(count as u64);
                     return Ok((used + count, Piece::Data(&rest[..count])));
                 }
                 (state, [byte, ..]) => {
@@ -147,6 +144,39 @@ impl BodyDecoder {
             State::UntilClose | State::Done => true,
             State::Exact => self.left == 0,
             _ => false,
+        }
+    }
+
+    /// Bytes from here on that are certain to be body bytes, whatever they are: what is left of a
+    /// body with a length or of the current chunk's data, and `u64::MAX` in a body that ends by
+    /// closing. 0 where the next byte is framing, or where there is none.
+    pub fn discardable(&self) -> u64 {
+        match self.state {
+            State::Exact | State::ChunkData => self.left,
+            State::UntilClose => u64::MAX,
+            _ => 0,
+        }
+    }
+
+    /// So many of the [`discardable`](Self::discardable) bytes were thrown away unseen.
+    ///
+    /// # Panics
+    /// There were fewer.
+    pub fn discarded(&mut self, n_bytes: u64) {
+        assert!(
+            n_bytes <= self.discardable(),
+            "only bytes that are certain to be body are discarded"
+        );
+        if self.state != State::UntilClose {
+            self.take(n_bytes);
+        }
+    }
+
+    /// Passes over data of a state that counts them.
+    fn take(&mut self, n_bytes: u64) {
+        self.left -= n_bytes;
+        if self.left == 0 && self.state == State::ChunkData {
+            self.state = State::DataCr;
         }
     }
 

@@ -260,6 +260,34 @@ impl ReplyParser {
         }
     }
 
+    /// Bytes from here on that are certain to be body bytes of the current reply, whatever they are, so
+    /// that a driver may have the kernel throw them away: what is left of a body with a Content-Length
+    /// or of the current chunk's data; `u64::MAX` in a body that ends by closing; 0 between replies, in
+    /// heads and in chunk framing.
+    pub fn discardable(&self) -> u64 {
+        match self.phase {
+            Phase::Body => self.body.discardable(),
+            Phase::Head | Phase::Closed | Phase::Failed(_) => 0,
+        }
+    }
+
+    /// So many of the [`discardable`](Self::discardable) bytes were thrown away unseen. They count in
+    /// the totals like bytes that were fed. Then feed: an empty slice gives `Done` if that was all.
+    ///
+    /// # Panics
+    /// There were fewer.
+    pub fn discarded(&mut self, n_bytes: u64) {
+        assert!(
+            n_bytes <= self.discardable(),
+            "only bytes that are certain to be body are discarded"
+        );
+        if let Phase::Body = self.phase {
+            self.body.discarded(n_bytes);
+            self.totals.wire_bytes += n_bytes;
+            self.totals.body_bytes += n_bytes;
+        }
+    }
+
     /// The peer closed its side. Call it once, when all bytes before were fed until `NeedMore`.
     ///
     /// # Errors

@@ -11,17 +11,20 @@ use proptest::prelude::*;
 
 /// An event with its bytes, neighbouring body events joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Seen {
+pub(crate) enum Seen {
     Interim(u16),
     Head(ReplyHead, Vec<(String, Vec<u8>)>),
     Body(Vec<u8>),
     Done(ReplyTotals),
 }
 
-type Trace = (Vec<Seen>, Result<Eof, ReplyError>);
+pub(crate) type Trace = (Vec<Seen>, Result<Eof, ReplyError>);
 
 /// Feeds the pieces, then the end of the stream.
-fn trace<'a>(parser: &mut ReplyParser, pieces: impl IntoIterator<Item = &'a [u8]>) -> Trace {
+pub(crate) fn trace<'a>(
+    parser: &mut ReplyParser,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> Trace {
     let mut seen = Vec::new();
     for piece in pieces {
         if let Err(error) = feed_all(parser, piece, &mut seen) {
@@ -37,7 +40,7 @@ fn trace<'a>(parser: &mut ReplyParser, pieces: impl IntoIterator<Item = &'a [u8]
     (seen, eof)
 }
 
-fn feed_all(
+pub(crate) fn feed_all(
     parser: &mut ReplyParser,
     piece: &[u8],
     seen: &mut Vec<Seen>,
@@ -58,10 +61,7 @@ fn feed_all(
             }
             Event::Body(data) => {
                 assert!(!data.is_empty(), "a body event has bytes");
-                match seen.last_mut() {
-                    Some(Seen::Body(body)) => body.extend_from_slice(data),
-                    _ => seen.push(Seen::Body(data.to_vec())),
-                }
+                see_body(seen, data);
             }
             Event::Done(totals) => seen.push(Seen::Done(totals)),
         }
@@ -69,7 +69,15 @@ fn feed_all(
     }
 }
 
-fn parser(kind: RequestKind, requests: usize) -> ReplyParser {
+/// Adds body bytes to what was seen.
+pub(crate) fn see_body(seen: &mut Vec<Seen>, data: &[u8]) {
+    match seen.last_mut() {
+        Some(Seen::Body(body)) => body.extend_from_slice(data),
+        _ => seen.push(Seen::Body(data.to_vec())),
+    }
+}
+
+pub(crate) fn parser(kind: RequestKind, requests: usize) -> ReplyParser {
     let mut parser = ReplyParser::new(ReplyLimits::DEFAULT);
     (0..requests).for_each(|_| parser.expect(kind));
     parser
