@@ -5,7 +5,9 @@
 //! Strict where RFC 9112 leaves a choice: every tolerance of a server is a way to make it and the
 //! proxy before it disagree about where a request ends.
 //!
-//! Cost: a head that lies in the buffer whole is read once, in place; nothing is allocated.
+//! Cost: a head that lies in the buffer whole is read once, in place. Clients send the same head again
+//! and again: the last one is kept, so that a repetition costs one comparison of bytes
+//! ([`RequestParser::repeats`]). Nothing is allocated once a connection has sent its longest head.
 
 use std::mem::MaybeUninit;
 
@@ -124,17 +126,37 @@ pub struct Request<'a> {
     pub expects_continue: bool,
 }
 
+/// Bytes of the longest head that is kept. Browsers send 400 to 1500; what is longer mostly has a
+/// cookie that changes.
+const KEPT_BYTES_MAX: usize = 2048;
+
 /// Finds and reads one head after another on a connection.
 #[derive(Debug, Clone)]
 pub struct RequestParser {
     limits: RequestLimits,
     scanner: EndScanner,
+    /// The last head that was read, as it came; empty where there is none, or it was too long.
+    last: Vec<u8>,
 }
 
 impl RequestParser {
     /// For a fresh connection. `fields_max` beyond [`FIELDS_MAX`] means [`FIELDS_MAX`].
     pub fn new(limits: RequestLimits) -> Self {
-        Self { limits, scanner: EndScanner::default() }
+        Self { limits, scanner: EndScanner::default(), last: Vec::new() }
+    }
+
+    /// Ready for another connection. The last head stays: it means the same there.
+    pub fn reset(&mut self) {
+        self.scanner = EndScanner::default();
+    }
+
+    /// Whether `buf` begins with the very bytes of the head that [`RequestParser::parse`] read last.
+    /// Then `parse` would give the same again, in the same places, and need not be called: it heeds
+    /// nothing but the bytes of the head, and no head is the start of another, since it ends with its
+    /// first empty line. False also where a part of the head was seen before.
+    #[inline]
+    pub fn repeats(&self, buf: &[u8]) -> bool {
+        !self.last.is_empty() && self.scanner.seen() == 0 && buf.starts_with(&self.last)
     }
 
     /// Reads the head at the start of `buf`. `None`: it is not complete; call again with the same
@@ -145,17 +167,29 @@ impl RequestParser {
     /// The request is to be refused; the parser is of no more use on this connection.
     pub fn parse<'a>(&mut self, buf: &'a [u8]) -> Result<Option<Request<'a>>, RequestError> {
         let Some(skipped) = skip_empty_line(buf)? else { return Ok(None) };
-        let bytes = &buf[skipped..];
+        let Some(request) = self.parse_after_empty_line(&buf[skipped..])? else { return Ok(None) };
+        let head_len = request.head_len + skipped;
+        self.last.clear();
+        if head_len <= KEPT_BYTES_MAX {
+            self.last.extend_from_slice(&buf[..head_len]);
+        }
+        Ok(Some(Request { head_len, ..request }))
+    }
+
+    fn parse_after_empty_line<'a>(
+        &mut self,
+        bytes: &'a [u8],
+    ) -> Result<Option<Request<'a>>, RequestError> {
         if self.scanner.seen() == 0
             && let Some(request) = self.read_head(bytes)?
         {
-            return Ok(Some(Request { head_len: request.head_len + skipped, ..request }));
+            return Ok(Some(request));
         }
         let Some(head_len) = self.find_head_end(bytes)? else { return Ok(None) };
         self.scanner = EndScanner::default();
         let head = &bytes[..head_len];
         match self.read_head(head)? {
-            Some(request) => Ok(Some(Request { head_len: head_len + skipped, ..request })),
+            Some(request) => Ok(Some(request)),
             None => Err(diagnose(head, self.limits.fields_max, check_request_line)),
         }
     }
@@ -371,5 +405,85 @@ fn check_request_line(line: &[u8]) -> Result<(), RequestError> {
             Err(RequestError::Version)
         }
         _ => Err(HeadFault::StartLine.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Heads that are nearly the same, one after another.
+    const HEADS: [&[u8]; 7] = [
+        b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: b\r\n\r\n",
+        b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nRange: bytes=0-1\r\n\r\n",
+        b"POST /x?y HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
+        b"GET http://h/ HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+    ];
+
+    fn parsed(parser: &mut RequestParser, bytes: &[u8]) -> String {
+        format!("{:?}", parser.parse(bytes))
+    }
+
+    #[test]
+    fn a_repetition_is_told_from_what_only_looks_like_one() {
+        let mut parser = RequestParser::new(RequestLimits::DEFAULT);
+        assert!(!parser.repeats(HEADS[0]) && !parser.repeats(b""), "nothing was read yet");
+        parser.parse(HEADS[0]).unwrap().unwrap();
+        assert!(parser.repeats(HEADS[0]));
+        assert!(parser.repeats(&[HEADS[0], b"GET /next"].concat()), "more may follow");
+        assert!(!parser.repeats(&HEADS[0][..HEADS[0].len() - 1]), "a part is no repetition");
+        for other in &HEADS[1..] {
+            assert!(!parser.repeats(other), "{}", other.escape_ascii());
+        }
+        assert!(parser.parse(&HEADS[1][..9]).unwrap().is_none());
+        assert!(!parser.repeats(HEADS[0]), "in a head that was begun, all is read");
+        parser.reset();
+        assert!(parser.repeats(HEADS[0]));
+    }
+
+    #[test]
+    fn a_head_that_is_too_long_to_keep_never_repeats_nor_does_the_one_before() {
+        let mut parser = RequestParser::new(RequestLimits::DEFAULT);
+        let long = |fill: usize| {
+            format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(fill)).into_bytes()
+        };
+        let around = long(0).len();
+        for (fill, keeps) in [(KEPT_BYTES_MAX - around, true), (KEPT_BYTES_MAX - around + 1, false)]
+        {
+            parser.parse(HEADS[0]).unwrap().unwrap();
+            let head = long(fill);
+            parser.parse(&head).unwrap().unwrap();
+            assert_eq!(parser.repeats(&head), keeps);
+            assert!(!parser.repeats(HEADS[0]));
+        }
+    }
+
+    proptest! {
+        /// Whatever follows a head, and whatever came before: where it repeats, a fresh parser reads
+        /// from it what was read from the one before.
+        #[test]
+        fn a_repetition_is_read_as_the_head_before_it(
+            order in prop::collection::vec((0..HEADS.len(), 0..HEADS.len()), 1..20)
+        ) {
+            let mut parser = RequestParser::new(RequestLimits::DEFAULT);
+            let mut before = String::new();
+            for (head, next) in order {
+                let bytes = [HEADS[head], HEADS[next]].concat();
+                let mut fresh = RequestParser::new(RequestLimits::DEFAULT);
+                // The debug text of a request holds its fields, and nothing behind them counts.
+                let meaning = parsed(&mut fresh, HEADS[head]);
+                if parser.repeats(&bytes) {
+                    prop_assert_eq!(&meaning, &before);
+                } else {
+                    parser.parse(&bytes).unwrap().unwrap();
+                }
+                before = meaning;
+            }
+        }
     }
 }

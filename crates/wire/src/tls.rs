@@ -10,6 +10,13 @@
 //!
 //! A full handshake offers X25519 first, what OpenSSL 3.0 and browsers without post-quantum key exchange
 //! do, so figures stand beside those of other load generators; X25519MLKEM768 is offered last.
+//! One connection takes 1.1 KB, and 5 to 6 KB on the heap after its handshake (4 KB of them rustls'
+//! buffer of ciphertext); a large reply takes up to 50 KB more while it is read, and gives it back. A
+//! short reply costs 0.3 us and a request 0.2 us with one allocation each, inside rustls, a record; large
+//! replies pass at 4 to 7 GB/s. rustls' unbuffered API, which decrypts in place, was measured beside it
+//! and is not faster beyond the noise, so the API that most programs prove is used. A handshake costs both
+//! sides together 180 us (full, P-256) or 140 us (resumed, which still exchanges keys in TLS 1.3). All on
+//! one CPU of the build machine; `tests/tls_memory.rs` holds the bytes and the allocations.
 
 mod client;
 mod config;

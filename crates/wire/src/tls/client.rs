@@ -1,7 +1,7 @@
 //! Owns one TLS connection of a client. Must not know what is inside the plaintext. Start reading at
 //! [`TlsClient::feed`].
 
-use std::io::{BufRead, Write};
+use std::io::{BufRead, ErrorKind, Read, Write};
 use std::sync::Arc;
 
 use rustls::{ClientConnection, HandshakeKind, NamedGroup, ProtocolVersion};
@@ -97,6 +97,9 @@ impl TlsClient {
                 processed.map_err(|error| fault::of_connection(error, self.opening.bytes()))?;
             self.peer_closed = state.peer_has_closed();
         }
+        // Here rustls shrinks its buffer of ciphertext to 4 KB, if it is empty. Without this, each
+        // connection would keep up to 32 KB from a large reply to the next one.
+        let _ = self.conn.read_tls(&mut NothingYet);
         let handshake_done_now = was_handshaking && !self.conn.is_handshaking();
         Ok(TlsEvent { handshake_done_now, peer_closed: self.peer_closed })
     }
@@ -195,6 +198,15 @@ impl TlsClient {
     pub fn key_exchange(&self) -> Option<&'static str> {
         let group: NamedGroup = self.conn.negotiated_key_exchange_group()?.name();
         group.as_str()
+    }
+}
+
+/// A source that has nothing to read, which is not an end.
+struct NothingYet;
+
+impl Read for NothingYet {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        Err(ErrorKind::WouldBlock.into())
     }
 }
 

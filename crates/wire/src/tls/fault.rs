@@ -206,8 +206,10 @@ fn is_record(opening: &[u8]) -> bool {
 }
 
 fn not_tls(opening: &[u8]) -> TlsError {
+    const HTTP: &[u8] = b"HTTP/";
     let begins = String::from_utf8_lossy(opening).into_owned();
-    match opening.starts_with(b"HTTP/") {
+    // Bytes that come one by one are refused at the first.
+    match opening.starts_with(HTTP) || HTTP.starts_with(opening) {
         true => TlsError::PlainHttp { begins },
         false => TlsError::NotTls { begins },
     }

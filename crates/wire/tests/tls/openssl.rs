@@ -1,0 +1,130 @@
+//! Against `openssl s_server`, over TCP: what OpenSSL says of the connection. Start reading at [`Server`].
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use joust_wire::tls::{Handshake, Resumption, TlsClient, TlsClientConfig, TlsOptions};
+
+use crate::config;
+use crate::peer::{Authority, trusting};
+
+/// An `openssl s_server -www` on a free port, which describes each connection in a page. It ends with the
+/// test.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Server {
+    /// With further `flags`; none, and said so, if there is no openssl.
+    fn start(authority: &Authority, folder: &Path, flags: &[&str]) -> Option<Self> {
+        if Command::new("openssl").arg("version").output().is_err() {
+            // Past the harness, which holds back what the print macros write.
+            let why = b"skipped: openssl is not installed (apt-get install openssl)\n";
+            std::io::stderr().write_all(why).unwrap();
+            return None;
+        }
+        let identity = authority.issue(&["localhost"]);
+        std::fs::write(folder.join("chain.pem"), &identity.chain).unwrap();
+        std::fs::write(folder.join("key.pem"), &identity.key).unwrap();
+        std::fs::write(folder.join("ca.pem"), authority.pem()).unwrap();
+        let mut child = Command::new("openssl")
+            .args(["s_server", "-www", "-accept", "127.0.0.1:0", "-alpn", "http/1.1"])
+            .args(["-cert", "chain.pem", "-key", "key.pem"])
+            .args(flags)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let accept = lines.map_while(Result::ok).find(|line| line.starts_with("ACCEPT"));
+        let address = accept.expect("s_server says where it listens")["ACCEPT ".len()..].to_owned();
+        Some(Self { child, address })
+    }
+
+    /// Asks for the page over one connection.
+    fn ask(&self, config: &TlsClientConfig, resumption: Resumption) -> (TlsClient, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut conn = TlsClient::new(config, "localhost", resumption).unwrap();
+        conn.send(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+        let (mut page, mut buf) = (Vec::new(), [0; 4096]);
+        loop {
+            let mut out = Vec::new();
+            conn.take_output(&mut out);
+            stream.write_all(&out).unwrap();
+            let n = stream.read(&mut buf).unwrap();
+            if n == 0 || conn.feed(&buf[..n], &mut page).unwrap().peer_closed {
+                break;
+            }
+        }
+        conn.end().unwrap();
+        (conn, String::from_utf8(page).unwrap())
+    }
+}
+
+#[test]
+fn openssl_agrees_on_what_was_full_and_what_was_resumed() {
+    let authority = Authority::new("ours");
+    // Without tickets, sessions are kept by the server: by their id, or as tickets that it takes once.
+    let servers: [&[&str]; 4] =
+        [&["-tls1_2"], &["-tls1_2", "-no_ticket"], &["-tls1_3"], &["-tls1_3", "-no_ticket"]];
+    for flags in servers {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(server) = Server::start(&authority, folder.path(), flags) else { return };
+        let mut options = trusting(&authority);
+        options.alpn = vec!["http/1.1".to_owned()];
+        let client = config(&options);
+        let plan = [
+            (Resumption::Offer, Handshake::Full),
+            (Resumption::Offer, Handshake::Resumed),
+            (Resumption::Fresh, Handshake::Full),
+            (Resumption::Offer, Handshake::Resumed),
+            (Resumption::Offer, Handshake::Resumed),
+        ];
+        for (at, (resumption, wanted)) in plan.into_iter().enumerate() {
+            let (conn, page) = server.ask(&client, resumption);
+            assert_eq!(conn.handshake(), Some(wanted), "{flags:?}, {at}");
+            let word = if wanted == Handshake::Resumed { "Reused" } else { "New" };
+            let version = conn.version().unwrap();
+            let said = page.lines().find(|said| said.contains(", Cipher is"));
+            let said = said.unwrap_or_else(|| panic!("no line on the session in: {page}"));
+            let line = format!("{word}, {}", version.replace("TLS ", "TLSv"));
+            assert!(said.starts_with(&line), "{flags:?}, {at}: {said} is not {line}");
+            assert_eq!(flags[0], format!("-{}", version.replace("TLS ", "tls").replace('.', "_")));
+            assert_eq!(conn.alpn(), Some(&b"http/1.1"[..]));
+        }
+    }
+}
+
+#[test]
+fn openssl_takes_our_client_certificate() {
+    let authority = Authority::new("ours");
+    let user = authority.issue(&["user"]);
+    let options = TlsOptions {
+        client_cert_pem: Some(user.chain.into_bytes()),
+        client_key_pem: Some(user.key.into_bytes()),
+        ..trusting(&authority)
+    };
+    let demand = ["-Verify", "2", "-verify_return_error", "-CAfile", "ca.pem"];
+    for version in ["-tls1_2", "-tls1_3"] {
+        let folder = tempfile::tempdir().unwrap();
+        let flags = [&demand[..], &[version]].concat();
+        let Some(server) = Server::start(&authority, folder.path(), &flags) else { return };
+        let (_, page) = server.ask(&config(&options), Resumption::Fresh);
+        assert!(page.contains("Client certificate\n"), "{version}: {page}");
+    }
+}
