@@ -3,6 +3,7 @@
 //! Start reading at [`Paired`] (a comparison) and [`decide`] (what may be said of it), or at
 //! [`Histogram`] (a distribution).
 
+mod anderson_darling;
 mod bootstrap;
 mod clusters;
 mod decision;
@@ -17,6 +18,9 @@ mod quantile;
 mod student;
 mod warm_up;
 
+pub use anderson_darling::{
+    AndersonDarling, anderson_darling_exponential, anderson_darling_p, anderson_darling_uniform,
+};
 pub use bootstrap::{BOOTSTRAP_MIN, studentised_bootstrap};
 pub use clusters::{Mode, REPLICATES_MIN, TwoGaussians};
 pub use decision::{Decision, decide};

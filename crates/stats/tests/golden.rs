@@ -137,3 +137,22 @@ fn two_normal_laws_agree_with_a_general_optimiser() {
         near(fit.delta_bic, &case["delta_bic"], 1e-5, "delta BIC");
     }
 }
+
+#[test]
+fn anderson_darling_agrees_with_scipy_and_with_the_series_of_its_limit() {
+    let case = &cases(include_str!("fixtures/anderson_darling.json"))[0];
+    for test in case["tests"].as_array().unwrap() {
+        let values = numbers(&test["values"]);
+        let ours = match test["law"].as_str().unwrap() {
+            "expon" => stats::anderson_darling_exponential(&values, test["rate"].as_f64().unwrap()),
+            _ => stats::anderson_darling_uniform(&values),
+        };
+        near(ours.unwrap().a2, &test["a2"], 1e-9, "A squared");
+    }
+    for at in case["p_values"].as_array().unwrap() {
+        let a2 = at["a2"].as_f64().unwrap();
+        near(stats::anderson_darling_p(a2, 1_000_000), &at["limit"], 2.5e-5, "p of many values");
+        // A million samples leave a standard error of 0.0005 at most.
+        near(stats::anderson_darling_p(a2, 10), &at["ten"], 0.002, "p of ten values");
+    }
+}
