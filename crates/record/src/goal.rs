@@ -137,7 +137,7 @@ impl Goal {
                 )
             }
             Self::Errors { edge, limit } => {
-                let (bad, due) = (bad(load), due(load));
+                let (bad, due) = (load.bad(), load.due());
                 let share = if due == 0 {
                     Err(NOTHING_DUE.to_owned())
                 } else {
@@ -187,19 +187,21 @@ impl Goal {
 
 const NOTHING_DUE: &str = "nothing was measured";
 
-/// Requests that came to nothing good.
-fn bad(load: &LoadRecord) -> u64 {
-    load.requests.failed + load.requests.unanswered + never_begun(load)
-}
+impl LoadRecord {
+    /// Requests that came to nothing good: failed, unanswered, dropped, or left in the queue.
+    pub fn bad(&self) -> u64 {
+        self.requests.failed + self.requests.unanswered + self.never_begun()
+    }
 
-/// Everything that was due: begun or not.
-fn due(load: &LoadRecord) -> u64 {
-    let asked = load.open_loop.map_or(0, |open| open.due);
-    asked.max(load.requests.started + never_begun(load))
-}
+    /// Everything that was due, begun or not.
+    pub fn due(&self) -> u64 {
+        let asked = self.open_loop.map_or(0, |open| open.due);
+        asked.max(self.requests.started + self.never_begun())
+    }
 
-fn never_begun(load: &LoadRecord) -> u64 {
-    load.open_loop.map_or(0, |open| open.dropped + open.left)
+    fn never_begun(&self) -> u64 {
+        self.open_loop.map_or(0, |open| open.dropped + open.left)
+    }
 }
 
 /// A distribution, and how many have no place in it since they were given up.
@@ -216,11 +218,11 @@ impl<'a> Measured<'a> {
         let no_end = no_first_byte + errors.timeout_reading;
         let (spans, given_up) = match phase {
             Phase::Response => {
-                (&spans.response, no_end + errors.connect_timeout + never_begun(load))
+                (&spans.response, no_end + errors.connect_timeout + load.never_begun())
             }
             Phase::Service => (&spans.service, no_end),
             Phase::FirstByte => (&spans.first_byte, no_first_byte),
-            Phase::Queue => (&spans.queue, never_begun(load)),
+            Phase::Queue => (&spans.queue, load.never_begun()),
             Phase::Connect => (&spans.connect, errors.connect_timeout),
         };
         Self { spans, given_up }

@@ -23,6 +23,7 @@
 //! | finding | an artifact that a check of the doctor saw, with its evidence |
 //! | verdict | what may be said of a pair of contenders, in one of five wordings |
 
+mod doubt;
 mod facts;
 mod finding;
 mod goal;
@@ -34,11 +35,13 @@ mod pacing;
 mod plan;
 mod run;
 mod sample;
+mod search;
 mod stored;
 mod upgrade;
 mod verdict;
 mod visit;
 
+pub use doubt::{GeneratorLimit, RateMissed};
 pub use facts::{Facts, Snapshot};
 pub use finding::{Certainty, Finding, Severity};
 pub use goal::{Edge, Figure, Goal, GoalError, Judgement, Phase, parse_goals};
@@ -58,5 +61,6 @@ pub use plan::{
 };
 pub use run::{ContenderFacts, Ending, RunRecord, Skipped};
 pub use sample::{ErrorCounts, Outcome, Sample};
+pub use search::{Limit, SearchEnding, SearchRecord, Try, TryOutcome};
 pub use verdict::{Estimate, PairVerdict, Verdict};
 pub use visit::{ServerUse, Visit, VisitState};
