@@ -1,30 +1,286 @@
-//! When requests are due. Owns the list of arrival laws; must not know connections or HTTP.
-//! Start reading at [`Law`]. To add a law: its file here, a variant of [`record::Pacing`], and an
-//! arm in [`law`].
+//! When requests are due. Owns the laws of arrivals, one file each, and whose turn an instant is;
+//! must not know connections or HTTP. Start reading at [`pace`]. To add a law: its file here, a
+//! variant of [`record::Pacing`], and an arm in [`pace`].
+//!
+//! A law is one sequence of instants for the whole load. Every thread of every agent draws all of it
+//! from the same seed and keeps its own turns, so that the instants depend neither on how many
+//! threads there are nor on what one of them does, and nothing is shared. The price is that a thread
+//! draws the instants of others too; in ns each (AMD EPYC, optimised): constant, stages, jitter, ramp
+//! 4 to 5, Poisson 23. At 1 million requests a second over all threads that is at most 2.3 % of
+//! each; where one thread does everything, nothing is drawn in vain. Nothing is allocated after
+//! [`pace`]; the exception to drawing is a replay, of which a thread copies only its own instants.
+//!
+//! Instants are computed in f64 and rounded to a nanosecond. With numbers of 53 bits an instant t is
+//! wrong by less than t / 2^51 before it is rounded: 0.04 ns after a day, half a nanosecond after 13.
 
 mod closed;
+mod constant;
+mod jitter;
+mod poisson;
+mod ramp;
+mod replay;
+mod stages;
+mod typed;
 
-use units::Nanos;
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
+use record::Pacing;
+use units::{Nanos, PerSecond};
 
-/// A law by which requests become due, as one thread of the generator follows it.
-///
-/// The worker keeps its free slots in the order in which they became free and gives the one that
-/// waits longest the next request that is due. Requests that are due while no slot is free need no
-/// queue: the law names its instants one by one, in rising order, and how far the next one lies in
-/// the past is the backlog. That delay is in the response time, since `due` is the law's instant and
-/// not that of sending.
-pub(crate) trait Law: Send {
-    /// When the next request is due, for a slot that is free since `free`; [`Nanos::MAX`] for never.
-    /// Asking changes nothing.
-    fn due(&self, free: Nanos) -> Nanos;
+pub(crate) use closed::Rest;
+pub use replay::{INSTANTS_MAX, ReplayError, read_instants};
+pub use typed::{
+    LENGTH_MAX, PacingError, RATE_MAX, STAGES_MAX, parse_ramp, parse_rate, parse_stages,
+    parse_think,
+};
 
-    /// Takes the next request: the same answer as [`Law::due`], and the one after is next.
-    fn take(&mut self, free: Nanos) -> Nanos;
+/// How a load is paced, as one thread of the generator follows it.
+pub(crate) enum Pace {
+    /// A connection asks again when its reply is complete and it has rested.
+    Closed(Rest),
+    /// Requests are due at instants that no reply changes.
+    Open(Arrivals),
 }
 
-/// The law that a plan names.
-pub(crate) fn law(pacing: record::Pacing) -> Box<dyn Law> {
-    match pacing {
-        record::Pacing::Closed => Box::new(closed::Closed),
+/// A law of arrivals: when the requests of the whole load are due.
+pub(crate) trait Law: Send {
+    /// The next instant, not before the last one; `None`: there is no more, ever.
+    fn next(&mut self) -> Option<Nanos>;
+}
+
+/// Which of a law's instants are this thread's: number g of all where g mod `of` is one of
+/// `first..first + n`. Numbers are those of connections in the whole load, over all agents and
+/// threads: each connection's share is the same but for one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// First number of this thread.
+    pub(crate) first: u32,
+    /// How many numbers are this thread's, at least 1.
+    pub(crate) n: u32,
+    /// How many there are over all threads, at least `first + n`.
+    pub(crate) of: u32,
+}
+
+/// The instants at which this thread's requests are due, in rising order.
+pub(crate) struct Arrivals {
+    law: Box<dyn Law>,
+    turn: Turn,
+    /// Number of the law's next instant, modulo `turn.of`.
+    number: u32,
+    next: Option<Nanos>,
+}
+
+/// How the thread whose turn this is follows a law.
+///
+/// # Panics
+/// If the turn is no part of a whole, or the law could never have an instant: a rate that must be
+/// above zero is not, or not finite.
+pub(crate) fn pace(pacing: &Pacing, seed: u64, turn: Turn) -> Pace {
+    let law: Box<dyn Law> = match pacing {
+        Pacing::Closed => return Pace::Closed(Rest::none()),
+        Pacing::Think { pause, spread } => {
+            let random = random(seed, RESTS.wrapping_add(turn.first.into()));
+            return Pace::Closed(Rest::new(*pause, *spread, random));
+        }
+        Pacing::Constant { rate } => Box::new(constant::Constant::new(*rate)),
+        Pacing::Poisson { rate } => Box::new(poisson::Poisson::new(*rate, random(seed, ARRIVALS))),
+        Pacing::Jitter { rate } => Box::new(jitter::Jitter::new(*rate, random(seed, ARRIVALS))),
+        Pacing::Ramp { from, to, over } => Box::new(ramp::Ramp::new(*from, *to, *over)),
+        Pacing::Stages { stages } => Box::new(stages::Stages::new(stages)),
+        Pacing::Replay { instants } => {
+            let own = replay::Replay::new(instants, turn);
+            return Pace::Open(Arrivals::new(Box::new(own), Turn { first: 0, n: 1, of: 1 }));
+        }
+    };
+    Pace::Open(Arrivals::new(law, turn))
+}
+
+impl Turn {
+    /// Whether the instant of that number, modulo `of`, is this thread's.
+    #[inline]
+    fn has(self, number: u32) -> bool {
+        number.wrapping_sub(self.first) < self.n
+    }
+}
+
+impl Arrivals {
+    fn new(law: Box<dyn Law>, turn: Turn) -> Self {
+        let Turn { first, n, of } = turn;
+        assert!(n > 0 && u64::from(first) + u64::from(n) <= u64::from(of), "a part of a whole");
+        let mut arrivals = Self { law, turn, number: 0, next: None };
+        arrivals.next = arrivals.draw();
+        arrivals
+    }
+
+    /// When the next request is due; `None`: there is no more, ever. Asking changes nothing.
+    #[inline]
+    pub(crate) fn peek(&self) -> Option<Nanos> {
+        self.next
+    }
+
+    /// As [`Arrivals::peek`], and the one after is next.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<Nanos> {
+        let taken = self.next?;
+        self.next = self.draw();
+        Some(taken)
+    }
+
+    /// The law's next instant that is this thread's.
+    fn draw(&mut self) -> Option<Nanos> {
+        loop {
+            let drawn = self.law.next()?;
+            let is_own = self.turn.has(self.number);
+            self.number += 1;
+            if self.number == self.turn.of {
+                self.number = 0;
+            }
+            if is_own {
+                return Some(drawn);
+            }
+        }
+    }
+}
+
+/// What is drawn for arrivals; beside [`RESTS`], and unlike whatever else is drawn from the plan's
+/// seed, so that nothing drawn for one purpose shows in another. ASCII of its name.
+const ARRIVALS: u64 = u64::from_be_bytes(*b"arrivals");
+
+/// What is drawn for pauses; each thread adds the number of its first connection.
+const RESTS: u64 = u64::from_be_bytes(*b"resting\0");
+
+fn random(seed: u64, stream: u64) -> Pcg64Mcg {
+    Pcg64Mcg::seed_from_u64(seed ^ stream)
+}
+
+/// An exponential variate of mean 1, 0 to 36.7, by inversion. Agents whose mathematics libraries
+/// round the logarithm differently agree to less than a nanosecond, and on turns exactly: these go
+/// by number.
+#[inline]
+fn exponential(random: &mut Pcg64Mcg) -> f64 {
+    // 1 - u: the generator gives 0 but not 1, and 0 has no logarithm.
+    -(1.0 - random.random::<f64>()).ln()
+}
+
+/// Nanoseconds from 0 up, rounded; `None` past the last instant that there is.
+#[inline]
+fn instant(nanos: f64) -> Option<Nanos> {
+    // Not `round`: it is a call of the mathematics library on x86-64 without SSE 4.1.
+    (nanos < u64::MAX as f64).then_some(Nanos((nanos + 0.5) as u64))
+}
+
+/// Time until `n` requests are due at a constant rate, in ns. Multiplied first: where both whole
+/// requests and whole nanoseconds fit into 53 bits, only the division rounds.
+#[inline]
+fn nanos_for(n: f64, rate: PerSecond) -> f64 {
+    n * 1e9 / rate.0
+}
+
+/// A rate that can be divided by.
+#[track_caller]
+fn assert_positive(rate: PerSecond) {
+    assert!(rate.0 > 0.0 && rate.0.is_finite(), "an open loop has a rate above zero, not {rate}");
+}
+
+#[cfg(test)]
+mod testing;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use record::{Spread, Stage};
+
+    use super::testing::{WHOLE, instants};
+    use super::*;
+
+    fn laws(rate: f64) -> Vec<Pacing> {
+        let rate = PerSecond(rate);
+        let seconds = Nanos::from_secs;
+        let stages = [(rate, 1), (PerSecond(0.0), 2), (PerSecond(2.0 * rate.0), 1)];
+        let stages = stages.map(|(rate, length)| Stage { rate, length: seconds(length) });
+        vec![
+            Pacing::Constant { rate },
+            Pacing::Poisson { rate },
+            Pacing::Jitter { rate },
+            Pacing::Ramp { from: PerSecond(0.0), to: rate, over: seconds(3) },
+            Pacing::Ramp { from: rate, to: PerSecond(0.0), over: seconds(3) },
+            Pacing::Stages { stages: stages.to_vec() },
+            Pacing::Replay { instants: (0..200).map(|n| Nanos(n * n)).collect() },
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn turns_of_any_division_are_the_undivided_law(
+            parts in prop::collection::vec(1u32..5, 1..6),
+            rate in 1.0..1e6f64,
+            seed: u64,
+        ) {
+            for pacing in laws(rate) {
+                let of = parts.iter().sum();
+                let whole = instants(&pacing, seed, WHOLE, 500);
+                let mut merged = vec![None; whole.len()];
+                let mut first = 0;
+                for &n in &parts {
+                    let own = instants(&pacing, seed, Turn { first, n, of }, 500);
+                    let numbers = (0..whole.len() as u32).filter(|g| (first..first + n).contains(&(g % of)));
+                    for (number, instant) in numbers.zip(own) {
+                        merged[number as usize] = Some(instant);
+                    }
+                    first += n;
+                }
+                let whole: Vec<_> = whole.into_iter().map(Some).collect();
+                prop_assert_eq!(merged, whole, "{:?}", pacing);
+            }
+        }
+
+        #[test]
+        fn instants_rise(rate in 1e-3..1e8f64, seed: u64) {
+            for pacing in laws(rate) {
+                let drawn = instants(&pacing, seed, WHOLE, 1000);
+                prop_assert!(drawn.is_sorted(), "{:?}", pacing);
+            }
+        }
+    }
+
+    #[test]
+    fn asking_changes_nothing_and_the_end_is_the_end() {
+        let pacing = Pacing::Replay { instants: vec![Nanos(3), Nanos(5)] };
+        let Pace::Open(mut arrivals) = pace(&pacing, 1, WHOLE) else { panic!("an open loop") };
+        for instant in [3, 5] {
+            assert_eq!(arrivals.peek(), Some(Nanos(instant)));
+            assert_eq!(arrivals.peek(), arrivals.take());
+        }
+        for _ in 0..3 {
+            assert_eq!((arrivals.peek(), arrivals.take()), (None, None));
+        }
+    }
+
+    #[test]
+    fn same_seed_same_instants_and_another_seed_others() {
+        for pacing in &laws(100.0)[1..3] {
+            let first = instants(pacing, 1, WHOLE, 100);
+            assert_eq!(first, instants(pacing, 1, WHOLE, 100), "{pacing:?}");
+            assert_ne!(first, instants(pacing, 2, WHOLE, 100), "{pacing:?}");
+        }
+    }
+
+    #[test]
+    fn threads_rest_independently() {
+        let pacing = Pacing::Think { pause: Nanos::from_secs(1), spread: Spread::Exponential };
+        let pauses = |first| {
+            let Pace::Closed(mut rest) = pace(&pacing, 1, Turn { first, n: 1, of: 2 }) else {
+                panic!("a closed loop")
+            };
+            [rest.next(), rest.next(), rest.next()]
+        };
+        assert_eq!(pauses(0), pauses(0));
+        assert!(pauses(0).iter().zip(pauses(1)).all(|(one, other)| *one != other));
+    }
+
+    #[test]
+    #[should_panic(expected = "a rate above zero")]
+    fn no_rate_is_refused() {
+        pace(&Pacing::Poisson { rate: PerSecond(0.0) }, 1, WHOLE);
     }
 }
