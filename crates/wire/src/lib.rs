@@ -4,11 +4,11 @@
 //! | role | start at |
 //! |---|---|
 //! | client: read replies, pipelined, split anywhere | [`ReplyParser`] |
+//! | client: TLS 1.2 and 1.3, full and resumed | [`tls::TlsClient`] |
 //! | server: read a request head, strictly | [`RequestParser`] |
 //! | both: take the framing off a body | [`BodyDecoder`] |
 //! | both: write heads | [`RequestHead`], [`ResponseHead`] |
 //! | server: a target becomes a path that cannot climb | [`target::SafePath`] |
-//! | client: TLS 1.2 and 1.3, full and resumed | [`tls::TlsClient`] |
 //! | server: header values that decide | [`range`], [`etag`], [`tokens`] |
 //!
 //! httparse tokenises heads. What it forgives (bare LF, empty lines before the head, targets that no

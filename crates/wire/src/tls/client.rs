@@ -114,7 +114,10 @@ impl TlsClient {
             return Err(TlsError::Closed);
         }
         let written = self.conn.writer().write_all(plain);
-        written.map_err(|error| TlsError::Protocol(error.to_string()))
+        written.map_err(|error| match error.downcast::<rustls::Error>() {
+            Ok(error) => fault::of_connection(error, self.opening.bytes()),
+            Err(error) => TlsError::Protocol(error.to_string()),
+        })
     }
 
     /// Appends what is to be sent now to `out`: flights of the handshake, records, alerts.

@@ -15,6 +15,9 @@ fn refusal(options: &TlsOptions, name: &str, site: &Site, words: &[&str]) -> Tls
         assert!(text.contains(word), "{word:?} is not in: {text}");
     }
     assert!(pipe.client.end().is_err());
+    // It fails for good, with the same words.
+    assert_eq!(pipe.client.feed(b"x", &mut vec![]), Err(error.clone()));
+    assert_eq!(pipe.client.send(b"x"), Err(error.clone()));
     error
 }
 
@@ -201,4 +204,48 @@ fn a_name_that_no_certificate_could_be_for_is_refused() {
         let error = TlsClient::new(&client, name, Resumption::Fresh).err().expect(name);
         assert_eq!(error, TlsError::ServerName(name.to_owned()));
     }
+}
+
+#[test]
+fn no_changed_byte_of_a_servers_flight_passes_unnoticed() {
+    let authority = Authority::new("ours");
+    let site = Site { versions: Versions::Only13, ..Site::new(authority.issue(&["localhost"])) };
+    let (client, server) = (config(&trusting(&authority)), site.config());
+    let flight = || {
+        let mut pipe = Pipe::new(&client, "localhost", Resumption::Fresh, &server);
+        let mut hello = Vec::new();
+        pipe.client.take_output(&mut hello);
+        pipe.give_server(&hello);
+        let bytes = pipe.take_from_server();
+        (pipe, bytes)
+    };
+    let mut done = 0;
+    for at in 0.. {
+        let (mut pipe, mut bytes) = flight();
+        let Some(byte) = bytes.get_mut(at) else { break };
+        *byte ^= 1 << (at % 8);
+        let headers = record_headers(&bytes);
+        let event = pipe.client.feed(&bytes, &mut vec![]);
+        // Only the version in the header of a record is to be ignored (RFC 8446, 5.1).
+        let ignored = headers.iter().any(|header| (header + 1..header + 3).contains(&at));
+        let passed = event.is_ok_and(|event| event.handshake_done_now);
+        assert!(!passed || ignored, "byte {at} of {} was changed", bytes.len());
+        assert!(!passed || !pipe.client.is_handshaking());
+        done += 1;
+    }
+    assert!(done > 300, "a flight of {done} bytes");
+    let (mut pipe, bytes) = flight();
+    let (last, before) = bytes.split_last().unwrap();
+    let event = pipe.client.feed(before, &mut vec![]).unwrap();
+    assert!(!event.handshake_done_now);
+    assert!(pipe.client.feed(&[*last], &mut vec![]).unwrap().handshake_done_now);
+}
+
+/// Where records begin: type, version (2), length (2).
+fn record_headers(bytes: &[u8]) -> Vec<usize> {
+    let next = |at: &usize| {
+        let length = u16::from_be_bytes([*bytes.get(at + 3)?, *bytes.get(at + 4)?]);
+        Some(at + 5 + usize::from(length))
+    };
+    std::iter::successors(Some(0), next).take_while(|at| *at < bytes.len()).collect()
 }

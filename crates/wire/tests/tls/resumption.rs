@@ -1,6 +1,6 @@
 //! Full and resumed handshakes, counted on both sides. Start reading at any test.
 
-use joust_wire::tls::{Handshake, Resumption, SessionTotals, TlsOptions};
+use joust_wire::tls::{Handshake, Resumption, SERVERS_MAX, SessionTotals, TlsOptions};
 use rustls::HandshakeKind;
 
 use crate::peer::{Authority, Pipe, Site, trusting};
@@ -90,6 +90,30 @@ fn tickets_are_bounded_and_what_is_dropped_is_counted() {
     });
     assert_eq!(kinds, [Handshake::Resumed, Handshake::Resumed, Handshake::Full]);
     assert_eq!(client.session_totals().none_kept, 1);
+}
+
+#[test]
+fn servers_are_bounded_and_what_is_dropped_is_counted() {
+    let authority = Authority::new("ours");
+    for (versions, version) in EACH {
+        let server = Site { versions, ..Site::new(authority.issue(&["*.many.example"])) }.config();
+        let client = config(&trusting(&authority));
+        let kind = |n: usize, resumption| {
+            let mut pipe = Pipe::new(&client, &format!("n{n}.many.example"), resumption, &server);
+            pipe.run().unwrap();
+            pipe.client.handshake().unwrap()
+        };
+        for n in 0..SERVERS_MAX {
+            kind(n, Resumption::Fresh);
+        }
+        assert_eq!(client.session_totals().dropped, 0, "{version}");
+        kind(SERVERS_MAX, Resumption::Fresh);
+        let totals = client.session_totals();
+        assert!(totals.dropped > 0, "{version}: {totals:?}");
+        assert_eq!(totals.received, totals.dropped * (SERVERS_MAX as u64 + 1), "{version}");
+        assert_eq!(kind(SERVERS_MAX, Resumption::Offer), Handshake::Full, "{version}");
+        assert_eq!(kind(0, Resumption::Offer), Handshake::Resumed, "{version}");
+    }
 }
 
 #[test]

@@ -1,0 +1,421 @@
+//! A slow, obvious reader of the replies of one connection to hold the real one against: it has all
+//! bytes at once and goes through them line by line, in the words of RFC 9112. Must not share code
+//! with the crate, nor its structure: no state is kept between bytes, and nothing is tokenised twice.
+//! Start reading at [`read_stream`].
+//!
+//! It says more than what the replies are: of a stream that is refused, at which byte one that arrives
+//! byte by byte must be refused, and for which reasons it may be.
+
+use joust_wire::{
+    BodyFault, Eof, FIELDS_MAX, Framing, FramingFault, HeadFault, ReplyError, ReplyHead,
+    ReplyLimits, ReplyTotals, RequestKind, Version,
+};
+
+use crate::replies::{Seen, see_body};
+
+/// What the bytes of a connection mean that the peer closed after them.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    /// All there is to see before the end or the refusal.
+    pub(crate) seen: Vec<Seen>,
+    pub(crate) ending: Result<Eof, Refusal>,
+}
+
+/// Why a stream is refused.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// Place of the first byte that cannot be accepted; the length if it is the end that cannot.
+    pub(crate) at: usize,
+    /// What may be said of it: one reason, but for a head in which several things are wrong.
+    pub(crate) reasons: Vec<ReplyError>,
+}
+
+fn refuse<T>(at: usize, reason: impl Into<ReplyError>) -> Result<T, Refusal> {
+    Err(Refusal { at, reasons: vec![reason.into()] })
+}
+
+/// Reads the replies to those requests.
+pub(crate) fn read_stream(
+    bytes: &[u8],
+    requests: &[RequestKind],
+    limits: &ReplyLimits,
+) -> Reading {
+    let mut reader = Reader { bytes, at: 0, limits, seen: Vec::new() };
+    let ending = reader.read_all(requests);
+    Reading { seen: reader.seen, ending }
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    limits: &'a ReplyLimits,
+    seen: Vec<Seen>,
+}
+
+impl<'a> Reader<'a> {
+    fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.at..]
+    }
+
+    fn read_all(&mut self, requests: &[RequestKind]) -> Result<Eof, Refusal> {
+        let mut may_go_on = true;
+        for &kind in requests {
+            match (self.rest(), may_go_on) {
+                ([], _) => return Ok(Eof::BeforeReply),
+                (_, false) => return refuse(self.at, ReplyError::AfterClose),
+                (_, true) => {}
+            }
+            let start = self.at;
+            let head = self.read_heads(kind)?;
+            let body_bytes = self.read_body(head.framing)?;
+            let wire_bytes = (self.at - start) as u64;
+            let totals = ReplyTotals { wire_bytes, body_bytes };
+            self.seen.push(Seen::Done(totals));
+            if head.framing == Framing::UntilClose {
+                return Ok(Eof::Done(totals));
+            }
+            may_go_on = head.keep_alive;
+        }
+        match (self.rest(), may_go_on) {
+            ([], _) => Ok(Eof::Idle),
+            (_, false) => refuse(self.at, ReplyError::AfterClose),
+            (_, true) => refuse(self.at, ReplyError::Unasked),
+        }
+    }
+
+    /// Interim heads, and the final one.
+    fn read_heads(&mut self, kind: RequestKind) -> Result<ReplyHead, Refusal> {
+        for n_interim in 0.. {
+            let end = self.at + self.head_length()?;
+            let text = &self.bytes[self.at..end];
+            let last_byte = end - 1;
+            let head = parse_head(text).map_err(|reasons| Refusal { at: last_byte, reasons })?;
+            match head.status {
+                0..=99 => return refuse(last_byte, ReplyError::Status),
+                101 => return refuse(last_byte, ReplyError::SwitchedProtocols),
+                100..=199 if n_interim == self.limits.interim_max => {
+                    return refuse(last_byte, ReplyError::TooManyInterim);
+                }
+                100..=199 => self.seen.push(Seen::Interim(head.status)),
+                _ => {
+                    let framing = head.framing(kind);
+                    let (framing, keep_alive) = framing.or_else(|f| refuse(last_byte, f))?;
+                    let Head { status, version, fields } = head;
+                    let head = ReplyHead { status, version, keep_alive, framing };
+                    self.seen.push(Seen::Head(head, fields));
+                    self.at = end;
+                    return Ok(head);
+                }
+            }
+            self.at = end;
+        }
+        unreachable!("the limit of interim replies is reached before u32 overflows")
+    }
+
+    /// Length of the head that begins here: to the first empty line, inside the limit, every line
+    /// ending in CRLF.
+    fn head_length(&self) -> Result<usize, Refusal> {
+        let rest = self.rest();
+        if let Some(other) = (0..rest.len().min(5)).find(|&i| rest[i] != b"HTTP/"[i]) {
+            return refuse(self.at + other, ReplyError::NotHttp);
+        }
+        let limit = self.limits.head_bytes_max;
+        let within = &rest[..rest.len().min(limit)];
+        let mut length = 0;
+        for line in within.split_inclusive(|&byte| byte == b'\n') {
+            length += line.len();
+            match line {
+                b"\r\n" => return Ok(length),
+                [.., b'\r', b'\n'] => {}
+                [.., b'\n'] => return refuse(self.at + length - 1, HeadFault::BareLf),
+                _ => {}
+            }
+        }
+        if rest.len() < limit {
+            return refuse(self.bytes.len(), ReplyError::CutInHead);
+        }
+        let start_line_ended = within.contains(&b'\n');
+        let fault =
+            if start_line_ended { HeadFault::TooLong } else { HeadFault::StartLineTooLong };
+        refuse(self.at + limit - 1, fault)
+    }
+
+    /// The body; its length without framing.
+    fn read_body(&mut self, framing: Framing) -> Result<u64, Refusal> {
+        match framing {
+            Framing::None => Ok(0),
+            Framing::Length(length) => self.read_data(length),
+            Framing::UntilClose => self.read_data(self.rest().len() as u64),
+            Framing::Chunked => self.read_chunks(),
+        }
+    }
+
+    fn read_data(&mut self, length: u64) -> Result<u64, Refusal> {
+        let rest = self.rest();
+        let there = rest.len().min(usize::try_from(length).unwrap_or(usize::MAX));
+        if there > 0 {
+            see_body(&mut self.seen, &rest[..there]);
+        }
+        self.at += there;
+        if (there as u64) < length { self.cut() } else { Ok(length) }
+    }
+
+    fn cut<T>(&self) -> Result<T, Refusal> {
+        refuse(self.bytes.len(), ReplyError::CutInBody)
+    }
+
+    /// RFC 9112, 7.1: `*chunk last-chunk trailer-section CRLF`.
+    fn read_chunks(&mut self) -> Result<u64, Refusal> {
+        let (mut body_bytes, mut extension_bytes, mut trailer_bytes) = (0, 0, 0);
+        loop {
+            let size = self.read_size(&mut extension_bytes)?;
+            if size == 0 {
+                break;
+            }
+            body_bytes += self.read_data(size)?;
+            self.expect(b"\r\n", BodyFault::DataEnd)?;
+        }
+        while self.rest().first() != Some(&b'\r') {
+            self.read_trailer(&mut trailer_bytes)?;
+        }
+        self.expect(b"\r\n", BodyFault::LineEnd)?;
+        Ok(body_bytes)
+    }
+
+    fn expect(&mut self, wanted: &[u8], fault: BodyFault) -> Result<(), Refusal> {
+        for byte in wanted {
+            match self.rest() {
+                [] => return self.cut(),
+                [first, ..] if first == byte => self.at += 1,
+                _ => return refuse(self.at, fault),
+            }
+        }
+        Ok(())
+    }
+
+    /// `chunk-size [ chunk-ext ] CRLF`; what an extension says is not read.
+    fn read_size(&mut self, extension_bytes: &mut usize) -> Result<u64, Refusal> {
+        let digits = length_while(self.rest(), |byte| byte.is_ascii_hexdigit());
+        let text = String::from_utf8_lossy(&self.rest()[..digits.min(16)]);
+        self.at += text.len();
+        if digits > 16 {
+            return refuse(self.at, BodyFault::ChunkSize);
+        }
+        if digits == 0 {
+            return self.unexpected(BodyFault::ChunkSize);
+        }
+        let spaces = length_while(self.rest(), |byte| b" \t".contains(&byte));
+        let after_spaces = self.rest().get(spaces);
+        let length = match after_spaces {
+            Some(b';') => spaces + length_while(&self.rest()[spaces..], is_value_byte),
+            _ => spaces,
+        };
+        let limit = self.limits.body.extension_bytes_max;
+        self.count(length, extension_bytes, limit, BodyFault::ExtensionsTooLong)?;
+        let (in_extension, at_end) = (length > 0, self.rest().first() == Some(&b'\r'));
+        match after_spaces {
+            Some(b'\r') if !in_extension => {}
+            Some(b';') if at_end => {}
+            _ if in_extension => return self.unexpected(BodyFault::Extension),
+            _ => return self.unexpected(BodyFault::ChunkSize),
+        }
+        self.expect(b"\r\n", BodyFault::LineEnd)?;
+        Ok(u64::from_str_radix(&text, 16).expect("1 to 16 hexadecimal digits"))
+    }
+
+    /// `field-line CRLF`
+    fn read_trailer(&mut self, trailer_bytes: &mut usize) -> Result<(), Refusal> {
+        let line = self.rest();
+        let name = length_while(line, is_name_byte);
+        let has_colon = name > 0 && line.get(name) == Some(&b':');
+        let colon = name + usize::from(has_colon);
+        let value = if has_colon { length_while(&line[colon..], is_value_byte) } else { 0 };
+        let end = if has_colon && line[colon + value..].starts_with(b"\r\n") {
+            2
+        } else {
+            usize::from(has_colon && line[colon + value..].starts_with(b"\r"))
+        };
+        let limit = self.limits.body.trailer_bytes_max;
+        self.count(colon + value + end, trailer_bytes, limit, BodyFault::TrailersTooLong)?;
+        match end {
+            0 => self.unexpected(BodyFault::Trailer),
+            1 => self.unexpected(BodyFault::LineEnd),
+            _ => Ok(()),
+        }
+    }
+
+    /// Passes over `length` bytes that are right but may be too many.
+    fn count(
+        &mut self,
+        length: usize,
+        counted: &mut usize,
+        limit: u32,
+        fault: BodyFault,
+    ) -> Result<(), Refusal> {
+        let left = limit as usize - *counted;
+        if length > left {
+            return refuse(self.at + left, fault);
+        }
+        *counted += length;
+        self.at += length;
+        Ok(())
+    }
+
+    /// The next byte of chunk framing is wrong, or there is none; a LF is a line end without CR.
+    fn unexpected<T>(&self, fault: BodyFault) -> Result<T, Refusal> {
+        match self.rest() {
+            [] => self.cut(),
+            [b'\n', ..] => refuse(self.at, BodyFault::LineEnd),
+            _ => refuse(self.at, fault),
+        }
+    }
+}
+
+struct Head {
+    status: u16,
+    version: Version,
+    fields: Vec<(String, Vec<u8>)>,
+}
+
+/// A head from its start line to its empty line, or everything that is wrong with it.
+fn parse_head(text: &[u8]) -> Result<Head, Vec<ReplyError>> {
+    let text: String = text.iter().map(|&byte| char::from(byte)).collect();
+    let mut lines = text.strip_suffix("\r\n\r\n").expect("ends so").split("\r\n");
+    let mut wrong: Vec<ReplyError> = Vec::new();
+    let start = lines.next().expect("a first line");
+    if start.contains('\r') {
+        wrong.push(HeadFault::BareCr.into());
+    }
+    let (version, after) = start.split_once(' ').unwrap_or((start, ""));
+    let version = match version {
+        "HTTP/1.0" => Version::Http10,
+        "HTTP/1.1" => Version::Http11,
+        _ => {
+            wrong.push(ReplyError::Version);
+            Version::Http11
+        }
+    };
+    let (code, reason) = after.split_once(' ').unwrap_or((after, ""));
+    if code.len() != 3 || !code.chars().all(|c| c.is_ascii_digit()) {
+        wrong.push(ReplyError::Status);
+    }
+    if !is_value(reason) {
+        wrong.push(HeadFault::StartLine.into());
+    }
+    let lines: Vec<&str> = lines.collect();
+    if lines.len() > FIELDS_MAX {
+        wrong.push(HeadFault::TooManyFields.into());
+    }
+    let mut fields = Vec::new();
+    for line in lines {
+        match parse_field(line) {
+            Ok(field) => fields.push(field),
+            Err(faults) => wrong.extend(faults.into_iter().map(ReplyError::Head)),
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    Ok(Head { status: code.parse().expect("three digits"), version, fields })
+}
+
+/// `field-name ":" OWS field-value OWS`, or everything that is wrong with it.
+fn parse_field(line: &str) -> Result<(String, Vec<u8>), Vec<HeadFault>> {
+    let mut wrong = Vec::new();
+    let (name, value) = line.split_once(':').unwrap_or_else(|| {
+        wrong.push(HeadFault::FieldName);
+        (line, "")
+    });
+    if line.starts_with([' ', '\t']) {
+        wrong.push(HeadFault::ObsFold);
+    } else if name.ends_with([' ', '\t']) {
+        wrong.push(HeadFault::SpaceBeforeColon);
+    } else if name.is_empty() || !name.bytes().all(is_name_byte) {
+        wrong.push(HeadFault::FieldName);
+    }
+    if line.contains('\r') {
+        wrong.push(HeadFault::BareCr);
+    } else if !is_value(value) {
+        wrong.push(HeadFault::FieldValue);
+    }
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    let value = value.trim_matches([' ', '\t']);
+    Ok((name.to_owned(), value.chars().map(|c| c as u8).collect()))
+}
+
+impl Head {
+    /// The lines of that name, joined as RFC 9110, 5.2 allows.
+    fn joined(&self, name: &str) -> Option<String> {
+        let of_name = self.fields.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name));
+        let values: Vec<String> =
+            of_name.map(|(_, value)| value.iter().map(|&byte| char::from(byte)).collect()).collect();
+        (!values.is_empty()).then(|| values.join(","))
+    }
+
+    /// RFC 9112, 6.3 in the order of its rules, and 9.3: how the body ends, and whether the connection
+    /// goes on.
+    fn framing(&self, kind: RequestKind) -> Result<(Framing, bool), ReplyError> {
+        let coding = self.joined("transfer-encoding");
+        let lengths = self.joined("content-length");
+        let goes_on = self.keeps_alive();
+        let is_old = self.version == Version::Http10;
+        if kind == RequestKind::Connect && self.status / 100 == 2 {
+            return Ok((Framing::None, false));
+        }
+        if kind == RequestKind::Head || [204, 304].contains(&self.status) {
+            // 6.1: "MUST treat the message as if the framing is faulty [...] and close".
+            return Ok((Framing::None, goes_on && !(is_old && coding.is_some())));
+        }
+        match (coding, lengths) {
+            (Some(_), _) if is_old => Err(FramingFault::CodingInHttp10.into()),
+            (Some(coding), _) if !coding.eq_ignore_ascii_case("chunked") => {
+                Err(FramingFault::Coding.into())
+            }
+            (Some(_), Some(_)) => Err(FramingFault::LengthAndCoding.into()),
+            (Some(_), None) => Ok((Framing::Chunked, goes_on)),
+            (None, Some(lengths)) => Ok((Framing::Length(single_length(&lengths)?), goes_on)),
+            (None, None) => Ok((Framing::UntilClose, false)),
+        }
+    }
+
+    fn keeps_alive(&self) -> bool {
+        let options = self.joined("connection").unwrap_or_default().to_ascii_lowercase();
+        let has = |wanted| options.split(',').any(|word| word.trim_matches([' ', '\t']) == wanted);
+        !has("close") && (self.version == Version::Http11 || has("keep-alive"))
+    }
+}
+
+/// RFC 9112, 6.3, 5: one number, or a list of the same one.
+fn single_length(lengths: &str) -> Result<u64, FramingFault> {
+    let mut numbers = Vec::new();
+    for text in lengths.split(',').map(|text| text.trim_matches([' ', '\t'])) {
+        if !text.chars().all(|c| c.is_ascii_digit()) {
+            return Err(FramingFault::Length);
+        }
+        numbers.push(text.parse::<u64>().map_err(|_| FramingFault::Length)?);
+    }
+    if numbers.iter().any(|number| *number != numbers[0]) {
+        return Err(FramingFault::LengthsDiffer);
+    }
+    Ok(numbers[0])
+}
+
+fn length_while(bytes: &[u8], is_right: impl Fn(u8) -> bool) -> usize {
+    bytes.iter().take_while(|&&byte| is_right(byte)).count()
+}
+
+/// RFC 9110, 5.6.2: `tchar`.
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !b"\"(),/:;<=>?@[\\]{}".contains(&byte)
+}
+
+/// RFC 9110, 5.5: HTAB, SP, VCHAR, obs-text.
+fn is_value_byte(byte: u8) -> bool {
+    byte == b'\t' || byte >= b' ' && byte != 0x7f
+}
+
+fn is_value(text: &str) -> bool {
+    text.chars().all(|c| is_value_byte(c as u8))
+}
