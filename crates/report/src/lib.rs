@@ -7,6 +7,7 @@ mod figures;
 mod forest;
 mod headline;
 mod html;
+pub mod live;
 mod load_text;
 mod load_warnings;
 mod markdown;

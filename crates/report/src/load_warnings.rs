@@ -8,7 +8,7 @@ use crate::load_text::{failures, outcome_words};
 
 /// From this share of its time on the CPU a thread of the generator counts as the limit: what is
 /// left is less than the jitter of a scheduler tick (specs: client saturated, 85 %).
-const GENERATOR_BUSY: f64 = 0.85;
+pub(crate) const GENERATOR_BUSY: f64 = 0.85;
 
 /// Connections made over connections asked for above which they were not kept, and requests for each
 /// reconnect from which on it is of no interest; as the doctor has them for a run.

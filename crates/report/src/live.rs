@@ -1,0 +1,338 @@
+//! The live screen of a load: what it keeps, and what one frame of it looks like. Pure: intervals
+//! come in, a frame is drawn; must not know the terminal, the keys or the clock. `live/model.rs`
+//! has what is kept; this file has the layout. Start reading at [`draw`].
+//!
+//! A frame costs some 0.2 ms and nothing of it is on a thread of the load: a request is recorded
+//! whether somebody looks or not.
+
+mod ascii;
+mod axis;
+mod latency_chart;
+mod law;
+mod model;
+mod rate_chart;
+#[cfg(test)]
+mod tests;
+
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::widgets::{Block, Clear, Padding, Widget as _};
+use units::Bytes;
+
+pub use model::{Live, progress_line};
+
+use crate::figures::{NONE, grouped, listed, percent, significant};
+use crate::load_text::outcome_words;
+use crate::load_warnings::GENERATOR_BUSY;
+use crate::terminal::wrapped;
+use model::{Summary, clock};
+
+/// How a frame is to look, and what lies over it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct View {
+    /// Whether colours may be used; nothing is told by colour alone.
+    pub colour: bool,
+    /// Whether characters outside of ASCII may be used.
+    pub unicode: bool,
+    /// Whether the picture stands still while measuring goes on.
+    pub frozen: bool,
+    /// Whether the help lies over the picture.
+    pub help: bool,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        Self { colour: true, unicode: true, frozen: false, help: false }
+    }
+}
+
+/// Fewest rows of a chart, its title and axis included; with less room there is none.
+const CHART_ROWS_MIN: u16 = 5;
+/// Most lines that one remark takes.
+const REMARK_LINES_MAX: usize = 3;
+/// From this width on, lines keep a column free on both sides.
+const ROOMY: u16 = 30;
+
+const FAILED: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
+const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
+const CAUTION: Style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
+const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+
+/// Draws one frame. Room is given away from the most to the least important: figures, progress,
+/// failures, then the charts with whatever is left.
+pub fn draw(live: &Live, view: &View, frame: &mut Frame<'_>) {
+    let whole = frame.area();
+    let margin = if whole.width >= ROOMY { 1 } else { 0 };
+    let inner = Rect { x: whole.x + margin, width: whole.width - 2 * margin, ..whole };
+    let buffer = frame.buffer_mut();
+    let mut page = Rows { buffer, left: inner };
+    heading(&mut page, live);
+    if let Some(row) = page.top() {
+        progress(page.buffer, row, live);
+    }
+    if let Some(row) = page.bottom() {
+        keys(page.buffer, row, live, view);
+    }
+    figures(&mut page, live);
+    let mut remarks = remarks(live, inner.width);
+    remarks.truncate(page.left.height.into());
+    for (text, style) in remarks.into_iter().rev() {
+        if let Some(row) = page.bottom() {
+            put(page.buffer, row, &text, style);
+        }
+    }
+    charts(&mut page, live);
+    if view.help {
+        help(buffer, whole);
+    }
+    if !view.unicode {
+        ascii::without_unicode(buffer);
+    }
+    if !view.colour {
+        without_colour(buffer);
+    }
+}
+
+/// Rows that nothing has taken yet.
+struct Rows<'a> {
+    buffer: &'a mut Buffer,
+    left: Rect,
+}
+
+impl Rows<'_> {
+    fn top(&mut self) -> Option<Rect> {
+        self.take(1)
+    }
+
+    /// Rows from the top; `None` where fewer are left.
+    fn take(&mut self, rows: u16) -> Option<Rect> {
+        (self.left.height >= rows).then(|| {
+            let taken = Rect { height: rows, ..self.left };
+            self.left = Rect { y: taken.y + rows, height: self.left.height - rows, ..self.left };
+            taken
+        })
+    }
+
+    fn bottom(&mut self) -> Option<Rect> {
+        (self.left.height > 0).then(|| {
+            self.left.height -= 1;
+            Rect { y: self.left.y + self.left.height, height: 1, ..self.left }
+        })
+    }
+}
+
+/// Writes text into a row, cut to its width.
+fn put(buffer: &mut Buffer, row: Rect, text: &str, style: Style) {
+    if row.height > 0 {
+        buffer.set_stringn(row.x, row.y, text, usize::from(row.width), style);
+    }
+}
+
+/// Writes text at the right end of a row, where all of it fits.
+fn put_right(buffer: &mut Buffer, row: Rect, text: &str, style: Style) {
+    let width = text.chars().count() as u16;
+    if width <= row.width {
+        put(buffer, Rect { x: row.right() - width, width, ..row }, text, style);
+    }
+}
+
+fn heading(page: &mut Rows<'_>, live: &Live) {
+    let Some(row) = page.top() else { return };
+    let (title, shape) = (format!("joust load {}", live.url()), live.shape());
+    put(page.buffer, row, &title, BOLD);
+    let fits = title.chars().count() + 2 + shape.chars().count() <= usize::from(row.width);
+    if fits {
+        put_right(page.buffer, row, shape, FAINT);
+    } else if page.left.height > 6
+        && let Some(row) = page.top()
+    {
+        put(page.buffer, row, shape, FAINT);
+    }
+}
+
+/// The gauge: a bar, and beside it percent, time gone and time left.
+fn progress(buffer: &mut Buffer, row: Rect, live: &Live) {
+    let text = live.progress_words();
+    let words = text.chars().count() as u16;
+    let bar = row.width.saturating_sub(words + 2);
+    if bar < 8 {
+        put(buffer, row, &text, Style::new());
+        return;
+    }
+    put_right(buffer, row, &text, Style::new());
+    let filled = (f64::from(bar) * live.share_done()).round() as u16;
+    for column in 0..bar {
+        let (symbol, style) =
+            if column < filled { ('█', Style::new().fg(Color::Green)) } else { ('░', FAINT) };
+        buffer[(row.x + column, row.y)].set_char(symbol).set_style(style);
+    }
+}
+
+fn keys(buffer: &mut Buffer, row: Rect, live: &Live, view: &View) {
+    let keys = "q end now   space freeze   ? help";
+    if view.frozen {
+        let text = format!(
+            "FROZEN at {}: measuring goes on   space go on   q end now",
+            clock(live.elapsed())
+        );
+        put(buffer, row, &text, CAUTION);
+    } else {
+        put(buffer, row, keys, FAINT);
+    }
+}
+
+/// What must be seen at once, above the keys, worst first; nothing where all is well.
+fn remarks(live: &Live, width: u16) -> Vec<(String, Style)> {
+    let remarks = [(failures(live), FAILED), (busy(live), CAUTION)];
+    let lines = |(text, style): (Option<String>, Style)| {
+        let lines = wrapped(&text?, usize::from(width.max(1)));
+        Some(lines.into_iter().take(REMARK_LINES_MAX).map(move |line| (line, style)))
+    };
+    remarks.into_iter().filter_map(lines).flatten().collect()
+}
+
+fn busy(live: &Live) -> Option<String> {
+    let busy = live.last_second().cpu_share;
+    (busy >= GENERATOR_BUSY).then(|| {
+        format!(
+            "generator CPU {:.0} %: it may be the limit, not the server; -t gives more threads",
+            100.0 * busy
+        )
+    })
+}
+
+/// By kind, the most frequent first. A server that is dead fails few requests: a closed loop waits
+/// before it tries again. So the share of the last second stands beside that of the load.
+fn failures(live: &Live) -> Option<String> {
+    let (whole, last) = (live.whole_load(), live.last_second());
+    let mut kinds: Vec<_> = live.errors().each().filter(|(_, count)| *count > 0).collect();
+    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let words = |(outcome, count)| format!("{} {}", grouped(count), outcome_words(outcome));
+    let kinds: Vec<String> = kinds.into_iter().map(words).collect();
+    (!kinds.is_empty()).then(|| {
+        format!(
+            "FAILED {} of all, {} of the last second: {}",
+            percent(whole.failed, whole.done()),
+            percent(last.failed, last.done()),
+            listed(&kinds)
+        )
+    })
+}
+
+/// Titles of the table of figures, the least dispensable first.
+const FIGURES: [&str; 8] = ["requests/s", "failed", "p99", "p50", "p90", "max", "read", "CPU"];
+/// In which order they stand, as places in [`FIGURES`].
+const FIGURE_ORDER: [usize; 8] = [0, 1, 3, 4, 2, 5, 6, 7];
+
+/// The table: the last second beside the whole load. Where it is too wide, columns go.
+fn figures(page: &mut Rows<'_>, live: &Live) {
+    let rows = [("last 1 s", live.last_second()), ("whole", live.whole_load())];
+    let cells: Vec<[String; 8]> = rows.iter().map(|(_, summary)| cells(summary)).collect();
+    let width_of = |at: usize| {
+        let widths = cells.iter().map(|row| row[at].chars().count());
+        // As wide as the figure is likely to become, so that the columns stand still.
+        widths.chain([FIGURES[at].len(), FIGURE_WIDTHS[at]]).max().unwrap_or(0) as u16 + 2
+    };
+    let Some(area) = page.take(3.min(page.left.height)) else { return };
+    let label = if area.width >= ROOMY { LABEL } else { 0 };
+    let mut room = area.width.saturating_sub(label);
+    let shown = (0..FIGURES.len()).take_while(|&at| {
+        let fits = width_of(at) <= room;
+        room = room.saturating_sub(width_of(at));
+        fits
+    });
+    let n_shown = shown.count();
+    for (line, y) in (area.y..area.bottom()).enumerate() {
+        let mut column = area.x + label;
+        if line > 0 && label > 0 {
+            put(page.buffer, Rect { y, height: 1, width: label, ..area }, rows[line - 1].0, FAINT);
+        }
+        for at in FIGURE_ORDER.into_iter().filter(|at| *at < n_shown) {
+            let cell = Rect { x: column, y, width: width_of(at), height: 1 };
+            column += cell.width;
+            match line {
+                0 => put_right(page.buffer, cell, FIGURES[at], FAINT),
+                _ => {
+                    let style = figure_style(at, rows[line - 1].1);
+                    put_right(page.buffer, cell, &cells[line - 1][at], style);
+                }
+            }
+        }
+    }
+}
+
+/// Characters that a figure may need, in the order of [`FIGURES`].
+const FIGURE_WIDTHS: [usize; 8] = [7, 6, 6, 6, 6, 6, 9, 5];
+/// Columns of the names of the rows.
+const LABEL: u16 = 8;
+
+/// The figures of one row, in the order of [`FIGURES`].
+fn cells(summary: &Summary) -> [String; 8] {
+    let [p50, p90, p99, max] =
+        summary.latency.map(|span| span.map_or_else(|| NONE.to_owned(), |span| span.to_string()));
+    let rate = significant(summary.rate_per_s());
+    let read = format!("{}/s", Bytes(summary.bytes_per_s() as u64));
+    let cpu = format!("{:.0} %", 100.0 * summary.cpu_share);
+    [rate, grouped(summary.failed), p99, p50, p90, max, read, cpu]
+}
+
+fn figure_style(at: usize, summary: &Summary) -> Style {
+    match FIGURES[at] {
+        "requests/s" => BOLD,
+        "failed" if summary.failed > 0 => FAILED,
+        "CPU" if summary.cpu_share >= GENERATOR_BUSY => CAUTION,
+        _ => Style::new(),
+    }
+}
+
+/// Two charts over one axis of time, or as many as there is room for.
+fn charts(page: &mut Rows<'_>, live: &Live) {
+    let rows = page.left.height;
+    if rows < CHART_ROWS_MIN {
+        return;
+    }
+    let n_charts = if rows >= 2 * CHART_ROWS_MIN { 2 } else { 1 };
+    let first = page.take(rows.div_ceil(n_charts)).expect("they are left");
+    rate_chart::draw(page.buffer, first, live, n_charts == 1);
+    if n_charts == 2 {
+        latency_chart::draw(page.buffer, page.left, live);
+    }
+}
+
+const HELP: [&str; 10] = [
+    "q, Ctrl-C  end the load now, in order; the report follows",
+    "space      freeze the picture; measuring goes on",
+    "?          this help, and away again",
+    "",
+    "Requests/s counts what ended well; an x marks when requests",
+    "failed. Response time counts from the instant a request was",
+    "due, so waiting for a connection is in it. A dash: too few",
+    "requests for that figure. CPU is the generator's own, of one",
+    "CPU a thread: near 100 % it is the generator that is being",
+    "measured.",
+];
+
+/// Over the middle of the picture.
+fn help(buffer: &mut Buffer, whole: Rect) {
+    let longest = HELP.iter().map(|line| line.len()).max().unwrap_or(0) as u16;
+    let area = whole.centered(
+        Constraint::Length(longest.saturating_add(4)),
+        Constraint::Length(HELP.len() as u16 + 2),
+    );
+    Clear.render(area, buffer);
+    let frame = Block::bordered().title(" joust load ").padding(Padding::horizontal(1));
+    let inner = frame.inner(area);
+    frame.render(area, buffer);
+    for (row, line) in inner.rows().zip(HELP) {
+        put(buffer, row, line, Style::new());
+    }
+}
+
+/// Leaves bold, dim and reverse, as NO_COLOR has it.
+fn without_colour(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        cell.set_fg(Color::Reset).set_bg(Color::Reset);
+    }
+}

@@ -1,0 +1,220 @@
+//! Frames of the live screen, drawn into memory.
+
+use proptest::prelude::*;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use record::{Engine, Interval, LoadPlan, LoadStop};
+use units::Nanos;
+
+use super::*;
+use crate::testdata;
+
+/// A load of ten seconds that has run for `n_intervals` intervals of 100 ms, `rate_per_s` in each; in
+/// those of `dying` one request in ten fails.
+struct Load {
+    rate_per_s: u64,
+    n_intervals: u64,
+    dying: std::ops::Range<u64>,
+}
+
+impl Load {
+    fn plan() -> LoadPlan {
+        let mut plan = testdata::load().plan;
+        plan.url = "http://127.0.0.1:8080/index.html".to_owned();
+        plan.stop = LoadStop { requests: None, duration: Some(Nanos::from_secs(10)) };
+        (plan.connections, plan.threads, plan.engine) = (100, 2, Engine::Epoll);
+        plan
+    }
+
+    fn live(&self) -> Live {
+        let mut live = Live::new(&Self::plan());
+        (0..self.n_intervals).for_each(|n| live.add(&self.interval(n)));
+        live
+    }
+
+    fn interval(&self, n: u64) -> Interval {
+        let length = Nanos::from_millis(100);
+        let mut interval = Interval::new(Nanos(n * length.0), length);
+        // A rate that breathes and latencies with a tail, by arithmetic.
+        let ended = self.rate_per_s * (90 + n * 7 % 20) / 1000;
+        if self.dying.contains(&n) {
+            interval.errors.reset_before_first_byte = ended / 20;
+            interval.errors.connect_refused = ended / 20;
+        }
+        interval.ok = ended - interval.errors.total();
+        interval.bytes_read = interval.ok * 3500;
+        interval.client_cpu = Nanos::from_millis(if n >= 70 { 180 } else { 90 });
+        for request in 0..interval.ok {
+            let place = (request * 7919 + n) % 1000;
+            let tail = 1_000_000 / (1001 - place);
+            interval.response.record(Nanos::from_micros(400 + place + 8 * tail / 10));
+        }
+        interval
+    }
+}
+
+fn frame(live: &Live, view: &View, width: u16, height: u16) -> Terminal<TestBackend> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(live, view, frame)).unwrap();
+    terminal
+}
+
+#[test]
+fn a_load_half_done_at_80x24() {
+    let live = Load { rate_per_s: 40_000, n_intervals: 53, dying: 0..0 }.live();
+    insta::assert_snapshot!(frame(&live, &View::default(), 80, 24).backend(), @r#"
+    " joust load http://127.0.0.1:8080/index.html                                    "
+    " 100 connections, 2 threads, epoll, closed loop                                 "
+    " ███████████████████████░░░░░░░░░░░░░░░░░░░░░   53 %  5.3 s of 10 s, 4.7 s left "
+    "           requests/s  failed     p50     p90     p99     max       read    CPU "
+    " last 1 s      39,400       0   2.5ms  9.14ms  74.1ms   402ms   138 MB/s   45 % "
+    " whole         39,668       0   2.5ms  9.22ms  68.1ms   402ms   139 MB/s   45 % "
+    " Requests/s                                                                     "
+    "     50k ┤                                                                      "
+    "         │▁▅▂▆▃▆▃▆▄▇▄▇▅▁▅▂▆▃▆▃▆▄▇▄▇▅▁▅▂▆▃▆▃▆▂                                   "
+    "         │███████████████████████████████████                                   "
+    "     25k ┤███████████████████████████████████                                   "
+    "         │███████████████████████████████████                                   "
+    "         │███████████████████████████████████                                   "
+    "       0 ┤███████████████████████████████████                                   "
+    "         └┴────────────┴────────────┴────────────┴────────────┴───────────┴     "
+    " Response time (log scale)                                                      "
+    "         │⠈⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠁                               max "
+    "   100ms ┤⢀⣀⡠⣀⠤⠤⣀⡠⢄⣀⠤⠤⠤⣀⣀⣀⣀⢄⣀⣀⡠⣀⡠⣀⠤⢄⠤⠤⠤⠤⢄⣀⢄⣀⡀                               p99 "
+    "         │                                                                      "
+    "    10ms ┤⠠⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠄                               p90 "
+    "         │⢀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⡀                               p50 "
+    "         └┴────────────┴────────────┴────────────┴────────────┴───────────┴     "
+    "          0           2s           4s           6s           8s         10s     "
+    " q end now   space freeze   ? help                                              "
+    "#);
+}
+
+#[test]
+fn a_load_with_failures_and_a_busy_generator_at_120x40() {
+    let live = Load { rate_per_s: 40_000, n_intervals: 80, dying: 40..50 }.live();
+    insta::assert_snapshot!(frame(&live, &View::default(), 120, 40).backend(), @r#"
+    " joust load http://127.0.0.1:8080/index.html                             100 connections, 2 threads, epoll, closed loop "
+    " ███████████████████████████████████████████████████████████████████░░░░░░░░░░░░░░░░░   80 %  8.0 s of 10 s, 2.0 s left "
+    "           requests/s  failed     p50     p90     p99     max       read    CPU                                         "
+    " last 1 s      40,600       0   2.5ms  9.22ms  74.1ms   402ms   142 MB/s   90 %                                         "
+    " whole         39,313   3,900   2.5ms  9.22ms  74.1ms   402ms   138 MB/s   51 %                                         "
+    " Requests/s                                                                                                    x failed "
+    "     50k ┤                                                                                                              "
+    "         │                                            x  x  x                                                           "
+    "         │  ▅  ▅  ▄▁ ▄▃ ▄▆ ▄█ ▄  ▅  ▅  ▄▁ ▄▃ ▄▆ ▄█ ▄ xx xxxxxxx▄▃ ▄▆ ▄█ ▄  ▅  ▅  ▄▁ ▄▃ ▄▆ ▄█ ▄                          "
+    "         │▁▇█▃▇█▆▇██▆██▆██▆██▆█▁▇█▃▇█▆▇██▆██▆██▆██▆█xx▃xx▃xx▃x▂██▆██▆██▆█▁▇█▃▇█▆▇██▆██▆██▆██▆█                          "
+    "         │██████████████████████████████████████████▁▆█▃▆█▅▆██████████████████████████████████                          "
+    "         │████████████████████████████████████████████████████████████████████████████████████                          "
+    "         │████████████████████████████████████████████████████████████████████████████████████                          "
+    "     25k ┤████████████████████████████████████████████████████████████████████████████████████                          "
+    "         │████████████████████████████████████████████████████████████████████████████████████                          "
+    "         │████████████████████████████████████████████████████████████████████████████████████                          "
+    "         │████████████████████████████████████████████████████████████████████████████████████                          "
+    "         │████████████████████████████████████████████████████████████████████████████████████                          "
+    "         │████████████████████████████████████████████████████████████████████████████████████                          "
+    "       0 ┤████████████████████████████████████████████████████████████████████████████████████                          "
+    "         └┴─────────┴──────────┴─────────┴──────────┴─────────┴──────────┴─────────┴──────────┴─────────┴─────────┴     "
+    " Response time (log scale)                                                                                              "
+    "         │⠈⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠁                      max "
+    "   200ms ┤                                                                                                              "
+    "         │                                                                                                              "
+    "   100ms ┤                                                                                                              "
+    "         │⠠⠤⠤⠔⠢⠤⠔⠒⠒⠒⠤⠤⠒⠒⠤⠤⠒⠒⠒⠒⠒⠢⠤⠤⠤⠤⠤⠔⠢⠤⠤⠤⠤⠒⠤⠤⠒⠤⠤⠒⠒⠤⠔⠒⠒⠒⠒⠒⠢⠔⠒⠒⠢⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠢⠔⠒⠒⠒⠤⠒⠒⠒⠤⠄                      p99 "
+    "    50ms ┤                                                                                                              "
+    "         │                                                                                                              "
+    "    20ms ┤                                                                                                              "
+    "         │                                                                                                              "
+    "    10ms ┤⠠⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠄                      p90 "
+    "         │                                                                                                              "
+    "     5ms ┤                                                                                                              "
+    "         │⢀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⡀                      p50 "
+    "         └┴─────────┴──────────┴─────────┴──────────┴─────────┴──────────┴─────────┴──────────┴─────────┴─────────┴     "
+    "          0        1s         2s        3s         4s        5s         6s        7s         8s        9s       10s     "
+    " FAILED 1.22 % of all, 0 % of the last second: 1,950 connection refused and 1,950 closed before the first byte          "
+    " generator CPU 90 %: it may be the limit, not the server; -t gives more threads                                         "
+    " q end now   space freeze   ? help                                                                                      "
+    "#);
+}
+
+#[test]
+fn without_colour_and_beyond_ascii_the_picture_is_still_read() {
+    let live = Load { rate_per_s: 1_000, n_intervals: 80, dying: 40..50 }.live();
+    let view = View { colour: false, unicode: false, ..View::default() };
+    let terminal = frame(&live, &view, 80, 24);
+    insta::assert_snapshot!(terminal.backend(), @r#"
+    " joust load http://127.0.0.1:8080/index.html                                    "
+    " 100 connections, 2 threads, epoll, closed loop                                 "
+    " ###################################.........   80 %  8.0 s of 10 s, 2.0 s left "
+    "           requests/s  failed     p50     p90     p99     max       read    CPU "
+    " last 1 s       1,015       0  2.55ms  10.4ms   161ms   402ms  3.55 MB/s   90 % "
+    " whole            984      86  2.55ms  9.55ms  74.1ms   402ms  3.44 MB/s   51 % "
+    " Requests/s                                                            x failed "
+    "    1200 |   __________   __________xxxxxxx___:_  _________:__                  "
+    "         |##########################:::|||####################                  "
+    "     600 |####################################################                  "
+    "         |####################################################                  "
+    "       0 |####################################################                  "
+    "         ++------------+------------+------------+------------+-----------+     "
+    " Response time (log scale)                                                      "
+    "         |        ...::::'''.      ...:::''':         ..::::''              max "
+    "   100ms | ....:'''''    ':.::.:::'''''' ':..:....:::'''                    p99 "
+    "    10ms | ...................................................              p90 "
+    "         | ...................................................              p50 "
+    "         ++------------+------------+------------+------------+-----------+     "
+    "          0           2s           4s           6s           8s         10s     "
+    " FAILED 1.08 % of all, 0 % of the last second: 43 connection refused and 43     "
+    " closed before the first byte                                                   "
+    " generator CPU 90 %: it may be the limit, not the server; -t gives more threads "
+    " q end now   space freeze   ? help                                              "
+    "#);
+    for cell in &terminal.backend().buffer().content {
+        assert!(cell.symbol().is_ascii() && cell.fg == Color::Reset && cell.bg == Color::Reset);
+    }
+}
+
+#[test]
+fn figures_and_failures_stay_when_there_is_no_room_for_charts() {
+    let live = Load { rate_per_s: 1_000, n_intervals: 80, dying: 40..50 }.live();
+    insta::assert_snapshot!(frame(&live, &View::default(), 40, 10).backend(), @r#"
+    " joust load http://127.0.0.1:8080/index "
+    " 100 connections, 2 threads, epoll, clo "
+    "  80 %  8.0 s of 10 s, 2.0 s left       "
+    "           requests/s  failed     p99   "
+    " last 1 s       1,015       0   161ms   "
+    " whole            984      86  74.1ms   "
+    " FAILED 1.08 % of all, 0 % of the last  "
+    " second: 43 connection refused and 43   "
+    " closed before the first byte           "
+    " q end now   space freeze   ? help      "
+    "#);
+}
+
+#[test]
+fn a_frozen_picture_says_so_and_help_lies_over_it() {
+    let live = Load { rate_per_s: 1_000, n_intervals: 80, dying: 0..0 }.live();
+    let view = View { help: true, frozen: true, ..View::default() };
+    let text = frame(&live, &view, 80, 24).backend().to_string();
+    assert!(text.contains("FROZEN at 8 s") && text.contains("end the load now"), "{text}");
+}
+
+#[test]
+fn where_nothing_failed_nothing_is_said_of_failures() {
+    let live = Load { rate_per_s: 1_000, n_intervals: 20, dying: 0..0 }.live();
+    let text = frame(&live, &View::default(), 80, 24).backend().to_string();
+    assert!(!text.contains("FAILED") && !text.contains("x failed"), "{text}");
+}
+
+proptest! {
+    #[test]
+    fn no_size_and_no_load_makes_a_frame_panic(
+        width in 1u16..=200,
+        height in 1u16..=80,
+        rate_per_s in prop_oneof![Just(0u64), Just(30), Just(20_000)],
+        n_intervals in prop_oneof![Just(0u64), Just(1), Just(2), Just(120)],
+        (help, frozen, unicode) in any::<(bool, bool, bool)>(),
+    ) {
+        let live = Load { rate_per_s, n_intervals, dying: 1..2 }.live();
+        frame(&live, &View { help, frozen, unicode, colour: unicode }, width, height);
+    }
+}
