@@ -1,27 +1,25 @@
-//! What a person sees while a load runs, on stderr. Owns the choice among nothing, a line and a
-//! picture; must not know how a picture is drawn (`report::live`). Start reading at [`Screen`].
+//! What a person sees while a load runs, on stderr, so that stdout is free for a record. Owns the
+//! choice: a picture on a terminal, a line on one that can do no more, a line in a log now and then
+//! where there is none, or nothing. Must not know how a picture is drawn (`report::live`).
+//! Start reading at [`Screen::new`].
 
+mod picture;
+mod tty;
+
+use std::io::IsTerminal as _;
 use std::sync::atomic::AtomicBool;
 
-use record::{Interval, LoadPlan};
+use ::report::live::{View, progress_line};
+use record::{Interval, LoadPlan, LoadStop};
+use units::Nanos;
 
 use crate::progress::LoadLine;
+use picture::Picture;
 
-/// Watches a load for a person, until it is dropped.
+/// Watches a load for a person, until it is dropped. It sees intervals when they are over, never a
+/// request.
 pub struct Screen {
-    line: LoadLine,
-}
-
-impl Screen {
-    /// `interrupt` is the flag that ends the load early, in order.
-    pub fn new(plan: &LoadPlan, wish: Wish, _interrupt: &'static AtomicBool) -> Self {
-        Self { line: LoadLine::new(plan, wish.quiet) }
-    }
-
-    /// An interval is over.
-    pub fn show(&mut self, interval: &Interval) {
-        self.line.show(interval);
-    }
+    shown: Shown,
 }
 
 /// What was asked for on the command line.
@@ -31,4 +29,136 @@ pub struct Wish {
     pub quiet: bool,
     /// A line even where a picture could be drawn.
     pub plain: bool,
+}
+
+enum Shown {
+    Picture(Picture),
+    Line(LoadLine),
+    Log(Log),
+    Nothing,
+}
+
+impl Screen {
+    /// `interrupt` is the flag that ends the load early, in order; a key sets it as SIGINT does.
+    pub fn new(plan: &LoadPlan, wish: Wish, interrupt: &'static AtomicBool) -> Self {
+        Self { shown: Shown::choose(plan, wish, interrupt) }
+    }
+
+    /// An interval is over on all threads.
+    pub fn show(&mut self, interval: &Interval) {
+        match &mut self.shown {
+            Shown::Picture(picture) => picture.add(interval),
+            Shown::Line(line) => line.show(interval),
+            Shown::Log(log) => {
+                if let Some(line) = log.add(interval) {
+                    crate::output::say(&line);
+                }
+            }
+            Shown::Nothing => {}
+        }
+    }
+}
+
+impl Shown {
+    fn choose(plan: &LoadPlan, wish: Wish, interrupt: &'static AtomicBool) -> Self {
+        if wish.quiet {
+            return Self::Nothing;
+        }
+        if !std::io::stderr().is_terminal() {
+            return Self::Log(Log::new(plan.stop));
+        }
+        if wish.plain || !tty::can_draw() {
+            return Self::Line(LoadLine::new(plan, false));
+        }
+        let view = View {
+            colour: console::colors_enabled_stderr(),
+            unicode: speaks_unicode(),
+            ..View::default()
+        };
+        // A terminal that cannot be had for drawing is still good for a line.
+        Picture::begin(plan, view, interrupt)
+            .map_or_else(|_| Self::Line(LoadLine::new(plan, false)), Self::Picture)
+    }
+}
+
+/// Whether the locale has characters beyond ASCII. Where none is set, as in most containers, the
+/// terminal outside of it has them.
+fn speaks_unicode() -> bool {
+    let set = |name| std::env::var(name).ok().filter(|locale| !locale.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
+    locale.is_none_or(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}
+
+/// Time between two lines in a log; a load that is over by then has none.
+const LOG_EVERY: Nanos = Nanos::from_secs(10);
+
+/// Lines about a load where no terminal is.
+struct Log {
+    stop: LoadStop,
+    /// What happened since the last line.
+    since: Option<Interval>,
+    /// Requests done since the start.
+    done: u64,
+    /// When the next line is due.
+    due: Nanos,
+}
+
+impl Log {
+    fn new(stop: LoadStop) -> Self {
+        Self { stop, since: None, done: 0, due: LOG_EVERY }
+    }
+
+    /// A line, when one is due.
+    fn add(&mut self, interval: &Interval) -> Option<String> {
+        self.done += interval.ok + interval.errors.total();
+        match &mut self.since {
+            Some(since) => {
+                since.merge(interval);
+                since.length = interval.end().saturating_sub(since.start);
+            }
+            None => self.since = Some(interval.clone()),
+        }
+        if interval.end() < self.due || self.is_at_end(interval.end()) {
+            return None;
+        }
+        self.due = interval.end() + LOG_EVERY;
+        self.since.take().map(|since| progress_line(&since, self.done, self.stop))
+    }
+
+    /// Whether the report comes now anyway.
+    fn is_at_end(&self, elapsed: Nanos) -> bool {
+        self.stop.duration.is_some_and(|whole| elapsed >= whole)
+            || self.stop.requests.is_some_and(|whole| self.done >= whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(stop: LoadStop, n_intervals: u64) -> Vec<String> {
+        let mut log = Log::new(stop);
+        let length = Nanos::from_millis(100);
+        let interval = |n: u64| {
+            let mut interval = Interval::new(Nanos(n * length.0), length);
+            interval.ok = 100;
+            interval
+        };
+        (0..n_intervals).filter_map(|n| log.add(&interval(n))).collect()
+    }
+
+    #[test]
+    fn a_log_has_a_line_every_ten_seconds_but_none_at_the_end() {
+        let seconds = |n| LoadStop { requests: None, duration: Some(Nanos::from_secs(n)) };
+        assert_eq!(
+            lines(seconds(30), 300),
+            ["10 s of 30 s: 1000/s, 0 failed", "20 s of 30 s: 1000/s, 0 failed"]
+        );
+        assert_eq!(lines(seconds(10), 102), Vec::<String>::new());
+        let count = LoadStop { requests: Some(10_000), duration: None };
+        assert_eq!(lines(count, 100), Vec::<String>::new());
+    }
 }
