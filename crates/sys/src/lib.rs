@@ -15,3 +15,4 @@ pub mod listener;
 pub mod process;
 pub mod signals;
 pub mod socket;
+pub mod uring_driver;

@@ -3,7 +3,7 @@
 //! Start reading at [`connect`]. The server's side is [`crate::listener`].
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::time::Duration;
 
@@ -15,44 +15,51 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::driver::{Peer, Route};
 
-/// Opens a socket and starts connecting: three calls for TCP (socket, TCP_NODELAY, connect), one more
-/// for a local address. Whether it succeeded shows when the socket is writable: [`pending_error`].
-///
-/// TCP_NODELAY is set because a request that spans segments would otherwise wait for the ACK of its
-/// first part (Nagle), which the peer may delay by 40 ms: a latency that is not the server's.
+/// Opens a socket and starts connecting: [`open`], then connect(2). Whether it succeeded shows when
+/// the socket is writable: [`pending_error`].
 ///
 /// # Errors
-/// EMFILE, ENFILE, EADDRNOTAVAIL (no local port free, or an address that is not this machine's),
-/// ENETUNREACH and the like. ECONNREFUSED comes here too where the kernel knows it at once; so does
-/// EAGAIN of a unix socket whose backlog is full.
+/// As [`open`]; EADDRNOTAVAIL (no local port free), ENETUNREACH and the like. ECONNREFUSED comes here
+/// too where the kernel knows it at once; so does EAGAIN of a unix socket whose backlog is full.
 pub fn connect(route: &Route) -> io::Result<OwnedFd> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let (socket, started) = match &route.to {
-        Peer::Inet(to) => {
-            let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-            let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
-            sockopt::set_tcp_nodelay(&socket, true)?;
-            if let Some(from) = route.from {
-                // The port is chosen at connect(2), when the whole four-tuple is known: without this
-                // each local address would have one connection a port, whatever the server.
-                bind_address_no_port(&socket)?;
-                rustix::net::bind(&socket, &SocketAddr::new(from, 0))?;
-            }
-            let started = rustix::net::connect(&socket, to);
-            (socket, started)
-        }
-        Peer::Unix(path) => {
-            let to = SocketAddrUnix::new(path)?;
-            let family = AddressFamily::UNIX;
-            let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
-            let started = rustix::net::connect(&socket, &to);
-            (socket, started)
-        }
+    let socket = open(route)?;
+    let started = match &route.to {
+        Peer::Inet(to) => rustix::net::connect(&socket, to),
+        Peer::Unix(path) => rustix::net::connect(&socket, &SocketAddrUnix::new(path)?),
     };
     match started {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Opens a non-blocking socket for a route, not connected yet: two calls for TCP (socket,
+/// TCP_NODELAY), two more for a local address.
+///
+/// TCP_NODELAY is set because a request that spans segments would otherwise wait for the ACK of its
+/// first part (Nagle), which the peer may delay by 40 ms: a latency that is not the server's.
+///
+/// # Errors
+/// EMFILE, ENFILE; EADDRNOTAVAIL where the local address is not this machine's.
+pub fn open(route: &Route) -> io::Result<OwnedFd> {
+    let family = match &route.to {
+        Peer::Inet(to) if to.is_ipv4() => AddressFamily::INET,
+        Peer::Inet(_) => AddressFamily::INET6,
+        Peer::Unix(_) => AddressFamily::UNIX,
+    };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    if family == AddressFamily::UNIX {
+        return Ok(socket);
+    }
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    if let Some(from) = route.from {
+        // The port is chosen at connect(2), when the whole four-tuple is known: without this each
+        // local address would have one connection a port, whatever the server.
+        bind_address_no_port(&socket)?;
+        rustix::net::bind(&socket, &SocketAddr::new(from, 0))?;
+    }
+    Ok(socket)
 }
 
 /// IP_BIND_ADDRESS_NO_PORT, which none of the libraries has.
@@ -103,6 +110,27 @@ pub fn recv(socket: impl AsFd, buf: &mut [u8]) -> io::Result<Option<usize>> {
 /// None on a TCP socket.
 pub fn reset_on_close(socket: impl AsFd) -> io::Result<()> {
     Ok(sockopt::set_socket_linger(socket, Some(Duration::ZERO))?)
+}
+
+/// Ends one or both directions, whoever else holds the socket: FIN.
+///
+/// # Errors
+/// ENOTCONN.
+pub fn shutdown(socket: impl AsFd, how: Shutdown) -> io::Result<()> {
+    let how = match how {
+        Shutdown::Read => rustix::net::Shutdown::Read,
+        Shutdown::Write => rustix::net::Shutdown::Write,
+        Shutdown::Both => rustix::net::Shutdown::Both,
+    };
+    Ok(rustix::net::shutdown(socket, how)?)
+}
+
+/// Breaks a TCP connection off at once, whoever else holds the socket: RST (connect(2) to AF_UNSPEC).
+///
+/// # Errors
+/// EINVAL on a unix socket.
+pub fn disconnect(socket: impl AsFd) -> io::Result<()> {
+    Ok(rustix::net::connect_unspec(socket)?)
 }
 
 /// Raises the number of files that this process may have open to its hard limit and returns it;

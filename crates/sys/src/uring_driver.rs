@@ -1,0 +1,637 @@
+//! The generator's [`Driver`] on io_uring. Owns the operations that are under way, the order in which
+//! their ends are reported, and the bytes that the kernel did not take; must not know HTTP or policy.
+//! Start reading at [`UringDriver`], then its `wait` and `take`.
+//!
+//! # Cost
+//!
+//! | what | system calls |
+//! |---|---|
+//! | a reply and the next request on a kept-alive connection | 1/8 io_uring_enter |
+//! | a round, shared by all replies that are there | 1 io_uring_enter |
+//! | a connection | socket, TCP_NODELAY, close; shutdown where it is left by us |
+//!
+//! - A receive is armed once a connection (multishot) and takes its buffers from a ring that all
+//!   connections share: memory follows what arrives at once, not the number of connections.
+//! - A send that succeeds has no completion (CQE_SKIP_SUCCESS). MSG_DONTWAIT and MSG_WAITALL together
+//!   make it all or an error: one that the kernel took in part, or not at all, completes with the
+//!   number of bytes taken and is no longer under way, so its bytes are ours again as soon as it was
+//!   handed over. What is left goes into a send of its own, which waits for room.
+//! - Sends are handed over when [`BATCH_MAX`] are pending, or at the next wait.
+//!
+//! Memory: the buffers, at most 4 MiB; about 200 bytes a slot, and what the kernel keeps of a receive
+//! that is armed (about 700 bytes).
+
+use std::collections::VecDeque;
+use std::io;
+use std::marker::PhantomData;
+use std::net::Shutdown;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+use io_uring::types::{CancelBuilder, Fd};
+use io_uring::{cqueue, opcode, squeue};
+use socket2::SockAddr;
+use units::Nanos;
+
+use crate::clock;
+use crate::driver::{Completion, Driver, Failure, Leave, Peer, Route, Slot, What};
+use crate::socket;
+
+mod buffers;
+mod chains;
+mod ring;
+
+use buffers::{Buffers, Filled};
+use chains::{Chains, Event};
+use ring::Ring;
+
+/// Sends and connects that may be pending before they are handed over. The caller stamps a request
+/// as sent just before [`Driver::send`]; what is stamped and not yet handed over waits for the
+/// others' handling, about 1 us each, so a stamp is early by 7 us at most, and by 3.5 on average.
+const BATCH_MAX: usize = 8;
+
+/// Bytes of a pending send; a longer one is sent at once by send(2), since copying it twice would
+/// cost more than the call that is saved.
+const STAGED_BYTES_MAX: usize = 4 * 1024;
+
+/// Buffers of the ring, at most. More replies than these in one round end the receives that found
+/// none (ENOBUFS); they are armed again in the next.
+const BUFFERS_MAX: u32 = 256;
+
+/// io_uring, for the slots 0 to `slots` - 1; stays on the thread that made it.
+pub struct UringDriver {
+    /// Dropped first: the kernel lets go of the memory below.
+    ring: Ring,
+    buffers: Buffers,
+    origin: Nanos,
+    conns: Vec<Conn>,
+    chains: Chains,
+    /// The buffer of the last completion, to be given back.
+    held: Option<Filled>,
+    /// Pending sends, and their bytes; the addresses of pending connects.
+    staged: Vec<Staged>,
+    staged_bytes: Box<[u8]>,
+    addresses: Vec<SockAddr>,
+    /// Raised whenever entries were handed over.
+    batch: u64,
+    /// Connections whose receive found no buffer: slot and generation.
+    starved: VecDeque<(Slot, u32)>,
+    n_starved: u64,
+    /// Operations with a completion to come that name our memory.
+    n_in_flight: usize,
+    /// Bytes of sends that were under way when their connection was closed, until they end.
+    orphans: Vec<(u64, Vec<u8>)>,
+    /// Why the ring cannot be used any longer: told by the next wait.
+    broken: Option<io::Error>,
+    /// Whether waiting is asking again and again; and the CPU time that went into it.
+    busy_poll: bool,
+    spun: Nanos,
+    /// The ring belongs to this thread (SINGLE_ISSUER).
+    _not_send: PhantomData<*const ()>,
+}
+
+/// A slot.
+#[derive(Default)]
+struct Conn {
+    socket: Option<OwnedFd>,
+    /// Raised by each close, so that a completion of an earlier use is known for what it is.
+    generation: u32,
+    phase: Phase,
+    /// Whether a receive is under way.
+    receiving: bool,
+    /// The last batch with an entry that names the socket.
+    batch: u64,
+    /// Bytes that the kernel has not taken: a send of them is under way (`sending`), from
+    /// `unsent_from` on; `queued` goes after them. Both keep their memory.
+    sending: bool,
+    unsent: Vec<u8>,
+    queued: Vec<u8>,
+    /// A send failed. Told when the receive ends, behind what the server said before it went.
+    send_failure: Option<Failure>,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Connecting,
+    Open,
+    /// A failure is or will be reported; the socket waits for its close.
+    Failed,
+}
+
+/// A pending send: `staged_bytes[from..from + n_bytes]`.
+struct Staged {
+    slot: Slot,
+    from: usize,
+    n_bytes: usize,
+}
+
+/// What an operation is, in the upper four bits of its token.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Connect = 1,
+    Receive = 2,
+    /// Of staged bytes: completes only if it fails.
+    Send = 3,
+    /// Of the bytes that the connection keeps.
+    SendRest = 4,
+    Cancel = 5,
+}
+
+/// Generations are told apart modulo 2^28: a completion is never so late.
+const GENERATION_MASK: u32 = (1 << 28) - 1;
+
+/// Whether io_uring can be used here; makes a ring as the driver's and lets it go.
+///
+/// # Errors
+/// As [`UringDriver::new`].
+pub fn is_available() -> io::Result<()> {
+    UringDriver::new(1).map(drop)
+}
+
+impl UringDriver {
+    /// A driver for `slots` connections, for the calling thread only.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Unsupported`] where the kernel has no io_uring, or one from before 6.1;
+    /// [`io::ErrorKind::PermissionDenied`] where it is forbidden; both say by what, and are a reason
+    /// to use [`crate::epoll_driver`] instead. ENOMEM and EMFILE as they are.
+    pub fn new(slots: u32) -> io::Result<Self> {
+        let n_buffers = slots.next_power_of_two().clamp(16, BUFFERS_MAX);
+        let ring = Ring::new(n_buffers + 4 * slots).map_err(explained)?;
+        let buffers = Buffers::register(ring.uring(), n_buffers as u16).map_err(explained)?;
+        Ok(Self {
+            ring,
+            buffers,
+            origin: clock::monotonic(),
+            conns: (0..slots).map(|_| Conn::default()).collect(),
+            chains: Chains::new(slots, n_buffers),
+            held: None,
+            staged: Vec::with_capacity(BATCH_MAX),
+            staged_bytes: vec![0; BATCH_MAX * STAGED_BYTES_MAX].into_boxed_slice(),
+            addresses: Vec::with_capacity(BATCH_MAX),
+            batch: 1,
+            starved: VecDeque::with_capacity(slots as usize),
+            n_starved: 0,
+            n_in_flight: 0,
+            orphans: Vec::new(),
+            broken: None,
+            busy_poll: false,
+            spun: Nanos::ZERO,
+            _not_send: PhantomData,
+        })
+    }
+
+    /// Waits by asking again and again instead of sleeping, so that no reply is seen late by the
+    /// wake-up of an idle CPU (some 50 us, in a virtual machine 100 and more). It takes a whole CPU;
+    /// what goes into asking in vain is not in [`Driver::cpu`].
+    #[must_use]
+    pub fn busy_polling(mut self, busy_poll: bool) -> Self {
+        self.busy_poll = busy_poll;
+        self
+    }
+
+    /// How many times a receive ended because all buffers were in use, and was armed again: many are
+    /// a sign that this thread is behind.
+    #[must_use]
+    pub fn n_starved(&self) -> u64 {
+        self.n_starved
+    }
+
+    fn token(&self, slot: Slot, kind: Kind) -> u64 {
+        let generation = self.conns[slot.0 as usize].generation & GENERATION_MASK;
+        (kind as u64) << 60 | u64::from(generation) << 32 | u64::from(slot.0)
+    }
+
+    /// Pushes an operation on a slot's socket.
+    fn push(&mut self, slot: Slot, kind: Kind, entry: squeue::Entry) {
+        self.conns[slot.0 as usize].batch = self.batch;
+        if kind != Kind::Send {
+            self.n_in_flight += 1;
+        }
+        let entry = entry.user_data(self.token(slot, kind));
+        // SAFETY: what an entry names lives long enough: receives name no memory but the buffers,
+        // which outlive the ring; staged bytes and addresses stay until the entries are handed over,
+        // which is all that the kernel needs of them; `unsent` stays untouched until its completion.
+        let pushed = unsafe { self.ring.push(&entry) };
+        self.note(pushed);
+    }
+
+    fn note(&mut self, result: io::Result<()>) {
+        if let Err(error) = result {
+            self.broken.get_or_insert(error);
+        }
+    }
+
+    fn receive(&mut self, slot: Slot) {
+        let conn = &mut self.conns[slot.0 as usize];
+        let Some(socket) = conn.socket.as_ref().filter(|_| conn.phase == Phase::Open) else {
+            return;
+        };
+        conn.receiving = true;
+        let entry = opcode::RecvMulti::new(Fd(socket.as_raw_fd()), buffers::GROUP).build();
+        self.push(slot, Kind::Receive, entry);
+    }
+
+    /// Starts sending a connection's `unsent`, which waits for room as long as it takes.
+    fn send_rest(&mut self, slot: Slot) {
+        let conn = &mut self.conns[slot.0 as usize];
+        let socket = conn.socket.as_ref().expect("only an open connection has bytes left over");
+        conn.sending = true;
+        let (start, n_bytes) = (conn.unsent.as_ptr(), conn.unsent.len() as u32);
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+        let entry = opcode::Send::new(Fd(socket.as_raw_fd()), start, n_bytes).flags(flags).build();
+        self.push(slot, Kind::SendRest, entry);
+    }
+
+    /// Hands over what is pending and takes what came of it at once.
+    fn hand_over(&mut self) {
+        let submitted = self.ring.submit();
+        self.note(submitted);
+        self.handed_over();
+    }
+
+    /// Takes what is there after entries were handed over, and forgets what was staged: the kernel is
+    /// done with it once the sends that it took in part are known.
+    fn handed_over(&mut self) {
+        // Before the completions: what these push belongs to the next batch.
+        self.batch += 1;
+        while let Some(completion) = self.ring.pop() {
+            self.take(&completion);
+        }
+        self.staged.clear();
+        self.addresses.clear();
+    }
+
+    /// Takes one completion: to its slot's chain, or, of an earlier use, nowhere.
+    fn take(&mut self, completion: &cqueue::Entry) {
+        let (token, result) = (completion.user_data(), completion.result());
+        let ended = !cqueue::more(completion.flags());
+        let slot = Slot(token as u32);
+        let kind = match token >> 60 {
+            1 => Kind::Connect,
+            2 => Kind::Receive,
+            3 => Kind::Send,
+            4 => Kind::SendRest,
+            _ => return,
+        };
+        if ended && kind != Kind::Send {
+            self.n_in_flight -= 1;
+        }
+        let filled = cqueue::buffer_select(completion.flags())
+            .map(|id| Filled { id, n_bytes: result.max(0) as u32 });
+        if token != self.token(slot, kind) {
+            if let Some(filled) = filled {
+                self.buffers.give_back(filled.id);
+            }
+            self.orphans.retain(|(orphan, _)| *orphan != token);
+            return;
+        }
+        match kind {
+            Kind::Connect => self.connected(slot, result),
+            Kind::Receive => self.arrived_on(slot, result, filled, ended),
+            Kind::Send => self.sent_in_part(slot, result),
+            Kind::SendRest => self.sent_rest(slot, result),
+            Kind::Cancel => unreachable!("sorted out above"),
+        }
+    }
+
+    fn connected(&mut self, slot: Slot, result: i32) {
+        if result < 0 {
+            return self.fails(slot, Failure::from(&io::Error::from_raw_os_error(-result)));
+        }
+        self.conns[slot.0 as usize].phase = Phase::Open;
+        self.chains.append(slot, Event::Connected);
+        self.receive(slot);
+    }
+
+    fn arrived_on(&mut self, slot: Slot, result: i32, filled: Option<Filled>, ended: bool) {
+        let conn = &mut self.conns[slot.0 as usize];
+        conn.receiving = !ended;
+        match (result, filled) {
+            (1.., Some(filled)) => {
+                self.chains.append(slot, Event::Received(filled));
+                if ended {
+                    self.receive(slot);
+                }
+                return;
+            }
+            (_, Some(filled)) => self.buffers.give_back(filled.id),
+            (_, None) => {}
+        }
+        if let Some(failure) = conn.send_failure.take() {
+            return self.fails(slot, failure);
+        }
+        match -result {
+            0 => self.chains.append(slot, Event::Closed),
+            libc::ENOBUFS => {
+                self.n_starved += 1;
+                self.starved.push_back((slot, conn.generation));
+            }
+            errno => self.fails(slot, Failure::from(&io::Error::from_raw_os_error(errno))),
+        }
+    }
+
+    /// The kernel took the first `result` bytes of a staged send, or none, or it failed.
+    fn sent_in_part(&mut self, slot: Slot, result: i32) {
+        if result < 0 && result != -libc::EAGAIN {
+            return self.send_fails(slot, -result);
+        }
+        let staged = self.staged.iter().find(|staged| staged.slot == slot);
+        let staged = staged.expect("what fails in part fails as it is handed over");
+        let left = &self.staged_bytes[staged.from..][..staged.n_bytes][result.max(0) as usize..];
+        let conn = &mut self.conns[slot.0 as usize];
+        conn.unsent.clear();
+        conn.unsent.extend_from_slice(left);
+        self.send_rest(slot);
+    }
+
+    fn sent_rest(&mut self, slot: Slot, result: i32) {
+        let conn = &mut self.conns[slot.0 as usize];
+        conn.sending = false;
+        let n_unsent = conn.unsent.len();
+        if result < 0 {
+            return self.send_fails(slot, -result);
+        }
+        if result as usize != n_unsent {
+            // Fewer than asked with MSG_WAITALL: an error met it on the way, and the next send says
+            // which.
+            conn.unsent.drain(..result as usize);
+            return self.send_rest(slot);
+        }
+        conn.unsent.clear();
+        if !conn.queued.is_empty() {
+            std::mem::swap(&mut conn.unsent, &mut conn.queued);
+            self.send_rest(slot);
+        }
+    }
+
+    /// A server may refuse a long request before it has all of it: what it said then is still to be
+    /// received, and the failure told behind it.
+    fn send_fails(&mut self, slot: Slot, errno: i32) {
+        let failure = Failure::from(&io::Error::from_raw_os_error(errno));
+        let conn = &mut self.conns[slot.0 as usize];
+        let starved = self.starved.contains(&(slot, conn.generation));
+        if conn.phase == Phase::Open && (conn.receiving || starved) {
+            conn.send_failure = Some(failure);
+        } else {
+            self.fails(slot, failure);
+        }
+    }
+
+    fn fails(&mut self, slot: Slot, failure: Failure) {
+        let conn = &mut self.conns[slot.0 as usize];
+        if conn.phase != Phase::Failed {
+            conn.phase = Phase::Failed;
+            self.chains.append(slot, Event::Failed(failure));
+        }
+    }
+
+    fn release(&mut self) {
+        if let Some(filled) = self.held.take() {
+            self.buffers.give_back(filled.id);
+        }
+    }
+
+    fn spin(&mut self, until: Nanos) -> io::Result<()> {
+        self.ring.look()?;
+        self.handed_over();
+        if !self.chains.is_empty() {
+            return Ok(());
+        }
+        let begun = clock::thread_cpu();
+        while self.chains.is_empty() && self.broken.is_none() && self.now() < until {
+            self.ring.look()?;
+            self.handed_over();
+        }
+        self.spun += clock::thread_cpu().saturating_sub(begun);
+        Ok(())
+    }
+
+    fn connect_inet(&mut self, slot: Slot, route: &Route, to: SockAddr) -> io::Result<()> {
+        let socket = socket::open(route)?;
+        let fd = Fd(socket.as_raw_fd());
+        let conn = &mut self.conns[slot.0 as usize];
+        conn.socket = Some(socket);
+        conn.phase = Phase::Connecting;
+        if self.addresses.len() == BATCH_MAX {
+            self.hand_over();
+        }
+        self.addresses.push(to);
+        let to = self.addresses.last().expect("just pushed");
+        let entry = opcode::Connect::new(fd, to.as_ptr().cast(), to.len()).build();
+        self.push(slot, Kind::Connect, entry);
+        Ok(())
+    }
+
+    fn stage(&mut self, slot: Slot, fd: Fd, bytes: &[u8]) {
+        if self.staged.len() == BATCH_MAX {
+            self.hand_over();
+        }
+        let from = self.staged.len() * STAGED_BYTES_MAX;
+        let place = &mut self.staged_bytes[from..][..bytes.len()];
+        place.copy_from_slice(bytes);
+        let start = place.as_ptr();
+        self.staged.push(Staged { slot, from, n_bytes: bytes.len() });
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
+        let entry = opcode::Send::new(fd, start, bytes.len() as u32).flags(flags).build();
+        self.push(slot, Kind::Send, entry.flags(squeue::Flags::SKIP_SUCCESS));
+    }
+}
+
+impl Driver for UringDriver {
+    fn name(&self) -> &'static str {
+        "io_uring"
+    }
+
+    fn begin(&mut self, origin: Nanos) {
+        self.origin = origin;
+    }
+
+    fn now(&mut self) -> Nanos {
+        clock::monotonic().saturating_sub(self.origin)
+    }
+
+    fn cpu(&mut self) -> Nanos {
+        clock::thread_cpu().saturating_sub(self.spun)
+    }
+
+    fn connect(&mut self, slot: Slot, route: &Route) {
+        let conn = &mut self.conns[slot.0 as usize];
+        assert!(conn.socket.is_none(), "a slot is closed before it connects again");
+        let connecting = match &route.to {
+            Peer::Inet(to) => self.connect_inet(slot, route, SockAddr::from(*to)),
+            // connect(2) of a unix socket does not wait: a full backlog is EAGAIN.
+            Peer::Unix(_) => socket::connect(route).map(|socket| {
+                self.conns[slot.0 as usize].socket = Some(socket);
+                self.connected(slot, 0);
+            }),
+        };
+        if let Err(error) = connecting {
+            self.fails(slot, Failure::from(&error));
+        }
+    }
+
+    fn send(&mut self, slot: Slot, bytes: &[u8]) {
+        if self.staged.iter().any(|staged| staged.slot == slot) {
+            // The one before may have been taken in part.
+            self.hand_over();
+        }
+        let conn = &mut self.conns[slot.0 as usize];
+        let Some(socket) = conn.socket.as_ref().filter(|_| conn.phase == Phase::Open) else {
+            return;
+        };
+        if conn.sending {
+            conn.queued.extend_from_slice(bytes);
+        } else if bytes.len() <= STAGED_BYTES_MAX {
+            let fd = Fd(socket.as_raw_fd());
+            self.stage(slot, fd, bytes);
+        } else {
+            match socket::send(socket, bytes) {
+                Ok(Some(n_sent)) if n_sent == bytes.len() => {}
+                Ok(sent) => {
+                    conn.unsent.clear();
+                    conn.unsent.extend_from_slice(&bytes[sent.unwrap_or(0)..]);
+                    self.send_rest(slot);
+                }
+                Err(error) => self.send_fails(slot, error.raw_os_error().unwrap_or(0)),
+            }
+        }
+    }
+
+    fn discard(&mut self, _slot: Slot, _n_bytes: u64) {}
+
+    fn close(&mut self, slot: Slot, how: Leave) {
+        if self.conns[slot.0 as usize].batch == self.batch {
+            // Entries that are not handed over name a descriptor, which may soon be another's.
+            self.hand_over();
+        }
+        let token = self.token(slot, Kind::SendRest);
+        let conn = &mut self.conns[slot.0 as usize];
+        if let Some(socket) = conn.socket.take() {
+            let under_way = conn.receiving || conn.sending || conn.phase == Phase::Connecting;
+            leave(&socket, how, under_way);
+        }
+        if std::mem::take(&mut conn.sending) {
+            self.orphans.push((token, std::mem::take(&mut conn.unsent)));
+        }
+        conn.generation = conn.generation.wrapping_add(1);
+        conn.phase = Phase::default();
+        conn.receiving = false;
+        conn.unsent.clear();
+        conn.queued.clear();
+        conn.send_failure = None;
+        for filled in self.chains.clear(slot) {
+            self.buffers.give_back(filled.id);
+        }
+    }
+
+    fn wait(&mut self, until: Nanos) -> io::Result<()> {
+        if let Some(error) = self.broken.take() {
+            return Err(error);
+        }
+        if !self.chains.is_empty() {
+            return Ok(());
+        }
+        self.release();
+        self.buffers.publish();
+        while let Some((slot, generation)) = self.starved.pop_front() {
+            if self.conns[slot.0 as usize].generation == generation {
+                self.receive(slot);
+            }
+        }
+        let timeout = match until {
+            Nanos::MAX => None,
+            until => Some(until.saturating_sub(self.now())),
+        };
+        if self.busy_poll && timeout != Some(Nanos::ZERO) {
+            return self.spin(until);
+        }
+        self.ring.wait(timeout)?;
+        self.handed_over();
+        Ok(())
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<Completion> {
+        self.release();
+        let (slot, event) = self.chains.next()?;
+        let what = match event {
+            Event::Connected => What::Connected,
+            Event::Closed => What::Closed,
+            Event::Failed(failure) => What::Failed(failure),
+            Event::Received(filled) => {
+                self.held = Some(filled);
+                What::Received
+            }
+        };
+        Some(Completion { slot, what })
+    }
+
+    fn received(&self) -> &[u8] {
+        self.held.map_or(&[], |filled| self.buffers.bytes(filled))
+    }
+}
+
+/// Ends a connection now. Operations that are under way hold the socket, so that close(2) alone would
+/// say nothing to the peer until they have ended: shutdown(2) sends the FIN, and disconnecting the
+/// RST, whoever holds it; and both end the operations.
+fn leave(socket: &OwnedFd, how: Leave, under_way: bool) {
+    // Neither can fail in a way that matters: a socket that is not connected any longer is left.
+    match how {
+        Leave::Orderly if under_way => {
+            socket::shutdown(socket, Shutdown::Both).ok();
+        }
+        Leave::Orderly => {}
+        Leave::Abrupt => {
+            socket::reset_on_close(socket).ok();
+            if under_way && socket::disconnect(socket).is_err() {
+                socket::shutdown(socket, Shutdown::Both).ok();
+            }
+        }
+    }
+}
+
+/// A refusal by its cause and the way out.
+fn explained(error: io::Error) -> io::Error {
+    let (kind, why) = match error.raw_os_error() {
+        Some(libc::ENOSYS) => (
+            io::ErrorKind::Unsupported,
+            "this kernel has no io_uring, or a sandbox (seccomp) hides it",
+        ),
+        Some(libc::EPERM | libc::EACCES) => (
+            io::ErrorKind::PermissionDenied,
+            "io_uring is forbidden: by the sysctl kernel.io_uring_disabled or by a sandbox (seccomp)",
+        ),
+        Some(libc::EINVAL) => {
+            (io::ErrorKind::Unsupported, "the io_uring of this kernel is too old: 6.1 is needed")
+        }
+        _ => return error,
+    };
+    io::Error::new(kind, format!("{why} ({error})"))
+}
+
+impl Drop for UringDriver {
+    /// Ends what is under way before its memory goes. A kernel that does not confirm it (never seen)
+    /// keeps the memory: it is leaked.
+    fn drop(&mut self) {
+        for slot in 0..self.conns.len() as u32 {
+            self.close(Slot(slot), Leave::Orderly);
+        }
+        let entry = opcode::AsyncCancel2::new(CancelBuilder::any()).build();
+        let entry = entry.user_data((Kind::Cancel as u64) << 60);
+        // SAFETY: it names no memory.
+        let pushed = unsafe { self.ring.push(&entry) };
+        self.note(pushed);
+        let until = clock::monotonic() + Nanos::from_secs(1);
+        while self.n_in_flight > 0 && clock::monotonic() < until {
+            if self.ring.wait(Some(Nanos::from_millis(10))).is_err() {
+                break;
+            }
+            self.handed_over();
+        }
+        if self.n_in_flight > 0 {
+            std::mem::forget(std::mem::take(&mut self.orphans));
+            self.buffers.leak();
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! One io_uring: made, filled, handed over, waited for. Owns the calls and the set-up flags; must not
+//! know slots, connections or buffers. Start reading at [`Ring::new`].
+
+use std::io;
+
+use io_uring::types::{SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, squeue};
+use units::Nanos;
+
+/// Submission entries. More are never needed than a batch has, but for the receives that are armed
+/// again in one go; a full queue is handed over and filled again.
+const SQ_ENTRIES: u32 = 256;
+
+/// The kernel's own limit (IORING_MAX_CQ_ENTRIES); what does not fit it keeps in a list.
+const CQ_ENTRIES_MAX: u32 = 65_536;
+
+/// IORING_ENTER_GETEVENTS: with it, and only with it, the kernel does the work that it deferred.
+const GETEVENTS: u32 = 1;
+
+/// A ring that one thread fills and empties.
+pub(super) struct Ring {
+    uring: IoUring,
+}
+
+impl Ring {
+    /// A ring for so many completions at once. It belongs to the calling thread.
+    ///
+    /// - SINGLE_ISSUER, DEFER_TASKRUN: what arrives is worked off when this thread waits, not by
+    ///   interrupting it wherever it stands.
+    /// - SUBMIT_ALL: an entry that fails does not hold up those behind it.
+    ///
+    /// # Errors
+    /// As [`super::UringDriver::new`].
+    pub(super) fn new(n_completions: u32) -> io::Result<Self> {
+        let n_completions = n_completions.next_power_of_two().clamp(SQ_ENTRIES * 2, CQ_ENTRIES_MAX);
+        let uring = IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_submit_all()
+            .setup_cqsize(n_completions)
+            .build(SQ_ENTRIES)?;
+        Ok(Self { uring })
+    }
+
+    /// The library's handle, for what is registered with the ring.
+    pub(super) fn uring(&self) -> &IoUring {
+        &self.uring
+    }
+
+    /// Whether entries wait to be handed over.
+    pub(super) fn has_unsubmitted(&mut self) -> bool {
+        !self.uring.submission().is_empty()
+    }
+
+    /// Appends an entry; hands over the ones before it where there is no room.
+    ///
+    /// # Safety
+    /// Memory that the entry names stays valid, and is not touched where the kernel writes to it,
+    /// until the kernel is done with it: for what completes, until the completion.
+    ///
+    /// # Errors
+    /// As [`Ring::submit`].
+    pub(super) unsafe fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
+        if self.uring.submission().is_full() {
+            self.submit()?;
+        }
+        // SAFETY: the caller's promise is the one that `push` asks for.
+        let pushed = unsafe { self.uring.submission().push(entry) };
+        pushed.expect("room was made");
+        Ok(())
+    }
+
+    /// Hands over what was pushed. What the kernel can do at once it has done when this returns.
+    ///
+    /// # Errors
+    /// ENOMEM and the like; nothing that befalls an entry.
+    pub(super) fn submit(&mut self) -> io::Result<()> {
+        while self.has_unsubmitted() {
+            not_yet(self.uring.submit())?;
+        }
+        Ok(())
+    }
+
+    /// Hands over what was pushed and takes what is there, without waiting.
+    ///
+    /// # Errors
+    /// As [`Ring::submit`].
+    pub(super) fn look(&mut self) -> io::Result<()> {
+        let n_entries = self.uring.submission().len() as u32;
+        let submitter = self.uring.submitter();
+        // SAFETY: the entries are valid by `push`; no argument is passed.
+        let entered = unsafe { submitter.enter::<libc::sigset_t>(n_entries, 0, GETEVENTS, None) };
+        not_yet(entered)?;
+        self.submit()
+    }
+
+    /// Hands over what was pushed and waits for a completion, or until `timeout` has passed (`None`:
+    /// for ever). A signal ends the wait.
+    ///
+    /// # Errors
+    /// As [`Ring::submit`].
+    pub(super) fn wait(&mut self, timeout: Option<Nanos>) -> io::Result<()> {
+        let entered = match timeout {
+            None => self.uring.submit_and_wait(1),
+            Some(Nanos::ZERO) => return self.look(),
+            Some(timeout) => {
+                let (secs, nanos) = (timeout.0 / 1_000_000_000, timeout.0 % 1_000_000_000);
+                let timespec = Timespec::new().sec(secs).nsec(nanos as u32);
+                let args = SubmitArgs::new().timespec(&timespec);
+                self.uring.submitter().submit_with_args(1, &args)
+            }
+        };
+        not_yet(entered)?;
+        self.submit()
+    }
+
+    /// The next completion.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<cqueue::Entry> {
+        self.uring.completion().next()
+    }
+}
+
+/// The time was up; a signal came; completions must be taken first; memory is short for a moment:
+/// no failure of the ring.
+fn not_yet(entered: io::Result<usize>) -> io::Result<()> {
+    match entered {
+        Ok(_) => Ok(()),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
+            _ => Err(error),
+        },
+    }
+}

@@ -1,0 +1,586 @@
+//! What every [`Driver`] of the kernel keeps to: one suite over all of them. Owns the facts; a driver
+//! is a row of [`MAKERS`]. Start reading there.
+
+#![allow(clippy::print_stderr, reason = "a skipped driver says why")]
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
+use std::time::Duration;
+
+use joust_sys::driver::{Completion, Driver, Failure, Leave, Peer, Route, Slot, What};
+use joust_sys::epoll_driver::EpollDriver;
+use joust_sys::uring_driver::{self, UringDriver};
+use joust_sys::{clock, socket};
+use units::Nanos;
+
+/// A driver to be tested.
+#[derive(Clone, Copy)]
+struct Maker {
+    name: &'static str,
+    make: fn(u32) -> Box<dyn Driver>,
+    make_busy: fn(u32) -> Box<dyn Driver>,
+    /// Why it cannot be used here.
+    refused: fn() -> Option<std::io::Error>,
+}
+
+const MAKERS: &[Maker] = &[
+    Maker {
+        name: "epoll",
+        make: |n_slots| Box::new(EpollDriver::new(n_slots).unwrap()),
+        make_busy: |n_slots| Box::new(EpollDriver::new(n_slots).unwrap().busy_polling(true)),
+        refused: || None,
+    },
+    Maker {
+        name: "io_uring",
+        make: |n_slots| Box::new(UringDriver::new(n_slots).unwrap()),
+        make_busy: |n_slots| Box::new(UringDriver::new(n_slots).unwrap().busy_polling(true)),
+        refused: || uring_driver::is_available().err(),
+    },
+];
+
+/// Completions of one round that an endless reply may have: buffers that a driver fills before the
+/// others have their turn, twice.
+const ROUND_COMPLETIONS_MAX: usize = 2 * 16 + 2;
+
+fn on_every_driver(fact: impl Fn(Maker)) {
+    for maker in MAKERS {
+        match (maker.refused)() {
+            None => {
+                eprintln!("{}", maker.name);
+                fact(*maker);
+            }
+            Some(error) => eprintln!("skipped: {}: {error}", maker.name),
+        }
+    }
+}
+
+/// A driver and what its slots are connected to.
+struct World {
+    driver: Box<dyn Driver>,
+    listener: TcpListener,
+}
+
+impl World {
+    fn new(maker: Maker, n_slots: u32) -> Self {
+        Self::of((maker.make)(n_slots))
+    }
+
+    fn of(driver: Box<dyn Driver>) -> Self {
+        Self { driver, listener: TcpListener::bind("127.0.0.1:0").unwrap() }
+    }
+
+    fn route(&self) -> Route {
+        self.listener.local_addr().unwrap().into()
+    }
+
+    fn connect(&mut self, slot: u32) -> TcpStream {
+        self.driver.connect(Slot(slot), &self.route());
+        assert_eq!(self.next(), (slot, What::Connected));
+        self.listener.accept().unwrap().0
+    }
+
+    /// The next completion, however long it takes.
+    fn next(&mut self) -> (u32, What) {
+        loop {
+            if let Some(Completion { slot, what }) = self.driver.next() {
+                return (slot.0, what);
+            }
+            self.driver.wait(Nanos::MAX).unwrap();
+        }
+    }
+
+    /// Bytes that come on a slot until `n_bytes` are there.
+    fn read(&mut self, slot: u32, n_bytes: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while bytes.len() < n_bytes {
+            assert_eq!(self.next(), (slot, What::Received));
+            bytes.extend_from_slice(self.driver.received());
+        }
+        bytes
+    }
+
+    /// Everything that is known now, without waiting.
+    fn now(&mut self) -> Vec<(u32, What)> {
+        self.driver.wait(Nanos::ZERO).unwrap();
+        let known = std::iter::from_fn(|| self.driver.next());
+        known.map(|completion| (completion.slot.0, completion.what)).collect()
+    }
+}
+
+#[test]
+fn spinning_waits_to_the_end_and_is_no_cpu_time_of_the_driver() {
+    on_every_driver(|maker| {
+        let mut driver = (maker.make_busy)(1);
+        let (before, thread_before) = (driver.cpu(), clock::thread_cpu());
+        let until = driver.now() + Nanos::from_millis(50);
+        driver.wait(until).unwrap();
+        assert!(driver.now() >= until);
+        let (counted, used) = (driver.cpu() - before, clock::thread_cpu() - thread_before);
+        assert!(counted.0 * 2 < used.0, "{counted} of {used} counted");
+    });
+}
+
+fn conversation(mut world: World) {
+    let mut peer = world.connect(0);
+    for n in 0..3u8 {
+        world.driver.send(Slot(0), &[n; 100]);
+        // What is pending is handed over by the next wait.
+        assert!(world.now().is_empty());
+        let mut bytes = [0; 100];
+        peer.read_exact(&mut bytes).unwrap();
+        assert_eq!(bytes, [n; 100]);
+        peer.write_all(&[n; 50]).unwrap();
+        assert_eq!(world.read(0, 50), [n; 50]);
+    }
+    assert!(world.now().is_empty());
+    drop(peer);
+    assert_eq!(world.next(), (0, What::Closed));
+}
+
+#[test]
+fn a_conversation_is_a_row_of_completions() {
+    on_every_driver(|maker| conversation(World::new(maker, 1)));
+}
+
+#[test]
+fn a_conversation_while_spinning_is_the_same() {
+    on_every_driver(|maker| conversation(World::of((maker.make_busy)(1))));
+}
+
+#[test]
+fn bytes_and_the_close_behind_them_come_one_after_the_other() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 2);
+        let (mut peer, mut other) = (world.connect(0), world.connect(1));
+        peer.write_all(b"last words").unwrap();
+        drop(peer);
+        other.write_all(b"x").unwrap();
+        let mut seen = Vec::new();
+        while seen.len() < 3 {
+            seen.push(world.next());
+        }
+        let at = seen.iter().position(|(slot, _)| *slot == 0).unwrap();
+        assert_eq!(seen[at..at + 2], [(0, What::Received), (0, What::Closed)]);
+    });
+}
+
+#[test]
+fn all_that_is_known_of_a_slot_comes_before_another_slot() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 8);
+        let mut peers: Vec<_> = (0..8).map(|slot| world.connect(slot)).collect();
+        for peer in &mut peers {
+            peer.write_all(b"one").unwrap();
+        }
+        for mut peer in peers {
+            peer.write_all(b"two").unwrap();
+        }
+        let mut slots = Vec::new();
+        let mut n_closed = 0;
+        while n_closed < 8 {
+            let (slot, what) = world.next();
+            n_closed += usize::from(what == What::Closed);
+            slots.push(slot);
+        }
+        slots.dedup();
+        assert_eq!(slots.len(), 8, "{slots:?}");
+    });
+}
+
+#[test]
+fn what_the_kernel_does_not_take_at_once_is_sent_later_and_in_order() {
+    const N_BYTES: usize = 20_000_000;
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 1);
+        let mut peer = world.connect(0);
+        let bytes: Vec<u8> = (0..N_BYTES).map(|n| (n / 1000) as u8).collect();
+        let (first, second) = bytes.split_at(N_BYTES - 10);
+        world.driver.send(Slot(0), first);
+        world.driver.send(Slot(0), second);
+        let reader = std::thread::spawn(move || {
+            let mut got = vec![0; N_BYTES];
+            peer.read_exact(&mut got).unwrap();
+            peer.write_all(b"k").unwrap();
+            got
+        });
+        assert_eq!(world.read(0, 1), b"k");
+        assert!(reader.join().unwrap() == bytes, "the bytes arrived in another order");
+    });
+}
+
+#[test]
+fn many_small_sends_arrive_in_order_though_the_peer_is_slow() {
+    const N_SENDS: usize = 4_000;
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 1);
+        let mut peer = world.connect(0);
+        for n in 0..N_SENDS {
+            // More than the peer's queue holds: some of these are taken in part.
+            world.driver.send(Slot(0), &[n as u8; 2999]);
+        }
+        let reader = std::thread::spawn(move || {
+            let mut got = vec![0; N_SENDS * 2999];
+            peer.read_exact(&mut got).unwrap();
+            peer.write_all(b"k").unwrap();
+            got
+        });
+        assert_eq!(world.read(0, 1), b"k");
+        let got = reader.join().unwrap();
+        assert!(got.chunks(2999).enumerate().all(|(n, sent)| sent == [n as u8; 2999]));
+    });
+}
+
+#[test]
+fn an_earlier_use_of_a_slot_is_never_heard_of_again() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 2);
+        let (mut first, mut other) = (world.connect(0), world.connect(1));
+        first.write_all(b"too late").unwrap();
+        other.write_all(b"x").unwrap();
+        // Both are in the batch when slot 0 is closed and connected again.
+        world.driver.wait(Nanos::MAX).unwrap();
+        world.driver.close(Slot(0), Leave::Orderly);
+        let route = world.route();
+        world.driver.connect(Slot(0), &route);
+        let mut seen = vec![world.next(), world.next()];
+        seen.sort_by_key(|(slot, _)| *slot);
+        assert_eq!(seen, [(0, What::Connected), (1, What::Received)]);
+        assert!(world.now().is_empty());
+    });
+}
+
+#[test]
+fn slots_that_are_used_again_and_again_hear_only_of_their_own_connection() {
+    const N_SLOTS: u32 = 4;
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, N_SLOTS);
+        let listener = world.listener.try_clone().unwrap();
+        // Each connection gets its number as eight bytes, twice, the second after some delay or
+        // never, and garbage whenever it likes.
+        let server = std::thread::spawn(move || {
+            let mut kept = std::collections::VecDeque::new();
+            for n in 0..400u64 {
+                let (mut peer, _) = listener.accept().unwrap();
+                peer.write_all(&n.to_le_bytes()).ok();
+                kept.push_back((n, peer));
+                if kept.len() > 8 {
+                    let (n, mut late) = kept.pop_front().unwrap();
+                    late.write_all(&n.to_le_bytes().repeat(1000)).ok();
+                }
+            }
+        });
+        let route = world.route();
+        let mut heard: Vec<Vec<u8>> = vec![Vec::new(); N_SLOTS as usize];
+        for slot in 0..N_SLOTS {
+            world.driver.connect(Slot(slot), &route);
+        }
+        let mut n_opened = u64::from(N_SLOTS);
+        let mut n_heard = 0;
+        while n_heard < 400 {
+            let (slot, what) = world.next();
+            let bytes = &mut heard[slot as usize];
+            match what {
+                What::Connected => assert!(bytes.is_empty(), "connected twice"),
+                What::Received => {
+                    bytes.extend_from_slice(world.driver.received());
+                    let mut numbers = bytes.chunks_exact(8);
+                    let first = numbers.next();
+                    assert!(numbers.all(|number| Some(number) == first), "two connections mixed");
+                    if first.is_some() {
+                        n_heard += 1;
+                        bytes.clear();
+                        let how = [Leave::Orderly, Leave::Abrupt][n_heard % 2];
+                        world.driver.close(Slot(slot), how);
+                        if n_opened < 400 {
+                            n_opened += 1;
+                            world.driver.connect(Slot(slot), &route);
+                        }
+                    }
+                }
+                other => panic!("slot {slot}: {other:?}"),
+            }
+        }
+        server.join().unwrap();
+    });
+}
+
+#[test]
+fn an_endless_reply_leaves_the_others_their_turn() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 2);
+        let (mut endless, mut other) = (world.connect(0), world.connect(1));
+        let writer = std::thread::spawn(move || while endless.write_all(&[0; 1 << 20]).is_ok() {});
+        // However much comes on slot 0, a round ends, and the others are heard.
+        for _ in 0..50 {
+            world.driver.wait(Nanos::MAX).unwrap();
+            let n_completions = std::iter::from_fn(|| world.driver.next()).count();
+            assert!(n_completions <= ROUND_COMPLETIONS_MAX, "{n_completions}");
+        }
+        other.write_all(b"x").unwrap();
+        while world.next() != (1, What::Received) {}
+        world.driver.close(Slot(0), Leave::Abrupt);
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn replies_for_which_there_is_no_room_at_once_come_all_the_same() {
+    const N_SLOTS: u32 = 40;
+    const N_BYTES: usize = 1_000_000;
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, N_SLOTS);
+        let peers: Vec<_> = (0..N_SLOTS).map(|slot| world.connect(slot)).collect();
+        let writers: Vec<_> = peers
+            .into_iter()
+            .enumerate()
+            .map(|(n, mut peer)| {
+                std::thread::spawn(move || {
+                    let bytes: Vec<u8> = (0..N_BYTES).map(|at| (at / 100 + n) as u8).collect();
+                    peer.write_all(&bytes).unwrap();
+                })
+            })
+            .collect();
+        let mut n_read = [0; N_SLOTS as usize];
+        let mut n_closed = 0;
+        while n_closed < N_SLOTS {
+            let (slot, what) = world.next();
+            if what == What::Closed {
+                n_closed += 1;
+                continue;
+            }
+            assert_eq!(what, What::Received);
+            let at = &mut n_read[slot as usize];
+            for byte in world.driver.received() {
+                assert_eq!(*byte, (*at / 100 + slot as usize) as u8);
+                *at += 1;
+            }
+        }
+        assert_eq!(n_read, [N_BYTES; N_SLOTS as usize]);
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+    });
+}
+
+#[test]
+fn a_refusal_and_a_reset_are_told_apart() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 2);
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        world.driver.connect(Slot(1), &closed.into());
+        assert_eq!(world.next(), (1, What::Failed(Failure::Refused)));
+        world.driver.close(Slot(1), Leave::Orderly);
+
+        let peer = world.connect(0);
+        socket::reset_on_close(&peer).unwrap();
+        drop(peer);
+        assert_eq!(world.next(), (0, What::Failed(Failure::Reset)));
+        assert!(world.now().is_empty());
+        world.driver.close(Slot(0), Leave::Orderly);
+        world.connect(0);
+    });
+}
+
+#[test]
+fn a_send_to_a_peer_that_is_gone_fails_by_a_completion() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 1);
+        let peer = world.connect(0);
+        peer.shutdown(Shutdown::Both).unwrap();
+        drop(peer);
+        assert_eq!(world.next(), (0, What::Closed));
+        // The first is answered by RST, after which sending fails.
+        world.driver.send(Slot(0), b"x");
+        let failed = loop {
+            world.driver.send(Slot(0), b"x");
+            if let Some(failed) = world.now().pop() {
+                break failed;
+            }
+        };
+        assert_eq!(failed, (0, What::Failed(Failure::Reset)));
+    });
+}
+
+#[test]
+fn what_a_server_said_before_it_refused_a_long_request_is_heard() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 1);
+        let mut peer = world.connect(0);
+        world.driver.send(Slot(0), &vec![0; 20_000_000]);
+        peer.write_all(b"413").unwrap();
+        // Bytes that nobody read make the close a reset.
+        peer.read_exact(&mut [0; 1]).unwrap();
+        assert_eq!(world.read(0, 3), b"413");
+        drop(peer);
+        let (_, what) = world.next();
+        assert!(matches!(what, What::Closed | What::Failed(Failure::Reset)), "{what:?}");
+    });
+}
+
+#[test]
+fn the_peer_hears_at_once_that_it_was_left() {
+    on_every_driver(|maker| {
+        for (how, is_reset) in [(Leave::Orderly, false), (Leave::Abrupt, true)] {
+            let mut world = World::new(maker, 1);
+            let mut peer = world.connect(0);
+            peer.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            world.driver.close(Slot(0), how);
+            // Without any further call of the driver.
+            let heard = peer.read(&mut [0; 1]).map_err(|error| error.kind());
+            let reset = Err(std::io::ErrorKind::ConnectionReset);
+            assert_eq!(heard, if is_reset { reset } else { Ok(0) }, "{how:?}");
+        }
+    });
+}
+
+#[test]
+fn a_request_that_was_sent_before_the_close_leaves_before_it() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 1);
+        let mut peer = world.connect(0);
+        world.driver.send(Slot(0), b"goodbye");
+        world.driver.close(Slot(0), Leave::Orderly);
+        let mut heard = Vec::new();
+        peer.read_to_end(&mut heard).unwrap();
+        assert_eq!(heard, b"goodbye");
+    });
+}
+
+#[test]
+fn closing_ends_what_is_under_way_and_frees_the_descriptor() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 2);
+        let silent: std::net::SocketAddr = "192.0.2.1:9".parse().unwrap();
+        for _ in 0..50 {
+            // One that is connecting, or failed at once; one that has a send and a receive under way.
+            world.driver.connect(Slot(1), &silent.into());
+            let peer = {
+                let route = world.route();
+                world.driver.connect(Slot(0), &route);
+                while world.next() != (0, What::Connected) {}
+                world.listener.accept().unwrap().0
+            };
+            world.driver.send(Slot(0), &vec![0; 8_000_000]);
+            world.driver.close(Slot(0), Leave::Abrupt);
+            world.driver.close(Slot(1), Leave::Orderly);
+            drop(peer);
+            assert!(world.now().is_empty());
+        }
+        let sockets = std::fs::read_dir("/proc/self/fd").unwrap().count();
+        assert!(sockets < 200, "{sockets} files are open");
+    });
+}
+
+#[test]
+fn a_descriptor_that_was_closed_and_is_anothers_is_left_alone() {
+    on_every_driver(|maker| {
+        for _ in 0..20 {
+            let mut world = World::new(maker, 1);
+            let _peer = world.connect(0);
+            // Whatever follows from the connection is not handed over yet. The next socket of this
+            // process gets the number of the one that is closed.
+            world.driver.close(Slot(0), Leave::Orderly);
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut stranger = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (mut other_end, _) = listener.accept().unwrap();
+            assert!(world.now().is_empty());
+            other_end.write_all(b"private").unwrap();
+            assert!(world.now().is_empty());
+            let mut bytes = [0; 7];
+            stranger.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            stranger.read_exact(&mut bytes).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_driver_can_go_with_everything_under_way() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 20);
+        let mut peers: Vec<_> = (0..10).map(|slot| world.connect(slot)).collect();
+        for (slot, peer) in peers.iter_mut().enumerate() {
+            peer.write_all(&[0; 10_000]).unwrap();
+            world.driver.send(Slot(slot as u32), &vec![0; 8_000_000]);
+        }
+        let route = world.route();
+        (10..20).for_each(|slot| world.driver.connect(Slot(slot), &route));
+        drop(world);
+    });
+}
+
+#[test]
+fn a_unix_socket_is_a_route_too() {
+    on_every_driver(|maker| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("server.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let mut world = World::new(maker, 1);
+        let route = Route { to: Peer::Unix(path), from: None };
+        world.driver.connect(Slot(0), &route);
+        assert_eq!(world.next(), (0, What::Connected));
+        let (mut peer, _) = listener.accept().unwrap();
+        world.driver.send(Slot(0), b"ping");
+        assert!(world.now().is_empty());
+        let mut bytes = [0; 4];
+        peer.read_exact(&mut bytes).unwrap();
+        assert_eq!(&bytes, b"ping");
+        peer.write_all(b"pong").unwrap();
+        assert_eq!(world.read(0, 4), b"pong");
+        world.driver.close(Slot(0), Leave::Abrupt);
+        assert_eq!(peer.read(&mut bytes).unwrap(), 0);
+
+        world.driver.connect(Slot(0), &Route { to: Peer::Unix("/nowhere".into()), from: None });
+        assert_eq!(world.next(), (0, What::Failed(Failure::Other(2))));
+    });
+}
+
+#[test]
+fn a_connection_comes_from_the_address_that_was_asked_for() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 1);
+        let from = Some("127.0.0.7".parse().unwrap());
+        let route = Route { from, ..world.route() };
+        world.driver.connect(Slot(0), &route);
+        assert_eq!(world.next(), (0, What::Connected));
+        let (_, address) = world.listener.accept().unwrap();
+        assert_eq!(Some(address.ip()), from);
+    });
+}
+
+#[test]
+fn ten_thousand_connections_are_open_at_once() {
+    const N_SLOTS: u32 = 10_000;
+    // A peer is dropped once it has spoken, so that only the client's files count.
+    let limit = socket::raise_file_limit().unwrap_or(0);
+    if limit < u64::from(N_SLOTS) + 1000 {
+        return eprintln!("skipped: {limit} files may be open");
+    }
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, N_SLOTS);
+        let route = world.route();
+        let mut seen = Vec::new();
+        for slot in 0..N_SLOTS {
+            world.driver.connect(Slot(slot), &route);
+            seen.append(&mut world.now());
+            let mut peer = world.listener.accept().unwrap().0;
+            peer.write_all(&slot.to_le_bytes()).unwrap();
+        }
+        while seen.len() < 3 * N_SLOTS as usize {
+            seen.push(world.next());
+        }
+        seen.sort_by_key(|(slot, _)| *slot);
+        for (slot, of_slot) in (0..).zip(seen.chunks(3)) {
+            let whats = [What::Connected, What::Received, What::Closed];
+            assert_eq!(of_slot, whats.map(|what| (slot, what)));
+        }
+    });
+}
+
+#[test]
+fn a_wait_ends_at_its_instant_and_not_before() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 1);
+        let until = world.driver.now() + Nanos::from_micros(1700);
+        world.driver.wait(until).unwrap();
+        assert!(world.driver.now() >= until);
+    });
+}
