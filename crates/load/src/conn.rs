@@ -1,113 +1,158 @@
-//! One connection of the load and the request on it. Owns the state machine and the classification
-//! of what happens; does no I/O, reads no clock: it says what to do next, as a [`Step`].
+//! One connection of the load and the requests on it. Owns the state machine and the classification
+//! of what happens; does no I/O, reads no clock: it says what to do next.
 //! Start reading at [`Conn::received`].
 //!
 //! ```text
-//!           start            connected           received           complete
-//!   Down ---------> Connecting -----> Waiting -----------> Reading ---------> Idle (keep-alive)
-//!     ^                                  ^     start           |               |   or Down
-//!     |                                  +---------------------|---------------+
+//!        start             connected              handshaken
+//!   Down -----> Connecting ---------> Handshaking -----------> Up
+//!     ^                        (TLS)                           |
 //!     +----- any failure, any close ---------------------------+
 //! ```
+//! A connection that is up has requests out, in the order in which they are answered: some are sent,
+//! the rest waits (for the connection, or for the one that follows on a last request). Without
+//! pipelining there is at most one.
 
-use record::{Outcome, Sample, Verify};
+use std::collections::VecDeque;
+
+use record::{Outcome, Sample};
 use sys::driver::Failure;
 use units::Nanos;
-use wire::{Eof, Event, ReplyLimits, ReplyParser, RequestKind};
+use wire::tls::TlsClient;
+use wire::{Eof, Event, Fields, ReplyHead, ReplyLimits, ReplyParser, ReplyTotals, RequestKind};
+
+use crate::check::{BodyWatch, Checks, Judged};
+use crate::cookies::Jar;
+
+/// A body of which so much is to come may be thrown away in the kernel. Below that, the rest mostly
+/// came with the head, and asking costs more than the copy.
+const DISCARD_MIN: u64 = 16 * 1024;
 
 /// A connection slot.
 pub(crate) struct Conn {
     state: State,
+    /// Index of the origin that it is or will be connected to.
+    pub(crate) origin: u32,
     parser: ReplyParser,
-    /// When it began to connect.
-    pub(crate) connect_began: Nanos,
+    pub(crate) tls: Option<Box<TlsClient>>,
+    pub(crate) jar: Jar,
+    /// Requests, the oldest first; the first `n_sent` of them are sent.
+    outs: VecDeque<Out>,
+    n_sent: usize,
+    /// Requests that were sent on this connection.
+    n_requests: u64,
+    /// The reply that is being read, or comes next.
+    reply: Reply,
+    watch: BodyWatch,
+    /// When it began to connect, or to shake hands.
+    pub(crate) stage_began: Nanos,
     /// Whether a byte of a reply came on this connection.
     has_served: bool,
-    /// Consecutive requests of this slot that failed before a byte of their reply.
+    /// Consecutive connections of this slot that failed before a byte of a reply.
     failures: u8,
-    due: Nanos,
-    sent: Nanos,
-    first_byte: Nanos,
-    bytes_read: u64,
-    /// Of the reply being read, once its head is complete.
-    status: u16,
-    keep_alive: bool,
+    /// Whether a body waits for `100 Continue`, and the body.
+    pub(crate) awaits_continue: bool,
+    pub(crate) held_body: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// There is no connection, and no request.
+    /// There is no connection.
     Down,
-    /// A request waits for the connection.
     Connecting,
-    /// The connection stands; no request.
-    Idle,
-    /// A request is out; no byte of its reply came.
-    Waiting,
-    /// A reply is coming.
-    Reading,
+    /// TLS.
+    Handshaking,
+    Up,
 }
 
-/// What all requests of a load have in common, as far as a reply depends on it.
+/// A request that was begun and has not ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Expectation {
+pub(crate) struct Out {
+    pub(crate) due: Nanos,
+    /// Index in the plan.
+    pub(crate) request: u32,
     pub(crate) kind: RequestKind,
-    pub(crate) keep_alive: bool,
-    pub(crate) verify: Verify,
+    pub(crate) sent: Nanos,
 }
 
-/// What the worker is to do.
+/// The reply being read.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reply {
+    has_begun: bool,
+    first_byte: Nanos,
+    bytes_read: u64,
+    /// Once its head is complete.
+    status: u16,
+    keep_alive: bool,
+    has_headers: bool,
+}
+
+/// What all connections of a thread have in common.
+pub(crate) struct Common {
+    pub(crate) checks: Checks,
+    pub(crate) keep_alive: bool,
+    pub(crate) cookies: bool,
+    /// Requests that a connection may carry.
+    pub(crate) requests_per_connection: u64,
+    /// Replies whose reading was begun, on all connections: every so many are looked at closely.
+    pub(crate) n_replies: u64,
+}
+
+/// What the worker is to do when a request was begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Nothing.
-    Nothing,
+pub(crate) enum Begun {
+    /// Nothing: it waits.
+    Waits,
     /// Connect.
     Connect,
-    /// Send the request.
+    /// Send what is not sent.
     Send,
-    /// The first byte came: the time for reading begins.
-    Read,
-    /// An idle connection is of no more use: close it. No request is concerned.
-    Drop,
-    /// The request ended.
-    End(Ending),
+    /// Leave the origin that it is connected to, and connect to another.
+    Move,
 }
 
-/// How a request ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ending {
-    pub(crate) outcome: Outcome,
-    /// What becomes of the connection.
+/// What the worker is to do after bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Heard {
+    /// The first byte of a reply came: the time for reading begins.
+    pub(crate) first_byte: bool,
+    /// The server wants the body.
+    pub(crate) continues: bool,
+    /// So many bytes of a body that nobody will look at are to come.
+    pub(crate) discard: u64,
+    /// What became of the connection.
     pub(crate) then: Then,
-    /// Body bytes of the reply that were read.
-    pub(crate) bytes_body: u64,
 }
 
-/// What becomes of a connection after a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What becomes of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Then {
-    /// It carries the next one.
+    /// It goes on.
+    #[default]
     Keep,
-    /// It is closed after a complete reply.
+    /// It is closed, in order.
     Close,
     /// It is given up.
     Abandon,
 }
 
 impl Conn {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(pipeline: u32) -> Self {
         Self {
             state: State::Down,
+            origin: 0,
             parser: ReplyParser::new(ReplyLimits::DEFAULT),
-            connect_began: Nanos::ZERO,
+            tls: None,
+            jar: Jar::default(),
+            outs: VecDeque::with_capacity(pipeline as usize),
+            n_sent: 0,
+            n_requests: 0,
+            reply: Reply::default(),
+            watch: BodyWatch::default(),
+            stage_began: Nanos::ZERO,
             has_served: false,
             failures: 0,
-            due: Nanos::ZERO,
-            sent: Nanos::ZERO,
-            first_byte: Nanos::ZERO,
-            bytes_read: 0,
-            status: 0,
-            keep_alive: false,
+            awaits_continue: false,
+            held_body: Vec::new(),
         }
     }
 
@@ -115,163 +160,307 @@ impl Conn {
         self.state
     }
 
-    /// Whether the connection stands.
-    pub(crate) fn is_up(&self) -> bool {
-        matches!(self.state, State::Idle | State::Waiting | State::Reading)
+    /// Whether the connection is established, TLS or not.
+    pub(crate) fn is_connected(&self) -> bool {
+        matches!(self.state, State::Handshaking | State::Up)
     }
 
     /// Whether a request was begun and has not ended.
+    #[inline]
     pub(crate) fn has_request(&self) -> bool {
-        matches!(self.state, State::Connecting | State::Waiting | State::Reading)
+        !self.outs.is_empty()
     }
 
-    /// Begins the request that was due at `due`.
+    /// Requests that were sent and are not answered.
     #[inline]
-    pub(crate) fn start(&mut self, due: Nanos, now: Nanos) -> Step {
-        self.due = due;
-        self.sent = Nanos::ZERO;
-        self.first_byte = Nanos::ZERO;
-        self.bytes_read = 0;
-        self.status = 0;
-        self.keep_alive = false;
+    pub(crate) fn n_sent(&self) -> usize {
+        self.n_sent
+    }
+
+    /// Begins a request to that origin.
+    #[inline]
+    pub(crate) fn begin(&mut self, out: Out, origin: u32, common: &Common) -> Begun {
+        self.outs.push_back(out);
         match self.state {
-            State::Idle => Step::Send,
-            State::Down => {
-                self.state = State::Connecting;
-                self.connect_began = now;
-                self.has_served = false;
-                self.parser.reset();
-                Step::Connect
+            State::Up if self.origin != origin => {
+                assert_eq!(self.outs.len(), 1, "only a free connection changes its origin");
+                self.origin = origin;
+                Begun::Move
             }
-            busy => unreachable!("a request was begun on a slot that is {busy:?}"),
+            State::Up if self.n_requests < common.requests_per_connection => Begun::Send,
+            State::Down => {
+                self.origin = origin;
+                Begun::Connect
+            }
+            _ => Begun::Waits,
         }
     }
 
-    /// The connection stands.
-    pub(crate) fn connected(&mut self) -> Step {
+    /// It begins to connect.
+    pub(crate) fn connects(&mut self, now: Nanos) {
+        assert_eq!(self.state, State::Down, "only a slot without a connection connects");
+        self.state = State::Connecting;
+        self.stage_began = now;
+        self.has_served = false;
+        self.n_requests = 0;
+        self.reply = Reply::default();
+        self.parser.reset();
+    }
+
+    /// It is connected, and begins to shake hands if there is a TLS client.
+    pub(crate) fn connected(&mut self, tls: Option<Box<TlsClient>>, now: Nanos) {
         assert_eq!(self.state, State::Connecting, "only a connecting slot gets connected");
-        self.state = State::Idle;
-        Step::Send
+        self.state = if tls.is_some() { State::Handshaking } else { State::Up };
+        self.tls = tls;
+        self.stage_began = now;
     }
 
-    /// The request's first byte was handed over at `sent`.
-    #[inline]
-    pub(crate) fn sent(&mut self, sent: Nanos, expectation: &Expectation) {
-        self.state = State::Waiting;
-        self.sent = sent;
-        self.parser.expect(expectation.kind);
+    /// The TLS handshake is done.
+    pub(crate) fn handshaken(&mut self) {
+        self.state = State::Up;
     }
 
-    /// Bytes of the reply.
+    /// The next request that is to be sent on this connection, counted as sent at `now`.
     #[inline]
-    pub(crate) fn received(&mut self, bytes: &[u8], now: Nanos, expect: &Expectation) -> Step {
-        let is_first = match self.state {
-            State::Waiting => true,
-            State::Reading => false,
-            // Bytes that no request asked for; a request on this connection would be answered by them.
-            _ => return Step::Drop,
-        };
-        if is_first {
-            self.state = State::Reading;
-            self.first_byte = now;
+    pub(crate) fn next_to_send(&mut self, now: Nanos, common: &Common) -> Option<Out> {
+        if self.state != State::Up || self.n_requests >= common.requests_per_connection {
+            return None;
         }
-        self.bytes_read += bytes.len() as u64;
+        let out = self.outs.get_mut(self.n_sent)?;
+        out.sent = now;
+        self.n_sent += 1;
+        self.n_requests += 1;
+        self.parser.expect(out.kind);
+        Some(*out)
+    }
+
+    /// Bytes that arrived at `at`; what ended by them is appended to `ended`.
+    #[inline]
+    pub(crate) fn received(
+        &mut self,
+        bytes: &[u8],
+        at: Nanos,
+        common: &mut Common,
+        ended: &mut Vec<Sample>,
+    ) -> Heard {
+        let mut heard = Heard::default();
         let mut left = bytes;
         loop {
+            if !self.reply.has_begun && !left.is_empty() {
+                if self.n_sent == 0 {
+                    return self.unasked(heard);
+                }
+                heard.first_byte = true;
+                self.begin_reply(at, common);
+            }
             let Ok(step) = self.parser.feed(left) else {
-                return self.ends(Outcome::Protocol, Then::Abandon);
+                heard.then = self.fail(Outcome::Protocol, at, ended);
+                return heard;
             };
             left = &left[step.used..];
+            self.reply.bytes_read += step.used as u64;
             match step.event {
-                Event::NeedMore if is_first => return Step::Read,
-                Event::NeedMore => return Step::Nothing,
-                Event::Interim { .. } | Event::Body(_) => {}
-                Event::Head { head, .. } => {
-                    self.status = head.status;
-                    self.keep_alive = head.keep_alive;
+                Event::NeedMore => {
+                    heard.discard = self.discardable(common);
+                    return heard;
                 }
-                Event::Done(totals) if left.is_empty() => {
-                    return self.completes(totals.body_bytes, expect);
+                Event::Interim { status } => heard.continues |= status == 100,
+                Event::Body(bytes) => {
+                    if self.watch.wants_body(&common.checks) {
+                        self.watch.see(&common.checks, bytes);
+                    }
                 }
-                // More than the framing said: what follows is not what the server meant it to be.
-                Event::Done(_) => return self.ends(Outcome::Protocol, Then::Abandon),
+                Event::Head { head, fields } => {
+                    Self::take_head(&mut self.reply, &mut self.jar, head, fields, common);
+                }
+                Event::Done(totals) => {
+                    if !left.is_empty() && !self.awaits_another(common) {
+                        // More than the framing said: what follows is not what the server meant.
+                        heard.then = self.fail(Outcome::Protocol, at, ended);
+                        return heard;
+                    }
+                    heard.then = self.complete(totals, at, common, ended);
+                    if heard.then != Then::Keep || left.is_empty() {
+                        return heard;
+                    }
+                }
             }
         }
+    }
+
+    /// So many bytes of a body arrived at `at`, and were thrown away.
+    pub(crate) fn discarded(
+        &mut self,
+        n_bytes: u64,
+        at: Nanos,
+        common: &mut Common,
+        ended: &mut Vec<Sample>,
+    ) -> Heard {
+        self.parser.discarded(n_bytes);
+        self.reply.bytes_read += n_bytes;
+        let heard = self.received(&[], at, common, ended);
+        // What was asked for once is not asked for again: the driver still throws it away.
+        Heard { discard: 0, ..heard }
+    }
+
+    #[inline]
+    fn begin_reply(&mut self, at: Nanos, common: &mut Common) {
+        self.reply =
+            Reply { has_begun: true, first_byte: at, has_headers: true, ..Reply::default() };
+        let request = self.outs[0].request;
+        self.watch.begin(&common.checks, request, common.n_replies);
+        common.n_replies += 1;
+    }
+
+    #[inline]
+    fn take_head(
+        reply: &mut Reply,
+        jar: &mut Jar,
+        head: ReplyHead,
+        fields: Fields<'_>,
+        common: &Common,
+    ) {
+        reply.status = head.status;
+        reply.keep_alive = head.keep_alive;
+        reply.has_headers = common.checks.has_headers(fields);
+        if common.cookies {
+            fields.all("set-cookie").for_each(|field| jar.take(field));
+        }
+    }
+
+    /// Bytes that no request asked for; a request on this connection would be answered by them.
+    #[cold]
+    fn unasked(&mut self, heard: Heard) -> Heard {
+        Heard { then: Then::Close, ..heard }
+    }
+
+    fn discardable(&self, common: &Common) -> u64 {
+        let n_bytes = self.parser.discardable();
+        let may = n_bytes >= DISCARD_MIN
+            && self.tls.is_none()
+            && self.reply.has_begun
+            && !self.watch.wants_body(&common.checks);
+        if may { n_bytes } else { 0 }
+    }
+
+    /// Whether what follows a complete reply may be another one.
+    fn awaits_another(&self, common: &Common) -> bool {
+        self.n_sent > 1 && self.reply.keep_alive && common.keep_alive
+    }
+
+    /// The reply to the oldest request is complete.
+    #[inline]
+    fn complete(
+        &mut self,
+        totals: ReplyTotals,
+        at: Nanos,
+        common: &Common,
+        ended: &mut Vec<Sample>,
+    ) -> Then {
+        let out = self.outs.pop_front().expect("a reply is read only while a request is out");
+        self.n_sent -= 1;
+        let outcome = common.checks.judge(&Judged {
+            request: out.request,
+            status: self.reply.status,
+            body_bytes: totals.body_bytes,
+            is_head: out.kind == RequestKind::Head,
+            has_headers: self.reply.has_headers,
+            watch: &self.watch,
+        });
+        ended.push(self.sample(out, outcome, at, totals.body_bytes));
+        let keeps = self.reply.keep_alive
+            && common.keep_alive
+            && !self.awaits_continue
+            && (self.n_sent > 0 || self.n_requests < common.requests_per_connection);
+        self.reply.has_begun = false;
+        self.has_served = true;
+        self.failures = 0;
+        if keeps { Then::Keep } else { Then::Close }
     }
 
     /// The peer closed its side.
-    pub(crate) fn closed(&mut self, expect: &Expectation) -> Step {
+    pub(crate) fn closed(&mut self, at: Nanos, common: &Common, ended: &mut Vec<Sample>) -> Then {
         match self.state {
-            State::Down | State::Idle => return Step::Drop,
-            State::Connecting => return self.ends(Outcome::ConnectFailed, Then::Abandon),
-            State::Waiting | State::Reading => {}
+            State::Connecting => return self.fail(Outcome::ConnectFailed, at, ended),
+            State::Handshaking => return self.fail(Outcome::Tls, at, ended),
+            State::Down => return Then::Close,
+            State::Up if self.n_sent == 0 => return Then::Close,
+            State::Up => {}
         }
         match self.parser.eof() {
             Ok(Eof::Done(totals)) => {
-                self.keep_alive = false;
-                self.completes(totals.body_bytes, expect)
+                self.reply.keep_alive = false;
+                self.complete(totals, at, common, ended)
             }
-            Ok(Eof::Idle | Eof::BeforeReply) | Err(_) => self.ends(self.cut(), Then::Abandon),
+            Ok(Eof::Idle | Eof::BeforeReply) | Err(_) => self.fail(self.cut(), at, ended),
         }
     }
 
     /// The connection is gone.
-    pub(crate) fn failed(&mut self, failure: Failure) -> Step {
+    pub(crate) fn failed(&mut self, failure: Failure, at: Nanos, ended: &mut Vec<Sample>) -> Then {
         let outcome = match (self.state, failure) {
-            (State::Down | State::Idle, _) => return Step::Drop,
             (_, Failure::FdExhausted) => Outcome::FdExhausted,
             (_, Failure::PortExhausted) => Outcome::PortExhausted,
             (State::Connecting, Failure::Refused) => Outcome::ConnectRefused,
             (State::Connecting, Failure::TimedOut) => Outcome::ConnectTimeout,
             (State::Connecting, _) => Outcome::ConnectFailed,
-            (State::Waiting | State::Reading, _) => self.cut(),
+            (State::Handshaking, _) => Outcome::Tls,
+            (State::Down | State::Up, _) => self.cut(),
         };
-        self.ends(outcome, Then::Abandon)
+        self.fail(outcome, at, ended)
     }
 
     /// The timeout of the current state ran out.
-    pub(crate) fn timed_out(&mut self) -> Step {
+    pub(crate) fn timed_out(&mut self, at: Nanos, ended: &mut Vec<Sample>) -> Then {
         let outcome = match self.state {
-            State::Down | State::Idle => return Step::Nothing,
-            State::Connecting => Outcome::ConnectTimeout,
-            State::Waiting => Outcome::TimeoutWaiting,
-            State::Reading => Outcome::TimeoutReading,
+            State::Connecting | State::Handshaking => Outcome::ConnectTimeout,
+            State::Down | State::Up if self.reply.has_begun => Outcome::TimeoutReading,
+            State::Down | State::Up => Outcome::TimeoutWaiting,
         };
-        self.ends(outcome, Then::Abandon)
+        self.fail(outcome, at, ended)
     }
 
-    /// Gives up the request that is out at the end of the load.
-    pub(crate) fn unanswered(&self) -> Ending {
-        self.ending(Outcome::Unanswered, Then::Abandon)
+    /// The requests that are out fail: the oldest with `outcome`, those behind it likewise, but for
+    /// what befell its reply alone. On a connection that is up, those that were not sent stay.
+    pub(crate) fn fail(&mut self, outcome: Outcome, at: Nanos, ended: &mut Vec<Sample>) -> Then {
+        let n_lost = if self.state == State::Up { self.n_sent } else { self.outs.len() };
+        let body_bytes = self.parser.totals().body_bytes;
+        for index in 0..n_lost {
+            let out = self.outs.pop_front().expect("as many as are out");
+            let is_oldest = index == 0;
+            let outcome = if is_oldest { outcome } else { behind(outcome) };
+            let body_bytes = if is_oldest { body_bytes } else { 0 };
+            ended.push(self.sample(out, outcome, at, body_bytes));
+            if self.reply.bytes_read > 0 {
+                self.has_served = true;
+                self.failures = 0;
+            }
+            self.reply = Reply::default();
+        }
+        self.n_sent = 0;
+        Then::Abandon
     }
 
-    /// The request, which ended at `done`; `conn` is the index of its slot in the whole load.
-    #[inline]
-    pub(crate) fn sample(&self, ending: Ending, done: Nanos, conn: u32) -> Sample {
-        let Ending { outcome, bytes_body, .. } = ending;
-        Sample {
-            due: self.due,
-            sent: self.sent,
-            first_byte: self.first_byte,
-            done,
-            bytes_read: self.bytes_read,
-            bytes_body,
-            // A status counts only with a complete reply.
-            status: if is_complete(outcome) { self.status } else { 0 },
-            outcome,
-            conn,
+    /// Gives up all requests that are out, at the end of the load.
+    pub(crate) fn unanswered(&mut self, at: Nanos, ended: &mut Vec<Sample>) {
+        let body_bytes = self.parser.totals().body_bytes;
+        for (index, out) in std::mem::take(&mut self.outs).into_iter().enumerate() {
+            let body_bytes = if index == 0 { body_bytes } else { 0 };
+            ended.push(self.sample(out, Outcome::Unanswered, at, body_bytes));
+            self.reply = Reply::default();
         }
     }
 
-    /// Settles the slot after an ending. Returns which backoff it has to sit out before its next
-    /// request, from 0; `None`: none.
-    #[inline]
-    pub(crate) fn settle(&mut self, ending: Ending) -> Option<u8> {
+    /// The connection was closed. Returns which backoff the slot has to sit out before it connects
+    /// again, from 0; `None`: none.
+    pub(crate) fn down(&mut self, then: Then) -> Option<u8> {
         let had_served = self.has_served;
-        self.state = if ending.then == Then::Keep { State::Idle } else { State::Down };
-        if self.bytes_read > 0 {
-            self.has_served = true;
-            self.failures = 0;
+        self.state = State::Down;
+        self.tls = None;
+        self.n_sent = 0;
+        self.awaits_continue = false;
+        self.reply = Reply::default();
+        if then != Then::Abandon {
             return None;
         }
         self.failures = self.failures.saturating_add(1);
@@ -280,44 +469,48 @@ impl Conn {
         (!again_at_once).then(|| self.failures - 1)
     }
 
-    /// An idle connection was dropped.
-    pub(crate) fn dropped(&mut self) {
-        self.state = State::Down;
-    }
-
-    fn cut(&self) -> Outcome {
-        match self.state {
-            State::Reading => Outcome::ResetAfterFirstByte,
-            _ => Outcome::ResetBeforeFirstByte,
+    #[inline]
+    fn sample(&self, out: Out, outcome: Outcome, done: Nanos, bytes_body: u64) -> Sample {
+        Sample {
+            due: out.due,
+            sent: out.sent,
+            first_byte: self.reply.first_byte,
+            done,
+            bytes_read: self.reply.bytes_read,
+            bytes_body,
+            // A status counts only with a complete reply.
+            status: if is_complete(outcome) { self.reply.status } else { 0 },
+            outcome,
+            conn: 0,
         }
     }
 
-    #[inline]
-    fn completes(&mut self, body_bytes: u64, expect: &Expectation) -> Step {
-        let Verify { status_min, status_max, length } = expect.verify;
-        let has_length = |length: units::Bytes| length.0 == body_bytes;
-        let outcome = if !(status_min..=status_max).contains(&self.status) {
-            Outcome::UnexpectedStatus
-        } else if expect.kind != RequestKind::Head && !length.is_none_or(has_length) {
-            Outcome::WrongLength
+    fn cut(&self) -> Outcome {
+        if self.reply.has_begun {
+            Outcome::ResetAfterFirstByte
         } else {
-            Outcome::Ok
-        };
-        let keeps = self.keep_alive && expect.keep_alive;
-        let then = if keeps { Then::Keep } else { Then::Close };
-        Step::End(Ending { outcome, then, bytes_body: body_bytes })
+            Outcome::ResetBeforeFirstByte
+        }
     }
+}
 
-    fn ends(&self, outcome: Outcome, then: Then) -> Step {
-        Step::End(self.ending(outcome, then))
-    }
-
-    fn ending(&self, outcome: Outcome, then: Then) -> Ending {
-        Ending { outcome, then, bytes_body: self.parser.totals().body_bytes }
+/// What befell the requests behind one that ended so: their replies had not begun.
+fn behind(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Protocol | Outcome::ResetAfterFirstByte => Outcome::ResetBeforeFirstByte,
+        Outcome::TimeoutReading => Outcome::TimeoutWaiting,
+        other => other,
     }
 }
 
 /// Whether a reply came whole.
 fn is_complete(outcome: Outcome) -> bool {
-    matches!(outcome, Outcome::Ok | Outcome::UnexpectedStatus | Outcome::WrongLength)
+    matches!(
+        outcome,
+        Outcome::Ok
+            | Outcome::UnexpectedStatus
+            | Outcome::WrongLength
+            | Outcome::WrongHeader
+            | Outcome::WrongBody
+    )
 }

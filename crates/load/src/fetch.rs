@@ -4,14 +4,18 @@
 
 use std::io;
 
-use record::LoadPlan;
+use rand::SeedableRng as _;
+use rand_pcg::Pcg64Mcg;
+use record::{LoadPlan, Origin, Place};
 use sys::clock;
-use sys::driver::{Driver, Failure, Leave, Slot, What};
+use sys::driver::{Driver, Failure, Leave, Peer, Route, Slot, What};
 use sys::epoll_driver::EpollDriver;
 use units::{Bytes, Nanos};
-use wire::{Eof, Event, ReplyError, ReplyLimits, ReplyParser, RequestKind};
+use wire::tls::{Resumption, TlsClient, TlsError};
+use wire::{Eof, Event, ReplyError, ReplyLimits, ReplyParser};
 
-use crate::request;
+use crate::prepared::{Fill, Prepared};
+use crate::secure::{self, TlsSetupError};
 
 /// Longest body that is kept.
 pub const FETCH_BODY_MAX: Bytes = Bytes(256 * 1024 * 1024);
@@ -35,7 +39,7 @@ pub enum FetchError {
     #[error("cannot connect to {addr}: {}", cause(*failure))]
     Connect {
         /// As planned.
-        addr: std::net::SocketAddr,
+        addr: Place,
         /// What the kernel said.
         failure: Failure,
     },
@@ -43,7 +47,7 @@ pub enum FetchError {
     #[error("{addr} closed the connection before its reply was complete ({read} read)")]
     Cut {
         /// As planned.
-        addr: std::net::SocketAddr,
+        addr: Place,
         /// What had come.
         read: Bytes,
     },
@@ -51,7 +55,7 @@ pub enum FetchError {
     #[error("{addr} sent what is no well-formed reply: {source}")]
     Protocol {
         /// As planned.
-        addr: std::net::SocketAddr,
+        addr: Place,
         /// What is wrong with it.
         source: ReplyError,
     },
@@ -59,7 +63,7 @@ pub enum FetchError {
     #[error("{addr} did not {phase} within {timeout}: it hangs, is overloaded, or drops packets")]
     Timeout {
         /// As planned.
-        addr: std::net::SocketAddr,
+        addr: Place,
         /// "accept the connection", "begin its reply" or "complete its reply".
         phase: &'static str,
         /// As planned.
@@ -69,7 +73,18 @@ pub enum FetchError {
     #[error("the reply of {addr} is longer than {FETCH_BODY_MAX}: choose a smaller file")]
     TooLong {
         /// As planned.
-        addr: std::net::SocketAddr,
+        addr: Place,
+    },
+    /// TLS cannot begin.
+    #[error(transparent)]
+    TlsSetup(#[from] TlsSetupError),
+    /// The handshake failed.
+    #[error("{addr}: {source}")]
+    Tls {
+        /// As planned.
+        addr: Place,
+        /// What is wrong.
+        source: TlsError,
     },
     /// The event loop failed.
     #[error("the event loop failed: {0}")]
@@ -90,17 +105,41 @@ fn cause(failure: Failure) -> String {
     .to_owned()
 }
 
-/// Sends the plan's request once, on a connection of its own, and reads the reply. Each phase
+/// Sends the plan's first request once, on a connection of its own, and reads the reply. Each phase
 /// (connecting, first byte, rest) may take the plan's timeout.
 ///
 /// # Errors
 /// There was no complete reply; its text says where it ended. A status of any kind is no error.
 pub fn fetch(plan: &LoadPlan) -> Result<Fetched, FetchError> {
+    fetch_one(plan, 0)
+}
+
+/// As [`fetch`], the request of that index.
+pub(crate) fn fetch_one(plan: &LoadPlan, index: usize) -> Result<Fetched, FetchError> {
+    let request = &plan.requests[index];
+    let prepared = Prepared::new(plan, request).expect("a plan's requests were rendered before");
+    let origin = &plan.origins[request.origin as usize];
+    let tls = match (secure::config(plan)?, &origin.tls_name) {
+        (Some(config), Some(name)) => Some(
+            TlsClient::new(&config, name, Resumption::Fresh)
+                .map_err(|source| FetchError::Tls { addr: origin.place.clone(), source })?,
+        ),
+        _ => None,
+    };
+    let mut bytes = Vec::new();
+    let mut random = Pcg64Mcg::seed_from_u64(plan.seed);
+    let columns = &plan.columns;
+    prepared.render(&mut Fill { seq: 0, random: &mut random, columns, cookies: None }, &mut bytes);
+    let mut parser = ReplyParser::new(ReplyLimits::DEFAULT);
+    parser.expect(prepared.kind());
     let mut fetching = Fetching {
         plan,
+        origin,
         driver: EpollDriver::new(1)?,
-        parser: ReplyParser::new(ReplyLimits::DEFAULT),
+        tls,
+        parser,
         phase: "accept the connection",
+        bytes,
         n_read: 0,
         head: Vec::new(),
         reply: Fetched { status: 0, head: String::new(), body: Vec::new() },
@@ -114,10 +153,14 @@ const SLOT: Slot = Slot(0);
 
 struct Fetching<'a> {
     plan: &'a LoadPlan,
+    origin: &'a Origin,
     driver: EpollDriver,
+    tls: Option<TlsClient>,
     parser: ReplyParser,
     /// What the server is awaited to do.
     phase: &'static str,
+    /// The request.
+    bytes: Vec<u8>,
     n_read: u64,
     /// Bytes of the head so far.
     head: Vec<u8>,
@@ -128,7 +171,11 @@ impl Fetching<'_> {
     fn run(&mut self) -> Result<(), FetchError> {
         let plan = self.plan;
         self.driver.begin(clock::monotonic());
-        self.driver.connect(SLOT, plan.addr);
+        let to = match &self.origin.place {
+            Place::Inet(addr) => Peer::Inet(*addr),
+            Place::Unix(path) => Peer::Unix(path.clone()),
+        };
+        self.driver.connect(SLOT, &Route { to, from: plan.sources.first().copied() });
         let mut deadline = self.driver.now().saturating_add(plan.timeout);
         loop {
             self.driver.wait(deadline)?;
@@ -142,47 +189,90 @@ impl Fetching<'_> {
             if self.phase != phase {
                 deadline = now.saturating_add(plan.timeout);
             } else if now >= deadline {
-                return Err(FetchError::Timeout { addr: plan.addr, phase, timeout: plan.timeout });
+                let timeout = plan.timeout;
+                return Err(FetchError::Timeout { addr: self.addr(), phase, timeout });
             }
         }
+    }
+
+    fn addr(&self) -> Place {
+        self.origin.place.clone()
     }
 
     /// Whether the reply is complete.
     fn take(&mut self, what: What) -> Result<bool, FetchError> {
-        let addr = self.plan.addr;
         match what {
             What::Connected => {
                 self.phase = "begin its reply";
-                self.parser.expect(RequestKind::of(&self.plan.method));
-                self.driver.send(SLOT, &request::bytes(self.plan));
+                self.send()?;
                 Ok(false)
             }
             What::Received => {
-                self.phase = "complete its reply";
-                self.read().and_then(|is_complete| {
-                    let is_too_long = self.reply.body.len() as u64 > FETCH_BODY_MAX.0;
-                    if is_too_long { Err(FetchError::TooLong { addr }) } else { Ok(is_complete) }
-                })
+                let is_complete = self.receive()?;
+                if self.reply.body.len() as u64 > FETCH_BODY_MAX.0 {
+                    return Err(FetchError::TooLong { addr: self.addr() });
+                }
+                Ok(is_complete)
             }
             What::Closed => match self.parser.eof() {
                 Ok(Eof::Done(_)) => Ok(true),
-                _ => Err(FetchError::Cut { addr, read: Bytes(self.n_read) }),
+                _ => Err(FetchError::Cut { addr: self.addr(), read: Bytes(self.n_read) }),
             },
             What::Failed(failure) if self.phase == "accept the connection" => {
-                Err(FetchError::Connect { addr, failure })
+                Err(FetchError::Connect { addr: self.addr(), failure })
             }
-            What::Failed(_) => Err(FetchError::Cut { addr, read: Bytes(self.n_read) }),
+            What::Failed(_) => Err(FetchError::Cut { addr: self.addr(), read: Bytes(self.n_read) }),
+            What::Discarded(_) => unreachable!("nothing is asked to be discarded"),
         }
     }
 
-    fn read(&mut self) -> Result<bool, FetchError> {
-        let mut left = self.driver.received();
+    /// Sends the request; TLS keeps it until its handshake is done.
+    fn send(&mut self) -> Result<(), FetchError> {
+        let addr = self.addr();
+        match &mut self.tls {
+            None => self.driver.send(SLOT, &self.bytes),
+            Some(client) => {
+                let sent = client.send(&self.bytes);
+                sent.map_err(|source| FetchError::Tls { addr, source })?;
+                self.send_records();
+            }
+        }
+        Ok(())
+    }
+
+    fn send_records(&mut self) {
+        if let Some(client) = &mut self.tls {
+            let mut records = Vec::new();
+            client.take_output(&mut records);
+            self.driver.send(SLOT, &records);
+        }
+    }
+
+    fn receive(&mut self) -> Result<bool, FetchError> {
+        let Some(client) = &mut self.tls else {
+            self.phase = "complete its reply";
+            let bytes = self.driver.received().to_vec();
+            return self.read(&bytes);
+        };
+        let mut plain = Vec::new();
+        let fed = client.feed(self.driver.received(), &mut plain);
+        self.send_records();
+        if !plain.is_empty() {
+            self.phase = "complete its reply";
+        }
+        let is_complete = self.read(&plain)?;
+        fed.map_err(|source| FetchError::Tls { addr: self.addr(), source })?;
+        Ok(is_complete)
+    }
+
+    fn read(&mut self, bytes: &[u8]) -> Result<bool, FetchError> {
+        let mut left = bytes;
         self.n_read += left.len() as u64;
         loop {
-            let step = self
-                .parser
-                .feed(left)
-                .map_err(|source| FetchError::Protocol { addr: self.plan.addr, source })?;
+            let step = self.parser.feed(left).map_err(|source| FetchError::Protocol {
+                addr: self.origin.place.clone(),
+                source,
+            })?;
             let (used, rest) = left.split_at(step.used);
             left = rest;
             if self.reply.status == 0 {

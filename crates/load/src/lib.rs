@@ -11,22 +11,46 @@
 //! assert_eq!(record.requests.started, 1000);
 //! ```
 
+mod backlog;
+mod check;
+mod columns;
 mod conn;
+mod connect_to;
+mod cookies;
+mod engine;
 mod fetch;
+mod free;
 mod options;
+mod oracle;
 mod pacing;
+mod picker;
+mod placeholders;
+mod prepared;
 mod recorder;
-mod request;
 mod run;
+mod secure;
 mod series;
 mod shares;
 pub mod sim;
+pub mod source;
 mod timeouts;
 pub mod url;
 mod worker;
 
+pub use columns::{ColumnError, ROWS_MAX, read_column};
+pub use connect_to::ConnectToError;
+pub use engine::uring_is_available;
 pub use fetch::{FETCH_BODY_MAX, FetchError, Fetched, fetch};
 pub use options::{
-    CONNECTIONS_MAX, INTERVAL_MIN, LoadOptions, PlanError, RAW_MAX, THREADS_MAX, TIMEOUT_MAX,
+    CONNECTIONS_MAX, INTERVAL_MIN, LoadOptions, PIPELINE_MAX, PlanError, QUEUE_MAX, RAW_MAX,
+    THREADS_MAX, TIMEOUT_MAX,
 };
+pub use oracle::{ORACLE_REQUESTS_MAX, Oracle, look_up_bodies};
+pub use pacing::{
+    INSTANTS_MAX, LENGTH_MAX, PacingError, RATE_MAX, ReplayError, STAGES_MAX, parse_ramp,
+    parse_rate, parse_stages, parse_think, read_instants,
+};
+pub use placeholders::{PlaceholderError, columns_needed};
+pub use prepared::PrepareError;
 pub use run::{Control, LoadError, run, run_on};
+pub use secure::TlsSetupError;

@@ -9,6 +9,7 @@
 use record::{ByteCounts, ErrorCounts, Interval, Outcome, RequestCounts, Sample};
 use stats::Histogram;
 use units::Nanos;
+use wire::tls::Handshake;
 
 /// Status codes that are counted apart: three digits.
 const STATUSES: usize = 1000;
@@ -18,6 +19,9 @@ pub(crate) struct Recorder {
     interval: Interval,
     /// CPU clock of the thread when the interval began.
     interval_cpu: Nanos,
+    /// Whether requests are due whatever becomes of others: only then is waiting for a connection
+    /// told apart.
+    is_open_loop: bool,
     pub(crate) totals: Totals,
     raw: RawLog,
 }
@@ -36,6 +40,10 @@ pub(crate) struct Totals {
     pub(crate) connect: Histogram,
     pub(crate) first_byte: Histogram,
     pub(crate) failed: Histogram,
+    pub(crate) queue: Histogram,
+    pub(crate) late: Histogram,
+    pub(crate) handshake_full: Histogram,
+    pub(crate) handshake_resumed: Histogram,
     pub(crate) lag_max: Nanos,
     pub(crate) open: u32,
     pub(crate) open_max: u32,
@@ -50,10 +58,11 @@ pub(crate) enum Time {
 
 impl Recorder {
     /// Intervals of `length`, at most `raw_max` requests in the log.
-    pub(crate) fn new(length: Nanos, raw_max: u32) -> Self {
+    pub(crate) fn new(length: Nanos, raw_max: u32, is_open_loop: bool) -> Self {
         Self {
             interval: Interval::new(Nanos::ZERO, length),
             interval_cpu: Nanos::ZERO,
+            is_open_loop,
             totals: Totals { status: vec![0; STATUSES], ..Totals::default() },
             raw: RawLog::new(raw_max),
         }
@@ -84,6 +93,22 @@ impl Recorder {
         totals.connect.record(span);
         totals.open += 1;
         totals.open_max = totals.open_max.max(totals.open);
+    }
+
+    /// A TLS handshake was done after `span`.
+    pub(crate) fn handshaken(&mut self, handshake: Handshake, span: Nanos) {
+        match handshake {
+            Handshake::Full => self.totals.handshake_full.record(span),
+            Handshake::Resumed => self.totals.handshake_resumed.record(span),
+        }
+    }
+
+    /// A request for which a connection was free was sent `span` after it should have been.
+    #[inline]
+    pub(crate) fn late(&mut self, span: Nanos) {
+        if self.is_open_loop {
+            self.totals.late.record(span);
+        }
     }
 
     /// An established connection was given up or lost.
@@ -117,6 +142,9 @@ impl Recorder {
             self.interval.ok += 1;
             self.interval.service.record(sample.done.saturating_sub(sample.sent));
             self.interval.response.record(sample.done.saturating_sub(sample.due));
+            if self.is_open_loop {
+                totals.queue.record(sample.sent.saturating_sub(sample.due));
+            }
         } else {
             self.failed(sample);
         }
@@ -184,6 +212,7 @@ fn was_sent(outcome: Outcome) -> bool {
         Outcome::ConnectRefused
             | Outcome::ConnectFailed
             | Outcome::ConnectTimeout
+            | Outcome::Tls
             | Outcome::FdExhausted
             | Outcome::PortExhausted
     )
@@ -210,6 +239,10 @@ impl Totals {
         self.connect.merge(&other.connect);
         self.first_byte.merge(&other.first_byte);
         self.failed.merge(&other.failed);
+        self.queue.merge(&other.queue);
+        self.late.merge(&other.late);
+        self.handshake_full.merge(&other.handshake_full);
+        self.handshake_resumed.merge(&other.handshake_resumed);
         self.lag_max = self.lag_max.max(other.lag_max);
         // Maxima of different threads may have been at different times: an upper bound.
         self.open_max += other.open_max;
@@ -339,7 +372,7 @@ mod tests {
 
     #[test]
     fn intervals_follow_each_other_without_gaps() {
-        let mut recorder = Recorder::new(Nanos(100), 10);
+        let mut recorder = Recorder::new(Nanos(100), 10, false);
         recorder.begin(Nanos(5));
         recorder.ended(&sample(99), Time::Window);
         assert!(!recorder.is_interval_over(Nanos(99)));

@@ -8,14 +8,17 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
 use record::{
-    ClientUse, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, RequestCounts, ThreadUse,
+    ClientUse, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, OpenLoop, RequestCounts,
+    ThreadUse, TlsUse,
 };
 use sys::driver::Driver;
-use sys::epoll_driver::EpollDriver;
 use sys::{affinity, clock, socket};
 use units::Nanos;
+use wire::tls::TlsClientConfig;
 
+use crate::engine;
 use crate::recorder::{RawLog, Totals};
+use crate::secure::{self, TlsSetupError};
 use crate::series::Series;
 use crate::shares::{ThreadShare, thread_shares};
 use crate::worker::{Measured, Stops, Worker};
@@ -26,8 +29,9 @@ const FILES_BESIDES: u64 = 32;
 /// How a caller watches and ends a load.
 #[derive(Clone, Copy)]
 pub struct Control<'a> {
-    interrupt: &'a AtomicBool,
+    pub(crate) interrupt: &'a AtomicBool,
     watch: Option<&'a dyn Fn(&Interval)>,
+    notice: Option<&'a dyn Fn(&str)>,
 }
 
 /// Why there is no record. What befalls a request is in the record; this is about the generator.
@@ -64,6 +68,17 @@ pub enum LoadError {
         /// EAGAIN mostly: the limit of processes (ulimit -u) or memory.
         source: io::Error,
     },
+    /// TLS cannot begin.
+    #[error(transparent)]
+    Tls(#[from] TlsSetupError),
+    /// The engine that was asked for is not to be had.
+    #[error("io_uring cannot be used: {source}; {hint}, or use --engine epoll")]
+    Engine {
+        /// What the kernel said.
+        source: io::Error,
+        /// What helps.
+        hint: &'static str,
+    },
     /// The driver failed.
     #[error("the event loop of the load failed: {0}; if files ran out, raise `ulimit -n`")]
     Driver(#[from] io::Error),
@@ -72,13 +87,26 @@ pub enum LoadError {
 impl<'a> Control<'a> {
     /// A load that ends early, in order, once `interrupt` is true.
     pub fn new(interrupt: &'a AtomicBool) -> Self {
-        Self { interrupt, watch: None }
+        Self { interrupt, watch: None, notice: None }
     }
 
     /// Calls `watch` with each interval when it is over on all threads, merged; on the thread that
     /// called [`run`], which does nothing else meanwhile.
+    #[must_use]
     pub fn watching(self, watch: &'a dyn Fn(&Interval)) -> Self {
         Self { watch: Some(watch), ..self }
+    }
+
+    /// Calls `notice` with a line for the user, where something is not as he might expect.
+    #[must_use]
+    pub fn noticing(self, notice: &'a dyn Fn(&str)) -> Self {
+        Self { notice: Some(notice), ..self }
+    }
+
+    pub(crate) fn say(&self, line: &str) {
+        if let Some(notice) = self.notice {
+            notice(line);
+        }
     }
 }
 
@@ -96,9 +124,7 @@ pub fn run(plan: &LoadPlan, control: &Control<'_>) -> Result<LoadRecord, LoadErr
     if needed > limit {
         return Err(LoadError::Files { connections: plan.connections, needed, limit });
     }
-    run_on(plan, control, |_thread, n_slots| {
-        Ok(EpollDriver::new(n_slots)?.busy_polling(plan.busy_poll))
-    })
+    engine::run(plan, control)
 }
 
 /// As [`run`], over drivers of the caller's: `make(thread, n_slots)` is called on each thread.
@@ -111,6 +137,7 @@ pub fn run_on<D: Driver>(
     make: impl Fn(usize, u32) -> io::Result<D> + Sync,
 ) -> Result<LoadRecord, LoadError> {
     let shares = thread_shares(plan);
+    let tls = secure::config(plan)?;
     let before = affinity::allowed().unwrap_or_default();
     if !plan.cpus.is_empty() {
         pin(&plan.cpus)?;
@@ -124,7 +151,7 @@ pub fn run_on<D: Driver>(
             gates.push(gate);
             let (report, make) = (report.clone(), &make);
             let stops = Stops { interrupt: control.interrupt, abort: &abort };
-            let seat = Seat { thread, share: *share, plan, stops };
+            let seat = Seat { thread, share: *share, plan, stops, tls: tls.as_ref() };
             thread::Builder::new()
                 .name(format!("load-{thread}"))
                 .spawn_scoped(scope, move || seat.work(make, &opened, &report))
@@ -162,6 +189,7 @@ struct Seat<'a> {
     share: ThreadShare,
     plan: &'a LoadPlan,
     stops: Stops<'a>,
+    tls: Option<&'a TlsClientConfig>,
 }
 
 /// Reports that its thread panics, so that the others are not waited for in vain.
@@ -204,8 +232,10 @@ impl Seat<'_> {
         if let Some(cpu) = cpu_of(self.plan, self.thread) {
             pin(&[cpu])?;
         }
+        // Where it is refused, a request of an open loop may be 50 us later, and that is measured.
+        clock::sharpen_timers().ok();
         let driver = make(self.thread, self.share.connections)?;
-        let worker = Worker::new(driver, self.plan, self.share, self.stops);
+        let worker = Worker::new(driver, self.plan, self.share, self.stops, self.tls);
         report.send(Report::Ready).ok();
         let Ok(origin) = opened.recv() else { return Ok(None) };
         let over = |interval| {
@@ -335,15 +365,14 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
         lag_max: totals.lag_max,
         connections_open_max: totals.open_max,
     };
+    let open_loop = open_loop(&measured, &totals, window);
+    let tls = tls_use(&measured);
     let (raw, raw_stride) = RawLog::merge(measured.into_iter().map(|one| one.raw).collect());
     let latencies = latencies(&mut totals, &intervals);
     let RequestCounts { done, .. } = totals.requests;
     let seconds = window.as_secs_f64();
     LoadRecord {
-        format: LoadRecord::FORMAT.to_owned(),
         engine: engine.to_owned(),
-        connections: plan.connections,
-        threads: plan.threads,
         seconds,
         requests: totals.requests,
         errors: totals.errors,
@@ -357,14 +386,43 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
         service_ms: LatencyMillis::from(&latencies.service),
         response_ms: LatencyMillis::from(&latencies.response),
         failed_ms: LatencyMillis::from(&latencies.failed),
+        queue_ms: LatencyMillis::from(&latencies.queue),
+        handshake_full_ms: LatencyMillis::from(&latencies.handshake_full),
+        handshake_resumed_ms: LatencyMillis::from(&latencies.handshake_resumed),
+        open_loop: plan.pacing.is_open().then_some(open_loop),
+        tls,
         interrupted,
         client,
-        plan: plan.clone(),
         latencies,
         intervals,
         raw,
         raw_stride,
+        ..LoadRecord::empty(plan.for_record())
     }
+}
+
+/// What all threads of an open loop were asked for, and how far they kept it.
+fn open_loop(measured: &[Measured], totals: &Totals, window: Nanos) -> OpenLoop {
+    let mut sum = OpenLoop { late_ms: LatencyMillis::from(&totals.late), ..OpenLoop::default() };
+    for counts in measured.iter().map(|one| one.window.backlog) {
+        sum.due += counts.due;
+        sum.dropped += counts.dropped;
+        sum.left += counts.left;
+        sum.queue_max += counts.waiting_max;
+    }
+    let seconds = window.as_secs_f64();
+    let per_s = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+    sum.asked_per_s = per_s(sum.due);
+    sum.begun_per_s = per_s(totals.requests.started);
+    sum
+}
+
+/// What TLS came to on all threads.
+fn tls_use(measured: &[Measured]) -> Option<TlsUse> {
+    let mut each = measured.iter().filter_map(|one| one.tls.as_ref());
+    let mut sum = each.next()?.clone();
+    each.for_each(|more| secure::merge(&mut sum, more));
+    Some(sum)
 }
 
 fn latencies(totals: &mut Totals, intervals: &[Interval]) -> Latencies {
@@ -372,6 +430,10 @@ fn latencies(totals: &mut Totals, intervals: &[Interval]) -> Latencies {
         connect: std::mem::take(&mut totals.connect),
         first_byte: std::mem::take(&mut totals.first_byte),
         failed: std::mem::take(&mut totals.failed),
+        queue: std::mem::take(&mut totals.queue),
+        late: std::mem::take(&mut totals.late),
+        handshake_full: std::mem::take(&mut totals.handshake_full),
+        handshake_resumed: std::mem::take(&mut totals.handshake_resumed),
         ..Latencies::default()
     };
     for interval in intervals {

@@ -4,6 +4,8 @@
 
 use record::LoadPlan;
 
+use crate::pacing::Turn;
+
 /// What one thread does of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ThreadShare {
@@ -15,27 +17,49 @@ pub(crate) struct ThreadShare {
     pub(crate) requests: u64,
     /// Most requests in its raw log.
     pub(crate) raw_max: u32,
+    /// Most requests that may wait for a connection.
+    pub(crate) queue_max: u64,
+    /// Its index among all threads of the load, and their number.
+    pub(crate) thread: u32,
+    pub(crate) threads: u32,
+    /// Which requests of the whole load are its own.
+    pub(crate) turn: Turn,
+}
+
+impl Turn {
+    /// Number in the whole load of the `n`th request, from 0, of whose turn this is.
+    pub(crate) fn index_of(self, n: u64) -> u64 {
+        let own = u64::from(self.n);
+        n / own * u64::from(self.of) + u64::from(self.first) + n % own
+    }
 }
 
 /// The share of each thread of this agent. Requests go by connections, not by threads: with 3
 /// connections on 2 threads each connection has a third of them, so that none finishes long before
-/// the others.
+/// the others. The instants of an open loop are divided in the same way, so that the counts agree.
 pub(crate) fn thread_shares(plan: &LoadPlan) -> Vec<ThreadShare> {
-    let agents = u64::from(plan.share.of);
-    let agent = u64::from(plan.share.index);
-    let connections = part(plan.connections.into(), agents, agent);
-    let requests = plan.stop.requests.map(|n| part(n, agents, agent));
+    let (agents, agent) = (u64::from(plan.share.of), u64::from(plan.share.index));
+    let all_conns = u64::from(plan.connections);
+    let connections = part(all_conns, agents, agent);
     let threads = u64::from(plan.threads).min(connections);
+    let first_of_agent: u64 = (0..agent).map(|before| part(all_conns, agents, before)).sum();
     let mut first_conn = 0;
     let share = |thread| {
         let n_conns = part(connections, threads, thread);
-        let of_conns = first_conn..first_conn + n_conns;
+        let first = first_of_agent + first_conn;
+        let of_conns = first..first + n_conns;
         let share = ThreadShare {
             connections: n_conns as u32,
             first_conn: first_conn as u32,
-            requests: requests
-                .map_or(u64::MAX, |n| of_conns.map(|conn| part(n, connections, conn)).sum()),
+            requests: plan
+                .stop
+                .requests
+                .map_or(u64::MAX, |n| of_conns.map(|conn| part(n, all_conns, conn)).sum()),
             raw_max: part(plan.raw_max.into(), threads, thread) as u32,
+            queue_max: part(part(plan.queue_max, agents, agent), threads, thread).max(1),
+            thread: (agent * u64::from(plan.threads) + thread) as u32,
+            threads: (agents * u64::from(plan.threads)) as u32,
+            turn: Turn { first: first as u32, n: n_conns as u32, of: plan.connections },
         };
         first_conn += n_conns;
         share
@@ -78,6 +102,7 @@ mod tests {
                 let mut next = 0;
                 for share in shares {
                     prop_assert_eq!(share.first_conn, next);
+                    prop_assert_eq!(share.turn.first, sums.0 + next);
                     next += share.connections;
                     prop_assert!(share.connections >= 1);
                     sums.1 += share.requests;

@@ -10,13 +10,12 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::io;
-use std::net::SocketAddr;
 use std::ops::Range;
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use record::{LoadPlan, LoadRecord};
-use sys::driver::{Completion, Driver, Failure, Leave, Slot, What};
+use sys::driver::{Completion, Driver, Failure, Leave, Route, Slot, What};
 use units::Nanos;
 
 use crate::run::{Control, LoadError, run_on};
@@ -181,6 +180,8 @@ struct Conn {
     generation: u32,
     /// The server has ended the connection, or will: it acts on no further request.
     is_ending: bool,
+    /// Bytes that the client does not want to see.
+    discard: u64,
 }
 
 /// Something under way to the client.
@@ -306,7 +307,7 @@ impl Driver for SimDriver {
         Nanos::ZERO
     }
 
-    fn connect(&mut self, slot: Slot, _to: SocketAddr) {
+    fn connect(&mut self, slot: Slot, _route: &Route) {
         let conn = &mut self.conns[slot.0 as usize];
         assert!(!conn.is_used, "a slot is closed before it connects again");
         conn.is_used = true;
@@ -326,6 +327,10 @@ impl Driver for SimDriver {
         if !conn.is_ending {
             self.act(slot);
         }
+    }
+
+    fn discard(&mut self, slot: Slot, n_bytes: u64) {
+        self.conns[slot.0 as usize].discard = n_bytes;
     }
 
     fn close(&mut self, slot: Slot, _how: Leave) {
@@ -350,13 +355,32 @@ impl Driver for SimDriver {
             if coming.at > self.woken || coming.order >= self.n_made_before {
                 return None;
             }
-            let Coming { slot, generation, what, bytes, .. } =
+            let Coming { at, order, slot, generation, what, bytes } =
                 self.coming.pop().expect("just looked at");
-            if self.conns[slot.0 as usize].generation == generation {
-                self.received = bytes;
-                self.now += self.script.client;
+            let conn = &mut self.conns[slot.0 as usize];
+            if conn.generation != generation {
+                continue;
+            }
+            self.now += self.script.client;
+            let (index, range) = bytes;
+            let n_discarded = conn.discard.min(range.len() as u64);
+            if what != What::Received || n_discarded == 0 {
+                self.received = (index, range);
                 return Some(Completion { slot, what });
             }
+            conn.discard -= n_discarded;
+            let rest = range.start + n_discarded as usize..range.end;
+            if !rest.is_empty() {
+                self.coming.push(Coming {
+                    at,
+                    order,
+                    slot,
+                    generation,
+                    what,
+                    bytes: (index, rest),
+                });
+            }
+            return Some(Completion { slot, what: What::Discarded(n_discarded) });
         }
     }
 

@@ -23,6 +23,8 @@ struct Link {
     prev: u32,
     next: u32,
     deadline: Nanos,
+    /// Index of the span that it was armed with.
+    span: u16,
 }
 
 /// `next` of a slot that is in no queue.
@@ -43,7 +45,7 @@ impl Timeouts {
         let (index, tail) = (slot.0, self.n_slots + span as u32);
         let prev = self.links[tail as usize].prev;
         let deadline = now.saturating_add(self.spans[span]);
-        self.links[index as usize] = Link { prev, next: tail, deadline };
+        self.links[index as usize] = Link { prev, next: tail, deadline, span: span as u16 };
         self.links[prev as usize].next = index;
         self.links[tail as usize].prev = index;
     }
@@ -60,17 +62,25 @@ impl Timeouts {
         self.links[slot.0 as usize] = Link::at(NOWHERE);
     }
 
+    /// Whether the slot is armed with a span of that index or a later one.
+    #[inline]
+    pub(crate) fn is_resting(&self, slot: Slot, from_span: usize) -> bool {
+        let Link { next, span, .. } = self.links[slot.0 as usize];
+        next != NOWHERE && usize::from(span) >= from_span
+    }
+
     /// The earliest deadline; [`Nanos::MAX`] with none armed.
     #[inline]
     pub(crate) fn earliest(&self) -> Nanos {
         self.heads().map(|head| self.links[head as usize].deadline).min().unwrap_or(Nanos::MAX)
     }
 
-    /// Disarms and returns a slot whose deadline is reached.
-    pub(crate) fn expired(&mut self, now: Nanos) -> Option<Slot> {
+    /// Disarms and returns a slot whose deadline is reached, and the span that it was armed with.
+    pub(crate) fn expired(&mut self, now: Nanos) -> Option<(Slot, usize)> {
         let head = self.heads().find(|&head| self.links[head as usize].deadline <= now)?;
+        let span = self.links[head as usize].span;
         self.disarm(Slot(head));
-        Some(Slot(head))
+        Some((Slot(head), usize::from(span)))
     }
 
     fn heads(&self) -> impl Iterator<Item = u32> {
@@ -81,7 +91,7 @@ impl Timeouts {
 
 impl Link {
     fn at(index: u32) -> Self {
-        Self { prev: index, next: index, deadline: Nanos::MAX }
+        Self { prev: index, next: index, deadline: Nanos::MAX, span: 0 }
     }
 }
 
@@ -132,7 +142,7 @@ mod tests {
                 let earliest = oracle.values().min().copied().unwrap_or(Nanos::MAX);
                 prop_assert_eq!(timeouts.earliest(), earliest);
                 let mut expired: Vec<u32> =
-                    std::iter::from_fn(|| timeouts.expired(now)).map(|slot| slot.0).collect();
+                    std::iter::from_fn(|| timeouts.expired(now)).map(|(slot, _)| slot.0).collect();
                 expired.sort_unstable();
                 let due: Vec<u32> =
                     oracle.iter().filter(|(_, at)| **at <= now).map(|(slot, _)| *slot).collect();

@@ -1,18 +1,23 @@
-//! `http://host:port/path?query`, parsed and resolved. Owns what of a URL a load needs; must not know
+//! `http://host:port/path?query` and https, parsed and resolved. Owns what of a URL a load needs; must not know
 //! the rest of a plan. Start reading at [`parse`].
 
 use std::io;
-use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 
 /// Where a URL leads, by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// Host as a resolver takes it, without brackets ("localhost", "::1").
     pub name: String,
-    /// Port; 80 where none is given.
+    /// Port; 80 where none is given, 443 for https.
     pub port: u16,
-    /// Value of the Host field: as typed, without a port of 80 (`localhost:8080`, `[::1]:8080`).
+    /// Value of the Host field: as typed, without the scheme's own port (`localhost:8080`,
+    /// `[::1]:8080`).
     pub host: String,
+    /// Whether it is https.
+    pub is_tls: bool,
+    /// `user:password` before the host, percent-decoded.
+    pub user: Option<String>,
     /// Path and query, at least "/"; never a fragment.
     pub target: String,
 }
@@ -20,19 +25,16 @@ pub struct Target {
 /// Why a URL was refused; each text says how to write it.
 #[derive(Debug, thiserror::Error)]
 pub enum UrlError {
-    /// https.
-    #[error("`{0}`: https is not supported yet (it is planned): use the server's http port")]
-    Https(String),
     /// Another scheme.
-    #[error("`{0}` begins with `{1}://`: joust speaks http; write http://host:port/path")]
+    #[error("`{0}` begins with `{1}://`: joust speaks http and https; write http://host:port/path")]
     Scheme(String, String),
     /// No host.
     #[error("`{0}` names no host: write http://host:port/path, as in http://127.0.0.1:8080/")]
     NoHost(String),
-    /// Name and password.
+    /// Name and password with an escape that is none.
     #[error(
-        "`{0}` has a name or password before `@`: leave it out and give the field, as in \
-         -H 'Authorization: Basic ...'"
+        "`{0}`: the name and password before `@` have a `%` that no two hexadecimal digits follow: \
+         write a percent sign as %25, or give them with -u"
     )]
     UserInfo(String),
     /// A port that is none.
@@ -67,34 +69,69 @@ pub enum UrlError {
 pub fn parse(url: &str) -> Result<Target, UrlError> {
     let typed = url.trim();
     let owned = || typed.to_owned();
-    let rest = match typed.split_once("://") {
-        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
-        Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
-            return Err(UrlError::Https(owned()));
-        }
+    let (is_tls, rest) = match typed.split_once("://") {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
         Some((scheme, _)) if !scheme.contains(['/', '?', '#']) => {
             return Err(UrlError::Scheme(owned(), scheme.to_owned()));
         }
-        _ => typed,
+        _ => (false, typed),
     };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
-    if authority.contains('@') {
-        return Err(UrlError::UserInfo(owned()));
-    }
-    let (name, port) = authority_parts(typed, authority)?;
+    let (user, authority) = match authority.rsplit_once('@') {
+        None => (None, authority),
+        Some((user, authority)) => {
+            let decoded = decoded(user).ok_or_else(|| UrlError::UserInfo(hidden(typed, user)))?;
+            (Some(decoded), authority)
+        }
+    };
+    let own_port = if is_tls { 443 } else { 80 };
+    let (name, port) = authority_parts(typed, authority, own_port)?;
     let path = path.split('#').next().unwrap_or_default();
     if let Some(wrong) = path.chars().find(|c| !c.is_ascii_graphic()) {
         return Err(UrlError::Character(owned(), wrong.escape_default().to_string()));
     }
     let target = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
     let bracketed = if name.contains(':') { format!("[{name}]") } else { name.clone() };
-    let host = if port == 80 { bracketed } else { format!("{bracketed}:{port}") };
-    Ok(Target { name, port, host, target })
+    let host = if port == own_port { bracketed } else { format!("{bracketed}:{port}") };
+    Ok(Target { name, port, host, is_tls, user, target })
+}
+
+/// The text without its percent escapes; `None` where one is none.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        if first != b'%' {
+            bytes.push(first);
+            continue;
+        }
+        let digits = std::str::from_utf8(after.get(..2)?).ok()?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        rest = &after[2..];
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// The URL without its password.
+fn hidden(url: &str, user: &str) -> String {
+    url.replacen(user, "(hidden)", 1)
+}
+
+/// The URL as it may be shown: a password in it is replaced.
+pub fn shown(url: &str) -> String {
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let end = authority.find(['/', '?', '#']).unwrap_or(authority.len());
+    match authority[..end].rsplit_once('@') {
+        Some((user, _)) if user.contains(':') => hidden(url, user),
+        _ => url.to_owned(),
+    }
 }
 
 /// Host, without brackets, and port.
-fn authority_parts(typed: &str, authority: &str) -> Result<(String, u16), UrlError> {
+fn authority_parts(typed: &str, authority: &str, own_port: u16) -> Result<(String, u16), UrlError> {
     let owned = || typed.to_owned();
     let (name, port) = match authority.strip_prefix('[') {
         Some(bracketed) => {
@@ -123,7 +160,7 @@ fn authority_parts(typed: &str, authority: &str) -> Result<(String, u16), UrlErr
         return Err(UrlError::NoHost(owned()));
     }
     let port = match port {
-        "" => 80,
+        "" => own_port,
         port => port
             .parse::<u16>()
             .ok()
@@ -133,20 +170,20 @@ fn authority_parts(typed: &str, authority: &str) -> Result<(String, u16), UrlErr
     Ok((name.to_owned(), port))
 }
 
-impl Target {
-    /// The address to connect to. Where a name has several, the first of IPv4 is taken: "localhost"
-    /// is `[::1]` as well, and a server under test mostly listens on 127.0.0.1 alone.
-    ///
-    /// # Errors
-    /// The resolver knows no address.
-    pub fn resolve(&self) -> Result<SocketAddr, UrlError> {
-        let found = (self.name.as_str(), self.port)
-            .to_socket_addrs()
-            .map_err(|source| UrlError::Resolve { name: self.name.clone(), source })?;
-        let addrs: Vec<SocketAddr> = found.collect();
-        let ipv4_first = addrs.iter().find(|addr| addr.is_ipv4()).or(addrs.first());
-        ipv4_first.copied().ok_or_else(|| UrlError::NoAddress(self.name.clone()))
-    }
+/// The address to connect to. Where a name has several, the first of the family of `from` is taken,
+/// or of IPv4: "localhost" is `[::1]` as well, and a server under test mostly listens on 127.0.0.1
+/// alone.
+///
+/// # Errors
+/// The resolver knows no address.
+pub fn resolve(name: &str, port: u16, from: Option<&IpAddr>) -> Result<SocketAddr, UrlError> {
+    let found = (name, port)
+        .to_socket_addrs()
+        .map_err(|source| UrlError::Resolve { name: name.to_owned(), source })?;
+    let addrs: Vec<SocketAddr> = found.collect();
+    let wants_ipv4 = from.is_none_or(IpAddr::is_ipv4);
+    let preferred = addrs.iter().find(|addr| addr.is_ipv4() == wants_ipv4).or(addrs.first());
+    preferred.copied().ok_or_else(|| UrlError::NoAddress(name.to_owned()))
 }
 
 #[cfg(test)]
@@ -175,11 +212,10 @@ mod tests {
     #[test]
     fn refuses_with_the_way_out() {
         let cases = [
-            ("https://localhost/", "not supported yet"),
             ("ftp://localhost/", "joust speaks http"),
             ("http:///path", "names no host"),
             ("", "names no host"),
-            ("http://me:secret@localhost/", "Authorization"),
+            ("http://me:secret%2@localhost/", "%25"),
             ("http://localhost:0/", "1 to 65535"),
             ("http://localhost:65536/", "1 to 65535"),
             ("http://localhost:+80/", "1 to 65535"),
@@ -199,11 +235,23 @@ mod tests {
     }
 
     #[test]
+    fn https_has_its_own_port_and_a_password_may_stand_before_the_host() {
+        let parsed = parse("https://me:p%40ss@localhost/x").unwrap();
+        assert_eq!((parsed.port, parsed.is_tls, &*parsed.host), (443, true, "localhost"));
+        assert_eq!(parsed.user.as_deref(), Some("me:p@ss"));
+        assert_eq!(parse("https://localhost:8443").unwrap().host, "localhost:8443");
+        assert_eq!(shown("http://me:secret@localhost/a@b"), "http://(hidden)@localhost/a@b");
+        assert_eq!(shown("http://localhost/a:b@c"), "http://localhost/a:b@c");
+    }
+
+    #[test]
     fn addresses_resolve_to_themselves() {
         for (url, addr) in
             [("http://127.0.0.1:81", "127.0.0.1:81"), ("http://[::1]:82", "[::1]:82")]
         {
-            assert_eq!(parse(url).unwrap().resolve().unwrap(), addr.parse().unwrap());
+            let target = parse(url).unwrap();
+            let found = resolve(&target.name, target.port, None).unwrap();
+            assert_eq!(found, addr.parse().unwrap());
         }
     }
 }

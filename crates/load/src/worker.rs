@@ -1,35 +1,60 @@
 //! One thread of the load: a loop over a driver, and a match over what came to pass. Owns the slots,
-//! their deadlines and what the thread counts; must not know epoll, other threads or the end of the
-//! process. Start reading at [`Worker::run`].
+//! their deadlines and what the thread counts; must not know epoll or io_uring, other threads or the
+//! end of the process. Start reading at [`Worker::run`]; what is done to one connection is in
+//! `connections`.
 //!
 //! # Stamps
 //!
 //! The clock is read once after each wake-up, and once for each request just before it is sent (25 ns
 //! each). `first_byte` and `done` are the wake-up that reported the bytes: they had arrived by then,
 //! so the time that the generator itself needs for the replies before it in the batch is in no
-//! latency. `sent` is of the request itself: in a long batch it is later than the wake-up, and that
-//! is the generator's delay, visible as the difference of response and service time. `due` of a
-//! closed loop is `done` of the request before. How late a stamp can be is `ClientUse::lag_max`: the
-//! longest time from a wake-up to the last completion of its batch; the last part of a long reply,
-//! where it arrives while its batch is worked off, is stamped too early by so much.
+//! latency. Where the driver has the kernel's own stamps, they are taken instead, and no delay of
+//! this thread is in any latency. `sent` is of the request itself: in a long batch it is later than
+//! the wake-up, and that is the generator's delay, visible as the difference of response and service
+//! time. `due` of a closed loop is `done` of the request before. How late a stamp can be is
+//! `ClientUse::lag_max`: the longest time from a wake-up to the last completion of its batch; the last
+//! part of a long reply, where it arrives while its batch is worked off, is stamped too early by so
+//! much.
+//!
+//! # Being on time
+//!
+//! A thread that sleeps until an instant wakes up late: by the timer's slack (50 us unless set) and
+//! by what it takes to wake an idle CPU (again some 50 us, in a virtual machine). So the last
+//! [`SPIN`] before a request of an open loop is due are spent asking the driver again and again. That
+//! time is in no figure of CPU use.
 
-use std::collections::VecDeque;
+mod connections;
+
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use record::{Interval, LoadPlan};
-use sys::driver::{Completion, Driver, Leave, Slot, What};
+use rand::SeedableRng as _;
+use rand_pcg::Pcg64Mcg;
+use record::{Interval, LoadPlan, Sample, TlsUse};
+use sys::driver::{Completion, Driver, Leave, Peer, Route, Slot};
 use units::Nanos;
+use wire::tls::TlsClientConfig;
 
-use crate::conn::{Conn, Ending, Expectation, State, Step, Then};
-use crate::pacing::{self, Law};
+use crate::backlog::{Backlog, BacklogCounts};
+use crate::check::Checks;
+use crate::conn::{Begun, Common, Conn, Heard, Out, State, Then};
+use crate::free::{Free, FreePlaces};
+use crate::pacing::{self, Pace, Rest};
+use crate::picker::{self, Picker};
+use crate::prepared::Prepared;
 use crate::recorder::{RawLog, Recorder, Time, Totals};
-use crate::request;
+use crate::secure::Secure;
 use crate::shares::ThreadShare;
 use crate::timeouts::Timeouts;
 
-/// The span of [`LoadPlan::timeout`] in the worker's [`Timeouts`]; those of the backoff follow it.
+/// Spans of the worker's [`Timeouts`], by index: that of the plan, the wait for `100 Continue`; those
+/// of the backoff follow.
 const TIMEOUT: usize = 0;
+const CONTINUE: usize = 1;
+const BACKOFF: usize = 2;
+
+/// How long a body waits for `100 Continue` (RFC 9110, 10.1.1 leaves it open; curl waits as long).
+const CONTINUE_WAIT: Nanos = Nanos::from_secs(1);
 
 /// Pauses of a slot after its first, second, ... consecutive failure without a byte of a reply; the
 /// last one for all that follow. A server that is not there gets at most 10 attempts a second and
@@ -39,30 +64,60 @@ const BACKOFF_MS: [u64; 8] = [1, 2, 4, 8, 16, 32, 64, 100];
 /// Longest time until a thread that waits looks whether it was interrupted.
 const INTERRUPT_LOOK: Nanos = Nanos::from_millis(100);
 
+/// See "Being on time". A wake-up that is later than that is late.
+const SPIN: Nanos = Nanos::from_micros(150);
+
 /// One thread of the load.
 pub(crate) struct Worker<'a, D: Driver> {
     driver: D,
     plan: &'a LoadPlan,
     stops: Stops<'a>,
-    /// The request, as it is sent each time.
-    request: Vec<u8>,
-    expectation: Expectation,
+    /// The requests of the plan, as they are sent.
+    prepared: Vec<Prepared>,
+    picker: Picker,
+    /// For placeholders.
+    random: Pcg64Mcg,
+    n_begun: u64,
+    common: Common,
     conns: Vec<Conn>,
-    /// Index of the first slot in the whole load.
-    first_conn: u32,
+    /// Where each slot connects from and to, by origin.
+    routes: Vec<Vec<Route>>,
+    share: ThreadShare,
     /// Requests that may still be started.
     quota: u64,
-    /// Requests that were started and have not ended; at most one a slot.
-    n_out: u32,
-    /// Slots without a request, in the order in which they became free, and since when.
-    free: VecDeque<(Slot, Nanos)>,
-    law: Box<dyn Law>,
+    /// Requests that were started and have not ended.
+    n_out: u64,
+    free: FreePlaces,
+    /// Places of slots that sit out a backoff.
+    parked: Vec<u32>,
+    drive: Drive,
+    secure: Option<Secure>,
     timeouts: Timeouts,
     recorder: Recorder,
     phase: Phase,
     /// The wake-up that the current batch is stamped with.
     now: Nanos,
     cpu_began: Nanos,
+    /// Time that was spent spinning, and whether anything came or was sent since the last wake-up.
+    spun: Nanos,
+    was_busy: bool,
+    /// What ended by the completion in hand.
+    ended: Vec<Sample>,
+    /// A request that was begun and not sent yet, since another on its connection may follow.
+    unsent: Option<Slot>,
+    /// Requests, and records of TLS, on their way to the driver.
+    rendered: Vec<u8>,
+    records: Vec<u8>,
+    /// What TLS decrypted.
+    plain: Vec<u8>,
+}
+
+/// What drives the load.
+enum Drive {
+    /// Free connections ask, perhaps after a pause.
+    Closed(Rest),
+    /// Instants are given.
+    Open(Backlog),
 }
 
 /// Flags that end the load early.
@@ -98,6 +153,8 @@ pub(crate) struct Window {
     pub(crate) cpu: Nanos,
     /// Whether it ended because of an interruption.
     pub(crate) interrupted: bool,
+    /// Open loop: what became of requests that were due.
+    pub(crate) backlog: BacklogCounts,
 }
 
 /// What a thread measured, but for the intervals that it handed on before.
@@ -110,31 +167,67 @@ pub(crate) struct Measured {
     pub(crate) raw: RawLog,
     /// CPU time of the thread from start to end.
     pub(crate) cpu: Nanos,
+    pub(crate) tls: Option<TlsUse>,
 }
 
 impl<'a, D: Driver> Worker<'a, D> {
     /// A thread that does `share` of `plan`. Everything that it will need is allocated here.
-    pub(crate) fn new(driver: D, plan: &'a LoadPlan, share: ThreadShare, stops: Stops<'a>) -> Self {
+    pub(crate) fn new(
+        driver: D,
+        plan: &'a LoadPlan,
+        share: ThreadShare,
+        stops: Stops<'a>,
+        tls: Option<&TlsClientConfig>,
+    ) -> Self {
         let n_slots = share.connections;
         let backoff = BACKOFF_MS.map(Nanos::from_millis);
-        let spans = [plan.timeout].into_iter().chain(backoff).collect();
+        let spans = [plan.timeout, CONTINUE_WAIT].into_iter().chain(backoff).collect();
+        let prepared = |request| {
+            Prepared::new(plan, request).expect("a plan's requests were rendered when it was made")
+        };
+        let drive = match pacing::pace(&plan.pacing, plan.seed, share.turn) {
+            Pace::Closed(rest) => Drive::Closed(rest),
+            Pace::Open(arrivals) => Drive::Open(Backlog::new(arrivals, share.queue_max)),
+        };
         Self {
             driver,
             plan,
             stops,
-            request: request::bytes(plan),
-            expectation: request::expectation(plan),
-            conns: (0..n_slots).map(|_| Conn::new()).collect(),
-            first_conn: share.first_conn,
+            prepared: plan.requests.iter().map(prepared).collect(),
+            picker: Picker::new(
+                plan,
+                picker::Turn { index: share.thread.into(), of: share.threads.into() },
+            ),
+            random: Pcg64Mcg::seed_from_u64(plan.seed ^ (u64::from(share.turn.first) << 32)),
+            n_begun: 0,
+            common: Common {
+                checks: Checks::new(plan),
+                keep_alive: plan.keep_alive,
+                cookies: plan.cookies,
+                requests_per_connection: plan.requests_per_connection.unwrap_or(u64::MAX),
+                n_replies: 0,
+            },
+            conns: (0..n_slots).map(|_| Conn::new(plan.pipeline)).collect(),
+            routes: routes(plan),
+            share,
             quota: share.requests,
             n_out: 0,
-            free: (0..n_slots).map(|index| (Slot(index), Nanos::ZERO)).collect(),
-            law: pacing::law(plan.pacing),
+            free: FreePlaces::new(n_slots, plan.pipeline),
+            parked: vec![0; n_slots as usize],
+            drive,
+            secure: tls.map(|config| Secure::new(config, plan.tls.resume, n_slots)),
             timeouts: Timeouts::new(n_slots, spans),
-            recorder: Recorder::new(plan.interval, share.raw_max),
+            recorder: Recorder::new(plan.interval, share.raw_max, plan.pacing.is_open()),
             phase: Phase::Running,
             now: Nanos::ZERO,
             cpu_began: Nanos::ZERO,
+            spun: Nanos::ZERO,
+            was_busy: false,
+            ended: Vec::with_capacity(plan.pipeline as usize),
+            unsent: None,
+            rendered: Vec::with_capacity(4096),
+            records: Vec::new(),
+            plain: Vec::new(),
         }
     }
 
@@ -153,10 +246,10 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.now = self.driver.now();
         self.start_due();
         while !self.is_over() {
-            self.driver.wait(self.next_instant())?;
-            self.now = self.driver.now();
+            self.wait()?;
             while self.recorder.is_interval_over(self.now) {
-                over(self.recorder.next_interval(self.driver.cpu()));
+                let cpu = self.cpu();
+                over(self.recorder.next_interval(cpu));
             }
             self.look_for_end();
             self.take_completions();
@@ -168,6 +261,39 @@ impl<'a, D: Driver> Worker<'a, D> {
         Ok(self.finish())
     }
 
+    /// Waits until something came to pass or is to be done, and stamps it.
+    fn wait(&mut self) -> io::Result<()> {
+        let next = self.next_instant();
+        let due = match &self.drive {
+            Drive::Open(backlog) if self.may_start() => backlog.next_due().unwrap_or(Nanos::MAX),
+            _ => Nanos::MAX,
+        };
+        if due > next.saturating_add(SPIN) {
+            self.driver.wait(next)?;
+            self.now = self.driver.now();
+            return Ok(());
+        }
+        let spin_from = due.saturating_sub(SPIN);
+        if spin_from > self.now {
+            self.driver.wait(spin_from.min(next))?;
+            self.now = self.driver.now();
+            return Ok(());
+        }
+        let before = self.now;
+        self.driver.wait(Nanos::ZERO)?;
+        self.now = self.driver.now();
+        if !std::mem::take(&mut self.was_busy) {
+            self.spun += self.now.saturating_sub(before);
+        }
+        Ok(())
+    }
+
+    /// CPU time of this thread but for spinning. Spinning is measured by the clock; a thread that lost
+    /// its CPU meanwhile has used less than that, hence the bound.
+    fn cpu(&mut self) -> Nanos {
+        self.driver.cpu().saturating_sub(self.spun).max(self.cpu_began)
+    }
+
     /// Works off the batch.
     fn take_completions(&mut self) {
         // The slot whose request ended last. Its next one is started only when a completion of
@@ -175,40 +301,86 @@ impl<'a, D: Driver> Worker<'a, D> {
         // with the server's FIN, a request sent in between would be lost by our own haste.
         let mut freed = None;
         while let Some(Completion { slot, what }) = self.driver.next() {
+            self.was_busy = true;
             if freed.is_some() && freed != Some(slot) {
                 self.start_due();
                 freed = None;
             }
-            let (now, conn) = (self.now, &mut self.conns[slot.0 as usize]);
-            let step = match what {
-                What::Connected => {
-                    self.recorder.connected(now.saturating_sub(conn.connect_began));
-                    conn.connected()
-                }
-                What::Received => conn.received(self.driver.received(), now, &self.expectation),
-                What::Closed => conn.closed(&self.expectation),
-                What::Failed(failure) => conn.failed(failure),
-            };
-            if matches!(step, Step::End(_)) {
+            self.take(slot, what);
+            if self.end_requests(slot) {
                 freed = Some(slot);
             }
-            self.act(slot, step);
         }
     }
 
-    /// Starts requests as long as one is due and a slot is free.
+    /// Starts requests as long as one is due and a place is free.
     fn start_due(&mut self) {
-        while self.may_start()
-            && let Some(&(slot, since)) = self.free.front()
-            && self.law.due(since) <= self.now
+        if !self.may_start() {
+            return;
+        }
+        if let Drive::Open(backlog) = &mut self.drive {
+            backlog.fill(self.now, self.quota);
+        }
+        while self.quota > 0
+            && let Some(free) = self.free.first()
+            && let Some(due) = self.next_due(free)
         {
-            self.free.pop_front();
-            let due = self.law.take(since);
-            self.quota -= 1;
-            self.n_out += 1;
-            self.recorder.started();
-            let step = self.conns[slot.0 as usize].start(due, self.now);
-            self.act(slot, step);
+            self.free.take();
+            if self.timeouts.is_resting(free.slot, BACKOFF) {
+                self.parked[free.slot.0 as usize] += 1;
+                self.put_back(due);
+                continue;
+            }
+            self.start(free, due);
+        }
+        self.send_unsent();
+    }
+
+    /// When the request for that place was due, if it is; an open loop's is taken from its queue.
+    #[inline]
+    fn next_due(&mut self, free: Free) -> Option<Nanos> {
+        match &mut self.drive {
+            Drive::Closed(_) => (free.from <= self.now).then_some(free.from),
+            Drive::Open(backlog) => backlog.take(),
+        }
+    }
+
+    /// A request that was taken has no connection after all.
+    fn put_back(&mut self, due: Nanos) {
+        if let Drive::Open(backlog) = &mut self.drive {
+            backlog.put_back(due);
+        }
+    }
+
+    #[inline]
+    fn start(&mut self, free: Free, due: Nanos) {
+        self.was_busy = true;
+        self.quota -= 1;
+        self.n_out += 1;
+        self.recorder.started();
+        let Free { slot, from } = free;
+        if self.unsent.is_some_and(|unsent| unsent != slot) {
+            self.send_unsent();
+        }
+        let request = self.picker.next();
+        let prepared = &self.prepared[request as usize];
+        let out = Out { due, request, kind: prepared.kind(), sent: Nanos::ZERO };
+        let origin = prepared.origin();
+        let ready = due.max(from);
+        match self.conns[slot.0 as usize].begin(out, origin, &self.common) {
+            Begun::Waits => {}
+            Begun::Send => {
+                self.recorder.late(self.now.saturating_sub(ready));
+                self.unsent = Some(slot);
+            }
+            Begun::Connect => {
+                self.recorder.late(self.now.saturating_sub(ready));
+                self.connect(slot);
+            }
+            Begun::Move => {
+                self.close(slot, Then::Close);
+                self.connect(slot);
+            }
         }
     }
 
@@ -216,80 +388,55 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.quota > 0 && self.phase == Phase::Running
     }
 
+    /// Counts what the completion in hand ended, and frees its places; whether there was any.
     #[inline]
-    fn act(&mut self, slot: Slot, step: Step) {
-        match step {
-            Step::Nothing => {}
-            Step::Connect => {
-                self.driver.connect(slot, self.plan.addr);
-                self.timeouts.arm(slot, TIMEOUT, self.now);
-            }
-            Step::Send => {
-                let sent = self.driver.now();
-                self.conns[slot.0 as usize].sent(sent, &self.expectation);
-                self.driver.send(slot, &self.request);
-                self.recorder.sent(self.request.len() as u64);
-                self.timeouts.arm(slot, TIMEOUT, sent);
-            }
-            Step::Read => self.timeouts.arm(slot, TIMEOUT, self.now),
-            Step::Drop => self.drop_idle(slot),
-            Step::End(ending) => self.end(slot, ending),
+    fn end_requests(&mut self, slot: Slot) -> bool {
+        if self.ended.is_empty() {
+            return false;
         }
-    }
-
-    #[inline]
-    fn end(&mut self, slot: Slot, ending: Ending) {
-        let conn = &mut self.conns[slot.0 as usize];
-        let sample = conn.sample(ending, self.now, self.first_conn + slot.0);
-        let was_up = conn.is_up();
-        let backoff = conn.settle(ending);
         let time = if self.phase == Phase::Running { Time::Window } else { Time::Drain };
-        self.recorder.ended(&sample, time);
-        self.n_out -= 1;
-        self.leave(slot, ending.then, was_up);
-        match backoff {
-            None => {
-                self.timeouts.disarm(slot);
-                self.free.push_back((slot, self.now));
-            }
-            Some(level) => {
-                let level = usize::from(level).min(BACKOFF_MS.len() - 1);
-                self.timeouts.arm(slot, TIMEOUT + 1 + level, self.now);
-            }
-        }
-    }
-
-    #[inline]
-    fn leave(&mut self, slot: Slot, then: Then, was_up: bool) {
-        let how = match then {
-            Then::Keep => return,
-            Then::Close => Leave::Orderly,
-            Then::Abandon => Leave::Abrupt,
-        };
-        self.driver.close(slot, how);
-        if was_up {
-            self.recorder.disconnected();
-        }
-    }
-
-    /// The peer ended a connection on which no request is out: nobody's failure.
-    fn drop_idle(&mut self, slot: Slot) {
-        let conn = &mut self.conns[slot.0 as usize];
-        let was_up = conn.is_up();
-        conn.dropped();
-        self.leave(slot, Then::Close, was_up);
-    }
-
-    /// Ends what timed out and frees what has sat out its backoff.
-    fn expire(&mut self) {
-        while let Some(slot) = self.timeouts.expired(self.now) {
-            let conn = &mut self.conns[slot.0 as usize];
-            if conn.has_request() {
-                let step = conn.timed_out();
-                self.act(slot, step);
+        for mut sample in self.ended.drain(..) {
+            sample.conn = self.share.first_conn + slot.0;
+            self.recorder.ended(&sample, time);
+            self.n_out -= 1;
+            let pause = match &mut self.drive {
+                Drive::Closed(rest) => rest.next(),
+                Drive::Open(_) => Nanos::ZERO,
+            };
+            if self.timeouts.is_resting(slot, BACKOFF) {
+                self.parked[slot.0 as usize] += 1;
             } else {
-                self.free.push_back((slot, self.now));
+                self.free.put(Free { slot, from: self.now.saturating_add(pause) });
             }
+        }
+        true
+    }
+
+    /// Ends what timed out, sends bodies that waited long enough, and wakes slots whose backoff is
+    /// over.
+    fn expire(&mut self) {
+        while let Some((slot, span)) = self.timeouts.expired(self.now) {
+            match span {
+                TIMEOUT => {
+                    let conn = &mut self.conns[slot.0 as usize];
+                    let then = conn.timed_out(self.now, &mut self.ended);
+                    self.settle(slot, Heard { then, ..Heard::default() });
+                    self.end_requests(slot);
+                }
+                CONTINUE => self.send_body(slot),
+                _ => self.wake(slot),
+            }
+        }
+    }
+
+    /// A slot has sat out its backoff.
+    fn wake(&mut self, slot: Slot) {
+        let index = slot.0 as usize;
+        for _ in 0..std::mem::take(&mut self.parked[index]) {
+            self.free.put(Free { slot, from: self.now });
+        }
+        if self.conns[index].has_request() {
+            self.connect(slot);
         }
     }
 
@@ -307,16 +454,38 @@ impl<'a, D: Driver> Worker<'a, D> {
     }
 
     fn end_window(&mut self, end: Nanos, interrupted: bool) {
-        let cpu = self.driver.cpu().saturating_sub(self.cpu_began);
-        let window = Window { end, cpu, interrupted };
+        let cpu = self.cpu().saturating_sub(self.cpu_began);
+        let backlog = match &mut self.drive {
+            Drive::Closed(_) => BacklogCounts::default(),
+            Drive::Open(backlog) => {
+                // What became due since the last look is due as well.
+                backlog.fill(end, self.quota);
+                backlog.end()
+            }
+        };
+        let window = Window { end, cpu, interrupted, backlog };
         self.phase = Phase::Draining { window, until: end.saturating_add(self.plan.drain) };
     }
 
     fn is_over(&self) -> bool {
         match self.phase {
-            Phase::Running => self.quota == 0 && self.n_out == 0,
+            Phase::Running => self.n_out == 0 && !self.may_ever_start(),
             Phase::Draining { until, .. } => self.n_out == 0 || self.now >= until,
         }
+    }
+
+    /// Whether another request may become due. A replay ends with its last instant, and the load with
+    /// it, unless a duration was asked for.
+    fn may_ever_start(&self) -> bool {
+        self.quota > 0
+            && match &self.drive {
+                Drive::Closed(_) => true,
+                Drive::Open(backlog) => {
+                    !backlog.is_empty()
+                        || backlog.next_due().is_some()
+                        || self.plan.stop.duration.is_some()
+                }
+            }
     }
 
     /// When to wake up if nothing comes to pass.
@@ -325,9 +494,11 @@ impl<'a, D: Driver> Worker<'a, D> {
             Phase::Running => self.plan.stop.duration.unwrap_or(Nanos::MAX),
             Phase::Draining { until, .. } => until,
         };
-        let due = match self.free.front() {
-            Some(&(_, since)) if self.may_start() => self.law.due(since),
-            _ => Nanos::MAX,
+        let due = match (&self.drive, self.free.first()) {
+            _ if !self.may_start() => Nanos::MAX,
+            (Drive::Closed(_), Some(free)) => free.from,
+            (Drive::Closed(_), None) => Nanos::MAX,
+            (Drive::Open(backlog), _) => backlog.next_due().unwrap_or(Nanos::MAX),
         };
         let look = self.now.saturating_add(INTERRUPT_LOOK);
         self.timeouts.earliest().min(self.recorder.interval_end()).min(end).min(due).min(look)
@@ -339,17 +510,20 @@ impl<'a, D: Driver> Worker<'a, D> {
             self.end_window(self.now, false);
         }
         let Phase::Draining { window, .. } = self.phase else { unreachable!("ended above") };
-        for (index, conn) in self.conns.iter().enumerate() {
+        for index in 0..self.conns.len() {
             let slot = Slot(index as u32);
-            if conn.has_request() {
-                let sample = conn.sample(conn.unanswered(), self.now, self.first_conn + slot.0);
+            let conn = &mut self.conns[index];
+            let how = if conn.has_request() { Leave::Abrupt } else { Leave::Orderly };
+            conn.unanswered(self.now, &mut self.ended);
+            for mut sample in self.ended.drain(..) {
+                sample.conn = self.share.first_conn + slot.0;
                 self.recorder.unanswered(&sample);
-                self.driver.close(slot, Leave::Abrupt);
-            } else if conn.state() == State::Idle {
-                self.driver.close(slot, Leave::Orderly);
+            }
+            if self.conns[index].state() != State::Down {
+                self.driver.close(slot, how);
             }
         }
-        let cpu = self.driver.cpu();
+        let cpu = self.cpu();
         let (last_interval, totals, raw) = self.recorder.finish(self.now, cpu);
         check_accounting(&totals, self.n_out);
         Measured {
@@ -359,19 +533,37 @@ impl<'a, D: Driver> Worker<'a, D> {
             totals,
             raw,
             cpu: cpu.saturating_sub(self.cpu_began),
+            tls: self.secure.map(Secure::counts),
         }
     }
 }
 
+/// How each origin is reached: from each local address in turn.
+fn routes(plan: &LoadPlan) -> Vec<Vec<Route>> {
+    let from = |to: &Peer| -> Vec<Route> {
+        let one = |from| Route { to: to.clone(), from };
+        if plan.sources.is_empty() || matches!(to, Peer::Unix(_)) {
+            vec![one(None)]
+        } else {
+            plan.sources.iter().map(|addr| one(Some(*addr))).collect()
+        }
+    };
+    let to = |place: &record::Place| match place {
+        record::Place::Inet(addr) => Peer::Inet(*addr),
+        record::Place::Unix(path) => Peer::Unix(path.clone()),
+    };
+    plan.origins.iter().map(|origin| from(&to(&origin.place))).collect()
+}
+
 /// Every request that was started is in exactly one place.
-fn check_accounting(totals: &Totals, n_out: u32) {
+fn check_accounting(totals: &Totals, n_out: u64) {
     let requests = &totals.requests;
     assert_eq!(
         requests.started,
         requests.done + requests.unanswered,
-        "started = done + unanswered"
+        "a request that was started has ended or is unanswered"
     );
-    assert_eq!(requests.done, requests.ok + requests.failed, "done = ok + failed");
-    assert_eq!(requests.failed, totals.errors.total(), "failed is the sum of the errors");
-    assert_eq!(requests.unanswered, u64::from(n_out), "what is out at the end is unanswered");
+    assert_eq!(requests.done, requests.ok + requests.failed, "an ended request is ok or failed");
+    assert_eq!(requests.failed, totals.errors.total(), "a failed request is of one kind");
+    assert_eq!(requests.unanswered, n_out, "what is out at the end is unanswered");
 }

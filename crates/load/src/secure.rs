@@ -1,0 +1,129 @@
+//! TLS of one thread: whom to trust, which handshakes offer to resume, what came of them. Owns the
+//! choice and the counts; must not know records of TLS (`wire` does) or sockets.
+//! Start reading at [`Secure::client`].
+
+use std::path::{Path, PathBuf};
+
+use record::{LoadPlan, TlsPlan, TlsUse, TlsVersions};
+use wire::tls::{
+    Handshake, Resumption, TlsClient, TlsClientConfig, TlsConfigError, TlsError, TlsOptions,
+    Versions,
+};
+
+/// Why no connection could be made with TLS at all.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsSetupError {
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}; it is to hold PEM", path.display())]
+    File {
+        /// As planned.
+        path: PathBuf,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// What is in the files cannot be used.
+    #[error(transparent)]
+    Config(#[from] TlsConfigError),
+}
+
+/// What all threads share.
+///
+/// # Errors
+/// [`TlsSetupError`].
+pub(crate) fn config(plan: &LoadPlan) -> Result<Option<TlsClientConfig>, TlsSetupError> {
+    if plan.origins.iter().all(|origin| origin.tls_name.is_none()) {
+        return Ok(None);
+    }
+    let TlsPlan { ca, insecure, client, versions, .. } = &plan.tls;
+    let read = |path: &Path| {
+        std::fs::read(path).map_err(|source| TlsSetupError::File { path: path.to_owned(), source })
+    };
+    let options = TlsOptions {
+        ca_pem: ca.as_deref().map(read).transpose()?,
+        insecure: *insecure,
+        client_cert_pem: client.as_ref().map(|(cert, _)| read(cert)).transpose()?,
+        client_key_pem: client.as_ref().map(|(_, key)| read(key)).transpose()?,
+        alpn: vec!["http/1.1".to_owned()],
+        tls_versions: match versions {
+            TlsVersions::Both => Versions::Both,
+            TlsVersions::Only12 => Versions::Only12,
+            TlsVersions::Only13 => Versions::Only13,
+        },
+    };
+    Ok(Some(TlsClientConfig::new(&options)?))
+}
+
+/// TLS of one thread.
+pub(crate) struct Secure {
+    config: TlsClientConfig,
+    /// Share of handshakes that offer to resume, and the part of one that is left over from those
+    /// before: so the share is kept exactly, evenly, and without chance.
+    resume: f64,
+    owed: f64,
+    counts: TlsUse,
+}
+
+impl Secure {
+    /// For a thread with so many connections; its sessions are its own.
+    pub(crate) fn new(config: &TlsClientConfig, resume: f64, n_slots: u32) -> Self {
+        // A connection that is opened takes a ticket, and brings two: so many are there for all that
+        // are opened at once.
+        let config = config.with_own_sessions(2 * n_slots.clamp(1, 10_000) as usize);
+        Self { config, resume, owed: 0.0, counts: TlsUse::default() }
+    }
+
+    /// The client's side of a new connection.
+    ///
+    /// # Errors
+    /// The name is none that a certificate could be for.
+    pub(crate) fn client(&mut self, name: &str) -> Result<Box<TlsClient>, TlsError> {
+        self.owed += self.resume;
+        let resumption = if self.owed >= 1.0 {
+            self.owed -= 1.0;
+            Resumption::Offer
+        } else {
+            Resumption::Fresh
+        };
+        TlsClient::new(&self.config, name, resumption).map(Box::new)
+    }
+
+    /// A handshake is done; says which it was.
+    pub(crate) fn handshaken(&mut self, client: &TlsClient) -> Handshake {
+        let handshake = client.handshake().unwrap_or(Handshake::Full);
+        let counts = &mut self.counts;
+        match handshake {
+            Handshake::Full => counts.full += 1,
+            Handshake::Resumed => counts.resumed += 1,
+        }
+        if counts.version.is_empty() {
+            client.version().unwrap_or_default().clone_into(&mut counts.version);
+            client.cipher_suite().unwrap_or_default().clone_into(&mut counts.cipher_suite);
+            counts.alpn = String::from_utf8_lossy(client.alpn().unwrap_or_default()).into_owned();
+        }
+        handshake
+    }
+
+    /// A connection failed by TLS; the first time its reason is kept.
+    pub(crate) fn failed(&mut self, error: &TlsError) {
+        self.counts.failure.get_or_insert_with(|| error.to_string());
+    }
+
+    /// What came of it all.
+    pub(crate) fn counts(self) -> TlsUse {
+        self.counts
+    }
+}
+
+/// Adds what another thread counted.
+pub(crate) fn merge(sum: &mut TlsUse, more: &TlsUse) {
+    sum.full += more.full;
+    sum.resumed += more.resumed;
+    if sum.version.is_empty() {
+        sum.version.clone_from(&more.version);
+        sum.cipher_suite.clone_from(&more.cipher_suite);
+        sum.alpn.clone_from(&more.alpn);
+    }
+    if sum.failure.is_none() {
+        sum.failure.clone_from(&more.failure);
+    }
+}

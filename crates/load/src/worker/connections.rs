@@ -1,0 +1,278 @@
+//! What a worker does to one connection: connect, shake hands, send, hear, leave. Owns the way from
+//! bytes to the driver and back; must not know when requests are due. Start reading at
+//! [`Worker::take`].
+
+use sys::driver::{Driver, Leave, Slot, What};
+use units::Nanos;
+use wire::tls::TlsError;
+
+use super::{BACKOFF, BACKOFF_MS, CONTINUE, TIMEOUT, Worker};
+use crate::conn::{Heard, State, Then};
+use crate::prepared::Fill;
+
+impl<D: Driver> Worker<'_, D> {
+    /// Takes a completion; what ended by it is in `ended`.
+    #[inline]
+    pub(super) fn take(&mut self, slot: Slot, what: What) {
+        let index = slot.0 as usize;
+        let heard = match what {
+            What::Received if self.conns[index].tls.is_some() => return self.decrypt(slot),
+            What::Received => {
+                let at = self.driver.arrived().unwrap_or(self.now);
+                let bytes = self.driver.received();
+                self.conns[index].received(bytes, at, &mut self.common, &mut self.ended)
+            }
+            What::Discarded(n_bytes) => {
+                let at = self.driver.arrived().unwrap_or(self.now);
+                self.conns[index].discarded(n_bytes, at, &mut self.common, &mut self.ended)
+            }
+            What::Connected => return self.connected(slot),
+            What::Closed => {
+                let conn = &mut self.conns[index];
+                Heard::then(conn.closed(self.now, &self.common, &mut self.ended))
+            }
+            What::Failed(failure) => {
+                Heard::then(self.conns[index].failed(failure, self.now, &mut self.ended))
+            }
+        };
+        self.settle(slot, heard);
+    }
+
+    /// Does what bytes, their end or their absence ask for.
+    #[inline]
+    pub(super) fn settle(&mut self, slot: Slot, heard: Heard) {
+        let Heard { first_byte, continues, discard, then } = heard;
+        if then != Then::Keep {
+            self.leave(slot, then);
+            return;
+        }
+        if discard > 0 {
+            self.driver.discard(slot, discard);
+        }
+        if continues {
+            self.send_body(slot);
+        }
+        if !self.ended.is_empty() {
+            // The reply that comes next, if one does, has its own time from now on.
+            if self.conns[slot.0 as usize].n_sent() > 0 {
+                self.timeouts.arm(slot, TIMEOUT, self.now);
+            } else {
+                self.timeouts.disarm(slot);
+            }
+        } else if first_byte {
+            self.timeouts.arm(slot, TIMEOUT, self.now);
+        }
+    }
+
+    /// Starts connecting.
+    pub(super) fn connect(&mut self, slot: Slot) {
+        let conn = &mut self.conns[slot.0 as usize];
+        conn.connects(self.now);
+        let routes = &self.routes[conn.origin as usize];
+        let route = &routes[(self.share.first_conn + slot.0) as usize % routes.len()];
+        self.driver.connect(slot, route);
+        self.timeouts.arm(slot, TIMEOUT, self.now);
+    }
+
+    fn connected(&mut self, slot: Slot) {
+        let now = self.now;
+        let conn = &mut self.conns[slot.0 as usize];
+        self.recorder.connected(now.saturating_sub(conn.stage_began));
+        let name = self.plan.origins[conn.origin as usize].tls_name.as_deref();
+        let (Some(secure), Some(name)) = (&mut self.secure, name) else {
+            conn.connected(None, now);
+            return self.send(slot);
+        };
+        match secure.client(name) {
+            Ok(client) => {
+                conn.connected(Some(client), now);
+                self.timeouts.arm(slot, TIMEOUT, now);
+                self.send_records(slot);
+            }
+            Err(error) => self.tls_failed(slot, &error),
+        }
+    }
+
+    /// Bytes of TLS came.
+    fn decrypt(&mut self, slot: Slot) {
+        let at = self.driver.arrived().unwrap_or(self.now);
+        let conn = &mut self.conns[slot.0 as usize];
+        let client = conn.tls.as_mut().expect("only called for TLS");
+        self.plain.clear();
+        let fed = client.feed(self.driver.received(), &mut self.plain);
+        if client.has_output() {
+            self.send_records(slot);
+        }
+        let conn = &mut self.conns[slot.0 as usize];
+        if fed.as_ref().is_ok_and(|event| event.handshake_done_now)
+            && let (Some(secure), Some(client)) = (&mut self.secure, &conn.tls)
+        {
+            let handshake = secure.handshaken(client);
+            self.recorder.handshaken(handshake, at.saturating_sub(conn.stage_began));
+            conn.handshaken();
+            self.send(slot);
+        }
+        if !self.plain.is_empty() {
+            let conn = &mut self.conns[slot.0 as usize];
+            let heard = conn.received(&self.plain, at, &mut self.common, &mut self.ended);
+            let is_left = heard.then != Then::Keep;
+            self.settle(slot, heard);
+            if is_left {
+                return;
+            }
+        }
+        match fed {
+            Err(error) => self.tls_failed(slot, &error),
+            Ok(event) if event.peer_closed => {
+                let conn = &mut self.conns[slot.0 as usize];
+                let then = conn.closed(self.now, &self.common, &mut self.ended);
+                self.settle(slot, Heard::then(then));
+            }
+            Ok(_) => {}
+        }
+    }
+
+    #[cold]
+    fn tls_failed(&mut self, slot: Slot, error: &TlsError) {
+        if let Some(secure) = &mut self.secure {
+            secure.failed(error);
+        }
+        let then =
+            self.conns[slot.0 as usize].fail(record::Outcome::Tls, self.now, &mut self.ended);
+        self.settle(slot, Heard::then(then));
+    }
+
+    /// Sends what was begun last and held back in case another followed on its connection.
+    #[inline]
+    pub(super) fn send_unsent(&mut self) {
+        if let Some(slot) = self.unsent.take() {
+            self.send(slot);
+        }
+    }
+
+    /// Sends every request of the connection that may be sent and is not.
+    #[inline]
+    pub(super) fn send(&mut self, slot: Slot) {
+        let sent = self.driver.now();
+        let conn = &mut self.conns[slot.0 as usize];
+        let Some(out) = conn.next_to_send(sent, &self.common) else { return };
+        let is_oldest = conn.n_sent() == 1;
+        let prepared = &self.prepared[out.request as usize];
+        let is_alone = conn.tls.is_none() && self.plan.pipeline == 1;
+        match prepared.bytes() {
+            Some(bytes) if is_alone && !self.common.cookies && !self.plan.expect_continue => {
+                self.driver.send(slot, bytes);
+                self.recorder.sent(bytes.len() as u64);
+            }
+            _ => self.send_rendered(slot, out.request, sent),
+        }
+        if is_oldest && !self.conns[slot.0 as usize].awaits_continue {
+            self.timeouts.arm(slot, TIMEOUT, sent);
+        }
+    }
+
+    /// Requests that are not the same bytes each time, or several at once, or through TLS.
+    fn send_rendered(&mut self, slot: Slot, first: u32, sent: Nanos) {
+        self.rendered.clear();
+        let conn = &mut self.conns[slot.0 as usize];
+        let mut next = Some(first);
+        while let Some(request) = next {
+            let prepared = &self.prepared[request as usize];
+            let from = self.rendered.len();
+            let mut fill = Fill {
+                seq: self.share.turn.index_of(self.n_begun),
+                random: &mut self.random,
+                columns: &self.plan.columns,
+                cookies: if self.common.cookies { conn.jar.value() } else { None },
+            };
+            self.n_begun += 1;
+            let head_len = prepared.render(&mut fill, &mut self.rendered);
+            if prepared.expects_continue() {
+                // The body is rendered now, as one with its head, and kept until it is wanted.
+                conn.held_body.clear();
+                conn.held_body.extend_from_slice(&self.rendered[from + head_len..]);
+                self.rendered.truncate(from + head_len);
+                conn.awaits_continue = true;
+                break;
+            }
+            next = conn.next_to_send(sent, &self.common).map(|out| out.request);
+        }
+        if conn.awaits_continue {
+            self.timeouts.arm(slot, CONTINUE, sent);
+        }
+        self.send_plain(slot);
+    }
+
+    /// Sends `rendered`, through TLS where there is one.
+    fn send_plain(&mut self, slot: Slot) {
+        self.recorder.sent(self.rendered.len() as u64);
+        match &mut self.conns[slot.0 as usize].tls {
+            None => self.driver.send(slot, &self.rendered),
+            Some(client) => {
+                // Fails only after an error that the next feed tells as well.
+                client.send(&self.rendered).ok();
+                self.send_records(slot);
+            }
+        }
+    }
+
+    /// Sends what TLS has to send.
+    fn send_records(&mut self, slot: Slot) {
+        let Some(client) = &mut self.conns[slot.0 as usize].tls else { return };
+        self.records.clear();
+        client.take_output(&mut self.records);
+        if !self.records.is_empty() {
+            self.driver.send(slot, &self.records);
+        }
+    }
+
+    /// Sends the body that waited for `100 Continue`.
+    pub(super) fn send_body(&mut self, slot: Slot) {
+        let conn = &mut self.conns[slot.0 as usize];
+        if std::mem::take(&mut conn.awaits_continue) {
+            self.rendered.clear();
+            self.rendered.append(&mut conn.held_body);
+            self.send_plain(slot);
+            self.timeouts.arm(slot, TIMEOUT, self.now);
+        }
+    }
+
+    /// The connection is of no more use. Requests that were not answered, though the server closed in
+    /// order, or that were never sent, go on the next one.
+    pub(super) fn leave(&mut self, slot: Slot, then: Then) {
+        match self.close(slot, then) {
+            Some(level) => {
+                let level = usize::from(level).min(BACKOFF_MS.len() - 1);
+                self.timeouts.arm(slot, BACKOFF + level, self.now);
+            }
+            None => {
+                self.timeouts.disarm(slot);
+                if self.conns[slot.0 as usize].has_request() {
+                    self.connect(slot);
+                }
+            }
+        }
+    }
+
+    /// Closes the connection; returns the backoff that its slot has to sit out.
+    pub(super) fn close(&mut self, slot: Slot, then: Then) -> Option<u8> {
+        let conn = &mut self.conns[slot.0 as usize];
+        if conn.is_connected() {
+            self.recorder.disconnected();
+        }
+        let says_goodbye = then == Then::Close && conn.state() == State::Up;
+        if let Some(client) = conn.tls.as_mut().filter(|_| says_goodbye) {
+            client.close();
+            self.send_records(slot);
+        }
+        let how = if then == Then::Abandon { Leave::Abrupt } else { Leave::Orderly };
+        self.driver.close(slot, how);
+        self.conns[slot.0 as usize].down(then)
+    }
+}
+
+impl Heard {
+    fn then(then: Then) -> Self {
+        Self { then, ..Self::default() }
+    }
+}
