@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustls::client::{ClientConfig, Resumption as Store, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::{InconsistentKeys, RootCertStore, SupportedProtocolVersion, version};
+use rustls::{RootCertStore, SupportedProtocolVersion, version};
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -96,15 +96,7 @@ impl TlsClientConfig {
         let mut config = match client_identity(options)? {
             None => builder.with_no_client_auth(),
             Some((chain, key)) => {
-                builder.with_client_auth_cert(chain, key).map_err(|error| match error {
-                    rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-                        TlsConfigError::KeyMismatch
-                    }
-                    error => TlsConfigError::Unusable {
-                        file: PemFile::ClientKey,
-                        why: error.to_string(),
-                    },
-                })?
+                builder.with_client_auth_cert(chain, key).map_err(TlsConfigError::of_identity)?
             }
         };
         config.alpn_protocols = alpn(&options.alpn)?;
@@ -166,10 +158,9 @@ fn given_roots(
     let mut roots = RootCertStore::empty();
     for certificate in &given {
         // Strictly, unlike the machine's: each was named on purpose.
-        roots.add(certificate.clone()).map_err(|error| TlsConfigError::Unusable {
-            file: PemFile::Authority,
-            why: error.to_string(),
-        })?;
+        roots
+            .add(certificate.clone())
+            .map_err(|error| TlsConfigError::unusable(PemFile::Authority, error))?;
     }
     Ok((roots, given))
 }
@@ -204,7 +195,7 @@ fn certificates(pem: &[u8], file: PemFile) -> Result<Vec<CertificateDer<'static>
     match read {
         Ok(found) if found.is_empty() => Err(TlsConfigError::nothing_in(file, pem)),
         Ok(found) => Ok(found),
-        Err(error) => Err(TlsConfigError::Unusable { file, why: error.to_string() }),
+        Err(error) => Err(TlsConfigError::unreadable(file, &error)),
     }
 }
 
@@ -212,7 +203,7 @@ fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, TlsConfigError> {
     let file = PemFile::ClientKey;
     PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
         pem::Error::NoItemsFound => TlsConfigError::nothing_in(file, pem),
-        error => TlsConfigError::Unusable { file, why: error.to_string() },
+        error => TlsConfigError::unreadable(file, &error),
     })
 }
 

@@ -1,7 +1,8 @@
 //! Owns what can go wrong with TLS, in words that name the likely cause and the way out. Must not know
 //! who reads them. Start reading at [`TlsError`].
 
-use rustls::{AlertDescription, CertificateError, Error};
+use rustls::{AlertDescription, CertificateError, Error, InconsistentKeys};
+use rustls_pki_types::pem;
 
 use super::trust::webpki_error;
 
@@ -93,6 +94,36 @@ impl TlsConfigError {
             "is it the right file?"
         };
         Self::Nothing { file, hint }
+    }
+
+    /// `file` is no PEM that can be read.
+    pub(super) fn unreadable(file: PemFile, error: &pem::Error) -> Self {
+        let why = match error {
+            pem::Error::MissingSectionEnd { .. } => {
+                "a section has no END line; is the file cut off?".to_owned()
+            }
+            error => error.to_string(),
+        };
+        Self::Unusable { file, why }
+    }
+
+    /// `file` is PEM, but what it holds is not what it says.
+    pub(super) fn unusable(file: PemFile, error: Error) -> Self {
+        let why = match error {
+            Error::InvalidCertificate(fault) => format!("no X.509 that can be read ({fault})"),
+            Error::General(why) => why,
+            error => error.to_string(),
+        };
+        Self::Unusable { file, why }
+    }
+
+    /// The client's certificate and key cannot be used together.
+    pub(super) fn of_identity(error: Error) -> Self {
+        match error {
+            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => Self::KeyMismatch,
+            Error::InvalidCertificate(_) => Self::unusable(PemFile::ClientCert, error),
+            error => Self::unusable(PemFile::ClientKey, error),
+        }
     }
 }
 
@@ -240,6 +271,11 @@ fn of_certificate(error: Error) -> TlsError {
         CertificateError::NotValidYetContext { time, not_before } => TlsError::NotYetValid {
             ahead: span(not_before.as_secs().saturating_sub(time.as_secs())),
         },
+        CertificateError::BadSignature => TlsError::Certificate {
+            why: "a signature does not fit: the server does not hold the key of the certificate that it \
+                  shows, or another certificate of the chain did not sign it"
+                .to_owned(),
+        },
         other => TlsError::Certificate { why: format!("{other}; --insecure checks nothing") },
     }
 }
@@ -306,6 +342,9 @@ fn of_alert(alert: AlertDescription) -> TlsError {
 
 /// The registered name: `UnknownCA` is `unknown_ca`.
 fn alert_name(alert: AlertDescription) -> String {
+    if let AlertDescription::Unknown(_) = alert {
+        return "of no registered name".to_owned();
+    }
     let debug = format!("{alert:?}").replace("CA", "Ca").replace("PSK", "Psk");
     let debug = debug.replace("recognised", "recognized");
     let mut name = String::new();

@@ -43,7 +43,10 @@ fn a_file_without_a_certificate_is_refused_with_what_it_may_be() {
     let error = refusal(&ca(broken.as_bytes()), &["--cacert", "cannot be used"]);
     assert!(matches!(error, TlsConfigError::Unusable { file: PemFile::Authority, .. }));
     let cut = authority.pem().replace("-----END CERTIFICATE-----", "");
-    refusal(&ca(cut.as_bytes()), &["--cacert", "cannot be used"]);
+    refusal(&ca(cut.as_bytes()), &["--cacert", "cut off"]);
+    let key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+    refusal(&client(broken, &identity.key), &["--cert", "X.509"]);
+    refusal(&client(&identity.chain, key), &["--key", "cannot be used"]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use joust_wire::tls::{Handshake, Resumption, TlsClient, TlsClientConfig, TlsOptions};
 
 use crate::config;
-use crate::peer::{Authority, trusting};
+use crate::peer::{Authority, Identity, Pipe, Site, trusting};
 
 /// An `openssl s_server -www` on a free port, which describes each connection in a page. It ends with the
 /// test.
@@ -27,12 +27,9 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// With further `flags`; none, and said so, if there is no openssl.
+    /// With further `flags`; none if there is no openssl.
     fn start(authority: &Authority, folder: &Path, flags: &[&str]) -> Option<Self> {
-        if Command::new("openssl").arg("version").output().is_err() {
-            // Past the harness, which holds back what the print macros write.
-            let why = b"skipped: openssl is not installed (apt-get install openssl)\n";
-            std::io::stderr().write_all(why).unwrap();
+        if is_missing() {
             return None;
         }
         let identity = authority.issue(&["localhost"]);
@@ -74,6 +71,17 @@ impl Server {
         conn.end().unwrap();
         (conn, String::from_utf8(page).unwrap())
     }
+}
+
+/// Says so, too.
+fn is_missing() -> bool {
+    let missing = Command::new("openssl").arg("version").output().is_err();
+    if missing {
+        // Past the harness, which holds back what the print macros write.
+        let why = b"skipped: openssl is not installed (apt-get install openssl)\n";
+        std::io::stderr().write_all(why).unwrap();
+    }
+    missing
 }
 
 #[test]
@@ -126,5 +134,36 @@ fn openssl_takes_our_client_certificate() {
         let Some(server) = Server::start(&authority, folder.path(), &flags) else { return };
         let (_, page) = server.ask(&config(&options), Resumption::Fresh);
         assert!(page.contains("Client certificate\n"), "{version}: {page}");
+    }
+}
+
+/// Many guides end with `openssl x509 -req`, which made certificates of version 1 up to OpenSSL 3.
+#[test]
+fn a_certificate_of_version_1_is_called_that() {
+    if is_missing() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let openssl = |args: &str| {
+        let run = Command::new("openssl").args(args.split(' ')).current_dir(&folder).output();
+        let run = run.unwrap();
+        assert!(run.status.success(), "openssl {args}: {}", String::from_utf8_lossy(&run.stderr));
+        String::from_utf8(run.stdout).unwrap()
+    };
+    openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out key.pem");
+    openssl("req -new -key key.pem -subj /CN=localhost -out csr.pem");
+    openssl("x509 -req -in csr.pem -signkey key.pem -out chain.pem");
+    if !openssl("x509 -in chain.pem -noout -text").contains("Version: 1 (0x0)") {
+        std::io::stderr().write_all(b"skipped: this openssl makes version 3\n").unwrap();
+        return;
+    }
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let server = Site::new(Identity { chain: read("chain.pem"), key: read("key.pem") }).config();
+    for insecure in [false, true] {
+        let ca_pem = Some(Authority::new("ours").pem().into_bytes());
+        let options = TlsOptions { insecure, ca_pem, ..TlsOptions::default() };
+        let mut pipe = Pipe::new(&config(&options), "localhost", Resumption::Fresh, &server);
+        let text = pipe.run().unwrap_err().to_string();
+        assert!(text.contains("version 1") && text.contains("-addext"), "{text}");
     }
 }

@@ -111,7 +111,7 @@ fn insecure_still_wants_the_key_of_the_certificate() {
         let mut identity = authority.issue(&["localhost"]);
         identity.key = authority.issue(&["localhost"]).key;
         let site = Site { versions, ..Site::new(identity) };
-        let error = refusal(&insecure(), "localhost", &site, &[]);
+        let error = refusal(&insecure(), "localhost", &site, &["does not hold the key"]);
         assert!(matches!(error, TlsError::Certificate { .. }), "{version}: {error}");
     }
 }
