@@ -7,7 +7,7 @@
 
 use units::{Nanos, PerSecond};
 
-use super::{Law, assert_positive, instant, nanos_for};
+use super::{Law, instant, nanos_for};
 
 /// Requests at equal distances, the first at zero.
 pub(crate) struct Constant {
@@ -17,9 +17,8 @@ pub(crate) struct Constant {
 }
 
 impl Constant {
-    /// `rate` must be above zero.
+    /// `rate` is above zero.
     pub(crate) fn new(rate: PerSecond) -> Self {
-        assert_positive(rate);
         Self { rate, number: 0 }
     }
 }

@@ -9,7 +9,7 @@ use rand::RngExt as _;
 use rand_pcg::Pcg64Mcg;
 use units::{Nanos, PerSecond};
 
-use super::{Law, assert_positive, instant, nanos_for};
+use super::{Law, instant, nanos_for};
 
 /// Request g at (g + u) / rate, u uniform from 0 to 1.
 pub(crate) struct Jitter {
@@ -21,9 +21,8 @@ pub(crate) struct Jitter {
 }
 
 impl Jitter {
-    /// `rate` must be above zero.
+    /// `rate` is above zero.
     pub(crate) fn new(rate: PerSecond, random: Pcg64Mcg) -> Self {
-        assert_positive(rate);
         Self { random, rate, period_ns: nanos_for(1.0, rate), number: 0 }
     }
 }

@@ -13,6 +13,7 @@
 //! Instants are computed in f64 and rounded to a nanosecond. With numbers of 53 bits an instant t is
 //! wrong by less than t / 2^51 before it is rounded: 0.04 ns after a day, half a nanosecond after 13.
 
+mod bounds;
 mod closed;
 mod constant;
 mod jitter;
@@ -27,12 +28,11 @@ use rand_pcg::Pcg64Mcg;
 use record::Pacing;
 use units::{Nanos, PerSecond};
 
+pub(crate) use bounds::check;
+pub use bounds::{INSTANTS_MAX, LENGTH_MAX, PacingError, RATE_MAX, STAGES_MAX};
 pub(crate) use closed::Rest;
-pub use replay::{INSTANTS_MAX, ReplayError, read_instants};
-pub use typed::{
-    LENGTH_MAX, PacingError, RATE_MAX, STAGES_MAX, parse_ramp, parse_rate, parse_stages,
-    parse_think,
-};
+pub use replay::{ReplayError, read_instants};
+pub use typed::{parse_ramp, parse_rate, parse_stages, parse_think};
 
 /// How a load is paced, as one thread of the generator follows it.
 pub(crate) enum Pace {
@@ -73,9 +73,9 @@ pub(crate) struct Arrivals {
 /// How the thread whose turn this is follows a law.
 ///
 /// # Panics
-/// If the turn is no part of a whole, or the law could never have an instant: a rate that must be
-/// above zero is not, or not finite.
+/// If the law is one that [`check`] refuses, or the turn no part of a whole.
 pub(crate) fn pace(pacing: &Pacing, seed: u64, turn: Turn) -> Pace {
+    assert_eq!(check(pacing), Ok(()), "a plan's law is within its bounds");
     let law: Box<dyn Law> = match pacing {
         Pacing::Closed => return Pace::Closed(Rest::none()),
         Pacing::Think { pause, spread } => {
@@ -176,12 +176,6 @@ fn nanos_for(n: f64, rate: PerSecond) -> f64 {
     n * 1e9 / rate.0
 }
 
-/// A rate that can be divided by.
-#[track_caller]
-fn assert_positive(rate: PerSecond) {
-    assert!(rate.0 > 0.0 && rate.0.is_finite(), "an open loop has a rate above zero, not {rate}");
-}
-
 #[cfg(test)]
 mod testing;
 
@@ -235,7 +229,7 @@ mod tests {
         }
 
         #[test]
-        fn instants_rise(rate in 1e-3..1e8f64, seed: u64) {
+        fn instants_rise(rate in 1e-3..5e7f64, seed: u64) {
             for pacing in laws(rate) {
                 let drawn = instants(&pacing, seed, WHOLE, 1000);
                 prop_assert!(drawn.is_sorted(), "{:?}", pacing);
@@ -279,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a rate above zero")]
+    #[should_panic(expected = "within its bounds")]
     fn no_rate_is_refused() {
         pace(&Pacing::Poisson { rate: PerSecond(0.0) }, 1, WHOLE);
     }

@@ -8,7 +8,7 @@
 use rand_pcg::Pcg64Mcg;
 use units::{Nanos, PerSecond};
 
-use super::{Law, assert_positive, exponential, nanos_for};
+use super::{Law, exponential, nanos_for};
 
 /// Arrivals whose distances are exponential and independent; the first is one distance after zero.
 pub(crate) struct Poisson {
@@ -22,9 +22,8 @@ pub(crate) struct Poisson {
 }
 
 impl Poisson {
-    /// `rate` must be above zero.
+    /// `rate` is above zero.
     pub(crate) fn new(rate: PerSecond, random: Pcg64Mcg) -> Self {
-        assert_positive(rate);
         let gap_ns_mean = nanos_for(1.0, rate);
         // The longest distance, 36.7 means, is to fit into 64 bits: it does down to one in 15 years.
         let shift = (58.0 - gap_ns_mean.log2().ceil()).clamp(0.0, 32.0) as u32;

@@ -7,11 +7,8 @@ use jiff::fmt::strtime::BrokenDownTime;
 use jiff::tz::TimeZone;
 use units::Nanos;
 
-use super::typed::LENGTH_MAX;
+use super::bounds::{INSTANTS_MAX, LENGTH_MAX};
 use super::{Law, Turn};
-
-/// Most instants of a replay: 80 MB of them, three hours at 1000/s.
-pub const INSTANTS_MAX: usize = 10_000_000;
 
 /// Longest part of a line that an error shows.
 const SHOWN_CHARS_MAX: usize = 60;
@@ -20,9 +17,8 @@ const SHOWN_CHARS_MAX: usize = 60;
 pub(crate) struct Replay(std::vec::IntoIter<Nanos>);
 
 impl Replay {
-    /// Those of all `instants` that have their turn: what a thread does not need it does not hold.
+    /// Those of all `instants`, which rise, that have their turn: what a thread does not need it does not hold.
     pub(crate) fn new(instants: &[Nanos], turn: Turn) -> Self {
-        debug_assert!(instants.is_sorted(), "instants rise");
         let numbered = (0..turn.of).cycle().zip(instants);
         let own: Vec<Nanos> =
             numbered.filter(|(number, _)| turn.has(*number)).map(|(_, at)| *at).collect();
@@ -70,9 +66,8 @@ pub enum ReplayError {
     },
     /// The first and the last instant lie too far apart for a load.
     #[error(
-        "from the first instant to the last it is {hours} hours, and a load lasts {max} at most: \
-         is a line in another unit?",
-        max = LENGTH_MAX.0 / HOUR.0
+        "from the first instant to the last it is {hours} hours, and a load lasts {LENGTH_MAX} at \
+         most: is a line in another unit?"
     )]
     TooLong {
         /// What lies between them.

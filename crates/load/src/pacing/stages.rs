@@ -28,11 +28,8 @@ struct Begun {
 }
 
 impl Stages {
-    /// At least one stage must have a rate above zero, and the lengths a sum that is an instant.
+    /// At least one stage has a rate above zero; the lengths have a sum that is an instant.
     pub(crate) fn new(stages: &[Stage]) -> Self {
-        let is_rate = |stage: &Stage| stage.rate.0 >= 0.0 && stage.rate.0.is_finite();
-        assert!(stages.iter().all(is_rate), "rates are finite and not negative");
-        assert!(stages.iter().any(|stage| stage.rate.0 > 0.0), "a stage has a rate above zero");
         let (mut at, mut n_before) = (Nanos::ZERO, 0.0);
         let begin = |stage: &Stage| {
             let begun = Begun { at, n_before, rate: stage.rate };
