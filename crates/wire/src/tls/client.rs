@@ -83,7 +83,8 @@ impl TlsClient {
         }
         let mut rest = bytes;
         while !rest.is_empty() {
-            // Cannot fail: what it took is processed and drained before it is asked again.
+            // What it took is processed and drained before it is asked again, so it has room; only a
+            // connection that had failed and is fed on comes to its bound (64 KB).
             let taken = self
                 .conn
                 .read_tls(&mut rest)
