@@ -323,7 +323,7 @@ fn without_keep_alive_each_request_has_its_connection() {
 #[test]
 fn a_head_request_expects_no_body() {
     let mut plan = plan(|o| (o.connections, o.requests) = (2, Some(10)));
-    plan.method = "HEAD".to_owned();
+    plan.requests[0].method = "HEAD".to_owned();
     plan.verify.length = Some(Bytes(100));
     let record = run(&plan, &Script { body_bytes: 0, ..Script::new(MS) });
     assert_eq!((record.requests.ok, record.bytes.body), (10, 0));
