@@ -28,6 +28,7 @@ mod placeholders;
 mod prepared;
 mod recorder;
 mod run;
+mod search;
 mod secure;
 mod series;
 mod shares;
@@ -53,4 +54,5 @@ pub use pacing::{
 pub use placeholders::{PlaceholderError, columns_needed};
 pub use prepared::PrepareError;
 pub use run::{Control, LoadError, run, run_on};
+pub use search::{SearchOptions, search};
 pub use secure::TlsSetupError;

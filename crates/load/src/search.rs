@@ -1,0 +1,599 @@
+//! The highest rate at which goals hold: which rate is tried next, and when enough is known. Owns the
+//! strategy; a load is made by whoever calls it. Must not know clocks, sockets or terminals.
+//! Start reading at [`search`], then [`Tally::next`].
+//!
+//! A try is a coin whose chances change with the rate: far below the limit it holds, far above it
+//! does not, and near it either may come. So a rate is believed by how its tries agree. `repeats` of
+//! one outcome and none of the other make it certain, and each that disagrees asks for as many again:
+//! 3:0, 6:1 (Wald's sequential test has the same form). A majority of three is not enough: with a
+//! chance of one third it is wrong in a quarter of cases, and a search asks near the limit by design.
+//! A rate with two of each is ambiguous and stays so; the interval then reaches over it.
+//!
+//! 1. From a first guess by factors, until one rate held and one did not; one try each.
+//! 2. Halving of the distance between them, in logarithms; one try each.
+//! 3. Where they are near enough: both ends are tried until each is certain. An end that is not what
+//!    it seemed moves the interval, and 2 goes on.
+//!
+//! Bounds: [`SearchOptions::tries_max`] over all; a rate is tried at most `2 repeats + 1` times.
+
+use record::{Goal, Limit, LoadRecord, SearchEnding, SearchRecord, Try, TryOutcome};
+use units::{PerSecond, Share};
+
+use crate::pacing::RATE_MAX;
+
+/// Factor between rates while none has failed yet, and while none has held.
+const STEP_UP: f64 = 2.0;
+const STEP_DOWN: f64 = 4.0;
+/// First rate, as a part of the guess: goals on latency hold below the rate at which a server is
+/// saturated, and often at half of it.
+const FIRST_SHARE: f64 = 0.5;
+/// First rate where there is no guess.
+const FIRST: PerSecond = PerSecond(100.0);
+/// Lowest rate that is tried where no other was set: one request in ten seconds is no load.
+const RATE_MIN: PerSecond = PerSecond(0.1);
+/// Finest precision: below it a rate is all rounding.
+const PRECISION_MIN: f64 = 0.001;
+/// Tries of each outcome that make a rate ambiguous for good.
+const EACH_OF_AMBIGUOUS: u32 = 2;
+
+/// What a search looks for, and how hard.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SearchOptions {
+    /// What is to hold, at least one.
+    pub goals: Vec<Goal>,
+    /// Lowest rate that is tried, and the first.
+    pub low: Option<PerSecond>,
+    /// Highest rate that is tried.
+    pub high: Option<PerSecond>,
+    /// About where the limit could be at most: the rate of a short closed loop.
+    pub high_guess: Option<PerSecond>,
+    /// How wide the interval may be: high / low - 1.
+    pub precision: Share,
+    /// Tries of one outcome that make it certain, at least 1.
+    pub repeats: u32,
+    /// Most tries, at least 1.
+    pub tries_max: u32,
+}
+
+impl SearchOptions {
+    /// For these goals, as precise as 5 %, with 3 repeats and at most 40 tries.
+    pub fn new(goals: Vec<Goal>) -> Self {
+        Self {
+            goals,
+            low: None,
+            high: None,
+            high_guess: None,
+            precision: Share(0.05),
+            repeats: 3,
+            tries_max: 40,
+        }
+    }
+
+    /// What of them makes no search.
+    ///
+    /// # Errors
+    /// The reason, with the way out.
+    pub fn check(&self) -> Result<(), String> {
+        let (low, high) = (self.low.unwrap_or(RATE_MIN), self.high.unwrap_or(RATE_MAX));
+        if self.goals.is_empty() {
+            return Err("a search needs a goal, as in p99<10ms".to_owned());
+        }
+        if !(low > PerSecond(0.0) && low < high && high.0.is_finite()) {
+            return Err(format!(
+                "a search goes from a rate to a higher one, not from {low} to {high}"
+            ));
+        }
+        if self.precision.0 < PRECISION_MIN {
+            return Err(format!(
+                "a precision of {} is finer than {}",
+                self.precision,
+                Share(PRECISION_MIN)
+            ));
+        }
+        if self.repeats == 0 || self.tries_max == 0 {
+            return Err("a search needs at least one try, and one repeat".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Looks for the highest rate at which the goals hold. `measure` makes a load at a rate (an open
+/// loop), and `watch` sees the record after each, as far as it is known. A load that was interrupted
+/// ends the search and is no try; what was known before is in the record.
+///
+/// # Errors
+/// The first of `measure`.
+///
+/// # Panics
+/// If [`SearchOptions::check`] refuses the options.
+pub fn search<E>(
+    options: &SearchOptions,
+    measure: &mut dyn FnMut(PerSecond) -> Result<LoadRecord, E>,
+    watch: &mut dyn FnMut(&SearchRecord),
+) -> Result<SearchRecord, E> {
+    options.check().expect("options that were checked");
+    let mut record = begun(options);
+    let mut tally = Tally::default();
+    loop {
+        let next = if record.tries.len() as u64 >= u64::from(options.tries_max) {
+            Next::End(SearchEnding::Tries)
+        } else {
+            tally.next(options)
+        };
+        let rate = match next {
+            Next::Try(rate) => rate,
+            Next::End(ending) => return Ok(SearchRecord { ending, ..record }),
+        };
+        let load = measure(rate)?;
+        if load.interrupted {
+            return Ok(record);
+        }
+        let tried = Try::of(rate, &options.goals, &load);
+        tally.add(&tried);
+        record.tries.push(tried);
+        record.plan.get_or_insert_with(|| load.plan.for_record());
+        let (good, bad) = tally.ends();
+        record.highest_good = good.map(|at| tally.levels[at].rate);
+        record.lowest_bad = bad.map(|at| tally.levels[at].rate);
+        record.limit = limit(&record);
+        watch(&record);
+    }
+}
+
+fn begun(options: &SearchOptions) -> SearchRecord {
+    SearchRecord {
+        format: SearchRecord::FORMAT.to_owned(),
+        goals: options.goals.clone(),
+        low: options.low,
+        high: options.high,
+        precision: options.precision,
+        repeats: options.repeats,
+        tries_max: options.tries_max,
+        tries: Vec::new(),
+        highest_good: None,
+        lowest_bad: None,
+        limit: Limit::NotReached,
+        // Until it ends in another way.
+        ending: SearchEnding::Interrupted,
+        plan: None,
+    }
+}
+
+/// What most of the failed tries at the upper end failed by.
+fn limit(record: &SearchRecord) -> Limit {
+    let Some(bad) = record.lowest_bad else { return Limit::NotReached };
+    let failed: Vec<&Try> = record.tries.iter().filter(|t| t.rate == bad && !t.is_good()).collect();
+    let most = |is: fn(&Try) -> bool| 2 * failed.iter().filter(|t| is(t)).count() > failed.len();
+    if most(|t| t.is_generator_limit) {
+        Limit::Generator
+    } else if most(|t| t.outcome == TryOutcome::TooFewSamples) {
+        Limit::Samples
+    } else {
+        Limit::Server
+    }
+}
+
+/// What is to be done next.
+enum Next {
+    Try(PerSecond),
+    End(SearchEnding),
+}
+
+/// How often a rate held.
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    rate: PerSecond,
+    good: u32,
+    bad: u32,
+    too_few: u32,
+}
+
+impl Level {
+    /// Whether more tries would change nothing.
+    fn is_settled(&self, repeats: u32) -> bool {
+        let (most, least) = (self.good.max(self.bad), self.good.min(self.bad));
+        least >= EACH_OF_AMBIGUOUS || most >= repeats * (1 + least)
+    }
+
+    /// Which outcome it leans to; `None` where it is ambiguous, or so far is.
+    fn leaning(&self) -> Option<Leaning> {
+        if self.good.min(self.bad) >= EACH_OF_AMBIGUOUS {
+            return None;
+        }
+        match self.good.cmp(&self.bad) {
+            std::cmp::Ordering::Greater => Some(Leaning::Good),
+            std::cmp::Ordering::Less => Some(Leaning::Bad),
+            std::cmp::Ordering::Equal => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaning {
+    Good,
+    Bad,
+}
+
+/// Every rate that was tried, in rising order.
+#[derive(Debug, Default)]
+struct Tally {
+    levels: Vec<Level>,
+}
+
+impl Tally {
+    fn add(&mut self, tried: &Try) {
+        let at = self.levels.partition_point(|level| level.rate < tried.rate);
+        if self.levels.get(at).is_none_or(|level| level.rate != tried.rate) {
+            self.levels.insert(at, Level { rate: tried.rate, good: 0, bad: 0, too_few: 0 });
+        }
+        let level = &mut self.levels[at];
+        if tried.is_good() {
+            level.good += 1;
+        } else {
+            level.bad += 1;
+        }
+        level.too_few += u32::from(tried.outcome == TryOutcome::TooFewSamples);
+    }
+
+    /// Indices of the highest good level below the lowest bad one, and of that. A rate that holds
+    /// above one that does not is no way out: who is asked for the higher meets the lower too.
+    fn ends(&self) -> (Option<usize>, Option<usize>) {
+        let leans = |level: &Level, leaning| level.leaning() == Some(leaning);
+        let bad = self.levels.iter().position(|level| leans(level, Leaning::Bad));
+        let below = &self.levels[..bad.unwrap_or(self.levels.len())];
+        (below.iter().rposition(|level| leans(level, Leaning::Good)), bad)
+    }
+
+    fn next(&self, options: &SearchOptions) -> Next {
+        let (low, high) = (options.low.unwrap_or(RATE_MIN), options.high.unwrap_or(RATE_MAX));
+        if self.levels.is_empty() {
+            let guessed = options.high_guess.map(|guess| PerSecond(guess.0 * FIRST_SHARE));
+            let first = options.low.or(guessed).unwrap_or(FIRST);
+            return Next::Try(PerSecond(first.0.clamp(low.0, high.0)));
+        }
+        match self.ends() {
+            (Some(good), Some(bad)) => self.between(good, bad, options),
+            (_, None) => self.above(high, options.repeats),
+            (None, Some(_)) => self.below(low, options.repeats),
+        }
+    }
+
+    /// No rate has failed: the next is higher, unless the highest is settled.
+    fn above(&self, high: PerSecond, repeats: u32) -> Next {
+        let top = self.levels.last().expect("something was tried");
+        if top.leaning().is_none() && !top.is_settled(repeats) {
+            return Next::Try(top.rate);
+        }
+        if top.rate < high {
+            return Next::Try(PerSecond((top.rate.0 * STEP_UP).min(high.0)));
+        }
+        match top.leaning() {
+            _ if !top.is_settled(repeats) => Next::Try(top.rate),
+            Some(_) => Next::End(SearchEnding::AllGood),
+            None => Next::End(SearchEnding::Noisy),
+        }
+    }
+
+    /// No rate has held: the next is lower, unless the lowest is settled. A try with too few requests
+    /// has fewer still at a lower rate.
+    fn below(&self, low: PerSecond, repeats: u32) -> Next {
+        let bottom = self.levels.first().expect("something was tried");
+        let is_undecided = bottom.leaning().is_none() && !bottom.is_settled(repeats);
+        let is_lowest = bottom.rate <= low || bottom.too_few > 0;
+        if is_undecided || (is_lowest && !bottom.is_settled(repeats)) {
+            return Next::Try(bottom.rate);
+        }
+        if is_lowest {
+            return Next::End(SearchEnding::NoneGood);
+        }
+        Next::Try(PerSecond((bottom.rate.0 / STEP_DOWN).max(low.0)))
+    }
+
+    /// Something held below something that did not, and all between them is ambiguous.
+    fn between(&self, good: usize, bad: usize, options: &SearchOptions) -> Next {
+        let SearchOptions { precision, repeats, .. } = options;
+        let is_open = |level: &&Level| !level.is_settled(*repeats);
+        let levels = &self.levels[good..=bad];
+        let ambiguous = &levels[1..levels.len() - 1];
+        if let Some(level) = ambiguous.iter().find(is_open) {
+            return Next::Try(level.rate);
+        }
+        let widest = levels
+            .windows(2)
+            .filter(|pair| pair.iter().any(|level| level.leaning().is_some()))
+            .max_by(|a, b| ratio(a).total_cmp(&ratio(b)))
+            .expect("two ends make a pair");
+        if ratio(widest) > 1.0 + precision.0 {
+            return Next::Try(middle(widest[0].rate, widest[1].rate));
+        }
+        // The upper one first: it is the one that a passing disturbance makes.
+        if let Some(end) = [levels[levels.len() - 1], levels[0]].iter().find(is_open) {
+            return Next::Try(end.rate);
+        }
+        let is_narrow = ratio(&[levels[0], levels[levels.len() - 1]]) <= 1.0 + precision.0;
+        Next::End(if is_narrow { SearchEnding::Narrow } else { SearchEnding::Noisy })
+    }
+}
+
+fn ratio(pair: &[Level]) -> f64 {
+    pair[1].rate.0 / pair[0].rate.0
+}
+
+/// Halfway in logarithms, in four digits where they tell it from both ends.
+fn middle(low: PerSecond, high: PerSecond) -> PerSecond {
+    let exact = (low.0 * high.0).sqrt();
+    let scale = 10f64.powf(exact.log10().floor() - 3.0);
+    let round = (exact / scale).round() * scale;
+    let is_inside =
+        round > low.0 * (1.0 + PRECISION_MIN / 4.0) && round * (1.0 + PRECISION_MIN / 4.0) < high.0;
+    PerSecond(if is_inside { round } else { exact })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use rand::{RngExt as _, SeedableRng as _};
+    use rand_pcg::Pcg64Mcg;
+    use record::{Latencies, LoadPlan, OpenLoop, RequestCounts, ThreadUse, parse_goals};
+    use units::Nanos;
+
+    use super::*;
+
+    /// A server whose response times are those of an M/M/1 queue: p99 is ln 100 / (mu - lambda)
+    /// (Kleinrock, Queueing Systems I, 3.2), times a factor of chance in each try.
+    struct Queue {
+        mu: f64,
+        /// Standard deviation of the logarithm of the factor.
+        noise: f64,
+        chance: Pcg64Mcg,
+        /// A load in which nothing came to pass, its histograms small.
+        empty: LoadRecord,
+        n_loads: u32,
+    }
+
+    impl Queue {
+        fn new(mu: f64, noise: f64, seed: u64) -> Self {
+            let mut empty = LoadRecord::empty(LoadPlan::get(([127, 0, 0, 1], 80).into(), "/"));
+            empty.latencies.each_mut().into_iter().for_each(stats::Histogram::pack);
+            Self { mu, noise, chance: Pcg64Mcg::seed_from_u64(seed), empty, n_loads: 0 }
+        }
+
+        /// Where p99 is the limit of [`goals`].
+        fn capacity(&self) -> f64 {
+            self.mu - 100f64.ln() / 0.1
+        }
+
+        fn load(&mut self, rate: PerSecond) -> LoadRecord {
+            self.n_loads += 1;
+            let rho = rate.0 / self.mu;
+            let p99 = if rho < 1.0 { 100f64.ln() / (self.mu - rate.0) } else { 1000.0 };
+            // Irwin and Hall: twelve uniform ones make a normal one, nearly.
+            let normal = (0..12).map(|_| self.chance.random::<f64>()).sum::<f64>() - 6.0;
+            self.of(rate, p99 * (self.noise * normal).exp())
+        }
+
+        fn of(&self, rate: PerSecond, p99_s: f64) -> LoadRecord {
+            let mut load = self.empty.clone();
+            let n = 1000;
+            let response = &mut load.latencies.response;
+            (0..n).for_each(|at| {
+                let share = if at < 989 { 0.1 } else { 1.0 };
+                response.record(Nanos::from_secs_f64(share * p99_s));
+            });
+            load.requests = RequestCounts { started: n, done: n, ok: n, ..Default::default() };
+            load.seconds = n as f64 / rate.0;
+            load.rate_per_s = rate.0;
+            load.open_loop = Some(OpenLoop {
+                due: n,
+                asked_per_s: rate.0,
+                begun_per_s: rate.0,
+                ..OpenLoop::default()
+            });
+            load
+        }
+    }
+
+    fn options() -> SearchOptions {
+        SearchOptions::new(parse_goals("p99<100ms,errors<0.1%").unwrap())
+    }
+
+    fn run(options: &SearchOptions, mut at: impl FnMut(PerSecond) -> LoadRecord) -> SearchRecord {
+        let found = search(options, &mut |rate| Ok::<_, Infallible>(at(rate)), &mut |_| ());
+        found.unwrap_or_else(|never| match never {})
+    }
+
+    #[test]
+    fn the_interval_holds_the_capacity_whatever_the_noise() {
+        for noise in [0.0, 0.05, 0.15] {
+            let (mut hits, mut wide) = (0, 0);
+            for seed in 0..200 {
+                let mut queue = Queue::new(200.0 + 3.7 * seed as f64, noise, seed);
+                let options = SearchOptions {
+                    high_guess: Some(PerSecond(queue.mu * (0.7 + 0.003 * seed as f64))),
+                    ..options()
+                };
+                let found = run(&options, |rate| queue.load(rate));
+                let (good, bad) = (found.highest_good.unwrap().0, found.lowest_bad.unwrap().0);
+                hits += u32::from(good <= queue.capacity() && queue.capacity() <= bad);
+                wide += u32::from(found.ending != SearchEnding::Narrow);
+                assert_eq!(found.tries.len(), queue.n_loads as usize);
+                assert!(found.is_certain() && found.limit == Limit::Server, "{found:?}");
+            }
+            assert!(hits >= 190, "noise {noise}: {hits} of 200 hold the capacity");
+            assert!(noise > 0.0 || (hits == 200 && wide == 0), "{hits} {wide}");
+        }
+    }
+
+    #[test]
+    fn without_noise_the_interval_is_as_narrow_as_asked_and_both_ends_are_certain() {
+        let mut queue = Queue::new(1000.0, 0.0, 1);
+        let precision = Share(0.01);
+        let found = run(&SearchOptions { precision, ..options() }, |rate| queue.load(rate));
+        let (good, bad) = (found.highest_good.unwrap(), found.lowest_bad.unwrap());
+        assert!(bad.0 / good.0 <= 1.01, "{good} {bad}");
+        for end in [good, bad] {
+            assert!(found.tries.iter().filter(|t| t.rate == end).count() >= 3);
+        }
+        assert_eq!((found.ending, found.ambiguous()), (SearchEnding::Narrow, vec![]));
+        assert_eq!(SearchRecord::from_json(&found.to_json()).unwrap(), found);
+    }
+
+    #[test]
+    fn a_coin_over_a_wide_band_ends_with_what_is_ambiguous() {
+        let queue = Queue::new(1e6, 0.0, 1);
+        let mut n_noisy = 0;
+        for seed in 0..20 {
+            let mut chance = Pcg64Mcg::seed_from_u64(seed);
+            let found = run(&options(), |rate| {
+                let holds = rate.0 < 200.0 || (rate.0 < 400.0 && chance.random::<bool>());
+                queue.of(rate, if holds { 0.01 } else { 1.0 })
+            });
+            let (good, bad) = (found.highest_good.unwrap().0, found.lowest_bad.unwrap().0);
+            assert!(good < 400.0 && bad >= 200.0, "{seed}: {good} {bad}");
+            assert!(!found.ambiguous().is_empty() || found.ending == SearchEnding::Narrow);
+            n_noisy += u32::from(found.ending == SearchEnding::Noisy);
+        }
+        assert!(n_noisy > 10, "{n_noisy}");
+    }
+
+    #[test]
+    fn a_rate_that_holds_above_one_that_does_not_is_not_the_answer() {
+        // It holds up to 150, not from 150 to 250, and again up to 1000.
+        let queue = Queue::new(1e6, 0.0, 1);
+        let holds = |r: f64| r < 150.0 || (250.0..1000.0).contains(&r);
+        let options = SearchOptions { low: Some(PerSecond(100.0)), ..options() };
+        let found = run(&options, |rate| queue.of(rate, if holds(rate.0) { 0.01 } else { 1.0 }));
+        assert_eq!(found.highest_good.map(|r| r.0 < 150.0), Some(true), "{found:?}");
+        assert!(found.lowest_bad.unwrap().0 < 250.0);
+        // Told, where it was seen.
+        let again = SearchRecord { lowest_bad: Some(PerSecond(100.5)), ..found };
+        assert!(again.good_above().iter().all(|rate| rate.0 > 100.5));
+    }
+
+    #[test]
+    fn one_disturbed_try_does_not_decide() {
+        let mut queue = Queue::new(1000.0, 0.0, 1);
+        for disturbed in 0..12 {
+            queue.n_loads = 0;
+            let mut n = 0;
+            let found = run(&options(), |rate| {
+                n += 1;
+                if n == disturbed { queue.of(rate, 10.0) } else { queue.load(rate) }
+            });
+            let (good, bad) = (found.highest_good.unwrap().0, found.lowest_bad.unwrap().0);
+            let capacity = queue.capacity();
+            assert!(good <= capacity && capacity <= bad, "{disturbed}: {good} {bad} {capacity}");
+        }
+    }
+
+    #[test]
+    fn where_nothing_holds_there_is_no_interval() {
+        let queue = Queue::new(1000.0, 0.0, 1);
+        let options = SearchOptions { low: Some(PerSecond(10.0)), ..options() };
+        let found = run(&options, |rate| queue.of(rate, 1.0));
+        assert_eq!(found.highest_good, None);
+        assert_eq!(
+            (found.lowest_bad, found.ending),
+            (Some(PerSecond(10.0)), SearchEnding::NoneGood)
+        );
+        assert_eq!(found.tries.len(), 3, "certain, and nothing else was tried");
+    }
+
+    #[test]
+    fn where_all_holds_the_highest_is_certain() {
+        let queue = Queue::new(1000.0, 0.0, 1);
+        let options = SearchOptions { high: Some(PerSecond(5000.0)), ..options() };
+        let found = run(&options, |rate| queue.of(rate, 0.01));
+        assert_eq!((found.highest_good, found.lowest_bad), (Some(PerSecond(5000.0)), None));
+        assert_eq!((found.ending, found.limit), (SearchEnding::AllGood, Limit::NotReached));
+        assert_eq!(found.tries.iter().filter(|t| t.rate.0 == 5000.0).count(), 3);
+    }
+
+    #[test]
+    fn the_number_of_tries_is_bounded() {
+        for tries_max in [1, 5, 17] {
+            let mut queue = Queue::new(1000.0, 0.3, 2);
+            let found = run(&SearchOptions { tries_max, ..options() }, |rate| queue.load(rate));
+            assert!(found.tries.len() <= tries_max as usize);
+            if found.tries.len() == tries_max as usize && !found.is_certain() {
+                assert_eq!(found.ending, SearchEnding::Tries);
+            }
+        }
+    }
+
+    #[test]
+    fn an_interrupted_search_knows_what_it_knew() {
+        let mut queue = Queue::new(1000.0, 0.0, 1);
+        let found = run(&options(), |rate| {
+            let load = queue.load(rate);
+            LoadRecord { interrupted: queue.n_loads == 7, ..load }
+        });
+        assert_eq!((found.ending, found.tries.len()), (SearchEnding::Interrupted, 6));
+        assert!(found.highest_good.unwrap().0 <= queue.capacity());
+        assert!(found.lowest_bad.unwrap().0 >= queue.capacity());
+        assert!(!found.is_certain());
+    }
+
+    #[test]
+    fn a_generator_at_its_limit_is_not_taken_for_the_server() {
+        let queue = Queue::new(1e6, 0.0, 1);
+        let found = run(&options(), |rate| {
+            let mut load = queue.of(rate, 0.01);
+            let share = (rate.0 / 1200.0).min(1.0);
+            let wall = Nanos::from_secs(1);
+            let cpu = Nanos::from_secs_f64(share);
+            load.client.threads = vec![ThreadUse { cpu, wall, pinned_to: None }];
+            if rate.0 > 1200.0 {
+                load.requests.started = 900;
+                load.open_loop.as_mut().unwrap().left = 100;
+            }
+            load
+        });
+        assert_eq!(found.limit, Limit::Generator);
+        assert!(found.highest_good.unwrap().0 > 1100.0, "busy, but it held: {found:?}");
+        let missed = found.tries.iter().filter(|t| t.rate.0 > 1200.0);
+        assert!(missed.clone().count() > 0);
+        assert!(missed.into_iter().all(|t| t.outcome != TryOutcome::Held));
+    }
+
+    #[test]
+    fn a_rate_that_was_not_reached_did_not_hold() {
+        let queue = Queue::new(1e6, 0.0, 1);
+        let goals = parse_goals("service.p50<1s").unwrap();
+        let found = run(&SearchOptions { goals, ..options() }, |rate| {
+            let mut load = queue.of(rate, 0.01);
+            load.latencies =
+                Latencies { service: load.latencies.response.clone(), ..load.latencies };
+            load.requests.started = if rate.0 > 777.0 { 980 } else { 1000 };
+            load
+        });
+        assert!(found.highest_good.unwrap().0 <= 777.0 && found.lowest_bad.unwrap().0 > 777.0);
+        let failed = found.tries.iter().find(|t| !t.is_good()).unwrap();
+        assert_eq!((failed.outcome, found.limit), (TryOutcome::RateMissed, Limit::Server));
+    }
+
+    #[test]
+    fn tries_too_short_for_the_goal_say_so() {
+        let queue = Queue::new(1e6, 0.0, 1);
+        let goals = parse_goals("p99.9<1s").unwrap();
+        let found = run(&SearchOptions { goals, ..options() }, |rate| queue.of(rate, 0.01));
+        assert_eq!((found.limit, found.ending), (Limit::Samples, SearchEnding::NoneGood));
+        assert_eq!(found.tries.len(), 3);
+    }
+
+    #[test]
+    fn options_that_make_no_search_are_refused() {
+        let rate = |r| Some(PerSecond(r));
+        let wrong = [
+            SearchOptions::new(Vec::new()),
+            SearchOptions { low: rate(10.0), high: rate(5.0), ..options() },
+            SearchOptions { low: rate(0.0), ..options() },
+            SearchOptions { precision: Share(0.0), ..options() },
+            SearchOptions { repeats: 0, ..options() },
+            SearchOptions { tries_max: 0, ..options() },
+        ];
+        assert!(wrong.iter().all(|options| options.check().is_err()));
+        assert_eq!(options().check(), Ok(()));
+    }
+}
