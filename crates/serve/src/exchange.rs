@@ -20,14 +20,12 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
 use units::Nanos;
-use wire::{
-    BodyDecoder, BodyLimits, Framing, Piece, Request, RequestLimits, RequestParser, Version,
-};
+use wire::{BodyDecoder, BodyLimits, Framing, Piece, RequestLimits, RequestParser, Version};
 
 use crate::config::{KeepAlive, Limits};
 use crate::service::Service;
 use answer::{Connection, Desk, Recent};
-use asked::Asked;
+use asked::{Asked, Method};
 use input::Input;
 use journal::Journal;
 use output::Output;
@@ -40,6 +38,8 @@ pub struct Exchange<'s> {
     peer: SocketAddr,
     state: State,
     parser: RequestParser,
+    /// What the head asked for that the parser read last.
+    asked: Asked,
     input: Input,
     output: Output,
     journal: Journal,
@@ -126,6 +126,7 @@ impl<'s> Exchange<'s> {
             peer,
             state: State::Head(Some(now)),
             parser: RequestParser::new(limits),
+            asked: Asked::nothing(),
             // The parser needs two bytes more to tell a head that is too long; a body, some room.
             input: Input::new(limits.head_bytes_max + 4096),
             output: Output::default(),
@@ -145,7 +146,7 @@ impl<'s> Exchange<'s> {
     pub fn reset_for(&mut self, peer: SocketAddr, now: Nanos) {
         self.peer = peer;
         self.state = State::Head(Some(now));
-        self.parser = RequestParser::new(request_limits(&self.service.config.limits));
+        self.parser.reset();
         self.input.reset();
         self.output.reset();
         self.journal.reset();
@@ -262,33 +263,34 @@ impl<'s> Exchange<'s> {
         if self.input.is_empty() {
             return self.wait_for_head(now);
         }
-        let Self { parser, input, service, .. } = self;
-        let request = match parser.parse(input.bytes()) {
-            Ok(Some(request)) => request,
-            Ok(None) => return self.wait_for_head(now),
-            Err(error) => {
-                self.refuse(error.status(), now);
-                return false;
-            }
-        };
-        self.stamp.set((service.wall_s)(), service.log.zone());
-        let body_is_due = request.framing != Framing::None && !matches!(self.state, State::Answer);
-        if body_is_due {
-            let (head_len, framing, expects) =
-                (request.head_len, request.framing, request.expects_continue);
-            // One who waits for our word is told at once where the answer is no anyway.
-            let answers_now = expects && !matches!(request.method, "GET" | "HEAD");
-            if !answers_now {
-                return self.begin_body(head_len, framing, expects, now);
+        let Self { parser, asked, input, service, .. } = self;
+        let bytes = input.bytes();
+        if !parser.repeats(bytes) {
+            match parser.parse(bytes) {
+                Ok(Some(request)) => *asked = Asked::of(&request, bytes),
+                Ok(None) => return self.wait_for_head(now),
+                Err(error) => {
+                    self.refuse(error.status(), now);
+                    return false;
+                }
             }
         }
-        let asked = Asked::of(&request);
+        let body_is_due = asked.framing != Framing::None && !matches!(self.state, State::Answer);
+        if body_is_due {
+            // One who waits for our word is told at once where the answer is no anyway.
+            let answers_now =
+                asked.expects_continue && !matches!(asked.method, Method::Get | Method::Head);
+            if !answers_now {
+                return self.begin_body(now);
+            }
+        }
+        self.stamp.set((service.wall_s)(), service.log.zone());
         let keep_alive = KeepAlive {
             enabled: service.config.keep_alive.enabled && !self.finishing && !body_is_due,
             ..service.config.keep_alive
         };
-        let conn = connection(keep_alive, self.requests, &request, &asked);
-        let (head_len, asked_to_close) = (request.head_len, !request.keep_alive);
+        let conn = connection(keep_alive, self.requests, asked);
+        let (head_len, asked_to_close) = (asked.head_len, !asked.keep_alive);
         let mut desk = Desk {
             service,
             client: self.peer.ip(),
@@ -296,9 +298,10 @@ impl<'s> Exchange<'s> {
             journal: &mut self.journal,
             stamp: &self.stamp,
             recent: &mut self.recent,
+            is_last: bytes.len() == head_len,
             now,
         };
-        desk.answer(&input.bytes()[..head_len], &request, &asked, conn);
+        desk.answer(&bytes[..head_len], asked, conn);
         self.input.used(head_len);
         self.requests = self.requests.saturating_add(1);
         self.state = match conn.keeps {
@@ -322,7 +325,9 @@ impl<'s> Exchange<'s> {
         false
     }
 
-    fn begin_body(&mut self, head_len: usize, framing: Framing, expects: bool, now: Nanos) -> bool {
+    /// Begins with the body of what `asked` is of. False: it is refused.
+    fn begin_body(&mut self, now: Nanos) -> bool {
+        let Asked { head_len, framing, expects_continue: expects, .. } = self.asked;
         let length = match framing {
             Framing::Length(length) => length,
             _ => 0,
@@ -379,6 +384,7 @@ impl<'s> Exchange<'s> {
             journal: &mut self.journal,
             stamp: &self.stamp,
             recent: &mut self.recent,
+            is_last: true,
             now,
         };
         desk.refuse(status, input.bytes());
@@ -421,18 +427,13 @@ fn request_limits(limits: &Limits) -> RequestLimits {
 
 /// Whether the connection goes on after an answer, by Apache's rule (ap_set_keepalive), and what is
 /// said of it. `answered` counts the requests before this one.
-fn connection(
-    keep_alive: KeepAlive,
-    answered: u32,
-    request: &Request<'_>,
-    asked: &Asked<'_>,
-) -> Connection {
+fn connection(keep_alive: KeepAlive, answered: u32, asked: &Asked) -> Connection {
     let further = match keep_alive.requests_max {
         0 => None,
         max => Some(max.saturating_sub(answered).saturating_sub(1)),
     };
-    let keeps = keep_alive.enabled && request.keep_alive && further != Some(0);
-    let said = asked.keep_alive_token || request.version == Version::Http10;
+    let keeps = keep_alive.enabled && asked.keep_alive && further != Some(0);
+    let said = asked.keep_alive_token || asked.version == Version::Http10;
     let seconds = keep_alive.timeout.0 / 1_000_000_000;
     Connection { keeps, keep_alive: (keeps && said).then_some((seconds, further)) }
 }

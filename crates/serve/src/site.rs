@@ -20,6 +20,7 @@ use crate::config::{Config, Content, Limits};
 use cache::Cache;
 
 pub(crate) use listing::escape_path;
+pub(crate) use representation::Prepared;
 pub use representation::{Representation, Stored, Validators};
 
 /// How long what was found at a path is taken for what is there. As lighttpd's stat cache.

@@ -1,38 +1,78 @@
-//! What the fields of a request ask for, found in one pass over them. Owns which fields matter; must
-//! not know what is served. Start reading at [`Asked::of`].
+//! What a request asks for, found in one pass over its head. Owns which parts of a head matter, and
+//! where they stand in it; must not know what is served. Start reading at [`Asked::of`].
+//!
+//! It borrows nothing from the head, so that it can be kept: a head that repeats the last one byte
+//! for byte asks for the same, in the same places.
 
-use wire::{Request, tokens};
+use std::ops::Range;
 
-/// The fields that a server of files heeds. A field that may stand only once and is repeated counts
-/// as malformed, which for each of these means: as if it were not there, or never true.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Asked<'a> {
+use wire::{Framing, Request, Version, tokens};
+
+/// What a request asks for.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    /// Bytes of the head.
+    pub(super) head_len: usize,
+    pub(super) method: Method,
+    /// Path and query as the client sent them.
+    pub(super) target: Place,
+    pub(super) version: Version,
+    pub(super) framing: Framing,
+    /// The client would use the connection again.
+    pub(super) keep_alive: bool,
     /// The client said `Connection: keep-alive`.
     pub(super) keep_alive_token: bool,
-    pub(super) if_match: Once<'a>,
-    pub(super) if_none_match: Once<'a>,
-    pub(super) if_modified_since: Once<'a>,
-    pub(super) if_unmodified_since: Once<'a>,
-    pub(super) if_range: Once<'a>,
-    pub(super) range: Once<'a>,
-    pub(super) referer: Once<'a>,
-    pub(super) user_agent: Once<'a>,
+    pub(super) expects_continue: bool,
+    pub(super) fields: Heeded<Place>,
     /// Whether any condition or range is there.
     pub(super) is_special: bool,
 }
 
+/// What a server of files does with a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    Get,
+    Head,
+    Options,
+    /// It exists, and a file does not have it: 405.
+    NotAllowed,
+    /// 501 (RFC 9110, 9.1).
+    Unknown,
+}
+
+/// A part of a head: so many bytes from its beginning, to so many.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    start: u32,
+    end: u32,
+}
+
+/// The fields that a server of files heeds. A field that may stand only once and is repeated counts
+/// as malformed, which for each of these means: as if it were not there, or never true.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Heeded<T> {
+    pub(super) if_match: Once<T>,
+    pub(super) if_none_match: Once<T>,
+    pub(super) if_modified_since: Once<T>,
+    pub(super) if_unmodified_since: Once<T>,
+    pub(super) if_range: Once<T>,
+    pub(super) range: Once<T>,
+    pub(super) referer: Once<T>,
+    pub(super) user_agent: Once<T>,
+}
+
 /// A field that should stand once.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Once<'a> {
+pub(super) enum Once<T> {
     #[default]
     Absent,
-    Is(&'a [u8]),
+    Is(T),
     Repeated,
 }
 
-impl<'a> Once<'a> {
+impl<T: Copy> Once<T> {
     /// The value, if there is exactly one.
-    pub(super) fn value(self) -> Option<&'a [u8]> {
+    pub(super) fn value(self) -> Option<T> {
         match self {
             Self::Is(value) => Some(value),
             Self::Absent | Self::Repeated => None,
@@ -40,35 +80,149 @@ impl<'a> Once<'a> {
     }
 
     /// The first value counts for the log, however many there are.
-    fn add(&mut self, value: &'a [u8]) {
-        *self = if *self == Self::Absent { Self::Is(value) } else { Self::Repeated };
+    fn add(&mut self, value: T) {
+        *self = if matches!(self, Self::Absent) { Self::Is(value) } else { Self::Repeated };
+    }
+
+    fn map<U>(self, change: impl FnOnce(T) -> U) -> Once<U> {
+        match self {
+            Self::Absent => Once::Absent,
+            Self::Is(value) => Once::Is(change(value)),
+            Self::Repeated => Once::Repeated,
+        }
     }
 }
 
-impl<'a> Asked<'a> {
-    /// Reads the fields. They are told apart by the length of the name first.
-    pub(super) fn of(request: &Request<'a>) -> Self {
-        let mut asked = Self::default();
+impl Place {
+    /// Where `part` stands in `head`, of which it is a part.
+    fn of(part: &[u8], head: &[u8]) -> Self {
+        // What is empty may be a part of nothing.
+        if part.is_empty() {
+            return Self::default();
+        }
+        let start = part.as_ptr().addr() - head.as_ptr().addr();
+        let at = |offset| u32::try_from(offset).expect("a head is shorter than 4 GiB");
+        Self { start: at(start), end: at(start + part.len()) }
+    }
+
+    /// The part of `head` that stands here.
+    pub(super) fn in_head(self, head: &[u8]) -> &[u8] {
+        &head[Range::from(self)]
+    }
+}
+
+impl From<Place> for Range<usize> {
+    fn from(place: Place) -> Self {
+        place.start as usize..place.end as usize
+    }
+}
+
+impl Heeded<Place> {
+    /// The values themselves.
+    pub(super) fn in_head(self, head: &[u8]) -> Heeded<&[u8]> {
+        let value = |field: Once<Place>| field.map(|place| place.in_head(head));
+        Heeded {
+            if_match: value(self.if_match),
+            if_none_match: value(self.if_none_match),
+            if_modified_since: value(self.if_modified_since),
+            if_unmodified_since: value(self.if_unmodified_since),
+            if_range: value(self.if_range),
+            range: value(self.range),
+            referer: value(self.referer),
+            user_agent: value(self.user_agent),
+        }
+    }
+}
+
+impl Method {
+    /// Methods are told apart by case (RFC 9110, 9.1).
+    fn of(name: &str) -> Self {
+        match name {
+            "GET" => Self::Get,
+            "HEAD" => Self::Head,
+            "OPTIONS" => Self::Options,
+            "POST" | "PUT" | "DELETE" | "PATCH" | "TRACE" => Self::NotAllowed,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl Asked {
+    /// Nothing yet.
+    pub(super) fn nothing() -> Self {
+        Self {
+            head_len: 0,
+            method: Method::Unknown,
+            target: Place::default(),
+            version: Version::Http11,
+            framing: Framing::None,
+            keep_alive: false,
+            keep_alive_token: false,
+            expects_continue: false,
+            fields: Heeded::default(),
+            is_special: false,
+        }
+    }
+
+    /// What `request` asks for, which was read from the beginning of `bytes`. Fields are told apart
+    /// by the length of the name first.
+    pub(super) fn of(request: &Request<'_>, bytes: &[u8]) -> Self {
+        let head = &bytes[..request.head_len];
+        let mut asked = Self {
+            head_len: request.head_len,
+            method: Method::of(request.method),
+            target: Place::of(request.path_and_query.as_bytes(), head),
+            version: request.version,
+            framing: request.framing,
+            keep_alive: request.keep_alive,
+            expects_continue: request.expects_continue,
+            ..Self::nothing()
+        };
+        let fields = &mut asked.fields;
         for (name, value) in request.fields {
             let is = |known: &str| name.eq_ignore_ascii_case(known);
-            let place = match name.len() {
-                5 if is("range") => &mut asked.range,
-                7 if is("referer") => &mut asked.referer,
-                8 if is("if-match") => &mut asked.if_match,
-                8 if is("if-range") => &mut asked.if_range,
-                10 if is("user-agent") => &mut asked.user_agent,
+            let once = match name.len() {
+                5 if is("range") => &mut fields.range,
+                7 if is("referer") => &mut fields.referer,
+                8 if is("if-match") => &mut fields.if_match,
+                8 if is("if-range") => &mut fields.if_range,
+                10 if is("user-agent") => &mut fields.user_agent,
                 10 if is("connection") => {
                     asked.keep_alive_token |= tokens::has(value, "keep-alive");
                     continue;
                 }
-                13 if is("if-none-match") => &mut asked.if_none_match,
-                17 if is("if-modified-since") => &mut asked.if_modified_since,
-                19 if is("if-unmodified-since") => &mut asked.if_unmodified_since,
+                13 if is("if-none-match") => &mut fields.if_none_match,
+                17 if is("if-modified-since") => &mut fields.if_modified_since,
+                19 if is("if-unmodified-since") => &mut fields.if_unmodified_since,
                 _ => continue,
             };
-            place.add(value);
+            once.add(Place::of(value, head));
             asked.is_special |= !matches!(name.len(), 7 | 10);
         }
         asked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::{RequestLimits, RequestParser};
+
+    use super::*;
+
+    #[test]
+    fn places_are_those_of_the_values_and_hold_in_a_copy_of_the_head() {
+        let bytes = b"\r\nGET http://h/a?b HTTP/1.1\r\nHost: a\r\nRange:  bytes=0-1 \r\n\
+            User-Agent: x\r\nUser-Agent: y\r\nIf-Match:\r\nConnection: x, Keep-Alive\r\n\r\nGET /next";
+        let mut parser = RequestParser::new(RequestLimits::DEFAULT);
+        let asked = Asked::of(&parser.parse(bytes).unwrap().unwrap(), bytes);
+        let head = bytes[..asked.head_len].to_vec();
+        assert!(head.ends_with(b"\r\n\r\n"));
+        assert_eq!((asked.method, asked.target.in_head(&head)), (Method::Get, &b"/a?b"[..]));
+        let fields = asked.fields.in_head(&head);
+        assert_eq!(fields.range, Once::Is(&b"bytes=0-1"[..]));
+        assert_eq!(fields.user_agent, Once::Repeated);
+        assert_eq!(fields.if_match, Once::Is(&b""[..]));
+        assert_eq!(fields.if_none_match, Once::Absent);
+        assert!(asked.is_special && asked.keep_alive_token && asked.keep_alive);
     }
 }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use wire::etag::{Comparison, EntityTag, any_matches};
 
-use super::asked::{Asked, Once};
+use super::asked::{Heeded, Once};
 use crate::site::Validators;
 
 /// What the conditions let happen.
@@ -20,7 +20,7 @@ pub(super) enum Outcome {
 }
 
 /// In the order of RFC 9110, 13.2.2, for GET and HEAD.
-pub(super) fn evaluate(asked: &Asked<'_>, current: &Validators) -> Outcome {
+pub(super) fn evaluate(asked: &Heeded<&[u8]>, current: &Validators) -> Outcome {
     let tag = current_tag(current);
     let unmodified = match (asked.if_match, asked.if_unmodified_since) {
         (Once::Absent, date) => date_of(date).is_none_or(|date| current.modified_s <= date),
@@ -40,7 +40,7 @@ pub(super) fn evaluate(asked: &Asked<'_>, current: &Validators) -> Outcome {
 
 /// Whether the ranges count: there is no If-Range, or it names this representation. A date is a
 /// strong validator only if it lies a second or more before now (RFC 9110, 8.8.2.2).
-pub(super) fn range_counts(if_range: Once<'_>, current: &Validators, now_s: u64) -> bool {
+pub(super) fn range_counts(if_range: Once<&[u8]>, current: &Validators, now_s: u64) -> bool {
     let value = match if_range {
         Once::Absent => return true,
         Once::Repeated => return false,
@@ -57,7 +57,7 @@ fn current_tag(current: &Validators) -> EntityTag<'_> {
 }
 
 /// Seconds since 1970; a date that is none is ignored (RFC 9110, 13.1.3).
-fn date_of(value: Once<'_>) -> Option<u64> {
+fn date_of(value: Once<&[u8]>) -> Option<u64> {
     let text = std::str::from_utf8(value.value()?).ok()?;
     let date = httpdate::parse_http_date(text).ok()?;
     // Dates before 1970 are older than any file that is told apart here.
@@ -69,14 +69,14 @@ mod tests {
     use super::*;
 
     const CURRENT_S: u64 = 784_111_777;
-    const SAME: Once<'static> = Once::Is(b"Sun, 06 Nov 1994 08:49:37 GMT");
-    const LATER: Once<'static> = Once::Is(b"Sun, 06 Nov 1994 08:49:38 GMT");
-    const EARLIER: Once<'static> = Once::Is(b"Sunday, 06-Nov-94 08:49:36 GMT");
-    const NO_DATE: Once<'static> = Once::Is(b"yesterday");
-    const TAG: Once<'static> = Once::Is(b"\"x\", \"abc\"");
-    const WEAK: Once<'static> = Once::Is(b"W/\"abc\"");
-    const OTHER: Once<'static> = Once::Is(b"\"x\"");
-    const ANY: Once<'static> = Once::Is(b"*");
+    const SAME: Once<&[u8]> = Once::Is(b"Sun, 06 Nov 1994 08:49:37 GMT");
+    const LATER: Once<&[u8]> = Once::Is(b"Sun, 06 Nov 1994 08:49:38 GMT");
+    const EARLIER: Once<&[u8]> = Once::Is(b"Sunday, 06-Nov-94 08:49:36 GMT");
+    const NO_DATE: Once<&[u8]> = Once::Is(b"yesterday");
+    const TAG: Once<&[u8]> = Once::Is(b"\"x\", \"abc\"");
+    const WEAK: Once<&[u8]> = Once::Is(b"W/\"abc\"");
+    const OTHER: Once<&[u8]> = Once::Is(b"\"x\"");
+    const ANY: Once<&[u8]> = Once::Is(b"*");
 
     fn current() -> Validators {
         Validators { etag: "\"abc\"".to_owned(), modified_s: CURRENT_S }
@@ -85,29 +85,29 @@ mod tests {
     #[test]
     fn conditions_are_taken_in_the_order_of_the_rfc() {
         use Outcome::{Failed, Go, NotModified};
-        let base = Asked::default();
+        let base = Heeded::default();
         let cases = [
             (base, Go),
-            (Asked { if_none_match: TAG, ..base }, NotModified),
-            (Asked { if_none_match: WEAK, ..base }, NotModified),
-            (Asked { if_none_match: ANY, ..base }, NotModified),
-            (Asked { if_none_match: OTHER, ..base }, Go),
-            (Asked { if_none_match: OTHER, if_modified_since: SAME, ..base }, Go),
-            (Asked { if_none_match: TAG, if_modified_since: EARLIER, ..base }, NotModified),
-            (Asked { if_none_match: Once::Repeated, if_modified_since: SAME, ..base }, Go),
-            (Asked { if_modified_since: SAME, ..base }, NotModified),
-            (Asked { if_modified_since: LATER, ..base }, NotModified),
-            (Asked { if_modified_since: EARLIER, ..base }, Go),
-            (Asked { if_modified_since: NO_DATE, ..base }, Go),
-            (Asked { if_match: TAG, ..base }, Go),
-            (Asked { if_match: ANY, ..base }, Go),
-            (Asked { if_match: WEAK, ..base }, Failed),
-            (Asked { if_match: OTHER, ..base }, Failed),
-            (Asked { if_match: TAG, if_unmodified_since: EARLIER, ..base }, Go),
-            (Asked { if_match: OTHER, if_none_match: TAG, ..base }, Failed),
-            (Asked { if_unmodified_since: SAME, ..base }, Go),
-            (Asked { if_unmodified_since: EARLIER, ..base }, Failed),
-            (Asked { if_unmodified_since: NO_DATE, ..base }, Go),
+            (Heeded { if_none_match: TAG, ..base }, NotModified),
+            (Heeded { if_none_match: WEAK, ..base }, NotModified),
+            (Heeded { if_none_match: ANY, ..base }, NotModified),
+            (Heeded { if_none_match: OTHER, ..base }, Go),
+            (Heeded { if_none_match: OTHER, if_modified_since: SAME, ..base }, Go),
+            (Heeded { if_none_match: TAG, if_modified_since: EARLIER, ..base }, NotModified),
+            (Heeded { if_none_match: Once::Repeated, if_modified_since: SAME, ..base }, Go),
+            (Heeded { if_modified_since: SAME, ..base }, NotModified),
+            (Heeded { if_modified_since: LATER, ..base }, NotModified),
+            (Heeded { if_modified_since: EARLIER, ..base }, Go),
+            (Heeded { if_modified_since: NO_DATE, ..base }, Go),
+            (Heeded { if_match: TAG, ..base }, Go),
+            (Heeded { if_match: ANY, ..base }, Go),
+            (Heeded { if_match: WEAK, ..base }, Failed),
+            (Heeded { if_match: OTHER, ..base }, Failed),
+            (Heeded { if_match: TAG, if_unmodified_since: EARLIER, ..base }, Go),
+            (Heeded { if_match: OTHER, if_none_match: TAG, ..base }, Failed),
+            (Heeded { if_unmodified_since: SAME, ..base }, Go),
+            (Heeded { if_unmodified_since: EARLIER, ..base }, Failed),
+            (Heeded { if_unmodified_since: NO_DATE, ..base }, Go),
         ];
         for (asked, expected) in cases {
             assert_eq!(evaluate(&asked, &current()), expected, "{asked:?}");

@@ -67,7 +67,11 @@ impl Journal {
     }
 
     /// Writes the lines of the answers that lie within the first `sent` bytes of the connection.
+    #[inline]
     pub(super) fn sent(&mut self, sent: u64, log: &AccessLog) {
+        if self.due.is_empty() {
+            return;
+        }
         while let Some(due) = self.due.get(self.written).filter(|due| due.ends_at <= sent) {
             self.write(*due, due.body_bytes, log);
         }

@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use mime_guess::mime;
@@ -31,6 +32,29 @@ pub struct Representation {
     fields_of_whole: Box<[u8]>,
     /// What the file system said of it; `None` where it comes from no file.
     facts: Option<Facts>,
+    /// The latest [`Prepared`], for as long as a connection holds it.
+    prepared: Mutex<Weak<Prepared>>,
+}
+
+/// An answer that sends the whole, head and body in one piece, as it is within one second. Shared by
+/// all connections that send it; one that waits holds at most one, so that it costs an idle
+/// connection no more than the buffer that it would have been copied to.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// Since 1970.
+    second: u64,
+    bytes: Box<[u8]>,
+}
+
+impl Prepared {
+    /// The second that it is of, since 1970.
+    pub(crate) fn second(&self) -> u64 {
+        self.second
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// Where the bytes are.
@@ -125,6 +149,7 @@ impl Representation {
             fields: fields.into_bytes().into(),
             fields_of_whole: whole.into_bytes().into(),
             facts: None,
+            prepared: Mutex::default(),
         }
     }
 
@@ -156,6 +181,23 @@ impl Representation {
     /// `fields`, and `Content-Length` and `Content-Type` of the whole.
     pub(crate) fn fields_of_whole(&self) -> &[u8] {
         &self.fields_of_whole
+    }
+
+    /// The answer that was prepared for that second, if one was and is held by a connection.
+    pub(crate) fn prepared(&self, second: u64) -> Option<Arc<Prepared>> {
+        self.latest().upgrade().filter(|prepared| prepared.second == second)
+    }
+
+    /// Has an answer of that second lie ready for all. `answer` is one to GET, as it was put together
+    /// for a connection that goes on and is told nothing.
+    pub(crate) fn prepare(&self, second: u64, answer: &[u8]) -> Arc<Prepared> {
+        let prepared = Arc::new(Prepared { second, bytes: answer.into() });
+        *self.latest() = Arc::downgrade(&prepared);
+        prepared
+    }
+
+    fn latest(&self) -> MutexGuard<'_, Weak<Prepared>> {
+        self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the file system said of it.
