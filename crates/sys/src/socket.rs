@@ -104,6 +104,24 @@ pub fn recv(socket: impl AsFd, buf: &mut [u8]) -> io::Result<Option<usize>> {
     not_now(retry_on_intr(recv).map(|(n_read, _)| n_read))
 }
 
+/// Throws away at most `n_bytes` of what is there, without copying it (MSG_TRUNC on TCP, tcp(7)); else
+/// as [`recv`]. Only for TCP: a unix socket would copy.
+///
+/// # Errors
+/// As [`recv`].
+#[inline]
+pub fn discard(socket: impl AsFd, n_bytes: usize) -> io::Result<Option<usize>> {
+    let fd = socket.as_fd().as_raw_fd();
+    let discard = || {
+        // SAFETY: with MSG_TRUNC TCP writes nothing to the buffer; whatever did would be told EFAULT,
+        // since nothing is mapped at null.
+        let discarded = unsafe { libc::recv(fd, std::ptr::null_mut(), n_bytes, libc::MSG_TRUNC) };
+        usize::try_from(discarded)
+            .map_err(|_| Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO))
+    };
+    not_now(retry_on_intr(discard))
+}
+
 /// Makes the coming close send RST instead of FIN (SO_LINGER of zero): no TIME_WAIT on either side.
 ///
 /// # Errors
