@@ -2,7 +2,7 @@
 CARGO ?= cargo
 JOUST := target/release/joust
 
-.PHONY: help run build test bench bench-serve bench-load bench-fidelity picture audit clean
+.PHONY: help run build test bench bench-serve bench-load bench-screen bench-fidelity picture audit clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -29,6 +29,9 @@ bench-serve: build ## our reactor beside nginx and lighttpd
 bench-load: build ## our load generator beside wrk
 	scripts/peers.sh
 	$(CARGO) bench --locked --package joust --bench load_beside_wrk
+
+bench-screen: build ## the live screen beside none: what it costs the load
+	$(CARGO) bench --locked --package joust --bench screen_costs_nothing
 
 bench-fidelity: ## every latency figure beside those of a server that holds requests for a known time
 	$(CARGO) bench --locked --package joust-load --bench known_delay

@@ -1,13 +1,13 @@
 //! What a person sees while something runs, on stderr: the bar of `joust run` with what is being
-//! visited and the time left, and the line of `joust load`. Where stderr is no terminal, a run says a
-//! line a block, and a load nothing.
+//! visited and the time left, and the line of `joust load` where [`crate::screen`] wants one. Where
+//! stderr is no terminal, a run says a line a block.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::session::{Place, Progress, Watch};
-use record::{Interval, LoadPlan, Plan, Skipped, Visit};
+use record::{Interval, LoadStop, Plan, Skipped, Visit};
 use units::PerSecond;
 
 /// Watches a run for a person.
@@ -98,21 +98,20 @@ fn clock(left: Duration) -> String {
     }
 }
 
-/// The line of `joust load`: it watches intervals, never requests.
+/// The line of `joust load`, on a terminal: it watches intervals, never requests.
 pub struct LoadLine {
     bar: ProgressBar,
-    plan: LoadPlan,
+    stop: LoadStop,
     done: u64,
     failed: u64,
 }
 
 impl LoadLine {
-    pub fn new(plan: &LoadPlan, quiet: bool) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        let bar = if terminal && !quiet { ProgressBar::new(1000) } else { ProgressBar::hidden() };
+    pub fn new(stop: LoadStop) -> Self {
+        let bar = ProgressBar::new(1000);
         let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}");
         bar.set_style(style.expect("the template is constant"));
-        Self { bar, plan: plan.clone(), done: 0, failed: 0 }
+        Self { bar, stop, done: 0, failed: 0 }
     }
 
     pub fn show(&mut self, interval: &Interval) {
@@ -120,9 +119,8 @@ impl LoadLine {
         self.done += interval.ok + failed;
         self.failed += failed;
         let of = |part: u64, whole: u64| part.saturating_mul(1000) / whole.max(1);
-        let stop = self.plan.stop;
-        let by_time = stop.duration.map_or(0, |whole| of(interval.end().0, whole.0));
-        let by_count = stop.requests.map_or(0, |whole| of(self.done, whole));
+        let by_time = self.stop.duration.map_or(0, |whole| of(interval.end().0, whole.0));
+        let by_count = self.stop.requests.map_or(0, |whole| of(self.done, whole));
         self.bar.set_position(by_time.max(by_count));
         let rate = PerSecond(interval.ok as f64 / interval.length.as_secs_f64().max(1e-9));
         let failed = match self.failed {

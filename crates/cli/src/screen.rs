@@ -68,7 +68,7 @@ impl Shown {
             return Self::Log(Log::new(plan.stop));
         }
         if wish.plain || !tty::can_draw() {
-            return Self::Line(LoadLine::new(plan, false));
+            return Self::Line(LoadLine::new(plan.stop));
         }
         let view = View {
             colour: console::colors_enabled_stderr(),
@@ -77,7 +77,7 @@ impl Shown {
         };
         // A terminal that cannot be had for drawing is still good for a line.
         Picture::begin(plan, view, interrupt)
-            .map_or_else(|_| Self::Line(LoadLine::new(plan, false)), Self::Picture)
+            .map_or_else(|_| Self::Line(LoadLine::new(plan.stop)), Self::Picture)
     }
 }
 

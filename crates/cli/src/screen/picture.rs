@@ -1,6 +1,9 @@
-//! The picture of a load: a thread of its own that draws and listens to keys, so that neither a slow
-//! terminal nor a key is ever waited for by the load. Owns that thread. Start reading at
+//! The picture of a load: a thread of its own that sums up, draws and listens to keys, so that neither
+//! a slow terminal nor a key is ever waited for by the load. Owns that thread. Start reading at
 //! [`Picture::begin`].
+//!
+//! The load's side of it is one copy of an interval, ten times a second. The thread has the lowest
+//! priority on the CPUs of the load: it takes what the load leaves, and nothing from the server.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,12 +21,20 @@ use super::tty::{self, Tty};
 
 /// Time between two frames: what is new comes in intervals of 100 ms, and an eye reads no faster.
 const FRAME: Duration = Duration::from_millis(200);
+/// The lowest priority there is.
+const NICE_MAX: i32 = 19;
 /// How soon the thread sees that the load is over.
 const LOOK: Duration = Duration::from_millis(40);
 
+/// Most intervals that wait for the painter (5 seconds of them); more are joined with the last one.
+const ARRIVED_MAX: usize = 50;
+
+/// Intervals that the painter has not seen yet, in order.
+type Arrived = Arc<Mutex<Vec<Interval>>>;
+
 /// A picture that goes away when it is dropped.
 pub struct Picture {
-    live: Arc<Mutex<Live>>,
+    arrived: Arrived,
     over: Arc<AtomicBool>,
     painter: Option<JoinHandle<()>>,
 }
@@ -34,15 +45,18 @@ impl Picture {
     /// # Errors
     /// The terminal cannot be taken or has no size, or there is no thread; it is given back.
     pub fn begin(plan: &LoadPlan, view: View, interrupt: &'static AtomicBool) -> io::Result<Self> {
-        let live = Arc::new(Mutex::new(Live::new(plan)));
+        let arrived = Arrived::default();
         let over = Arc::new(AtomicBool::new(false));
         tty::take()?;
-        let mut picture = Self { live: live.clone(), over: over.clone(), painter: None };
+        let mut picture = Self { arrived: arrived.clone(), over: over.clone(), painter: None };
         let terminal = Terminal::new(CrosstermBackend::new(Tty::default()))?;
         if terminal.size()?.area() == 0 {
             return Err(io::Error::other("a terminal without a size"));
         }
-        let painter = Painter { live, over, interrupt, terminal, view, frozen: None };
+        let live = Live::new(plan);
+        let cpus = plan.cpus.clone();
+        let painter =
+            Painter { arrived, live, frozen: None, view, terminal, over, interrupt, cpus };
         let thread = thread::Builder::new().name("screen".to_owned());
         picture.painter = Some(thread.spawn(move || painter.paint())?);
         Ok(picture)
@@ -51,8 +65,12 @@ impl Picture {
     /// Shows the interval in the next frame.
     pub fn add(&self, interval: &Interval) {
         // A painter that has panicked has said so; the load goes on without it.
-        if let Ok(mut live) = self.live.lock() {
-            live.add(interval);
+        let Ok(mut arrived) = self.arrived.lock() else { return };
+        if arrived.len() < ARRIVED_MAX {
+            arrived.push(interval.clone());
+        } else if let Some(last) = arrived.last_mut() {
+            last.merge(interval);
+            last.length = interval.end().saturating_sub(last.start);
         }
     }
 }
@@ -70,19 +88,23 @@ impl Drop for Picture {
 
 /// The thread that draws.
 struct Painter {
-    live: Arc<Mutex<Live>>,
-    over: Arc<AtomicBool>,
-    interrupt: &'static AtomicBool,
-    terminal: Terminal<CrosstermBackend<Tty>>,
-    view: View,
+    arrived: Arrived,
+    live: Live,
     /// What is shown while the picture stands still.
     frozen: Option<Live>,
+    view: View,
+    terminal: Terminal<CrosstermBackend<Tty>>,
+    over: Arc<AtomicBool>,
+    interrupt: &'static AtomicBool,
+    /// CPUs of the load; empty: any.
+    cpus: Vec<u32>,
 }
 
 impl Painter {
     /// Until the load is over or interrupted: then the terminal is given back at once, so that a
     /// second Ctrl-C is a signal again.
     fn paint(mut self) {
+        self.step_back();
         while !self.is_over() {
             let begun = Instant::now();
             // A terminal that is gone is no reason to end a load.
@@ -102,14 +124,21 @@ impl Painter {
         self.over.load(Ordering::Relaxed) || self.interrupt.load(Ordering::Relaxed)
     }
 
+    /// Makes way for the load. Where that is not allowed, the picture is still worth having.
+    fn step_back(&self) {
+        // On Linux both are of the calling thread alone (man 2 setpriority, "C library/kernel
+        // differences").
+        let _ = rustix::process::nice(NICE_MAX);
+        if !self.cpus.is_empty() {
+            let _ = sys::affinity::pin(&self.cpus);
+        }
+    }
+
     fn draw(&mut self) -> io::Result<()> {
-        let (view, live, frozen) = (self.view, &self.live, &self.frozen);
-        // The load is locked out while a frame is made, not while it is written.
-        let draw = |frame: &mut ratatui::Frame<'_>| match frozen {
-            Some(frozen) => live::draw(frozen, &view, frame),
-            None => live::draw(&live.lock().expect("add does not panic"), &view, frame),
-        };
-        self.terminal.draw(draw).map(|_| ())
+        let arrived = self.arrived.lock().map(|mut arrived| std::mem::take(&mut *arrived));
+        arrived.unwrap_or_default().iter().for_each(|interval| self.live.add(interval));
+        let (shown, view) = (self.frozen.as_ref().unwrap_or(&self.live), self.view);
+        self.terminal.draw(|frame| live::draw(shown, &view, frame)).map(|_| ())
     }
 
     /// Takes a key, if one comes within the time.
@@ -148,10 +177,7 @@ impl Painter {
     }
 
     fn freeze(&mut self) {
-        self.frozen = match self.frozen.take() {
-            Some(_) => None,
-            None => self.live.lock().ok().map(|live| live.clone()),
-        };
+        self.frozen = if self.frozen.is_none() { Some(self.live.clone()) } else { None };
         self.view.frozen = self.frozen.is_some();
     }
 }

@@ -3,8 +3,10 @@
 
 mod bad_input;
 mod load;
+mod pty;
 mod report;
 mod run;
+mod screen;
 mod serve;
 
 use std::io::{BufRead as _, BufReader};

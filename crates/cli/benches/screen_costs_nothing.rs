@@ -1,0 +1,138 @@
+//! `make bench-screen`: the same load with the live screen and without anything shown, in turn, many
+//! times. The screen is drawn on a real pseudo-terminal that is read as fast as it comes. Server on
+//! one CPU, generator and screen on the other, where the screen would hurt. The ratio is paired by
+//! block and quoted with its interval: 1 must lie in it.
+//!
+//! Start reading at [`main`]; `JOUST_BENCH_BLOCKS` and `JOUST_BENCH_SECONDS` shorten it.
+
+#[path = "../tests/binary/pty.rs"]
+mod pty;
+
+use std::error::Error;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use pty::OnTerminal;
+use record::LoadRecord;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const JOUST: &str = env!("CARGO_BIN_EXE_joust");
+const SERVER_CPU: &str = "0";
+const CLIENT_CPU: &str = "1";
+/// Rows and columns of the terminal: a large window.
+const SIZE: (u16, u16) = (50, 160);
+/// Seed of the bootstrap.
+const SEED: u64 = 1;
+
+/// A figure of a load, and its name.
+type Figure = (&'static str, fn(&LoadRecord) -> f64);
+
+const FIGURES: [Figure; 3] = [
+    ("requests/s", |load| load.rate_per_s),
+    ("generator CPU us/request", |load| load.cpu_us_per_request.unwrap_or(f64::NAN)),
+    ("p99 of service in ms", |load| load.service_ms.p99.unwrap_or(f64::NAN)),
+];
+
+fn main() -> Outcome<()> {
+    // `cargo test --benches` calls every bench with --test; speed is no test.
+    if std::env::args().any(|arg| arg == "--test") {
+        return Ok(());
+    }
+    if std::thread::available_parallelism()?.get() < 2 {
+        return Err("this bench needs two CPUs, one for the server, one for the generator".into());
+    }
+    println!(
+        "{} blocks of 2 x {} s; ratios are with the screen over --quiet\n",
+        blocks(),
+        seconds()
+    );
+    let server = Server::start()?;
+    let mut pairs = Vec::new();
+    for block in 0..blocks() {
+        // A coin without a generator of random numbers: the low bit of a hash of the block.
+        let screen_first = (block.wrapping_mul(2_654_435_761) >> 16) & 1 == 0;
+        let first = load(&server.url, screen_first)?;
+        let second = load(&server.url, !screen_first)?;
+        pairs.push(if screen_first { (first, second) } else { (second, first) });
+    }
+    FIGURES.iter().try_for_each(|figure| show(figure, &pairs))
+}
+
+fn show((name, of): &Figure, pairs: &[(LoadRecord, LoadRecord)]) -> Outcome<()> {
+    let pairs: Vec<(f64, f64)> =
+        pairs.iter().map(|(with, without)| (of(with), of(without))).collect();
+    let paired = stats::Paired::of(&pairs, SEED)?;
+    let interval = paired.interval.ok_or("one block has no interval: ask for more")?;
+    let median = |side: fn(&(f64, f64)) -> f64| {
+        stats::median(&pairs.iter().map(side).collect::<Vec<_>>()).unwrap_or(f64::NAN)
+    };
+    println!(
+        "{name:<26} screen {:>10.3}   quiet {:>10.3}   ratio {:.3} [{:.3}, {:.3}]",
+        median(|pair| pair.0),
+        median(|pair| pair.1),
+        paired.ratio,
+        interval.low,
+        interval.high,
+    );
+    Ok(())
+}
+
+/// One load on a terminal; without the screen it has the terminal too, and leaves it alone.
+fn load(url: &str, with_screen: bool) -> Outcome<LoadRecord> {
+    let duration = format!("{}s", seconds());
+    let mut args = vec!["load", url, "--json", "-", "-c", "100", "-t", "1", "-d", &duration];
+    args.extend(["--cpus", CLIENT_CPU]);
+    if !with_screen {
+        args.push("--quiet");
+    }
+    let (rows, columns) = SIZE;
+    let output = OnTerminal::start(rows, columns, JOUST, &args)?.output()?;
+    let drawn = String::from_utf8_lossy(&output.stderr);
+    if drawn.contains("Requests/s") != with_screen {
+        return Err(format!("with_screen is {with_screen}, and drawn was {drawn:?}").into());
+    }
+    Ok(LoadRecord::from_json(&String::from_utf8(output.stdout)?)?)
+}
+
+/// Our own server with a page in memory, so that the generator is the limit.
+struct Server {
+    child: Child,
+    url: String,
+}
+
+impl Server {
+    fn start() -> Outcome<Self> {
+        let mut child = Command::new(JOUST)
+            .args(["serve", "--listen", "127.0.0.1:0", "--fixed", "3361", "--cpus", SERVER_CPU])
+            // Apache's default of 100 requests would make reconnecting part of the load.
+            .args(["--set", "MaxKeepAliveRequests=0"])
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut line = String::new();
+        let out = child.stdout.take().expect("stdout is piped");
+        BufReader::new(out).read_line(&mut line)?;
+        let at = line.find("http://").ok_or_else(|| format!("no address in `{line}`"))?;
+        Ok(Self { url: line[at..].trim().to_owned(), child })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Killing what has already ended fails, which is what we want here.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn blocks() -> u32 {
+    setting("JOUST_BENCH_BLOCKS", 12)
+}
+
+fn seconds() -> u32 {
+    setting("JOUST_BENCH_SECONDS", 3)
+}
+
+fn setting(name: &str, unless_set: u32) -> u32 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(unless_set)
+}
