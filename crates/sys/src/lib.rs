@@ -15,4 +15,5 @@ pub mod listener;
 pub mod process;
 pub mod signals;
 pub mod socket;
+mod stamps;
 pub mod uring_driver;

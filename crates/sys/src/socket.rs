@@ -14,6 +14,8 @@ use rustix::net::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::driver::{Peer, Route};
+use crate::stamps::{self, Control};
+use units::Nanos;
 
 /// Opens a socket and starts connecting: [`open`], then connect(2). Whether it succeeded shows when
 /// the socket is writable: [`pending_error`].
@@ -116,10 +118,49 @@ pub fn discard(socket: impl AsFd, n_bytes: usize) -> io::Result<Option<usize>> {
         // SAFETY: with MSG_TRUNC TCP writes nothing to the buffer; whatever did would be told EFAULT,
         // since nothing is mapped at null.
         let discarded = unsafe { libc::recv(fd, std::ptr::null_mut(), n_bytes, libc::MSG_TRUNC) };
-        usize::try_from(discarded)
-            .map_err(|_| Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO))
+        usize::try_from(discarded).map_err(|_| last_errno())
     };
     not_now(retry_on_intr(discard))
+}
+
+/// As [`recv`], or with `n_discarded` as [`discard`] of so many bytes; and the kernel's stamp of the
+/// last packet of which bytes were taken, by the wall clock, where the socket has stamps.
+///
+/// # Errors
+/// As [`recv`].
+pub(crate) fn recv_stamped(
+    socket: impl AsFd,
+    buf: &mut [u8],
+    n_discarded: Option<usize>,
+) -> io::Result<Option<(usize, Option<Nanos>)>> {
+    let fd = socket.as_fd().as_raw_fd();
+    let (start, n_bytes, flags) = match n_discarded {
+        None => (buf.as_mut_ptr(), buf.len(), 0),
+        Some(n_bytes) => (std::ptr::null_mut(), n_bytes, libc::MSG_TRUNC),
+    };
+    let mut part = libc::iovec { iov_base: start.cast(), iov_len: n_bytes };
+    let mut control = Control::default();
+    let mut message = libc::msghdr {
+        msg_name: std::ptr::null_mut(),
+        msg_namelen: 0,
+        msg_iov: &raw mut part,
+        msg_iovlen: 1,
+        msg_control: (&raw mut control).cast(),
+        msg_controllen: size_of::<Control>(),
+        msg_flags: 0,
+    };
+    let recv = || {
+        // SAFETY: the header leads to the buffer, which is borrowed mutably (or, with MSG_TRUNC, to
+        // null, where nothing is written), and to the control bytes; all outlive the call.
+        let n_read = unsafe { libc::recvmsg(fd, &raw mut message, flags) };
+        usize::try_from(n_read).map_err(|_| last_errno())
+    };
+    let n_read = not_now(retry_on_intr(recv))?;
+    Ok(n_read.map(|n_read| (n_read, stamps::wall(&control.0))))
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
 /// Makes the coming close send RST instead of FIN (SO_LINGER of zero): no TIME_WAIT on either side.

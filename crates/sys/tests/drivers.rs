@@ -20,6 +20,7 @@ struct Maker {
     name: &'static str,
     make: fn(u32) -> Box<dyn Driver>,
     make_busy: fn(u32) -> Box<dyn Driver>,
+    make_stamped: fn(u32) -> Box<dyn Driver>,
     /// Why it cannot be used here.
     refused: fn() -> Option<std::io::Error>,
 }
@@ -29,12 +30,18 @@ const MAKERS: &[Maker] = &[
         name: "epoll",
         make: |n_slots| Box::new(EpollDriver::new(n_slots).unwrap()),
         make_busy: |n_slots| Box::new(EpollDriver::new(n_slots).unwrap().busy_polling(true)),
+        make_stamped: |n_slots| {
+            Box::new(EpollDriver::new(n_slots).unwrap().with_kernel_stamps(true))
+        },
         refused: || None,
     },
     Maker {
         name: "io_uring",
         make: |n_slots| Box::new(UringDriver::new(n_slots).unwrap()),
         make_busy: |n_slots| Box::new(UringDriver::new(n_slots).unwrap().busy_polling(true)),
+        make_stamped: |n_slots| {
+            Box::new(UringDriver::new(n_slots).unwrap().with_kernel_stamps(true))
+        },
         refused: || uring_driver::is_available().err(),
     },
 ];
@@ -504,6 +511,160 @@ fn a_driver_can_go_with_everything_under_way() {
         let route = world.route();
         (10..20).for_each(|slot| world.driver.connect(Slot(slot), &route));
         drop(world);
+    });
+}
+
+/// Replies of a head of 100 bytes and a body that is discarded, one behind the other.
+fn discarded_replies(mut world: World, n_body_bytes: u64) {
+    const HEAD: usize = 100;
+    let mut peer = world.connect(0);
+    for n in 0..5u8 {
+        world.driver.send(Slot(0), b"?");
+        assert!(world.now().is_empty());
+        peer.read_exact(&mut [0]).unwrap();
+        let reply = [vec![n; HEAD], vec![0xff; n_body_bytes as usize]].concat();
+        let mut server = peer.try_clone().unwrap();
+        let writer = std::thread::spawn(move || server.write_all(&reply).unwrap());
+        let mut n_seen = 0;
+        let mut asked = false;
+        while n_seen < n_body_bytes + HEAD as u64 {
+            match world.next() {
+                (0, What::Received) => {
+                    let bytes = world.driver.received();
+                    let head = HEAD.saturating_sub(n_seen as usize).min(bytes.len());
+                    assert!(bytes[..head].iter().all(|byte| *byte == n), "head {n}");
+                    assert!(bytes[head..].iter().all(|byte| *byte == 0xff), "body {n}");
+                    n_seen += bytes.len() as u64;
+                }
+                (0, What::Discarded(n_bytes)) => {
+                    assert!(asked && n_bytes > 0);
+                    n_seen += n_bytes;
+                }
+                other => panic!("{other:?}"),
+            }
+            if !asked && n_seen >= HEAD as u64 {
+                asked = true;
+                world.driver.discard(Slot(0), n_body_bytes + HEAD as u64 - n_seen);
+            }
+        }
+        assert_eq!(n_seen, n_body_bytes + HEAD as u64);
+        writer.join().unwrap();
+    }
+    assert!(world.now().is_empty());
+    drop(peer);
+    assert_eq!(world.next(), (0, What::Closed));
+}
+
+#[test]
+fn what_is_discarded_is_counted_and_what_comes_after_it_delivered() {
+    on_every_driver(|maker| {
+        for n_body_bytes in [0, 1, 1000, 100_000, 5_000_000] {
+            discarded_replies(World::new(maker, 1), n_body_bytes);
+            discarded_replies(World::of((maker.make_stamped)(1)), n_body_bytes);
+        }
+    });
+}
+
+#[test]
+fn of_two_replies_that_are_there_the_second_head_is_delivered() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 1);
+        let mut peer = world.connect(0);
+        let reply = [&[b'h'; 10][..], &[b'b'; 50_000]].concat();
+        // The first reply makes the driver expect bodies; the others come together.
+        for n_replies in [1, 2, 7] {
+            peer.write_all(&reply.repeat(n_replies)).unwrap();
+            let mut n_left = n_replies * reply.len();
+            let mut at = 0;
+            while n_left > 0 {
+                let n_bytes = match world.next() {
+                    (0, What::Discarded(n_bytes)) => n_bytes as usize,
+                    (0, What::Received) => {
+                        for (n, byte) in world.driver.received().iter().enumerate() {
+                            let expected = if (at + n) % reply.len() < 10 { b'h' } else { b'b' };
+                            assert_eq!(*byte, expected, "byte {}", at + n);
+                        }
+                        world.driver.received().len()
+                    }
+                    other => panic!("{other:?}"),
+                };
+                at = (at + n_bytes) % reply.len();
+                n_left -= n_bytes;
+                let n_body_left = if at < 10 { 0 } else { reply.len() - at };
+                world.driver.discard(Slot(0), n_body_left as u64);
+            }
+        }
+    });
+}
+
+#[test]
+fn the_close_behind_a_body_that_is_discarded_is_told() {
+    on_every_driver(|maker| {
+        for closes_early in [false, true] {
+            let mut world = World::new(maker, 1);
+            let mut peer = world.connect(0);
+            peer.write_all(&[0; 10]).unwrap();
+            assert_eq!(world.next(), (0, What::Received));
+            world.driver.discard(Slot(0), 200_000 + u64::from(closes_early));
+            let writer = std::thread::spawn(move || peer.write_all(&[0; 200_000]).unwrap());
+            let mut n_seen = 0;
+            loop {
+                match world.next() {
+                    (0, What::Discarded(n_bytes)) => n_seen += n_bytes,
+                    (0, What::Received) => n_seen += world.driver.received().len() as u64,
+                    (0, What::Closed) => break,
+                    other => panic!("{other:?}"),
+                }
+            }
+            assert_eq!(n_seen, 200_000);
+            writer.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_stamp_is_of_the_arrival_however_late_the_thread_looks() {
+    const ASLEEP: Duration = Duration::from_millis(50);
+    on_every_driver(|maker| {
+        for discards in [false, true] {
+            let mut world = World::of((maker.make_stamped)(1));
+            let mut peer = world.connect(0);
+            // The kernel begins to stamp some moments after it is first asked.
+            let mut stamped = false;
+            for _ in 0..20 {
+                peer.write_all(&[0; 10]).unwrap();
+                assert_eq!(world.next(), (0, What::Received));
+                if discards {
+                    world.driver.discard(Slot(0), 90_000);
+                }
+                let mut n_left = 90_000;
+                assert!(world.now().is_empty());
+                let before = world.driver.now();
+                peer.write_all(&[0; 90_000]).unwrap();
+                let after = world.driver.now();
+                std::thread::sleep(ASLEEP);
+                let mut last = None;
+                while n_left > 0 {
+                    n_left -= match world.next() {
+                        (0, What::Received) => world.driver.received().len(),
+                        (0, What::Discarded(n_bytes)) => n_bytes as usize,
+                        other => panic!("{other:?}"),
+                    };
+                    last = world.driver.arrived();
+                    assert!(last.is_none_or(|stamp| stamp <= world.driver.now()));
+                }
+                if let Some(stamp) = last {
+                    let slack = Nanos::from_millis(5);
+                    assert!(stamp + slack >= before, "{stamp}, written from {before}");
+                    assert!(stamp <= after + slack, "{stamp}, written until {after}");
+                    stamped = true;
+                    break;
+                }
+            }
+            if !stamped {
+                eprintln!("skipped: this machine does not stamp what arrives");
+            }
+        }
     });
 }
 

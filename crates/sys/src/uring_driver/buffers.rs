@@ -18,6 +18,8 @@ pub(super) const BUFFER_BYTES: usize = 16 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Filled {
     pub(super) id: u16,
+    /// Where the bytes begin; what stands before them is the kernel's word about them.
+    pub(super) from: u16,
     pub(super) n_bytes: u32,
 }
 
@@ -58,14 +60,20 @@ impl Buffers {
     /// The bytes of a filled buffer.
     #[inline]
     pub(super) fn bytes(&self, filled: Filled) -> &[u8] {
-        assert!(filled.id < self.n_buffers && filled.n_bytes as usize <= BUFFER_BYTES);
+        &self.whole(filled)[usize::from(filled.from)..]
+    }
+
+    /// They, and what stands before them.
+    pub(super) fn whole(&self, filled: Filled) -> &[u8] {
+        let n_bytes = usize::from(filled.from) + filled.n_bytes as usize;
+        assert!(filled.id < self.n_buffers && n_bytes <= BUFFER_BYTES);
         let at = usize::from(filled.id) * BUFFER_BYTES;
         // SAFETY: inside the mapping, since the id is one of ours.
         let start = unsafe { self.memory.start.as_ptr().add(at) };
         // SAFETY: mapped memory is initialised (zeroed, or filled by the kernel), and the kernel does
         // not write to a buffer between its completion and the publishing of its return, for which
         // `self` is borrowed mutably.
-        unsafe { std::slice::from_raw_parts(start, filled.n_bytes as usize) }
+        unsafe { std::slice::from_raw_parts(start, n_bytes) }
     }
 
     /// Puts a buffer into the ring again; the kernel sees it with the next [`Buffers::publish`].

@@ -12,6 +12,7 @@ use crate::driver::{Failure, Slot};
 pub(super) enum Event {
     Connected,
     Received(Filled),
+    Discarded(u32),
     Closed,
     Failed(Failure),
 }
@@ -66,6 +67,11 @@ impl Chains {
     /// Whether nothing is to be reported.
     pub(super) fn is_empty(&self) -> bool {
         self.n_events == 0
+    }
+
+    /// Whether nothing of this slot is to be reported.
+    pub(super) fn is_empty_of(&self, slot: Slot) -> bool {
+        self.chains[slot.0 as usize].first == NONE
     }
 
     /// Appends to a slot's chain.
@@ -133,7 +139,7 @@ mod tests {
     #[test]
     fn all_of_a_slot_comes_before_another_slot() {
         let mut chains = Chains::new(3, 1);
-        let filled = Filled { id: 0, n_bytes: 1 };
+        let filled = Filled { id: 0, from: 0, n_bytes: 1 };
         chains.append(Slot(2), Event::Received(filled));
         chains.append(Slot(0), Event::Connected);
         chains.append(Slot(2), Event::Closed);
@@ -150,7 +156,7 @@ mod tests {
     #[test]
     fn a_cleared_chain_gives_its_buffers_back_and_is_not_told() {
         let mut chains = Chains::new(2, 2);
-        let filled = |id| Filled { id, n_bytes: 1 };
+        let filled = |id| Filled { id, from: 0, n_bytes: 1 };
         chains.append(Slot(0), Event::Received(filled(0)));
         chains.append(Slot(0), Event::Received(filled(1)));
         chains.append(Slot(1), Event::Closed);
