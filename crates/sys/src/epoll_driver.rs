@@ -33,7 +33,7 @@ use units::Nanos;
 use crate::clock;
 use crate::driver::{Completion, Driver, Failure, Leave, Peer, Route, Slot, What};
 use crate::epoll::{EVENTS_MAX, Epoll, EventFlags, Ready};
-use crate::socket;
+use crate::socket::{self, Handshake};
 use crate::stamps::{self, Clocks};
 
 /// Bytes taken by one recv. Replies of 1 MB over loopback, 16 connections, CPU time a reply: 210 us
@@ -73,6 +73,7 @@ pub struct EpollDriver {
     stamped: bool,
     stamp: Option<Nanos>,
     clocks: Clocks,
+    handshake: Handshake,
     /// Whether waiting is asking again and again; and the CPU time that went into it.
     busy_poll: bool,
     spun: Nanos,
@@ -139,6 +140,7 @@ impl EpollDriver {
             stamped: false,
             stamp: None,
             clocks: Clocks::default(),
+            handshake: Handshake::AckWithRequest,
             busy_poll: false,
             spun: Nanos::ZERO,
             buf: vec![0; RECV_BYTES].into_boxed_slice(),
@@ -152,6 +154,15 @@ impl EpollDriver {
     #[must_use]
     pub fn busy_polling(self, busy_poll: bool) -> Self {
         Self { busy_poll, ..self }
+    }
+
+    /// Whether the first request carries the ACK of the handshake ([`Handshake::AckWithRequest`]), as
+    /// it does unless this says otherwise: not for connections that are opened in advance, which the
+    /// server would see up to 200 ms late.
+    #[must_use]
+    pub fn ack_with_request(mut self, on: bool) -> Self {
+        self.handshake = if on { Handshake::AckWithRequest } else { Handshake::AckAtOnce };
+        self
     }
 
     /// Has the kernel stamp what arrives, for [`Driver::arrived`]; where it does not, that stays
@@ -360,7 +371,7 @@ impl Driver for EpollDriver {
         let watched = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let token = u64::from(self.conn(slot).generation) << 32 | u64::from(slot.0);
         // Watched after connect(2), since an unconnected socket would report EPOLLHUP at once.
-        let connecting = socket::connect(route).and_then(|socket| {
+        let connecting = socket::connect(route, self.handshake).and_then(|socket| {
             if self.stamped {
                 // Without stamps all else goes on.
                 stamps::enable(&socket).ok();

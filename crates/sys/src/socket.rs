@@ -23,8 +23,8 @@ use units::Nanos;
 /// # Errors
 /// As [`open`]; EADDRNOTAVAIL (no local port free), ENETUNREACH and the like. ECONNREFUSED comes here
 /// too where the kernel knows it at once; so does EAGAIN of a unix socket whose backlog is full.
-pub fn connect(route: &Route) -> io::Result<OwnedFd> {
-    let socket = open(route)?;
+pub fn connect(route: &Route, handshake: Handshake) -> io::Result<OwnedFd> {
+    let socket = open(route, handshake)?;
     let started = match &route.to {
         Peer::Inet(to) => rustix::net::connect(&socket, to),
         Peer::Unix(path) => rustix::net::connect(&socket, &SocketAddrUnix::new(path)?),
@@ -35,15 +35,29 @@ pub fn connect(route: &Route) -> io::Result<OwnedFd> {
     }
 }
 
-/// Opens a non-blocking socket for a route, not connected yet: two calls for TCP (socket,
-/// TCP_NODELAY), two more for a local address.
+/// What ends the handshake of a TCP connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handshake {
+    /// The request carries the ACK of the handshake (TCP_QUICKACK of 0 before connect(2)): one packet
+    /// less, and the server is woken once, with the request, instead of twice. It is what the kernel
+    /// does by itself for a client that has data at hand when the SYN is answered (`tcp_rcv_synsent_
+    /// state_process`, "Save one ACK"), and holds for the handshake only. Where nothing is sent the
+    /// ACK follows by a timer, after 200 ms at most; until then the server does not see the
+    /// connection.
+    AckWithRequest,
+    /// The ACK leaves at once: for connections that are opened in advance.
+    AckAtOnce,
+}
+
+/// Opens a non-blocking socket for a route, not connected yet: three calls for TCP (socket,
+/// TCP_NODELAY, TCP_QUICKACK), two more for a local address.
 ///
 /// TCP_NODELAY is set because a request that spans segments would otherwise wait for the ACK of its
 /// first part (Nagle), which the peer may delay by 40 ms: a latency that is not the server's.
 ///
 /// # Errors
 /// EMFILE, ENFILE; EADDRNOTAVAIL where the local address is not this machine's.
-pub fn open(route: &Route) -> io::Result<OwnedFd> {
+pub fn open(route: &Route, handshake: Handshake) -> io::Result<OwnedFd> {
     let family = match &route.to {
         Peer::Inet(to) if to.is_ipv4() => AddressFamily::INET,
         Peer::Inet(_) => AddressFamily::INET6,
@@ -55,6 +69,9 @@ pub fn open(route: &Route) -> io::Result<OwnedFd> {
         return Ok(socket);
     }
     sockopt::set_tcp_nodelay(&socket, true)?;
+    if handshake == Handshake::AckWithRequest {
+        sockopt::set_tcp_quickack(&socket, false)?;
+    }
     if let Some(from) = route.from {
         // The port is chosen at connect(2), when the whole four-tuple is known: without this each
         // local address would have one connection a port, whatever the server.
@@ -238,7 +255,7 @@ mod tests {
     #[test]
     fn bytes_go_there_and_come_back() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let socket = connect(&listener.local_addr().unwrap().into()).unwrap();
+        let socket = connect(&listener.local_addr().unwrap().into(), Handshake::AckAtOnce).unwrap();
         ready(&socket, PollFlags::OUT);
         assert!(pending_error(&socket).is_none());
         let (mut peer, _) = listener.accept().unwrap();
@@ -258,7 +275,7 @@ mod tests {
     #[test]
     fn a_closed_port_refuses() {
         let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let error = match connect(&addr.into()) {
+        let error = match connect(&addr.into(), Handshake::AckWithRequest) {
             Ok(socket) => {
                 ready(&socket, PollFlags::OUT);
                 pending_error(&socket).expect("nobody listens")
@@ -271,7 +288,7 @@ mod tests {
     #[test]
     fn a_reset_is_seen_by_the_peer_as_a_reset() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let socket = connect(&listener.local_addr().unwrap().into()).unwrap();
+        let socket = connect(&listener.local_addr().unwrap().into(), Handshake::AckAtOnce).unwrap();
         ready(&socket, PollFlags::OUT);
         let (mut peer, _) = listener.accept().unwrap();
         reset_on_close(&socket).unwrap();

@@ -34,7 +34,7 @@ use units::Nanos;
 
 use crate::clock;
 use crate::driver::{Completion, Driver, Failure, Leave, Peer, Route, Slot, What};
-use crate::socket;
+use crate::socket::{self, Handshake};
 use crate::stamps::{self, Clocks};
 
 mod buffers;
@@ -91,6 +91,7 @@ pub struct UringDriver {
     orphans: Vec<(u64, Vec<u8>)>,
     /// Why the ring cannot be used any longer: told by the next wait.
     broken: Option<io::Error>,
+    handshake: Handshake,
     /// Whether waiting is asking again and again; and the CPU time that went into it.
     busy_poll: bool,
     spun: Nanos,
@@ -198,6 +199,7 @@ impl UringDriver {
             n_in_flight: 0,
             orphans: Vec::new(),
             broken: None,
+            handshake: Handshake::AckWithRequest,
             busy_poll: false,
             spun: Nanos::ZERO,
             _not_send: PhantomData,
@@ -210,6 +212,15 @@ impl UringDriver {
     #[must_use]
     pub fn busy_polling(mut self, busy_poll: bool) -> Self {
         self.busy_poll = busy_poll;
+        self
+    }
+
+    /// Whether the first request carries the ACK of the handshake ([`Handshake::AckWithRequest`]), as
+    /// it does unless this says otherwise: not for connections that are opened in advance, which the
+    /// server would see up to 200 ms late.
+    #[must_use]
+    pub fn ack_with_request(mut self, on: bool) -> Self {
+        self.handshake = if on { Handshake::AckWithRequest } else { Handshake::AckAtOnce };
         self
     }
 
@@ -476,7 +487,7 @@ impl UringDriver {
     }
 
     fn connect_inet(&mut self, slot: Slot, route: &Route, to: SockAddr) -> io::Result<()> {
-        let socket = socket::open(route)?;
+        let socket = socket::open(route, self.handshake)?;
         if self.headers.is_some() {
             // Without stamps all else goes on.
             stamps::enable(&socket).ok();
@@ -534,7 +545,7 @@ impl Driver for UringDriver {
         let connecting = match &route.to {
             Peer::Inet(to) => self.connect_inet(slot, route, SockAddr::from(*to)),
             // connect(2) of a unix socket does not wait: a full backlog is EAGAIN.
-            Peer::Unix(_) => socket::connect(route).map(|socket| {
+            Peer::Unix(_) => socket::connect(route, self.handshake).map(|socket| {
                 let conn = &mut self.conns[slot.0 as usize];
                 conn.socket = Some(socket);
                 conn.is_inet = false;

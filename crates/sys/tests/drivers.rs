@@ -18,7 +18,9 @@ use units::Nanos;
 #[derive(Clone, Copy)]
 struct Maker {
     name: &'static str,
+    /// With connections that the server sees before anything is sent.
     make: fn(u32) -> Box<dyn Driver>,
+    make_plain: fn(u32) -> Box<dyn Driver>,
     make_busy: fn(u32) -> Box<dyn Driver>,
     make_stamped: fn(u32) -> Box<dyn Driver>,
     /// Why it cannot be used here.
@@ -28,19 +30,23 @@ struct Maker {
 const MAKERS: &[Maker] = &[
     Maker {
         name: "epoll",
-        make: |n_slots| Box::new(EpollDriver::new(n_slots).unwrap()),
+        make: |n_slots| Box::new(EpollDriver::new(n_slots).unwrap().ack_with_request(false)),
+        make_plain: |n_slots| Box::new(EpollDriver::new(n_slots).unwrap()),
         make_busy: |n_slots| Box::new(EpollDriver::new(n_slots).unwrap().busy_polling(true)),
         make_stamped: |n_slots| {
-            Box::new(EpollDriver::new(n_slots).unwrap().with_kernel_stamps(true))
+            let driver = EpollDriver::new(n_slots).unwrap().ack_with_request(false);
+            Box::new(driver.with_kernel_stamps(true))
         },
         refused: || None,
     },
     Maker {
         name: "io_uring",
-        make: |n_slots| Box::new(UringDriver::new(n_slots).unwrap()),
+        make: |n_slots| Box::new(UringDriver::new(n_slots).unwrap().ack_with_request(false)),
+        make_plain: |n_slots| Box::new(UringDriver::new(n_slots).unwrap()),
         make_busy: |n_slots| Box::new(UringDriver::new(n_slots).unwrap().busy_polling(true)),
         make_stamped: |n_slots| {
-            Box::new(UringDriver::new(n_slots).unwrap().with_kernel_stamps(true))
+            let driver = UringDriver::new(n_slots).unwrap().ack_with_request(false);
+            Box::new(driver.with_kernel_stamps(true))
         },
         refused: || uring_driver::is_available().err(),
     },
@@ -148,6 +154,23 @@ fn conversation(mut world: World) {
 #[test]
 fn a_conversation_is_a_row_of_completions() {
     on_every_driver(|maker| conversation(World::new(maker, 1)));
+}
+
+#[test]
+fn a_request_carries_the_ack_of_the_handshake() {
+    on_every_driver(|maker| {
+        let mut world = World::of((maker.make_plain)(1));
+        let route = world.route();
+        world.driver.connect(Slot(0), &route);
+        assert_eq!(world.next(), (0, What::Connected));
+        world.driver.send(Slot(0), b"ping");
+        assert!(world.now().is_empty());
+        let mut peer = world.listener.accept().unwrap().0;
+        // Both came in one packet: what the server reads is there when it has the connection.
+        peer.set_nonblocking(true).unwrap();
+        let mut bytes = [0; 8];
+        assert_eq!(peer.read(&mut bytes).unwrap(), 4);
+    });
 }
 
 #[test]
