@@ -6,7 +6,7 @@ use crate::load::LoadRecord;
 
 /// From this share of its time on the CPU a thread of the generator counts as always busy: what is
 /// left is less than the jitter of a scheduler tick. The doctor's check of a run has the same.
-const BUSY_MIN: f64 = 0.85;
+pub const GENERATOR_BUSY: f64 = 0.85;
 
 /// Own delay over response time, at the same quantile, from which on the figure is about the
 /// generator. A quarter: with less, the response time has its first digit right.
@@ -68,7 +68,7 @@ impl LoadRecord {
         [
             (files > 0).then_some(GeneratorLimit::Files { n_requests: files }),
             (ports > 0).then_some(GeneratorLimit::Ports { n_requests: ports }),
-            (share >= BUSY_MIN).then_some(GeneratorLimit::Busy { share }),
+            (share >= GENERATOR_BUSY).then_some(GeneratorLimit::Busy { share }),
             self.late(),
         ]
         .into_iter()

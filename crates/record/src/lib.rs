@@ -41,7 +41,7 @@ mod upgrade;
 mod verdict;
 mod visit;
 
-pub use doubt::{GeneratorLimit, RateMissed};
+pub use doubt::{GENERATOR_BUSY, GeneratorLimit, RateMissed};
 pub use facts::{Facts, Snapshot};
 pub use finding::{Certainty, Finding, Severity};
 pub use goal::{Edge, Figure, Goal, GoalError, Judgement, Phase, parse_goals};

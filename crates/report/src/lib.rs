@@ -8,6 +8,7 @@ mod forest;
 mod headline;
 mod html;
 pub mod live;
+mod load_shape;
 mod load_text;
 mod load_warnings;
 mod markdown;
@@ -16,6 +17,7 @@ mod percentiles;
 mod picture;
 mod plan_text;
 mod run_facts;
+mod search_text;
 mod standing;
 mod svg;
 mod terminal;
@@ -28,7 +30,9 @@ mod visit_plot;
 mod wording;
 
 pub use load_text::load_text;
+pub use load_warnings::{generator_limit, rate_missed};
 pub use plan_text::plan_text;
+pub use search_text::search_text;
 pub use wording::verdict;
 
 use record::RunRecord;

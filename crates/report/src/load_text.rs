@@ -1,11 +1,12 @@
 //! The terminal report of one load on one server. Owns its layout. What spoils the figures
 //! ([`crate::load_warnings`]) comes before any of them. Start reading at [`load_text`].
 
-use record::{LatencyMillis, LoadRecord, Outcome};
+use record::{Judgement, LatencyMillis, LoadRecord, OpenLoop, Outcome, TlsUse};
 use units::Bytes;
 
 use crate::Options;
-use crate::figures::{NONE, counted, grouped, optional, significant};
+use crate::figures::{NONE, counted, grouped, listed, optional, significant};
+use crate::load_shape::shape;
 use crate::load_warnings::{is_generator_limit, warnings};
 use crate::standing::span;
 use crate::terminal::{Lean, Page, Paint};
@@ -20,10 +21,19 @@ pub fn load_text(record: &LoadRecord, options: &Options) -> String {
     for warning in &warnings {
         page.paragraph(warning, Paint::Alarm);
     }
-    page.paragraph(&rate(record), if warnings.is_empty() { Paint::Good } else { Paint::Caution });
+    let judged: Vec<Judgement> = record.plan.goals.iter().map(|goal| goal.judge(record)).collect();
+    let (met, broken): (Vec<&Judgement>, _) = judged.iter().partition(|judged| judged.is_met());
+    for judged in &broken {
+        page.paragraph(&judgement(judged), Paint::Alarm);
+    }
+    let is_clean = warnings.is_empty() && broken.is_empty();
+    page.paragraph(&rate(record), if is_clean { Paint::Good } else { Paint::Caution });
+    for judged in &met {
+        page.paragraph(&judgement(judged), Paint::Good);
+    }
     page.paragraph(&shape(record), Paint::Faint);
     outcomes(&mut page, record);
-    latencies(&mut page, record);
+    latencies(&mut page, record, options);
     page.heading("Cost", "");
     for line in cost(record) {
         page.paragraph(&line, Paint::Plain);
@@ -31,17 +41,26 @@ pub fn load_text(record: &LoadRecord, options: &Options) -> String {
     page.finish()
 }
 
-fn shape(record: &LoadRecord) -> String {
-    let connections = counted(record.connections.into(), "connection");
-    let threads = counted(record.threads.into(), "thread");
-    let reuse = if record.plan.keep_alive { "keep-alive" } else { "a connection a request" };
-    format!("{connections}, {threads}, {reuse}, closed loop")
+/// A goal with what was measured, and whether it was met.
+pub(crate) fn judgement(judged: &Judgement) -> String {
+    let verdict = match judged.met {
+        Some(true) => "met",
+        Some(false) => "BROKEN",
+        None => "NOT MET",
+    };
+    format!("goal {} {verdict}: {}", judged.goal, plain(&judged.text))
 }
 
+/// The rate with its total; in an open loop beside what was asked.
 fn rate(record: &LoadRecord) -> String {
-    let bound = if is_generator_limit(record) { ">= " } else { "" };
+    let is_bound = is_generator_limit(record)
+        && (record.open_loop.is_none() || record.rate_missed().is_some());
+    let asked = record
+        .open_loop
+        .map_or_else(String::new, |open| format!(" of {} asked", significant(open.asked_per_s)));
     format!(
-        "{bound}{} requests/s over {} s: {} ok of {} begun",
+        "{}{} requests/s{asked} over {} s: {} ok of {} begun",
+        if is_bound { ">= " } else { "" },
         significant(record.rate_per_s),
         significant(record.seconds),
         grouped(record.requests.ok),
@@ -56,7 +75,12 @@ fn outcomes(page: &mut Page, record: &LoadRecord) {
     for (outcome, count) in failures(record) {
         rows.push(vec![outcome_words(outcome).to_owned(), grouped(count)]);
     }
-    let ends = [(requests.unanswered, "unanswered when the load ended")];
+    let open = record.open_loop.unwrap_or_default();
+    let ends = [
+        (requests.unanswered, "unanswered when the load ended"),
+        (open.dropped, "due, but dropped since the queue was full"),
+        (open.left, "due, but still waiting for a connection at the end"),
+    ];
     for (count, what) in ends.into_iter().filter(|(count, _)| *count > 0) {
         rows.push(vec![what.to_owned(), grouped(count)]);
     }
@@ -110,58 +134,152 @@ pub(crate) fn outcome_words(outcome: Outcome) -> &'static str {
     }
 }
 
-fn latencies(page: &mut Page, record: &LoadRecord) {
-    let remark =
-        "of ok requests; service counts from sent, response from due; - has too few samples";
-    page.heading("Latency", remark);
-    let titles = ["", "mean", "sd", "min", "p50", "p90", "p99", "p99.9", "max"];
-    let columns = titles.map(|t| (t, if t.is_empty() { Lean::Left } else { Lean::Right }));
+/// Figures of a latency, as columns: how each is read, and whether a narrow terminal has it too.
+const FIGURES: [(&str, fn(&LatencyMillis) -> Option<f64>, bool); 8] = [
+    ("mean", |l| l.mean, true),
+    ("sd", |l| l.sd, false),
+    ("min", |l| l.min, false),
+    ("p50", |l| l.p50, true),
+    ("p90", |l| l.p90, false),
+    ("p99", |l| l.p99, true),
+    ("p99.9", |l| l.p999, true),
+    ("max", |l| l.max, true),
+];
+
+/// Columns of a terminal from which all figures stand side by side unbroken.
+const WIDTH_OF_ALL: usize = 80;
+
+fn latencies(page: &mut Page, record: &LoadRecord, options: &Options) {
+    let remark = "of ok requests; service counts from sent, queue from due to sent, response from \
+                  due; - has too few samples";
     let phases = [
         ("connect", &record.connect_ms),
+        ("TLS full", &record.handshake_full_ms),
+        ("TLS resumed", &record.handshake_resumed_ms),
         ("first byte", &record.first_byte_ms),
         ("service", &record.service_ms),
+        ("queue", &record.queue_ms),
         ("response", &record.response_ms),
+        ("failed", &record.failed_ms),
     ];
-    let mut rows: Vec<Vec<String>> =
-        phases.iter().map(|(phase, summary)| latency_row(phase, summary)).collect();
-    if record.failed_ms != LatencyMillis::default() {
-        rows.push(latency_row("failed", &record.failed_ms));
+    page.heading("Latency", remark);
+    let figures: Vec<_> = FIGURES
+        .iter()
+        .filter(|(.., is_always)| *is_always || options.width >= WIDTH_OF_ALL)
+        .collect();
+    let titles = figures.iter().map(|(title, ..)| (*title, Lean::Right));
+    let columns: Vec<_> = std::iter::once(("", Lean::Left)).chain(titles).collect();
+    let rows: Vec<Vec<String>> = phases
+        .iter()
+        .filter(|(_, summary)| **summary != LatencyMillis::default())
+        .map(|(phase, summary)| {
+            let shown = figures.iter().map(|(_, of, _)| of(summary));
+            let shown = shown.map(|millis| millis.map_or_else(|| NONE.to_owned(), span));
+            std::iter::once((*phase).to_owned()).chain(shown).collect()
+        })
+        .collect();
+    if rows.is_empty() {
+        page.paragraph("nothing was timed", Paint::Plain);
+    } else {
+        page.table(&columns, &rows);
     }
-    page.table(&columns, &rows);
-}
-
-fn latency_row(phase: &str, l: &LatencyMillis) -> Vec<String> {
-    let figures = [l.mean, l.sd, l.min, l.p50, l.p90, l.p99, l.p999, l.max];
-    let shown = figures.map(|millis| millis.map_or_else(|| NONE.to_owned(), span));
-    std::iter::once(phase.to_owned()).chain(shown).collect()
 }
 
 fn cost(record: &LoadRecord) -> Vec<String> {
     let requests = record.requests.done.max(1);
-    let per_connect =
-        (record.connects > 0).then(|| record.requests.started as f64 / record.connects as f64);
-    vec![
-        format!(
-            "Generator: CPU time a request {} us, busiest thread {} %, stamps at most {} late; \
-             engine {}",
-            optional(record.cpu_us_per_request),
-            significant(100.0 * record.client.busiest()),
-            record.client.lag_max,
-            plain(&record.engine),
-        ),
-        format!(
-            "Connections: {} established, requests on each on average: {}",
-            grouped(record.connects),
-            optional(per_connect),
-        ),
-        format!(
+    let lines = [
+        Some(generator(record)),
+        record.open_loop.as_ref().map(schedule),
+        Some(connections(record)),
+        record.tls.as_ref().map(tls),
+        Some(format!(
             "Bytes: {} read ({} bodies), {} a reply; {} written",
             Bytes(record.bytes.read),
             Bytes(record.bytes.body),
             Bytes(record.bytes.read / requests),
             Bytes(record.bytes.written),
-        ),
-    ]
+        )),
+        (record.probes > 0).then(|| {
+            format!(
+                "Before the load: {} to see what is answered, in no figure",
+                counted(record.probes, "request")
+            )
+        }),
+    ];
+    lines.into_iter().flatten().collect()
+}
+
+/// Threads of the generator that are shown one by one, the busiest first.
+const THREADS_SHOWN_MAX: usize = 8;
+
+fn generator(record: &LoadRecord) -> String {
+    let mut busy: Vec<f64> = record.client.threads.iter().map(record::ThreadUse::busy).collect();
+    busy.sort_by(|a, b| b.total_cmp(a));
+    let shown: Vec<String> = busy
+        .iter()
+        .take(THREADS_SHOWN_MAX)
+        .map(|share| format!("{} %", significant(100.0 * share)))
+        .collect();
+    let of = match busy.len() {
+        1 => "its thread".to_owned(),
+        n if n > THREADS_SHOWN_MAX => format!("the {THREADS_SHOWN_MAX} busiest of {n} threads"),
+        n => format!("its {n} threads"),
+    };
+    let busy = if shown.is_empty() { NONE.to_owned() } else { listed(&shown) };
+    format!(
+        "Generator: CPU time a request {} us; CPU of {of}: {busy}; from a wake-up to its last reply \
+         at most {}",
+        optional(record.cpu_us_per_request),
+        record.client.lag_max,
+    )
+}
+
+fn schedule(open: &OpenLoop) -> String {
+    let late = open.late_ms;
+    let shown = |millis: Option<f64>| millis.map_or_else(|| NONE.to_owned(), span);
+    format!(
+        "Schedule: {}/s asked, {}/s begun; the generator was late by {} (median), {} (p99), {} at \
+         most; longest queue {}",
+        significant(open.asked_per_s),
+        significant(open.begun_per_s),
+        shown(late.p50),
+        shown(late.p99),
+        shown(late.max),
+        grouped(open.queue_max),
+    )
+}
+
+fn connections(record: &LoadRecord) -> String {
+    let per_connect =
+        (record.connects > 0).then(|| record.requests.started as f64 / record.connects as f64);
+    let refused = [
+        (record.errors.port_exhausted, "for want of a local port"),
+        (record.errors.fd_exhausted, "for want of a file descriptor"),
+    ];
+    let refused: String = refused
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, why)| format!("; {} refused {why}", grouped(count)))
+        .collect();
+    format!(
+        "Connections: {} asked, at most {} open at once, {} established, requests on each on \
+         average: {}{refused}",
+        grouped(record.connections.into()),
+        grouped(record.client.connections_open_max.into()),
+        grouped(record.connects),
+        optional(per_connect),
+    )
+}
+
+fn tls(tls: &TlsUse) -> String {
+    let alpn = if tls.alpn.is_empty() { "no ALPN".to_owned() } else { plain(&tls.alpn) };
+    format!(
+        "TLS: {}, {}, {alpn}; handshakes: {} full, {} resumed",
+        plain(&tls.version),
+        plain(&tls.cipher_suite),
+        grouped(tls.full),
+        grouped(tls.resumed),
+    )
 }
 
 #[cfg(test)]
@@ -207,5 +325,89 @@ mod tests {
         assert!(text.lines().nth(1).unwrap().contains("no request succeeded"), "{text}");
         assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    const WIDTHS: [usize; 3] = [60, 80, 100];
+
+    /// A load with everything that a report may show.
+    fn full() -> LoadRecord {
+        let mut load = testdata::load();
+        let some = load.service_ms;
+        (load.connect_ms, load.queue_ms, load.failed_ms) = (some, some, some);
+        (load.handshake_full_ms, load.handshake_resumed_ms) = (some, some);
+        load.plan.pacing = record::Pacing::Poisson { rate: units::PerSecond(100_000.0) };
+        let started = load.requests.started;
+        load.open_loop = Some(OpenLoop {
+            due: started + 5000,
+            dropped: 1000,
+            left: 4000,
+            queue_max: 5000,
+            asked_per_s: 100_000.0,
+            begun_per_s: 92_000.0,
+            late_ms: some,
+        });
+        load.tls = Some(TlsUse {
+            full: 32,
+            resumed: 32,
+            version: "TLS 1.3".to_owned(),
+            cipher_suite: "TLS13_AES_256_GCM_SHA384".to_owned(),
+            alpn: "http/1.1".to_owned(),
+            ..TlsUse::default()
+        });
+        load.probes = 3;
+        load.errors.port_exhausted = 7;
+        (load.requests.failed, load.requests.done) = (7, load.requests.done + 7);
+        load.plan.goals =
+            record::parse_goals("p99<1us,errors<50%,connect.p99.99<1s").expect("goals");
+        load
+    }
+
+    #[test]
+    fn every_line_fits_and_no_figure_is_broken() {
+        for width in WIDTHS {
+            for load in [testdata::load(), full()] {
+                let text = load_text(&load, &Options { width, ..Options::default() });
+                assert!(text.lines().all(|line| line.chars().count() <= width), "{width}\n{text}");
+                let rows = text.lines().filter(|line| line.trim_start().starts_with("service "));
+                let figures = if width < WIDTH_OF_ALL { 5 } else { 8 };
+                for row in rows {
+                    assert_eq!(row.split_whitespace().count(), figures + 1, "{width}\n{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn queue_stands_between_service_and_response_and_empty_rows_are_left_out() {
+        let text = load_text(&full(), &Options::default());
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is not in\n{text}"));
+        let rows = ["connect  ", "TLS full", "TLS resumed", "first byte", "service  ", "queue  "];
+        assert!(rows.windows(2).all(|pair| at(pair[0]) < at(pair[1])), "{text}");
+        assert!(at("queue  ") < at("response  "));
+        for part in
+            ["TLS13_AES_256_GCM_SHA384", "32 resumed", "longest queue 5,000", "3 requests to"]
+        {
+            at(part);
+        }
+        let clean = load_text(&testdata::load(), &Options::default());
+        assert!(!clean.contains("TLS") && !clean.contains("queue  "), "{clean}");
+    }
+
+    #[test]
+    fn broken_goals_come_before_the_rate_and_met_ones_after_it() {
+        let text = load_text(&full(), &Options { width: 200, ..Options::default() });
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is not in\n{text}"));
+        assert!(at("goal p99<1us BROKEN: p99 of response") < at("requests/s of"));
+        assert!(at("goal connect.p99.99<1s NOT MET") < at("requests/s of"));
+        assert!(at("requests/s of 100,000 asked") < at("goal errors<50% met: the share of errors"));
+    }
+
+    #[test]
+    fn what_the_generator_could_not_do_is_said_first() {
+        let text = load_text(&full(), &Options { width: 200, ..Options::default() });
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is not in\n{text}"));
+        let first = "the generator was the limit: 7 requests found no local port";
+        assert!(at(first) < at("the rate that was asked for was not reached"), "{text}");
+        assert!(text.lines().nth(1).unwrap().contains(first), "{text}");
     }
 }

@@ -1,14 +1,12 @@
 //! Owns what a reader of one load must know before he reads a number: each a sentence with its
 //! figures. Must not know layout. Start reading at [`warnings`].
 
-use record::LoadRecord;
+pub(crate) use record::GENERATOR_BUSY;
+use record::{GeneratorLimit, LoadPlan, LoadRecord};
 
 use crate::figures::{counted, grouped, listed, percent, significant};
 use crate::load_text::{failures, outcome_words};
-
-/// From this share of its time on the CPU a thread of the generator counts as the limit: what is
-/// left is less than the jitter of a scheduler tick (specs: client saturated, 85 %).
-pub(crate) const GENERATOR_BUSY: f64 = 0.85;
+use crate::standing::span;
 
 /// Connections made over connections asked for above which they were not kept, and requests for each
 /// reconnect from which on it is of no interest; as the doctor has them for a run.
@@ -17,7 +15,16 @@ const REQUESTS_PER_RECONNECT_MAX: u64 = 10_000;
 
 /// What spoils the figures of a load, worst first.
 pub(crate) fn warnings(record: &LoadRecord) -> Vec<String> {
-    let looks = [interrupted, failed, silent, unanswered, reconnected, limited, smaller];
+    let looks = [
+        interrupted,
+        generator_limit,
+        rate_missed,
+        failed,
+        silent,
+        unanswered,
+        reconnected,
+        smaller,
+    ];
     looks.iter().filter_map(|look| look(record)).collect()
 }
 
@@ -77,7 +84,8 @@ fn reconnected(record: &LoadRecord) -> Option<String> {
     let again = kept.saturating_sub(asked);
     let few = kept as f64 <= CONNECTS_MAX * asked as f64
         || again.saturating_mul(REQUESTS_PER_RECONNECT_MAX) < record.requests.done;
-    (record.plan.keep_alive && !few).then(|| {
+    let is_asked = record.plan.keep_alive && record.plan.requests_per_connection.is_none();
+    (is_asked && !few).then(|| {
         format!(
             "the server did not keep connections: {} were made for {} asked for, and connecting \
              again is in the rate and the response times",
@@ -87,24 +95,92 @@ fn reconnected(record: &LoadRecord) -> Option<String> {
     })
 }
 
-fn limited(record: &LoadRecord) -> Option<String> {
-    is_generator_limit(record).then(|| {
-        format!(
-            "the generator was the limit: its busiest thread used {} % of its CPU, so the rate is a \
-             lower bound; give it more threads (-t) or CPUs (--cpus)",
-            significant(100.0 * record.client.busiest())
-        )
-    })
+/// Whether the generator itself was the limit of a load: by what, what that spoils, and the way out.
+pub fn generator_limit(record: &LoadRecord) -> Option<String> {
+    let limits = record.generator_limits();
+    let first = *limits.first()?;
+    let causes: Vec<String> = limits.into_iter().map(cause).collect();
+    let so = match (record.open_loop, record.rate_missed()) {
+        (None, _) => "the rate is a lower bound",
+        (Some(_), Some(_)) => "the server was not asked for more",
+        (Some(_), None) => "latencies hold its own delay",
+    };
+    Some(format!(
+        "the generator was the limit: {}, so {so}; {}",
+        listed(&causes),
+        remedy(first, &record.plan)
+    ))
 }
 
-/// Whether the rate is only a lower bound.
+fn cause(limit: GeneratorLimit) -> String {
+    match limit {
+        GeneratorLimit::Files { n_requests } => {
+            format!("{} found no file descriptor", counted(n_requests, "request"))
+        }
+        GeneratorLimit::Ports { n_requests } => {
+            format!("{} found no local port", counted(n_requests, "request"))
+        }
+        GeneratorLimit::Busy { share } => {
+            format!("its busiest thread used {} % of its CPU", significant(100.0 * share))
+        }
+        GeneratorLimit::Late { quantile, late_ms, response_ms } => format!(
+            "it was late by {} of a response time of {} (p{})",
+            span(late_ms),
+            span(response_ms),
+            100.0 * quantile
+        ),
+    }
+}
+
+fn remedy(limit: GeneratorLimit, plan: &LoadPlan) -> &'static str {
+    match limit {
+        GeneratorLimit::Files { .. } => "raise `ulimit -n`, or use fewer connections (-c)",
+        GeneratorLimit::Ports { .. } => {
+            "keep connections, give it several source addresses (--source), or widen \
+             net.ipv4.ip_local_port_range"
+        }
+        GeneratorLimit::Busy { .. } => "give it more threads (-t) or CPUs (--cpus)",
+        GeneratorLimit::Late { .. } if plan.busy_poll => {
+            "give it CPUs that nothing else uses (--cpus)"
+        }
+        GeneratorLimit::Late { .. } => {
+            "give it CPUs that nothing else uses (--cpus), and let it spin (--busy-poll)"
+        }
+    }
+}
+
+/// Whether a rate that was asked for was not reached, and by how much.
+pub fn rate_missed(record: &LoadRecord) -> Option<String> {
+    let missed = record.rate_missed()?;
+    let why = if is_generator_limit(record) {
+        "the generator could not"
+    } else {
+        "all connections were busy: more of them (-c), a lower rate, or the server is at its limit"
+    };
+    let dropped = if missed.dropped > 0 {
+        format!(", and {} dropped since the queue was full", grouped(missed.dropped))
+    } else {
+        String::new()
+    };
+    Some(format!(
+        "the rate that was asked for was not reached: {} of {} that were due were begun ({}){dropped}; \
+         {why}",
+        grouped(missed.begun),
+        counted(missed.due, "request"),
+        percent(missed.begun, missed.due),
+    ))
+}
+
+/// Whether rate or latencies are the generator's.
 pub(crate) fn is_generator_limit(record: &LoadRecord) -> bool {
-    record.client.busiest() >= GENERATOR_BUSY
+    !record.generator_limits().is_empty()
 }
 
+/// An open loop opens no more connections than it needs.
 fn smaller(record: &LoadRecord) -> Option<String> {
     let (open, asked) = (record.client.connections_open_max, record.connections);
-    (open < asked && record.requests.started > 0).then(|| {
+    let is_closed = record.open_loop.is_none();
+    (is_closed && open < asked && record.requests.started > 0).then(|| {
         format!(
             "at most {open} of {asked} connections were open at once: the load was smaller than asked"
         )
@@ -113,7 +189,7 @@ fn smaller(record: &LoadRecord) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use record::Interval;
+    use record::{Interval, OpenLoop};
 
     use units::Nanos;
 
@@ -173,5 +249,47 @@ mod tests {
         assert!(warnings(&load)[0].contains("did not keep connections"));
         load.plan.keep_alive = false;
         assert_eq!(warnings(&load), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_generator_at_its_limit_names_cause_consequence_and_way_out() {
+        let mut load = testdata::load();
+        assert_eq!(generator_limit(&load), None);
+        load.client.threads[0].cpu = load.client.threads[0].wall;
+        let text = generator_limit(&load).unwrap();
+        assert_eq!(
+            text,
+            "the generator was the limit: its busiest thread used 100 % of its CPU, so the rate is a \
+             lower bound; give it more threads (-t) or CPUs (--cpus)"
+        );
+        load.open_loop = Some(OpenLoop::default());
+        load.errors.port_exhausted = 2;
+        let text = generator_limit(&load).unwrap();
+        for part in ["2 requests found no local port and its", "its own delay", "--source"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn an_asked_rate_that_was_not_reached_is_told_with_its_cause() {
+        let mut load = testdata::load();
+        assert_eq!(rate_missed(&load), None);
+        let started = load.requests.started;
+        load.open_loop = Some(OpenLoop { due: started, ..OpenLoop::default() });
+        assert_eq!(rate_missed(&load), None);
+        load.open_loop = Some(OpenLoop { due: 2 * started, left: started, ..OpenLoop::default() });
+        let text = rate_missed(&load).unwrap();
+        assert!(text.contains("50.0 %") && text.contains("more of them (-c)"), "{text}");
+        load.client.threads[0].cpu = load.client.threads[0].wall;
+        assert!(rate_missed(&load).unwrap().ends_with("the generator could not"));
+    }
+
+    #[test]
+    fn connections_that_an_open_loop_did_not_need_are_no_matter() {
+        let mut load = testdata::load();
+        load.client.connections_open_max = 3;
+        assert!(smaller(&load).is_some());
+        load.open_loop = Some(OpenLoop::default());
+        assert_eq!(smaller(&load), None);
     }
 }
