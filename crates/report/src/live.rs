@@ -19,7 +19,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::widgets::{Block, Clear, Padding, Widget as _};
-use units::Bytes;
+use units::{Bytes, Nanos};
 
 pub use model::{Live, progress_line};
 
@@ -221,70 +221,104 @@ fn failures(live: &Live) -> Option<String> {
     })
 }
 
-/// Titles of the table of figures, the least dispensable first.
-const FIGURES: [&str; 8] = ["requests/s", "failed", "p99", "p50", "p90", "max", "read", "CPU"];
-/// In which order they stand, as places in [`FIGURES`].
-const FIGURE_ORDER: [usize; 8] = [0, 1, 3, 4, 2, 5, 6, 7];
-
-/// The table: the last second beside the whole load. Where it is too wide, columns go.
-fn figures(page: &mut Rows<'_>, live: &Live) {
-    let rows = [("last 1 s", live.last_second()), ("whole", live.whole_load())];
-    let cells: Vec<[String; 8]> = rows.iter().map(|(_, summary)| cells(summary)).collect();
-    let width_of = |at: usize| {
-        let widths = cells.iter().map(|row| row[at].chars().count());
-        // As wide as the figure is likely to become, so that the columns stand still.
-        widths.chain([FIGURES[at].len(), FIGURE_WIDTHS[at]]).max().unwrap_or(0) as u16 + 2
-    };
-    let Some(area) = page.take(3.min(page.left.height)) else { return };
-    let label = if area.width >= ROOMY { LABEL } else { 0 };
-    let mut room = area.width.saturating_sub(label);
-    let shown = (0..FIGURES.len()).take_while(|&at| {
-        let fits = width_of(at) <= room;
-        room = room.saturating_sub(width_of(at));
-        fits
-    });
-    let n_shown = shown.count();
-    for (line, y) in (area.y..area.bottom()).enumerate() {
-        let mut column = area.x + label;
-        if line > 0 && label > 0 {
-            put(page.buffer, Rect { y, height: 1, width: label, ..area }, rows[line - 1].0, FAINT);
-        }
-        for at in FIGURE_ORDER.into_iter().filter(|at| *at < n_shown) {
-            let cell = Rect { x: column, y, width: width_of(at), height: 1 };
-            column += cell.width;
-            match line {
-                0 => put_right(page.buffer, cell, FIGURES[at], FAINT),
-                _ => {
-                    let style = figure_style(at, rows[line - 1].1);
-                    put_right(page.buffer, cell, &cells[line - 1][at], style);
-                }
-            }
-        }
-    }
+/// A column of the table of figures.
+struct Figure {
+    title: &'static str,
+    /// Characters that it is likely to need: the columns stand still while figures change.
+    width: usize,
+    /// Place among those that stay when there is no room for all; 0 is the last to go.
+    rank: usize,
+    text: fn(&Summary) -> String,
+    style: fn(&Summary) -> Style,
 }
 
-/// Characters that a figure may need, in the order of [`FIGURES`].
-const FIGURE_WIDTHS: [usize; 8] = [7, 6, 6, 6, 6, 6, 9, 5];
+/// In the order in which they stand.
+static FIGURES: [Figure; 8] = [
+    Figure {
+        title: "requests/s",
+        width: 10,
+        rank: 0,
+        text: |summary| significant(summary.rate_per_s()),
+        style: |_| BOLD,
+    },
+    Figure {
+        title: "failed",
+        width: 6,
+        rank: 1,
+        text: |summary| grouped(summary.failed),
+        style: |summary| if summary.failed > 0 { FAILED } else { Style::new() },
+    },
+    latency_figure("p50", 3, |summary| span(summary.latency[0])),
+    latency_figure("p90", 4, |summary| span(summary.latency[1])),
+    latency_figure("p99", 2, |summary| span(summary.latency[2])),
+    latency_figure("max", 5, |summary| span(summary.latency[3])),
+    Figure {
+        title: "read",
+        width: 9,
+        rank: 6,
+        text: |summary| format!("{}/s", Bytes(summary.bytes_per_s() as u64)),
+        style: |_| Style::new(),
+    },
+    Figure {
+        title: "CPU",
+        width: 5,
+        rank: 7,
+        text: |summary| format!("{:.0} %", 100.0 * summary.cpu_share),
+        style: |summary| if summary.cpu_share >= GENERATOR_BUSY { CAUTION } else { Style::new() },
+    },
+];
+const fn latency_figure(title: &'static str, rank: usize, text: fn(&Summary) -> String) -> Figure {
+    Figure { title, width: 6, rank, text, style: |_| Style::new() }
+}
+
+fn span(span: Option<Nanos>) -> String {
+    span.map_or_else(|| NONE.to_owned(), |span| span.to_string())
+}
+
 /// Columns of the names of the rows.
 const LABEL: u16 = 8;
 
-/// The figures of one row, in the order of [`FIGURES`].
-fn cells(summary: &Summary) -> [String; 8] {
-    let [p50, p90, p99, max] =
-        summary.latency.map(|span| span.map_or_else(|| NONE.to_owned(), |span| span.to_string()));
-    let rate = significant(summary.rate_per_s());
-    let read = format!("{}/s", Bytes(summary.bytes_per_s() as u64));
-    let cpu = format!("{:.0} %", 100.0 * summary.cpu_share);
-    [rate, grouped(summary.failed), p99, p50, p90, max, read, cpu]
+/// The table: the last second beside the whole load.
+fn figures(page: &mut Rows<'_>, live: &Live) {
+    let rows = [("last 1 s", live.last_second()), ("whole", live.whole_load())];
+    let Some(area) = page.take(page.left.height.min(1 + rows.len() as u16)) else { return };
+    let label = if area.width >= ROOMY { LABEL } else { 0 };
+    for (line, (name, _)) in area.rows().skip(1).zip(rows) {
+        put(page.buffer, Rect { width: label, ..line }, name, FAINT);
+    }
+    let width_of = |figure: &Figure| {
+        let texts = rows.map(|(_, summary)| (figure.text)(summary).len());
+        texts.into_iter().fold(figure.width, usize::max) as u16 + 2
+    };
+    let mut column = Rect { x: area.x + label, ..area };
+    for figure in fitting(width_of, area.width - label) {
+        column.width = width_of(figure);
+        let mut cells = column.rows();
+        if let Some(cell) = cells.next() {
+            put_right(page.buffer, cell, figure.title, FAINT);
+        }
+        for (cell, (_, summary)) in cells.zip(rows) {
+            put_right(page.buffer, cell, &(figure.text)(summary), (figure.style)(summary));
+        }
+        column.x += column.width;
+    }
 }
 
-fn figure_style(at: usize, summary: &Summary) -> Style {
-    match FIGURES[at] {
-        "requests/s" => BOLD,
-        "failed" if summary.failed > 0 => FAILED,
-        "CPU" if summary.cpu_share >= GENERATOR_BUSY => CAUTION,
-        _ => Style::new(),
-    }
+/// The figures for which there is room, in the order in which they stand.
+fn fitting(
+    width_of: impl Fn(&Figure) -> u16,
+    mut room: u16,
+) -> impl Iterator<Item = &'static Figure> {
+    let mut ranked: Vec<&Figure> = FIGURES.iter().collect();
+    ranked.sort_by_key(|figure| figure.rank);
+    let n_fitting = ranked
+        .into_iter()
+        .map_while(|figure| {
+            room = room.checked_sub(width_of(figure))?;
+            Some(())
+        })
+        .count();
+    FIGURES.iter().filter(move |figure| figure.rank < n_fitting)
 }
 
 /// Two charts over one axis of time, or as many as there is room for.
