@@ -267,6 +267,7 @@ static FIGURES: [Figure; 8] = [
         style: |summary| if summary.cpu_share >= GENERATOR_BUSY { CAUTION } else { Style::new() },
     },
 ];
+
 const fn latency_figure(title: &'static str, rank: usize, text: fn(&Summary) -> String) -> Figure {
     Figure { title, width: 6, rank, text, style: |_| Style::new() }
 }
