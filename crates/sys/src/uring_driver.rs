@@ -24,11 +24,10 @@
 use std::collections::VecDeque;
 use std::io;
 use std::marker::PhantomData;
-use std::net::Shutdown;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::AsRawFd as _;
 
 use io_uring::types::{CancelBuilder, Fd};
-use io_uring::{cqueue, opcode, squeue};
+use io_uring::{opcode, squeue};
 use socket2::SockAddr;
 use units::Nanos;
 
@@ -39,11 +38,14 @@ use crate::stamps::{self, Clocks};
 
 mod buffers;
 mod chains;
+mod completions;
+mod conn;
 mod receives;
 mod ring;
 
 use buffers::{Buffers, Filled};
 use chains::{Chains, Event};
+use conn::{Conn, Kind, Phase};
 use receives::{Headers, Receive};
 use ring::Ring;
 
@@ -99,66 +101,12 @@ pub struct UringDriver {
     _not_send: PhantomData<*const ()>,
 }
 
-/// A slot.
-#[derive(Default)]
-struct Conn {
-    socket: Option<OwnedFd>,
-    /// Raised by each close, so that a completion of an earlier use is known for what it is.
-    generation: u32,
-    phase: Phase,
-    /// The receive that is under way.
-    receiving: Option<Receive>,
-    /// TCP: it can discard.
-    is_inet: bool,
-    /// Whether it ended for want of a buffer and is to be armed again.
-    starved: bool,
-    /// Bytes to come that are of no interest, of those that are not reported yet; and whether the
-    /// next receive should take a head only.
-    discard_left: u64,
-    expects_head: bool,
-    /// The last batch with an entry that names the socket.
-    batch: u64,
-    /// Bytes that the kernel has not taken: a send of them is under way (`sending`), from
-    /// `unsent_from` on; `queued` goes after them. Both keep their memory.
-    sending: bool,
-    unsent: Vec<u8>,
-    queued: Vec<u8>,
-    /// A send failed. Told when the receive ends, behind what the server said before it went.
-    send_failure: Option<Failure>,
-}
-
-#[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    #[default]
-    Connecting,
-    Open,
-    /// The end of the stream was received; sending is possible.
-    Ended,
-    /// A failure is or will be reported; the socket waits for its close.
-    Failed,
-}
-
 /// A pending send: `staged_bytes[from..from + n_bytes]`.
 struct Staged {
     slot: Slot,
     from: usize,
     n_bytes: usize,
 }
-
-/// What an operation is, in the upper four bits of its token.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Connect = 1,
-    Receive = 2,
-    /// Of staged bytes: completes only if it fails.
-    Send = 3,
-    /// Of the bytes that the connection keeps.
-    SendRest = 4,
-    Cancel = 5,
-}
-
-/// Generations are told apart modulo 2^28: a completion is never so late.
-const GENERATION_MASK: u32 = (1 << 28) - 1;
 
 /// Whether io_uring can be used here; makes a ring as the driver's and lets it go.
 ///
@@ -177,8 +125,8 @@ impl UringDriver {
     /// to use [`crate::epoll_driver`] instead. ENOMEM and EMFILE as they are.
     pub fn new(slots: u32) -> io::Result<Self> {
         let n_buffers = slots.next_power_of_two().clamp(16, BUFFERS_MAX);
-        let ring = Ring::new(n_buffers + 4 * slots).map_err(explained)?;
-        let buffers = Buffers::register(ring.uring(), n_buffers as u16).map_err(explained)?;
+        let ring = Ring::new(n_buffers + 4 * slots).map_err(ring::explained)?;
+        let buffers = Buffers::register(ring.uring(), n_buffers as u16).map_err(ring::explained)?;
         Ok(Self {
             ring,
             buffers,
@@ -240,8 +188,7 @@ impl UringDriver {
     }
 
     fn token(&self, slot: Slot, kind: Kind) -> u64 {
-        let generation = self.conns[slot.0 as usize].generation & GENERATION_MASK;
-        (kind as u64) << 60 | u64::from(generation) << 32 | u64::from(slot.0)
+        conn::token(kind, self.conns[slot.0 as usize].generation, slot)
     }
 
     /// Pushes an operation on a slot's socket.
@@ -259,7 +206,7 @@ impl UringDriver {
     }
 
     fn cancel(&mut self, entry: &squeue::Entry) {
-        let entry = entry.clone().user_data((Kind::Cancel as u64) << 60);
+        let entry = entry.clone().user_data(conn::token(Kind::Cancel, 0, Slot(0)));
         // SAFETY: a cancellation names no memory.
         let pushed = unsafe { self.ring.push(&entry) };
         self.note(pushed);
@@ -332,143 +279,6 @@ impl UringDriver {
         }
         self.staged.clear();
         self.addresses.clear();
-    }
-
-    /// Takes one completion: to its slot's chain, or, of an earlier use, nowhere.
-    fn take(&mut self, completion: &cqueue::Entry) {
-        let (token, result) = (completion.user_data(), completion.result());
-        let ended = !cqueue::more(completion.flags());
-        let slot = Slot(token as u32);
-        let kind = match token >> 60 {
-            1 => Kind::Connect,
-            2 => Kind::Receive,
-            3 => Kind::Send,
-            4 => Kind::SendRest,
-            _ => return,
-        };
-        if ended && kind != Kind::Send {
-            self.n_in_flight -= 1;
-        }
-        if token != self.token(slot, kind) {
-            if let Some(id) = cqueue::buffer_select(completion.flags()) {
-                self.buffers.give_back(id);
-            }
-            self.orphans.retain(|(orphan, _)| *orphan != token);
-            return;
-        }
-        match kind {
-            Kind::Connect => self.connected(slot, result),
-            Kind::Receive => self.arrived_on(slot, completion),
-            Kind::Send => self.sent_in_part(slot, result),
-            Kind::SendRest => self.sent_rest(slot, result),
-            Kind::Cancel => unreachable!("sorted out above"),
-        }
-    }
-
-    fn connected(&mut self, slot: Slot, result: i32) {
-        if result < 0 {
-            return self.fails(slot, failure(-result));
-        }
-        self.conns[slot.0 as usize].phase = Phase::Open;
-        self.chains.append(slot, Event::Connected);
-    }
-
-    fn arrived_on(&mut self, slot: Slot, completion: &cqueue::Entry) {
-        let result = completion.result();
-        let stamped = self.headers.is_some();
-        let conn = &mut self.conns[slot.0 as usize];
-        let receive = conn.receiving.expect("a completion of the receive that is under way");
-        let ended = !cqueue::more(completion.flags());
-        if ended {
-            conn.receiving = None;
-        }
-        let filled = cqueue::buffer_select(completion.flags())
-            .map(|id| receives::filled(receive, stamped, id, result.max(0) as u32));
-        match filled {
-            Some(filled) if filled.n_bytes > 0 => {
-                return self.chains.append(slot, Event::Received(filled));
-            }
-            Some(filled) => self.buffers.give_back(filled.id),
-            None if result > 0 => {
-                return self.chains.append(slot, Event::Discarded(result as u32));
-            }
-            None => {}
-        }
-        match -result {
-            libc::ENOBUFS => {
-                self.n_starved += 1;
-                conn.starved = true;
-                conn.expects_head = receive == Receive::Head;
-                self.starved.push_back((slot, conn.generation));
-            }
-            // By us, to receive otherwise.
-            libc::ECANCELED => self.receive(slot),
-            // The end, with a prefix where stamps are asked for.
-            ..=0 => match conn.send_failure.take() {
-                Some(failure) => self.fails(slot, failure),
-                None => {
-                    conn.phase = Phase::Ended;
-                    self.chains.append(slot, Event::Closed);
-                }
-            },
-            errno => {
-                let failure = conn.send_failure.take().unwrap_or_else(|| failure(errno));
-                self.fails(slot, failure);
-            }
-        }
-    }
-
-    /// The kernel took the first `result` bytes of a staged send, or none, or it failed.
-    fn sent_in_part(&mut self, slot: Slot, result: i32) {
-        if result < 0 && result != -libc::EAGAIN {
-            return self.send_fails(slot, -result);
-        }
-        let staged = self.staged.iter().find(|staged| staged.slot == slot);
-        let staged = staged.expect("what fails in part fails as it is handed over");
-        let left = &self.staged_bytes[staged.from..][..staged.n_bytes][result.max(0) as usize..];
-        let conn = &mut self.conns[slot.0 as usize];
-        conn.unsent.clear();
-        conn.unsent.extend_from_slice(left);
-        self.send_rest(slot);
-    }
-
-    fn sent_rest(&mut self, slot: Slot, result: i32) {
-        let conn = &mut self.conns[slot.0 as usize];
-        conn.sending = false;
-        let n_unsent = conn.unsent.len();
-        if result < 0 {
-            return self.send_fails(slot, -result);
-        }
-        if result as usize != n_unsent {
-            // Fewer than asked with MSG_WAITALL: an error met it on the way, and the next send says
-            // which.
-            conn.unsent.drain(..result as usize);
-            return self.send_rest(slot);
-        }
-        conn.unsent.clear();
-        if !conn.queued.is_empty() {
-            std::mem::swap(&mut conn.unsent, &mut conn.queued);
-            self.send_rest(slot);
-        }
-    }
-
-    /// A server may refuse a long request before it has all of it: what it said then is still to be
-    /// received, and the failure told behind it.
-    fn send_fails(&mut self, slot: Slot, errno: i32) {
-        let conn = &mut self.conns[slot.0 as usize];
-        if conn.phase == Phase::Open {
-            conn.send_failure = Some(failure(errno));
-        } else {
-            self.fails(slot, failure(errno));
-        }
-    }
-
-    fn fails(&mut self, slot: Slot, failure: Failure) {
-        let conn = &mut self.conns[slot.0 as usize];
-        if conn.phase != Phase::Failed {
-            conn.phase = Phase::Failed;
-            self.chains.append(slot, Event::Failed(failure));
-        }
     }
 
     fn spin(&mut self, until: Nanos) -> io::Result<()> {
@@ -607,20 +417,12 @@ impl Driver for UringDriver {
         if let Some(socket) = conn.socket.take() {
             let connecting = conn.phase == Phase::Connecting;
             let under_way = conn.receiving.is_some() || conn.sending || connecting;
-            leave(&socket, how, under_way);
+            conn::leave(&socket, how, under_way);
         }
         if std::mem::take(&mut conn.sending) {
             self.orphans.push((token, std::mem::take(&mut conn.unsent)));
         }
-        conn.generation = conn.generation.wrapping_add(1);
-        conn.phase = Phase::default();
-        conn.receiving = None;
-        conn.starved = false;
-        conn.discard_left = 0;
-        conn.expects_head = false;
-        conn.unsent.clear();
-        conn.queued.clear();
-        conn.send_failure = None;
+        conn.reset();
         for filled in self.chains.clear(slot) {
             self.buffers.give_back(filled.id);
         }
@@ -693,59 +495,6 @@ impl Driver for UringDriver {
     fn arrived(&self) -> Option<Nanos> {
         self.stamp.map(|stamp| self.clocks.since(self.origin, stamp))
     }
-}
-
-impl Conn {
-    /// Bytes that came are reported: after the last of those that are of no interest comes a head.
-    #[inline]
-    fn comes(&mut self, n_bytes: u32) {
-        if self.discard_left > 0 {
-            self.discard_left = self.discard_left.saturating_sub(n_bytes.into());
-            self.expects_head = self.discard_left == 0;
-        }
-    }
-}
-
-/// Ends a connection now. Operations that are under way hold the socket, so that close(2) alone would
-/// say nothing to the peer until they have ended: shutdown(2) sends the FIN, and disconnecting the
-/// RST, whoever holds it; and both end the operations.
-fn leave(socket: &OwnedFd, how: Leave, under_way: bool) {
-    // Neither can fail in a way that matters: a socket that is not connected any longer is left.
-    match how {
-        Leave::Orderly if under_way => {
-            socket::shutdown(socket, Shutdown::Both).ok();
-        }
-        Leave::Orderly => {}
-        Leave::Abrupt => {
-            socket::reset_on_close(socket).ok();
-            if under_way && socket::disconnect(socket).is_err() {
-                socket::shutdown(socket, Shutdown::Both).ok();
-            }
-        }
-    }
-}
-
-fn failure(errno: i32) -> Failure {
-    Failure::from(&io::Error::from_raw_os_error(errno))
-}
-
-/// A refusal by its cause and the way out.
-fn explained(error: io::Error) -> io::Error {
-    let (kind, why) = match error.raw_os_error() {
-        Some(libc::ENOSYS) => (
-            io::ErrorKind::Unsupported,
-            "this kernel has no io_uring, or a sandbox (seccomp) hides it",
-        ),
-        Some(libc::EPERM | libc::EACCES) => (
-            io::ErrorKind::PermissionDenied,
-            "io_uring is forbidden: by the sysctl kernel.io_uring_disabled or by a sandbox (seccomp)",
-        ),
-        Some(libc::EINVAL) => {
-            (io::ErrorKind::Unsupported, "the io_uring of this kernel is too old: 6.1 is needed")
-        }
-        _ => return error,
-    };
-    io::Error::new(kind, format!("{why} ({error})"))
 }
 
 impl Drop for UringDriver {

@@ -132,3 +132,22 @@ fn not_yet(entered: io::Result<usize>) -> io::Result<()> {
         },
     }
 }
+
+/// A refusal by its cause and the way out.
+pub(super) fn explained(error: io::Error) -> io::Error {
+    let (kind, why) = match error.raw_os_error() {
+        Some(libc::ENOSYS) => (
+            io::ErrorKind::Unsupported,
+            "this kernel has no io_uring, or a sandbox (seccomp) hides it",
+        ),
+        Some(libc::EPERM | libc::EACCES) => (
+            io::ErrorKind::PermissionDenied,
+            "io_uring is forbidden: by the sysctl kernel.io_uring_disabled or by a sandbox (seccomp)",
+        ),
+        Some(libc::EINVAL) => {
+            (io::ErrorKind::Unsupported, "the io_uring of this kernel is too old: 6.1 is needed")
+        }
+        _ => return error,
+    };
+    io::Error::new(kind, format!("{why} ({error})"))
+}

@@ -1,0 +1,148 @@
+//! What the end of an operation means for its slot. Owns the reading of results; must not know what
+//! the caller wants. Start reading at [`UringDriver::take`].
+
+use std::io;
+
+use io_uring::cqueue;
+
+use super::UringDriver;
+use super::chains::Event;
+use super::conn::{self, Kind, Phase};
+use super::receives::{self, Receive};
+use crate::driver::{Failure, Slot};
+
+impl UringDriver {
+    /// Takes one completion: to its slot's chain, or, of an earlier use, nowhere.
+    pub(super) fn take(&mut self, completion: &cqueue::Entry) {
+        let (token, result) = (completion.user_data(), completion.result());
+        let ended = !cqueue::more(completion.flags());
+        let Some((kind, slot)) = conn::parse(token) else { return };
+        if ended && kind != Kind::Send {
+            self.n_in_flight -= 1;
+        }
+        if token != self.token(slot, kind) {
+            if let Some(id) = cqueue::buffer_select(completion.flags()) {
+                self.buffers.give_back(id);
+            }
+            self.orphans.retain(|(orphan, _)| *orphan != token);
+            return;
+        }
+        match kind {
+            Kind::Connect => self.connected(slot, result),
+            Kind::Receive => self.arrived_on(slot, completion),
+            Kind::Send => self.sent_in_part(slot, result),
+            Kind::SendRest => self.sent_rest(slot, result),
+            Kind::Cancel => {}
+        }
+    }
+
+    pub(super) fn connected(&mut self, slot: Slot, result: i32) {
+        if result < 0 {
+            return self.fails(slot, failure(-result));
+        }
+        self.conns[slot.0 as usize].phase = Phase::Open;
+        self.chains.append(slot, Event::Connected);
+    }
+
+    fn arrived_on(&mut self, slot: Slot, completion: &cqueue::Entry) {
+        let result = completion.result();
+        let stamped = self.headers.is_some();
+        let conn = &mut self.conns[slot.0 as usize];
+        let receive = conn.receiving.expect("a completion of the receive that is under way");
+        let ended = !cqueue::more(completion.flags());
+        if ended {
+            conn.receiving = None;
+        }
+        let filled = cqueue::buffer_select(completion.flags())
+            .map(|id| receives::filled(receive, stamped, id, result.max(0) as u32));
+        match filled {
+            Some(filled) if filled.n_bytes > 0 => {
+                return self.chains.append(slot, Event::Received(filled));
+            }
+            Some(filled) => self.buffers.give_back(filled.id),
+            None if result > 0 => {
+                return self.chains.append(slot, Event::Discarded(result as u32));
+            }
+            None => {}
+        }
+        match -result {
+            libc::ENOBUFS => {
+                self.n_starved += 1;
+                conn.starved = true;
+                conn.expects_head = receive == Receive::Head;
+                self.starved.push_back((slot, conn.generation));
+            }
+            // By us, to receive otherwise.
+            libc::ECANCELED => self.receive(slot),
+            // The end, with a prefix where stamps are asked for.
+            ..=0 => match conn.send_failure.take() {
+                Some(failure) => self.fails(slot, failure),
+                None => {
+                    conn.phase = Phase::Ended;
+                    self.chains.append(slot, Event::Closed);
+                }
+            },
+            errno => {
+                let failure = conn.send_failure.take().unwrap_or_else(|| failure(errno));
+                self.fails(slot, failure);
+            }
+        }
+    }
+
+    /// The kernel took the first `result` bytes of a staged send, or none, or it failed.
+    fn sent_in_part(&mut self, slot: Slot, result: i32) {
+        if result < 0 && result != -libc::EAGAIN {
+            return self.send_fails(slot, -result);
+        }
+        let staged = self.staged.iter().find(|staged| staged.slot == slot);
+        let staged = staged.expect("what fails in part fails as it is handed over");
+        let left = &self.staged_bytes[staged.from..][..staged.n_bytes][result.max(0) as usize..];
+        let conn = &mut self.conns[slot.0 as usize];
+        conn.unsent.clear();
+        conn.unsent.extend_from_slice(left);
+        self.send_rest(slot);
+    }
+
+    fn sent_rest(&mut self, slot: Slot, result: i32) {
+        let conn = &mut self.conns[slot.0 as usize];
+        conn.sending = false;
+        let n_unsent = conn.unsent.len();
+        if result < 0 {
+            return self.send_fails(slot, -result);
+        }
+        if result as usize != n_unsent {
+            // Fewer than asked with MSG_WAITALL: an error met it on the way, and the next send says
+            // which.
+            conn.unsent.drain(..result as usize);
+            return self.send_rest(slot);
+        }
+        conn.unsent.clear();
+        if !conn.queued.is_empty() {
+            std::mem::swap(&mut conn.unsent, &mut conn.queued);
+            self.send_rest(slot);
+        }
+    }
+
+    /// A server may refuse a long request before it has all of it: what it said then is still to be
+    /// received, and the failure told behind it.
+    pub(super) fn send_fails(&mut self, slot: Slot, errno: i32) {
+        let conn = &mut self.conns[slot.0 as usize];
+        if conn.phase == Phase::Open {
+            conn.send_failure = Some(failure(errno));
+        } else {
+            self.fails(slot, failure(errno));
+        }
+    }
+
+    pub(super) fn fails(&mut self, slot: Slot, failure: Failure) {
+        let conn = &mut self.conns[slot.0 as usize];
+        if conn.phase != Phase::Failed {
+            conn.phase = Phase::Failed;
+            self.chains.append(slot, Event::Failed(failure));
+        }
+    }
+}
+
+fn failure(errno: i32) -> Failure {
+    Failure::from(&io::Error::from_raw_os_error(errno))
+}

@@ -1,0 +1,123 @@
+//! A slot of the driver: what is under way on it, and how its connection is left. Owns that state and
+//! the tokens by which completions find their slot; must not know the ring. Start reading at [`Conn`].
+
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+
+use super::receives::Receive;
+use crate::driver::{Failure, Leave, Slot};
+use crate::socket;
+
+/// A slot.
+#[derive(Default)]
+pub(super) struct Conn {
+    pub(super) socket: Option<OwnedFd>,
+    /// Raised by each close, so that a completion of an earlier use is known for what it is.
+    pub(super) generation: u32,
+    pub(super) phase: Phase,
+    /// The receive that is under way.
+    pub(super) receiving: Option<Receive>,
+    /// TCP: it can discard.
+    pub(super) is_inet: bool,
+    /// Whether it ended for want of a buffer and is to be armed again.
+    pub(super) starved: bool,
+    /// Bytes to come that are of no interest, of those that are not reported yet; and whether the
+    /// next receive should take a head only.
+    pub(super) discard_left: u64,
+    pub(super) expects_head: bool,
+    /// The last batch with an entry that names the socket.
+    pub(super) batch: u64,
+    /// Bytes that the kernel has not taken: a send of them is under way (`sending`), from
+    /// `unsent_from` on; `queued` goes after them. Both keep their memory.
+    pub(super) sending: bool,
+    pub(super) unsent: Vec<u8>,
+    pub(super) queued: Vec<u8>,
+    /// A send failed. Told when the receive ends, behind what the server said before it went.
+    pub(super) send_failure: Option<Failure>,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    #[default]
+    Connecting,
+    Open,
+    /// The end of the stream was received; sending is possible.
+    Ended,
+    /// A failure is or will be reported; the socket waits for its close.
+    Failed,
+}
+
+impl Conn {
+    /// Bytes that came are reported: after the last of those that are of no interest comes a head.
+    #[inline]
+    pub(super) fn comes(&mut self, n_bytes: u32) {
+        if self.discard_left > 0 {
+            self.discard_left = self.discard_left.saturating_sub(n_bytes.into());
+            self.expects_head = self.discard_left == 0;
+        }
+    }
+
+    /// The connection is closed: what is left is memory, and a new generation.
+    pub(super) fn reset(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+        self.phase = Phase::default();
+        self.receiving = None;
+        self.starved = false;
+        self.discard_left = 0;
+        self.expects_head = false;
+        self.unsent.clear();
+        self.queued.clear();
+        self.send_failure = None;
+    }
+}
+
+/// What an operation is, in the upper four bits of its token.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Connect = 1,
+    Receive = 2,
+    /// Of staged bytes: completes only if it fails.
+    Send = 3,
+    /// Of the bytes that the connection keeps.
+    SendRest = 4,
+    Cancel = 5,
+}
+
+/// Generations are told apart modulo 2^28: a completion is never so late.
+const GENERATION_MASK: u32 = (1 << 28) - 1;
+
+/// The token of an operation: kind, generation, slot.
+pub(super) fn token(kind: Kind, generation: u32, slot: Slot) -> u64 {
+    (kind as u64) << 60 | u64::from(generation & GENERATION_MASK) << 32 | u64::from(slot.0)
+}
+
+/// Kind and slot of a token; `None` of one that belongs to no slot.
+pub(super) fn parse(token: u64) -> Option<(Kind, Slot)> {
+    let kind = match token >> 60 {
+        1 => Kind::Connect,
+        2 => Kind::Receive,
+        3 => Kind::Send,
+        4 => Kind::SendRest,
+        _ => return None,
+    };
+    Some((kind, Slot(token as u32)))
+}
+
+/// Ends a connection now. Operations that are under way hold the socket, so that close(2) alone would
+/// say nothing to the peer until they have ended: shutdown(2) sends the FIN, and disconnecting the
+/// RST, whoever holds it; and both end the operations.
+pub(super) fn leave(socket: &OwnedFd, how: Leave, under_way: bool) {
+    // Neither can fail in a way that matters: a socket that is not connected any longer is left.
+    match how {
+        Leave::Orderly if under_way => {
+            socket::shutdown(socket, Shutdown::Both).ok();
+        }
+        Leave::Orderly => {}
+        Leave::Abrupt => {
+            socket::reset_on_close(socket).ok();
+            if under_way && socket::disconnect(socket).is_err() {
+                socket::shutdown(socket, Shutdown::Both).ok();
+            }
+        }
+    }
+}
