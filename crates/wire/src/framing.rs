@@ -74,6 +74,22 @@ impl FramingFields {
         Ok(read)
     }
 
+    /// What the fields say of the connection, where they say nothing of a body because there is none
+    /// (RFC 9112, 6.3, 1 and 2). Only a coding in HTTP/1.0 still counts: "close the connection after
+    /// processing the message" (6.1). Cold: asked for where [`read`](Self::read) finds a fault.
+    pub(crate) fn read_connection(version: Version, fields: &[Header<'_>]) -> Self {
+        let mut read = Self::default();
+        for field in fields {
+            if field.name.eq_ignore_ascii_case("connection") {
+                read.connection(field.value);
+            }
+            if field.name.eq_ignore_ascii_case("transfer-encoding") {
+                read.close |= version == Version::Http10;
+            }
+        }
+        read
+    }
+
     fn connection(&mut self, value: &[u8]) {
         for token in tokens::list(value) {
             self.close |= token.eq_ignore_ascii_case(b"close");

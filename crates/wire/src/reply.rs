@@ -449,7 +449,10 @@ struct HeadTokens {
     fields_start: usize,
     status: u16,
     version: Version,
+    /// Asked only of a reply that may have a body.
     framing: Result<FramingFields, FramingFault>,
+    /// Whether the sender would use the connection again.
+    keeps_alive: bool,
 }
 
 impl HeadTokens {
@@ -467,18 +470,23 @@ impl HeadTokens {
             return None;
         }
         let version = Version::from_minor(reply.version?);
+        let framing = FramingFields::read(version, reply.headers);
+        let fields =
+            framing.unwrap_or_else(|_| FramingFields::read_connection(version, reply.headers));
         Some(Self {
             head_len,
             fields_start: fields_start(head, reply.headers),
             status: reply.code?,
             version,
-            framing: FramingFields::read(version, reply.headers),
+            framing,
+            keeps_alive: fields.keeps_alive(version),
         })
     }
 
-    /// What the head means for a request of that kind; `None` for an interim one (RFC 9112, 6.3).
+    /// What the head means for a request of that kind; `None` for an interim one. The rules are those
+    /// of RFC 9112, 6.3, in their order: a reply that has no body whatever its fields say is not
+    /// refused for what they say of one. A HEAD may be answered with `gzip, chunked`.
     fn decide(&self, kind: RequestKind) -> Result<Option<ReplyHead>, ReplyError> {
-        let fields = self.framing?;
         let is_tunnel = kind == RequestKind::Connect && self.status / 100 == 2;
         let framing = match self.status {
             0..=99 => return Err(ReplyError::Status),
@@ -486,11 +494,13 @@ impl HeadTokens {
             100..=199 => return Ok(None),
             204 | 304 => Framing::None,
             _ if kind == RequestKind::Head || is_tunnel => Framing::None,
-            _ if fields.chunked => Framing::Chunked,
-            _ => fields.length.map_or(Framing::UntilClose, Framing::Length),
+            _ => match self.framing? {
+                FramingFields { chunked: true, .. } => Framing::Chunked,
+                FramingFields { length, .. } => length.map_or(Framing::UntilClose, Framing::Length),
+            },
         };
         let ends_by_closing = is_tunnel || framing == Framing::UntilClose;
-        let keep_alive = fields.keeps_alive(self.version) && !ends_by_closing;
+        let keep_alive = self.keeps_alive && !ends_by_closing;
         Ok(Some(ReplyHead { status: self.status, version: self.version, keep_alive, framing }))
     }
 
