@@ -1,14 +1,18 @@
 //! Body bytes that were thrown away unseen, as a driver has the kernel do: the parser must count them
 //! as if it had read them. Start reading at [`trace_with_losses`].
 
-use crate::messages::{changed, changes, pieces, replies, sizes};
-use crate::replies::{Seen, Trace, feed_all, parser, see_body, trace};
+use crate::messages::pieces;
+use crate::replies::{Seen, Trace, feed_all, parser, see_body};
 use joust_wire::{Eof, Event, ReplyLimits, ReplyParser, ReplyTotals, RequestKind};
-use proptest::prelude::*;
 
-/// Like [`trace`], but before each byte that share of what may be discarded is withheld from the
+/// Like `trace`, but before each byte that share of what may be discarded is withheld from the
 /// parser. The bytes withheld go into the trace as body bytes, which is what they must be.
-fn trace_with_losses(parser: &mut ReplyParser, bytes: &[u8], sizes: &[usize], share: f64) -> Trace {
+pub(crate) fn trace_with_losses(
+    parser: &mut ReplyParser,
+    bytes: &[u8],
+    sizes: &[usize],
+    share: f64,
+) -> Trace {
     let mut seen = Vec::new();
     for mut piece in pieces(bytes, sizes) {
         while !piece.is_empty() {
@@ -93,19 +97,4 @@ fn framing_is_never_discarded() {
     let mut parser = ReplyParser::new(ReplyLimits::DEFAULT);
     parser.expect(RequestKind::Other);
     parser.discarded(1);
-}
-
-proptest! {
-    #[test]
-    fn discarding_makes_no_difference(
-        (bytes, count) in replies(),
-        changes in changes(),
-        sizes in sizes(),
-        share in prop_oneof![Just(1.0), 0.0..1.0],
-    ) {
-        let bytes = changed(&bytes, &changes);
-        let whole = trace(&mut parser(RequestKind::Other, count), [&bytes[..]]);
-        let lossy = trace_with_losses(&mut parser(RequestKind::Other, count), &bytes, &sizes, share);
-        prop_assert_eq!(whole, lossy, "{}", bytes.escape_ascii());
-    }
 }

@@ -5,4 +5,6 @@ mod discarding;
 mod messages;
 mod oracle;
 mod replies;
+mod reply_fuzz;
+mod reply_oracle;
 mod requests;

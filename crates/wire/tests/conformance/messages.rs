@@ -1,6 +1,7 @@
 //! Random messages: valid ones, changes that may make them invalid, and ways to divide their bytes.
-//! Must not know how they are read. Start reading at [`replies`] and [`requests`].
+//! Must not know how they are read. Start reading at [`streams`] and [`requests`].
 
+use joust_wire::{BodyLimits, ReplyLimits, RequestKind};
 use proptest::prelude::*;
 
 use crate::oracle::bytes_of;
@@ -41,8 +42,26 @@ fn other_fields() -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(lines), 0..5).prop_map(|lines| lines.concat())
 }
 
-/// The bytes of valid replies to `GET`, and how many there are; the last may end by closing.
-pub(crate) fn replies() -> impl Strategy<Value = (Vec<u8>, usize)> {
+/// Requests, and the bytes of the valid replies to them; the last may end by closing.
+pub(crate) fn valid_streams() -> impl Strategy<Value = (Vec<RequestKind>, Vec<u8>)> {
+    let last = prop::sample::select(vec![
+        &b""[..],
+        b"HTTP/1.0 200 OK\r\n\r\nuntil close\r\n",
+        b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\nConnection: x, Close\r\nContent-Length: 2\r\n\r\nok",
+    ]);
+    (prop::collection::vec(valid_reply(), 1..5), last).prop_map(|(some, last)| {
+        let (mut kinds, mut bytes): (Vec<_>, Vec<_>) = some.into_iter().unzip();
+        if !last.is_empty() {
+            kinds.push(RequestKind::Other);
+            bytes.push(last.to_vec());
+        }
+        (kinds, bytes.concat())
+    })
+}
+
+/// A request, and the bytes of a valid reply after which the connection goes on.
+fn valid_reply() -> impl Strategy<Value = (RequestKind, Vec<u8>)> {
     let interim = prop::sample::select(vec![
         "",
         "HTTP/1.1 100 Continue\r\n\r\n",
@@ -50,27 +69,120 @@ pub(crate) fn replies() -> impl Strategy<Value = (Vec<u8>, usize)> {
     ]);
     let line =
         prop::sample::select(vec!["HTTP/1.1 200 OK", "HTTP/1.1 404 Not Found", "HTTP/1.1 206"]);
-    let framed = (interim, line, other_fields(), framed_body()).prop_map(
-        |(interim, line, fields, (framing, body))| {
-            let head = format!("{interim}{line}\r\n{fields}{framing}\r\n");
-            [bytes_of(&head), body].concat()
+    let is_head = prop::bool::weighted(0.2);
+    let framed = (interim, line, other_fields(), framed_body(), is_head).prop_map(
+        |(interim, line, fields, (framing, body), is_head)| {
+            let head = bytes_of(&format!("{interim}{line}\r\n{fields}{framing}\r\n"));
+            match is_head {
+                true => (RequestKind::Head, head),
+                false => (RequestKind::Other, [head, body].concat()),
+            }
         },
     );
     let bodiless = prop::sample::select(vec![
-        b"HTTP/1.1 204 No Content\r\n\r\n".to_vec(),
-        b"HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\nETag: \"1\"\r\n\r\n".to_vec(),
+        (RequestKind::Other, b"HTTP/1.1 204 No Content\r\n\r\n".to_vec()),
+        (
+            RequestKind::Other,
+            b"HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\nETag: \"1\"\r\n\r\n".to_vec(),
+        ),
+        (
+            RequestKind::Head,
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n".to_vec(),
+        ),
+        (RequestKind::Connect, b"HTTP/1.1 405 No\r\nContent-Length: 2\r\n\r\nno".to_vec()),
     ]);
-    let last = prop::sample::select(vec![
-        b"".to_vec(),
-        b"HTTP/1.0 200 OK\r\n\r\nuntil close\r\n".to_vec(),
-        b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok".to_vec(),
-        b"HTTP/1.1 200 OK\r\nConnection: x, Close\r\nContent-Length: 2\r\n\r\nok".to_vec(),
+    prop_oneof![4 => framed, 1 => bodiless]
+}
+
+/// A request, and bytes in which everything is taken from what replies are made of, but nothing needs
+/// to fit together.
+fn strange_reply() -> impl Strategy<Value = (RequestKind, Vec<u8>)> {
+    let kind = prop_oneof![
+        4 => Just(RequestKind::Other),
+        1 => Just(RequestKind::Head),
+        1 => Just(RequestKind::Connect),
+    ];
+    let line = prop::sample::select(vec![
+        "HTTP/1.1 200 OK",
+        "HTTP/1.1 200",
+        "HTTP/1.1 200 ",
+        "HTTP/1.0 200 OK",
+        "HTTP/1.1 204 ",
+        "HTTP/1.0 304 x",
+        "HTTP/1.1 100 ",
+        "HTTP/1.0 103 ",
+        "HTTP/1.1 101 x",
+        "HTTP/1.1 199 x",
+        "HTTP/1.1 999 caf\u{e9}",
+        "HTTP/1.1 099 x",
+        "HTTP/1.1 200  a\tb",
+        "HTTP/1.1 20 x",
+        "HTTP/2 200 x",
+        "HTTP/1.1 200 \u{7f}",
     ]);
-    let some = prop::collection::vec(prop_oneof![4 => framed, 1 => bodiless], 1..5);
-    (some, last).prop_map(|(some, last)| {
-        let count = some.len() + usize::from(!last.is_empty());
-        ([some.concat(), last].concat(), count)
+    let fields = vec![
+        "Content-Length: 3",
+        "content-length:3,3",
+        "Content-Length: 4",
+        "Content-Length: x",
+        "Content-Length:",
+        "Transfer-Encoding: chunked",
+        "TRANSFER-ENCODING:\tChunked ",
+        "Transfer-Encoding: gzip, chunked",
+        "Transfer-Encoding:",
+        "Connection: close",
+        "Connection: Keep-Alive",
+        "Connection: ,x,CLOSE",
+        "Connections: close",
+        "A: b",
+        " folded",
+        "A : b",
+        ": b",
+        "A",
+        "A:\u{1}",
+    ];
+    let fields = prop::collection::vec(prop::sample::select(fields), 0..4);
+    let body = prop::sample::select(vec![
+        "",
+        "abc",
+        "3\r\nabc\r\n0\r\n\r\n",
+        "0\r\nA: b\r\n\r\n",
+        "3;x=y\r\nabc\r\n",
+        "abcd",
+        "3 ;\r\nabc\r\n00\r\n\r\n",
+        "FFFFFFFFFFFFFFFF\r\nabc",
+        "00000000000000003\r\n",
+        "0\r\nA\r\n",
+        "3 \r\nabc",
+        "3\r\nabcd\r\n",
+    ]);
+    (kind, line, fields, body).prop_map(|(kind, line, fields, body)| {
+        let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
+        (kind, bytes_of(&format!("{line}\r\n{fields}\r\n{body}")))
     })
+}
+
+/// Requests, and bytes that are more or less the replies to them.
+pub(crate) fn streams() -> impl Strategy<Value = (Vec<RequestKind>, Vec<u8>)> {
+    let reply = prop_oneof![3 => valid_reply(), 1 => strange_reply()];
+    let replies = prop::collection::vec(reply, 0..5);
+    let more = prop_oneof![3 => Just(0), 1 => 0usize..2];
+    (replies, more, changes()).prop_map(|(replies, more, changes)| {
+        let (mut kinds, bytes): (Vec<_>, Vec<_>) = replies.into_iter().unzip();
+        kinds.extend((0..more).map(|_| RequestKind::Other));
+        (kinds, changed(&bytes.concat(), &changes))
+    })
+}
+
+/// Usual limits, or such as a stream of a few hundred bytes reaches.
+pub(crate) fn reply_limits() -> impl Strategy<Value = ReplyLimits> {
+    let narrow = (16usize..200, 0u32..3, 0u32..8, 0u32..16).prop_map(
+        |(head_bytes_max, interim_max, extension_bytes_max, trailer_bytes_max)| {
+            let body = BodyLimits { extension_bytes_max, trailer_bytes_max };
+            ReplyLimits { head_bytes_max, interim_max, body }
+        },
+    );
+    prop_oneof![2 => Just(ReplyLimits::DEFAULT), 1 => narrow]
 }
 
 /// The bytes of valid requests.

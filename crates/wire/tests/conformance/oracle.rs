@@ -1,13 +1,5 @@
-//! Slow, obvious readers of HTTP/1 to hold the real ones against. Must not share code with the crate.
-//! Start reading at [`read_replies`] and [`read_requests`].
-
-/// A reply as the oracle reads it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OracleReply {
-    pub(crate) status: u16,
-    pub(crate) keep_alive: bool,
-    pub(crate) body: Vec<u8>,
-}
+//! A slow, obvious reader of requests to hold the real one against. Must not share code with the
+//! crate. Start reading at [`read_requests`].
 
 /// A request as the oracle reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,62 +134,6 @@ fn read_chunks(text: &str) -> Option<(String, &str)> {
 fn take(text: &str, count: u64) -> Option<(String, &str)> {
     let taken: String = text.chars().take(usize::try_from(count).ok()?).collect();
     (taken.chars().count() as u64 == count).then(|| (taken.clone(), &text[taken.len()..]))
-}
-
-/// The complete replies in `bytes`, the peer having closed after them, and whether nothing was left
-/// over and nothing was cut. All requests were `method`, and there were `requests` of them.
-pub(crate) fn read_replies(
-    bytes: &[u8],
-    method: &str,
-    requests: usize,
-) -> (Vec<OracleReply>, bool) {
-    let text = latin1(bytes);
-    let mut rest = text.as_str();
-    let mut replies: Vec<OracleReply> = Vec::new();
-    while !rest.is_empty() {
-        let is_open = replies.last().is_none_or(|reply| reply.keep_alive);
-        if replies.len() == requests || !is_open {
-            return (replies, false);
-        }
-        match read_reply(rest, method) {
-            Some((reply, after)) => {
-                replies.push(reply);
-                rest = after;
-            }
-            None => return (replies, false),
-        }
-    }
-    (replies, true)
-}
-
-fn read_reply<'a>(text: &'a str, method: &str) -> Option<(OracleReply, &'a str)> {
-    let head = read_head(text)?;
-    let (version, after) = head.start_line.split_once(' ')?;
-    let (code, reason) = after.split_once(' ').unwrap_or((after, ""));
-    let is_code = code.len() == 3 && code.chars().all(|c| c.is_ascii_digit());
-    if !["HTTP/1.0", "HTTP/1.1"].contains(&version) || !is_code || !is_value(reason) {
-        return None;
-    }
-    let status: u16 = code.parse().ok()?;
-    let framing = head.framing(version).ok()?;
-    let keep_alive = head.keeps_alive(version);
-    let reply =
-        |keep_alive, body: String| OracleReply { status, keep_alive, body: bytes_of(&body) };
-    match (status, framing) {
-        (0..=99 | 101, _) => None,
-        (100..=199, _) => read_reply(head.rest, method),
-        (204 | 304, _) => Some((reply(keep_alive, String::new()), head.rest)),
-        _ if method == "HEAD" => Some((reply(keep_alive, String::new()), head.rest)),
-        (_, Some(None)) => {
-            let (body, rest) = read_chunks(head.rest)?;
-            Some((reply(keep_alive, body), rest))
-        }
-        (_, Some(Some(length))) => {
-            let (body, rest) = take(head.rest, length)?;
-            Some((reply(keep_alive, body), rest))
-        }
-        (_, None) => Some((reply(false, head.rest.to_owned()), "")),
-    }
 }
 
 /// The complete requests in `bytes`, and whether nothing was left over.

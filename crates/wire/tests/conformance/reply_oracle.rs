@@ -35,11 +35,7 @@ fn refuse<T>(at: usize, reason: impl Into<ReplyError>) -> Result<T, Refusal> {
 }
 
 /// Reads the replies to those requests.
-pub(crate) fn read_stream(
-    bytes: &[u8],
-    requests: &[RequestKind],
-    limits: &ReplyLimits,
-) -> Reading {
+pub(crate) fn read_stream(bytes: &[u8], requests: &[RequestKind], limits: &ReplyLimits) -> Reading {
     let mut reader = Reader { bytes, at: 0, limits, seen: Vec::new() };
     let ending = reader.read_all(requests);
     Reading { seen: reader.seen, ending }
@@ -98,8 +94,8 @@ impl<'a> Reader<'a> {
                 }
                 100..=199 => self.seen.push(Seen::Interim(head.status)),
                 _ => {
-                    let framing = head.framing(kind);
-                    let (framing, keep_alive) = framing.or_else(|f| refuse(last_byte, f))?;
+                    let (framing, keep_alive) =
+                        head.framing(kind).map_err(|reasons| Refusal { at: last_byte, reasons })?;
                     let Head { status, version, fields } = head;
                     let head = ReplyHead { status, version, keep_alive, framing };
                     self.seen.push(Seen::Head(head, fields));
@@ -135,8 +131,7 @@ impl<'a> Reader<'a> {
             return refuse(self.bytes.len(), ReplyError::CutInHead);
         }
         let start_line_ended = within.contains(&b'\n');
-        let fault =
-            if start_line_ended { HeadFault::TooLong } else { HeadFault::StartLineTooLong };
+        let fault = if start_line_ended { HeadFault::TooLong } else { HeadFault::StartLineTooLong };
         refuse(self.at + limit - 1, fault)
     }
 
@@ -349,34 +344,41 @@ impl Head {
     /// The lines of that name, joined as RFC 9110, 5.2 allows.
     fn joined(&self, name: &str) -> Option<String> {
         let of_name = self.fields.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name));
-        let values: Vec<String> =
-            of_name.map(|(_, value)| value.iter().map(|&byte| char::from(byte)).collect()).collect();
+        let values: Vec<String> = of_name
+            .map(|(_, value)| value.iter().map(|&byte| char::from(byte)).collect())
+            .collect();
         (!values.is_empty()).then(|| values.join(","))
     }
 
     /// RFC 9112, 6.3 in the order of its rules, and 9.3: how the body ends, and whether the connection
     /// goes on.
-    fn framing(&self, kind: RequestKind) -> Result<(Framing, bool), ReplyError> {
+    fn framing(&self, kind: RequestKind) -> Result<(Framing, bool), Vec<ReplyError>> {
         let coding = self.joined("transfer-encoding");
         let lengths = self.joined("content-length");
         let goes_on = self.keeps_alive();
-        let is_old = self.version == Version::Http10;
+        // 6.1: "MUST treat the message as if the framing is faulty [...] and close the connection".
+        let is_old_and_coded = self.version == Version::Http10 && coding.is_some();
         if kind == RequestKind::Connect && self.status / 100 == 2 {
             return Ok((Framing::None, false));
         }
         if kind == RequestKind::Head || [204, 304].contains(&self.status) {
-            // 6.1: "MUST treat the message as if the framing is faulty [...] and close".
-            return Ok((Framing::None, goes_on && !(is_old && coding.is_some())));
+            return Ok((Framing::None, goes_on && !is_old_and_coded));
         }
-        match (coding, lengths) {
-            (Some(_), _) if is_old => Err(FramingFault::CodingInHttp10.into()),
-            (Some(coding), _) if !coding.eq_ignore_ascii_case("chunked") => {
-                Err(FramingFault::Coding.into())
-            }
-            (Some(_), Some(_)) => Err(FramingFault::LengthAndCoding.into()),
-            (Some(_), None) => Ok((Framing::Chunked, goes_on)),
-            (None, Some(lengths)) => Ok((Framing::Length(single_length(&lengths)?), goes_on)),
-            (None, None) => Ok((Framing::UntilClose, false)),
+        let is_chunked = coding.as_ref().is_some_and(|text| text.eq_ignore_ascii_case("chunked"));
+        let length = lengths.as_deref().map(single_length).transpose();
+        let mut wrong = length.clone().err().unwrap_or_default();
+        wrong.extend(is_old_and_coded.then_some(FramingFault::CodingInHttp10));
+        wrong.extend((coding.is_some() && !is_chunked).then_some(FramingFault::Coding));
+        wrong.extend(
+            (coding.is_some() && lengths.is_some()).then_some(FramingFault::LengthAndCoding),
+        );
+        match length {
+            Ok(length) if wrong.is_empty() => Ok(match length {
+                _ if is_chunked => (Framing::Chunked, goes_on),
+                Some(length) => (Framing::Length(length), goes_on),
+                None => (Framing::UntilClose, false),
+            }),
+            _ => Err(wrong.into_iter().map(ReplyError::Framing).collect()),
         }
     }
 
@@ -388,18 +390,19 @@ impl Head {
 }
 
 /// RFC 9112, 6.3, 5: one number, or a list of the same one.
-fn single_length(lengths: &str) -> Result<u64, FramingFault> {
-    let mut numbers = Vec::new();
-    for text in lengths.split(',').map(|text| text.trim_matches([' ', '\t'])) {
-        if !text.chars().all(|c| c.is_ascii_digit()) {
-            return Err(FramingFault::Length);
-        }
-        numbers.push(text.parse::<u64>().map_err(|_| FramingFault::Length)?);
+fn single_length(lengths: &str) -> Result<u64, Vec<FramingFault>> {
+    let texts: Vec<&str> = lengths.split(',').map(|text| text.trim_matches([' ', '\t'])).collect();
+    let is_digits = |text: &&str| text.chars().all(|c| c.is_ascii_digit());
+    let numbers: Vec<u64> =
+        texts.iter().copied().filter(is_digits).filter_map(|text| text.parse().ok()).collect();
+    let mut wrong = Vec::new();
+    if numbers.len() < texts.len() {
+        wrong.push(FramingFault::Length);
     }
     if numbers.iter().any(|number| *number != numbers[0]) {
-        return Err(FramingFault::LengthsDiffer);
+        wrong.push(FramingFault::LengthsDiffer);
     }
-    Ok(numbers[0])
+    if wrong.is_empty() { Ok(numbers[0]) } else { Err(wrong) }
 }
 
 fn length_while(bytes: &[u8], is_right: impl Fn(u8) -> bool) -> usize {
