@@ -437,3 +437,142 @@ fn connection(keep_alive: KeepAlive, answered: u32, asked: &Asked) -> Connection
     let seconds = keep_alive.timeout.0 / 1_000_000_000;
     Connection { keeps, keep_alive: (keeps && said).then_some((seconds, further)) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use proptest::prelude::*;
+    use rustix::io::pread;
+
+    use super::*;
+    use crate::config::Content;
+    use crate::testing;
+
+    thread_local! {
+        static SECOND: Cell<u64> = const { Cell::new(1_700_000_000) };
+    }
+
+    const START: Nanos = Nanos::from_secs(1000);
+
+    /// Requests of which each is nearly another: what was made of one must not serve for the other.
+    const REQUESTS: [&[u8]; 14] = [
+        b"GET /small HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /small HTTP/1.1\r\nHost: b\r\n\r\n",
+        b"GET /page? HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /none_ HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"HEAD /small HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"\r\nGET /small HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /small HTTP/1.1\r\nHost: a\r\nRange: bytes=1-3\r\n\r\n",
+        b"GET /small HTTP/1.1\r\nHost: a\r\nRange: bytes=2-4\r\n\r\n",
+        b"GET /large HTTP/1.1\r\nHost: a\r\nRange: bytes=0-4,90-95\r\n\r\n",
+        b"GET /small HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\n\r\n",
+        b"GET /small HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+        b"GET /small HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc",
+        b"POST /small HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
+    ];
+
+    /// Sends `bytes` in pieces of `size`; returns what comes back, taken in as many bytes at once.
+    fn ask(exchange: &mut Exchange<'_>, bytes: &[u8], size: usize) -> Vec<u8> {
+        let (mut rest, mut answer) = (bytes, Vec::new());
+        loop {
+            let before = answer.len();
+            match exchange.want() {
+                Want::Read(_) if rest.is_empty() => return answer,
+                Want::Read(room) => {
+                    let count = rest.len().min(size).min(room.len());
+                    room[..count].copy_from_slice(&rest[..count]);
+                    rest = &rest[count..];
+                    exchange.received(count, START);
+                    continue;
+                }
+                Want::Write { head, body } => {
+                    answer.extend(head.iter().chain(body).take(size));
+                }
+                Want::File { head, fd, offset, len } => {
+                    let mut content = vec![0; len as usize];
+                    assert_eq!(pread(fd, &mut content, offset).unwrap(), content.len());
+                    answer.extend(head.iter().chain(&content).take(size));
+                }
+                Want::Close(_) => return answer,
+            }
+            exchange.wrote(answer.len() - before, START);
+        }
+    }
+
+    fn site() -> (tempfile::TempDir, Service) {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, size) in [("small", 10), ("page", 3361), ("large", 100_000)] {
+            let content: Vec<u8> = (0..size).map(|n: u32| n.to_le_bytes()[0]).collect();
+            std::fs::write(directory.path().join(name), content).unwrap();
+        }
+        let mut config = testing::config();
+        config.content = Content::Directory(directory.path().to_owned());
+        config.keep_alive.requests_max = 0;
+        let mut service = Service::bind(config).unwrap();
+        service.wall_s = || SECOND.get();
+        (directory, service)
+    }
+
+    fn fresh(service: &Service) -> Exchange<'_> {
+        Exchange::new(service, service.address(), START)
+    }
+
+    /// What is kept from one request to the next (the head, what it asks for, the content, the answer
+    /// that lies ready) never shows: each answer is that of a connection that knows nothing.
+    #[test]
+    fn answers_on_a_used_connection_are_those_of_fresh_ones_byte_for_byte() {
+        let (_directory, service) = site();
+        // Which requests leave together, how often, in pieces of what size, and after how many seconds.
+        let step = (
+            prop::collection::vec(0..REQUESTS.len(), 1..4),
+            1usize..4,
+            prop_oneof![3 => Just(usize::MAX), 1 => 1usize..40, 1 => 1000usize..5000],
+            prop_oneof![4 => Just(0u64), 1 => 1u64..3],
+        );
+        proptest!(ProptestConfig::with_cases(128), |(steps in prop::collection::vec(step, 1..12))| {
+            let mut used = [fresh(&service), fresh(&service)];
+            for (index, (requests, times, size, seconds)) in steps.into_iter().enumerate() {
+                SECOND.set(SECOND.get() + seconds);
+                let batch = requests.iter().map(|&request| REQUESTS[request]).collect::<Vec<_>>();
+                let expected: Vec<u8> = batch
+                    .iter()
+                    .flat_map(|request| ask(&mut fresh(&service), request, usize::MAX))
+                    .collect();
+                for _ in 0..times {
+                    let answer = ask(&mut used[index % 2], &batch.concat(), size);
+                    prop_assert!(answer == expected, "{}", answer.escape_ascii());
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn a_repeated_page_lies_ready_once_for_all_connections_and_a_new_second_is_told() {
+        let (_directory, service) = site();
+        let request = b"GET /page HTTP/1.1\r\nHost: a\r\n\r\n";
+        let mut exchanges = [fresh(&service), fresh(&service)];
+        let sent_from = |exchange: &mut Exchange<'_>| {
+            let Want::Read(room) = exchange.want() else { panic!("an idle exchange reads") };
+            room[..request.len()].copy_from_slice(request);
+            exchange.received(request.len(), START);
+            let Want::Write { head, body: [] } = exchange.want() else { panic!("one piece") };
+            let (place, text) = (head.as_ptr(), String::from_utf8_lossy(head).into_owned());
+            let count = head.len();
+            exchange.wrote(count, START);
+            (place, text)
+        };
+        let rounds: Vec<_> =
+            (0..4).map(|_| exchanges.each_mut().map(|exchange| sent_from(exchange))).collect();
+        let [first, second] = &rounds[3];
+        assert_eq!(first, second, "the same bytes, in the same place");
+        SECOND.set(SECOND.get() + 1);
+        let (_, later) = sent_from(&mut exchanges[0]);
+        let without_date = |text: &str| {
+            text.lines().filter(|line| !line.starts_with("Date: ")).collect::<Vec<_>>().join("\n")
+        };
+        assert_ne!(&later, &first.1);
+        assert_eq!(without_date(&later), without_date(&first.1));
+    }
+}
