@@ -134,8 +134,11 @@ pub(crate) fn outcome_words(outcome: Outcome) -> &'static str {
     }
 }
 
+/// A figure of a summary.
+type Reading = fn(&LatencyMillis) -> Option<f64>;
+
 /// Figures of a latency, as columns: how each is read, and whether a narrow terminal has it too.
-const FIGURES: [(&str, fn(&LatencyMillis) -> Option<f64>, bool); 8] = [
+const FIGURES: [(&str, Reading, bool); 8] = [
     ("mean", |l| l.mean, true),
     ("sd", |l| l.sd, false),
     ("min", |l| l.min, false),
