@@ -180,11 +180,6 @@ impl Prepared {
         self.is_fixed.then_some(&self.text)
     }
 
-    /// Length of the head in [`Prepared::bytes`], empty line included.
-    pub(crate) fn head_len(&self) -> usize {
-        self.head_len
-    }
-
     /// Whether the body waits for `100 Continue`.
     pub(crate) fn expects_continue(&self) -> bool {
         self.expects_continue
@@ -453,7 +448,7 @@ mod tests {
         let head = prepared.render(&mut fill, &mut out);
         let text = String::from_utf8(out).unwrap().split_off("earlier".len());
         if let Some(bytes) = prepared.bytes().filter(|_| cookies.is_none()) {
-            assert_eq!((text.as_bytes(), head), (bytes, prepared.head_len()));
+            assert_eq!((text.as_bytes(), head), (bytes, prepared.head_len));
         }
         let (head, body) = text.split_at(head);
         (head.to_owned(), body.to_owned())
@@ -467,7 +462,7 @@ mod tests {
             "POST /a?{x} HTTP/1.1\r\nHost: 127.0.0.1:81\r\nA: {b}\r\nContent-Length: 2\r\n\r\n{}";
         let prepared = Prepared::new(&plan, &request).unwrap();
         assert_eq!(prepared.bytes(), Some(expected.as_bytes()));
-        assert_eq!(prepared.head_len(), expected.len() - 2);
+        assert_eq!(prepared.head_len, expected.len() - 2);
         sent(&plan, &request, 1, "");
         request.target = "/{seq}{rand:9-1}".to_owned();
         request.templated = false;

@@ -507,7 +507,7 @@ mod tests {
     use std::process::{Command as Process, Stdio};
     use std::thread;
 
-    use super::super::testing::{listed, refuses, shown};
+    use super::super::testing::{listed, refuses, shown, skipped};
     use super::*;
 
     fn one(line: &str) -> String {
@@ -631,7 +631,7 @@ mod tests {
         const UNKNOWN_FLAG: i32 = 2;
         let is_there = |name: &str| Process::new(name).arg("--version").output().is_ok();
         if !is_there("curl") || !is_there("bash") {
-            return eprintln!("skipped: there is no curl to ask, or no bash to start it");
+            return skipped("there is no curl to ask, or no bash to start it");
         }
         let folder = std::env::temp_dir().join(format!("joust-curl-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -647,7 +647,7 @@ mod tests {
             let status = bash.status().unwrap();
             if status.code() == Some(UNKNOWN_FLAG) {
                 drop(TcpStream::connect(addr));
-                eprintln!("skipped: this curl is too old for {flags}");
+                skipped(&format!("this curl is too old for {flags}"));
             }
             let sent = server.join().unwrap();
             if status.success() {
