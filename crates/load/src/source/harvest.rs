@@ -23,7 +23,6 @@ pub struct SourceError {
     /// Its line, from 1, where one is to blame.
     pub line: Option<usize>,
     /// What is wrong.
-    #[source]
     pub fault: Fault,
 }
 
@@ -87,8 +86,8 @@ pub enum Fault {
     #[error("some requests have a time and some have none: give all of them one, or none")]
     SomeTimes,
     /// JSON that is none, or says something else.
-    #[error("{0}")]
-    Json(#[from] serde_json::Error),
+    #[error("{0}: it is no HTTP Archive as browsers save it, or not whole")]
+    Json(serde_json::Error),
     /// What the format does not allow, and the way out.
     #[error("{0}")]
     Format(String),
@@ -197,6 +196,16 @@ fn absolute(url: String, base: Option<&str>) -> Result<String, Fault> {
         Some((scheme, _)) if !scheme.contains(['/', '?', '#']) => Err(Fault::Scheme(shown())),
         _ => Ok(format!("http://{url}")),
     }
+}
+
+/// What is wrong with a line of JSON, whose own count of lines is always 1.
+pub(super) fn json_line(error: serde_json::Error) -> Fault {
+    let text = error.to_string();
+    let what = text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what);
+    Fault::Format(format!(
+        "{what} (column {}): write one object a line, as in {{\"method\": \"GET\", \"url\": \"/\"}}",
+        error.column()
+    ))
 }
 
 /// An instant in nanoseconds since 1970, as times are before [`Harvest::finish`].

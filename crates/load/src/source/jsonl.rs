@@ -5,7 +5,7 @@ use base64::Engine as _;
 use serde::Deserialize;
 use units::Nanos;
 
-use super::harvest::{Fault, Harvest, instant};
+use super::harvest::{Fault, Harvest, instant, json_line};
 use super::pairs::Pairs;
 use super::{Asked, Base, Format, Listing, SourceError, first_line, is_object, lines};
 
@@ -59,7 +59,7 @@ fn read(text: &str, base: &Base<'_>) -> Result<Listing, SourceError> {
 }
 
 fn push(line: &str, harvest: &mut Harvest<'_>) -> Result<(), Fault> {
-    let line: Line = serde_json::from_str(line)?;
+    let line: Line = serde_json::from_str(line).map_err(json_line)?;
     let body = match (line.body, line.body_base64, line.body_file) {
         (None, None, None) => Vec::new(),
         (Some(text), None, None) => text.into_bytes(),

@@ -6,7 +6,7 @@ use std::iter::Peekable;
 use base64::Engine as _;
 use serde::Deserialize;
 
-use super::harvest::{Fault, Harvest};
+use super::harvest::{Fault, Harvest, json_line};
 use super::pairs::Pairs;
 use super::{Asked, Base, Format, Listing, SourceError, first_line, is_absolute, is_object, lines};
 
@@ -74,7 +74,7 @@ fn read(text: &str, base: &Base<'_>) -> Result<Listing, SourceError> {
 }
 
 fn from_json(line: &str) -> Result<Asked, Fault> {
-    let target: Target = serde_json::from_str(line)?;
+    let target: Target = serde_json::from_str(line).map_err(json_line)?;
     let body = target.body.unwrap_or_default();
     let body = base64::engine::general_purpose::STANDARD.decode(body).map_err(|error| {
         Fault::Format(format!("`body` is no base64 ({error}): vegeta's JSON has its bodies so"))
