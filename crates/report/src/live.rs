@@ -8,7 +8,6 @@
 mod ascii;
 mod axis;
 mod latency_chart;
-mod law;
 mod model;
 mod rate_chart;
 #[cfg(test)]

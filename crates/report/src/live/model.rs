@@ -7,8 +7,8 @@ use record::{Engine, ErrorCounts, Interval, LoadPlan, LoadStop};
 use stats::{Histogram, samples_needed};
 use units::{Nanos, PerSecond};
 
-use super::law::law_words;
 use crate::figures::{counted, grouped};
+use crate::load_shape::law;
 use crate::wording::plain;
 
 /// Quantiles that are drawn; the longest is drawn beside them.
@@ -261,7 +261,7 @@ fn shape(plan: &LoadPlan) -> String {
         Engine::Uring => ", io_uring",
         Engine::Epoll => ", epoll",
     };
-    format!("{connections}, {threads}{engine}, {}", law_words(&plan.pacing))
+    format!("{connections}, {threads}{engine}, {}", law(&plan.pacing))
 }
 
 impl Stretch {
