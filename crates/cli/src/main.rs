@@ -24,7 +24,8 @@ use trouble::{Ended, Trouble};
 #[derive(Parser)]
 #[command(name = "joust", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 failed, 2 usage, 3 incomplete or every verdict withheld."
+    after_help = "Exit codes: 0 done, 1 failed, 2 usage, 3 incomplete or every verdict withheld, 4 the \
+                  generator was the limit, 99 a goal was broken."
 )]
 struct Cli {
     #[command(subcommand)]

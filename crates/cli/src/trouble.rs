@@ -14,6 +14,10 @@ pub enum Ended {
     Usage = 2,
     /// A run that was broken off, or in which every pair is withheld.
     Incomplete = 3,
+    /// Measured, but by a generator that was itself the limit, or below the rate that was asked for.
+    Unbelievable = 4,
+    /// Measured, and a goal that was set is broken.
+    GoalBroken = 99,
 }
 
 /// Something that ends the command.

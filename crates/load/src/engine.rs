@@ -3,22 +3,37 @@
 
 use std::io;
 
-use record::{Engine, LoadPlan, LoadRecord, Stamps};
+use record::{Engine, LoadPlan, LoadRecord};
 use sys::epoll_driver::EpollDriver;
+use sys::uring_driver::{self, UringDriver};
 
 use crate::run::{Control, LoadError, run_on};
 
-/// Carries out the plan on the engine that it names, or on the best there is.
+/// Carries out the plan on the engine that it names, or on the best that the kernel allows.
 ///
 /// # Errors
 /// As [`crate::run`].
 pub(crate) fn run(plan: &LoadPlan, control: &Control<'_>) -> Result<LoadRecord, LoadError> {
-    let _ = Engine::Auto;
-    let _ = Stamps::WakeUp;
-    let _ = control.say("");
-    run_on(plan, control, |_thread, n_slots| {
-        Ok(EpollDriver::new(n_slots)?.busy_polling(plan.busy_poll))
-    })
+    let uses_uring = match (plan.engine, uring_is_available()) {
+        (Engine::Epoll, _) => false,
+        (_, Ok(())) => true,
+        (Engine::Uring, Err(source)) => {
+            return Err(LoadError::Engine { hint: hint(&source), source });
+        }
+        (Engine::Auto, Err(source)) => {
+            control.say(&format!("io_uring cannot be used ({source}): the engine is epoll"));
+            false
+        }
+    };
+    if uses_uring {
+        run_on(plan, control, |_thread, n_slots| {
+            Ok(UringDriver::new(n_slots)?.busy_polling(plan.busy_poll))
+        })
+    } else {
+        run_on(plan, control, |_thread, n_slots| {
+            Ok(EpollDriver::new(n_slots)?.busy_polling(plan.busy_poll))
+        })
+    }
 }
 
 /// Whether this kernel lets this process use io_uring as the generator needs it.
@@ -26,5 +41,15 @@ pub(crate) fn run(plan: &LoadPlan, control: &Control<'_>) -> Result<LoadRecord, 
 /// # Errors
 /// Why not.
 pub fn uring_is_available() -> io::Result<()> {
-    Ok(())
+    uring_driver::is_available()
+}
+
+/// What helps against a kernel that refuses.
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "it is switched off (sysctl kernel.io_uring_disabled), or a sandbox forbids it"
+        }
+        _ => "it wants Linux 6.1 or later",
+    }
 }

@@ -1,0 +1,318 @@
+//! What can be typed after `joust load`, one struct a group of the help. Owns names, defaults and
+//! texts; must not know what becomes of them. Start reading at [`Args`].
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use load::source::FORMATS;
+use record::{Bodies, Goal, TlsVersions};
+use units::{Bytes, Nanos, PerSecond, Share};
+
+use crate::output::Place;
+
+/// Load a web server: every request stamped, errors told apart, open or closed loop
+#[derive(clap::Args)]
+#[command(
+    after_help = "Without -n and -d the load lasts 10 seconds; with both, it ends by whichever comes \
+                  first. Exit codes: 0 done, 1 failed, 2 usage, 3 interrupted, 4 the generator was \
+                  the limit (--strict) or the rate was not reached, 99 a goal was broken (--slo).",
+    after_long_help = "Without -n and -d the load lasts 10 seconds; with both, it ends by whichever \
+                       comes first.\n\nPlaceholders in the URL, header values and the body: {seq} a \
+                       number that no other request has, {rand} a random number, {rand:LOW-HIGH} one \
+                       within bounds, {csv:FILE:COLUMN} the values of a column, row by row.\n\nExit \
+                       codes: 0 done, 1 failed, 2 usage, 3 interrupted, 4 the generator was the \
+                       limit (--strict) or the rate was not reached, 99 a goal was broken (--slo)."
+)]
+pub struct Args {
+    /// What to ask for, as in http://127.0.0.1:8080/index.html
+    #[arg(required_unless_present_any = ["from", "curl"])]
+    pub url: Option<String>,
+    #[command(flatten)]
+    pub size: Size,
+    #[command(flatten)]
+    pub pace: Pace,
+    #[command(flatten)]
+    pub requests: Requests,
+    #[command(flatten)]
+    pub connections: Connections,
+    #[command(flatten)]
+    pub tls: Tls,
+    #[command(flatten)]
+    pub checks: Checks,
+    #[command(flatten)]
+    pub generator: Generator,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+#[derive(clap::Args)]
+#[command(next_help_heading = "Size")]
+pub struct Size {
+    /// Concurrent connections over all threads
+    #[arg(short, long, default_value_t = 10)]
+    pub connections: u32,
+    /// End after this many requests
+    #[arg(short = 'n', long)]
+    pub requests: Option<u64>,
+    /// End after this time, as in 10s or 2m
+    #[arg(short, long)]
+    pub duration: Option<Nanos>,
+    /// Threads; each has its own part of the connections
+    #[arg(short, long, default_value_t = 1)]
+    pub threads: u32,
+}
+
+#[derive(clap::Args)]
+#[command(
+    next_help_heading = "When requests are due (unless set: as soon as a connection is free)"
+)]
+#[group(multiple = true)]
+pub struct Pace {
+    /// Open loop: so many requests a second, whatever the server does, as in 500/s or 5k/s
+    #[arg(short, long, value_parser = load::parse_rate, group = "law")]
+    pub rate: Option<PerSecond>,
+    /// How the requests of --rate are spread over time
+    #[arg(long, value_enum, default_value_t = Arrivals::Constant, requires = "rate")]
+    pub arrivals: Arrivals,
+    /// Open loop: the rate goes from A to B, over the whole duration or the time given
+    #[arg(long, value_name = "A:B[:TIME]", group = "law")]
+    pub ramp: Option<String>,
+    /// Open loop: one rate after the other, as in 1k/s:10s,5k/s:30s
+    #[arg(long, value_name = "RATE:TIME,...", group = "law")]
+    pub stages: Option<String>,
+    /// Open loop: the instants of a file, one a line, or of an access log; without -d, to its end
+    #[arg(long, value_name = "FILE", group = "law")]
+    pub replay: Option<PathBuf>,
+    /// Open loop: each request of --from when it was made there
+    #[arg(long, requires = "from", group = "law")]
+    pub as_recorded: bool,
+    /// Replay so many times as fast
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub speed: f64,
+    /// Closed loop: each connection rests between a reply and its next request; exp: for random rests
+    #[arg(long, value_name = "TIME|exp:TIME", group = "law")]
+    pub think: Option<String>,
+    /// Most requests of an open loop that wait for a connection; one more is dropped, and counted
+    #[arg(long, value_name = "REQUESTS", default_value_t = 1_000_000)]
+    pub queue: u64,
+    /// Find the highest rate at which this holds, as in 'p99<10ms,errors<0.1%'; -d is for each try
+    #[arg(long, value_name = "GOALS", group = "law")]
+    pub search: Option<String>,
+    /// How close --search goes
+    #[arg(long, value_name = "SHARE", default_value = "5%", requires = "search")]
+    pub precision: Share,
+    /// Highest rate that --search tries
+    #[arg(long, value_name = "RATE", value_parser = load::parse_rate, requires = "search")]
+    pub rate_max: Option<PerSecond>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Arrivals {
+    /// Evenly
+    Constant,
+    /// Independently of each other, as the requests of many users
+    Poisson,
+    /// One in each period, at a random place in it
+    Jitter,
+}
+
+#[derive(clap::Args)]
+#[command(next_help_heading = "Requests")]
+pub struct Requests {
+    /// Request method
+    #[arg(short = 'X', long, default_value = "GET")]
+    pub method: String,
+    /// A further header field, as in 'Accept: text/html'; repeatable
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    pub headers: Vec<String>,
+    /// Request body: the text itself, or @FILE
+    #[arg(long, value_name = "TEXT|@FILE")]
+    pub body: Option<String>,
+    /// Requests of a file, - for stdin; its format is recognised
+    #[arg(short, long, value_name = "FILE")]
+    pub from: Option<PathBuf>,
+    /// Format of --from
+    #[arg(long, value_name = "FORMAT", requires = "from", value_parser = format_names())]
+    pub format: Option<String>,
+    /// A curl command line, pasted, in quotes
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["from", "url"])]
+    pub curl: Option<String>,
+    /// Choose among several requests at random, by their weights, instead of in order
+    #[arg(long)]
+    pub shuffle: bool,
+    /// Basic authentication
+    #[arg(short, long, value_name = "USER:PASSWORD")]
+    pub user: Option<String>,
+    /// Each connection sends back the cookies that were set on it
+    #[arg(long)]
+    pub cookies: bool,
+    /// A body waits for 100 Continue, at most a second
+    #[arg(long)]
+    pub expect_continue: bool,
+    /// Ask in HTTP/1.0
+    #[arg(long)]
+    pub http1_0: bool,
+}
+
+#[derive(clap::Args)]
+#[command(next_help_heading = "Connections")]
+pub struct Connections {
+    /// A new connection for each request, closed by the generator
+    #[arg(long)]
+    pub no_keepalive: bool,
+    /// Close a connection after so many requests
+    #[arg(long, value_name = "REQUESTS", conflicts_with = "no_keepalive")]
+    pub requests_per_connection: Option<u64>,
+    /// So many requests may be out on one connection at once
+    #[arg(long, value_name = "REQUESTS", default_value_t = 1)]
+    pub pipeline: u32,
+    /// Longest wait for connecting, for the first byte and for the rest, each
+    #[arg(long, default_value = "10s")]
+    pub timeout: Nanos,
+    /// Connect elsewhere than the URL says; parts may be empty; repeatable
+    #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
+    pub connect_to: Vec<String>,
+    /// Local addresses, taken in turn: each has its own 28,000 ports
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    pub source: Vec<IpAddr>,
+    /// Connect to a unix socket, whatever the host of the URL
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["connect_to", "source"])]
+    pub unix: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+#[command(next_help_heading = "TLS (https)")]
+pub struct Tls {
+    /// Trust these authorities (PEM) and no others
+    #[arg(long, value_name = "FILE")]
+    pub cacert: Option<PathBuf>,
+    /// Accept any certificate
+    #[arg(long)]
+    pub insecure: bool,
+    /// The client's certificate chain (PEM)
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// The client's key (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// Offer one version only: 1.2 or 1.3
+    #[arg(long, value_name = "VERSION", value_parser = tls_version)]
+    pub tls_version: Option<TlsVersions>,
+    /// Share of connections that offer to resume a session
+    #[arg(long, value_name = "SHARE", default_value = "100%")]
+    pub tls_resume: Share,
+}
+
+#[derive(clap::Args)]
+#[command(next_help_heading = "Checks and gates")]
+pub struct Checks {
+    /// Statuses that count as good
+    #[arg(long, value_name = "STATUS|LOW-HIGH", default_value = "200-399", value_parser = statuses)]
+    pub expect_status: (u16, u16),
+    /// Length of every body, as in 3361 or 100KB
+    #[arg(long, value_name = "BYTES")]
+    pub expect_length: Option<Bytes>,
+    /// A field that every reply must have, with that value if one is given; repeatable
+    #[arg(long, value_name = "NAME[: VALUE]")]
+    pub expect_header: Vec<String>,
+    /// Text that every body must contain
+    #[arg(long, value_name = "TEXT")]
+    pub expect_body: Option<String>,
+    /// Compare bodies with those fetched three times before the load: none, length, or
+    /// hash=SHARE (the length of all, the hash of a share)
+    #[arg(long, value_name = "none|length|hash=SHARE", default_value = "hash=0.1%", value_parser = bodies)]
+    pub verify: Bodies,
+    /// A goal, as in 'p99<5ms' or 'errors<0.01%'; exit code 99 where one is broken; repeatable
+    #[arg(long, value_name = "GOAL")]
+    pub slo: Vec<Goal>,
+    /// Exit code 4 where the generator was the limit, not the server
+    #[arg(long)]
+    pub strict: bool,
+}
+
+#[derive(clap::Args)]
+#[command(next_help_heading = "Generator")]
+pub struct Generator {
+    /// How the kernel is asked; auto is io_uring where it is allowed
+    #[arg(long, value_enum, default_value_t = Engine::Auto)]
+    pub engine: Engine,
+    /// Whose clock says when bytes arrived: the generator's at its wake-up, or the kernel's
+    #[arg(long, value_enum, default_value_t = Stamps::WakeUp)]
+    pub stamps: Stamps,
+    /// CPUs to pin the threads to, as in 1 or 2,3
+    #[arg(long, value_delimiter = ',', value_name = "CPU")]
+    pub cpus: Vec<u32>,
+    /// Spin instead of sleeping while waiting: latencies without the wake-up of an idle CPU, at the
+    /// price of a whole CPU a thread
+    #[arg(long)]
+    pub busy_poll: bool,
+    /// Seed of whatever is random
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Engine {
+    Auto,
+    Uring,
+    Epoll,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Stamps {
+    #[value(name = "wakeup")]
+    WakeUp,
+    Kernel,
+}
+
+#[derive(clap::Args)]
+#[command(next_help_heading = "Output")]
+pub struct Output {
+    /// No live screen and no report; --json still writes
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// A progress line instead of the live screen
+    #[arg(long)]
+    pub plain: bool,
+    /// Write the record of the load as one JSON object; - is stdout
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<Place>,
+    /// Keep so many single requests in the record
+    #[arg(long, value_name = "REQUESTS", default_value_t = 10_000)]
+    pub raw: u32,
+}
+
+fn format_names() -> clap::builder::PossibleValuesParser {
+    let value = |format: &&load::source::Format| {
+        clap::builder::PossibleValue::new(format.name).help(format.about)
+    };
+    clap::builder::PossibleValuesParser::new(FORMATS.iter().map(value))
+}
+
+fn tls_version(typed: &str) -> Result<TlsVersions, String> {
+    match typed {
+        "1.2" => Ok(TlsVersions::Only12),
+        "1.3" => Ok(TlsVersions::Only13),
+        _ => Err("it is 1.2 or 1.3".to_owned()),
+    }
+}
+
+fn statuses(typed: &str) -> Result<(u16, u16), String> {
+    let (low, high) = typed.split_once('-').unwrap_or((typed, typed));
+    let status = |text: &str| text.trim().parse::<u16>().ok();
+    match (status(low), status(high)) {
+        (Some(low), Some(high)) => Ok((low, high)),
+        _ => Err("write it as in 200 or 200-299".to_owned()),
+    }
+}
+
+fn bodies(typed: &str) -> Result<Bodies, String> {
+    let share = |text: &str| text.parse::<Share>().map_err(|error| error.to_string());
+    match typed.split_once('=') {
+        None if typed == "none" => Ok(Bodies::None),
+        None if typed == "length" => Ok(Bodies::Length),
+        Some(("hash", text)) => Ok(Bodies::Hash(share(text)?.0)),
+        _ => Err("it is none, length, or hash with a share, as in hash=1%".to_owned()),
+    }
+}

@@ -1,0 +1,243 @@
+//! From what was typed to a plan: reads the files that are named. Owns the order in which things are
+//! refused; must not know how a load is carried out. Start reading at [`plan`].
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use load::source::{self, Base, Folder, Listing};
+use load::{LoadOptions, columns_needed, read_column, read_instants};
+use miette::miette;
+use record::{
+    Column, Engine, HttpVersion, LoadPlan, Pacing, Pick, RequestPlan, Stamps, TlsPlan, TlsVersions,
+    Verify,
+};
+use units::Nanos;
+
+use super::args::{self, Args, Arrivals};
+use crate::trouble::Trouble;
+
+/// How long a load lasts where nothing says so.
+const DURATION: Nanos = Nanos::from_secs(10);
+
+/// The plan, complete. What of the files was left out is said by `say`.
+pub fn plan(args: &Args, say: &dyn Fn(&str)) -> Result<LoadPlan, Trouble> {
+    let mut options = options(args)?;
+    if let Some(listing) = listing(args)? {
+        listing.notes.iter().for_each(|note| say(note));
+        options.asked = listing.asked;
+    }
+    options.columns = columns(args, &options)?;
+    options.pacing = pacing(args, &mut options)?;
+    let ends = options.requests.is_some()
+        || options.duration.is_some()
+        || matches!(options.pacing, Pacing::Replay { .. });
+    if !ends {
+        options.duration = Some(DURATION);
+    }
+    options.plan().map_err(usage)
+}
+
+fn options(args: &Args) -> Result<LoadOptions, Trouble> {
+    let Args { size, requests, connections, tls, checks, generator, .. } = args;
+    let url = match (&args.url, &requests.from) {
+        (Some(url), None) => url.clone(),
+        (_, Some(file)) => file.display().to_string(),
+        (None, None) => "a curl command line".to_owned(),
+    };
+    Ok(LoadOptions {
+        method: requests.method.clone(),
+        headers: requests.headers.clone(),
+        body: requests.body.as_deref().map_or(Ok(Vec::new()), body)?,
+        pick: if requests.shuffle { Pick::AtRandom } else { Pick::InOrder },
+        version: if requests.http1_0 { HttpVersion::Http10 } else { HttpVersion::Http11 },
+        user: requests.user.clone(),
+        cookies: requests.cookies,
+        expect_continue: requests.expect_continue,
+        connect_to: connections.connect_to.clone(),
+        unix: connections.unix.clone(),
+        sources: connections.source.clone(),
+        keep_alive: !connections.no_keepalive,
+        requests_per_connection: connections.requests_per_connection,
+        pipeline: connections.pipeline,
+        timeout: connections.timeout,
+        tls: TlsPlan {
+            ca: tls.cacert.clone(),
+            insecure: tls.insecure,
+            client: tls.cert.clone().zip(tls.key.clone()),
+            versions: tls.tls_version.unwrap_or(TlsVersions::Both),
+            resume: tls.tls_resume.0,
+        },
+        verify: Verify {
+            status_min: checks.expect_status.0,
+            status_max: checks.expect_status.1,
+            length: checks.expect_length,
+            headers: checks.expect_header.iter().map(|typed| expected_header(typed)).collect(),
+            contains: checks.expect_body.clone(),
+            bodies: checks.verify,
+        },
+        goals: checks.slo.clone(),
+        connections: size.connections,
+        threads: size.threads,
+        requests: size.requests,
+        duration: size.duration,
+        engine: match generator.engine {
+            args::Engine::Auto => Engine::Auto,
+            args::Engine::Uring => Engine::Uring,
+            args::Engine::Epoll => Engine::Epoll,
+        },
+        stamps: match generator.stamps {
+            args::Stamps::WakeUp => Stamps::WakeUp,
+            args::Stamps::Kernel => Stamps::Kernel,
+        },
+        cpus: generator.cpus.clone(),
+        busy_poll: generator.busy_poll,
+        seed: generator.seed,
+        queue_max: args.pace.queue,
+        raw_max: args.output.raw,
+        ..LoadOptions::new(url)
+    })
+}
+
+fn expected_header(typed: &str) -> (String, Option<String>) {
+    match typed.split_once(':') {
+        None => (typed.trim().to_owned(), None),
+        Some((name, value)) => (name.trim().to_owned(), Some(value.trim().to_owned())),
+    }
+}
+
+fn body(typed: &str) -> Result<Vec<u8>, Trouble> {
+    let Some(file) = typed.strip_prefix('@') else { return Ok(typed.as_bytes().to_vec()) };
+    std::fs::read(file).map_err(|error| {
+        Trouble::usage(miette!(
+            help = "--body @FILE reads a file; without @ the text itself is the body",
+            "cannot read {file}: {error}"
+        ))
+    })
+}
+
+/// The requests of a file or a pasted line; `None` where the URL is all.
+fn listing(args: &Args) -> Result<Option<Listing>, Trouble> {
+    let (text, name, folder, format) = match (&args.requests.curl, &args.requests.from) {
+        (Some(command), _) => {
+            (command.clone(), "--curl".to_owned(), PathBuf::from("."), Some("curl"))
+        }
+        (None, Some(file)) => {
+            let folder = file.parent().unwrap_or(Path::new(".")).to_owned();
+            (read(file)?, file.display().to_string(), folder, args.requests.format.as_deref())
+        }
+        (None, None) => return Ok(None),
+    };
+    let base = Base {
+        name: &name,
+        url: args.url.as_deref(),
+        files: &Folder(folder),
+        variables: &|name| std::env::var(name).ok(),
+    };
+    source::read(&text, format, &base).map(Some).map_err(usage)
+}
+
+/// The columns that placeholders name.
+fn columns(args: &Args, options: &LoadOptions) -> Result<Vec<Column>, Trouble> {
+    let mut columns: Vec<Column> = Vec::new();
+    let field = |line: &String| {
+        let (name, value) = line.split_once(':').unwrap_or((line, ""));
+        (name.to_owned(), value.to_owned())
+    };
+    let further: Vec<(String, String)> = args.requests.headers.iter().map(field).collect();
+    let typed = RequestPlan {
+        templated: true,
+        headers: further.clone(),
+        body: options.body.clone(),
+        ..RequestPlan::get(options.url.clone())
+    };
+    let asked = options.asked.iter().filter(|asked| asked.templated).map(|asked| RequestPlan {
+        templated: true,
+        headers: asked.headers.iter().chain(&further).cloned().collect(),
+        body: asked.body.clone(),
+        ..RequestPlan::get(asked.url.clone())
+    });
+    for request in std::iter::once(typed).chain(asked) {
+        for (file, name) in columns_needed(&request).map_err(usage)? {
+            if columns.iter().any(|known| known.file == file && known.name == name) {
+                continue;
+            }
+            let text = read(Path::new(&file))?;
+            columns.push(read_column(&text, &file, &name).map_err(usage)?);
+        }
+    }
+    Ok(columns)
+}
+
+/// When requests are due.
+fn pacing(args: &Args, options: &mut LoadOptions) -> Result<Pacing, Trouble> {
+    let pace = &args.pace;
+    if !(pace.speed > 0.0 && pace.speed.is_finite()) {
+        return Err(Trouble::usage(miette!("a speed of {} is none: it is above 0", pace.speed)));
+    }
+    if let Some(rate) = pace.rate {
+        return Ok(match pace.arrivals {
+            Arrivals::Constant => Pacing::Constant { rate },
+            Arrivals::Poisson => Pacing::Poisson { rate },
+            Arrivals::Jitter => Pacing::Jitter { rate },
+        });
+    }
+    if let Some(typed) = &pace.ramp {
+        let (from, to, over) = load::parse_ramp(typed).map_err(usage)?;
+        let over = over.or(options.duration).unwrap_or(DURATION);
+        return Ok(Pacing::Ramp { from, to, over });
+    }
+    if let Some(typed) = &pace.stages {
+        let stages = load::parse_stages(typed).map_err(usage)?;
+        if options.requests.is_none() && options.duration.is_none() {
+            let lengths = stages.iter().map(|stage| stage.length);
+            options.duration = Some(lengths.fold(Nanos::ZERO, Nanos::saturating_add));
+        }
+        return Ok(Pacing::Stages { stages });
+    }
+    if let Some(typed) = &pace.think {
+        let (pause, spread) = load::parse_think(typed).map_err(usage)?;
+        return Ok(Pacing::Think { pause, spread });
+    }
+    let instants = if let Some(file) = &pace.replay {
+        read_instants(&read(file)?)
+            .map_err(|error| Trouble::usage(miette!("{}: {error}", file.display())))?
+    } else if pace.as_recorded {
+        recorded(options)?
+    } else {
+        return Ok(Pacing::Closed);
+    };
+    let scaled = |at: Nanos| Nanos((at.0 as f64 / pace.speed) as u64);
+    Ok(Pacing::Replay { instants: instants.into_iter().map(scaled).collect() })
+}
+
+fn recorded(options: &LoadOptions) -> Result<Vec<Nanos>, Trouble> {
+    let instants: Option<Vec<Nanos>> = options.asked.iter().map(|asked| asked.at).collect();
+    instants.ok_or_else(|| {
+        Trouble::usage(miette!(
+            help = "give a rate (--rate), or the times in a file of their own (--replay)",
+            "{} does not say when its requests were made",
+            options.url
+        ))
+    })
+}
+
+/// A text file, or stdin.
+fn read(file: &Path) -> Result<String, Trouble> {
+    let text = if file == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin().lock().read_to_string(&mut text).map(|_| text)
+    } else {
+        std::fs::read_to_string(file)
+    };
+    text.map_err(|error| {
+        Trouble::usage(miette!(
+            help = "is the name right, and the file text (UTF-8)?",
+            "cannot read {}: {error}",
+            file.display()
+        ))
+    })
+}
+
+pub(super) fn usage(error: impl std::fmt::Display) -> Trouble {
+    Trouble::usage(miette!("{error}"))
+}

@@ -1,0 +1,72 @@
+//! `joust load --search`: load after load, each at a rate that the search asks for. Owns what is
+//! shown of it; must not know how a rate is chosen. Start reading at [`main`].
+
+use std::sync::atomic::AtomicBool;
+
+use load::SearchOptions;
+use miette::miette;
+use record::{LoadPlan, Pacing, SearchRecord, parse_goals};
+use units::{Nanos, PerSecond};
+
+use super::args::{Args, Arrivals};
+use super::{measure, plan};
+use crate::output::{self, Place};
+use crate::trouble::{Ended, Trouble};
+
+/// How long the closed loop lasts that shows about where the limit is.
+const GUESS: Nanos = Nanos::from_secs(2);
+
+/// Finds the highest rate at which `goals` hold, and says it.
+pub fn main(
+    args: &Args,
+    goals: &str,
+    plan: LoadPlan,
+    interrupt: &'static AtomicBool,
+) -> Result<Ended, Trouble> {
+    let goals = parse_goals(goals).map_err(plan::usage)?;
+    let mut options = SearchOptions {
+        precision: args.pace.precision,
+        high: args.pace.rate_max,
+        ..SearchOptions::new(goals)
+    };
+    options.check().map_err(plan::usage)?;
+    let mut closed = plan.clone();
+    closed.stop.duration = Some(GUESS);
+    closed.goals.clear();
+    let guess = measure(&closed, args, interrupt)?;
+    options.high_guess = Some(PerSecond(guess.rate_per_s)).filter(|rate| rate.0 > 0.0);
+    let mut at_rate = |rate: PerSecond| {
+        let pacing = match args.pace.arrivals {
+            Arrivals::Constant => Pacing::Constant { rate },
+            Arrivals::Poisson => Pacing::Poisson { rate },
+            Arrivals::Jitter => Pacing::Jitter { rate },
+        };
+        measure(&LoadPlan { pacing, ..plan.clone() }, args, interrupt)
+    };
+    let mut watch = |record: &SearchRecord| {
+        if !args.output.quiet
+            && let Some(tried) = record.tries.last()
+        {
+            let judgements = tried.judgements.iter().map(|judgement| judgement.text.as_str());
+            let judgements = judgements.collect::<Vec<_>>().join(", ");
+            output::say(&format!("{}: {judgements}", tried.rate));
+        }
+    };
+    let found = load::search(&options, &mut at_rate, &mut watch)?;
+    if let Some(place) = &args.output.json {
+        output::write(place, found.to_json().as_bytes())?;
+    }
+    if !args.output.quiet && args.output.json != Some(Place::Stdout) {
+        let text = report::search_text(&found, &crate::report::options());
+        output::stdout(text.as_bytes())?;
+    }
+    match found.highest_good {
+        _ if interrupted(&found) => Ok(Ended::Incomplete),
+        Some(_) => Ok(Ended::Well),
+        None => Err(Trouble::failed(miette!("the goals hold at no rate that was tried"))),
+    }
+}
+
+fn interrupted(found: &SearchRecord) -> bool {
+    found.ending == record::SearchEnding::Interrupted
+}
