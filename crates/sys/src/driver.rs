@@ -108,7 +108,7 @@ pub enum Leave {
 /// One loop: `wait`, then `next` until `None`. Between those the caller connects, sends and closes;
 /// a driver may batch what it is asked until the next `wait`.
 pub trait Driver {
-    /// Name for reports ("epoll", "sim").
+    /// Name for reports ("epoll", "io_uring", "sim").
     fn name(&self) -> &'static str;
 
     /// Sets the start: the instant of the monotonic clock that [`Driver::now`] counts from. Called

@@ -75,22 +75,10 @@ pub fn open(route: &Route, handshake: Handshake) -> io::Result<OwnedFd> {
     if let Some(from) = route.from {
         // The port is chosen at connect(2), when the whole four-tuple is known: without this each
         // local address would have one connection a port, whatever the server.
-        bind_address_no_port(&socket)?;
+        set_int(&socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
         rustix::net::bind(&socket, &SocketAddr::new(from, 0))?;
     }
     Ok(socket)
-}
-
-/// IP_BIND_ADDRESS_NO_PORT, which none of the libraries has.
-fn bind_address_no_port(socket: &OwnedFd) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    let (level, option) = (libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT);
-    let length = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the kernel reads `length` bytes at the pointer during the call, and `on` has so many.
-    let result = unsafe {
-        libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const on).cast(), length)
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The error that is pending on a socket (SO_ERROR), if any; reading it clears it.
@@ -174,6 +162,57 @@ pub(crate) fn recv_stamped(
     };
     let n_read = not_now(retry_on_intr(recv))?;
     Ok(n_read.map(|n_read| (n_read, stamps::wall(&control.0))))
+}
+
+/// How much must lie in a socket before its thread is woken (SO_RCVLOWAT), while a long body is
+/// discarded: nobody looks at its parts, so a wake-up for each is in vain. nginx, 3 MB, 20
+/// connections, CPU time a reply: 455 us without, 125 to 190 us with. A FIN, an error or a full window
+/// wakes all the same; the kernel makes the window as large as the mark, which by itself it may do.
+#[derive(Debug, Default)]
+pub(crate) struct LowWater {
+    /// As the kernel has it; 0 and 1 are the same.
+    n_bytes: u32,
+}
+
+/// At 100 KB the two more calls cost what the wake-ups do.
+const LOW_WATER_FROM: u64 = 256 * 1024;
+
+/// More saves nothing: the queue falls out of the cache.
+const LOW_WATER_MAX: u64 = 1024 * 1024;
+
+impl LowWater {
+    /// Follows the number of bytes that are still to be discarded.
+    #[inline]
+    pub(crate) fn follow(&mut self, socket: impl AsFd, n_left: u64) {
+        let n_bytes = match n_left {
+            0 => 1,
+            n_left if self.n_bytes > 1 || n_left >= LOW_WATER_FROM => n_left.min(LOW_WATER_MAX),
+            _ => 1,
+        } as u32;
+        if n_bytes != self.n_bytes.max(1) {
+            self.n_bytes = n_bytes;
+            let (level, option) = (libc::SOL_SOCKET, libc::SO_RCVLOWAT);
+            // Only about wake-ups: without it all else is as before.
+            set_int(socket, level, option, n_bytes as libc::c_int).ok();
+        }
+    }
+}
+
+/// setsockopt(2) of an option that is an int, for those that none of the libraries has.
+///
+/// # Errors
+/// As the option has them.
+pub(crate) fn set_int(
+    socket: impl AsFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    let fd = socket.as_fd().as_raw_fd();
+    let length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the kernel reads `length` bytes at the pointer during the call, and `value` has so many.
+    let result = unsafe { libc::setsockopt(fd, level, option, (&raw const value).cast(), length) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn last_errno() -> Errno {

@@ -7,11 +7,11 @@
 
 use std::cell::Cell;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd as _};
+use std::os::fd::AsFd;
 
 use units::Nanos;
 
-use crate::clock;
+use crate::{clock, socket};
 
 /// Room for the control message of a receive: SCM_TIMESTAMPNS takes 32 bytes, and nothing else is
 /// asked for.
@@ -36,13 +36,7 @@ impl Default for Control {
 /// # Errors
 /// EPERM and the like, where a sandbox forbids it.
 pub(crate) fn enable(socket: impl AsFd) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    let fd = socket.as_fd().as_raw_fd();
-    let length = size_of::<libc::c_int>() as libc::socklen_t;
-    let (level, option) = (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS);
-    // SAFETY: the kernel reads `length` bytes at the pointer during the call, and `on` has so many.
-    let result = unsafe { libc::setsockopt(fd, level, option, (&raw const on).cast(), length) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    socket::set_int(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
 /// The stamp in control messages, by CLOCK_REALTIME; `None` where there is none.

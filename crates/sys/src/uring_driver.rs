@@ -399,7 +399,7 @@ impl Driver for UringDriver {
         if !conn.is_inet {
             return;
         }
-        conn.discard_left = n_bytes;
+        conn.discard(n_bytes);
         if n_bytes > 0 && conn.receiving == Some(Receive::All) {
             // It would copy; what it has taken until it ends is delivered.
             let entry = opcode::AsyncCancel::new(token).build();

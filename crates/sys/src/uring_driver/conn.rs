@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use super::receives::Receive;
 use crate::driver::{Failure, Leave, Slot};
-use crate::socket;
+use crate::socket::{self, LowWater};
 
 /// A slot.
 #[derive(Default)]
@@ -25,6 +25,7 @@ pub(super) struct Conn {
     /// next receive should take a head only.
     pub(super) discard_left: u64,
     pub(super) expects_head: bool,
+    low_water: LowWater,
     /// The last batch with an entry that names the socket.
     pub(super) batch: u64,
     /// Bytes that the kernel has not taken: a send of them is under way (`sending`), from
@@ -54,6 +55,19 @@ impl Conn {
         if self.discard_left > 0 {
             self.discard_left = self.discard_left.saturating_sub(n_bytes.into());
             self.expects_head = self.discard_left == 0;
+            self.follow();
+        }
+    }
+
+    /// The next `n_bytes` are of no interest.
+    pub(super) fn discard(&mut self, n_bytes: u64) {
+        self.discard_left = n_bytes;
+        self.follow();
+    }
+
+    fn follow(&mut self) {
+        if let Some(socket) = &self.socket {
+            self.low_water.follow(socket, self.discard_left);
         }
     }
 
@@ -65,6 +79,7 @@ impl Conn {
         self.starved = false;
         self.discard_left = 0;
         self.expects_head = false;
+        self.low_water = LowWater::default();
         self.unsent.clear();
         self.queued.clear();
         self.send_failure = None;
