@@ -4,8 +4,13 @@
 //!
 //! Work is done when something happened (`received`, `wrote`, `timed_out`, `finish`, `lost`); `want` is
 //! a view of the state, and may be asked again. Cost of a request for a small file on a kept-alive
-//! connection, beside one read and one write: about 220 ns for 3.4 KB, and no allocation
-//! (`examples/exchange_rate.rs` measures it; a send of such an answer takes 5 us and more).
+//! connection, beside one read and one write: about 40 ns where it repeats the last one, 300 ns where
+//! it is another (`examples/exchange_rate.rs` measures the first; a send of such an answer takes 3 us
+//! and more). Nothing is allocated but one answer a second, which all connections share.
+//!
+//! What is kept from one request to the next is each a pure function of what it is compared by, so
+//! that it never shows: what a head asks for, by the bytes of the head; what lies at a target, by the
+//! target, while it is fresh; the answer that sends it whole, by that content and the second.
 
 mod answer;
 mod asked;
@@ -563,8 +568,7 @@ mod tests {
             exchange.wrote(count, START);
             (place, text)
         };
-        let rounds: Vec<_> =
-            (0..4).map(|_| exchanges.each_mut().map(|exchange| sent_from(exchange))).collect();
+        let rounds: Vec<_> = (0..4).map(|_| exchanges.each_mut().map(&sent_from)).collect();
         let [first, second] = &rounds[3];
         assert_eq!(first, second, "the same bytes, in the same place");
         SECOND.set(SECOND.get() + 1);

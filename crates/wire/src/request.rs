@@ -167,15 +167,18 @@ impl RequestParser {
     /// The request is to be refused; the parser is of no more use on this connection.
     pub fn parse<'a>(&mut self, buf: &'a [u8]) -> Result<Option<Request<'a>>, RequestError> {
         let Some(skipped) = skip_empty_line(buf)? else { return Ok(None) };
-        let Some(request) = self.parse_after_empty_line(&buf[skipped..])? else { return Ok(None) };
-        let head_len = request.head_len + skipped;
-        self.last.clear();
-        if head_len <= KEPT_BYTES_MAX {
-            self.last.extend_from_slice(&buf[..head_len]);
+        let mut parsed = self.parse_after_empty_line(&buf[skipped..]);
+        if let Ok(Some(request)) = &mut parsed {
+            request.head_len += skipped;
+            self.last.clear();
+            if request.head_len <= KEPT_BYTES_MAX {
+                self.last.extend_from_slice(&buf[..request.head_len]);
+            }
         }
-        Ok(Some(Request { head_len, ..request }))
+        parsed
     }
 
+    #[inline]
     fn parse_after_empty_line<'a>(
         &mut self,
         bytes: &'a [u8],

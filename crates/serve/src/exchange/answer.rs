@@ -235,7 +235,7 @@ impl Desk<'_> {
     fn send_prepared(&mut self, of: &Representation) -> bool {
         let second = self.stamp.second();
         let kept = &mut self.output.prepared;
-        if !kept.as_ref().is_some_and(|kept| kept.second() == second) {
+        if kept.as_ref().is_none_or(|kept| kept.second() != second) {
             *kept = of.prepared(second);
         }
         self.output.send_prepared(self.is_last)
