@@ -126,7 +126,7 @@ fn every_file_of_the_corpus_is_what_its_name_says() {
 
 #[test]
 fn replies_are_read_as_the_oracle_reads_them() {
-    bolero::check!(name = "replies").with_iterations(2000).for_each(|input: &[u8]| {
+    bolero::check!(name = "replies").with_iterations(4000).for_each(|input: &[u8]| {
         check_input(input);
     });
 }
@@ -139,7 +139,7 @@ fn changed_files_of_the_corpus_are_read_as_the_oracle_reads_them() {
     let share = |number: u16| f64::from(number) / (f64::from(u16::MAX) + 1.0);
     bolero::check!(name = "changed-replies")
         .with_type::<((u16, u16), Option<(u16, u16)>, [(u16, u8, u8); 3])>()
-        .with_iterations(3000)
+        .with_iterations(8000)
         .for_each(|((first, seam), second, changes)| {
             let first = pick(*first);
             let mut input = first.clone();
@@ -161,7 +161,14 @@ fn is_clean(Reading { seen, ending }: &Reading, n_requests: usize) -> bool {
     ending.is_ok() && n_done == n_requests
 }
 
+/// Several times proptest's default, because a case takes some 20 us; what is asked for, if more.
+fn cases() -> u32 {
+    ProptestConfig::default().cases.max(2048)
+}
+
 proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+
     #[test]
     fn valid_replies_are_read_to_the_last(
         (requests, bytes) in valid_streams(),
