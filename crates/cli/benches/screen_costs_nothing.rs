@@ -12,6 +12,8 @@ use std::error::Error;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike as _;
 use pty::OnTerminal;
 use record::LoadRecord;
 
@@ -25,13 +27,21 @@ const SIZE: (u16, u16) = (50, 160);
 /// Seed of the bootstrap.
 const SEED: u64 = 1;
 
-/// A figure of a load, and its name.
-type Figure = (&'static str, fn(&LoadRecord) -> f64);
+/// What one load showed.
+struct Shown {
+    record: LoadRecord,
+    /// CPU time of the whole process, start, screen and report included.
+    process_cpu_us: f64,
+}
 
-const FIGURES: [Figure; 3] = [
-    ("requests/s", |load| load.rate_per_s),
-    ("generator CPU us/request", |load| load.cpu_us_per_request.unwrap_or(f64::NAN)),
-    ("p99 of service in ms", |load| load.service_ms.p99.unwrap_or(f64::NAN)),
+/// A figure of a load, and its name.
+type Figure = (&'static str, fn(&Shown) -> f64);
+
+const FIGURES: [Figure; 4] = [
+    ("requests/s", |shown| shown.record.rate_per_s),
+    ("p99 of service in ms", |shown| shown.record.service_ms.p99.unwrap_or(f64::NAN)),
+    ("threads' CPU us/request", |shown| shown.record.cpu_us_per_request.unwrap_or(f64::NAN)),
+    ("process's CPU us/request", |shown| shown.process_cpu_us / shown.record.requests.done as f64),
 ];
 
 fn main() -> Outcome<()> {
@@ -59,7 +69,7 @@ fn main() -> Outcome<()> {
     FIGURES.iter().try_for_each(|figure| show(figure, &pairs))
 }
 
-fn show((name, of): &Figure, pairs: &[(LoadRecord, LoadRecord)]) -> Outcome<()> {
+fn show((name, of): &Figure, pairs: &[(Shown, Shown)]) -> Outcome<()> {
     let pairs: Vec<(f64, f64)> =
         pairs.iter().map(|(with, without)| (of(with), of(without))).collect();
     let paired = stats::Paired::of(&pairs, SEED)?;
@@ -79,7 +89,7 @@ fn show((name, of): &Figure, pairs: &[(LoadRecord, LoadRecord)]) -> Outcome<()> 
 }
 
 /// One load on a terminal; without the screen it has the terminal too, and leaves it alone.
-fn load(url: &str, with_screen: bool) -> Outcome<LoadRecord> {
+fn load(url: &str, with_screen: bool) -> Outcome<Shown> {
     let duration = format!("{}s", seconds());
     let mut args = vec!["load", url, "--json", "-", "-c", "100", "-t", "1", "-d", &duration];
     args.extend(["--cpus", CLIENT_CPU]);
@@ -87,12 +97,21 @@ fn load(url: &str, with_screen: bool) -> Outcome<LoadRecord> {
         args.push("--quiet");
     }
     let (rows, columns) = SIZE;
+    let before = children_cpu_us()?;
     let output = OnTerminal::start(rows, columns, JOUST, &args)?.output()?;
     let drawn = String::from_utf8_lossy(&output.stderr);
     if drawn.contains("Requests/s") != with_screen {
         return Err(format!("with_screen is {with_screen}, and drawn was {drawn:?}").into());
     }
-    Ok(LoadRecord::from_json(&String::from_utf8(output.stdout)?)?)
+    let process_cpu_us = children_cpu_us()? - before;
+    let record = LoadRecord::from_json(&String::from_utf8(output.stdout)?)?;
+    Ok(Shown { record, process_cpu_us })
+}
+
+/// CPU time of all children that have ended.
+fn children_cpu_us() -> Outcome<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    Ok((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64)
 }
 
 /// Our own server with a page in memory, so that the generator is the limit.

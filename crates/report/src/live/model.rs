@@ -95,7 +95,7 @@ impl Live {
         }
     }
 
-    /// Takes in the interval that follows on the last one; some 0.2 ms.
+    /// Takes in the interval that follows on the last one.
     pub fn add(&mut self, interval: &Interval) {
         let stretch = Stretch::of(interval);
         self.whole.join(&stretch);
