@@ -16,7 +16,9 @@
 //!   make it all or an error: one that the kernel took in part, or not at all, completes with the
 //!   number of bytes taken and is no longer under way, so its bytes are ours again as soon as it was
 //!   handed over. What is left goes into a send of its own, which waits for room.
-//! - Sends are handed over when [`BATCH_MAX`] are pending, or at the next wait.
+//! - Sends are handed over when [`BATCH_MAX`] are pending, when so many completions were reported
+//!   since, or at the next wait.
+//! - Where bodies are discarded the repeated receive gives way to single ones ([`Receive`]).
 //!
 //! Memory: the buffers, at most 4 MiB; about 200 bytes a slot, and what the kernel keeps of a receive
 //! that is armed (about 700 bytes).
@@ -49,9 +51,11 @@ use conn::{Conn, Kind, Phase};
 use receives::{Headers, Receive};
 use ring::Ring;
 
-/// Sends and connects that may be pending before they are handed over. The caller stamps a request
-/// as sent just before [`Driver::send`]; what is stamped and not yet handed over waits for the
-/// others' handling, about 1 us each, so a stamp is early by 7 us at most, and by 3.5 on average.
+/// Sends and connects that may be pending before they are handed over, and completions that may be
+/// worked off meanwhile. The caller stamps a request as sent just before [`Driver::send`]; what is
+/// pending waits for the others' handling, about 1 us each, so a stamp is early by 7 us at most, and by
+/// 3.5 on average. More would save nothing: with 4, 8, 16 and 64 a request took 5.77, 5.77, 5.75 and
+/// 5.75 us of CPU time (replies of 3 KB, 100 connections, some three of them ready in a round).
 const BATCH_MAX: usize = 8;
 
 /// Bytes of a pending send; a longer one is sent at once by send(2), since copying it twice would
@@ -84,6 +88,8 @@ pub struct UringDriver {
     addresses: Vec<SockAddr>,
     /// Raised whenever entries were handed over.
     batch: u64,
+    /// Completions that were reported while sends or connects were pending.
+    n_reported: usize,
     /// Connections whose receive found no buffer: slot and generation.
     starved: VecDeque<(Slot, u32)>,
     n_starved: u64,
@@ -142,6 +148,7 @@ impl UringDriver {
             staged_bytes: vec![0; BATCH_MAX * STAGED_BYTES_MAX].into_boxed_slice(),
             addresses: Vec::with_capacity(BATCH_MAX),
             batch: 1,
+            n_reported: 0,
             starved: VecDeque::with_capacity(slots as usize),
             n_starved: 0,
             n_in_flight: 0,
@@ -274,6 +281,7 @@ impl UringDriver {
     fn handed_over(&mut self) {
         // Before the completions: what these push belongs to the next batch.
         self.batch += 1;
+        self.n_reported = 0;
         while let Some(completion) = self.ring.pop() {
             self.take(&completion);
         }
@@ -460,6 +468,12 @@ impl Driver for UringDriver {
     #[inline]
     fn next(&mut self) -> Option<Completion> {
         self.worked_off();
+        if !self.staged.is_empty() || !self.addresses.is_empty() {
+            self.n_reported += 1;
+            if self.n_reported == BATCH_MAX {
+                self.hand_over();
+            }
+        }
         let (slot, event) = self.chains.next()?;
         self.worked_on = Some(slot);
         let what = match event {

@@ -262,6 +262,23 @@ fn many_small_sends_arrive_in_order_though_the_peer_is_slow() {
 }
 
 #[test]
+fn a_send_is_not_held_up_by_what_else_came() {
+    const N_SLOTS: u32 = 16;
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, N_SLOTS);
+        let mut peers: Vec<_> = (0..N_SLOTS).map(|slot| world.connect(slot)).collect();
+        peers.iter_mut().for_each(|peer| peer.write_all(b"x").unwrap());
+        let (first, _) = world.next();
+        world.driver.send(Slot(first), b"y");
+        // Some more completions, and no wait.
+        (0..8).for_each(|_| assert!(world.driver.next().is_some()));
+        let peer = &mut peers[first as usize];
+        peer.set_nonblocking(true).unwrap();
+        assert_eq!(peer.read(&mut [0; 8]).unwrap(), 1);
+    });
+}
+
+#[test]
 fn an_earlier_use_of_a_slot_is_never_heard_of_again() {
     on_every_driver(|maker| {
         let mut world = World::new(maker, 2);

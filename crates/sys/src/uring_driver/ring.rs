@@ -151,3 +151,32 @@ pub(super) fn explained(error: io::Error) -> io::Error {
     };
     io::Error::new(kind, format!("{why} ({error})"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_by_what_and_whether_to_do_without() {
+        let cases = [
+            (libc::ENOSYS, io::ErrorKind::Unsupported, "seccomp"),
+            (libc::EPERM, io::ErrorKind::PermissionDenied, "kernel.io_uring_disabled"),
+            (libc::EINVAL, io::ErrorKind::Unsupported, "6.1"),
+            (libc::ENOMEM, io::ErrorKind::OutOfMemory, "memory"),
+        ];
+        for (errno, kind, word) in cases {
+            let error = explained(io::Error::from_raw_os_error(errno));
+            assert_eq!(error.kind(), kind);
+            assert!(error.to_string().contains(word), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_wait_without_anything_under_way_ends_in_time() {
+        let Ok(mut ring) = Ring::new(1) else { return };
+        let before = crate::clock::monotonic();
+        ring.wait(Some(Nanos::from_micros(700))).unwrap();
+        assert!(crate::clock::monotonic() - before >= Nanos::from_micros(700));
+        assert!(ring.pop().is_none());
+    }
+}
