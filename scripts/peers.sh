@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Brings the real servers and tools that the tests are held against: apache2, nginx, lighttpd, ab,
-# wrk, curl. Does nothing, and says nothing, where all are present. The packages' own services are
-# kept from starting: joust starts servers itself, on ports of its own.
+# Brings the real servers and tools that the tests and benches are held against: apache2, nginx,
+# lighttpd, ab, wrk, h2load, hey, curl, openssl, tshark. Does nothing, and says nothing, where all
+# are present. The packages' own services are kept from starting: joust starts servers itself, on
+# ports of its own.
 set -euo pipefail
 
 # program:package
@@ -11,7 +12,11 @@ readonly PEERS=(
   lighttpd:lighttpd
   ab:apache2-utils
   wrk:wrk
+  h2load:nghttp2-client
+  hey:hey
   curl:curl
+  openssl:openssl
+  tshark:tshark
 )
 readonly POLICY=/usr/sbin/policy-rc.d
 
@@ -62,6 +67,8 @@ run chmod 755 "$POLICY"
 
 echo "peers.sh: installing ${missing[*]}"
 install_missing() {
+  # tshark's package asks whether users other than root may capture. Unasked, it answers with its
+  # default, no: a capture then needs root, and nobody gains a right by running this script.
   run env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y -q --no-install-recommends "${missing[@]}"
 }
