@@ -8,7 +8,9 @@
 //! |---|---|
 //! | a reply and the next request on a kept-alive connection | 1 recv + 1 send |
 //! | a round, shared by all replies that are there | 1 epoll_pwait2 |
-//! | a connection | socket, TCP_NODELAY, connect, epoll_ctl, close |
+//! | a connection | socket, TCP_NODELAY, TCP_QUICKACK, connect, epoll_ctl, close |
+//! | a body that is discarded | 1 recv a piece (MSG_TRUNC: no copy), 1 behind it |
+//! | one of 256 KiB or more | SO_RCVLOWAT, 3 times |
 //!
 //! A bare loop makes the same calls. Four things keep it so:
 //! - A socket is registered once, edge-triggered, for reading and writing: epoll_ctl is never called

@@ -8,7 +8,8 @@
 //! |---|---|
 //! | a reply and the next request on a kept-alive connection | 1/8 io_uring_enter |
 //! | a round, shared by all replies that are there | 1 io_uring_enter |
-//! | a connection | socket, TCP_NODELAY, close; shutdown where it is left by us |
+//! | a connection | socket, TCP_NODELAY, TCP_QUICKACK, close; shutdown where it is left by us |
+//! | a body of 256 KiB or more that is discarded | SO_RCVLOWAT, 3 times |
 //!
 //! - A receive is armed once a connection (multishot) and takes its buffers from a ring that all
 //!   connections share: memory follows what arrives at once, not the number of connections.
@@ -16,9 +17,9 @@
 //!   make it all or an error: one that the kernel took in part, or not at all, completes with the
 //!   number of bytes taken and is no longer under way, so its bytes are ours again as soon as it was
 //!   handed over. What is left goes into a send of its own, which waits for room.
-//! - Sends are handed over when [`BATCH_MAX`] are pending, when so many completions were reported
+//! - Sends are handed over when `BATCH_MAX` are pending, when so many completions were reported
 //!   since, or at the next wait.
-//! - Where bodies are discarded the repeated receive gives way to single ones ([`Receive`]).
+//! - Where bodies are discarded the repeated receive gives way to single ones (`receives.rs`).
 //!
 //! Memory: the buffers, at most 4 MiB; about 200 bytes a slot, and what the kernel keeps of a receive
 //! that is armed (about 700 bytes).

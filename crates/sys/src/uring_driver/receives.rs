@@ -33,8 +33,9 @@ pub(super) enum Receive {
     /// What a head may need, once.
     Head,
     /// At most so many bytes, once, to nowhere. MSG_WAITALL would make it one completion, but the
-    /// kernel (6.18) then takes too much: what MSG_TRUNC threw away does not count as received
-    /// when it goes on (the iterator does not move in `io_recv`, io_uring/net.c).
+    /// kernel then takes too much: what MSG_TRUNC threw away does not count when it goes on (the
+    /// iterator does not move in `io_recv`, io_uring/net.c). Tried on 6.18: a receive of 100,000
+    /// bytes took 40,000, then 70,000, and did not end.
     Discard(u64),
 }
 
