@@ -90,13 +90,18 @@ fn measure(
     let wish = Wish { quiet: args.output.quiet, plain: args.output.plain };
     let screen = Mutex::new(Screen::new(plan, wish, interrupt));
     let show = |interval: &Interval| screen.lock().expect("nobody panics with it").show(interval);
-    let notice = |line: &str| {
+    // Said when the screen is gone: what is written while it is drawn goes with it.
+    let notices = Mutex::new(Vec::new());
+    let notice = |line: &str| notices.lock().expect("nobody panics with it").push(line.to_owned());
+    let control = Control::new(interrupt).watching(&show).noticing(&notice);
+    let record = load::run(plan, &control);
+    drop(screen);
+    for line in notices.into_inner().expect("nobody panics with it") {
         if !args.output.quiet {
             output::say(&format!("joust: {line}"));
         }
-    };
-    let control = Control::new(interrupt).watching(&show).noticing(&notice);
-    load::run(plan, &control).map_err(|error| Trouble::failed(miette!("{error}")))
+    }
+    record.map_err(|error| Trouble::failed(miette!("{error}")))
 }
 
 /// A load in which nothing was answered has failed, and says why as the errors have it.

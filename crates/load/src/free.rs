@@ -21,10 +21,14 @@ pub(crate) struct Free {
 }
 
 impl FreePlaces {
-    /// `per_slot` places for each of `n_slots` connections, free from the start. Those of one
-    /// connection lie together, so that requests which are pipelined at once leave in one write.
-    pub(crate) fn new(n_slots: u32, per_slot: u32) -> Self {
-        let of_slot = |slot| (0..per_slot).map(move |_| Free { slot, from: Nanos::ZERO });
+    /// `per_slot` places for each of `n_slots` connections, free from `from(slot)` on, which rises
+    /// with the slot. Those of one connection lie together, so that requests which are pipelined at
+    /// once leave in one write.
+    pub(crate) fn new(n_slots: u32, per_slot: u32, from: impl Fn(Slot) -> Nanos) -> Self {
+        let of_slot = |slot| {
+            let free = Free { slot, from: from(slot) };
+            (0..per_slot).map(move |_| free)
+        };
         Self { places: (0..n_slots).flat_map(|index| of_slot(Slot(index))).collect() }
     }
 
@@ -65,7 +69,7 @@ mod tests {
     proptest! {
         #[test]
         fn places_come_by_time_and_then_in_the_order_of_putting(from in prop::collection::vec(0u64..20, 1..60)) {
-            let mut places = FreePlaces::new(0, 1);
+            let mut places = FreePlaces::new(0, 1, |_| Nanos::ZERO);
             for (index, &from) in from.iter().enumerate() {
                 places.put(Free { slot: Slot(index as u32), from: Nanos(from) });
             }
@@ -80,7 +84,7 @@ mod tests {
 
     #[test]
     fn places_of_one_connection_lie_together() {
-        let mut places = FreePlaces::new(2, 2);
+        let mut places = FreePlaces::new(2, 2, |_| Nanos::ZERO);
         let slots: Vec<u32> =
             std::iter::from_fn(|| places.take()).map(|free| free.slot.0).collect();
         assert_eq!(slots, [0, 0, 1, 1]);

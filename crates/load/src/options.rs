@@ -13,6 +13,7 @@ use stats::SPAN_MAX;
 use units::Nanos;
 
 use crate::connect_to::{ConnectTo, ConnectToError};
+use crate::pacing::{self, PacingError};
 use crate::prepared::{PrepareError, Prepared};
 use crate::source::{self, Asked};
 use crate::url::{self, Target, UrlError};
@@ -171,6 +172,8 @@ pub enum PlanError {
     #[error("{0} has no request in it")]
     NothingAsked(String),
     #[error(transparent)]
+    Pacing(#[from] PacingError),
+    #[error(transparent)]
     ConnectTo(#[from] ConnectToError),
     #[error(
         "{user}: basic authentication is written USER:PASSWORD, without control characters (-u)"
@@ -229,6 +232,7 @@ impl LoadOptions {
     /// What was typed makes no load; see [`PlanError`].
     pub fn plan(&self) -> Result<LoadPlan, PlanError> {
         self.check_numbers()?;
+        pacing::check(&self.pacing)?;
         let (origins, requests) = self.requests()?;
         self.check_pipeline(&origins)?;
         let plan = LoadPlan {
@@ -439,7 +443,7 @@ mod tests {
     #[test]
     fn what_makes_no_load_is_refused_with_the_way_out() {
         type Change = fn(&mut LoadOptions);
-        let cases: [(&str, Change); 25] = [
+        let cases: [(&str, Change); 26] = [
             ("-c", |o| o.connections = 0),
             ("1000000", |o| o.connections = 1_000_001),
             ("-t", |o| o.threads = 0),
@@ -463,6 +467,7 @@ mod tests {
             ("no pipelining", |o| (o.pipeline, o.version) = (2, HttpVersion::Http10)),
             ("--queue", |o| o.queue_max = 0),
             ("USER:PASSWORD", |o| o.user = Some("me".to_owned())),
+            ("higher rate", |o| o.pacing = Pacing::Constant { rate: units::PerSecond(0.0) }),
             ("one family", |o| o.sources = vec!["::1".parse().unwrap()]),
             ("HOST:PORT:ADDR:PORT", |o| o.connect_to = vec!["x".to_owned()]),
         ];

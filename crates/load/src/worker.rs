@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
-use record::{Interval, LoadPlan, Sample, TlsUse};
+use record::{Interval, LoadPlan, Pacing, Sample, TlsUse};
 use sys::driver::{Completion, Driver, Leave, Peer, Route, Slot};
 use units::Nanos;
 use wire::tls::TlsClientConfig;
@@ -212,7 +212,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             share,
             quota: share.requests,
             n_out: 0,
-            free: FreePlaces::new(n_slots, plan.pipeline),
+            free: free_places(plan, share),
             parked: vec![0; n_slots as usize],
             drive,
             secure: tls.map(|config| Secure::new(config, plan.tls.resume, n_slots)),
@@ -536,6 +536,21 @@ impl<'a, D: Driver> Worker<'a, D> {
             tls: self.secure.map(Secure::counts),
         }
     }
+}
+
+/// The places that are free at the start. Users who think do not begin all at once, or they would stay
+/// in step: their first requests are spread over one pause.
+fn free_places(plan: &LoadPlan, share: ThreadShare) -> FreePlaces {
+    let pause = match plan.pacing {
+        Pacing::Think { pause, .. } => pause.0,
+        _ => 0,
+    };
+    let of = u128::from(share.turn.of);
+    let from = |slot: Slot| {
+        let number = u128::from(share.turn.first + slot.0);
+        Nanos((u128::from(pause) * number / of) as u64)
+    };
+    FreePlaces::new(share.connections, plan.pipeline, from)
 }
 
 /// How each origin is reached: from each local address in turn.

@@ -7,6 +7,7 @@ use record::{GeneratorLimit, LoadPlan, LoadRecord};
 use crate::figures::{counted, grouped, listed, percent, significant};
 use crate::load_text::{failures, outcome_words};
 use crate::standing::span;
+use crate::wording::plain;
 
 /// Connections made over connections asked for above which they were not kept, and requests for each
 /// reconnect from which on it is of no interest; as the doctor has them for a run.
@@ -20,6 +21,7 @@ pub(crate) fn warnings(record: &LoadRecord) -> Vec<String> {
         generator_limit,
         rate_missed,
         failed,
+        tls_failed,
         silent,
         unanswered,
         reconnected,
@@ -51,6 +53,12 @@ fn failed(record: &LoadRecord) -> Option<String> {
             listed(&kinds)
         )
     })
+}
+
+/// The counts say how often TLS failed; the first failure says why.
+fn tls_failed(record: &LoadRecord) -> Option<String> {
+    let why = record.tls.as_ref()?.failure.as_ref()?;
+    Some(format!("TLS failed: {}", plain(why)))
 }
 
 fn silent(record: &LoadRecord) -> Option<String> {
@@ -224,6 +232,14 @@ mod tests {
         for n_intervals in [29, 30] {
             assert_eq!(silent(&dead_after(n_intervals)), None);
         }
+    }
+
+    #[test]
+    fn why_tls_failed_is_told_once() {
+        let mut load = testdata::load();
+        let failure = Some("the server's certificate expired 3 days ago".to_owned());
+        load.tls = Some(record::TlsUse { failure, ..Default::default() });
+        assert!(warnings(&load).iter().any(|line| line.contains("expired 3 days ago")));
     }
 
     #[test]
