@@ -27,11 +27,15 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         }
     };
     let mut plan = plan::plan(args, &say)?;
+    let search = search::options(args)?;
+    if let Some(place) = &args.output.json {
+        output::can_write(place)?;
+    }
     somebody_listens(&plan)?;
     let interrupt = sys::interrupt::install().into_diagnostic().map_err(Trouble::failed)?;
     let oracle = look_up_bodies(&mut plan, &say)?;
-    if let Some(goals) = &args.pace.search {
-        return search::main(args, goals, plan, interrupt);
+    if let Some(options) = search {
+        return search::main(args, options, &plan, interrupt);
     }
     let mut record = measure(&plan, args, interrupt)?;
     record.probes = oracle.probes;

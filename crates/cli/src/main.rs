@@ -3,6 +3,7 @@
 
 mod doctor;
 mod load;
+mod manual;
 mod models;
 mod output;
 mod progress;
@@ -14,7 +15,7 @@ mod trouble;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use trouble::{Ended, Trouble};
 
@@ -40,6 +41,8 @@ enum Command {
     Report(report::Args),
     Doctor(doctor::Args),
     Models(models::Args),
+    Man(manual::Man),
+    Completions(manual::Completions),
 }
 
 fn main() -> ExitCode {
@@ -50,6 +53,8 @@ fn main() -> ExitCode {
         Command::Report(args) => report::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Models(args) => models::main(&args),
+        Command::Man(args) => manual::man(&args, Cli::command()),
+        Command::Completions(args) => manual::completions(&args, Cli::command()),
     };
     ended.unwrap_or_else(Trouble::show).into()
 }

@@ -31,6 +31,18 @@ pub fn write(place: &Place, bytes: &[u8]) -> Result<(), Trouble> {
     }
 }
 
+/// Whether a file could be written there, as far as can be told before the work whose result it is to
+/// hold.
+pub fn can_write(place: &Place) -> Result<(), Trouble> {
+    let Place::File(path) = place else { return Ok(()) };
+    let fault = if path.is_dir() {
+        Err(io::ErrorKind::IsADirectory.into())
+    } else {
+        tempfile::Builder::new().tempfile_in(folder_of(path)).map(drop)
+    };
+    fault.map_err(|error| cannot_write(path, &error))
+}
+
 /// Writes `bytes` to stdout. A reader that has gone (`| head`) is no error.
 pub fn stdout(bytes: &[u8]) -> Result<(), Trouble> {
     let mut out = io::stdout().lock();
@@ -59,22 +71,27 @@ pub fn colour() -> bool {
 }
 
 fn file(path: &Path, bytes: &[u8]) -> Result<(), Trouble> {
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
     let put = || -> io::Result<()> {
         // As any program's files: the umask takes away what it must.
         let readable = std::fs::Permissions::from_mode(0o666);
-        let mut beside = tempfile::Builder::new().permissions(readable).tempfile_in(folder)?;
+        let mut beside =
+            tempfile::Builder::new().permissions(readable).tempfile_in(folder_of(path))?;
         beside.write_all(bytes)?;
         beside.as_file().sync_all()?;
         beside.persist(path)?;
         Ok(())
     };
-    put().map_err(|error| {
-        Trouble::failed(miette!(
-            help = "name a file in a folder that exists and that you may write to, or - for stdout",
-            "cannot write {}: {error}",
-            path.display()
-        ))
-    })
+    put().map_err(|error| cannot_write(path, &error))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Trouble {
+    Trouble::failed(miette!(
+        help = "name a file in a folder that exists and that you may write to, or - for stdout",
+        "cannot write {}: {error}",
+        path.display()
+    ))
 }

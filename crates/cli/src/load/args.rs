@@ -3,29 +3,54 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use clap::ValueEnum;
+use clap::{ArgGroup, ValueEnum};
 use load::source::FORMATS;
-use record::{Bodies, Goal, TlsVersions};
+use record::{Bodies, Goal, GoalError, TlsVersions, parse_goals};
 use units::{Bytes, Nanos, PerSecond, Share};
 
 use crate::output::Place;
 
+/// Enough for an interval of 5 % over four decades, with every rate near the limit tried thrice.
+const TRIES_MAX: u32 = 40;
+
+/// What stands below the options of -h.
+const BRIEFLY: &str = "\
+Without -n and -d the load lasts 10 seconds; with both, it ends by whichever comes first.
+Exit codes: 0 done, 1 failed, 2 usage, 3 interrupted, 4 the rate that was asked for was not reached, \
+or the generator was the limit (--strict), 99 a goal was broken (--slo). --help says more.";
+
+/// What stands below those of --help, and in the manual.
+const AT_LENGTH: &str = "\
+Without -n and -d the load lasts 10 seconds; with both, it ends by whichever comes first. \
+Rates are written 500/s, 5k/s or 0.5/s, times 250us, 50ms, 10s or 2m, sizes 3361 or 100KB, shares 1% \
+or 0.01.
+
+Placeholders in the URL, in values of header fields and in the body: {seq} a number that no other \
+request has, {rand} a random number, {rand:LOW-HIGH} one within bounds, {csv:FILE:COLUMN} the values \
+of a column, row by row.
+
+Examples:
+  joust load http://127.0.0.1:8080/ -c 100 -d 30s
+  joust load http://127.0.0.1:8080/ -r 5k/s --arrivals poisson --slo 'p99<10ms,errors<0.1%'
+  joust load http://127.0.0.1:8080/ --search 'p99<10ms' -d 5s
+  joust load http://127.0.0.1:8080/ --from urls.txt --json -
+
+Exit codes:
+  0   done
+  1   failed, or nothing was answered
+  2   usage
+  3   interrupted
+  4   the rate that was asked for was not reached; with --strict, the generator was the limit
+  99  a goal was broken (--slo)";
+
 /// Load a web server: every request stamped, errors told apart, open or closed loop
 #[derive(clap::Args)]
-#[command(
-    after_help = "Without -n and -d the load lasts 10 seconds; with both, it ends by whichever comes \
-                  first. Exit codes: 0 done, 1 failed, 2 usage, 3 interrupted, 4 the generator was \
-                  the limit (--strict) or the rate was not reached, 99 a goal was broken (--slo).",
-    after_long_help = "Without -n and -d the load lasts 10 seconds; with both, it ends by whichever \
-                       comes first.\n\nPlaceholders in the URL, header values and the body: {seq} a \
-                       number that no other request has, {rand} a random number, {rand:LOW-HIGH} one \
-                       within bounds, {csv:FILE:COLUMN} the values of a column, row by row.\n\nExit \
-                       codes: 0 done, 1 failed, 2 usage, 3 interrupted, 4 the generator was the \
-                       limit (--strict) or the rate was not reached, 99 a goal was broken (--slo)."
-)]
+#[command(after_help = BRIEFLY, after_long_help = AT_LENGTH)]
 pub struct Args {
-    /// What to ask for, as in http://127.0.0.1:8080/index.html
+    /// What to ask for, as in http://127.0.0.1:8080/index.html; with --from, what its lines without
+    /// a host are relative to
     #[arg(required_unless_present_any = ["from", "curl"])]
     pub url: Option<String>,
     #[command(flatten)]
@@ -50,61 +75,91 @@ pub struct Args {
 #[command(next_help_heading = "Size")]
 pub struct Size {
     /// Concurrent connections over all threads
-    #[arg(short, long, default_value_t = 10)]
+    #[arg(short, long, value_name = "N", default_value_t = 10)]
     pub connections: u32,
     /// End after this many requests
-    #[arg(short = 'n', long)]
+    #[arg(short = 'n', long, value_name = "N")]
     pub requests: Option<u64>,
     /// End after this time, as in 10s or 2m
-    #[arg(short, long)]
+    #[arg(short, long, value_name = "TIME")]
     pub duration: Option<Nanos>,
     /// Threads; each has its own part of the connections
-    #[arg(short, long, default_value_t = 1)]
+    #[arg(short, long, value_name = "N", default_value_t = 1)]
     pub threads: u32,
 }
 
 #[derive(clap::Args)]
 #[command(
-    next_help_heading = "When requests are due (unless set: as soon as a connection is free)"
+    next_help_heading = "Pace (unless set: the next request as soon as a connection is free)"
 )]
 #[group(multiple = true)]
+#[command(group = ArgGroup::new("law"))]
+#[command(group = ArgGroup::new("open").multiple(true))]
+#[command(group = ArgGroup::new("at_a_rate").multiple(true))]
+#[command(group = ArgGroup::new("at_instants").multiple(true))]
 pub struct Pace {
     /// Open loop: so many requests a second, whatever the server does, as in 500/s or 5k/s
-    #[arg(short, long, value_parser = load::parse_rate, group = "law")]
+    #[arg(short, long, value_parser = load::parse_rate, groups = ["law", "open", "at_a_rate"])]
     pub rate: Option<PerSecond>,
-    /// How the requests of --rate are spread over time
-    #[arg(long, value_enum, default_value_t = Arrivals::Constant, requires = "rate")]
+    /// How requests of --rate and --search are spread over time
+    #[arg(
+        long,
+        value_name = "LAW",
+        value_enum,
+        default_value_t = Arrivals::Constant,
+        requires = "at_a_rate"
+    )]
     pub arrivals: Arrivals,
     /// Open loop: the rate goes from A to B, over the whole duration or the time given
-    #[arg(long, value_name = "A:B[:TIME]", group = "law")]
+    #[arg(long, value_name = "A:B[:TIME]", groups = ["law", "open"])]
     pub ramp: Option<String>,
     /// Open loop: one rate after the other, as in 1k/s:10s,5k/s:30s
-    #[arg(long, value_name = "RATE:TIME,...", group = "law")]
+    #[arg(long, value_name = "RATE:TIME,...", groups = ["law", "open"])]
     pub stages: Option<String>,
     /// Open loop: the instants of a file, one a line, or of an access log; without -d, to its end
-    #[arg(long, value_name = "FILE", group = "law")]
+    #[arg(long, value_name = "FILE", groups = ["law", "open", "at_instants"])]
     pub replay: Option<PathBuf>,
     /// Open loop: each request of --from when it was made there
-    #[arg(long, requires = "from", group = "law")]
+    #[arg(long, requires = "from", groups = ["law", "open", "at_instants"])]
     pub as_recorded: bool,
     /// Replay so many times as fast
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "at_instants")]
     pub speed: f64,
+    /// Most requests of an open loop that wait for a connection; one more is dropped, and counted
+    #[arg(long, value_name = "REQUESTS", default_value_t = 1_000_000, requires = "open")]
+    pub queue: u64,
     /// Closed loop: each connection rests between a reply and its next request; exp: for random rests
     #[arg(long, value_name = "TIME|exp:TIME", group = "law")]
     pub think: Option<String>,
-    /// Most requests of an open loop that wait for a connection; one more is dropped, and counted
-    #[arg(long, value_name = "REQUESTS", default_value_t = 1_000_000)]
-    pub queue: u64,
     /// Find the highest rate at which this holds, as in 'p99<10ms,errors<0.1%'; -d is for each try
-    #[arg(long, value_name = "GOALS", group = "law")]
-    pub search: Option<String>,
-    /// How close --search goes
+    #[arg(
+        long,
+        value_name = "GOALS",
+        groups = ["law", "open", "at_a_rate"],
+        conflicts_with_all = ["requests", "slo"]
+    )]
+    pub search: Option<Goals>,
+    /// How close --search goes: width of its interval
     #[arg(long, value_name = "SHARE", default_value = "5%", requires = "search")]
     pub precision: Share,
     /// Highest rate that --search tries
     #[arg(long, value_name = "RATE", value_parser = load::parse_rate, requires = "search")]
     pub rate_max: Option<PerSecond>,
+    /// Most tries of --search
+    #[arg(long, value_name = "N", default_value_t = TRIES_MAX, requires = "search")]
+    pub tries: u32,
+}
+
+/// Goals that are to hold together.
+#[derive(Debug, Clone)]
+pub struct Goals(pub Vec<Goal>);
+
+impl FromStr for Goals {
+    type Err = GoalError;
+
+    fn from_str(typed: &str) -> Result<Self, GoalError> {
+        parse_goals(typed).map(Self)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -121,13 +176,13 @@ pub enum Arrivals {
 #[command(next_help_heading = "Requests")]
 pub struct Requests {
     /// Request method
-    #[arg(short = 'X', long, default_value = "GET")]
+    #[arg(short = 'X', long, default_value = "GET", conflicts_with_all = ["from", "curl"])]
     pub method: String,
     /// A further header field, as in 'Accept: text/html'; repeatable
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     pub headers: Vec<String>,
     /// Request body: the text itself, or @FILE
-    #[arg(long, value_name = "TEXT|@FILE")]
+    #[arg(long, value_name = "TEXT|@FILE", conflicts_with_all = ["from", "curl"])]
     pub body: Option<String>,
     /// Requests of a file, - for stdin; its format is recognised
     #[arg(short, long, value_name = "FILE")]
@@ -139,9 +194,9 @@ pub struct Requests {
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["from", "url"])]
     pub curl: Option<String>,
     /// Choose among several requests at random, by their weights, instead of in order
-    #[arg(long)]
+    #[arg(long, requires = "from", conflicts_with = "as_recorded")]
     pub shuffle: bool,
-    /// Basic authentication
+    /// Basic authentication; a URL may hold it too
     #[arg(short, long, value_name = "USER:PASSWORD")]
     pub user: Option<String>,
     /// Each connection sends back the cookies that were set on it
@@ -151,7 +206,7 @@ pub struct Requests {
     #[arg(long)]
     pub expect_continue: bool,
     /// Ask in HTTP/1.0
-    #[arg(long)]
+    #[arg(long = "http1.0")]
     pub http1_0: bool,
 }
 
@@ -168,12 +223,12 @@ pub struct Connections {
     #[arg(long, value_name = "REQUESTS", default_value_t = 1)]
     pub pipeline: u32,
     /// Longest wait for connecting, for the first byte and for the rest, each
-    #[arg(long, default_value = "10s")]
+    #[arg(long, value_name = "TIME", default_value = "10s")]
     pub timeout: Nanos,
-    /// Connect elsewhere than the URL says; parts may be empty; repeatable
+    /// Connect elsewhere than the URL says, as curl does; parts may be empty; repeatable
     #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
     pub connect_to: Vec<String>,
-    /// Local addresses, taken in turn: each has its own 28,000 ports
+    /// Local addresses, separated by commas and taken in turn: each has its own 28,000 ports
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     pub source: Vec<IpAddr>,
     /// Connect to a unix socket, whatever the host of the URL
@@ -188,7 +243,7 @@ pub struct Tls {
     #[arg(long, value_name = "FILE")]
     pub cacert: Option<PathBuf>,
     /// Accept any certificate
-    #[arg(long)]
+    #[arg(long, conflicts_with = "cacert")]
     pub insecure: bool,
     /// The client's certificate chain (PEM)
     #[arg(long, value_name = "FILE", requires = "key")]
@@ -223,8 +278,9 @@ pub struct Checks {
     /// hash=SHARE (the length of all, the hash of a share)
     #[arg(long, value_name = "none|length|hash=SHARE", default_value = "hash=0.1%", value_parser = bodies)]
     pub verify: Bodies,
-    /// A goal, as in 'p99<5ms' or 'errors<0.01%'; exit code 99 where one is broken; repeatable
-    #[arg(long, value_name = "GOAL")]
+    /// Goals, as in 'p99<5ms' or 'rate>1k/s,errors<0.01%'; exit code 99 where one is broken;
+    /// repeatable
+    #[arg(long, value_name = "GOALS", value_delimiter = ',')]
     pub slo: Vec<Goal>,
     /// Exit code 4 where the generator was the limit, not the server
     #[arg(long)]
@@ -235,12 +291,12 @@ pub struct Checks {
 #[command(next_help_heading = "Generator")]
 pub struct Generator {
     /// How the kernel is asked; auto is io_uring where it is allowed
-    #[arg(long, value_enum, default_value_t = Engine::Auto)]
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = Engine::Auto)]
     pub engine: Engine,
     /// Whose clock says when bytes arrived: the generator's at its wake-up, or the kernel's
-    #[arg(long, value_enum, default_value_t = Stamps::WakeUp)]
+    #[arg(long, value_name = "CLOCK", value_enum, default_value_t = Stamps::WakeUp)]
     pub stamps: Stamps,
-    /// CPUs to pin the threads to, as in 1 or 2,3
+    /// CPUs to pin the threads to, in turn, as in 1 or 2,3
     #[arg(long, value_delimiter = ',', value_name = "CPU")]
     pub cpus: Vec<u32>,
     /// Spin instead of sleeping while waiting: latencies without the wake-up of an idle CPU, at the
@@ -248,7 +304,7 @@ pub struct Generator {
     #[arg(long)]
     pub busy_poll: bool,
     /// Seed of whatever is random
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 }
 

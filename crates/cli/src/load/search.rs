@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use load::SearchOptions;
 use miette::miette;
-use record::{LoadPlan, Pacing, SearchRecord, parse_goals};
+use record::{Limit, LoadPlan, Pacing, SearchRecord};
 use units::{Nanos, PerSecond};
 
 use super::args::{Args, Arrivals};
@@ -16,20 +16,26 @@ use crate::trouble::{Ended, Trouble};
 /// How long the closed loop lasts that shows about where the limit is.
 const GUESS: Nanos = Nanos::from_secs(2);
 
-/// Finds the highest rate at which `goals` hold, and says it.
-pub fn main(
-    args: &Args,
-    goals: &str,
-    plan: LoadPlan,
-    interrupt: &'static AtomicBool,
-) -> Result<Ended, Trouble> {
-    let goals = parse_goals(goals).map_err(plan::usage)?;
-    let mut options = SearchOptions {
+/// What `--search` and its fellows ask for, checked before anything is connected to.
+pub fn options(args: &Args) -> Result<Option<SearchOptions>, Trouble> {
+    let Some(goals) = &args.pace.search else { return Ok(None) };
+    let options = SearchOptions {
         precision: args.pace.precision,
         high: args.pace.rate_max,
-        ..SearchOptions::new(goals)
+        tries_max: args.pace.tries,
+        ..SearchOptions::new(goals.0.clone())
     };
     options.check().map_err(plan::usage)?;
+    Ok(Some(options))
+}
+
+/// Finds the highest rate at which the goals hold, and says it.
+pub fn main(
+    args: &Args,
+    mut options: SearchOptions,
+    plan: &LoadPlan,
+    interrupt: &'static AtomicBool,
+) -> Result<Ended, Trouble> {
     let mut closed = plan.clone();
     closed.stop.duration = Some(GUESS);
     closed.goals.clear();
@@ -62,6 +68,7 @@ pub fn main(
     }
     match found.highest_good {
         _ if interrupted(&found) => Ok(Ended::Incomplete),
+        _ if args.checks.strict && found.limit == Limit::Generator => Ok(Ended::Unbelievable),
         Some(_) => Ok(Ended::Well),
         None => Err(Trouble::failed(miette!("the goals hold at no rate that was tried"))),
     }
