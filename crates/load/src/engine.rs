@@ -3,7 +3,7 @@
 
 use std::io;
 
-use record::{Engine, LoadPlan, LoadRecord};
+use record::{Engine, LoadPlan, LoadRecord, Stamps};
 use sys::epoll_driver::EpollDriver;
 use sys::uring_driver::{self, UringDriver};
 
@@ -25,13 +25,14 @@ pub(crate) fn run(plan: &LoadPlan, control: &Control<'_>) -> Result<LoadRecord, 
             false
         }
     };
+    let (busy_poll, stamped) = (plan.busy_poll, plan.stamps == Stamps::Kernel);
     if uses_uring {
         run_on(plan, control, |_thread, n_slots| {
-            Ok(UringDriver::new(n_slots)?.busy_polling(plan.busy_poll))
+            Ok(UringDriver::new(n_slots)?.busy_polling(busy_poll).with_kernel_stamps(stamped))
         })
     } else {
         run_on(plan, control, |_thread, n_slots| {
-            Ok(EpollDriver::new(n_slots)?.busy_polling(plan.busy_poll))
+            Ok(EpollDriver::new(n_slots)?.busy_polling(busy_poll).with_kernel_stamps(stamped))
         })
     }
 }
