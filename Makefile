@@ -26,9 +26,9 @@ bench-serve: build ## our reactor beside nginx and lighttpd
 	scripts/peers.sh
 	$(JOUST) run studies/bench-serve.toml
 
-bench-load: build ## our load generator beside wrk
+bench-load: build ## our load generator beside wrk, h2load, ab, hey and a bare loop
 	scripts/peers.sh
-	$(CARGO) bench --locked --package joust --bench load_beside_wrk
+	$(CARGO) bench --locked --package joust --bench load_beside_peers
 
 bench-screen: build ## the live screen beside none: what it costs the load
 	$(CARGO) bench --locked --package joust --bench screen_costs_nothing

@@ -1,0 +1,192 @@
+//! `make bench-load`: our load generator beside its peers and beside a bare loop that parses
+//! nothing, on the same server, in turn, many times. Server on one CPU, generator on the other.
+//! Each block runs ours and each opponent of its row once, in random order; a ratio is paired by
+//! block and quoted with its interval, and each bar stands beside the ratio that must clear it.
+//!
+//! Start reading at [`ROWS`]. `JOUST_BENCH_BLOCKS` and `JOUST_BENCH_SECONDS` shorten it,
+//! `JOUST_BENCH_ROWS` (names, by comma) chooses rows, `JOUST_BENCH_BINARY` measures another joust.
+
+mod floor;
+mod generators;
+mod servers;
+mod session;
+mod summary;
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use generators::Generator;
+use servers::Serving;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const SERVER_CPU: &str = "0";
+const CLIENT_CPU: &str = "1";
+/// Seed of the order in each block, and of the bootstrap.
+const SEED: u64 = 1;
+
+/// One workload, and whom we meet on it.
+struct Row {
+    /// For `JOUST_BENCH_ROWS`.
+    name: &'static str,
+    serving: Serving,
+    /// Length of the body.
+    page_bytes: u32,
+    connections: u32,
+    /// Whether a connection is used again.
+    keep_alive: bool,
+    opponents: &'static [Opponent],
+}
+
+/// Another generator, and what our figures over its must be.
+struct Opponent {
+    generator: &'static Generator,
+    bars: Bars,
+}
+
+/// Bars for ours over the opponent's; `None` where there is none.
+#[derive(Clone, Copy)]
+struct Bars {
+    requests_per_s: Option<Bar>,
+    cpu_per_request: Option<Bar>,
+}
+
+/// What a ratio must be.
+#[derive(Clone, Copy)]
+enum Bar {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+/// Stands beside us for comparison.
+const NO_BAR: Bars = Bars { requests_per_s: None, cpu_per_request: None };
+/// More requests a second, for less.
+const AHEAD: Bars =
+    Bars { requests_per_s: Some(Bar::AtLeast(1.0)), cpu_per_request: Some(Bar::AtMost(1.0)) };
+
+const fn cheaper(share: f64) -> Bars {
+    Bars { requests_per_s: None, cpu_per_request: Some(Bar::AtMost(share)) }
+}
+
+const ROWS: &[Row] = &[
+    Row {
+        name: "small",
+        serving: Serving::OursFromMemory,
+        page_bytes: 3361,
+        connections: 100,
+        keep_alive: true,
+        opponents: &[
+            Opponent {
+                generator: &generators::WRK,
+                bars: Bars {
+                    requests_per_s: Some(Bar::AtLeast(1.30)),
+                    cpu_per_request: Some(Bar::AtMost(0.80)),
+                },
+            },
+            Opponent { generator: &generators::H2LOAD, bars: AHEAD },
+            Opponent { generator: &generators::AB, bars: AHEAD },
+            Opponent { generator: &generators::HEY, bars: AHEAD },
+            Opponent { generator: &generators::BARE_LOOP, bars: NO_BAR },
+        ],
+    },
+    Row {
+        name: "100KB",
+        serving: Serving::Nginx,
+        page_bytes: 100_000,
+        connections: 20,
+        keep_alive: true,
+        opponents: &[
+            Opponent { generator: &generators::WRK, bars: cheaper(0.50) },
+            Opponent { generator: &generators::BARE_LOOP, bars: NO_BAR },
+        ],
+    },
+    Row {
+        name: "3MB",
+        serving: Serving::Nginx,
+        page_bytes: 3_000_000,
+        connections: 20,
+        keep_alive: true,
+        opponents: &[
+            Opponent { generator: &generators::WRK, bars: cheaper(0.25) },
+            Opponent { generator: &generators::BARE_LOOP, bars: NO_BAR },
+        ],
+    },
+    Row {
+        name: "connect",
+        serving: Serving::Nginx,
+        page_bytes: 3361,
+        connections: 100,
+        keep_alive: false,
+        opponents: &[Opponent {
+            generator: &generators::WRK,
+            bars: Bars { requests_per_s: Some(Bar::AtLeast(1.25)), cpu_per_request: None },
+        }],
+    },
+];
+
+fn main() -> Outcome<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    // `cargo test --benches` calls every bench with --test; speed is no test, reading a report is.
+    if args.iter().any(|arg| arg == "--test") {
+        return generators::read_kept_reports();
+    }
+    if let [first, rest @ ..] = args.as_slice()
+        && first == floor::ARGUMENT
+    {
+        return floor::run(rest);
+    }
+    if std::thread::available_parallelism()?.get() < 2 {
+        return Err("this bench needs two CPUs, one for the server, one for the generator".into());
+    }
+    let settings = Settings::from_environment()?;
+    summary::print_preface(&settings);
+    let mut met = Vec::new();
+    for row in &settings.rows {
+        let blocks = session::meet(row, &settings)?;
+        let figures = summary::figures(row, &blocks)?;
+        summary::print_row(row, &blocks, &figures);
+        met.push((*row, figures));
+    }
+    summary::print_table(&settings, &met);
+    Ok(())
+}
+
+/// What the environment may say.
+struct Settings {
+    blocks: u32,
+    /// Of each run.
+    seconds: u32,
+    rows: Vec<&'static Row>,
+    /// The joust that is measured, as generator and as server.
+    joust: PathBuf,
+}
+
+impl Settings {
+    fn from_environment() -> Outcome<Self> {
+        let number = |name: &str, unless_set: u32| match std::env::var(name) {
+            Ok(text) => match text.parse() {
+                Ok(number) if number > 0 => Ok(number),
+                _ => Err(format!("{name}={text}: a whole number above 0 is wanted")),
+            },
+            Err(_) => Ok(unless_set),
+        };
+        let joust = std::env::var_os("JOUST_BENCH_BINARY").map(PathBuf::from);
+        Ok(Self {
+            blocks: number("JOUST_BENCH_BLOCKS", 12)?,
+            seconds: number("JOUST_BENCH_SECONDS", 3)?,
+            rows: rows_named(&std::env::var("JOUST_BENCH_ROWS").unwrap_or_default())?,
+            joust: joust.unwrap_or_else(|| env!("CARGO_BIN_EXE_joust").into()),
+        })
+    }
+}
+
+/// All for an empty list.
+fn rows_named(list: &str) -> Outcome<Vec<&'static Row>> {
+    let names: Vec<&str> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    let known: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
+    if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
+        let known = known.join(", ");
+        return Err(format!("JOUST_BENCH_ROWS: no row `{unknown}`; there are {known}").into());
+    }
+    Ok(ROWS.iter().filter(|row| names.is_empty() || names.contains(&row.name)).collect())
+}
