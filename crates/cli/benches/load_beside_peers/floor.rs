@@ -1,7 +1,7 @@
-//! The bare loop: what a generator costs that knows beforehand how long every reply is, and so
-//! neither parses, stamps nor counts more than bytes. No generator that looks at its replies can be
-//! expected below it on small bodies; how far it stands from ours is what looking costs. The bench
-//! calls itself with [`ARGUMENT`] to have it in a process of its own, like any other generator.
+//! The bare loop: what a generator over epoll costs that knows beforehand how long every reply is,
+//! and so neither parses nor stamps, and counts nothing but bytes. How far it stands from ours is
+//! what looking at replies costs. The bench calls itself with [`ARGUMENT`] to have it in a process
+//! of its own, like any other generator.
 //!
 //! A request costs a send and a receive (two for a body above 4 KB: its head is copied, as whoever
 //! looks at heads must, the rest is discarded in the kernel), and a share of an `epoll_wait`.

@@ -26,6 +26,8 @@ pub struct Generator {
 /// What a generator is called for.
 pub struct Call<'a> {
     pub joust: &'a Path,
+    /// This program, which is the bare loop too.
+    pub bench: &'a Path,
     pub addr: SocketAddr,
     pub path: &'a str,
     pub url: String,
@@ -215,10 +217,7 @@ pub static HEY: Generator = Generator {
 pub static BARE_LOOP: Generator = Generator {
     name: "bare loop",
     command: |call| {
-        let mut command = call.pinned("/proc/self/exe");
-        if let Ok(this) = std::env::current_exe() {
-            command = call.pinned(this);
-        }
+        let mut command = call.pinned(call.bench);
         command.args([floor::ARGUMENT, &call.addr.to_string(), call.path]);
         command.args([&call.connections, &call.seconds.to_string()]);
         command

@@ -159,6 +159,8 @@ struct Settings {
     rows: Vec<&'static Row>,
     /// The joust that is measured, as generator and as server.
     joust: PathBuf,
+    /// This program.
+    bench: PathBuf,
 }
 
 impl Settings {
@@ -176,6 +178,7 @@ impl Settings {
             seconds: number("JOUST_BENCH_SECONDS", 3)?,
             rows: rows_named(&std::env::var("JOUST_BENCH_ROWS").unwrap_or_default())?,
             joust: joust.unwrap_or_else(|| env!("CARGO_BIN_EXE_joust").into()),
+            bench: std::env::current_exe()?,
         })
     }
 }

@@ -43,7 +43,8 @@ pub fn meet(row: &Row, settings: &Settings) -> Outcome<Vec<Block>> {
     let mut rng = Pcg64::seed_from_u64(SEED);
     let mut order: Vec<usize> = (0..generators.len()).collect();
     let mut blocks = Vec::new();
-    for _ in 0..settings.blocks {
+    for number in 1..=settings.blocks {
+        eprintln!("{}: block {number} of {}", row.name, settings.blocks);
         order.shuffle(&mut rng);
         let mut block = vec![None; generators.len()];
         for &index in &order {
@@ -57,6 +58,7 @@ pub fn meet(row: &Row, settings: &Settings) -> Outcome<Vec<Block>> {
 fn run(generator: &Generator, row: &Row, server: &Server, settings: &Settings) -> Outcome<Shown> {
     let call = Call {
         joust: &settings.joust,
+        bench: &settings.bench,
         addr: server.addr,
         path: server.path,
         url: server.url(),

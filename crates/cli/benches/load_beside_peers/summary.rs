@@ -80,16 +80,27 @@ fn ratio(blocks: &[Block], over: usize, under: usize, of: fn(&Shown) -> f64) -> 
 }
 
 impl Compared {
-    /// `1.31x [1.28, 1.34], at least 1.30: reached`. The estimate decides; the interval says how
-    /// sure that is.
+    /// The estimate decides; the interval says how sure that is. `None` without a bar.
+    fn reached(&self) -> Option<bool> {
+        self.bar.map(|bar| match bar {
+            Bar::AtLeast(bar) => self.ratio.ratio >= bar,
+            Bar::AtMost(bar) => self.ratio.ratio <= bar,
+        })
+    }
+
+    /// `1.310x [1.280, 1.340], at least 1.30: reached`.
     fn verdict(&self) -> String {
-        let (kind, bar, reached) = match self.bar {
-            Some(Bar::AtLeast(bar)) => ("at least", bar, self.ratio.ratio >= bar),
-            Some(Bar::AtMost(bar)) => ("at most", bar, self.ratio.ratio <= bar),
-            None => return self.ratio.text(),
+        let bar = match self.bar {
+            Some(Bar::AtLeast(bar)) => format!(", at least {bar:.2}"),
+            Some(Bar::AtMost(bar)) => format!(", at most {bar:.2}"),
+            None => String::new(),
         };
-        let word = if reached { "reached" } else { "MISSED" };
-        format!("{}, {kind} {bar:.2}: {word}", self.ratio.text())
+        let word = match self.reached() {
+            Some(true) => ": reached",
+            Some(false) => ": MISSED",
+            None => "",
+        };
+        format!("{}{bar}{word}", self.ratio.text())
     }
 }
 
@@ -207,17 +218,11 @@ pub fn print_table(settings: &Settings, met: &[(&Row, Figures)]) {
             );
         }
     }
-    let verdicts = met.iter().flat_map(|(_, figures)| &figures.against);
-    let verdicts =
-        verdicts.flat_map(|it| [it.requests_per_s.verdict(), it.cpu_us_per_request.verdict()]);
-    let (missed, held): (Vec<String>, Vec<String>) =
-        verdicts.filter(|text| text.contains(':')).partition(|text| text.ends_with("MISSED"));
-    println!(
-        "\n{} bars: {} reached, {} missed",
-        missed.len() + held.len(),
-        held.len(),
-        missed.len()
-    );
+    let against = met.iter().flat_map(|(_, figures)| &figures.against);
+    let compared = against.flat_map(|it| [&it.requests_per_s, &it.cpu_us_per_request]);
+    let bars: Vec<bool> = compared.filter_map(Compared::reached).collect();
+    let reached = bars.iter().filter(|reached| **reached).count();
+    println!("\n{} bars: {reached} reached, {} missed", bars.len(), bars.len() - reached);
 }
 
 /// The machine, its kernel, the peers' packages and the day.
