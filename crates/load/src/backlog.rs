@@ -1,5 +1,5 @@
 //! The queue of an open loop: requests that are due and wait for a free connection. Owns its bound
-//! and its counts; must not know connections. Start reading at [`Backlog::fill`].
+//! and its counts; must not know connections. Start reading at [`Backlog::admit`].
 //!
 //! A request that is due waits here, never in the law: so the queue has a length that can be shown,
 //! and a bound. One that finds it full is dropped and counted; it is never skipped in silence.
@@ -42,22 +42,27 @@ impl Backlog {
         Self { arrivals, waiting, n_max, counts: BacklogCounts::default() }
     }
 
-    /// Takes in every request that is due at `now`, at most `quota` more than were taken in before
-    /// and wait.
+    /// Takes in the next request that is due at `now`, where at most `quota` may wait. Whether there was
+    /// one; it waits, or was dropped.
     #[inline]
-    pub(crate) fn fill(&mut self, now: Nanos, quota: u64) {
-        while (self.waiting.len() as u64) < quota
-            && self.arrivals.peek().is_some_and(|due| due <= now)
-            && let Some(due) = self.arrivals.take()
-        {
-            self.counts.due += 1;
-            if self.waiting.len() < self.n_max {
-                self.waiting.push_back(due);
-                self.counts.waiting_max = self.counts.waiting_max.max(self.waiting.len() as u64);
-            } else {
-                self.counts.dropped += 1;
-            }
+    pub(crate) fn admit(&mut self, now: Nanos, quota: u64) -> bool {
+        if self.next_due(quota).is_none_or(|due| due > now) {
+            return false;
         }
+        let Some(due) = self.arrivals.take() else { return false };
+        self.counts.due += 1;
+        if self.waiting.len() < self.n_max {
+            self.waiting.push_back(due);
+        } else {
+            self.counts.dropped += 1;
+        }
+        true
+    }
+
+    /// Every request that waits and can be started has been.
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        self.counts.waiting_max = self.counts.waiting_max.max(self.waiting.len() as u64);
     }
 
     /// Takes the request that waits longest: when it was due.
@@ -76,16 +81,55 @@ impl Backlog {
         self.waiting.is_empty()
     }
 
-    /// When the next request is due that does not wait yet; `None`: never.
+    /// When the next request is due that does not wait yet, where at most `quota` may wait; `None`:
+    /// never. As many as may ever be started wait already: nobody asks when another would be due.
     #[inline]
-    pub(crate) fn next_due(&self) -> Option<Nanos> {
-        self.arrivals.peek()
+    pub(crate) fn next_due(&self, quota: u64) -> Option<Nanos> {
+        if self.waiting.len() as u64 >= quota { None } else { self.arrivals.peek() }
     }
 
-    /// The window is over: what waits is given up.
-    pub(crate) fn end(&mut self) -> BacklogCounts {
+    /// The window ended at `end`: what waits is given up, and what became due since the last look. At
+    /// `end` itself it is over: 1000/s for 10 s ask for 10 000 requests, not for one more.
+    pub(crate) fn end(&mut self, end: Nanos, quota: u64) -> BacklogCounts {
+        while self.admit(end.saturating_sub(Nanos(1)), quota) {}
+        self.settle();
         self.counts.left += self.waiting.len() as u64;
         self.waiting.clear();
         self.counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::Pacing;
+    use units::PerSecond;
+
+    use super::*;
+    use crate::pacing::{Pace, Turn, pace};
+
+    fn backlog(n_max: u64) -> Backlog {
+        let pacing = Pacing::Constant { rate: PerSecond(1000.0) };
+        let Pace::Open(arrivals) = pace(&pacing, 1, Turn { first: 0, n: 1, of: 1 }) else {
+            panic!("an open loop")
+        };
+        Backlog::new(arrivals, n_max)
+    }
+
+    #[test]
+    fn every_instant_before_the_end_is_taken_dropped_or_left() {
+        let mut backlog = backlog(5);
+        let now = Nanos::from_millis(7);
+        while backlog.admit(now, u64::MAX) {}
+        backlog.settle();
+        assert_eq!(backlog.take(), Some(Nanos::ZERO));
+        let counts = backlog.end(Nanos::from_millis(10), u64::MAX);
+        assert_eq!(counts, BacklogCounts { due: 10, dropped: 4, left: 5, waiting_max: 5 });
+    }
+
+    #[test]
+    fn nobody_asks_when_a_request_is_due_that_may_never_be_started() {
+        let mut backlog = backlog(5);
+        while backlog.admit(Nanos::from_secs(1), 2) {}
+        assert_eq!((backlog.next_due(2), backlog.next_due(3)), (None, Some(Nanos::from_millis(2))));
     }
 }

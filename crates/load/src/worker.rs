@@ -265,7 +265,9 @@ impl<'a, D: Driver> Worker<'a, D> {
     fn wait(&mut self) -> io::Result<()> {
         let next = self.next_instant();
         let due = match &self.drive {
-            Drive::Open(backlog) if self.may_start() => backlog.next_due().unwrap_or(Nanos::MAX),
+            Drive::Open(backlog) if self.may_start() => {
+                backlog.next_due(self.quota).unwrap_or(Nanos::MAX)
+            }
             _ => Nanos::MAX,
         };
         if due > next.saturating_add(SPIN) {
@@ -280,7 +282,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             return Ok(());
         }
         let before = self.now;
-        self.driver.wait(Nanos::ZERO)?;
+        self.driver.poll(due.min(next))?;
         self.now = self.driver.now();
         if !std::mem::take(&mut self.was_busy) {
             self.spun += self.now.saturating_sub(before);
@@ -313,14 +315,27 @@ impl<'a, D: Driver> Worker<'a, D> {
         }
     }
 
-    /// Starts requests as long as one is due and a place is free.
+    /// Starts requests as long as one is due and a place is free. A request of an open loop is taken into
+    /// the queue only when those before it have had their chance: after a late wake-up many are due at
+    /// once, and none may be dropped for want of room in the queue while a place is free.
     fn start_due(&mut self) {
         if !self.may_start() {
             return;
         }
-        if let Drive::Open(backlog) = &mut self.drive {
-            backlog.fill(self.now, self.quota);
+        loop {
+            self.start_waiting();
+            let Drive::Open(backlog) = &mut self.drive else { break };
+            if !backlog.admit(self.now, self.quota) {
+                backlog.settle();
+                break;
+            }
         }
+        self.send_unsent();
+    }
+
+    /// Starts requests that wait as long as a place is free.
+    #[inline]
+    fn start_waiting(&mut self) {
         while self.quota > 0
             && let Some(free) = self.free.first()
             && let Some(due) = self.next_due(free)
@@ -333,7 +348,6 @@ impl<'a, D: Driver> Worker<'a, D> {
             }
             self.start(free, due);
         }
-        self.send_unsent();
     }
 
     /// When the request for that place was due, if it is; an open loop's is taken from its queue.
@@ -457,11 +471,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         let cpu = self.cpu().saturating_sub(self.cpu_began);
         let backlog = match &mut self.drive {
             Drive::Closed(_) => BacklogCounts::default(),
-            Drive::Open(backlog) => {
-                // What became due since the last look is due as well.
-                backlog.fill(end, self.quota);
-                backlog.end()
-            }
+            Drive::Open(backlog) => backlog.end(end, self.quota),
         };
         let window = Window { end, cpu, interrupted, backlog };
         self.phase = Phase::Draining { window, until: end.saturating_add(self.plan.drain) };
@@ -482,7 +492,7 @@ impl<'a, D: Driver> Worker<'a, D> {
                 Drive::Closed(_) => true,
                 Drive::Open(backlog) => {
                     !backlog.is_empty()
-                        || backlog.next_due().is_some()
+                        || backlog.next_due(self.quota).is_some()
                         || self.plan.stop.duration.is_some()
                 }
             }
@@ -498,7 +508,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             _ if !self.may_start() => Nanos::MAX,
             (Drive::Closed(_), Some(free)) => free.from,
             (Drive::Closed(_), None) => Nanos::MAX,
-            (Drive::Open(backlog), _) => backlog.next_due().unwrap_or(Nanos::MAX),
+            (Drive::Open(backlog), _) => backlog.next_due(self.quota).unwrap_or(Nanos::MAX),
         };
         let look = self.now.saturating_add(INTERRUPT_LOOK);
         self.timeouts.earliest().min(self.recorder.interval_end()).min(end).min(due).min(look)
