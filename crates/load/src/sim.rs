@@ -1,11 +1,14 @@
 //! A network and a server in virtual time, behind the same [`Driver`] as the kernel: the real workers
-//! run on it, hundreds of loads a second, and what they measure has a known answer. Owns the clock,
-//! the script and the chance of a simulation; must not know who measures.
-//! Start reading at [`Script`].
+//! run on it, hundreds of loads a second, and what they measure has a known answer. Owns the clock
+//! and the chance of a simulation; must not know who measures. What the world does is in [`Script`].
+//! Start reading at [`run`], then [`SimDriver`].
 //!
 //! Nothing here takes time but what the script says: a request sent at t is answered at t + delay,
 //! exactly, and processing costs nothing (unless [`Script::client`] says so). Same script, same
 //! seed, same plan: the same record, byte for byte.
+
+mod requests;
+mod script;
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -19,130 +22,12 @@ use sys::driver::{Completion, Driver, Failure, Leave, Route, Slot, What};
 use units::Nanos;
 
 use crate::run::{Control, LoadError, run_on};
+use requests::{Came, Head, Requests};
+pub use script::{Act, Connecting, Script, Stall, body};
+use script::{HINTS, Payloads, Wanted};
 
-/// How the simulated world behaves.
-#[derive(Debug, Clone)]
-pub struct Script {
-    /// Time to establish a connection.
-    pub connect: Nanos,
-    /// Time from a request to the first byte of its reply; at least 1 ns, or time would stand still.
-    pub delay: Nanos,
-    /// Bytes of a reply's body.
-    pub body_bytes: usize,
-    /// What connection attempts meet: each draws one, by weight.
-    pub connects: Vec<(Connecting, u32)>,
-    /// What requests meet: each draws one, by weight.
-    pub acts: Vec<(Act, u32)>,
-    /// A time in which the server stands still: what would leave it then leaves it at the end.
-    pub stall: Option<Stall>,
-    /// Time that the client needs for one completion: delays everything after it.
-    pub client: Nanos,
-    /// Decides what is drawn.
-    pub seed: u64,
-}
-
-/// A stretch of time in which nothing leaves the server.
-#[derive(Debug, Clone, Copy)]
-pub struct Stall {
-    /// Start.
-    pub at: Nanos,
-    /// Length.
-    pub length: Nanos,
-}
-
-/// How a connection attempt ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Connecting {
-    /// After [`Script::connect`] it stands.
-    Well,
-    /// It fails after that time.
-    Fails(Failure),
-    /// It fails in the call itself.
-    FailsAtOnce(Failure),
-    /// Nothing ever comes.
-    Never,
-}
-
-/// What a server does with a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
-    /// Replies after the delay, all bytes at once.
-    Reply,
-    /// Replies after the delay, in pieces of `bytes` (at least 1), `gap` apart.
-    #[expect(missing_docs, reason = "said above")]
-    Dribble { bytes: usize, gap: Nanos },
-    /// Replies, and closes so much later, though the reply does not say so.
-    ReplyThenClose(Nanos),
-    /// Replies with `Connection: close`, and closes.
-    ReplySayingClose,
-    /// An interim reply after half the delay, then the reply.
-    Interim,
-    /// The reply as a chunked body.
-    Chunked,
-    /// The reply, its end marked by closing.
-    UntilClose,
-    /// Sends so many bytes of the reply, then RST.
-    Reset(usize),
-    /// Sends so many bytes of the reply, then FIN.
-    Close(usize),
-    /// Sends so many bytes of the reply and no more, ever.
-    Stop(usize),
-    /// A complete reply of that status.
-    Status(u16),
-    /// A complete reply with one byte of body more than usual, truly declared.
-    Longer,
-    /// The reply, and a byte more than its length says.
-    Surplus,
-    /// Not HTTP.
-    Garbage,
-}
-
-impl Script {
-    /// A server that answers every request well after `delay`.
-    pub fn new(delay: Nanos) -> Self {
-        Self {
-            connect: Nanos::ZERO,
-            delay,
-            body_bytes: 100,
-            connects: vec![(Connecting::Well, 1)],
-            acts: vec![(Act::Reply, 1)],
-            stall: None,
-            client: Nanos::ZERO,
-            seed: 1,
-        }
-    }
-
-    /// The bytes that an act sends, all of them.
-    fn bytes(&self, act: Act) -> Vec<u8> {
-        let reply = |status: u16, n_bytes: usize, fields: &str| {
-            let head = format!("HTTP/1.1 {status} Any\r\nContent-Length: {n_bytes}\r\n");
-            [head.as_bytes(), fields.as_bytes(), b"\r\n", &vec![b'x'; n_bytes]].concat()
-        };
-        let n = self.body_bytes;
-        let body = || "x".repeat(n);
-        let mut whole = reply(200, n, "");
-        match act {
-            Act::Reply | Act::Dribble { .. } | Act::ReplyThenClose(_) => whole,
-            Act::ReplySayingClose => reply(200, n, "Connection: close\r\n"),
-            Act::Interim => [INTERIM, &whole].concat(),
-            Act::Chunked => {
-                let head = "HTTP/1.1 200 Any\r\nTransfer-Encoding: chunked\r\n\r\n";
-                format!("{head}{n:x}\r\n{}\r\n0\r\n\r\n", body()).into_bytes()
-            }
-            Act::UntilClose => format!("HTTP/1.1 200 Any\r\n\r\n{}", body()).into_bytes(),
-            Act::Reset(n_sent) | Act::Close(n_sent) | Act::Stop(n_sent) => {
-                whole.truncate(n_sent);
-                whole
-            }
-            Act::Status(status) => reply(status, n, ""),
-            Act::Longer => reply(200, n + 1, ""),
-            Act::Surplus => [&whole[..], b"x"].concat(),
-            Act::Garbage => b"\x16\x03\x01 this is no HTTP at all\r\n\r\n".to_vec(),
-        }
-    }
-}
-
-const INTERIM: &[u8] = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n";
+/// Of so many pieces that the client did not want to see, one is delivered all the same: a driver may.
+const DELIVERED_ONE_OF: u32 = 8;
 
 /// Carries out a plan against a script.
 ///
@@ -160,40 +45,62 @@ pub fn run(
 /// under way; nothing is allocated for a request once that has been reached.
 pub struct SimDriver {
     script: Script,
-    /// What each act of the script sends.
-    payloads: Vec<Vec<u8>>,
+    payloads: Payloads,
     now: Nanos,
     random: Pcg64Mcg,
     conns: Vec<Conn>,
+    /// Under way.
     coming: BinaryHeap<Coming>,
     n_made: u64,
-    /// The last wake-up, and how many events had been made by then: the batch are those of them that
-    /// had come.
-    woken: Nanos,
-    n_made_before: u64,
-    received: (usize, Range<usize>),
+    /// What had come at the last wake-up and was not taken, the next last. All of one slot lies
+    /// together, as the trait wants it.
+    batch: Vec<Coming>,
+    n_batches: u64,
+    received: Bytes,
 }
 
+/// Where bytes lie: number of the payload, and part of it.
+type Bytes = (usize, Range<usize>);
+
+/// A connection, as network and server see it.
 #[derive(Default, Clone)]
 struct Conn {
     is_used: bool,
     generation: u32,
+    requests: Requests,
+    /// What the server will do when the body is there.
+    acting: Option<(Act, Head)>,
+    /// When the last reply will have left: the next one follows.
+    leaves_until: Nanos,
     /// The server has ended the connection, or will: it acts on no further request.
-    is_ending: bool,
+    end: Option<End>,
+    /// It will end it with the next request.
+    closes_on_next: bool,
     /// Bytes that the client does not want to see.
     discard: u64,
+    /// The last batch that it was in, and its place there.
+    batch: u64,
+    rank: u64,
+}
+
+/// How a server ended a connection.
+#[derive(Clone, Copy)]
+struct End {
+    at: Nanos,
+    /// What the client sends after that is answered by RST.
+    resets: bool,
 }
 
 /// Something under way to the client.
 struct Coming {
     at: Nanos,
-    /// Order of making: what was made first comes first where instants are equal.
+    /// Order of making: what was made first comes first where instants are equal. In a batch: place.
     order: u64,
     slot: Slot,
     generation: u32,
     what: What,
-    /// Where the bytes of `What::Received` lie: index of the payload, and part of it.
-    bytes: (usize, Range<usize>),
+    /// Of `What::Received`.
+    bytes: Bytes,
 }
 
 impl SimDriver {
@@ -203,80 +110,158 @@ impl SimDriver {
     /// If the script has no act, no way to connect, or a delay of zero.
     pub fn new(script: &Script, thread: usize, n_slots: u32) -> Self {
         assert!(script.delay > Nanos::ZERO, "with a delay of zero, time would stand still");
+        assert!(script.segment_bytes > 0, "a piece has at least one byte");
         let thread = thread as u64;
         Self {
-            payloads: script.acts.iter().map(|(act, _)| script.bytes(*act)).collect(),
+            payloads: Payloads::new(),
             now: Nanos::ZERO,
             random: Pcg64Mcg::seed_from_u64(script.seed.wrapping_add(thread << 32)),
             conns: vec![Conn::default(); n_slots as usize],
             coming: BinaryHeap::with_capacity(4 * n_slots as usize),
             n_made: 0,
-            woken: Nanos::ZERO,
-            n_made_before: 0,
-            received: (0, 0..0),
+            batch: Vec::with_capacity(n_slots as usize),
+            n_batches: 0,
+            received: NO_BYTES,
             script: script.clone(),
         }
     }
 
-    /// Sends something to the client after `after`; the server's stall does not hold it.
-    fn make(&mut self, slot: Slot, after: Nanos, what: What, bytes: (usize, Range<usize>)) {
+    /// Something reaches the client at `at`.
+    fn make(&mut self, slot: Slot, at: Nanos, what: What, bytes: Bytes) {
         let generation = self.conns[slot.0 as usize].generation;
-        let at = self.now + after;
         self.coming.push(Coming { at, order: self.n_made, slot, generation, what, bytes });
         self.n_made += 1;
     }
 
     /// As [`SimDriver::make`], from the server: not while it stalls.
-    fn leave(&mut self, slot: Slot, after: Nanos, what: What, bytes: (usize, Range<usize>)) {
-        let at = self.now + after;
+    fn leave(&mut self, slot: Slot, at: Nanos, what: What, bytes: Bytes) {
         let held = match self.script.stall {
             Some(stall) if (stall.at..stall.at + stall.length).contains(&at) => {
-                stall.at + stall.length - at
+                stall.at + stall.length
             }
-            _ => Nanos::ZERO,
+            _ => at,
         };
-        self.make(slot, after + held, what, bytes);
+        self.make(slot, held, what, bytes);
     }
 
-    /// The server ends the connection after `after`.
-    fn end(&mut self, slot: Slot, after: Nanos, what: What) {
-        self.conns[slot.0 as usize].is_ending = true;
-        self.leave(slot, after, what, NO_BYTES);
+    /// The server ends the connection at `at`.
+    fn end(&mut self, slot: Slot, at: Nanos, what: What, resets: bool) {
+        self.conns[slot.0 as usize].end = Some(End { at, resets });
+        self.leave(slot, at, what, NO_BYTES);
     }
 
-    /// The server acts on a request that has just arrived.
-    fn act(&mut self, slot: Slot) {
+    /// The head of a request reached the server.
+    fn take_head(&mut self, slot: Slot, head: Head) {
+        let conn = &self.conns[slot.0 as usize];
+        if let Some(end) = conn.end {
+            if end.resets && self.now >= end.at {
+                self.make(slot, self.now + self.script.connect, RESET, NO_BYTES);
+            }
+            return;
+        }
+        if conn.closes_on_next {
+            let at = (self.now + self.script.delay).max(conn.leaves_until);
+            return self.end(slot, at, What::Closed, true);
+        }
         let index = draw(&mut self.random, &self.script.acts);
-        let (act, delay, n_bytes) =
-            (self.script.acts[index].0, self.script.delay, self.payloads[index].len());
-        let (step, gap) = match act {
-            Act::Dribble { bytes, gap } => (bytes.max(1), gap),
-            _ => (n_bytes.max(1), Nanos::ZERO),
-        };
+        let act = self.script.acts[index].0;
+        if !head.has_body || act == Act::FinalAtOnce {
+            return self.act(slot, act, head);
+        }
+        self.conns[slot.0 as usize].acting = Some((act, head));
+        if head.expects_continue && act != Act::NoContinue {
+            let (number, n_bytes) = match act {
+                Act::HintsNoContinue => (Payloads::HINTS, HINTS.len()),
+                _ => (Payloads::CONTINUE, script::CONTINUE.len()),
+            };
+            let at = self.now + Nanos(self.script.delay.0 / 2);
+            self.leave(slot, at, What::Received, (number, 0..n_bytes));
+        }
+    }
+
+    /// The server acts on a request.
+    fn act(&mut self, slot: Slot, act: Act, head: Head) {
+        let body_bytes = head.body_bytes.unwrap_or(self.script.body_bytes);
+        let number = self.payloads.number(Wanted { act, body_bytes, is_head: head.is_head });
+        let n_bytes = self.payloads.bytes(number).len();
+        let leaves_until = self.conns[slot.0 as usize].leaves_until;
+        let mut at = (self.now + self.script.delay).max(leaves_until);
         let mut from = 0;
         if act == Act::Interim {
-            from = INTERIM.len();
-            self.leave(slot, Nanos(delay.0 / 2), What::Received, (index, 0..from));
+            from = HINTS.len();
+            let at = (self.now + Nanos(self.script.delay.0 / 2)).max(leaves_until);
+            self.leave(slot, at, What::Received, (number, 0..from));
         }
-        let mut at = delay;
         while from < n_bytes {
-            let to = n_bytes.min(from + step);
-            self.leave(slot, at, What::Received, (index, from..to));
+            let (length, gap) = match act {
+                Act::Dribble { bytes, gap } => (bytes.max(1), gap),
+                Act::Pause { bytes, gap } if from == 0 => (bytes.max(1), gap),
+                _ => (self.script.segment_bytes, Nanos::ZERO),
+            };
+            let to = n_bytes.min(from.saturating_add(length));
+            self.leave(slot, at, What::Received, (number, from..to));
             from = to;
-            at += gap;
-        }
-        match act {
-            Act::ReplyThenClose(later) => self.end(slot, delay + later, What::Closed),
-            Act::ReplySayingClose | Act::UntilClose | Act::Close(_) => {
-                self.end(slot, delay, What::Closed);
+            if from < n_bytes {
+                at += gap;
             }
-            Act::Reset(_) => self.end(slot, delay, What::Failed(Failure::Reset)),
+        }
+        self.conns[slot.0 as usize].leaves_until = at;
+        match act {
+            Act::ReplyThenClose(later) => self.end(slot, at + later, What::Closed, true),
+            Act::HalfClose(later) => self.end(slot, at + later, What::Closed, false),
+            Act::ReplySayingClose | Act::UntilClose | Act::Close(_) => {
+                self.end(slot, at, What::Closed, true);
+            }
+            Act::Reset(_) => self.end(slot, at, RESET, false),
+            Act::CloseOnNext => self.conns[slot.0 as usize].closes_on_next = true,
+            Act::Stop(_) => self.conns[slot.0 as usize].end = Some(End { at, resets: false }),
             _ => {}
         }
     }
+
+    /// Makes a batch of all that has come.
+    fn gather(&mut self) {
+        self.n_batches += 1;
+        let mut n_gathered = 0;
+        while let Some(coming) = self.coming.peek()
+            && coming.at <= self.now
+        {
+            let mut coming = self.coming.pop().expect("just looked at");
+            let conn = &mut self.conns[coming.slot.0 as usize];
+            if conn.batch != self.n_batches {
+                (conn.batch, conn.rank) = (self.n_batches, n_gathered);
+            }
+            coming.order = n_gathered;
+            n_gathered += 1;
+            self.batch.push(coming);
+        }
+        let conns = &self.conns;
+        let place = |coming: &Coming| (conns[coming.slot.0 as usize].rank, coming.order);
+        self.batch.sort_unstable_by_key(|coming| std::cmp::Reverse(place(coming)));
+    }
+
+    /// How the client sees bytes: perhaps not at all, or in part.
+    fn deliver(&mut self, coming: Coming) -> Completion {
+        let slot = coming.slot;
+        let (number, range) = coming.bytes.clone();
+        let conn = &mut self.conns[slot.0 as usize];
+        let unwanted = conn.discard.min(range.len() as u64);
+        if unwanted == 0 || self.random.random_range(0..DELIVERED_ONE_OF) == 0 {
+            conn.discard -= unwanted;
+            self.received = (number, range);
+            return Completion { slot, what: What::Received };
+        }
+        conn.discard -= unwanted;
+        let rest = range.start + unwanted as usize..range.end;
+        if !rest.is_empty() {
+            self.batch.push(Coming { bytes: (number, rest), ..coming });
+        }
+        Completion { slot, what: What::Discarded(unwanted) }
+    }
 }
 
-const NO_BYTES: (usize, Range<usize>) = (0, 0..0);
+const NO_BYTES: Bytes = (0, 0..0);
+const RESET: What = What::Failed(Failure::Reset);
 
 /// Index of one of `choices`, by weight.
 fn draw<T>(random: &mut Pcg64Mcg, choices: &[(T, u32)]) -> usize {
@@ -318,14 +303,23 @@ impl Driver for SimDriver {
             Connecting::FailsAtOnce(failure) => (What::Failed(failure), Nanos::ZERO),
             Connecting::Never => return,
         };
-        self.make(slot, after, what, NO_BYTES);
+        self.make(slot, self.now + after, what, NO_BYTES);
     }
 
-    fn send(&mut self, slot: Slot, _bytes: &[u8]) {
-        let conn = &self.conns[slot.0 as usize];
-        assert!(conn.is_used, "only a connection can send");
-        if !conn.is_ending {
-            self.act(slot);
+    fn send(&mut self, slot: Slot, bytes: &[u8]) {
+        let index = slot.0 as usize;
+        assert!(self.conns[index].is_used, "only a connection can send");
+        let mut bytes = bytes;
+        while let Some((came, used)) = self.conns[index].requests.next(bytes) {
+            bytes = &bytes[used..];
+            match came {
+                Came::Head(head) => self.take_head(slot, head),
+                Came::Body => {
+                    if let Some((act, head)) = self.conns[index].acting.take() {
+                        self.act(slot, act, head);
+                    }
+                }
+            }
         }
     }
 
@@ -340,53 +334,39 @@ impl Driver for SimDriver {
     }
 
     fn wait(&mut self, until: Nanos) -> io::Result<()> {
+        if !self.batch.is_empty() {
+            return Ok(());
+        }
         let next = self.coming.peek().map_or(Nanos::MAX, |coming| coming.at);
         let until = until.min(next);
         assert!(until != Nanos::MAX, "nothing will ever come to pass");
         self.now = self.now.max(until);
-        self.woken = self.now;
-        self.n_made_before = self.n_made;
+        self.gather();
         Ok(())
+    }
+
+    /// Looking again and again costs nothing here, and would take for ever: time passes at once.
+    fn poll(&mut self, until: Nanos) -> io::Result<()> {
+        self.wait(until)
     }
 
     fn next(&mut self) -> Option<Completion> {
         loop {
-            let coming = self.coming.peek()?;
-            if coming.at > self.woken || coming.order >= self.n_made_before {
-                return None;
-            }
-            let Coming { at, order, slot, generation, what, bytes } =
-                self.coming.pop().expect("just looked at");
-            let conn = &mut self.conns[slot.0 as usize];
-            if conn.generation != generation {
+            let coming = self.batch.pop()?;
+            if self.conns[coming.slot.0 as usize].generation != coming.generation {
                 continue;
             }
             self.now += self.script.client;
-            let (index, range) = bytes;
-            let n_discarded = conn.discard.min(range.len() as u64);
-            if what != What::Received || n_discarded == 0 {
-                self.received = (index, range);
-                return Some(Completion { slot, what });
+            if coming.what == What::Received {
+                return Some(self.deliver(coming));
             }
-            conn.discard -= n_discarded;
-            let rest = range.start + n_discarded as usize..range.end;
-            if !rest.is_empty() {
-                self.coming.push(Coming {
-                    at,
-                    order,
-                    slot,
-                    generation,
-                    what,
-                    bytes: (index, rest),
-                });
-            }
-            return Some(Completion { slot, what: What::Discarded(n_discarded) });
+            return Some(Completion { slot: coming.slot, what: coming.what });
         }
     }
 
     fn received(&self) -> &[u8] {
-        let (index, range) = &self.received;
-        &self.payloads[*index][range.clone()]
+        let (number, range) = &self.received;
+        &self.payloads.bytes(*number)[range.clone()]
     }
 }
 

@@ -1,93 +1,20 @@
 //! The real workers in virtual time: what they measure has a known answer. Owns the facts about
 //! latencies, outcomes and accounting; must not touch a socket. Start reading at the first test.
 
-use std::collections::BTreeMap;
+mod common;
+mod faults;
+mod open_loop;
+mod seeds;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use joust_load::Control;
 use joust_load::sim::{self, Act, Connecting, Script, Stall};
-use joust_load::{Control, LoadOptions};
-use proptest::prelude::*;
-use record::{LoadPlan, LoadRecord, Outcome};
+use record::Outcome;
 use sys::driver::Failure;
 use units::{Bytes, Nanos};
 
-const MS: Nanos = Nanos::from_millis(1);
-
-fn ms(millis: u64) -> Nanos {
-    Nanos::from_millis(millis)
-}
-
-fn plan(change: impl FnOnce(&mut LoadOptions)) -> LoadPlan {
-    let mut options = LoadOptions::new("http://127.0.0.1:1/");
-    options.timeout = Nanos::from_secs(2);
-    options.raw_max = 1_000_000;
-    change(&mut options);
-    options.plan().unwrap()
-}
-
-fn run(plan: &LoadPlan, script: &Script) -> LoadRecord {
-    let interrupt = AtomicBool::new(false);
-    let record = sim::run(plan, &Control::new(&interrupt), script).unwrap();
-    check(&record);
-    record
-}
-
-/// What holds for every record, whatever happened.
-fn check(record: &LoadRecord) {
-    let requests = &record.requests;
-    assert_eq!(requests.started, requests.done + requests.unanswered);
-    assert_eq!(requests.done, requests.ok + requests.failed);
-    assert_eq!(requests.failed, record.errors.total());
-    let (errors, status) = (&record.errors, &record.status);
-    let complete = requests.ok + errors.unexpected_status + errors.wrong_length;
-    assert_eq!(status.values().sum::<u64>(), complete, "complete replies have a status");
-    let intervals = &record.intervals;
-    assert_eq!(intervals.iter().map(|i| i.ok).sum::<u64>(), requests.ok);
-    assert_eq!(intervals.iter().map(|i| i.started).sum::<u64>(), requests.started);
-    assert_eq!(intervals.iter().map(|i| i.errors.total()).sum::<u64>(), requests.failed);
-    assert_eq!(intervals.iter().map(|i| i.bytes_read).sum::<u64>(), record.bytes.read);
-    assert!(intervals.windows(2).all(|pair| pair[0].end() == pair[1].start), "without gaps");
-    for histogram in [&record.latencies.service, &record.latencies.response] {
-        assert_eq!(histogram.count(), requests.ok);
-    }
-    assert!(record.client.connections_open_max <= record.connections);
-    if record.raw_stride == 1 {
-        check_raw(record);
-    }
-}
-
-/// The raw log, whole, tells the same story as the counters.
-fn check_raw(record: &LoadRecord) {
-    let raw = &record.raw;
-    assert_eq!(raw.len() as u64, record.requests.started, "every request is there once");
-    let mut by_outcome: BTreeMap<Outcome, u64> = BTreeMap::new();
-    for sample in raw {
-        *by_outcome.entry(sample.outcome).or_default() += 1;
-        assert!(sample.due <= sample.done && sample.conn < record.connections);
-        if sample.outcome == Outcome::Ok {
-            assert!(sample.due <= sample.sent && sample.sent <= sample.first_byte);
-            assert!(sample.first_byte <= sample.done && sample.status >= 200);
-        }
-    }
-    for (outcome, count) in record.errors.each() {
-        assert_eq!(by_outcome.get(&outcome).copied().unwrap_or(0), count, "{outcome:?}");
-    }
-    assert_eq!(raw.iter().map(|sample| sample.bytes_read).sum::<u64>(), record.bytes.read);
-    let mut by_conn: BTreeMap<u32, Vec<(Nanos, Nanos)>> = BTreeMap::new();
-    raw.iter().for_each(|s| by_conn.entry(s.conn).or_default().push((s.due, s.done)));
-    for times in by_conn.values_mut() {
-        times.sort_unstable();
-        assert!(
-            times.windows(2).all(|p| p[0].1 <= p[1].0),
-            "one request at a time on a connection"
-        );
-    }
-}
-
-/// Within the histogram's three digits.
-fn near(got: Option<Nanos>, expected: Nanos) -> bool {
-    got.is_some_and(|got| got.0.abs_diff(expected.0) as f64 <= expected.0 as f64 * 0.001)
-}
+use common::{MS, check, ms, near, plan, run};
 
 #[test]
 fn a_known_delay_is_every_latency_exactly() {
@@ -409,74 +336,4 @@ fn a_thread_that_panics_does_not_leave_the_others_waiting() {
     };
     let load = || joust_load::run_on(&plan, &Control::new(&interrupt), make).map(|_| ());
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(load)).is_err());
-}
-
-fn acts() -> impl Strategy<Value = Vec<(Act, u32)>> {
-    let act = prop_oneof![
-        4 => Just(Act::Reply),
-        1 => (1usize..200, 0u64..3_000_000).prop_map(|(bytes, gap)| Act::Dribble { bytes, gap: Nanos(gap) }),
-        1 => (0u64..20_000_000).prop_map(|gap| Act::ReplyThenClose(Nanos(gap))),
-        1 => Just(Act::ReplySayingClose),
-        1 => Just(Act::Interim),
-        1 => Just(Act::Chunked),
-        1 => Just(Act::UntilClose),
-        1 => (0usize..150).prop_map(Act::Reset),
-        1 => (0usize..150).prop_map(Act::Close),
-        1 => (0usize..150).prop_map(Act::Stop),
-        1 => (200u16..600).prop_map(Act::Status),
-        1 => Just(Act::Longer),
-        1 => Just(Act::Surplus),
-        1 => Just(Act::Garbage),
-    ];
-    prop::collection::vec((act, 1u32..10), 1..5)
-}
-
-fn connects() -> impl Strategy<Value = Vec<(Connecting, u32)>> {
-    let connecting = prop_oneof![
-        Just(Connecting::Fails(Failure::Refused)),
-        Just(Connecting::FailsAtOnce(Failure::PortExhausted)),
-        Just(Connecting::FailsAtOnce(Failure::FdExhausted)),
-        Just(Connecting::Fails(Failure::Reset)),
-        Just(Connecting::Never),
-    ];
-    let odd = prop::collection::vec((connecting, 1u32..3), 0..3);
-    odd.prop_map(|mut odd| {
-        odd.push((Connecting::Well, 20));
-        odd
-    })
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
-
-    /// Whatever the server does, every request is accounted for once.
-    #[test]
-    fn every_request_is_accounted_for_once(
-        acts in acts(),
-        connects in connects(),
-        seed in any::<u64>(),
-        (connections, threads) in (1u32..12).prop_flat_map(|n| (Just(n), 1..=n.min(3))),
-        requests in prop::option::of(1u64..200),
-        keep_alive in any::<bool>(),
-        stall in prop::option::of((0u64..200, 1u64..200)),
-        client_us in 0u64..50,
-    ) {
-        let plan = plan(|o| {
-            (o.connections, o.threads, o.keep_alive, o.seed) =
-                (connections, threads, keep_alive, seed);
-            (o.requests, o.duration) = (requests, Some(ms(250)));
-            (o.timeout, o.drain, o.interval) = (ms(40), ms(20), ms(50));
-        });
-        let script = Script {
-            connect: Nanos::from_micros(300),
-            acts,
-            connects,
-            seed,
-            stall: stall.map(|(at, length)| Stall { at: ms(at), length: ms(length) }),
-            client: Nanos::from_micros(client_us),
-            ..Script::new(ms(2))
-        };
-        let record = run(&plan, &script);
-        prop_assert!(requests.is_none_or(|n| record.requests.started <= n));
-    }
 }

@@ -1,0 +1,171 @@
+//! What holds for every record, whatever happened. Owns the invariants of the accounting; must not know
+//! what was simulated. Start reading at [`check`].
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use joust_load::sim::{self, Script};
+use joust_load::{Control, LoadOptions};
+use record::{LoadPlan, LoadRecord, Outcome, Sample};
+use units::Nanos;
+
+pub(crate) const MS: Nanos = Nanos::from_millis(1);
+
+pub(crate) fn ms(millis: u64) -> Nanos {
+    Nanos::from_millis(millis)
+}
+
+pub(crate) fn plan(change: impl FnOnce(&mut LoadOptions)) -> LoadPlan {
+    let mut options = LoadOptions::new("http://127.0.0.1:1/");
+    options.timeout = Nanos::from_secs(2);
+    options.raw_max = 1_000_000;
+    change(&mut options);
+    options.plan().unwrap()
+}
+
+pub(crate) fn run(plan: &LoadPlan, script: &Script) -> LoadRecord {
+    let interrupt = AtomicBool::new(false);
+    let record = sim::run(plan, &Control::new(&interrupt), script).unwrap();
+    check(&record);
+    record
+}
+
+/// What holds for every record, whatever happened.
+pub(crate) fn check(record: &LoadRecord) {
+    check_counts(record);
+    check_open_loop(record);
+    check_intervals(record);
+    if record.raw_stride == 1 {
+        check_raw(record);
+    }
+    for sample in &record.raw {
+        check_sample(record, sample);
+    }
+}
+
+fn check_counts(record: &LoadRecord) {
+    let (requests, errors, plan) = (&record.requests, &record.errors, &record.plan);
+    assert_eq!(requests.started, requests.done + requests.unanswered);
+    assert_eq!(requests.done, requests.ok + requests.failed);
+    assert_eq!(requests.failed, errors.total());
+    assert!(requests.drained <= requests.done);
+    let wrong =
+        errors.unexpected_status + errors.wrong_length + errors.wrong_header + errors.wrong_body;
+    assert_eq!(
+        record.status.values().sum::<u64>(),
+        requests.ok + wrong,
+        "complete replies, and no others, have a status"
+    );
+    if let Some(planned) = plan.stop.requests {
+        assert!(requests.started <= planned, "{requests:?}");
+    }
+    if plan.stop.duration.is_none() && !record.interrupted {
+        assert_eq!(requests.unanswered, 0, "only time gives up what is out");
+    }
+    let latencies = &record.latencies;
+    for histogram in [&latencies.service, &latencies.response, &latencies.first_byte] {
+        assert_eq!(histogram.count(), requests.ok);
+    }
+    assert_eq!(latencies.queue.count(), if plan.pacing.is_open() { requests.ok } else { 0 });
+    assert!(latencies.failed.count() <= requests.failed);
+    assert_eq!(latencies.connect.count(), record.connects);
+    assert!(record.client.connections_open_max <= record.connections);
+    assert_eq!(record.client.threads.len(), record.threads as usize);
+    assert!(record.bytes.body <= record.bytes.read);
+}
+
+/// No instant of a law is lost in silence.
+fn check_open_loop(record: &LoadRecord) {
+    assert_eq!(record.open_loop.is_some(), record.plan.pacing.is_open());
+    let Some(open_loop) = &record.open_loop else { return };
+    let accounted = record.requests.started + open_loop.dropped + open_loop.left;
+    assert_eq!(open_loop.due, accounted, "{open_loop:?} {:?}", record.requests);
+    // Each thread may have one request waiting, however short the queue.
+    let bound = record.plan.queue_max.max(record.threads.into());
+    assert!(open_loop.queue_max <= bound, "{open_loop:?}");
+}
+
+fn check_intervals(record: &LoadRecord) {
+    let (requests, intervals) = (&record.requests, &record.intervals);
+    assert_eq!(intervals.iter().map(|i| i.ok).sum::<u64>(), requests.ok);
+    assert_eq!(intervals.iter().map(|i| i.started).sum::<u64>(), requests.started);
+    assert_eq!(intervals.iter().map(|i| i.errors.total()).sum::<u64>(), requests.failed);
+    assert_eq!(intervals.iter().map(|i| i.bytes_read).sum::<u64>(), record.bytes.read);
+    assert!(intervals.iter().all(|i| i.service.count() == i.ok && i.response.count() == i.ok));
+    assert!(intervals.first().is_none_or(|first| first.start == Nanos::ZERO));
+    assert!(intervals.windows(2).all(|pair| pair[0].end() == pair[1].start), "without gaps");
+    let whole = &intervals[..intervals.len().saturating_sub(1)];
+    assert!(whole.iter().all(|interval| interval.length == intervals[0].length));
+}
+
+/// The raw log, whole, tells the same story as the counters.
+fn check_raw(record: &LoadRecord) {
+    let raw = &record.raw;
+    assert_eq!(raw.len() as u64, record.requests.started, "every request is there once");
+    let mut by_outcome: BTreeMap<Outcome, u64> = BTreeMap::new();
+    raw.iter().for_each(|sample| *by_outcome.entry(sample.outcome).or_default() += 1);
+    let count = |outcome| by_outcome.get(&outcome).copied().unwrap_or(0);
+    assert_eq!(count(Outcome::Ok), record.requests.ok);
+    assert_eq!(count(Outcome::Unanswered), record.requests.unanswered);
+    for (outcome, counted) in record.errors.each() {
+        assert_eq!(count(outcome), counted, "{outcome:?}");
+    }
+    assert_eq!(raw.iter().map(|sample| sample.bytes_read).sum::<u64>(), record.bytes.read);
+    assert_eq!(raw.iter().map(|sample| sample.bytes_body).sum::<u64>(), record.bytes.body);
+    let mut by_conn: BTreeMap<u32, Vec<&Sample>> = BTreeMap::new();
+    raw.iter().for_each(|sample| by_conn.entry(sample.conn).or_default().push(sample));
+    by_conn.into_values().for_each(|samples| check_conn(record, samples));
+    if record.client.lag_max > Nanos::ZERO {
+        // What was sent late in a batch may end after the wake-up that it is counted at.
+        return;
+    }
+    let Some((last, whole)) = record.intervals.split_last() else { return };
+    for interval in whole.iter().chain([last]) {
+        let is_in = |at: Nanos| {
+            at >= interval.start && (at < interval.end() || std::ptr::eq(interval, last))
+        };
+        let ok = raw.iter().filter(|s| s.outcome == Outcome::Ok && is_in(s.done)).count();
+        assert_eq!(ok as u64, interval.ok, "of those that ended in the interval at {interval:?}");
+    }
+}
+
+/// Replies come in the order of the requests, and no more requests are out than may be.
+fn check_conn(record: &LoadRecord, samples: Vec<&Sample>) {
+    let mut sent: Vec<(Nanos, Nanos)> = samples
+        .into_iter()
+        .filter(|sample| sample.sent > Nanos::ZERO || sample.first_byte > Nanos::ZERO)
+        .map(|sample| (sample.sent, sample.done))
+        .collect();
+    sent.sort_unstable();
+    assert!(sent.windows(2).all(|pair| pair[0].1 <= pair[1].1), "in the order of sending");
+    let n_out = record.plan.pipeline as usize;
+    for pair in sent.windows(n_out + 1) {
+        assert!(pair[0].1 <= pair[n_out].0, "more than {n_out} out on a connection: {pair:?}");
+    }
+}
+
+fn check_sample(record: &LoadRecord, sample: &Sample) {
+    assert!(sample.conn < record.connections && sample.due <= sample.done, "{sample:?}");
+    assert!(sample.sent == Nanos::ZERO || sample.due <= sample.sent, "{sample:?}");
+    assert!(sample.sent <= sample.done && sample.first_byte <= sample.done, "{sample:?}");
+    assert!(sample.first_byte == Nanos::ZERO || sample.sent <= sample.first_byte, "{sample:?}");
+    assert!(sample.bytes_body <= sample.bytes_read, "{sample:?}");
+    let is_complete = matches!(
+        sample.outcome,
+        Outcome::Ok
+            | Outcome::UnexpectedStatus
+            | Outcome::WrongLength
+            | Outcome::WrongHeader
+            | Outcome::WrongBody
+    );
+    assert_eq!(sample.status >= 200, is_complete, "{sample:?}");
+    assert!(is_complete || sample.status == 0, "{sample:?}");
+    let has_read = sample.first_byte > Nanos::ZERO;
+    assert!(!is_complete || has_read, "{sample:?}");
+    assert!(sample.bytes_read == 0 || has_read, "{sample:?}");
+}
+
+/// Within the histogram's three digits.
+pub(crate) fn near(got: Option<Nanos>, expected: Nanos) -> bool {
+    got.is_some_and(|got| got.0.abs_diff(expected.0) as f64 <= expected.0 as f64 * 0.001)
+}
