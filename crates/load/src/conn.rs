@@ -372,7 +372,8 @@ impl Conn {
             && common.keep_alive
             && !self.awaits_continue
             && (self.n_sent > 0 || self.n_requests < common.requests_per_connection);
-        self.reply.has_begun = false;
+        // The next reply may never begin: nothing of this one may be told of it.
+        self.reply = Reply::default();
         self.has_served = true;
         self.failures = 0;
         if keeps { Then::Keep } else { Then::Close }
@@ -471,11 +472,17 @@ impl Conn {
 
     #[inline]
     fn sample(&self, out: Out, outcome: Outcome, done: Nanos, bytes_body: u64) -> Sample {
+        // What came to pass is stamped with the wake-up, and befalls a request that was sent later in
+        // the same batch too: no sooner than it was sent.
+        let first_byte = match self.reply.first_byte {
+            Nanos::ZERO => Nanos::ZERO,
+            first_byte => first_byte.max(out.sent),
+        };
         Sample {
             due: out.due,
             sent: out.sent,
-            first_byte: self.reply.first_byte,
-            done,
+            first_byte,
+            done: done.max(out.sent),
             bytes_read: self.reply.bytes_read,
             bytes_body,
             // A status counts only with a complete reply.

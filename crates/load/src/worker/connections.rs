@@ -59,7 +59,8 @@ impl<D: Driver> Worker<'_, D> {
             } else {
                 self.timeouts.disarm(slot);
             }
-        } else if first_byte {
+        } else if first_byte && !self.conns[slot.0 as usize].awaits_continue {
+            // An interim reply other than 100 does not end the wait for 100.
             self.timeouts.arm(slot, TIMEOUT, self.now);
         }
     }
