@@ -245,6 +245,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.recorder.begin(self.cpu_began);
         self.now = self.driver.now();
         self.start_due();
+        self.queue_due();
         while !self.is_over() {
             self.wait()?;
             while self.recorder.is_interval_over(self.now) {
@@ -255,6 +256,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             self.take_completions();
             self.expire();
             self.start_due();
+            self.queue_due();
             let lag = self.driver.now().saturating_sub(self.now);
             self.recorder.lag(lag);
         }
@@ -315,22 +317,32 @@ impl<'a, D: Driver> Worker<'a, D> {
         }
     }
 
-    /// Starts requests as long as one is due and a place is free. A request of an open loop is taken into
-    /// the queue only when those before it have had their chance: after a late wake-up many are due at
-    /// once, and none may be dropped for want of room in the queue while a place is free.
+    /// Starts requests as long as one is due and a place is free.
     fn start_due(&mut self) {
         if !self.may_start() {
             return;
         }
         loop {
             self.start_waiting();
+            let is_full = self.free.first().is_none();
             let Drive::Open(backlog) = &mut self.drive else { break };
-            if !backlog.admit(self.now, self.quota) {
-                backlog.settle();
+            if is_full || !backlog.admit(self.now, self.quota) {
                 break;
             }
         }
         self.send_unsent();
+    }
+
+    /// Lets what is due wait, when the batch is worked off and all has been started that can be: after a
+    /// late wake-up many are due and many places become free, and no request may be dropped for want
+    /// of room in the queue while there is a place for it.
+    fn queue_due(&mut self) {
+        if self.may_start()
+            && let Drive::Open(backlog) = &mut self.drive
+        {
+            while backlog.admit(self.now, self.quota) {}
+            backlog.settle();
+        }
     }
 
     /// Starts requests that wait as long as a place is free.

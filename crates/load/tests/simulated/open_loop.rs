@@ -216,6 +216,17 @@ fn a_burst_for_which_connections_are_free_is_not_dropped_however_short_the_queue
 }
 
 #[test]
+fn requests_that_are_due_as_their_connections_become_free_are_not_dropped() {
+    let plan = plan(|o| {
+        (o.connections, o.queue_max) = (10, 1);
+        o.pacing = Pacing::Replay { instants: [[Nanos::ZERO; 10], [MS; 10], [ms(2); 10]].concat() };
+    });
+    let record = run(&plan, &Script::new(MS));
+    let open_loop = record.open_loop.unwrap();
+    assert_eq!((open_loop.dropped, open_loop.queue_max, record.requests.ok), (0, 0, 30));
+}
+
+#[test]
 fn the_last_of_n_requests_that_wait_do_not_keep_the_thread_awake() {
     // In virtual time a thread that never sleeps never gets on: this test would not end.
     let plan = plan(|o| {
