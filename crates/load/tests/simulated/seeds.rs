@@ -3,6 +3,7 @@
 //! Start reading at the first test. `JOUST_SEED=n cargo test -p joust-load seed` runs one seed.
 
 use std::panic;
+use std::sync::Mutex;
 
 use joust_load::LoadOptions;
 use joust_load::sim::{self, Act, Connecting, Script, Stall};
@@ -10,7 +11,7 @@ use joust_load::source::Asked;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use record::{
-    Bodies, ExpectedBody, HttpVersion, LoadPlan, LoadRecord, Pacing, Pick, Spread, Stage,
+    Bodies, ExpectedBody, HttpVersion, LoadPlan, LoadRecord, Outcome, Pacing, Pick, Spread, Stage,
 };
 use sha2::{Digest as _, Sha256};
 use sys::driver::Failure;
@@ -36,7 +37,33 @@ struct Case {
 
 #[test]
 fn every_seed_accounts_for_every_request_exactly_once() {
-    for_each_seed(|case| check_truth(case, &run(&case.plan, &case.script)));
+    let seen = Mutex::new(LoadRecord::empty(Case::draw(0).plan));
+    for_each_seed(|case| {
+        let record = run(&case.plan, &case.script);
+        check_truth(case, &record);
+        let mut seen = seen.lock().unwrap();
+        seen.errors.merge(&record.errors);
+        seen.requests.ok += record.requests.ok;
+        seen.requests.unanswered += record.requests.unanswered;
+        seen.requests.drained += record.requests.drained;
+        let sum = seen.open_loop.get_or_insert_default();
+        let open_loop = record.open_loop.unwrap_or_default();
+        (sum.dropped, sum.left) = (sum.dropped + open_loop.dropped, sum.left + open_loop.left);
+    });
+    if std::env::var("JOUST_SEED").is_err() {
+        check_reach(&seen.into_inner().unwrap());
+    }
+}
+
+/// A canary: the worlds are so different that everything that can befall a request befalls many.
+fn check_reach(seen: &LoadRecord) {
+    let mut counts: Vec<(Outcome, u64)> = seen.errors.each().collect();
+    counts.retain(|(outcome, _)| *outcome != Outcome::Tls);
+    counts.push((Outcome::Ok, seen.requests.ok));
+    counts.push((Outcome::Unanswered, seen.requests.unanswered));
+    assert!(counts.iter().all(|(_, count)| *count > 100), "{counts:?}");
+    let open_loop = seen.open_loop.unwrap_or_default();
+    assert!(open_loop.dropped > 1000 && open_loop.left > 1000 && seen.requests.drained > 1000);
 }
 
 #[test]
