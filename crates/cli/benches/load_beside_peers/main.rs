@@ -111,6 +111,9 @@ const ROWS: &[Row] = &[
             Opponent { generator: &generators::BARE_LOOP, bars: NO_BAR },
         ],
     },
+    // After the first run some 14,000 ports are in TIME_WAIT, whoever ran, and no more: connect(2)
+    // takes ports of one parity, and takes them again. To wait for none would be a minute a run,
+    // for 1 to 3 % (wrk on used and on fresh addresses in turn); random order shares it out.
     Row {
         name: "connect",
         serving: Serving::Nginx,
@@ -173,11 +176,20 @@ impl Settings {
             Err(_) => Ok(unless_set),
         };
         let joust = std::env::var_os("JOUST_BENCH_BINARY").map(PathBuf::from);
+        let joust = joust.unwrap_or_else(|| env!("CARGO_BIN_EXE_joust").into());
+        if !joust.is_file() {
+            let path = joust.display();
+            return Err(format!(
+                "no joust at {path}: JOUST_BENCH_BINARY wants an absolute path, for cargo runs \
+                 benches in crates/cli"
+            )
+            .into());
+        }
         Ok(Self {
             blocks: number("JOUST_BENCH_BLOCKS", 12)?,
             seconds: number("JOUST_BENCH_SECONDS", 3)?,
             rows: rows_named(&std::env::var("JOUST_BENCH_ROWS").unwrap_or_default())?,
-            joust: joust.unwrap_or_else(|| env!("CARGO_BIN_EXE_joust").into()),
+            joust,
             bench: std::env::current_exe()?,
         })
     }
