@@ -48,6 +48,10 @@ pub struct Args {
     /// CPUs to run on, as in 0 or 2,3
     #[arg(long, value_delimiter = ',', value_name = "CPU")]
     cpus: Vec<u32>,
+    /// A fault, so that measuring can be proved: delay=5ms, stall=1%,200ms, pause=every:2s,for:100ms;
+    /// repeatable
+    #[arg(long, value_name = "SPEC")]
+    fault: Vec<String>,
     /// Print the complete configuration, as a file for --config; serve nothing
     #[arg(long)]
     print_config: bool,
@@ -87,6 +91,7 @@ fn typed(args: Args) -> Typed {
         log_format: args.log_format,
         listing: args.listing,
         cpus: args.cpus,
+        fault: args.fault,
     }
 }
 

@@ -49,13 +49,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn answer(exchange: &mut Exchange<'_>, request: &[u8], now: Nanos, bytes: &mut u64) {
-    match exchange.want() {
+    match exchange.want(|| now) {
         Want::Read(room) => room[..request.len()].copy_from_slice(request),
         other => panic!("an idle exchange reads, but this one wants {other:?}"),
     }
     exchange.received(request.len(), now);
     while !exchange.is_idle() {
-        let taken = match exchange.want() {
+        let taken = match exchange.want(|| now) {
             Want::Write { head, body } => head.len() + body.len(),
             Want::File { head, len, .. } => head.len() + len as usize,
             other => panic!("an answer is written, but this one wants {other:?}"),

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use units::{Bytes, Nanos};
 
+use crate::fault::Fault;
 use crate::models::{Model, Settings};
 
 pub use typed::{ConfigError, Typed};
@@ -38,6 +39,8 @@ pub struct Config {
     pub listing: bool,
     /// CPUs the server may run on; empty: all that it was given.
     pub cpus: Vec<u32>,
+    /// What is wrong on purpose; nothing unless set.
+    pub faults: Vec<Fault>,
 }
 
 /// What is served.
@@ -128,6 +131,7 @@ impl Config {
             index: vec!["index.html".to_owned(), "index.htm".to_owned()],
             listing: false,
             cpus: Vec::new(),
+            faults: Vec::new(),
         };
         config.derive();
         config

@@ -28,6 +28,7 @@ use units::Nanos;
 use wire::{BodyDecoder, BodyLimits, Framing, Piece, RequestLimits, RequestParser, Version};
 
 use crate::config::{KeepAlive, Limits};
+use crate::fault::{Faults, Release};
 use crate::service::Service;
 use answer::{Connection, Desk, Recent};
 use asked::{Asked, Method};
@@ -53,6 +54,11 @@ pub struct Exchange<'s> {
     /// Requests that were answered or refused.
     requests: u32,
     deadline: Nanos,
+    /// The last receive, or the timeout that ended a request: when what is answered next was complete.
+    /// Nothing is received while a complete request waits.
+    complete: Nanos,
+    /// When what is in the output may leave; of use only where faults are planted.
+    release: Release,
     /// The next answer is the last.
     finishing: bool,
     /// The peer has closed its side.
@@ -106,6 +112,9 @@ pub enum Want<'a> {
         /// so many bytes; at least one. If the file has become shorter, the connection is lost.
         len: u64,
     },
+    /// Do nothing before this instant, which is later than the one that was given: the server's own
+    /// fault holds the answer.
+    Hold(Nanos),
     /// Close the connection; nothing else will be wanted.
     Close(Close),
 }
@@ -140,6 +149,8 @@ impl<'s> Exchange<'s> {
             recent: Recent::default(),
             requests: 0,
             deadline: Nanos::ZERO,
+            complete: now,
+            release: Release::default(),
             finishing: false,
             half_closed: false,
         };
@@ -155,16 +166,21 @@ impl<'s> Exchange<'s> {
         self.input.reset();
         self.output.reset();
         self.journal.reset();
+        self.complete = now;
+        self.release = Release::default();
         self.requests = 0;
         self.finishing = false;
         self.half_closed = false;
         self.rearm(now);
     }
 
-    /// What the connection needs now.
-    pub fn want(&mut self) -> Want<'_> {
+    /// What the connection needs now. The time is asked only where a fault is planted.
+    pub fn want(&mut self, now: impl FnOnce() -> Nanos) -> Want<'_> {
         if !self.output.is_empty() {
-            return self.output.next();
+            return match &self.service.faults {
+                None => self.output.next(),
+                Some(faults) => self.want_released(faults, now()),
+            };
         }
         match self.state {
             State::Close(close) => Want::Close(close),
@@ -175,6 +191,7 @@ impl<'s> Exchange<'s> {
     /// `count` bytes were put into the slice of [`Want::Read`]; 0: the peer has closed its side.
     pub fn received(&mut self, count: usize, now: Nanos) {
         self.half_closed |= count == 0;
+        self.complete = now;
         self.input.filled(count);
         self.advance(now);
     }
@@ -215,12 +232,17 @@ impl<'s> Exchange<'s> {
         if now < self.deadline {
             return;
         }
+        // Not the client lets it wait. What was the server's own fault counts for neither.
+        if self.released(now) > now {
+            return self.rearm(now);
+        }
         if !self.output.is_empty() {
             self.lost(now);
             self.state = State::Close(Close::Reset);
         } else if self.is_idle() || matches!(self.state, State::Close(_)) {
             self.state = State::Close(Close::Normal);
         } else {
+            self.complete = now;
             self.refuse(408, now);
         }
         self.rearm(now);
@@ -248,7 +270,7 @@ impl<'s> Exchange<'s> {
     /// Goes on as far as the bytes and the room allow: every request that is in the input is
     /// answered, until the output is as long as one write should be.
     fn advance(&mut self, now: Nanos) {
-        while self.output.has_room() {
+        while self.has_room() {
             let goes_on = match &mut self.state {
                 State::Head(_) | State::Answer => self.next_request(now),
                 State::Body(_) => self.drop_body(now),
@@ -308,6 +330,7 @@ impl<'s> Exchange<'s> {
         };
         desk.answer(&bytes[..head_len], asked, conn);
         self.input.used(head_len);
+        self.plan_release();
         self.requests = self.requests.saturating_add(1);
         self.state = match conn.keeps {
             true => State::Head(None),
@@ -393,8 +416,47 @@ impl<'s> Exchange<'s> {
             now,
         };
         desk.refuse(status, input.bytes());
+        self.plan_release();
         self.requests = self.requests.saturating_add(1);
         self.state = State::Close(Close::Linger);
+    }
+
+    /// Whether another answer may be put behind what is to be sent. Each is held for a time of its own,
+    /// so that with faults none is.
+    fn has_room(&self) -> bool {
+        self.output.has_room() && (self.service.faults.is_none() || self.output.is_empty())
+    }
+
+    /// Has the faults, if there are any, say when the answer that was made just now may leave.
+    fn plan_release(&mut self) {
+        if let Some(faults) = &self.service.faults {
+            self.release = faults.next_response(self.complete, || self.output.body_at());
+        }
+    }
+
+    /// From when on the output may be sent, `now` or later.
+    fn released(&self, now: Nanos) -> Nanos {
+        match &self.service.faults {
+            Some(faults) if !self.output.is_empty() => {
+                self.release.next(faults, self.output.sent(), now)
+            }
+            _ => now,
+        }
+    }
+
+    /// What of the output may be sent now, of which there is some.
+    fn want_released(&self, faults: &Faults, now: Nanos) -> Want<'_> {
+        let sent = self.output.sent();
+        let until = self.release.next(faults, sent, now);
+        if until > now {
+            return Want::Hold(until);
+        }
+        match (self.output.next(), self.release.bytes_max(sent, now)) {
+            (Want::Write { head, .. } | Want::File { head, .. }, Some(most)) => {
+                Want::Write { head: &head[..most], body: &[] }
+            }
+            (all, _) => all,
+        }
     }
 
     fn close_if_finished(&mut self) {
@@ -408,7 +470,7 @@ impl<'s> Exchange<'s> {
     fn rearm(&mut self, now: Nanos) {
         let limits = &self.service.config.limits;
         let (from, length) = match &self.state {
-            _ if !self.output.is_empty() => (now, limits.write_timeout),
+            _ if !self.output.is_empty() => (self.released(now), limits.write_timeout),
             State::Head(None) => (now, self.service.config.keep_alive.timeout),
             State::Head(Some(began)) => (*began, limits.head_timeout),
             State::Body(body) => {
@@ -483,7 +545,7 @@ mod tests {
         let (mut rest, mut answer) = (bytes, Vec::new());
         loop {
             let before = answer.len();
-            match exchange.want() {
+            match exchange.want(|| START) {
                 Want::Read(_) if rest.is_empty() => return answer,
                 Want::Read(room) => {
                     let count = rest.len().min(size).min(room.len());
@@ -500,7 +562,7 @@ mod tests {
                     assert_eq!(pread(fd, &mut content, offset).unwrap(), content.len());
                     answer.extend(head.iter().chain(&content).take(size));
                 }
-                Want::Close(_) => return answer,
+                Want::Hold(_) | Want::Close(_) => return answer,
             }
             exchange.wrote(answer.len() - before, START);
         }
@@ -559,10 +621,14 @@ mod tests {
         let request = b"GET /page HTTP/1.1\r\nHost: a\r\n\r\n";
         let mut exchanges = [fresh(&service), fresh(&service)];
         let sent_from = |exchange: &mut Exchange<'_>| {
-            let Want::Read(room) = exchange.want() else { panic!("an idle exchange reads") };
+            let Want::Read(room) = exchange.want(|| START) else {
+                panic!("an idle exchange reads")
+            };
             room[..request.len()].copy_from_slice(request);
             exchange.received(request.len(), START);
-            let Want::Write { head, body: [] } = exchange.want() else { panic!("one piece") };
+            let Want::Write { head, body: [] } = exchange.want(|| START) else {
+                panic!("one piece")
+            };
             let (place, text) = (head.as_ptr(), String::from_utf8_lossy(head).into_owned());
             let count = head.len();
             exchange.wrote(count, START);

@@ -5,6 +5,7 @@
 
 pub mod config;
 pub mod exchange;
+pub mod fault;
 pub mod log;
 pub mod models;
 pub mod service;
@@ -17,6 +18,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub use config::{Config, ConfigError, Typed};
+pub use fault::Fault;
 pub use service::Service;
 
 /// Serves as `config` says, until SIGTERM (drains) or SIGINT (stops at once).

@@ -5,8 +5,11 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
+use sys::clock;
+
 use crate::ServeError;
 use crate::config::Config;
+use crate::fault::Faults;
 use crate::log::AccessLog;
 use crate::site::Site;
 
@@ -23,6 +26,8 @@ pub struct Service {
     pub log: AccessLog,
     /// Whole seconds since 1970, for `Date` and the log. A value, so that tests can hold it still.
     pub wall_s: fn() -> u64,
+    /// What is wrong with it on purpose, from the instant on at which it was bound; most often nothing.
+    pub faults: Option<Faults>,
 }
 
 impl Service {
@@ -35,7 +40,10 @@ impl Service {
         let site = Site::open(&config)?;
         let log = AccessLog::open(&config.access_log)?;
         let listener = listen(&config)?;
-        Ok(Self { listener, site, config, log, wall_s: sys::clock::wall_secs_coarse })
+        let faults = Faults::plant(&config.faults, clock::monotonic()).map_err(|source| {
+            ServeError::System { doing: "cannot share the count of planted faults", source }
+        })?;
+        Ok(Self { listener, site, config, log, wall_s: clock::wall_secs_coarse, faults })
     }
 
     /// Where it listens; with port 0 asked for, the port that the kernel chose.
@@ -51,6 +59,13 @@ impl Service {
         if !self.config.cpus.is_empty() {
             sys::affinity::pin(&self.config.cpus).map_err(|source| ServeError::System {
                 doing: "cannot run on the CPUs that it was given",
+                source,
+            })?;
+        }
+        if self.faults.is_some() {
+            // All threads and processes that are started from here on inherit it.
+            clock::sharpen_timers().map_err(|source| ServeError::System {
+                doing: "cannot have timers end when they are due, which planted faults need",
                 source,
             })?;
         }

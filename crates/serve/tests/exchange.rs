@@ -61,13 +61,17 @@ impl<'s> Talk<'s> {
         Self { exchange, now: START, output: Vec::new(), writes: 0 }
     }
 
-    /// Lets the exchange write until it wants to read or close. `most` bytes are taken a write.
+    /// Lets the exchange write, and time pass while it holds, until it wants to read or close. `most` bytes are taken a write.
     fn take(&mut self, most: usize) -> Option<Close> {
         loop {
-            let part: Vec<u8> = match self.exchange.want() {
+            let part: Vec<u8> = match self.exchange.want(|| self.now) {
                 Want::Read(room) => {
                     assert!(!room.is_empty(), "a read needs room");
                     return None;
+                }
+                Want::Hold(until) => {
+                    self.now = until;
+                    continue;
                 }
                 Want::Close(close) => return Some(close),
                 Want::Write { head, body } => {
@@ -94,7 +98,7 @@ impl<'s> Talk<'s> {
             if let Some(close) = self.take(usize::MAX) {
                 return Some(close);
             }
-            let Want::Read(room) = self.exchange.want() else {
+            let Want::Read(room) = self.exchange.want(|| self.now) else {
                 unreachable!("take() leaves a read")
             };
             let n = rest.len().min(size).min(room.len());
@@ -157,6 +161,23 @@ fn the_table_holds_whole_and_in_pieces() {
     assert!(faults.is_empty(), "{}", faults.join("\n\n"));
 }
 
+/// What a fault does is a matter of time alone.
+#[test]
+fn the_table_holds_with_planted_faults() {
+    let (_outer, mut config) = site();
+    config.faults = ["delay=exp:1ms", "stall=50%,1s,phase=body", "pause=every:10ms,for:5ms"]
+        .map(|typed| typed.parse().unwrap())
+        .into();
+    let service = bound(config);
+    let etag = etag_of(&service, "/ten.txt");
+    let wrong: Vec<String> = CASES
+        .iter()
+        .flat_map(|case| [7, usize::MAX].map(|size| run_case(&service, case, &etag, size)))
+        .filter_map(Result::err)
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
 #[test]
 fn names_of_cases_are_unique() {
     let mut names: Vec<&str> = CASES.iter().map(|case| case.name).collect();
@@ -209,7 +230,7 @@ fn many_pipelined_requests_leave_in_bounded_writes() {
     let requests = GET.repeat(1000);
     let mut rest = &requests[..];
     while !rest.is_empty() {
-        match talk.exchange.want() {
+        match talk.exchange.want(|| START) {
             Want::Read(room) => {
                 let n = rest.len().min(room.len());
                 room[..n].copy_from_slice(&rest[..n]);
@@ -235,7 +256,7 @@ fn an_answer_taken_in_small_pieces_is_the_same() {
     let request = b"GET /large.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=0-9,50000-60000,-5\r\n\r\n";
     let outputs = [usize::MAX, 1000, 7].map(|most| {
         let mut talk = Talk::new(&service);
-        let Want::Read(room) = talk.exchange.want() else { panic!("a fresh one reads") };
+        let Want::Read(room) = talk.exchange.want(|| START) else { panic!("a fresh one reads") };
         room[..request.len()].copy_from_slice(request);
         talk.exchange.received(request.len(), START);
         assert_eq!(talk.take(most), None);
@@ -345,7 +366,7 @@ fn a_slow_body_is_refused_and_a_steady_one_is_not() {
 fn a_client_that_takes_nothing_is_cut() {
     let service = fixed(100_000);
     let mut talk = Talk::new(&service);
-    let Want::Read(room) = talk.exchange.want() else { panic!("a fresh one reads") };
+    let Want::Read(room) = talk.exchange.want(|| START) else { panic!("a fresh one reads") };
     room[..GET.len()].copy_from_slice(GET);
     talk.exchange.received(GET.len(), START);
     let timeout = service.config.limits.write_timeout;
@@ -432,7 +453,7 @@ fn draining_answers_what_is_under_way_and_says_it_is_the_last() {
 fn draining_lets_an_answer_be_sent_whole() {
     let service = fixed(100_000);
     let mut talk = Talk::new(&service);
-    let Want::Read(room) = talk.exchange.want() else { panic!("a fresh one reads") };
+    let Want::Read(room) = talk.exchange.want(|| START) else { panic!("a fresh one reads") };
     room[..GET.len()].copy_from_slice(GET);
     talk.exchange.received(GET.len(), START);
     talk.exchange.finish();
@@ -444,7 +465,7 @@ fn draining_lets_an_answer_be_sent_whole() {
 fn a_client_that_closes_its_side_still_gets_its_answers() {
     let service = fixed(1);
     let mut talk = Talk::new(&service);
-    let Want::Read(room) = talk.exchange.want() else { panic!("a fresh one reads") };
+    let Want::Read(room) = talk.exchange.want(|| START) else { panic!("a fresh one reads") };
     let requests = GET.repeat(2);
     room[..requests.len()].copy_from_slice(&requests);
     talk.exchange.received(requests.len(), START);
@@ -543,10 +564,10 @@ fn the_log_has_one_line_for_each_answer_and_says_what_was_sent() {
     );
     let mut cut = Talk::new(&service);
     let request = b"GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n";
-    let Want::Read(room) = cut.exchange.want() else { panic!("a fresh one reads") };
+    let Want::Read(room) = cut.exchange.want(|| START) else { panic!("a fresh one reads") };
     room[..request.len()].copy_from_slice(request);
     cut.exchange.received(request.len(), START);
-    let Want::File { head, .. } = cut.exchange.want() else {
+    let Want::File { head, .. } = cut.exchange.want(|| START) else {
         panic!("a large file is sent as one")
     };
     let head_len = head.len();

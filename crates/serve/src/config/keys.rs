@@ -144,6 +144,16 @@ pub(super) static KEYS: &[Key] = &[
         },
         |config| Some(list(config.cpus.iter().map(u32::to_string))),
     ),
+    top(
+        "fault",
+        "what is wrong on purpose, so that measuring can be proved; none: nothing",
+        |config, given| {
+            config.faults =
+                many(given).iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
+            Ok(())
+        },
+        |config| Some(list(config.faults.iter().map(|fault| quoted(&fault.to_string())))),
+    ),
     Key {
         section: ACCESS_LOG,
         name: "file",

@@ -11,6 +11,7 @@ use units::Bytes;
 
 use super::keys::{self, Given, KEYS, Key, LIMITS};
 use super::{Config, Content};
+use crate::fault;
 use crate::models::{self, Model, Settings, edits};
 
 /// The table of a model's settings.
@@ -39,6 +40,8 @@ pub struct Typed {
     pub listing: bool,
     /// `--cpus LIST`; empty: not said.
     pub cpus: Vec<u32>,
+    /// `--fault SPEC`, each; none: not said.
+    pub fault: Vec<String>,
 }
 
 /// Why a configuration is refused: where, what, why, and the way out.
@@ -136,6 +139,14 @@ impl Typed {
             let refused = |reason| ConfigError::new(format!("--log-format: {reason}"));
             config.access_log.format = keys::log_format(typed).map_err(refused)?;
         }
+        if !self.fault.is_empty() {
+            let read = |typed: &String| {
+                typed
+                    .parse()
+                    .map_err(|reason| ConfigError::new(format!("--fault {typed}: {reason}")))
+            };
+            config.faults = self.fault.iter().map(read).collect::<Result<_, _>>()?;
+        }
         self.set.iter().try_for_each(|pair| set_pair(config, settings, pair))
     }
 }
@@ -168,6 +179,7 @@ fn check(config: &Config) -> Result<(), String> {
                 .to_owned(),
         );
     }
+    fault::check(&config.faults)?;
     if limits.target_bytes_max > limits.head_bytes_max {
         return Err(format!(
             "limits.target_bytes_max ({}) is more than limits.head_bytes_max ({}), of which a target \

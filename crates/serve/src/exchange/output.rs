@@ -145,6 +145,15 @@ impl Output {
         }
     }
 
+    /// What [`Output::sent`] will be when the head of the one answer that is here, and of which nothing
+    /// was sent yet, has been sent; `None` where it is all head. A head lies in one piece.
+    pub(super) fn body_at(&self) -> Option<u64> {
+        let (Want::Write { head, .. } | Want::File { head, .. }) = self.next() else { return None };
+        let end = head.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4;
+        let at = self.sent + end as u64;
+        (at < self.ends_at()).then_some(at)
+    }
+
     /// `count` bytes of it were sent.
     pub(super) fn took(&mut self, count: usize) {
         self.sent += count as u64;

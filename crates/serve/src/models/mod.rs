@@ -8,6 +8,7 @@
 
 mod child;
 mod drive;
+mod holds;
 mod parent;
 mod pool;
 mod prefork;

@@ -22,7 +22,7 @@ use sys::signals::{Signals, Stop};
 use sys::socket;
 use units::Nanos;
 
-use super::drive::{self, ACCEPTS_MAX, EXHAUSTED_REST, Inlet, Look, Step};
+use super::drive::{self, ACCEPTS_MAX, EXHAUSTED_REST, Inlet, Look, SPIN, Step};
 use super::timers::Timers;
 use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
@@ -145,6 +145,8 @@ enum Phase {
 struct ReadyQueue {
     inner: Mutex<(VecDeque<u32>, bool)>,
     changed: Condvar,
+    /// The queue was closed.
+    closed: Condvar,
 }
 
 impl ReadyQueue {
@@ -161,9 +163,26 @@ impl ReadyQueue {
         if inner.1 { None } else { inner.0.pop_front() }
     }
 
+    /// Waits until that instant; false: the queue was closed before.
+    fn sit_out(&self, until: Nanos) -> bool {
+        let mut inner = lock(&self.inner);
+        while !inner.1 {
+            let sleep = until.saturating_sub(clock::monotonic().saturating_add(SPIN));
+            if sleep == Nanos::ZERO {
+                drop(inner);
+                drive::spin_until(until);
+                return true;
+            }
+            let waited = self.closed.wait_timeout(inner, sleep.into());
+            (inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        false
+    }
+
     fn close(&self) {
         lock(&self.inner).1 = true;
         self.changed.notify_all();
+        self.closed.notify_all();
     }
 }
 
@@ -246,7 +265,7 @@ impl<'s> Pool<'s> {
                     false => Step::Read,
                 }
             }
-            Phase::Open(socket) => self.advance(exchange, socket),
+            Phase::Open(socket) => self.advance(place, exchange, socket),
         };
         if let Step::Close(how) = step {
             let socket = match std::mem::replace(phase, Phase::Free) {
@@ -264,7 +283,7 @@ impl<'s> Pool<'s> {
     }
 
     /// One turn of a connection whose exchange is not over.
-    fn advance(&self, exchange: &mut Exchange<'s>, socket: &OwnedFd) -> Step {
+    fn advance(&self, place: &Place<'s>, exchange: &mut Exchange<'s>, socket: &OwnedFd) -> Step {
         let now = clock::monotonic();
         if exchange.deadline() <= now {
             exchange.timed_out(now);
@@ -272,13 +291,26 @@ impl<'s> Pool<'s> {
         // The end of the stream that comes with the last bytes is seen at the next turn: watching
         // again reports what is there.
         let mut inlet = Inlet::Open;
-        let look = Look { now, ending: self.draining.load(Relaxed) };
-        let step = drive::advance(socket.as_fd(), exchange, &mut inlet, || look);
-        if matches!(step, Step::Close(_)) || !look.ending {
-            return step;
+        let mut finishes = false;
+        loop {
+            let ending = self.draining.load(Relaxed);
+            let look = || Look { now: drive::time(self.service, now), ending };
+            match drive::advance(socket.as_fd(), exchange, &mut inlet, look) {
+                Step::Close(how) => return Step::Close(how),
+                Step::Hold(until) => {
+                    // For the acceptor, which would otherwise send another thread to see to a timeout.
+                    place.deadline.store(exchange.deadline().0, Relaxed);
+                    if !self.ready.sit_out(until) {
+                        return Step::Hold(until);
+                    }
+                }
+                step if finishes || !ending => return step,
+                _ => {
+                    exchange.finish();
+                    finishes = true;
+                }
+            }
         }
-        exchange.finish();
-        drive::advance(socket.as_fd(), exchange, &mut inlet, || look)
     }
 
     /// Gives a connection back to the acceptor's poll set, or to the end of the queue.
@@ -286,7 +318,8 @@ impl<'s> Pool<'s> {
         let (Phase::Open(socket) | Phase::Lingering(socket, _)) = &conn.phase else { return };
         let wanted = match step {
             Step::Turn => return self.ready.push(index),
-            Step::Write => EventFlags::OUT,
+            // It is held at the end of the server, which cuts it.
+            Step::Write | Step::Hold(_) => EventFlags::OUT,
             Step::Read | Step::Close(_) => EventFlags::IN,
         };
         let flags = wanted | EventFlags::RDHUP | EventFlags::ONESHOT;

@@ -21,7 +21,8 @@ use sys::signals::{Signals, Stop};
 use sys::socket;
 use units::Nanos;
 
-use super::drive::{self, ACCEPTS_MAX, EXHAUSTED_REST, Inlet, Look, Step};
+use super::drive::{self, ACCEPTS_MAX, EXHAUSTED_REST, Inlet, Look, SPIN, Step};
+use super::holds::Holds;
 use super::timers::Timers;
 use super::{Declared, Kind, Model, SettingSpec, system};
 use crate::ServeError;
@@ -77,6 +78,7 @@ struct Reactor<'s> {
     /// used up their last one.
     turns: VecDeque<u32>,
     timers: Timers,
+    holds: Holds,
     accepting: Accepting,
     /// In a drain, how many of the connections that waited when it began are still to be accepted.
     tickets: Option<u32>,
@@ -102,6 +104,8 @@ struct Conn<'s> {
     generation: u32,
     /// It is in `turns`; until it is at the head, events of it wait as well.
     queued: bool,
+    /// It is in `holds` until then; zero: it is not.
+    held_until: Nanos,
     phase: Phase,
 }
 
@@ -125,6 +129,7 @@ impl<'s> Reactor<'s> {
             free: Vec::new(),
             turns: VecDeque::new(),
             timers: Timers::new(now),
+            holds: Holds::default(),
             accepting: Accepting::Yes,
             tickets: None,
             now,
@@ -154,7 +159,9 @@ impl<'s> Reactor<'s> {
                     },
                     _ => self.wake(event),
                 }
+                self.end_holds();
             }
+            self.end_holds();
             self.take_turns();
             self.expire();
             self.accept_the_last();
@@ -176,7 +183,8 @@ impl<'s> Reactor<'s> {
             Accepting::Rests(until) => until,
             Accepting::Yes | Accepting::No => Nanos::MAX,
         };
-        let next = self.timers.next().unwrap_or(Nanos::MAX).min(rest).min(end);
+        let held = self.holds.next().map_or(Nanos::MAX, |until| until.saturating_sub(SPIN));
+        let next = self.timers.next().unwrap_or(Nanos::MAX).min(rest).min(end).min(held);
         (next != Nanos::MAX).then(|| next.saturating_sub(self.now))
     }
 
@@ -227,6 +235,7 @@ impl<'s> Reactor<'s> {
                     inlet: Inlet::Open,
                     generation: 0,
                     queued: false,
+                    held_until: Nanos::ZERO,
                     phase: Phase::Free,
                 });
                 self.conns.len() as u32 - 1
@@ -255,6 +264,19 @@ impl<'s> Reactor<'s> {
         }
     }
 
+    /// Gives a turn to each connection whose hold is over: between any two events, since each may take
+    /// as long as a hold may end late.
+    fn end_holds(&mut self) {
+        while let Some(until) = self.holds.next() {
+            if clock::monotonic() < until {
+                return;
+            }
+            let Some(index) = self.holds.pop() else { return };
+            self.conns[index as usize].held_until = Nanos::ZERO;
+            self.turn(index);
+        }
+    }
+
     fn queue(&mut self, index: u32) {
         if !std::mem::replace(&mut self.conns[index as usize].queued, true) {
             self.turns.push_back(index);
@@ -271,7 +293,8 @@ impl<'s> Reactor<'s> {
 
     /// Moves one connection on as far as it goes, or to the end of its turn.
     fn turn(&mut self, index: u32) {
-        let look = Look { now: self.now, ending: self.tickets.is_some() };
+        let (service, now, ending) = (self.service, self.now, self.tickets.is_some());
+        let look = || Look { now: drive::time(service, now), ending };
         let conn = &mut self.conns[index as usize];
         let socket = match &mut conn.phase {
             Phase::Free => return,
@@ -283,17 +306,28 @@ impl<'s> Reactor<'s> {
             }
             Phase::Fresh(socket) | Phase::Watched(socket) => socket,
         };
-        match drive::advance(socket.as_fd(), &mut conn.exchange, &mut conn.inlet, || look) {
+        match drive::advance(socket.as_fd(), &mut conn.exchange, &mut conn.inlet, look) {
             Step::Close(how) => self.close(index, how),
             step => {
                 self.timers.arm(index, conn.exchange.deadline());
                 if matches!(conn.phase, Phase::Fresh(_)) {
                     self.watch(index);
                 }
-                if step == Step::Turn {
-                    self.queue(index);
+                match step {
+                    Step::Turn => self.queue(index),
+                    Step::Hold(until) => self.hold(index, until),
+                    _ => {}
                 }
             }
+        }
+    }
+
+    /// Has the connection wait until then; an event may have it looked at before, more than once.
+    fn hold(&mut self, index: u32, until: Nanos) {
+        let held_until = &mut self.conns[index as usize].held_until;
+        if *held_until != until {
+            *held_until = until;
+            self.holds.push(until, index);
         }
     }
 

@@ -33,10 +33,12 @@ pub(crate) struct Setup<'a> {
     pub(crate) log: Option<&'a Path>,
     /// `NAME=VALUE`.
     pub(crate) settings: &'a [&'a str],
+    /// What `--fault` takes.
+    pub(crate) faults: &'a [&'a str],
 }
 
 pub(crate) const FIXED: Setup<'static> =
-    Setup { content: "--fixed=3361", log: None, settings: &[] };
+    Setup { content: "--fixed=3361", log: None, settings: &[], faults: &[] };
 
 impl Server {
     /// Starts a server of that model and waits until it listens.
@@ -45,6 +47,7 @@ impl Server {
             .args([model, setup.content])
             .arg(setup.log.unwrap_or(Path::new("off")))
             .args(setup.settings)
+            .args(setup.faults.iter().map(|fault| format!("--fault={fault}")))
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -182,14 +185,19 @@ impl Conn {
         self.response()
     }
 
-    /// The next response; fails where the connection ends in it.
-    pub(crate) fn response(&mut self) -> Response {
-        let end = loop {
+    /// Waits until the head of the next response is there, and says where it ends.
+    pub(crate) fn head_end(&mut self) -> usize {
+        loop {
             if let Some(at) = self.rest.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
-                break at + 4;
+                return at + 4;
             }
             assert!(self.fill() > 0, "the connection ended in a head: {:?}", self.rest);
-        };
+        }
+    }
+
+    /// The next response; fails where the connection ends in it.
+    pub(crate) fn response(&mut self) -> Response {
+        let end = self.head_end();
         let head = String::from_utf8(self.rest.drain(..end).collect()).unwrap();
         let field = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
         let length: usize = field.unwrap_or("0").parse().unwrap();

@@ -1,0 +1,71 @@
+//! The words of a fault as it is typed: `NAME=VALUE,NAME:VALUE,...`. Owns dividing it; must not know
+//! which words a fault has. Start reading at [`Spec`].
+
+use units::Nanos;
+
+use super::HOLD_MAX;
+
+/// The seed of a fault that names none.
+const SEED: u64 = 1;
+
+/// What of a fault has not been read yet.
+pub(super) struct Spec<'t> {
+    words: Vec<&'t str>,
+}
+
+impl<'t> Spec<'t> {
+    /// All behind the first `=` of `typed`.
+    pub(super) fn of(typed: &'t str) -> Self {
+        let (_, rest) = typed.split_once('=').unwrap_or_default();
+        Self { words: rest.split(',').map(str::trim).filter(|word| !word.is_empty()).collect() }
+    }
+
+    /// The first word, which has no name; `what` it should be.
+    pub(super) fn first(&mut self, what: &str) -> Result<&'t str, String> {
+        match self.words.is_empty() {
+            true => Err(format!("{what} is missing")),
+            false => Ok(self.words.remove(0)),
+        }
+    }
+
+    /// The value of the word of that name: what follows its `:` or `=`.
+    pub(super) fn named(&mut self, name: &str) -> Option<&'t str> {
+        let value = |word: &&'t str| named(word).filter(|(of, _)| *of == name);
+        let at = self.words.iter().position(|word| value(word).is_some())?;
+        named(self.words.remove(at)).map(|(_, value)| value)
+    }
+
+    /// The time of that name.
+    pub(super) fn time(&mut self, name: &str) -> Result<Option<Nanos>, String> {
+        self.named(name).map(|typed| time(typed, HOLD_MAX)).transpose()
+    }
+
+    /// `seed=NUMBER`, or the one that holds without it.
+    pub(super) fn seed(&mut self) -> Result<u64, String> {
+        let typed = self.named("seed");
+        typed.map_or(Ok(SEED), |typed| {
+            typed.parse().map_err(|_| format!("the seed `{typed}` is not a whole number"))
+        })
+    }
+
+    /// Refuses what was not read.
+    pub(super) fn end(&self) -> Result<(), String> {
+        self.words.first().map_or(Ok(()), |word| Err(format!("`{word}` has no meaning here")))
+    }
+}
+
+/// A word with a name.
+fn named(word: &str) -> Option<(&str, &str)> {
+    let (name, value) = word.split_once([':', '='])?;
+    Some((name.trim(), value.trim()))
+}
+
+/// A time above 0 and at most `most`.
+pub(super) fn time(typed: &str, most: Nanos) -> Result<Nanos, String> {
+    let time: Nanos = typed.parse().map_err(|error: units::ParseError| error.to_string())?;
+    match time {
+        Nanos::ZERO => Err(format!("`{typed}` is no time at all")),
+        time if time > most => Err(format!("`{typed}` is longer than {most}")),
+        time => Ok(time),
+    }
+}

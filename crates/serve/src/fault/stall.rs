@@ -1,0 +1,75 @@
+//! `stall`: a share of the responses is held so long more, all of it or what follows the head. Owns
+//! which ones; must not know who waits. Start reading at [`Stall`].
+
+use std::sync::Arc;
+
+use units::{Nanos, Share};
+
+use super::{Draw, Effect, HOLD_MAX, Hold, Kind, spec};
+
+/// The fault.
+pub(super) static ITEM: Kind = Kind {
+    name: "stall",
+    forms: "stall=1%,200ms, with ,phase=body where the head leaves before, and ,seed=N",
+    read: |spec| {
+        let seed = spec.seed()?;
+        let phase = match spec.named("phase") {
+            None | Some("head") => Phase::Head,
+            Some("body") => Phase::Body,
+            Some(other) => return Err(format!("the phase `{other}` is neither head nor body")),
+        };
+        let typed = spec.first("the share")?;
+        let share = typed.parse::<Share>().map_err(|error| error.to_string())?.0;
+        if !(share > 0.0 && share <= 1.0) {
+            return Err(format!("the share `{typed}` is not above 0 and at most 100%"));
+        }
+        let time = spec::time(spec.first("the time")?, HOLD_MAX)?;
+        Ok(Arc::new(Stall { share, time, phase, seed }))
+    },
+};
+
+/// Each response is stalled with this probability, whatever befell those before it: a stall every so
+/// many responses would fall into step with clients that also come in turn.
+#[derive(Debug)]
+struct Stall {
+    /// Above 0 and at most 1.
+    share: f64,
+    time: Nanos,
+    phase: Phase,
+    seed: u64,
+}
+
+/// What is held.
+#[derive(Debug)]
+enum Phase {
+    Head,
+    /// What follows the head; a response without a body is then not held at all.
+    Body,
+}
+
+impl Effect for Stall {
+    fn hold(&self, draw: Draw) -> Hold {
+        let mut hold = Hold::default();
+        if draw.unit(self.seed) <= self.share {
+            match self.phase {
+                Phase::Head => hold.head = self.time,
+                Phase::Body => hold.body = self.time,
+            }
+        }
+        hold
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_responses_are_held_as_the_share_says() {
+        let stall = Stall { share: 0.01, time: Nanos(1), phase: Phase::Head, seed: 3 };
+        let held =
+            (0..100_000).filter(|&number| stall.hold(Draw { number, place: 0 }).head == Nanos(1));
+        // Binomial: 1,000 with a standard deviation of 31.5; five of those on either side.
+        assert!((843..1157).contains(&held.count()));
+    }
+}
