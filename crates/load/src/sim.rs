@@ -14,6 +14,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::io;
 use std::ops::Range;
+use std::sync::atomic;
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -57,6 +58,8 @@ pub struct SimDriver {
     batch: Vec<Coming>,
     n_batches: u64,
     received: Bytes,
+    /// When the last completion came.
+    arrived: Nanos,
 }
 
 /// Where bytes lie: number of the payload, and part of it.
@@ -122,6 +125,7 @@ impl SimDriver {
             batch: Vec::with_capacity(n_slots as usize),
             n_batches: 0,
             received: NO_BYTES,
+            arrived: Nanos::ZERO,
             script: script.clone(),
         }
     }
@@ -152,6 +156,9 @@ impl SimDriver {
 
     /// The head of a request reached the server.
     fn take_head(&mut self, slot: Slot, head: Head) {
+        if let Some(heard) = &self.script.heard {
+            heard.fetch_add(1, atomic::Ordering::Relaxed);
+        }
         let conn = &self.conns[slot.0 as usize];
         if let Some(end) = conn.end {
             if end.resets && self.now >= end.at {
@@ -357,6 +364,7 @@ impl Driver for SimDriver {
                 continue;
             }
             self.now += self.script.client;
+            self.arrived = coming.at;
             if coming.what == What::Received {
                 return Some(self.deliver(coming));
             }
@@ -367,6 +375,10 @@ impl Driver for SimDriver {
     fn received(&self) -> &[u8] {
         let (number, range) = &self.received;
         &self.payloads.bytes(*number)[range.clone()]
+    }
+
+    fn arrived(&self) -> Option<Nanos> {
+        self.script.stamps.then_some(self.arrived)
     }
 }
 

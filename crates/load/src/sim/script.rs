@@ -3,6 +3,8 @@
 //! Start reading at [`Script`], then [`Act`].
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use sys::driver::Failure;
 use units::Nanos;
@@ -27,6 +29,11 @@ pub struct Script {
     pub stall: Option<Stall>,
     /// Time that the client needs for one completion: delays everything after it.
     pub client: Nanos,
+    /// Whether bytes carry the instant of their arrival, as a kernel's stamps do: the client's delay
+    /// is then in no latency.
+    pub stamps: bool,
+    /// Counts the requests whose heads reached a server, if anybody asks.
+    pub heard: Option<Arc<AtomicU64>>,
     /// Decides what is drawn.
     pub seed: u64,
 }
@@ -125,6 +132,8 @@ impl Script {
             acts: vec![(Act::Reply, 1)],
             stall: None,
             client: Nanos::ZERO,
+            stamps: false,
+            heard: None,
             seed: 1,
         }
     }

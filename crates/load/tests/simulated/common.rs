@@ -169,3 +169,36 @@ fn check_sample(record: &LoadRecord, sample: &Sample) {
 pub(crate) fn near(got: Option<Nanos>, expected: Nanos) -> bool {
     got.is_some_and(|got| got.0.abs_diff(expected.0) as f64 <= expected.0 as f64 * 0.001)
 }
+
+/// A canary for [`check`]: a record that is wrong in one figure does not pass.
+#[test]
+fn a_falsified_record_is_caught() {
+    type Lie = fn(&mut LoadRecord);
+    let lies: [Lie; 14] = [
+        |record| record.requests.started += 1,
+        |record| record.requests.ok -= 1,
+        |record| record.errors.protocol += 1,
+        |record| record.status.clear(),
+        |record| record.bytes.read += 1,
+        |record| record.raw.truncate(record.raw.len() - 1),
+        |record| record.raw[0] = record.raw[1],
+        |record| record.raw[7].sent = record.raw[7].done + Nanos(1),
+        |record| record.raw[7].first_byte = record.raw[7].sent - Nanos(1),
+        |record| record.raw[7].outcome = Outcome::Protocol,
+        |record| record.intervals[1].start += Nanos(1),
+        |record| record.intervals[1].ok += 1,
+        |record| record.open_loop.as_mut().unwrap().dropped += 1,
+        |record| record.client.connections_open_max += 1,
+    ];
+    let plan = plan(|o| {
+        (o.connections, o.duration) = (3, Some(ms(500)));
+        o.pacing = record::Pacing::Constant { rate: units::PerSecond(1700.0) };
+    });
+    let truth = run(&plan, &Script::new(ms(1) + Nanos(1)));
+    for (index, lie) in lies.into_iter().enumerate() {
+        let mut record = truth.clone();
+        lie(&mut record);
+        let passes = std::panic::catch_unwind(|| check(&record)).is_ok();
+        assert!(!passes, "lie {index}");
+    }
+}

@@ -270,6 +270,15 @@ fn the_generators_own_delay_is_in_the_lag_and_in_response_but_not_in_service() {
 }
 
 #[test]
+fn with_the_kernels_stamps_the_generators_own_delay_is_in_no_service_time() {
+    let plan = plan(|o| (o.connections, o.requests) = (10, Some(1000)));
+    let client = Nanos::from_micros(100);
+    let record = run(&plan, &Script { client, stamps: true, ..Script::new(ms(10)) });
+    assert!(record.raw.iter().all(|sample| sample.done - sample.sent == ms(10)));
+    assert!(record.client.lag_max >= client);
+}
+
+#[test]
 fn an_interrupted_load_keeps_what_it_has() {
     let interrupt = AtomicBool::new(false);
     let seen = AtomicBool::new(false);

@@ -3,7 +3,8 @@
 //! Start reading at the first test. `JOUST_SEED=n cargo test -p joust-load seed` runs one seed.
 
 use std::panic;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use joust_load::LoadOptions;
 use joust_load::sim::{self, Act, Connecting, Script, Stall};
@@ -19,7 +20,7 @@ use units::{Bytes, Nanos, PerSecond};
 
 use crate::common::{ms, run};
 
-/// Seeds that a run of the tests goes through.
+/// Seeds that a run of the tests goes through; `JOUST_SEEDS=n` goes through so many instead.
 const SEEDS: u64 = 4000;
 /// Of them: those that are run twice.
 const REPEATED_ONE_OF: u64 = 16;
@@ -39,8 +40,11 @@ struct Case {
 fn every_seed_accounts_for_every_request_exactly_once() {
     let seen = Mutex::new(LoadRecord::empty(Case::draw(0).plan));
     for_each_seed(|case| {
-        let record = run(&case.plan, &case.script);
+        let heard = Arc::new(AtomicU64::new(0));
+        let script = Script { heard: Some(heard.clone()), ..case.script.clone() };
+        let record = run(&case.plan, &script);
         check_truth(case, &record);
+        check_heard(case, &record, heard.load(Ordering::Relaxed));
         let mut seen = seen.lock().unwrap();
         seen.errors.merge(&record.errors);
         seen.requests.ok += record.requests.ok;
@@ -117,10 +121,11 @@ fn for_each_seed(judge: impl Fn(&Case) + Sync) {
     if let Ok(seed) = std::env::var("JOUST_SEED") {
         return judge_one(seed.parse().expect("JOUST_SEED is a number"));
     }
+    let n_seeds = std::env::var("JOUST_SEEDS").map_or(SEEDS, |n| n.parse().expect("a number"));
     std::thread::scope(|scope| {
         for half in 0..2 {
             let judge_one = &judge_one;
-            scope.spawn(move || (half..SEEDS).step_by(2).for_each(judge_one));
+            scope.spawn(move || (half..n_seeds).step_by(2).for_each(judge_one));
         }
     });
 }
@@ -155,6 +160,26 @@ fn check_truth(case: &Case, record: &LoadRecord) {
     }
     if let Pacing::Replay { instants } = &plan.pacing {
         assert!(record.raw.iter().all(|sample| instants.contains(&sample.due)));
+    }
+}
+
+/// What the servers heard is the client's story too.
+fn check_heard(case: &Case, record: &LoadRecord, heard: u64) {
+    let (requests, errors) = (&record.requests, &record.errors);
+    assert!(heard >= requests.ok);
+    let goes_on = |act: Act| {
+        use Act::{Chunked, Dribble, Interim, Pause, Reply, SetCookie};
+        matches!(act, Reply | Dribble { .. } | Pause { .. } | Interim | Chunked | SetCookie)
+    };
+    let is_calm = case.script.acts.iter().all(|(act, _)| goes_on(*act));
+    let n_lost = errors.timeout_waiting + errors.timeout_reading + requests.unanswered;
+    let n_unconnected = errors.connect_refused
+        + errors.connect_failed
+        + errors.connect_timeout
+        + errors.fd_exhausted
+        + errors.port_exhausted;
+    if is_calm && n_lost == 0 {
+        assert_eq!(heard, requests.started - n_unconnected, "each is sent once");
     }
 }
 
@@ -323,6 +348,7 @@ fn script(r: &mut Pcg64Mcg) -> Script {
         stall: one_in(r, 4)
             .then(|| Stall { at: ms(r.random_range(0..200)), length: ms(r.random_range(1..200)) }),
         client: if one_in(r, 3) { Nanos(r.random_range(0..50_000)) } else { Nanos::ZERO },
+        stamps: one_in(r, 4),
         seed: r.random(),
         ..Script::new(Nanos(r.random_range(1_000..5_000_000)))
     }
