@@ -2,13 +2,15 @@
 //! too small for the quantile that is asked for.
 //!
 //! One record costs an index computation and an add (a few ns); one histogram that is recorded into
-//! takes up to 270 KB. Those that are only kept are packed: 16 bytes a bucket that is not empty, so
-//! that a run can hold thousands.
+//! takes up to 270 KB. Those that are only kept are packed: some 4 bytes a bucket that is not empty,
+//! so that a run can hold thousands.
 
 use std::borrow::Cow;
 
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use units::Nanos;
+
+use crate::packed::Packed;
 
 /// Largest span a histogram holds; longer ones count as this long. A load refuses timeouts that would
 /// let a request take longer.
@@ -28,7 +30,7 @@ type Open = hdrhistogram::Histogram<u64>;
 enum Counts {
     Open(Open),
     /// Buckets that are not empty, by their highest span, in rising order.
-    Packed(Vec<(Nanos, u64)>),
+    Packed(Packed),
 }
 
 /// A stored histogram that could not be read back.
@@ -51,7 +53,7 @@ impl Histogram {
     /// Makes it small; it opens again by itself when something is recorded.
     pub fn pack(&mut self) {
         if let Counts::Open(_) = self.counts {
-            self.counts = Counts::Packed(self.buckets().collect());
+            self.counts = Counts::Packed(Packed::of(self.buckets()));
         }
     }
 
@@ -66,7 +68,7 @@ impl Histogram {
         let counts = self.open_mut();
         match &other.counts {
             Counts::Open(others) => counts.add(others).expect("all histograms share their bounds"),
-            Counts::Packed(buckets) => fill(counts, buckets),
+            Counts::Packed(packed) => fill(counts, packed),
         }
     }
 
@@ -79,7 +81,7 @@ impl Histogram {
     pub fn count(&self) -> u64 {
         match &self.counts {
             Counts::Open(counts) => counts.len(),
-            Counts::Packed(buckets) => buckets.iter().map(|(_, count)| count).sum(),
+            Counts::Packed(packed) => packed.total(),
         }
     }
 
@@ -128,7 +130,7 @@ impl Histogram {
                     .iter_recorded()
                     .map(|v| (Nanos(v.value_iterated_to()).min(SPAN_MAX), v.count_at_value())),
             ),
-            Counts::Packed(buckets) => Box::new(buckets.iter().copied()),
+            Counts::Packed(packed) => Box::new(packed.buckets()),
         }
     }
 
@@ -156,9 +158,9 @@ impl Histogram {
     fn open(&self) -> Cow<'_, Open> {
         match &self.counts {
             Counts::Open(counts) => Cow::Borrowed(counts),
-            Counts::Packed(buckets) => {
+            Counts::Packed(packed) => {
                 let mut counts = empty();
-                fill(&mut counts, buckets);
+                fill(&mut counts, packed);
                 Cow::Owned(counts)
             }
         }
@@ -180,8 +182,8 @@ fn empty() -> Open {
     Open::new_with_bounds(1, SPAN_MAX.0, 3).expect("constant bounds are valid")
 }
 
-fn fill(counts: &mut Open, buckets: &[(Nanos, u64)]) {
-    buckets.iter().for_each(|(span, count)| counts.saturating_record_n(span.0, *count));
+fn fill(counts: &mut Open, packed: &Packed) {
+    packed.buckets().for_each(|(span, count)| counts.saturating_record_n(span.0, count));
 }
 
 impl PartialEq for Histogram {

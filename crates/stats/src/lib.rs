@@ -12,6 +12,7 @@ mod equivalence;
 mod histogram;
 mod holm;
 mod moments;
+mod packed;
 mod paired;
 mod power;
 mod quantile;
