@@ -417,8 +417,9 @@ impl Driver for UringDriver {
     }
 
     fn close(&mut self, slot: Slot, how: Leave) {
-        if self.conns[slot.0 as usize].batch == self.batch {
-            // Entries that are not handed over name a descriptor, which may soon be another's.
+        // Entries that are not handed over name a descriptor, which may soon be another's. What comes of
+        // them may be one more: the rest of a send.
+        while self.conns[slot.0 as usize].batch == self.batch {
             self.hand_over();
         }
         let token = self.token(slot, Kind::SendRest);

@@ -1,5 +1,5 @@
 //! What every [`Driver`] of the kernel keeps to: one suite over all of them. Owns the facts; a driver
-//! is a row of [`MAKERS`]. Start reading there.
+//! is a row of [`world::MAKERS`]. Start reading there.
 
 #![allow(clippy::print_stderr, reason = "a skipped driver says why")]
 
@@ -8,118 +8,18 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
-use joust_sys::driver::{Completion, Driver, Failure, Leave, Peer, Route, Slot, What};
-use joust_sys::epoll_driver::EpollDriver;
-use joust_sys::uring_driver::{self, UringDriver};
+use joust_sys::driver::{Failure, Leave, Peer, Route, Slot, What};
 use joust_sys::{clock, socket};
 use units::Nanos;
 
-/// A driver to be tested.
-#[derive(Clone, Copy)]
-struct Maker {
-    name: &'static str,
-    /// With connections that the server sees before anything is sent.
-    make: fn(u32) -> Box<dyn Driver>,
-    make_plain: fn(u32) -> Box<dyn Driver>,
-    make_busy: fn(u32) -> Box<dyn Driver>,
-    make_stamped: fn(u32) -> Box<dyn Driver>,
-    /// Why it cannot be used here.
-    refused: fn() -> Option<std::io::Error>,
-}
+mod bad_peers;
+mod world;
 
-const MAKERS: &[Maker] = &[
-    Maker {
-        name: "epoll",
-        make: |n_slots| Box::new(EpollDriver::new(n_slots).unwrap().ack_with_request(false)),
-        make_plain: |n_slots| Box::new(EpollDriver::new(n_slots).unwrap()),
-        make_busy: |n_slots| Box::new(EpollDriver::new(n_slots).unwrap().busy_polling(true)),
-        make_stamped: |n_slots| {
-            let driver = EpollDriver::new(n_slots).unwrap().ack_with_request(false);
-            Box::new(driver.with_kernel_stamps(true))
-        },
-        refused: || None,
-    },
-    Maker {
-        name: "io_uring",
-        make: |n_slots| Box::new(UringDriver::new(n_slots).unwrap().ack_with_request(false)),
-        make_plain: |n_slots| Box::new(UringDriver::new(n_slots).unwrap()),
-        make_busy: |n_slots| Box::new(UringDriver::new(n_slots).unwrap().busy_polling(true)),
-        make_stamped: |n_slots| {
-            let driver = UringDriver::new(n_slots).unwrap().ack_with_request(false);
-            Box::new(driver.with_kernel_stamps(true))
-        },
-        refused: || uring_driver::is_available().err(),
-    },
-];
+use world::{World, on_every_driver};
 
 /// Completions of one round that an endless reply may have: buffers that a driver fills before the
 /// others have their turn, twice.
 const ROUND_COMPLETIONS_MAX: usize = 2 * 16 + 2;
-
-fn on_every_driver(fact: impl Fn(Maker)) {
-    for maker in MAKERS {
-        match (maker.refused)() {
-            None => {
-                eprintln!("{}", maker.name);
-                fact(*maker);
-            }
-            Some(error) => eprintln!("skipped: {}: {error}", maker.name),
-        }
-    }
-}
-
-/// A driver and what its slots are connected to.
-struct World {
-    driver: Box<dyn Driver>,
-    listener: TcpListener,
-}
-
-impl World {
-    fn new(maker: Maker, n_slots: u32) -> Self {
-        Self::of((maker.make)(n_slots))
-    }
-
-    fn of(driver: Box<dyn Driver>) -> Self {
-        Self { driver, listener: TcpListener::bind("127.0.0.1:0").unwrap() }
-    }
-
-    fn route(&self) -> Route {
-        self.listener.local_addr().unwrap().into()
-    }
-
-    fn connect(&mut self, slot: u32) -> TcpStream {
-        self.driver.connect(Slot(slot), &self.route());
-        assert_eq!(self.next(), (slot, What::Connected));
-        self.listener.accept().unwrap().0
-    }
-
-    /// The next completion, however long it takes.
-    fn next(&mut self) -> (u32, What) {
-        loop {
-            if let Some(Completion { slot, what }) = self.driver.next() {
-                return (slot.0, what);
-            }
-            self.driver.wait(Nanos::MAX).unwrap();
-        }
-    }
-
-    /// Bytes that come on a slot until `n_bytes` are there.
-    fn read(&mut self, slot: u32, n_bytes: usize) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        while bytes.len() < n_bytes {
-            assert_eq!(self.next(), (slot, What::Received));
-            bytes.extend_from_slice(self.driver.received());
-        }
-        bytes
-    }
-
-    /// Everything that is known now, without waiting.
-    fn now(&mut self) -> Vec<(u32, What)> {
-        self.driver.wait(Nanos::ZERO).unwrap();
-        let known = std::iter::from_fn(|| self.driver.next());
-        known.map(|completion| (completion.slot.0, completion.what)).collect()
-    }
-}
 
 #[test]
 fn spinning_waits_to_the_end_and_is_no_cpu_time_of_the_driver() {
