@@ -33,8 +33,10 @@ bench-load: build ## our load generator beside wrk, h2load, ab, hey and a bare l
 bench-screen: build ## the live screen beside none: what it costs the load
 	$(CARGO) bench --locked --package joust --bench screen_costs_nothing
 
-bench-fidelity: ## every latency figure beside those of a server that holds requests for a known time
+bench-fidelity: ## every latency figure beside a server of known delays, and beside a packet capture (root)
 	$(CARGO) bench --locked --package joust-load --bench known_delay
+	scripts/peers.sh
+	$(CARGO) bench --locked --package joust --bench beside_capture
 
 picture: build ## docs/report.svg, the picture in the README, from the newest default run
 	$(JOUST) report "$$(ls -dt joust-results/*quick*/run.json | head -n 1)" --format picture > docs/report.svg.new

@@ -1,0 +1,277 @@
+//! `make bench-fidelity`, second part: are the generator's figures those of the wire? `joust serve`
+//! holds each response for a planted time; `tshark` captures loopback meanwhile, an outside clock that
+//! knows nothing of either; and what `joust load` says of the same requests is set beside it. Then an
+//! open loop at half of the server's capacity: how late it sends, by its own count and by the wire,
+//! and whether Poisson arrivals are Poisson on the wire.
+//!
+//! Right is within 1 % or 20 us, whichever is more, for mean and p99 of service time. Start reading at
+//! [`main`]. Needs tshark and root (capturing), and two CPUs.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::BufRead as _;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const JOUST: &str = env!("CARGO_BIN_EXE_joust");
+const SERVER_CPU: &str = "0";
+const CLIENT_CPU: &str = "1";
+
+/// Within this share, or so many milliseconds, a figure is right.
+const SHARE_MAX: f64 = 0.01;
+const MS_MAX: f64 = 0.020;
+
+/// Median lateness of an open loop that is right, in milliseconds.
+const LATE_MS_MAX: f64 = 0.050;
+
+/// What the server is told to do to each response, the rate, and how long.
+const HELD: [(&str, &str, &str); 4] = [
+    ("delay=1ms", "500/s", "6s"),
+    ("delay=5ms", "200/s", "6s"),
+    ("delay=20ms", "200/s", "6s"),
+    ("delay=exp:2ms", "200/s", "10s"),
+];
+
+/// How the generator stamps.
+const STAMPS: [(&str, &[&str]); 4] = [
+    ("io_uring, kernel stamps", &["--engine", "uring", "--stamps", "kernel"]),
+    ("epoll, kernel stamps", &["--engine", "epoll", "--stamps", "kernel"]),
+    ("io_uring, busy polling", &["--engine", "uring", "--busy-poll"]),
+    ("io_uring", &["--engine", "uring"]),
+];
+
+fn main() -> Outcome<()> {
+    // `cargo test --benches` calls every bench with --test; speed is no test.
+    if std::env::args().any(|arg| arg == "--test") {
+        return Ok(());
+    }
+    service_times()?;
+    open_loops()
+}
+
+fn service_times() -> Outcome<()> {
+    println!("service time by joust load and by the wire (ms), right within 1 % or 20 us:");
+    for (fault, rate, duration) in HELD {
+        for (name, flags) in STAMPS {
+            let server = Server::start(&["--fault", fault])?;
+            let mut arguments = vec!["-c", "8", "--rate", rate, "-d", duration];
+            arguments.extend(flags);
+            let (record, wire) = measure(&server, &arguments)?;
+            let ours = &record["service_ms"];
+            let wire = sorted(wire.iter().map(|one| one.service_ms).collect());
+            let figures =
+                [("mean", mean(&wire)), ("p50", at(&wire, 0.50)), ("p99", at(&wire, 0.99))];
+            print!("  {fault:<14} {name:<24} n {:>5}", wire.len());
+            for (figure, wire_ms) in figures {
+                let ours = ours[figure].as_f64().ok_or("too few samples for a figure")?;
+                let is_right = (ours - wire_ms).abs() <= (wire_ms * SHARE_MAX).max(MS_MAX);
+                let verdict = if is_right { "right" } else { "OFF" };
+                print!(
+                    "   {figure} {ours:.3} / {wire_ms:.3} {:+.0} us {verdict}",
+                    1e3 * (ours - wire_ms)
+                );
+            }
+            println!();
+        }
+    }
+    Ok(())
+}
+
+fn open_loops() -> Outcome<()> {
+    let server = Server::start(&[])?;
+    let closed = load(&server, &["-c", "50", "-d", "3s"])?;
+    let capacity = closed["rate_per_s"].as_f64().ok_or("no rate")?;
+    let rate = format!("{:.0}/s", capacity / 2.0);
+    println!("\nopen loop at half of {capacity:.0}/s:");
+    for arrivals in ["constant", "poisson"] {
+        let record =
+            load(&server, &["-c", "50", "--rate", &rate, "--arrivals", arrivals, "-d", "5s"])?;
+        let open = &record["open_loop"];
+        let late = open["late_ms"]["p50"].as_f64().ok_or("no lateness")?;
+        println!(
+            "  {arrivals:<9} late by {:.1} us (median), p99 {:.1} us: {}; asked {:.0}/s, begun {:.0}/s",
+            1e3 * late,
+            1e3 * open["late_ms"]["p99"].as_f64().unwrap_or(f64::NAN),
+            if late <= LATE_MS_MAX { "right" } else { "OFF" },
+            open["asked_per_s"].as_f64().unwrap_or(f64::NAN),
+            open["begun_per_s"].as_f64().unwrap_or(f64::NAN),
+        );
+    }
+    let arguments = ["-c", "50", "--rate", "2000/s", "--arrivals", "poisson", "-d", "10s"];
+    let (_, wire) = measure(&server, &arguments)?;
+    let sent = sorted(wire.iter().map(|one| one.sent_s).collect());
+    let gaps: Vec<f64> = sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let test = stats::anderson_darling_exponential(&gaps, 2000.0).ok_or("too few gaps")?;
+    let (statistic, p) = (test.a2, test.p);
+    println!(
+        "  Poisson at 2000/s on the wire: {} gaps, mean {:.1} us, Anderson-Darling A2 {statistic:.2}, \
+         p {p:.3}: {}",
+        gaps.len(),
+        1e6 * mean(&gaps),
+        if p >= 0.01 { "right" } else { "OFF" },
+    );
+    Ok(())
+}
+
+/// One request on the wire.
+struct OnWire {
+    /// When its first byte was seen, in seconds.
+    sent_s: f64,
+    /// From there to the last byte of the reply.
+    service_ms: f64,
+}
+
+/// A load, and the same requests by a capture of it.
+fn measure(server: &Server, arguments: &[&str]) -> Outcome<(Value, Vec<OnWire>)> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("wire.pcapng");
+    let capture = Capture::start(server.addr, &file)?;
+    let record = load(server, arguments)?;
+    capture.stop()?;
+    let wire = requests(&file, server.addr.port())?;
+    let done = record["requests"]["ok"].as_u64().unwrap_or(0);
+    if wire.len() as u64 != done {
+        return Err(format!("{done} requests by joust, {} on the wire", wire.len()).into());
+    }
+    Ok((record, wire))
+}
+
+fn load(server: &Server, arguments: &[&str]) -> Outcome<Value> {
+    let url = format!("http://{}/", server.addr);
+    let mut command = Command::new(JOUST);
+    command.args(["load", &url, "--quiet", "--json", "-", "--verify", "none"]);
+    let output = command.args(["--cpus", CLIENT_CPU]).args(arguments).output()?;
+    if output.stdout.is_empty() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// Pairs each request with the reply that follows it on its connection.
+fn requests(file: &Path, port: u16) -> Outcome<Vec<OnWire>> {
+    let output = Command::new("tshark")
+        .args(["-r".as_ref(), file.as_os_str()])
+        .args(["-Y", "tcp.len > 0", "-T", "fields"])
+        .args(["-e", "frame.time_epoch", "-e", "tcp.stream", "-e", "tcp.dstport"])
+        .output()?;
+    let mut open: BTreeMap<u32, (f64, Option<f64>)> = BTreeMap::new();
+    let mut done = Vec::new();
+    let finished = |(sent_s, last): (f64, Option<f64>)| {
+        last.map(|last| OnWire { sent_s, service_ms: 1e3 * (last - sent_s) })
+    };
+    for line in output.stdout.lines() {
+        let line = line?;
+        let mut fields = line.split('\t');
+        let mut field = || fields.next().ok_or("tshark printed another table");
+        let (time, stream, to): (f64, u32, u16) =
+            (field()?.parse()?, field()?.parse()?, field()?.parse()?);
+        if to == port {
+            done.extend(open.insert(stream, (time, None)).and_then(finished));
+        } else if let Some((_, last)) = open.get_mut(&stream) {
+            *last = Some(time);
+        }
+    }
+    done.extend(open.into_values().filter_map(finished));
+    Ok(done)
+}
+
+fn sorted(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn at(sorted: &[f64], q: f64) -> f64 {
+    let rank = (q * sorted.len() as f64).ceil() as usize;
+    sorted[rank.clamp(1, sorted.len()) - 1]
+}
+
+/// tshark, writing what passes on one port of loopback.
+struct Capture(Child);
+
+impl Capture {
+    fn start(addr: SocketAddr, file: &Path) -> Outcome<Self> {
+        let filter = format!("tcp port {}", addr.port());
+        // 200 bytes of each segment hold its headers; more would cost the server's CPU.
+        let child = Command::new("dumpcap")
+            .args(["-q", "-i", "lo", "-s", "200", "-B", "64", "-f", &filter, "-w"])
+            .arg(file)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("cannot start dumpcap ({error}): apt-get install tshark"))?;
+        let capture = Self(child);
+        let begun = Instant::now();
+        // The file's header is written when the capture runs.
+        while std::fs::metadata(file).map_or(true, |file| file.len() == 0) {
+            if begun.elapsed() > Duration::from_secs(10) {
+                return Err("dumpcap captures nothing: is this root?".into());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        Ok(capture)
+    }
+
+    fn stop(mut self) -> Outcome<()> {
+        // What it has not read yet would be missing.
+        std::thread::sleep(Duration::from_millis(1500));
+        kill(Pid::from_raw(self.0.id().cast_signed()), Signal::SIGINT)?;
+        self.0.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        // Fails where it has ended already, which is what we want.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Our own server, with what is planted in it.
+struct Server {
+    child: Child,
+    addr: SocketAddr,
+}
+
+impl Server {
+    fn start(arguments: &[&str]) -> Outcome<Self> {
+        let addr = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let child = Command::new(JOUST)
+            .args(["serve", "--model", "reactor", "--fixed", "1000", "--cpus", SERVER_CPU])
+            .args(["--listen", &addr.to_string(), "--set", "MaxKeepAliveRequests=0"])
+            .args(arguments)
+            .stdout(Stdio::null())
+            .spawn()?;
+        let server = Self { child, addr };
+        let begun = Instant::now();
+        while TcpStream::connect(addr).is_err() {
+            if begun.elapsed() > Duration::from_secs(5) {
+                return Err(format!("the server does not listen on {addr}").into());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Killing what has already ended fails, which is what we want here.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
