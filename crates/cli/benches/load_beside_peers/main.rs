@@ -111,9 +111,10 @@ const ROWS: &[Row] = &[
             Opponent { generator: &generators::BARE_LOOP, bars: NO_BAR },
         ],
     },
-    // After the first run some 14,000 ports are in TIME_WAIT, whoever ran, and no more: connect(2)
-    // takes ports of one parity, and takes them again. To wait for none would be a minute a run,
-    // for 1 to 3 % (wrk on used and on fresh addresses in turn); random order shares it out.
+    // Every run leaves ports in TIME_WAIT, whoever ran: some 14,000 after the first, and no more after
+    // the next, half of Linux's range. To wait for none would be a minute a run. wrk on used and on
+    // fresh addresses in turn, six pairs on a busy machine: 2 % apart in the median, too few to say
+    // more. So nobody waits, the order is random, and the count before each run is printed.
     Row {
         name: "connect",
         serving: Serving::Nginx,
