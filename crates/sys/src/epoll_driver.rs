@@ -65,11 +65,11 @@ pub struct EpollDriver {
     ready_next: usize,
     /// What is left of the event that [`Driver::next`] is in the middle of.
     rest: Option<Rest>,
-    /// Connections that had their [`FULL_RECVS_MAX`] and may have more, each at most once: slot and
-    /// generation. The first `unfinished_due` of them have their turn in this round.
+    /// Connections that had their [`FULL_RECVS_MAX`] and may have more, and those where a send failed,
+    /// each at most once: slot and generation. The first `unfinished_due` of them have their turn in this round.
     unfinished: VecDeque<(Slot, u32)>,
     unfinished_due: usize,
-    /// Failures that were known at once, in a connect or a send: slot and generation.
+    /// Connects that failed at once: slot and generation.
     failures: VecDeque<(Slot, u32, Failure)>,
     /// Whether the kernel is asked for stamps; that of the last completion; the clocks it is told by.
     stamped: bool,
@@ -100,6 +100,8 @@ struct Conn {
     discard_left: u64,
     expects_head: bool,
     low_water: LowWater,
+    /// A send failed. Told behind what the server said before it went, which lies in the queue.
+    send_failure: Option<Failure>,
     /// Flags to be acted on when this slot's turn in `unfinished` comes; `None` if it is not there.
     unfinished: Option<EventFlags>,
 }
@@ -109,6 +111,8 @@ enum Phase {
     #[default]
     Connecting,
     Open,
+    /// The end of the stream was told; sending is possible.
+    Ended,
     /// A failure is or was reported; the socket waits for its close.
     Failed,
 }
@@ -225,12 +229,12 @@ impl EpollDriver {
         let Rest { slot, generation, flags, .. } = event;
         let conn = &mut self.conns[slot.0 as usize];
         let socket = match (&conn.socket, conn.phase) {
-            (Some(socket), Phase::Connecting | Phase::Open) if conn.generation == generation => {
+            (Some(socket), phase) if phase != Phase::Failed && conn.generation == generation => {
                 socket
             }
             _ => return None,
         };
-        let Some(flags) = flags else { return Some(What::Closed) };
+        let Some(flags) = flags else { return Some(conn.ends(None)) };
         if let Some(waiting) = &mut conn.unfinished {
             *waiting |= flags;
             return None;
@@ -251,15 +255,11 @@ impl EpollDriver {
             && !conn.unsent.is_empty()
             && let Err(error) = conn.flush()
         {
-            conn.forget_unsent();
-            // A server may refuse a long request before it has all of it: what it said then lies in
-            // the queue, and the reset behind it.
-            if !flags.contains(EventFlags::IN) {
-                conn.phase = Phase::Failed;
-                return Some(What::Failed(Failure::from(&error)));
-            }
+            conn.send_fails(&error);
         }
-        if !flags.intersects(EventFlags::IN | EventFlags::RDHUP | gone) {
+        let has_more = flags.intersects(EventFlags::IN | EventFlags::RDHUP | gone);
+        // Behind the end only a send can fail: each edge would tell the end once more.
+        if conn.send_failure.is_none() && (conn.phase == Phase::Ended || !has_more) {
             return None;
         }
         self.receive(event, flags)
@@ -268,18 +268,16 @@ impl EpollDriver {
     fn receive(&mut self, event: Rest, flags: EventFlags) -> Option<What> {
         let conn = &mut self.conns[event.slot.0 as usize];
         let taken = match conn.take(&mut self.buf, self.stamped) {
-            Ok(Some(taken)) if taken.n_bytes == 0 => return Some(What::Closed),
-            Ok(Some(taken)) => taken,
-            Ok(None) => return None,
-            Err(error) => {
-                conn.phase = Phase::Failed;
-                return Some(What::Failed(Failure::from(&error)));
-            }
+            Ok(Some(taken)) if taken.n_bytes > 0 => taken,
+            Ok(None) if conn.send_failure.is_none() => return None,
+            Ok(_) => return Some(conn.ends(None)),
+            Err(error) => return Some(conn.ends(Some(&error))),
         };
         let full = taken.n_bytes == taken.n_bytes_max;
         let ended = flags.intersects(EventFlags::RDHUP);
         // After a reset the kernel still hands out what came before; then the error.
-        let gone = flags.intersects(EventFlags::ERR | EventFlags::HUP);
+        let gone =
+            flags.intersects(EventFlags::ERR | EventFlags::HUP) || conn.send_failure.is_some();
         if full && !ended && !gone && event.full_recvs_left == 0 {
             conn.unfinished = Some(flags);
             self.unfinished.push_back((event.slot, event.generation));
@@ -347,6 +345,27 @@ impl Conn {
         Ok(())
     }
 
+    /// A server may refuse a long request before it has all of it: what it said then lies in the queue,
+    /// and the failure is told behind it.
+    fn send_fails(&mut self, error: &io::Error) {
+        self.send_failure = Some(Failure::from(error));
+        self.forget_unsent();
+    }
+
+    /// Nothing more can be received, by an error or because it was the end of the stream.
+    fn ends(&mut self, error: Option<&io::Error>) -> What {
+        match self.send_failure.take().or_else(|| error.map(Failure::from)) {
+            Some(failure) => {
+                self.phase = Phase::Failed;
+                What::Failed(failure)
+            }
+            None => {
+                self.phase = Phase::Ended;
+                What::Closed
+            }
+        }
+    }
+
     fn forget_unsent(&mut self) {
         self.unsent.clear();
         self.unsent_from = 0;
@@ -396,16 +415,22 @@ impl Driver for EpollDriver {
 
     fn send(&mut self, slot: Slot, bytes: &[u8]) {
         let conn = &mut self.conns[slot.0 as usize];
-        let Some(socket) = conn.socket.as_ref().filter(|_| conn.phase == Phase::Open) else {
-            return;
-        };
+        let can_send =
+            matches!(conn.phase, Phase::Open | Phase::Ended) && conn.send_failure.is_none();
+        let Some(socket) = conn.socket.as_ref().filter(|_| can_send) else { return };
         if !conn.unsent.is_empty() {
             conn.unsent.extend_from_slice(bytes);
             return;
         }
         match socket::send(socket, bytes) {
             Ok(sent) => conn.unsent.extend_from_slice(&bytes[sent.unwrap_or(0)..]),
-            Err(error) => self.fails(slot, Failure::from(&error)),
+            Err(error) => {
+                conn.send_fails(&error);
+                if conn.unfinished.is_none() {
+                    conn.unfinished = Some(EventFlags::empty());
+                    self.unfinished.push_back((slot, conn.generation));
+                }
+            }
         }
     }
 
@@ -430,6 +455,7 @@ impl Driver for EpollDriver {
         conn.generation = conn.generation.wrapping_add(1);
         conn.phase = Phase::default();
         conn.forget_unsent();
+        conn.send_failure = None;
         conn.unfinished = None;
         conn.discard_left = 0;
         conn.expects_head = false;

@@ -2,10 +2,13 @@
 //! all the same. Start reading anywhere; each fact stands alone.
 
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::time::Duration;
+
+use joust_sys::driver::{Failure, Leave, Slot, What};
+use units::Nanos;
 
 use crate::world::{World, on_every_driver};
-use joust_sys::driver::{Leave, Slot};
 
 /// Sends so many pieces to a peer that does not read, and closes; the bytes that came through.
 fn came_through(world: &mut World, n_pieces: usize) -> usize {
@@ -43,6 +46,92 @@ fn what_is_left_of_a_send_never_goes_to_the_next_file_of_that_number() {
         }
         for n_pieces in whole.saturating_sub(2)..=cut + 2 {
             came_through(&mut world, n_pieces);
+        }
+    });
+}
+
+#[test]
+fn the_end_of_the_stream_is_told_once() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 1);
+        let mut peer = world.connect(0);
+        peer.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(world.next(), (0, What::Closed));
+        world.driver.send(Slot(0), &vec![0; 20_000_000]);
+        let reader = std::thread::spawn(move || {
+            peer.read_exact(&mut vec![0; 20_000_000]).unwrap();
+            peer
+        });
+        while !reader.is_finished() {
+            let until = world.driver.now() + Nanos::from_millis(1);
+            world.driver.wait(until).unwrap();
+            assert_eq!(world.driver.next(), None);
+        }
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn what_a_server_said_before_its_reset_is_heard_though_a_send_failed_first() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 1);
+        let mut peer = world.connect(0);
+        // Handed over, and not read by the peer: its close is a reset.
+        world.driver.send(Slot(0), b"first");
+        assert!(world.now().is_empty());
+        peer.peek(&mut [0; 1]).unwrap();
+        peer.write_all(b"bye").unwrap();
+        drop(peer);
+        world.driver.send(Slot(0), b"second");
+        world.driver.send(Slot(0), b"third");
+        assert_eq!(world.read(0, 3), b"bye");
+        assert_eq!(world.next(), (0, What::Failed(Failure::Reset)));
+    });
+}
+
+#[test]
+fn a_small_reply_behind_a_long_one_wakes_and_so_does_an_early_end() {
+    const N_BODY: usize = 700_000;
+    on_every_driver(|maker| {
+        for n_missing in [0, 1] {
+            let mut world = World::new(maker, 1);
+            let mut peer = world.connect(0);
+            peer.write_all(b"head").unwrap();
+            assert_eq!(world.next(), (0, What::Received));
+            world.driver.discard(Slot(0), N_BODY as u64);
+            let writer = std::thread::spawn(move || {
+                for piece in vec![0; N_BODY - n_missing].chunks(33_333) {
+                    peer.write_all(piece).unwrap();
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+                peer
+            });
+            let mut n_seen = 0;
+            let mut peer = None;
+            let mut writer = Some(writer);
+            loop {
+                let (_, what) = if n_seen < N_BODY - n_missing && n_missing == 0 {
+                    world.next()
+                } else {
+                    let mut end =
+                        writer.take().map_or_else(|| peer.take().unwrap(), |w| w.join().unwrap());
+                    if n_missing == 0 {
+                        end.write_all(b"s").unwrap();
+                        assert_eq!(world.read(0, 1), b"s");
+                        break;
+                    }
+                    end.shutdown(Shutdown::Write).unwrap();
+                    peer = Some(end);
+                    world.next()
+                };
+                match what {
+                    What::Discarded(n_bytes) => n_seen += n_bytes as usize,
+                    What::Received => n_seen += world.driver.received().len(),
+                    What::Closed => break,
+                    other => panic!("{other:?}"),
+                }
+            }
+            assert_eq!(n_seen, N_BODY - n_missing);
         }
     });
 }
