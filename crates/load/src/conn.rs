@@ -254,6 +254,7 @@ impl Conn {
                 self.begin_reply(at, common);
             }
             let Ok(step) = self.parser.feed(left) else {
+                self.reply.bytes_read += left.len() as u64;
                 heard.then = self.fail(Outcome::Protocol, at, ended);
                 return heard;
             };
@@ -276,6 +277,7 @@ impl Conn {
                 Event::Done(totals) => {
                     if !left.is_empty() && !self.awaits_another(common) {
                         // More than the framing said: what follows is not what the server meant.
+                        self.reply.bytes_read += left.len() as u64;
                         heard.then = self.fail(Outcome::Protocol, at, ended);
                         return heard;
                     }

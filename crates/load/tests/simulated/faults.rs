@@ -95,6 +95,16 @@ fn garbage_amid_pipelined_replies_fails_its_request_and_loses_those_behind() {
 }
 
 #[test]
+fn bytes_that_are_no_http_were_read_all_the_same() {
+    let plan = plan(|o| (o.connections, o.requests) = (1, Some(3)));
+    let head = "HTTP/1.1 200 Any\r\nContent-Length: 100\r\n\r\n".len() as u64;
+    for (act, expected) in [(Act::Garbage, 30), (Act::Surplus, head + 101)] {
+        let record = run(&plan, &Script { acts: vec![(act, 1)], ..Script::new(MS) });
+        assert_eq!((record.errors.protocol, record.bytes.read), (3, 3 * expected), "{act:?}");
+    }
+}
+
+#[test]
 fn a_reply_that_is_shorter_than_it_says_swallows_the_next() {
     let mut plan = plan(|o| (o.connections, o.requests, o.timeout) = (1, Some(2), ms(50)));
     with_bodies(&mut plan, &[10, 11]);
