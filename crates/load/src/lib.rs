@@ -20,6 +20,7 @@ mod cookies;
 mod engine;
 mod fetch;
 mod free;
+mod margin;
 mod options;
 mod oracle;
 mod pacing;

@@ -19,9 +19,9 @@
 //! # Being on time
 //!
 //! A thread that sleeps until an instant wakes up late: by the timer's slack (50 us unless set) and
-//! by what it takes to wake an idle CPU (again some 50 us, in a virtual machine). So the last
-//! [`SPIN`] before a request of an open loop is due are spent asking the driver again and again. That
-//! time is in no figure of CPU use.
+//! by what it takes to wake an idle CPU (in a virtual machine 50 us and more). So the last stretch
+//! before a request of an open loop is due is spent asking the driver again and again. How long that
+//! is the thread learns from how late it wakes up ([`Margin`]). That time is in no figure of CPU use.
 
 mod connections;
 
@@ -39,6 +39,7 @@ use crate::backlog::{Backlog, BacklogCounts};
 use crate::check::Checks;
 use crate::conn::{Begun, Common, Conn, Heard, Out, State, Then};
 use crate::free::{Free, FreePlaces};
+use crate::margin::Margin;
 use crate::pacing::{self, Pace, Rest};
 use crate::picker::{self, Picker};
 use crate::prepared::Prepared;
@@ -63,9 +64,6 @@ const BACKOFF_MS: [u64; 8] = [1, 2, 4, 8, 16, 32, 64, 100];
 
 /// Longest time until a thread that waits looks whether it was interrupted.
 const INTERRUPT_LOOK: Nanos = Nanos::from_millis(100);
-
-/// See "Being on time". A wake-up that is later than that is late.
-const SPIN: Nanos = Nanos::from_micros(150);
 
 /// One thread of the load.
 pub(crate) struct Worker<'a, D: Driver> {
@@ -98,6 +96,8 @@ pub(crate) struct Worker<'a, D: Driver> {
     /// The wake-up that the current batch is stamped with.
     now: Nanos,
     cpu_began: Nanos,
+    /// How long before an instant it is to be awake.
+    margin: Margin,
     /// Time that was spent spinning, and whether anything came or was sent since the last wake-up.
     spun: Nanos,
     was_busy: bool,
@@ -221,6 +221,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             phase: Phase::Running,
             now: Nanos::ZERO,
             cpu_began: Nanos::ZERO,
+            margin: Margin::new(),
             spun: Nanos::ZERO,
             was_busy: false,
             ended: Vec::with_capacity(plan.pipeline as usize),
@@ -272,15 +273,20 @@ impl<'a, D: Driver> Worker<'a, D> {
             }
             _ => Nanos::MAX,
         };
-        if due > next.saturating_add(SPIN) {
+        let margin = self.margin.get();
+        if due > next.saturating_add(margin) {
             self.driver.wait(next)?;
             self.now = self.driver.now();
             return Ok(());
         }
-        let spin_from = due.saturating_sub(SPIN);
+        let spin_from = due.saturating_sub(margin);
         if spin_from > self.now {
-            self.driver.wait(spin_from.min(next))?;
+            let until = spin_from.min(next);
+            self.driver.wait(until)?;
             self.now = self.driver.now();
+            if self.now >= until {
+                self.margin.overslept(self.now - until);
+            }
             return Ok(());
         }
         let before = self.now;

@@ -1,0 +1,59 @@
+//! How long before an instant a thread must be awake to be there on time. Owns the estimate; must not
+//! know what is due. Start reading at [`Margin::overslept`].
+
+use units::Nanos;
+
+/// The estimate goes no higher: who oversleeps by more lost the CPU, and no spinning would help.
+const MARGIN_MAX: Nanos = Nanos::from_micros(150);
+
+/// And no lower: the round through the worker's own loop.
+const MARGIN_MIN: Nanos = Nanos::from_micros(5);
+
+/// Of what a wake-up was earlier than the estimate, this part is taken off.
+const DECAY: u64 = 32;
+
+/// Time by which a sleep is cut short, learnt from how late wake-ups were: a few us on a machine whose
+/// CPUs do not sleep deeply, 100 us in a virtual one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Margin(Nanos);
+
+impl Margin {
+    /// Nothing learnt: the longest.
+    pub(crate) fn new() -> Self {
+        Self(MARGIN_MAX)
+    }
+
+    /// The margin now.
+    #[inline]
+    pub(crate) fn get(self) -> Nanos {
+        self.0
+    }
+
+    /// A sleep ended `by` after it should have. It rises at once and falls slowly, and so stays above
+    /// most wake-ups: that of the last thirty or so which was latest.
+    #[inline]
+    pub(crate) fn overslept(&mut self, by: Nanos) {
+        let fallen = self.0.0 - self.0.0.saturating_sub(by.0) / DECAY;
+        self.0 = Nanos(fallen.max(by.0)).clamp(MARGIN_MIN, MARGIN_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_rises_at_once_and_falls_slowly_within_its_bounds() {
+        let mut margin = Margin::new();
+        (0..500).for_each(|_| margin.overslept(Nanos::from_micros(20)));
+        assert!((20_000..21_000).contains(&margin.get().0), "{:?}", margin);
+        margin.overslept(Nanos::from_micros(80));
+        assert_eq!(margin.get(), Nanos::from_micros(80));
+        margin.overslept(Nanos::from_micros(20));
+        assert!(margin.get() > Nanos::from_micros(75));
+        margin.overslept(Nanos::from_millis(30));
+        assert_eq!(margin.get(), MARGIN_MAX);
+        (0..2000).for_each(|_| margin.overslept(Nanos::ZERO));
+        assert_eq!(margin.get(), MARGIN_MIN);
+    }
+}
