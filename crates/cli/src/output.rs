@@ -89,6 +89,9 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Trouble {
+    // tempfile adds the name of its file, which means nothing to anybody.
+    let inner = error.get_ref().and_then(|named| named.source());
+    let error = inner.map_or_else(|| error.to_string(), ToString::to_string);
     Trouble::failed(miette!(
         help = "name a file in a folder that exists and that you may write to, or - for stdout",
         "cannot write {}: {error}",

@@ -5,9 +5,11 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{ArgGroup, ValueEnum};
+use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser};
+use clap::{ArgGroup, ValueEnum, value_parser};
+use load::PacingError;
 use load::source::FORMATS;
-use record::{Bodies, Goal, GoalError, TlsVersions, parse_goals};
+use record::{Bodies, Goal, GoalError, Spread, Stage, TlsVersions, parse_goals};
 use units::{Bytes, Nanos, PerSecond, Share};
 
 use crate::output::Place;
@@ -111,11 +113,11 @@ pub struct Pace {
     )]
     pub arrivals: Arrivals,
     /// Open loop: the rate goes from A to B, over the whole duration or the time given
-    #[arg(long, value_name = "A:B[:TIME]", groups = ["law", "open"])]
-    pub ramp: Option<String>,
+    #[arg(long, value_name = "A:B[:TIME]", value_parser = ramp, groups = ["law", "open"])]
+    pub ramp: Option<Ramp>,
     /// Open loop: one rate after the other, as in 1k/s:10s,5k/s:30s
-    #[arg(long, value_name = "RATE:TIME,...", groups = ["law", "open"])]
-    pub stages: Option<String>,
+    #[arg(long, value_name = "RATE:TIME,...", value_parser = stages, groups = ["law", "open"])]
+    pub stages: Option<Stages>,
     /// Open loop: the instants of a file, one a line, or of an access log; without -d, to its end
     #[arg(long, value_name = "FILE", groups = ["law", "open", "at_instants"])]
     pub replay: Option<PathBuf>,
@@ -129,8 +131,8 @@ pub struct Pace {
     #[arg(long, value_name = "REQUESTS", default_value_t = 1_000_000, requires = "open")]
     pub queue: u64,
     /// Closed loop: each connection rests between a reply and its next request; exp: for random rests
-    #[arg(long, value_name = "TIME|exp:TIME", group = "law")]
-    pub think: Option<String>,
+    #[arg(long, value_name = "TIME|exp:TIME", value_parser = load::parse_think, group = "law")]
+    pub think: Option<(Nanos, Spread)>,
     /// Find the highest rate at which this holds, as in 'p99<10ms,errors<0.1%'; -d is for each try
     #[arg(
         long,
@@ -146,9 +148,27 @@ pub struct Pace {
     #[arg(long, value_name = "RATE", value_parser = load::parse_rate, requires = "search")]
     pub rate_max: Option<PerSecond>,
     /// Most tries of --search
-    #[arg(long, value_name = "N", default_value_t = TRIES_MAX, requires = "search")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = TRIES_MAX,
+        value_parser = value_parser!(u32).range(1..),
+        requires = "search"
+    )]
     pub tries: u32,
 }
+
+/// From one rate to another, and in what time where it is typed.
+#[derive(Debug, Clone)]
+pub struct Ramp {
+    pub from: PerSecond,
+    pub to: PerSecond,
+    pub over: Option<Nanos>,
+}
+
+/// One rate after the other.
+#[derive(Debug, Clone)]
+pub struct Stages(pub Vec<Stage>);
 
 /// Goals that are to hold together.
 #[derive(Debug, Clone)]
@@ -174,6 +194,8 @@ pub enum Arrivals {
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Requests")]
+#[group(multiple = true)]
+#[command(group = ArgGroup::new("with_a_body").multiple(true))]
 pub struct Requests {
     /// Request method
     #[arg(short = 'X', long, default_value = "GET", conflicts_with_all = ["from", "curl"])]
@@ -182,16 +204,16 @@ pub struct Requests {
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     pub headers: Vec<String>,
     /// Request body: the text itself, or @FILE
-    #[arg(long, value_name = "TEXT|@FILE", conflicts_with_all = ["from", "curl"])]
+    #[arg(long, value_name = "TEXT|@FILE", group = "with_a_body", conflicts_with_all = ["from", "curl"])]
     pub body: Option<String>,
     /// Requests of a file, - for stdin; its format is recognised
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", group = "with_a_body")]
     pub from: Option<PathBuf>,
     /// Format of --from
     #[arg(long, value_name = "FORMAT", requires = "from", value_parser = format_names())]
     pub format: Option<String>,
     /// A curl command line, pasted, in quotes
-    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["from", "url"])]
+    #[arg(long, value_name = "COMMAND", group = "with_a_body", conflicts_with_all = ["from", "url"])]
     pub curl: Option<String>,
     /// Choose among several requests at random, by their weights, instead of in order
     #[arg(long, requires = "from", conflicts_with = "as_recorded")]
@@ -203,7 +225,7 @@ pub struct Requests {
     #[arg(long)]
     pub cookies: bool,
     /// A body waits for 100 Continue, at most a second
-    #[arg(long)]
+    #[arg(long, requires = "with_a_body")]
     pub expect_continue: bool,
     /// Ask in HTTP/1.0
     #[arg(long = "http1.0")]
@@ -269,10 +291,10 @@ pub struct Checks {
     #[arg(long, value_name = "BYTES")]
     pub expect_length: Option<Bytes>,
     /// A field that every reply must have, with that value if one is given; repeatable
-    #[arg(long, value_name = "NAME[: VALUE]")]
-    pub expect_header: Vec<String>,
+    #[arg(long, value_name = "NAME[: VALUE]", value_parser = expected_field)]
+    pub expect_header: Vec<(String, Option<String>)>,
     /// Text that every body must contain
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub expect_body: Option<String>,
     /// Compare bodies with those fetched three times before the load: none, length, or
     /// hash=SHARE (the length of all, the hash of a share)
@@ -339,11 +361,29 @@ pub struct Output {
     pub raw: u32,
 }
 
-fn format_names() -> clap::builder::PossibleValuesParser {
-    let value = |format: &&load::source::Format| {
-        clap::builder::PossibleValue::new(format.name).help(format.about)
+fn ramp(typed: &str) -> Result<Ramp, PacingError> {
+    load::parse_ramp(typed).map(|(from, to, over)| Ramp { from, to, over })
+}
+
+fn stages(typed: &str) -> Result<Stages, PacingError> {
+    load::parse_stages(typed).map(Stages)
+}
+
+fn expected_field(typed: &str) -> Result<(String, Option<String>), String> {
+    let (name, value) = match typed.split_once(':') {
+        None => (typed.trim(), None),
+        Some((name, value)) => (name.trim(), Some(value.trim().to_owned())),
     };
-    clap::builder::PossibleValuesParser::new(FORMATS.iter().map(value))
+    let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control());
+    match is_name {
+        true => Ok((name.to_owned(), value)),
+        false => Err("write it as in ETag or 'X-Cache: HIT'".to_owned()),
+    }
+}
+
+fn format_names() -> PossibleValuesParser {
+    let value = |format: &&load::source::Format| PossibleValue::new(format.name).help(format.about);
+    PossibleValuesParser::new(FORMATS.iter().map(value))
 }
 
 fn tls_version(typed: &str) -> Result<TlsVersions, String> {

@@ -71,7 +71,7 @@ fn options(args: &Args) -> Result<LoadOptions, Trouble> {
             status_min: checks.expect_status.0,
             status_max: checks.expect_status.1,
             length: checks.expect_length,
-            headers: checks.expect_header.iter().map(|typed| expected_header(typed)).collect(),
+            headers: checks.expect_header.clone(),
             contains: checks.expect_body.clone(),
             bodies: checks.verify,
         },
@@ -96,13 +96,6 @@ fn options(args: &Args) -> Result<LoadOptions, Trouble> {
         raw_max: args.output.raw,
         ..LoadOptions::new(url)
     })
-}
-
-fn expected_header(typed: &str) -> (String, Option<String>) {
-    match typed.split_once(':') {
-        None => (typed.trim().to_owned(), None),
-        Some((name, value)) => (name.trim().to_owned(), Some(value.trim().to_owned())),
-    }
 }
 
 fn body(typed: &str) -> Result<Vec<u8>, Trouble> {
@@ -172,7 +165,10 @@ fn columns(args: &Args, options: &LoadOptions) -> Result<Vec<Column>, Trouble> {
 fn pacing(args: &Args, options: &mut LoadOptions) -> Result<Pacing, Trouble> {
     let pace = &args.pace;
     if !(pace.speed > 0.0 && pace.speed.is_finite()) {
-        return Err(Trouble::usage(miette!("a speed of {} is none: it is above 0", pace.speed)));
+        return Err(Trouble::usage(miette!(
+            "a speed of {} is none: it is above 0 (--speed)",
+            pace.speed
+        )));
     }
     if let Some(rate) = pace.rate {
         return Ok(match pace.arrivals {
@@ -181,21 +177,18 @@ fn pacing(args: &Args, options: &mut LoadOptions) -> Result<Pacing, Trouble> {
             Arrivals::Jitter => Pacing::Jitter { rate },
         });
     }
-    if let Some(typed) = &pace.ramp {
-        let (from, to, over) = load::parse_ramp(typed).map_err(usage)?;
+    if let Some(args::Ramp { from, to, over }) = pace.ramp {
         let over = over.or(options.duration).unwrap_or(DURATION);
         return Ok(Pacing::Ramp { from, to, over });
     }
-    if let Some(typed) = &pace.stages {
-        let stages = load::parse_stages(typed).map_err(usage)?;
+    if let Some(args::Stages(stages)) = pace.stages.clone() {
         if options.requests.is_none() && options.duration.is_none() {
             let lengths = stages.iter().map(|stage| stage.length);
             options.duration = Some(lengths.fold(Nanos::ZERO, Nanos::saturating_add));
         }
         return Ok(Pacing::Stages { stages });
     }
-    if let Some(typed) = &pace.think {
-        let (pause, spread) = load::parse_think(typed).map_err(usage)?;
+    if let Some((pause, spread)) = pace.think {
         return Ok(Pacing::Think { pause, spread });
     }
     let instants = if let Some(file) = &pace.replay {

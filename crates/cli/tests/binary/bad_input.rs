@@ -3,7 +3,7 @@
 
 use std::net::TcpListener;
 
-use crate::{joust, output, said};
+use crate::{joust, output, said, stdout};
 
 /// Arguments, exit code, and words that the message must have.
 const MISTAKES: &[(&[&str], i32, &[&str])] = &[
@@ -11,7 +11,6 @@ const MISTAKES: &[(&[&str], i32, &[&str])] = &[
     (&["lod"], 2, &["lod"]),
     (&["load"], 2, &["URL"]),
     (&["load", "http://127.0.0.1:1/"], 1, &["nobody", "127.0.0.1:1", "ss -ltn"]),
-    (&["load", "https://127.0.0.1/"], 2, &["https", "http"]),
     (&["load", "http://"], 2, &["http://"]),
     (&["load", "http://127.0.0.1:99999/"], 2, &["99999"]),
     (&["load", "http://127.0.0.1:1/", "-c", "0"], 2, &["connections", "at least 1"]),
@@ -19,6 +18,11 @@ const MISTAKES: &[(&[&str], i32, &[&str])] = &[
     (&["load", "http://127.0.0.1:1/", "-d", "10"], 2, &["10s"]),
     (&["load", "http://127.0.0.1:1/", "-H", "no colon"], 2, &["colon"]),
     (&["load", "http://127.0.0.1:1/", "--body", "@/no/file"], 2, &["/no/file", "--body"]),
+    (&["load", "ftp://127.0.0.1/"], 2, &["ftp", "https"]),
+    (&["load", "http://no.such.host.invalid/"], 2, &["no.such.host.invalid", "check the name"]),
+    (&["man", "a", "b"], 2, &["unexpected argument"]),
+    (&["completions"], 2, &["<SHELL>"]),
+    (&["completions", "csh"], 2, &["csh", "bash", "fish"]),
     (&["serve", "/no/such/dir"], 2, &["/no/such/dir", "--fixed"]),
     (&["serve", "/etc/hostname"], 2, &["not a directory"]),
     (&["serve", "--fixed", "10", "--model", "pre-fork"], 2, &["pre-fork", "prefork"]),
@@ -42,17 +46,132 @@ const MISTAKES: &[(&[&str], i32, &[&str])] = &[
     (&["models", "forking"], 2, &["prefork"]),
 ];
 
+/// What may be mistyped behind a URL of `joust load`, and words of the message. All of it is refused
+/// before anything is connected to, with exit code 2.
+const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
+    (&["-c", "x"], &["--connections"]),
+    (&["-n", "x"], &["--requests"]),
+    (&["-n", "0"], &["0 requests", "-n"]),
+    (&["-d", "0s"], &["duration of 0", "10s"]),
+    (&["-t", "0"], &["0 threads", "-t"]),
+    (&["-r", "fast"], &["--rate", "500/s"]),
+    (&["-r", "0"], &["--rate", "higher rate"]),
+    (&["-r", "5", "--arrivals", "burst"], &["--arrivals", "poisson"]),
+    (&["--arrivals", "poisson"], &["--rate", "--search"]),
+    (&["-r", "5", "--think", "1ms"], &["--rate", "cannot be used with", "--think"]),
+    (&["--ramp", "5"], &["--ramp", "100/s:5k/s"]),
+    (&["--stages", "5"], &["--stages", "1k/s:10s"]),
+    (&["--replay", "/no/instants"], &["/no/instants"]),
+    (&["--replay", "/dev/null"], &["/dev/null", "no instant"]),
+    (&["--as-recorded"], &["--from"]),
+    (&["--speed", "2"], &["--replay", "--as-recorded"]),
+    (&["--replay", "/dev/null", "--speed", "0"], &["speed of 0", "--speed"]),
+    (&["--think", "soon"], &["--think", "10s"]),
+    (&["--queue", "5"], &["--rate"]),
+    (&["-r", "5", "--queue", "0"], &["--queue"]),
+    (&["--search", "p99"], &["--search", "p99<5ms"]),
+    (&["--search", "p99<1s", "-n", "5"], &["--search", "--requests"]),
+    (&["--search", "p99<1s", "--slo", "p50<1s"], &["--search", "--slo"]),
+    (&["--search", "p99<1s", "--precision", "0%"], &["precision of 0 %", "0.1 %"]),
+    (&["--search", "p99<1s", "--tries", "0"], &["--tries"]),
+    (&["--search", "p99<1s", "--rate-max", "x"], &["--rate-max", "500/s"]),
+    (&["--tries", "5"], &["--search"]),
+    (&["-X", "G T"], &["G T", "GET"]),
+    (&["-X", "CONNECT"], &["tunnel", "-X"]),
+    (&["-H", "Content-Length: 5"], &["Content-Length", "leave it out"]),
+    (&["--body", "x", "--from", "y"], &["--body", "--from"]),
+    (&["--from", "/no/urls"], &["/no/urls"]),
+    (&["--from", "/dev/null"], &["no request in it"]),
+    (&["--from", "/dev/null", "--format", "xml"], &["--format", "siege"]),
+    (&["--shuffle"], &["--from"]),
+    (&["-u", "ann"], &["USER:PASSWORD", "-u"]),
+    (&["--expect-continue"], &["--body"]),
+    (&["--http1.0", "--pipeline", "2"], &["--pipeline", "HTTP/1.0"]),
+    (&["--no-keepalive", "--pipeline", "2"], &["--pipeline", "without keep-alive"]),
+    (&["--pipeline", "0"], &["--pipeline"]),
+    (&["--requests-per-connection", "0"], &["--requests-per-connection"]),
+    (&["--no-keepalive", "--requests-per-connection", "5"], &["--no-keepalive"]),
+    (&["--timeout", "0s"], &["--timeout", "10s"]),
+    (&["--connect-to", "x"], &["HOST:PORT:ADDR:PORT", "--connect-to"]),
+    (&["--source", "1.2.3"], &["--source"]),
+    (&["--source", "::1"], &["one family", "--source"]),
+    (&["--unix", "/x", "--source", "127.0.0.2"], &["--unix", "--source"]),
+    (&["--cert", "c.pem"], &["--key"]),
+    (&["--key", "k.pem"], &["--cert"]),
+    (&["--cacert", "c.pem", "--insecure"], &["--cacert", "--insecure"]),
+    (&["--tls-version", "1.1"], &["--tls-version", "1.2 or 1.3"]),
+    (&["--tls-resume", "200%"], &["--tls-resume", "0 to 1"]),
+    (&["--expect-status", "ok"], &["--expect-status", "200-299"]),
+    (&["--expect-status", "300-200"], &["lower one first"]),
+    (&["--expect-length", "x"], &["--expect-length", "3361"]),
+    (&["--expect-header", " : x"], &["--expect-header", "ETag"]),
+    (&["--expect-body", ""], &["--expect-body"]),
+    (&["--verify", "md5"], &["--verify", "hash=1%"]),
+    (&["--verify", "hash=2"], &["--verify", "0 to 1"]),
+    (&["--slo", "p99"], &["--slo", "p99<5ms"]),
+    (&["--engine", "kqueue"], &["--engine", "uring"]),
+    (&["--stamps", "tsc"], &["--stamps", "kernel"]),
+    (&["--cpus", "x"], &["--cpus"]),
+    (&["--seed", "x"], &["--seed"]),
+    (&["--raw", "99999999"], &["raw log", "10000000"]),
+    (&["--body", "{rand:9-1}"], &["{rand:9-1}", "low, then high"]),
+    (&["--body", "{csv:/no/users.csv:id}"], &["/no/users.csv"]),
+];
+
 #[test]
 fn each_mistake_names_the_way_out() {
-    for (args, code, words) in MISTAKES {
-        let output = output(args);
-        let said = said(&output);
-        assert_eq!(output.status.code(), Some(*code), "{args:?} said: {said}");
-        for word in *words {
-            assert!(said.contains(word), "{args:?}: no `{word}` in: {said}");
-        }
-        assert!(!said.contains("panicked") && !said.contains("backtrace"), "{args:?}: {said}");
+    MISTAKES.iter().for_each(|(args, code, words)| refuses(args, *code, words));
+}
+
+#[test]
+fn each_flag_of_a_load_refuses_what_makes_no_sense_and_nothing_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("load.json");
+    let known = stdout(&output(&["load", "--help"]));
+    for (flags, words) in FLAGS_MISTAKEN {
+        let base = ["load", "http://127.0.0.1:1/", "--json", file.to_str().unwrap()];
+        refuses(&[&base, *flags].concat(), 2, words);
     }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    // Those that take no value, or any.
+    let any = ["--quiet", "--plain", "--strict", "--cookies", "--busy-poll", "--json", "--curl"];
+    let is_tried = |flag: &str| {
+        let long = |tried: &&str| tried.starts_with("--") && *tried == flag;
+        FLAGS_MISTAKEN.iter().any(|(flags, words)| flags.iter().chain(*words).any(|f| long(&f)))
+            || any.contains(&flag)
+    };
+    let short = ["--duration", "--header", "--method", "--threads", "--user", "--help"];
+    let untried: Vec<&str> = crate::docs::flags(&known)
+        .into_iter()
+        .filter(|flag| !is_tried(flag) && !short.contains(flag))
+        .collect();
+    assert!(untried.is_empty(), "nothing mistaken is tried of {untried:?}");
+}
+
+#[test]
+fn a_pasted_line_that_is_not_for_curl_is_refused() {
+    refuses(&["load", "--curl", "wget http://127.0.0.1:1/"], 2, &["--curl:1", "`curl`"]);
+    refuses(&["load", "--curl", "curl 'http://"], 2, &["--curl:1", "not closed"]);
+    refuses(&["load", "http://127.0.0.1:1/", "--curl", "curl x"], 2, &["--curl", "[URL]"]);
+}
+
+/// What must be there before a load is worth its time.
+#[test]
+fn a_record_that_could_not_be_written_is_said_before_the_load() {
+    for place in ["/no/folder/load.json", "/tmp"] {
+        let args = ["load", "http://127.0.0.1:1/", "--json", place];
+        refuses(&args, 1, &["cannot write", place, "or -"]);
+    }
+}
+
+fn refuses(args: &[&str], code: i32, words: &[&str]) {
+    let output = output(args);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(code), "{args:?} said: {said}");
+    for word in words {
+        assert!(said.contains(word), "{args:?}: no `{word}` in: {said}");
+    }
+    assert!(!said.contains("panicked") && !said.contains("backtrace"), "{args:?}: {said}");
 }
 
 #[test]

@@ -6,7 +6,8 @@ use crate::{Server, lines, output, stdout};
 
 const FIGURES: [&str; 8] = ["mean", "sd", "min", "p50", "p90", "p99", "p999", "max"];
 
-fn record(args: &[&str]) -> Value {
+/// The record of a load that ends well.
+pub(crate) fn record(args: &[&str]) -> Value {
     let output = output(args);
     assert!(output.status.success(), "{}", crate::said(&output));
     serde_json::from_str(&stdout(&output)).expect("stdout is one JSON object")
@@ -60,6 +61,7 @@ fn counts_agree_with_the_access_log_exactly() {
         let requests = &record["requests"];
         assert_eq!(requests["failed"], 0, "{model}: {}", record["errors"]);
         let logged = requests["done"].as_u64().unwrap() + requests["unanswered"].as_u64().unwrap();
+        let logged = logged + record["probes"].as_u64().unwrap();
         assert_eq!(lines(&log) as u64, logged, "{model}");
     }
 }

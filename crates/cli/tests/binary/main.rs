@@ -2,12 +2,20 @@
 //! it leaves behind. Start reading at [`joust`].
 
 mod bad_input;
+mod connections;
+mod docs;
+mod gates;
+mod laws;
 mod load;
+mod manual;
+mod planted;
 mod pty;
 mod report;
+mod requests;
 mod run;
 mod screen;
 mod serve;
+mod tls;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

@@ -1,0 +1,189 @@
+//! `joust load`, what is checked and how it ends: expectations, goals, engines, what is printed where.
+//! Start reading at [`what_is_expected_is_looked_for_in_every_reply`].
+
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::Value;
+
+use crate::load::record;
+use crate::planted::{Planted, installed, reply};
+use crate::{Server, output, said, stdout};
+
+#[test]
+fn what_is_expected_is_looked_for_in_every_reply() {
+    let server = Planted::start(|_| reply("X-Cache: HIT\r\n", "hello, jousters"));
+    let url = server.url("/");
+    let met: [&[&str]; 6] = [
+        &["--expect-header", "X-Cache"],
+        &["--expect-header", "x-cache: HIT"],
+        &["--expect-body", "joust"],
+        &["--expect-length", "15"],
+        &["--expect-status", "200"],
+        &["--expect-status", "200-299"],
+    ];
+    for flags in met {
+        let args = [&["load", &url, "-n", "8", "-c", "2", "--json", "-"], flags].concat();
+        assert_eq!(record(&args)["requests"]["ok"], 8, "{flags:?}");
+    }
+    let broken: [(&[&str], &str); 5] = [
+        (&["--expect-header", "X-Other"], "wrong_header"),
+        (&["--expect-header", "X-Cache: MISS"], "wrong_header"),
+        (&["--expect-body", "poloists"], "wrong_body"),
+        (&["--expect-length", "16"], "wrong_length"),
+        (&["--expect-status", "404"], "unexpected_status"),
+    ];
+    for (flags, kind) in broken {
+        let args = [&["load", &url, "-n", "8", "-c", "2", "--json", "-"], flags].concat();
+        let output = output(&args);
+        assert_eq!(output.status.code(), Some(1), "{flags:?}: {}", said(&output));
+        let record: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        assert_eq!(record["errors"][kind], 8, "{flags:?}: {}", record["errors"]);
+        assert_eq!(record["requests"]["ok"], 0, "{flags:?}");
+    }
+}
+
+/// Lets the three of the oracle pass, and then changes a byte of every other reply.
+#[test]
+fn a_hash_catches_a_changed_byte_and_a_length_does_not() {
+    for (verify, n_wrong) in [("hash=100%", 20), ("length", 0), ("none", 0)] {
+        let count = AtomicU64::new(0);
+        let server = Planted::start(move |_| {
+            let number = count.fetch_add(1, Ordering::Relaxed);
+            let is_changed = number >= 3 && number % 2 == 1;
+            reply("", if is_changed { "hellO" } else { "hello" })
+        });
+        // Without an oracle three more of the replies are the load's, none of them looked at.
+        let args = ["-n", "40", "-c", "1", "--verify", verify, "--json", "-"];
+        let record = record(&[&["load", &server.url("/")], &args[..]].concat());
+        assert_eq!(record["errors"]["wrong_body"], n_wrong, "{verify}");
+        assert_eq!(record["requests"]["ok"], 40 - n_wrong, "{verify}");
+        assert_eq!(record["probes"], if verify == "none" { 0 } else { 3 }, "{verify}");
+    }
+}
+
+#[test]
+fn a_broken_goal_ends_with_99_and_is_said_before_the_rate() {
+    let server = Server::start(&["--fixed", "100"]);
+    let broken = output(&["load", &server.url, "-n", "200", "--slo", "errors<1%,p50<1ns"]);
+    assert_eq!(broken.status.code(), Some(99), "{}", said(&broken));
+    let text = stdout(&broken);
+    let goal = text.find("goal p50<1ns BROKEN").expect("it is named");
+    assert!(goal < text.find("requests/s").unwrap(), "{text}");
+    assert!(text.contains("goal errors<1% met"), "{text}");
+    let few = output(&["load", &server.url, "-n", "20", "--slo", "p99.9<1h"]);
+    assert_eq!(few.status.code(), Some(99), "too few samples are no proof");
+    let met = ["load", &server.url, "-n", "200", "--slo", "errors<1%", "--slo", "p50<1h"];
+    assert_eq!(output(&met).status.code(), Some(0));
+}
+
+/// A closed loop on a page from memory keeps the generator's thread busy on any machine where it has a
+/// CPU; where it has none, nobody can say whose fault the rate is.
+#[test]
+fn strict_ends_with_4_exactly_where_the_record_says_that_the_generator_was_the_limit() {
+    let server = Server::start(&["--fixed", "100", "--set", "MaxKeepAliveRequests=0"]);
+    for connections in ["1", "50"] {
+        let args = ["-c", connections, "-d", "300ms", "--strict"];
+        let output = output(&[&["load", &server.url], &args[..]].concat());
+        let is_limit = stdout(&output).contains("the generator was the limit");
+        let expected = if is_limit { 4 } else { 0 };
+        assert_eq!(output.status.code(), Some(expected), "{}", stdout(&output));
+    }
+}
+
+#[test]
+fn the_report_names_the_engine_that_was_asked_for() {
+    let server = Server::start(&["--fixed", "100"]);
+    let args = ["load", &server.url, "-n", "50", "--json", "-", "--engine"];
+    assert_eq!(record(&[&args[..], &["epoll"]].concat())["engine"], "epoll");
+    let auto = record(&[&args[..], &["auto"]].concat());
+    let uring = output(&[&args[..], &["uring"]].concat());
+    if uring.status.success() {
+        let uring: Value = serde_json::from_str(&stdout(&uring)).unwrap();
+        assert_eq!((&uring["engine"], &auto["engine"]), (&"io_uring".into(), &"io_uring".into()));
+        assert_eq!(uring["requests"]["ok"], 50);
+    } else {
+        println!("skipped: io_uring is not to be had here: {}", said(&uring));
+        assert_eq!(auto["engine"], "epoll");
+    }
+}
+
+/// A filter of system calls that answers io_uring_setup (425) with EPERM, as Docker's does.
+const WITHOUT_URING: &str = r#"
+    my $filter = pack("SCCL" x 4, 0x20, 0, 0, 0,  0x15, 0, 1, 425,  0x06, 0, 0, 0x00050001,
+                      0x06, 0, 0, 0x7fff0000);
+    my $program = pack("S x6 P", 4, $filter);
+    syscall(157, 38, 1, 0, 0, 0) == 0 or exit 77;
+    syscall(157, 22, 2, $program) == 0 or exit 77;
+    exec @ARGV;
+"#;
+
+#[test]
+fn a_sandbox_without_io_uring_is_served_by_epoll_with_one_line_of_notice() {
+    if !cfg!(target_arch = "x86_64") {
+        return println!("skipped: the filter has the numbers of x86_64");
+    }
+    let Some(perl) = installed("perl") else { return };
+    let server = Server::start(&["--fixed", "100"]);
+    let run = |engine: &str| {
+        let mut command = Command::new(&perl);
+        let command = command.args(["-e", WITHOUT_URING, env!("CARGO_BIN_EXE_joust")]);
+        let args = ["load", &server.url, "-n", "50", "--json", "-", "--engine", engine];
+        command.args(args).output().expect("perl runs")
+    };
+    let auto = run("auto");
+    if auto.status.code() == Some(77) {
+        return println!("skipped: no filter of system calls can be set here");
+    }
+    assert_eq!(auto.status.code(), Some(0), "{}", said(&auto));
+    let record: Value = serde_json::from_str(&stdout(&auto)).unwrap();
+    assert_eq!((&record["engine"], &record["requests"]["ok"]), (&"epoll".into(), &50.into()));
+    let told = String::from_utf8_lossy(&auto.stderr).into_owned();
+    let notices = told.lines().filter(|line| line.contains("io_uring")).count();
+    assert_eq!(notices, 1, "{}", said(&auto));
+    let asked = run("uring");
+    assert_eq!(asked.status.code(), Some(1), "{}", said(&asked));
+    assert!(said(&asked).contains("--engine"), "{}", said(&asked));
+}
+
+#[test]
+fn quiet_says_nothing_and_still_writes_the_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("load.json");
+    let server = Server::start(&["--fixed", "100"]);
+    let args = ["-n", "50", "--quiet", "--json", file.to_str().unwrap()];
+    let output = output(&[&["load", &server.url], &args[..]].concat());
+    assert!(output.status.success());
+    assert_eq!((stdout(&output), said(&output)), (String::new(), String::new()));
+    let record: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    assert_eq!(record["requests"]["ok"], 50);
+}
+
+#[test]
+fn the_record_holds_as_many_single_requests_as_were_asked_for() {
+    let server = Server::start(&["--fixed", "100"]);
+    for (raw, most) in [("0", 0), ("10", 10)] {
+        let args = ["load", &server.url, "-n", "100", "--json", "-", "--raw", raw];
+        assert!(record(&args)["raw"].as_array().unwrap().len() <= most, "--raw {raw}");
+    }
+}
+
+#[test]
+fn a_field_of_docs_load_md_is_a_field_of_the_record() {
+    let page = crate::docs::page();
+    let rows = page.split("| field | holds |").nth(1).unwrap().split("\n\n").next().unwrap();
+    let names: Vec<&str> = rows
+        .lines()
+        .filter_map(|row| row.split('|').nth(1))
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .collect();
+    let server = Server::start(&["--fixed", "100"]);
+    let record = record(&["load", &server.url, "-n", "50", "-r", "1k/s", "--json", "-"]);
+    let fields = record.as_object().unwrap();
+    for name in &names {
+        assert!(fields.contains_key(*name), "docs/load.md names {name}, and no field is that");
+    }
+    for field in fields.keys() {
+        assert!(names.contains(&&**field), "docs/load.md does not name {field}");
+    }
+}
