@@ -21,7 +21,7 @@ use units::{Bytes, Nanos, PerSecond};
 use crate::common::{ms, run};
 
 /// Seeds that a run of the tests goes through; `JOUST_SEEDS=n` goes through so many instead.
-const SEEDS: u64 = 4000;
+const SEEDS: u64 = 3000;
 /// Of them: those that are run twice.
 const REPEATED_ONE_OF: u64 = 16;
 
@@ -255,7 +255,7 @@ fn plan(random: &mut Pcg64Mcg) -> LoadOptions {
     }
     options.timeout = ms(r.random_range(2..60));
     options.drain = ms(r.random_range(0..50));
-    options.interval = ms(one_of(r, &[40, 100, 250]));
+    options.interval = ms(one_of(r, &[40, 100, 250, 250, 500]));
     options.queue_max = one_of(r, &[1, 3, 20, 1_000_000]);
     options.raw_max = one_of(r, &[20_000, 20_000, 100]);
     options.seed = r.random();
