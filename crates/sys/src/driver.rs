@@ -73,14 +73,18 @@ pub enum Failure {
     TimedOut,
     /// EMFILE or ENFILE.
     FdExhausted,
-    /// EADDRNOTAVAIL.
+    /// EADDRNOTAVAIL of connect(2).
     PortExhausted,
-    /// Any other error number.
+    /// Any other error number; EADDRNOTAVAIL where the local address is not this machine's.
     Other(i32),
 }
 
 impl From<&io::Error> for Failure {
     fn from(error: &io::Error) -> Self {
+        if error.raw_os_error().is_none() && error.kind() == io::ErrorKind::AddrNotAvailable {
+            // Of a local address, not of its ports: see `socket::open`.
+            return Self::Other(libc::EADDRNOTAVAIL);
+        }
         match error.raw_os_error() {
             Some(libc::ECONNREFUSED) => Self::Refused,
             Some(libc::ECONNRESET | libc::EPIPE) => Self::Reset,
@@ -141,7 +145,8 @@ pub trait Driver {
     fn close(&mut self, slot: Slot, how: Leave);
 
     /// Waits until something came to pass or `until` is reached, whichever is first; never returns
-    /// early by rounding, but may when a signal came. Returns at once where completions are left.
+    /// early by rounding, but may with nothing to tell: a signal came, or something that concerns the
+    /// driver alone. Returns at once where completions are left.
     ///
     /// # Errors
     /// Only of the driver itself; what befalls a connection is a completion.

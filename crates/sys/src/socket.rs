@@ -56,7 +56,8 @@ pub enum Handshake {
 /// first part (Nagle), which the peer may delay by 40 ms: a latency that is not the server's.
 ///
 /// # Errors
-/// EMFILE, ENFILE; EADDRNOTAVAIL where the local address is not this machine's.
+/// EMFILE, ENFILE; [`io::ErrorKind::AddrNotAvailable`], without a number, where the local address is
+/// not this machine's.
 pub fn open(route: &Route, handshake: Handshake) -> io::Result<OwnedFd> {
     let family = match &route.to {
         Peer::Inet(to) if to.is_ipv4() => AddressFamily::INET,
@@ -76,9 +77,18 @@ pub fn open(route: &Route, handshake: Handshake) -> io::Result<OwnedFd> {
         // The port is chosen at connect(2), when the whole four-tuple is known: without this each
         // local address would have one connection a port, whatever the server.
         set_int(&socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
-        rustix::net::bind(&socket, &SocketAddr::new(from, 0))?;
+        rustix::net::bind(&socket, &SocketAddr::new(from, 0)).map_err(not_ours)?;
     }
     Ok(socket)
+}
+
+/// Since no port is chosen by this bind(2), EADDRNOTAVAIL says nothing about ports here: the same error
+/// by its kind, without the number that [`crate::driver::Failure`] takes for want of a port.
+fn not_ours(error: Errno) -> io::Error {
+    match error {
+        Errno::ADDRNOTAVAIL => io::ErrorKind::AddrNotAvailable.into(),
+        error => error.into(),
+    }
 }
 
 /// The error that is pending on a socket (SO_ERROR), if any; reading it clears it.

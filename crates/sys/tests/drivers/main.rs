@@ -644,6 +644,13 @@ fn a_connection_comes_from_the_address_that_was_asked_for() {
         assert_eq!(world.next(), (0, What::Connected));
         let (_, address) = world.listener.accept().unwrap();
         assert_eq!(Some(address.ip()), from);
+        world.driver.close(Slot(0), Leave::Orderly);
+
+        // Of TEST-NET-1: not this machine's, which has nothing to do with its ports.
+        let from = Some("192.0.2.7".parse().unwrap());
+        let route = Route { from, ..world.route() };
+        world.driver.connect(Slot(0), &route);
+        assert_eq!(world.next(), (0, What::Failed(Failure::Other(99))));
     });
 }
 
