@@ -66,7 +66,8 @@ pub struct EpollDriver {
     /// What is left of the event that [`Driver::next`] is in the middle of.
     rest: Option<Rest>,
     /// Connections that had their [`FULL_RECVS_MAX`] and may have more, and those where a send failed,
-    /// each at most once: slot and generation. The first `unfinished_due` of them have their turn in this round.
+    /// each at most once: slot and generation. The first `unfinished_due` of them have their turn in
+    /// this round.
     unfinished: VecDeque<(Slot, u32)>,
     unfinished_due: usize,
     /// Connects that failed at once: slot and generation.

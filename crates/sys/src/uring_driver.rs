@@ -115,12 +115,13 @@ struct Staged {
     n_bytes: usize,
 }
 
-/// Whether io_uring can be used here; makes a ring as the driver's and lets it go.
+/// Whether io_uring can be used here; makes a ring as the driver's, enters it once, since a sandbox may
+/// forbid that alone, and lets it go.
 ///
 /// # Errors
 /// As [`UringDriver::new`].
 pub fn is_available() -> io::Result<()> {
-    UringDriver::new(1).map(drop)
+    UringDriver::new(1)?.ring.look().map_err(ring::explained)
 }
 
 impl UringDriver {
@@ -283,8 +284,16 @@ impl UringDriver {
         // Before the completions: what these push belongs to the next batch.
         self.batch += 1;
         self.n_reported = 0;
-        while let Some(completion) = self.ring.pop() {
-            self.take(&completion);
+        loop {
+            while let Some(completion) = self.ring.pop() {
+                self.take(&completion);
+            }
+            if !self.ring.has_overflowed() || self.broken.is_some() {
+                break;
+            }
+            // What found no room may be of the staged sends.
+            let looked = self.ring.look();
+            self.note(looked);
         }
         self.staged.clear();
         self.addresses.clear();
@@ -297,7 +306,11 @@ impl UringDriver {
             return Ok(());
         }
         let begun = clock::thread_cpu();
-        while self.chains.is_empty() && self.broken.is_none() && self.now() < until {
+        // Receives that found no buffer are armed again by the next wait.
+        let is_idle = |driver: &Self| {
+            driver.chains.is_empty() && driver.broken.is_none() && driver.starved.is_empty()
+        };
+        while is_idle(self) && self.now() < until {
             self.ring.look()?;
             self.handed_over();
         }

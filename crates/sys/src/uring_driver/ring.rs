@@ -52,6 +52,11 @@ impl Ring {
         !self.uring.submission().is_empty()
     }
 
+    /// Whether completions found no room; the kernel keeps them until the next [`Ring::look`].
+    pub(super) fn has_overflowed(&mut self) -> bool {
+        self.uring.submission().cq_overflow()
+    }
+
     /// Appends an entry; hands over the ones before it where there is no room.
     ///
     /// # Safety

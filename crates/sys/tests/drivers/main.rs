@@ -13,6 +13,7 @@ use joust_sys::{clock, socket};
 use units::Nanos;
 
 mod bad_peers;
+mod refused;
 mod world;
 
 use world::{World, on_every_driver};
