@@ -260,7 +260,11 @@ fn of_certificate(error: Error) -> TlsError {
     }
     let Error::InvalidCertificate(fault) = error else { unreachable!("asked for those only") };
     match fault {
-        CertificateError::UnknownIssuer => TlsError::UnknownIssuer,
+        // An authority of the issuer's name is trusted, but its key is of another kind: it is another one.
+        CertificateError::UnknownIssuer
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            TlsError::UnknownIssuer
+        }
         CertificateError::NotValidForNameContext { expected, presented } => TlsError::WrongName {
             expected: expected.to_str().into_owned(),
             presented: names(&presented),

@@ -28,8 +28,11 @@ pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
     pub(crate) fn new(name: &str) -> Self {
-        let params = authority_params(name, &[]);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+        Self::with_key(name, KeyPair::generate().unwrap())
+    }
+
+    pub(crate) fn with_key(name: &str, key: KeyPair) -> Self {
+        Self(CertifiedIssuer::self_signed(authority_params(name, &[]), key).unwrap())
     }
 
     pub(crate) fn pem(&self) -> String {

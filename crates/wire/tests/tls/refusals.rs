@@ -45,6 +45,15 @@ fn an_unknown_authority_is_refused_unless_insecure() {
 }
 
 #[test]
+fn an_authority_with_the_name_of_a_trusted_one_and_another_kind_of_key_is_unknown() {
+    let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
+    let (ours, theirs) = (Authority::with_key("same", key), Authority::new("same"));
+    let site = Site::new(theirs.issue(&["localhost"]));
+    let error = refusal(&trusting(&ours), "localhost", &site, &["--cacert FILE", "--insecure"]);
+    assert_eq!(error, TlsError::UnknownIssuer);
+}
+
+#[test]
 fn a_refused_certificate_is_told_to_the_server() {
     let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
     let server = Site::new(theirs.issue(&["localhost"])).config();
