@@ -64,11 +64,13 @@ pub(crate) struct Secure {
 }
 
 impl Secure {
-    /// For a thread with so many connections; its sessions are its own.
+    /// For a thread with so many connections; its sessions are its own. It is made on the thread that
+    /// it is for, before the load begins.
     pub(crate) fn new(config: &TlsClientConfig, resume: f64, n_slots: u32) -> Self {
         // A connection that is opened takes a ticket, and brings two: so many are there for all that
         // are opened at once.
         let config = config.with_own_sessions(2 * n_slots.clamp(1, 10_000) as usize);
+        config.warm_up();
         Self { config, resume, owed: 0.0, counts: TlsUse::default() }
     }
 

@@ -112,6 +112,17 @@ impl TlsClientConfig {
         Self::around(&self.fresh, tickets_max.max(1))
     }
 
+    /// Pays now what else the first handshake of this thread would pay and the server be charged with:
+    /// aws-lc gathers randomness for each thread when it is first asked for some, 30 to 150 ms.
+    pub fn warm_up(&self) {
+        let provider = self.fresh.crypto_provider();
+        // Where there is no randomness, the handshake fails and says so.
+        let _ = provider.secure_random.fill(&mut [0; 32]);
+        for group in &provider.kx_groups {
+            let _ = group.start();
+        }
+    }
+
     /// What became of sessions, over all connections of this store.
     pub fn session_totals(&self) -> SessionTotals {
         self.sessions.totals()
