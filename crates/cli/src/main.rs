@@ -36,7 +36,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(run::Args),
-    Load(load::Args),
+    Load(Box<load::Args>),
     Serve(serve::Args),
     Report(report::Args),
     Doctor(doctor::Args),

@@ -32,7 +32,7 @@ pub struct Wish {
 }
 
 enum Shown {
-    Picture(Picture),
+    Picture(Box<Picture>),
     Line(LoadLine),
     Log(Log),
     Nothing,
@@ -76,8 +76,10 @@ impl Shown {
             ..View::default()
         };
         // A terminal that cannot be had for drawing is still good for a line.
-        Picture::begin(plan, view, interrupt)
-            .map_or_else(|_| Self::Line(LoadLine::new(plan.stop)), Self::Picture)
+        Picture::begin(plan, view, interrupt).map_or_else(
+            |_| Self::Line(LoadLine::new(plan.stop)),
+            |picture| Self::Picture(Box::new(picture)),
+        )
     }
 }
 
