@@ -35,20 +35,13 @@ use units::Nanos;
 use crate::clock;
 use crate::driver::{Completion, Driver, Failure, Leave, Peer, Route, Slot, What};
 use crate::epoll::{EVENTS_MAX, Epoll, EventFlags, Ready};
-use crate::socket::{self, Handshake, LowWater};
-use crate::stamps::{self, Clocks};
+use crate::shared::{HEAD_BYTES, Interest, Phase, Receive, Timing};
+use crate::socket::{self, Handshake};
+use crate::stamps;
 
 /// Bytes taken by one recv. Replies of 1 MB over loopback, 16 connections, CPU time a reply: 210 us
 /// with 16 KiB, 145 us with 64 KiB, 147 us with 256 KiB; at 3 KB there is no difference.
 const RECV_BYTES: usize = 64 * 1024;
-
-/// Bytes taken by the first recv of a reply where the one before it was discarded: with
-/// [`RECV_BYTES`] most of a body would be copied before anybody could say that it is of no interest.
-/// A head has some hundred bytes.
-const HEAD_BYTES: usize = 2 * 1024;
-
-/// Bytes discarded by one recv, so that an endless body leaves the others their turn.
-const DISCARD_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Full buffers taken from one connection before the others have their turn again. Without a bound
 /// one endless reply would keep the caller from ever looking at its clock; 16 make 1 MiB, so the
@@ -58,7 +51,7 @@ const FULL_RECVS_MAX: u8 = 16;
 /// epoll, edge-triggered, for the slots 0 to `slots` - 1.
 pub struct EpollDriver {
     epoll: Epoll,
-    origin: Nanos,
+    timing: Timing,
     conns: Vec<Conn>,
     /// Events of the last wait; those from `ready_next` on are not looked at yet.
     ready: Vec<Ready>,
@@ -72,14 +65,10 @@ pub struct EpollDriver {
     unfinished_due: usize,
     /// Connects that failed at once: slot and generation.
     failures: VecDeque<(Slot, u32, Failure)>,
-    /// Whether the kernel is asked for stamps; that of the last completion; the clocks it is told by.
+    /// Whether the kernel is asked for stamps; that of the last completion.
     stamped: bool,
     stamp: Option<Nanos>,
-    clocks: Clocks,
     handshake: Handshake,
-    /// Whether waiting is asking again and again; and the CPU time that went into it.
-    busy_poll: bool,
-    spun: Nanos,
     /// Its first `received` bytes are those of the last completion.
     buf: Box<[u8]>,
     received: usize,
@@ -97,25 +86,11 @@ struct Conn {
     unsent_from: usize,
     /// TCP: it can discard.
     is_inet: bool,
-    /// Bytes to come that are of no interest, and whether the next recv should take a head only.
-    discard_left: u64,
-    expects_head: bool,
-    low_water: LowWater,
+    interest: Interest,
     /// A send failed. Told behind what the server said before it went, which lies in the queue.
     send_failure: Option<Failure>,
     /// Flags to be acted on when this slot's turn in `unfinished` comes; `None` if it is not there.
     unfinished: Option<EventFlags>,
-}
-
-#[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    #[default]
-    Connecting,
-    Open,
-    /// The end of the stream was told; sending is possible.
-    Ended,
-    /// A failure is or was reported; the socket waits for its close.
-    Failed,
 }
 
 /// The part of an event that is not yet reported.
@@ -137,7 +112,7 @@ impl EpollDriver {
     pub fn new(slots: u32) -> io::Result<Self> {
         Ok(Self {
             epoll: Epoll::new()?,
-            origin: clock::monotonic(),
+            timing: Timing::new(),
             conns: (0..slots).map(|_| Conn::default()).collect(),
             ready: Vec::with_capacity(EVENTS_MAX),
             ready_next: 0,
@@ -147,10 +122,7 @@ impl EpollDriver {
             failures: VecDeque::with_capacity(slots as usize),
             stamped: false,
             stamp: None,
-            clocks: Clocks::default(),
             handshake: Handshake::AckWithRequest,
-            busy_poll: false,
-            spun: Nanos::ZERO,
             buf: vec![0; RECV_BYTES].into_boxed_slice(),
             received: 0,
         })
@@ -160,8 +132,9 @@ impl EpollDriver {
     /// wake-up of an idle CPU (some 50 us, in a virtual machine 100 and more). It takes a whole CPU;
     /// what goes into asking in vain is not in [`Driver::cpu`].
     #[must_use]
-    pub fn busy_polling(self, busy_poll: bool) -> Self {
-        Self { busy_poll, ..self }
+    pub fn busy_polling(mut self, busy_poll: bool) -> Self {
+        self.timing.busy_poll = busy_poll;
+        self
     }
 
     /// Whether the first request carries the ACK of the handshake ([`Handshake::AckWithRequest`]), as
@@ -189,7 +162,7 @@ impl EpollDriver {
         while self.ready.is_empty() && self.now() < until {
             self.epoll.wait(&mut self.ready, Some(Nanos::ZERO))?;
         }
-        self.spun += clock::thread_cpu().saturating_sub(begun);
+        self.timing.spun += clock::thread_cpu().saturating_sub(begun);
         Ok(())
     }
 
@@ -311,11 +284,10 @@ impl Conn {
     #[inline]
     fn take(&mut self, buf: &mut [u8], stamped: bool) -> io::Result<Option<Taken>> {
         let socket = self.socket.as_ref().expect("act looked");
-        let is_discarded = self.discard_left > 0;
-        let n_bytes_max = match self.discard_left {
-            0 if self.expects_head => HEAD_BYTES,
-            0 => buf.len(),
-            n_left => n_left.min(DISCARD_BYTES_MAX) as usize,
+        let (n_bytes_max, is_discarded) = match self.interest.next() {
+            Receive::All => (buf.len(), false),
+            Receive::Head => (HEAD_BYTES, false),
+            Receive::Discard(n_bytes) => (n_bytes, true),
         };
         let taken = match (stamped, is_discarded) {
             (true, true) => socket::recv_stamped(socket, &mut [], Some(n_bytes_max))?,
@@ -327,11 +299,7 @@ impl Conn {
             }
         };
         let Some((n_bytes, stamp)) = taken else { return Ok(None) };
-        if is_discarded {
-            self.discard_left -= n_bytes as u64;
-            self.low_water.follow(socket, self.discard_left);
-        }
-        self.expects_head = is_discarded && self.discard_left == 0;
+        self.interest.came(socket, n_bytes as u64);
         Ok(Some(Taken { n_bytes, n_bytes_max, is_discarded, stamp }))
     }
 
@@ -379,15 +347,15 @@ impl Driver for EpollDriver {
     }
 
     fn begin(&mut self, origin: Nanos) {
-        self.origin = origin;
+        self.timing.begin(origin);
     }
 
     fn now(&mut self) -> Nanos {
-        clock::monotonic().saturating_sub(self.origin)
+        self.timing.now()
     }
 
     fn cpu(&mut self) -> Nanos {
-        clock::thread_cpu().saturating_sub(self.spun)
+        self.timing.cpu()
     }
 
     fn connect(&mut self, slot: Slot, route: &Route) {
@@ -416,8 +384,7 @@ impl Driver for EpollDriver {
 
     fn send(&mut self, slot: Slot, bytes: &[u8]) {
         let conn = &mut self.conns[slot.0 as usize];
-        let can_send =
-            matches!(conn.phase, Phase::Open | Phase::Ended) && conn.send_failure.is_none();
+        let can_send = conn.phase.can_send() && conn.send_failure.is_none();
         let Some(socket) = conn.socket.as_ref().filter(|_| can_send) else { return };
         if !conn.unsent.is_empty() {
             conn.unsent.extend_from_slice(bytes);
@@ -437,11 +404,8 @@ impl Driver for EpollDriver {
 
     fn discard(&mut self, slot: Slot, n_bytes: u64) {
         let conn = self.conn(slot);
-        if conn.is_inet {
-            conn.discard_left = n_bytes;
-            if let Some(socket) = &conn.socket {
-                conn.low_water.follow(socket, n_bytes);
-            }
+        if let Some(socket) = conn.socket.as_ref().filter(|_| conn.is_inet) {
+            conn.interest.discard(socket, n_bytes);
         }
     }
 
@@ -458,9 +422,7 @@ impl Driver for EpollDriver {
         conn.forget_unsent();
         conn.send_failure = None;
         conn.unfinished = None;
-        conn.discard_left = 0;
-        conn.expects_head = false;
-        conn.low_water = LowWater::default();
+        conn.interest = Interest::default();
     }
 
     fn wait(&mut self, until: Nanos) -> io::Result<()> {
@@ -469,14 +431,13 @@ impl Driver for EpollDriver {
             return Ok(());
         }
         self.ready_next = 0;
-        self.clocks.woke();
+        self.timing.sleeps();
         self.unfinished_due = self.unfinished.len();
         let timeout = match until {
             _ if self.unfinished_due > 0 => Some(Nanos::ZERO),
-            Nanos::MAX => None,
-            until => Some(until.saturating_sub(self.now())),
+            until => self.timing.timeout(until),
         };
-        if self.busy_poll && timeout != Some(Nanos::ZERO) {
+        if self.timing.busy_poll && timeout != Some(Nanos::ZERO) {
             return self.spin(until);
         }
         self.epoll.wait(&mut self.ready, timeout)
@@ -502,7 +463,7 @@ impl Driver for EpollDriver {
     }
 
     fn arrived(&self) -> Option<Nanos> {
-        self.stamp.map(|stamp| self.clocks.since(self.origin, stamp))
+        self.stamp.map(|stamp| self.timing.of_stamp(stamp))
     }
 }
 

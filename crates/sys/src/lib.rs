@@ -13,6 +13,7 @@ pub mod file;
 pub mod interrupt;
 pub mod listener;
 pub mod process;
+mod shared;
 pub mod signals;
 pub mod socket;
 mod stamps;

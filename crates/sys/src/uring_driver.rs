@@ -36,8 +36,9 @@ use units::Nanos;
 
 use crate::clock;
 use crate::driver::{Completion, Driver, Failure, Leave, Peer, Route, Slot, What};
+use crate::shared::{Phase, Receive, Timing};
 use crate::socket::{self, Handshake};
-use crate::stamps::{self, Clocks};
+use crate::stamps;
 
 mod buffers;
 mod chains;
@@ -48,8 +49,8 @@ mod ring;
 
 use buffers::{Buffers, Filled};
 use chains::{Chains, Event};
-use conn::{Conn, Kind, Phase};
-use receives::{Headers, Receive};
+use conn::{Conn, Kind};
+use receives::Headers;
 use ring::Ring;
 
 /// Sends and connects that may be pending before they are handed over, and completions that may be
@@ -72,7 +73,7 @@ pub struct UringDriver {
     /// Dropped first: the kernel lets go of the memory below.
     ring: Ring,
     buffers: Buffers,
-    origin: Nanos,
+    timing: Timing,
     conns: Vec<Conn>,
     chains: Chains,
     /// The slot of the last completion, until the next is asked for; the buffer that it came in, to
@@ -82,7 +83,6 @@ pub struct UringDriver {
     stamp: Option<Nanos>,
     /// Headers of messages where stamps are asked for.
     headers: Option<Headers>,
-    clocks: Clocks,
     /// Pending sends, and their bytes; the addresses of pending connects.
     staged: Vec<Staged>,
     staged_bytes: Box<[u8]>,
@@ -101,9 +101,6 @@ pub struct UringDriver {
     /// Why the ring cannot be used any longer: told by the next wait.
     broken: Option<io::Error>,
     handshake: Handshake,
-    /// Whether waiting is asking again and again; and the CPU time that went into it.
-    busy_poll: bool,
-    spun: Nanos,
     /// The ring belongs to this thread (SINGLE_ISSUER).
     _not_send: PhantomData<*const ()>,
 }
@@ -138,14 +135,13 @@ impl UringDriver {
         Ok(Self {
             ring,
             buffers,
-            origin: clock::monotonic(),
+            timing: Timing::new(),
             conns: (0..slots).map(|_| Conn::default()).collect(),
             chains: Chains::new(slots, n_buffers),
             worked_on: None,
             held: None,
             stamp: None,
             headers: None,
-            clocks: Clocks::default(),
             staged: Vec::with_capacity(BATCH_MAX),
             staged_bytes: vec![0; BATCH_MAX * STAGED_BYTES_MAX].into_boxed_slice(),
             addresses: Vec::with_capacity(BATCH_MAX),
@@ -157,8 +153,6 @@ impl UringDriver {
             orphans: Vec::new(),
             broken: None,
             handshake: Handshake::AckWithRequest,
-            busy_poll: false,
-            spun: Nanos::ZERO,
             _not_send: PhantomData,
         })
     }
@@ -168,7 +162,7 @@ impl UringDriver {
     /// what goes into asking in vain is not in [`Driver::cpu`].
     #[must_use]
     pub fn busy_polling(mut self, busy_poll: bool) -> Self {
-        self.busy_poll = busy_poll;
+        self.timing.busy_poll = busy_poll;
         self
     }
 
@@ -236,12 +230,7 @@ impl UringDriver {
             return;
         }
         let socket = conn.socket.as_ref().expect("an open connection has a socket");
-        let receive = match conn.discard_left {
-            0 if conn.expects_head => Receive::Head,
-            0 => Receive::All,
-            n_bytes => Receive::Discard(n_bytes),
-        };
-        conn.expects_head = false;
+        let receive = conn.interest.next();
         conn.receiving = Some(receive);
         let fd = Fd(socket.as_raw_fd());
         let entry = receives::entry(receive, slot, fd, self.headers.as_mut());
@@ -314,7 +303,7 @@ impl UringDriver {
             self.ring.look()?;
             self.handed_over();
         }
-        self.spun += clock::thread_cpu().saturating_sub(begun);
+        self.timing.spun += clock::thread_cpu().saturating_sub(begun);
         Ok(())
     }
 
@@ -360,15 +349,15 @@ impl Driver for UringDriver {
     }
 
     fn begin(&mut self, origin: Nanos) {
-        self.origin = origin;
+        self.timing.begin(origin);
     }
 
     fn now(&mut self) -> Nanos {
-        clock::monotonic().saturating_sub(self.origin)
+        self.timing.now()
     }
 
     fn cpu(&mut self) -> Nanos {
-        clock::thread_cpu().saturating_sub(self.spun)
+        self.timing.cpu()
     }
 
     fn connect(&mut self, slot: Slot, route: &Route) {
@@ -395,8 +384,7 @@ impl Driver for UringDriver {
             self.hand_over();
         }
         let conn = &mut self.conns[slot.0 as usize];
-        let can_send = matches!(conn.phase, Phase::Open | Phase::Ended);
-        let Some(socket) = conn.socket.as_ref().filter(|_| can_send) else { return };
+        let Some(socket) = conn.socket.as_ref().filter(|_| conn.phase.can_send()) else { return };
         if conn.sending {
             conn.queued.extend_from_slice(bytes);
         } else if bytes.len() <= STAGED_BYTES_MAX {
@@ -418,10 +406,8 @@ impl Driver for UringDriver {
     fn discard(&mut self, slot: Slot, n_bytes: u64) {
         let token = self.token(slot, Kind::Receive);
         let conn = &mut self.conns[slot.0 as usize];
-        if !conn.is_inet {
-            return;
-        }
-        conn.discard(n_bytes);
+        let Some(socket) = conn.socket.as_ref().filter(|_| conn.is_inet) else { return };
+        conn.interest.discard(socket, n_bytes);
         if n_bytes > 0 && conn.receiving == Some(Receive::All) {
             // It would copy; what it has taken until it ends is delivered.
             let entry = opcode::AsyncCancel::new(token).build();
@@ -459,7 +445,7 @@ impl Driver for UringDriver {
             return Ok(());
         }
         self.worked_off();
-        self.clocks.woke();
+        self.timing.sleeps();
         self.buffers.publish();
         while let Some((slot, generation)) = self.starved.pop_front() {
             let conn = &mut self.conns[slot.0 as usize];
@@ -468,11 +454,8 @@ impl Driver for UringDriver {
                 self.receive(slot);
             }
         }
-        let timeout = match until {
-            Nanos::MAX => None,
-            until => Some(until.saturating_sub(self.now())),
-        };
-        if self.busy_poll && timeout != Some(Nanos::ZERO) {
+        let timeout = self.timing.timeout(until);
+        if self.timing.busy_poll && timeout != Some(Nanos::ZERO) {
             return self.spin(until);
         }
         self.ring.wait(timeout)?;
@@ -497,11 +480,11 @@ impl Driver for UringDriver {
             Event::Failed(failure) => What::Failed(failure),
             Event::Received(filled) => {
                 self.held = Some(filled);
-                self.conns[slot.0 as usize].comes(filled.n_bytes);
+                self.conns[slot.0 as usize].came(filled.n_bytes);
                 What::Received
             }
             Event::Discarded(n_bytes) => {
-                self.conns[slot.0 as usize].comes(n_bytes);
+                self.conns[slot.0 as usize].came(n_bytes);
                 What::Discarded(n_bytes.into())
             }
         };
@@ -522,7 +505,7 @@ impl Driver for UringDriver {
     }
 
     fn arrived(&self) -> Option<Nanos> {
-        self.stamp.map(|stamp| self.clocks.since(self.origin, stamp))
+        self.stamp.map(|stamp| self.timing.of_stamp(stamp))
     }
 }
 

@@ -7,9 +7,10 @@ use io_uring::cqueue;
 
 use super::UringDriver;
 use super::chains::Event;
-use super::conn::{self, Kind, Phase};
-use super::receives::{self, Receive};
+use super::conn::{self, Kind};
+use super::receives;
 use crate::driver::{Failure, Slot};
+use crate::shared::Phase;
 
 impl UringDriver {
     /// Takes one completion: to its slot's chain, or, of an earlier use, nowhere.
@@ -69,7 +70,6 @@ impl UringDriver {
             libc::ENOBUFS => {
                 self.n_starved += 1;
                 conn.starved = true;
-                conn.expects_head = receive == Receive::Head;
                 self.starved.push_back((slot, conn.generation));
             }
             // By us, to receive otherwise.

@@ -4,9 +4,9 @@
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 
-use super::receives::Receive;
 use crate::driver::{Failure, Leave, Slot};
-use crate::socket::{self, LowWater};
+use crate::shared::{Interest, Phase, Receive};
+use crate::socket;
 
 /// A slot.
 #[derive(Default)]
@@ -21,11 +21,7 @@ pub(super) struct Conn {
     pub(super) is_inet: bool,
     /// Whether it ended for want of a buffer and is to be armed again.
     pub(super) starved: bool,
-    /// Bytes to come that are of no interest, of those that are not reported yet; and whether the
-    /// next receive should take a head only.
-    pub(super) discard_left: u64,
-    pub(super) expects_head: bool,
-    low_water: LowWater,
+    pub(super) interest: Interest,
     /// The last batch with an entry that names the socket.
     pub(super) batch: u64,
     /// Bytes that the kernel has not taken: a send of them is under way (`sending`), from
@@ -37,37 +33,12 @@ pub(super) struct Conn {
     pub(super) send_failure: Option<Failure>,
 }
 
-#[derive(Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
-    #[default]
-    Connecting,
-    Open,
-    /// The end of the stream was received; sending is possible.
-    Ended,
-    /// A failure is or will be reported; the socket waits for its close.
-    Failed,
-}
-
 impl Conn {
-    /// Bytes that came are reported: after the last of those that are of no interest comes a head.
+    /// Bytes that came are reported.
     #[inline]
-    pub(super) fn comes(&mut self, n_bytes: u32) {
-        if self.discard_left > 0 {
-            self.discard_left = self.discard_left.saturating_sub(n_bytes.into());
-            self.expects_head = self.discard_left == 0;
-            self.follow();
-        }
-    }
-
-    /// The next `n_bytes` are of no interest.
-    pub(super) fn discard(&mut self, n_bytes: u64) {
-        self.discard_left = n_bytes;
-        self.follow();
-    }
-
-    fn follow(&mut self) {
+    pub(super) fn came(&mut self, n_bytes: u32) {
         if let Some(socket) = &self.socket {
-            self.low_water.follow(socket, self.discard_left);
+            self.interest.came(socket, n_bytes.into());
         }
     }
 
@@ -77,9 +48,7 @@ impl Conn {
         self.phase = Phase::default();
         self.receiving = None;
         self.starved = false;
-        self.discard_left = 0;
-        self.expects_head = false;
-        self.low_water = LowWater::default();
+        self.interest = Interest::default();
         self.unsent.clear();
         self.queued.clear();
         self.send_failure = None;

@@ -1,6 +1,6 @@
 //! The entries that receive: which there are, and where the kernel puts the stamp of each. Owns the
 //! message headers that entries with stamps name; must not know when to receive. Start reading at
-//! [`Receive`].
+//! [`entry`].
 //!
 //! Without stamps no memory is named but the shared buffers. With them each slot has a header for its
 //! single receives, and the repeated ones put the stamp before the bytes into the buffer.
@@ -12,32 +12,12 @@ use io_uring::{opcode, squeue};
 
 use super::buffers::{Filled, GROUP};
 use crate::driver::Slot;
+use crate::shared::{HEAD_BYTES, Receive};
 use crate::stamps::{CONTROL_BYTES, Control};
 use units::Nanos;
 
-/// Bytes of a [`Receive::Head`]: a head has some hundred; a larger one would copy most of a body
-/// before anybody could say that it is of no interest.
-const HEAD_BYTES: usize = 2 * 1024;
-
-/// Bytes of one [`Receive::Discard`], so that an endless body leaves the others their turn.
-const DISCARD_BYTES_MAX: u64 = 1024 * 1024;
-
 /// IORING_RECVSEND_POLL_FIRST: nothing will be there yet, so that trying would be in vain.
 const POLL_FIRST: u16 = 1;
-
-/// What a receive takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Receive {
-    /// All that comes, again and again (multishot).
-    All,
-    /// What a head may need, once.
-    Head,
-    /// At most so many bytes, once, to nowhere. MSG_WAITALL would make it one completion, but the
-    /// kernel then takes too much: what MSG_TRUNC threw away does not count when it goes on (the
-    /// iterator does not move in `io_recv`, io_uring/net.c). Tried on 6.18: a receive of 100,000
-    /// bytes took 40,000, then 70,000, and did not end.
-    Discard(u64),
-}
 
 /// The headers of messages, where stamps are asked for.
 pub(super) struct Headers {
@@ -99,7 +79,10 @@ pub(super) fn filled(receive: Receive, stamped: bool, id: u16, n_bytes: u32) -> 
     Filled { id, from: from as u16, n_bytes: n_bytes.saturating_sub(from) }
 }
 
-/// The entry that receives. Memory that it names: the shared buffers; with `headers` the slot's
+/// The entry that receives: [`Receive::All`] again and again (multishot), the others once. MSG_WAITALL
+/// would make a discard one completion, but the kernel then takes too much: what MSG_TRUNC threw away
+/// does not count when it goes on (the iterator does not move in `io_recv`, io_uring/net.c). Tried on
+/// 6.18: a receive of 100,000 bytes took 40,000, then 70,000, and did not end. Memory that it names: the shared buffers; with `headers` the slot's
 /// header, until the completion.
 pub(super) fn entry(
     receive: Receive,
@@ -128,11 +111,10 @@ pub(super) fn entry(
         }
         // With MSG_TRUNC nothing is written to the buffer: null, so that whatever did would fail.
         (Receive::Discard(n_bytes), None) => {
-            let n_bytes = n_bytes.min(DISCARD_BYTES_MAX) as u32;
-            opcode::Recv::new(fd, ptr::null_mut(), n_bytes).flags(libc::MSG_TRUNC).build()
+            opcode::Recv::new(fd, ptr::null_mut(), n_bytes as u32).flags(libc::MSG_TRUNC).build()
         }
         (Receive::Discard(n_bytes), Some(headers)) => {
-            let message = headers.prepare(slot, n_bytes.min(DISCARD_BYTES_MAX) as usize);
+            let message = headers.prepare(slot, n_bytes);
             opcode::RecvMsg::new(fd, message).flags(libc::MSG_TRUNC as u32).build()
         }
     }

@@ -1,0 +1,133 @@
+//! What the drivers of the kernel, epoll and io_uring, have in common: how a connection stands, what it
+//! is to receive next, and the time that they go by. Must not know by which calls. Start reading at
+//! [`Interest`].
+
+use std::os::fd::AsFd;
+
+use units::Nanos;
+
+use crate::clock;
+use crate::socket::LowWater;
+use crate::stamps::Clocks;
+
+/// Bytes of a [`Receive::Head`]: a head has some hundred; with more of them most of a body would be
+/// copied before anybody could say that it is of no interest.
+pub(crate) const HEAD_BYTES: usize = 2 * 1024;
+
+/// Bytes of one [`Receive::Discard`], so that an endless body leaves the others their turn.
+const DISCARD_BYTES_MAX: u64 = 1024 * 1024;
+
+/// How a connection stands.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    #[default]
+    Connecting,
+    Open,
+    /// The end of the stream was received; sending is possible.
+    Ended,
+    /// A failure is or will be reported; the socket waits for its close.
+    Failed,
+}
+
+impl Phase {
+    /// Whether bytes can be sent.
+    pub(crate) fn can_send(self) -> bool {
+        matches!(self, Self::Open | Self::Ended)
+    }
+}
+
+/// What a receive takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Receive {
+    /// All that comes.
+    All,
+    /// What a head may need: [`HEAD_BYTES`].
+    Head,
+    /// At most so many bytes, to nowhere.
+    Discard(usize),
+}
+
+/// Which of the bytes to come are of interest.
+#[derive(Default)]
+pub(crate) struct Interest {
+    /// Bytes to come that are of none, of those that are not reported yet; and whether a head is
+    /// expected behind them.
+    discard_left: u64,
+    expects_head: bool,
+    low_water: LowWater,
+}
+
+impl Interest {
+    /// What the next receive should take.
+    #[inline]
+    pub(crate) fn next(&self) -> Receive {
+        match self.discard_left {
+            0 if self.expects_head => Receive::Head,
+            0 => Receive::All,
+            n_bytes => Receive::Discard(n_bytes.min(DISCARD_BYTES_MAX) as usize),
+        }
+    }
+
+    /// Bytes that came are reported: after the last of those that are of no interest comes a head.
+    #[inline]
+    pub(crate) fn came(&mut self, socket: impl AsFd, n_bytes: u64) {
+        self.expects_head = self.discard_left > 0 && self.discard_left <= n_bytes;
+        if self.discard_left > 0 {
+            self.discard(socket, self.discard_left.saturating_sub(n_bytes));
+        }
+    }
+
+    /// The next `n_bytes` are of no interest.
+    #[inline]
+    pub(crate) fn discard(&mut self, socket: impl AsFd, n_bytes: u64) {
+        self.discard_left = n_bytes;
+        self.low_water.follow(socket, n_bytes);
+    }
+}
+
+/// The time that a driver goes by.
+pub(crate) struct Timing {
+    origin: Nanos,
+    clocks: Clocks,
+    /// Whether waiting is asking again and again; and the CPU time that went into it.
+    pub(crate) busy_poll: bool,
+    pub(crate) spun: Nanos,
+}
+
+impl Timing {
+    /// From now on.
+    pub(crate) fn new() -> Self {
+        let (origin, clocks) = (clock::monotonic(), Clocks::default());
+        Self { origin, clocks, busy_poll: false, spun: Nanos::ZERO }
+    }
+
+    /// As [`crate::driver::Driver::begin`].
+    pub(crate) fn begin(&mut self, origin: Nanos) {
+        self.origin = origin;
+    }
+
+    /// As [`crate::driver::Driver::now`].
+    pub(crate) fn now(&self) -> Nanos {
+        clock::monotonic().saturating_sub(self.origin)
+    }
+
+    /// CPU time of the thread but for asking in vain.
+    pub(crate) fn cpu(&self) -> Nanos {
+        clock::thread_cpu().saturating_sub(self.spun)
+    }
+
+    /// How long a wait until that instant lasts; `None`: for ever.
+    pub(crate) fn timeout(&self, until: Nanos) -> Option<Nanos> {
+        (until != Nanos::MAX).then(|| until.saturating_sub(self.now()))
+    }
+
+    /// The thread is about to sleep: see [`Clocks::woke`].
+    pub(crate) fn sleeps(&self) {
+        self.clocks.woke();
+    }
+
+    /// The instant of a stamp of the wall clock.
+    pub(crate) fn of_stamp(&self, wall: Nanos) -> Nanos {
+        self.clocks.since(self.origin, wall)
+    }
+}
