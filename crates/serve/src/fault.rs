@@ -6,7 +6,7 @@
 //! A hold counts from the completion of the request at the server, which is the return of the receive
 //! that completed it, to the call that sends the answer. What the server's own work takes lies within
 //! that time, so that a hold adds to the network and the client, not to the server. Without any fault
-//! all this costs a request two branches that are always taken alike.
+//! all this costs a request 3 ns, some branches that are always taken alike (`exchange_rate`, 37 to 40).
 //!
 //! Adding a fault: one file with an `ITEM`, and its line in [`ALL`]; what it does at a new point of a
 //! response is a new method of [`Effect`] that does nothing for the others.
