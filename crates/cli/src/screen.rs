@@ -34,7 +34,7 @@ pub struct Wish {
 enum Shown {
     Picture(Box<Picture>),
     Line(LoadLine),
-    Log(Log),
+    Log(Box<Log>),
     Nothing,
 }
 
@@ -65,7 +65,7 @@ impl Shown {
             return Self::Nothing;
         }
         if !std::io::stderr().is_terminal() {
-            return Self::Log(Log::new(plan.stop));
+            return Self::Log(Box::new(Log::new(plan.stop)));
         }
         if wish.plain || !tty::can_draw() {
             return Self::Line(LoadLine::new(plan.stop));

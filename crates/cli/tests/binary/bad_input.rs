@@ -137,7 +137,7 @@ fn each_flag_of_a_load_refuses_what_makes_no_sense_and_nothing_is_written() {
     let any = ["--quiet", "--plain", "--strict", "--cookies", "--busy-poll", "--json", "--curl"];
     let is_tried = |flag: &str| {
         let long = |tried: &&str| tried.starts_with("--") && *tried == flag;
-        FLAGS_MISTAKEN.iter().any(|(flags, words)| flags.iter().chain(*words).any(|f| long(&f)))
+        FLAGS_MISTAKEN.iter().any(|(flags, words)| flags.iter().chain(*words).any(long))
             || any.contains(&flag)
     };
     let short = ["--duration", "--header", "--method", "--threads", "--user", "--help"];
