@@ -127,7 +127,8 @@ impl UringDriver {
     /// # Errors
     /// [`io::ErrorKind::Unsupported`] where the kernel has no io_uring, or one from before 6.1;
     /// [`io::ErrorKind::PermissionDenied`] where it is forbidden; both say by what, and are a reason
-    /// to use [`crate::epoll_driver`] instead. ENOMEM and EMFILE as they are.
+    /// to use [`crate::epoll_driver`] instead. [`io::ErrorKind::OutOfMemory`] where the limit of locked
+    /// memory is below some 128 bytes a slot. EMFILE as it is.
     pub fn new(slots: u32) -> io::Result<Self> {
         let n_buffers = slots.next_power_of_two().clamp(16, BUFFERS_MAX);
         let ring = Ring::new(n_buffers + 4 * slots).map_err(ring::explained)?;

@@ -152,6 +152,11 @@ pub(super) fn explained(error: io::Error) -> io::Error {
         Some(libc::EINVAL) => {
             (io::ErrorKind::Unsupported, "the io_uring of this kernel is too old: 6.1 is needed")
         }
+        // Rings count as locked memory for all but root; a container has 64 KB at times.
+        Some(libc::ENOMEM) => (
+            io::ErrorKind::OutOfMemory,
+            "no memory for its rings, or more than this user may lock: raise `ulimit -l`",
+        ),
         _ => return error,
     };
     io::Error::new(kind, format!("{why} ({error})"))
@@ -167,7 +172,7 @@ mod tests {
             (libc::ENOSYS, io::ErrorKind::Unsupported, "seccomp"),
             (libc::EPERM, io::ErrorKind::PermissionDenied, "kernel.io_uring_disabled"),
             (libc::EINVAL, io::ErrorKind::Unsupported, "6.1"),
-            (libc::ENOMEM, io::ErrorKind::OutOfMemory, "memory"),
+            (libc::ENOMEM, io::ErrorKind::OutOfMemory, "ulimit -l"),
         ];
         for (errno, kind, word) in cases {
             let error = explained(io::Error::from_raw_os_error(errno));
