@@ -15,6 +15,29 @@ fn the_printed_configuration_is_read_back_the_same() {
 }
 
 #[test]
+fn planted_faults_are_printed_and_read_back_and_others_refused() {
+    let args = ["serve", "--fixed", "10", "--fault", "delay=5ms", "--fault", "stall=1%,200ms"];
+    let first = stdout(&output(&[&args[..], &["--print-config"]].concat()));
+    assert!(first.contains("fault = [\"delay=5ms\", \"stall=1%,200ms\"]"), "{first}");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("joust.toml");
+    std::fs::write(&file, &first).unwrap();
+    let file = file.to_str().unwrap();
+    assert_eq!(stdout(&output(&["serve", "--config", file, "--print-config"])), first);
+    let other = ["serve", "--config", file, "--fault", "pause=at:1s,for:1s", "--print-config"];
+    let replaced = stdout(&output(&other));
+    assert!(replaced.contains("fault = [\"pause=at:1s,for:1s\"]"), "{replaced}");
+    let twice = ["--fault", "pause=every:2s,for:1s", "--fault", "pause=every:3s,for:2s"];
+    for (faults, hint) in
+        [(&["--fault", "dely=5ms"][..], "nearest is `delay`"), (&twice, "for ever")]
+    {
+        let refused = output(&[&["serve", "--fixed", "10"][..], faults].concat());
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(said(&refused).contains(hint), "{}", said(&refused));
+    }
+}
+
+#[test]
 fn either_signal_ends_every_model_and_frees_the_port() {
     for model in ["reactor", "prefork", "worker", "pool"] {
         for signal in ["TERM", "INT"] {
