@@ -14,7 +14,7 @@ use crate::run::{Control, LoadError, run_on};
 /// # Errors
 /// As [`crate::run`].
 pub(crate) fn run(plan: &LoadPlan, control: &Control<'_>) -> Result<LoadRecord, LoadError> {
-    let uses_uring = match (plan.engine, uring_is_available()) {
+    let uses_uring = match (plan.engine, uring_driver::is_available(plan.connections)) {
         (Engine::Epoll, _) => false,
         (_, Ok(())) => true,
         (Engine::Uring, Err(source)) => {
@@ -42,7 +42,7 @@ pub(crate) fn run(plan: &LoadPlan, control: &Control<'_>) -> Result<LoadRecord, 
 /// # Errors
 /// Why not.
 pub fn uring_is_available() -> io::Result<()> {
-    uring_driver::is_available()
+    uring_driver::is_available(1)
 }
 
 /// What helps against a kernel that refuses.
@@ -50,6 +50,9 @@ fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
             "it is switched off (sysctl kernel.io_uring_disabled), or a sandbox forbids it"
+        }
+        io::ErrorKind::OutOfMemory => {
+            "the limit of locked memory is too low for so many connections"
         }
         _ => "it wants Linux 6.1 or later",
     }

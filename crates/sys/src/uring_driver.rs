@@ -112,13 +112,14 @@ struct Staged {
     n_bytes: usize,
 }
 
-/// Whether io_uring can be used here; makes a ring as the driver's, enters it once, since a sandbox may
+/// Whether io_uring can be used here for so many slots, over all threads, since a user's limit of locked
+/// memory is one for all of them; makes a ring as the driver's, enters it once, since a sandbox may
 /// forbid that alone, and lets it go.
 ///
 /// # Errors
 /// As [`UringDriver::new`].
-pub fn is_available() -> io::Result<()> {
-    UringDriver::new(1)?.ring.look().map_err(ring::explained)
+pub fn is_available(n_slots: u32) -> io::Result<()> {
+    UringDriver::new(n_slots)?.ring.look().map_err(ring::explained)
 }
 
 impl UringDriver {

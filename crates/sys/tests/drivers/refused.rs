@@ -9,7 +9,7 @@ use joust_sys::uring_driver;
 fn refused_where(call: libc::c_long, errno: libc::c_int) -> io::Result<()> {
     let thread = std::thread::spawn(move || {
         forbid(call, errno)?;
-        uring_driver::is_available()
+        uring_driver::is_available(1)
     });
     thread.join().expect("a refusal is an error, not a panic")
 }

@@ -42,7 +42,7 @@ pub(crate) const MAKERS: &[Maker] = &[
             let driver = UringDriver::new(n_slots).unwrap().ack_with_request(false);
             Box::new(driver.with_kernel_stamps(true))
         },
-        refused: || uring_driver::is_available().err(),
+        refused: || uring_driver::is_available(1).err(),
     },
 ];
 
