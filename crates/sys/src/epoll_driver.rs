@@ -19,7 +19,8 @@
 //!   EPOLLOUT, which is certain to come: a short send sets SOCK_NOSPACE.
 //! - After a recv that did not fill the buffer there is no second one to see EAGAIN: on a stream a
 //!   short read means that the queue was empty (epoll(7), "Questions and answers", 9), and whatever
-//!   arrives later is a new edge. The end of the stream needs no recv either: EPOLLRDHUP came with
+//!   arrives later is a new edge. (A recv also stops at urgent data, tcp(7): who sends that, which
+//!   HTTP has not, is heard late.) The end of the stream needs no recv either: EPOLLRDHUP came with
 //!   the event, so the FIN was there before the recv, and the short read had all that preceded it.
 //! - A connection that was made needs no SO_ERROR: EPOLLOUT without EPOLLERR says that it stands.
 //!
