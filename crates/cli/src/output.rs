@@ -37,8 +37,11 @@ pub fn can_write(place: &Place) -> Result<(), Trouble> {
     let Place::File(path) = place else { return Ok(()) };
     let fault = if path.is_dir() {
         Err(io::ErrorKind::IsADirectory.into())
+    } else if is_device(path) {
+        // To open a pipe would wait for its reader.
+        Ok(())
     } else {
-        tempfile::Builder::new().tempfile_in(folder_of(path)).map(drop)
+        tempfile::Builder::new().tempfile_in(folder_of(&behind_links(path))).map(drop)
     };
     fault.map_err(|error| cannot_write(path, &error))
 }
@@ -72,6 +75,10 @@ pub fn colour() -> bool {
 
 fn file(path: &Path, bytes: &[u8]) -> Result<(), Trouble> {
     let put = || -> io::Result<()> {
+        if is_device(path) {
+            return std::fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
+        }
+        let path = &behind_links(path);
         // As any program's files: the umask takes away what it must.
         let readable = std::fs::Permissions::from_mode(0o666);
         let mut beside =
@@ -82,6 +89,16 @@ fn file(path: &Path, bytes: &[u8]) -> Result<(), Trouble> {
         Ok(())
     };
     put().map_err(|error| cannot_write(path, &error))
+}
+
+/// Whether something is there that is written to and never replaced: a pipe, a device as /dev/null.
+fn is_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
+}
+
+/// The file that a symbolic link leads to: it is replaced, and the link stays.
+fn behind_links(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -97,4 +114,35 @@ fn cannot_write(path: &Path, error: &io::Error) -> Trouble {
         "cannot write {}: {error}",
         path.display()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_is_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let _there = UnixListener::bind(&path).unwrap();
+        let place = Place::File(path.clone());
+        assert!(can_write(&place).is_ok());
+        assert!(write(&place, b"{}").is_err(), "a socket is not opened");
+        assert!(is_device(&path), "it is still there");
+        assert!(write(&Place::File("/dev/full".into()), b"{}").is_err());
+        assert!(is_device(Path::new("/dev/full")));
+    }
+
+    #[test]
+    fn a_link_stays_and_its_file_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        std::fs::write(&file, "before").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert!(write(&Place::File(link.clone()), b"after").is_ok());
+        assert_eq!(std::fs::read(&file).unwrap(), b"after");
+        assert!(link.is_symlink());
+    }
 }
