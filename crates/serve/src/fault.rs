@@ -1,15 +1,15 @@
 //! Planted faults: a server that is wrong on purpose and by a known amount, so that what measures it
 //! can be proved. Owns what a fault may do to a response, how one is typed, and the one stream of
 //! chance; must not know sockets, nor who waits while a response is held.
-//! Start reading at [`Effect`], then `delay`, the shortest.
+//! Start reading at `Effect`, then `delay`, the shortest.
 //!
 //! A hold counts from the completion of the request at the server, which is the return of the receive
 //! that completed it, to the call that sends the answer. What the server's own work takes lies within
 //! that time, so that a hold adds to the network and the client, not to the server. Without any fault
 //! all this costs a request 3 ns, some branches that are always taken alike (`exchange_rate`, 37 to 40).
 //!
-//! Adding a fault: one file with an `ITEM`, and its line in [`ALL`]; what it does at a new point of a
-//! response is a new method of [`Effect`] that does nothing for the others.
+//! Adding a fault: one file with an `ITEM`, and its line in `ALL`; what it does at a new point of a
+//! response is a new method of `Effect` that does nothing for the others.
 
 mod delay;
 mod draw;
