@@ -381,7 +381,8 @@ impl Conn {
         if keeps { Then::Keep } else { Then::Close }
     }
 
-    /// The peer closed its side.
+    /// The peer closed its side. Where TLS did not say so before TCP did, a body that only the end of
+    /// the connection ends may have been cut off, and counts as such (RFC 9112, 9.8).
     pub(crate) fn closed(&mut self, at: Nanos, common: &Common, ended: &mut Vec<Sample>) -> Then {
         match self.state {
             State::Connecting => return self.fail(Outcome::ConnectFailed, at, ended),
@@ -390,12 +391,13 @@ impl Conn {
             State::Up if self.n_sent == 0 => return Then::Close,
             State::Up => {}
         }
+        let is_told = self.tls.as_ref().is_none_or(|client| client.end().is_ok());
         match self.parser.eof() {
-            Ok(Eof::Done(totals)) => {
+            Ok(Eof::Done(totals)) if is_told => {
                 self.reply.keep_alive = false;
                 self.complete(totals, at, common, ended)
             }
-            Ok(Eof::Idle | Eof::BeforeReply) | Err(_) => self.fail(self.cut(), at, ended),
+            Ok(_) | Err(_) => self.fail(self.cut(), at, ended),
         }
     }
 
@@ -522,4 +524,45 @@ fn is_complete(outcome: Outcome) -> bool {
             | Outcome::WrongHeader
             | Outcome::WrongBody
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use record::LoadPlan;
+    use wire::tls::{Resumption, TlsClientConfig, TlsOptions};
+
+    use super::*;
+
+    /// What a body that only the connection's end ends counts as, where TCP ends.
+    fn outcome_of_an_end(tls: Option<Box<TlsClient>>) -> Outcome {
+        let plan = LoadPlan::get(([127, 0, 0, 1], 80).into(), "/");
+        let mut common = Common {
+            checks: Checks::new(&plan),
+            keep_alive: true,
+            cookies: false,
+            requests_per_connection: u64::MAX,
+            n_replies: 0,
+        };
+        let now = Nanos(1);
+        let mut ended = Vec::new();
+        let mut conn = Conn::new(1);
+        let out = Out { due: now, request: 0, kind: RequestKind::Other, sent: Nanos::ZERO };
+        assert_eq!(conn.begin(out, 0, &common), Begun::Connect);
+        conn.connects(now);
+        conn.connected(tls, now);
+        conn.handshaken();
+        conn.next_to_send(now, &common).expect("it is up");
+        conn.received(b"HTTP/1.1 200 OK\r\n\r\nhello", now, &mut common, &mut ended);
+        conn.closed(now, &common, &mut ended);
+        ended[0].outcome
+    }
+
+    #[test]
+    fn a_body_that_the_end_of_tcp_ends_is_whole_only_without_tls() {
+        let config =
+            TlsClientConfig::new(&TlsOptions { insecure: true, ..TlsOptions::default() }).unwrap();
+        let client = TlsClient::new(&config, "localhost", Resumption::Fresh).unwrap();
+        assert_eq!(outcome_of_an_end(None), Outcome::Ok);
+        assert_eq!(outcome_of_an_end(Some(Box::new(client))), Outcome::ResetAfterFirstByte);
+    }
 }

@@ -214,15 +214,23 @@ impl Fetching<'_> {
                 }
                 Ok(is_complete)
             }
-            What::Closed => match self.parser.eof() {
-                Ok(Eof::Done(_)) => Ok(true),
-                _ => Err(FetchError::Cut { addr: self.addr(), read: Bytes(self.n_read) }),
-            },
+            What::Closed => self.closed(),
             What::Failed(failure) if self.phase == "accept the connection" => {
                 Err(FetchError::Connect { addr: self.addr(), failure })
             }
             What::Failed(_) => Err(FetchError::Cut { addr: self.addr(), read: Bytes(self.n_read) }),
             What::Discarded(_) => unreachable!("nothing is asked to be discarded"),
+        }
+    }
+
+    /// The server's side has ended: whether a reply that ends so is whole.
+    fn closed(&mut self) -> Result<bool, FetchError> {
+        if let Some(client) = &self.tls {
+            client.end().map_err(|source| FetchError::Tls { addr: self.addr(), source })?;
+        }
+        match self.parser.eof() {
+            Ok(Eof::Done(_)) => Ok(true),
+            _ => Err(FetchError::Cut { addr: self.addr(), read: Bytes(self.n_read) }),
         }
     }
 
@@ -261,8 +269,9 @@ impl Fetching<'_> {
             self.phase = "complete its reply";
         }
         let is_complete = self.read(&plain)?;
-        fed.map_err(|source| FetchError::Tls { addr: self.addr(), source })?;
-        Ok(is_complete)
+        let event = fed.map_err(|source| FetchError::Tls { addr: self.addr(), source })?;
+        // TCP may stay open, until this side has said goodbye too.
+        if event.peer_closed && !is_complete { self.closed() } else { Ok(is_complete) }
     }
 
     fn read(&mut self, bytes: &[u8]) -> Result<bool, FetchError> {

@@ -29,6 +29,12 @@ impl<D: Driver> Worker<'_, D> {
             What::Connected => return self.connected(slot),
             What::Closed => {
                 let conn = &mut self.conns[index];
+                if conn.state() == State::Handshaking
+                    && let (Some(secure), Some(client)) = (&mut self.secure, &conn.tls)
+                    && let Err(error) = client.end()
+                {
+                    secure.failed(&error);
+                }
                 Heard::then(conn.closed(self.now, &self.common, &mut self.ended))
             }
             What::Failed(failure) => {
