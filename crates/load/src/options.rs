@@ -296,7 +296,10 @@ impl LoadOptions {
             let target = url::parse(&one.url)?;
             let mut headers = one.headers.clone();
             headers.extend(further.iter().cloned());
-            if let Some(user) = self.user.as_ref().or(target.user.as_ref()) {
+            let is_said =
+                headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+            // Two such fields are none that a server understands: what was written out holds.
+            if !is_said && let Some(user) = self.user.as_ref().or(target.user.as_ref()) {
                 headers.push(("Authorization".to_owned(), authorization(user)?));
             }
             requests.push(RequestPlan {
@@ -515,6 +518,16 @@ mod tests {
         assert!(!plan.url.contains("secret"), "{}", plan.url);
         assert!(rendered(&plan).contains("\r\nAuthorization: Basic bWU6c2VjcmV0\r\n"));
         assert!(!format!("{:?}", plan.for_record()).contains("bWU6"));
+    }
+
+    #[test]
+    fn an_authorization_that_was_written_out_is_the_only_one() {
+        let mut options = LoadOptions::new("http://me:secret@127.0.0.1:81/");
+        options.requests = Some(1);
+        options.headers = vec!["authorization: Bearer x".to_owned()];
+        let request = rendered(&options.plan().unwrap()).to_lowercase();
+        assert_eq!(request.matches("authorization").count(), 1, "{request}");
+        assert!(request.contains("bearer x"), "{request}");
     }
 
     #[test]

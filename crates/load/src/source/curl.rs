@@ -203,6 +203,8 @@ struct Line {
     method: Option<String>,
     /// Name, and value; none where curl is not to send the field.
     headers: Vec<(String, Option<String>)>,
+    /// By a flag of its own; a field that was written out goes before it.
+    authorization: Option<String>,
     body: Option<Vec<u8>>,
     query: Vec<u8>,
     is_json: bool,
@@ -312,11 +314,9 @@ impl Line {
                         "`-u {user}` has no password: write -u {user}:PASSWORD"
                     ));
                 }
-                self.headers.push(field("Authorization", basic_auth(&user)));
+                self.authorization = Some(basic_auth(&user));
             }
-            Does::Bearer => {
-                self.headers.push(field("Authorization", format!("Bearer {}", text(value)?)));
-            }
+            Does::Bearer => self.authorization = Some(format!("Bearer {}", text(value)?)),
             Does::Cookie if !value.contains(&b'=') => {
                 let file = value.escape_ascii();
                 return refused(format!(
@@ -396,6 +396,7 @@ impl Line {
         };
         let has = |name: &str| self.headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
         let mut fields = Vec::new();
+        fields.extend(self.authorization.as_deref().map(|value| ("Authorization", value)));
         if self.is_json && !self.is_get {
             fields.extend([("Content-Type", "application/json"), ("Accept", "application/json")]);
         } else if self.body.is_some() {
@@ -565,6 +566,7 @@ mod tests {
                 "-u Aladdin:'open sesame'",
                 field("Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
             ),
+            ("-u a:b -H 'authorization: Own'", field("authorization: Own")),
             ("--oauth2-bearer t0k", field("Authorization: Bearer t0k")),
             ("-A 'me 1' -e 'http://r/;auto'", field("User-Agent: me 1 | Referer: http://r/")),
             ("-b a=1 -b 'b=2; c=3'", field("Cookie: a=1; b=2; c=3")),
