@@ -93,9 +93,14 @@ fn reconnected(record: &LoadRecord) -> Option<String> {
     let few = kept as f64 <= CONNECTS_MAX * asked as f64
         || again.saturating_mul(REQUESTS_PER_RECONNECT_MAX) < record.requests.done;
     let is_asked = record.plan.keep_alive && record.plan.requests_per_connection.is_none();
+    let why = match record.plan.origins.len() {
+        0 | 1 if record.plan.expect_continue => "connections were not kept".to_owned(),
+        0 | 1 => "the server did not keep connections".to_owned(),
+        n => format!("connections changed between {n} origins"),
+    };
     (is_asked && !few).then(|| {
         format!(
-            "the server did not keep connections: {} were made for {} asked for, and connecting \
+            "{why}: {} were made for {} asked for, and connecting \
              again is in the rate and the response times",
             grouped(record.connects),
             grouped(asked),
@@ -263,6 +268,10 @@ mod tests {
         let mut load = testdata::load();
         load.connects = load.requests.done;
         assert!(warnings(&load)[0].contains("did not keep connections"));
+        let other = load.plan.origin().clone();
+        load.plan.origins.push(other);
+        let text = warnings(&load)[0].clone();
+        assert!(text.contains("changed between 2 origins"), "not the server's doing: {text}");
         load.plan.keep_alive = false;
         assert_eq!(warnings(&load), Vec::<String>::new());
     }
