@@ -39,6 +39,11 @@ impl FromStr for PerSecond {
 impl fmt::Display for PerSecond {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self.0 {
+            // Never 0/s for a rate that is none: three digits from the first that counts.
+            n if n > 0.0 && n < 0.01 => {
+                let decimals = 2 + (-n.log10()).ceil().min(12.0) as usize;
+                format!("{}/s", format!("{n:.decimals$}").trim_end_matches('0'))
+            }
             n if n < 9_999.5 => format!("{}/s", three_digits(n)),
             n if n < 999_500.0 => format!("{}k/s", three_digits(n / 1e3)),
             n => format!("{}M/s", three_digits(n / 1e6)),
@@ -57,6 +62,15 @@ mod tests {
             [("500/s", 500.0), ("1.5k/s", 1500.0), ("6000/m", 100.0), ("2M/s", 2e6), ("7", 7.0)];
         for (typed, rate) in cases {
             assert_eq!(typed.parse(), Ok(PerSecond(rate)), "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_slow_rate_is_not_printed_as_none() {
+        let cases =
+            [(0.0, "0/s"), (0.001, "0.001/s"), (1.0 / 3600.0, "0.000278/s"), (0.05, "0.05/s")];
+        for (rate, printed) in cases {
+            assert_eq!(PerSecond(rate).to_string(), printed);
         }
     }
 
