@@ -32,8 +32,9 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         output::can_write(place)?;
     }
     somebody_listens(&plan)?;
-    let interrupt = sys::interrupt::install().into_diagnostic().map_err(Trouble::failed)?;
     let oracle = look_up_bodies(&mut plan, &say)?;
+    // Before this there is nothing to be ended in order: Ctrl-C ends the wait for a dead server.
+    let interrupt = sys::interrupt::install().into_diagnostic().map_err(Trouble::failed)?;
     if let Some(options) = search {
         return search::main(args, options, &plan, interrupt);
     }
