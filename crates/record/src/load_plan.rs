@@ -125,7 +125,7 @@ pub struct RequestPlan {
     pub target: String,
     /// Further header fields, name and value, in order. One named `Host` replaces the origin's.
     pub headers: Vec<(String, String)>,
-    /// Body.
+    /// Body. Empty in a record, whatever was sent: it may hold a password, and be of any size.
     pub body: Vec<u8>,
     /// How often it is chosen beside the others, at least 1.
     pub weight: u32,
@@ -317,8 +317,9 @@ impl Default for TlsPlan {
 /// Requests that a record keeps of its plan.
 const REQUESTS_KEPT: usize = 100;
 
-/// Fields whose values are secrets.
-const SECRETS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "x-api-key"];
+/// Parts of the names of fields whose values are secrets, in lower case: `Proxy-Authorization`,
+/// `X-Auth-Token`, `X-Api-Key`, `Cookie`.
+const SECRETS: [&str; 6] = ["auth", "token", "secret", "password", "api-key", "cookie"];
 
 impl LoadPlan {
     /// `GET target` of the server at `addr`, closed loop, 10 connections, one thread, for 10 seconds:
@@ -368,16 +369,46 @@ impl LoadPlan {
         self.origins.first().expect("a plan has at least one origin")
     }
 
-    /// The plan as a record keeps it: the first 100 requests, no secrets, no values of columns.
+    /// The plan as a record keeps it: the first 100 requests, no secrets, bodies or values of columns.
     #[must_use]
     pub fn for_record(&self) -> Self {
         let mut kept = self.clone();
         kept.requests.truncate(REQUESTS_KEPT);
-        let fields = kept.requests.iter_mut().flat_map(|request| &mut request.headers);
-        for (_, value) in fields.filter(|(name, _)| SECRETS.contains(&&*name.to_lowercase())) {
-            "(not kept)".clone_into(value);
+        for request in &mut kept.requests {
+            request.body.clear();
+            for (name, value) in &mut request.headers {
+                let name = name.to_lowercase();
+                if SECRETS.iter().any(|part| name.contains(part)) {
+                    "(not kept)".clone_into(value);
+                }
+            }
         }
         kept.columns.iter_mut().for_each(|column| column.values.clear());
         kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_keeps_no_secret_of_its_plan() {
+        let mut plan = LoadPlan::get(([127, 0, 0, 1], 80).into(), "/");
+        let fields = [
+            ("Authorization", "hidden"),
+            ("Proxy-Authorization", "hidden"),
+            ("x-auth-token", "hidden"),
+            ("X-API-Key", "hidden"),
+            ("Cookie", "hidden"),
+            ("Accept", "text/html"),
+        ];
+        let request = &mut plan.requests[0];
+        request.headers = fields.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        request.body = b"password=hidden".to_vec();
+        let kept = &plan.for_record().requests[0];
+        assert!(kept.headers.iter().all(|(_, value)| value != "hidden"), "{:?}", kept.headers);
+        assert_eq!(kept.headers[5].1, "text/html");
+        assert!(kept.body.is_empty());
     }
 }
