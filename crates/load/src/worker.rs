@@ -268,7 +268,9 @@ impl<'a, D: Driver> Worker<'a, D> {
     fn wait(&mut self) -> io::Result<()> {
         let next = self.next_instant();
         let due = match &self.drive {
-            Drive::Open(backlog) if self.may_start() => {
+            // Where no connection is free, a request that becomes due is not sent, and nothing is
+            // gained by being there: the thread sleeps, and what it does is work.
+            Drive::Open(backlog) if self.may_start() && self.free.first().is_some() => {
                 backlog.next_due(self.quota).unwrap_or(Nanos::MAX)
             }
             _ => Nanos::MAX,
