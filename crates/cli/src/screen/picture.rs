@@ -23,6 +23,11 @@ use super::tty::{self, Tty};
 const FRAME: Duration = Duration::from_millis(200);
 /// The lowest priority there is.
 const NICE_MAX: i32 = 19;
+/// How long the end of a load waits for a terminal that does not take what is drawn, and how often it
+/// looks.
+const FAREWELL_MAX: Duration = Duration::from_secs(2);
+const FAREWELL_LOOK: Duration = Duration::from_millis(5);
+
 /// How soon the thread sees that the load is over.
 const LOOK: Duration = Duration::from_millis(40);
 
@@ -79,6 +84,15 @@ impl Drop for Picture {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         if let Some(painter) = self.painter.take() {
+            let looks = (FAREWELL_MAX.as_millis() / FAREWELL_LOOK.as_millis()) as u32;
+            let ends = (0..looks).any(|_| {
+                thread::sleep(FAREWELL_LOOK);
+                painter.is_finished()
+            });
+            if !ends {
+                // It hangs in a write that nobody reads, and giving back would hang there too.
+                return;
+            }
             // A panic of the painter has been told by the hook.
             let _ = painter.join();
         }
