@@ -279,13 +279,10 @@ impl LoadOptions {
     /// Where requests go, and the requests.
     fn requests(&self) -> Result<(Vec<Origin>, Vec<RequestPlan>), PlanError> {
         let typed = Asked {
-            url: self.url.clone(),
             method: self.method.clone(),
-            headers: Vec::new(),
             body: self.body.clone(),
-            weight: 1,
-            at: None,
             templated: true,
+            ..Asked::get(&self.url)
         };
         let asked = if self.asked.is_empty() { std::slice::from_ref(&typed) } else { &self.asked };
         let further: Vec<(String, String)> =
@@ -489,17 +486,8 @@ mod tests {
     fn urls_of_one_server_share_its_origin() {
         let mut options = LoadOptions::new("urls.txt");
         options.requests = Some(1);
-        let asked = |url: &str| Asked {
-            url: url.to_owned(),
-            method: "GET".to_owned(),
-            headers: Vec::new(),
-            body: Vec::new(),
-            weight: 1,
-            at: None,
-            templated: false,
-        };
         let urls = ["http://127.0.0.1:81/a", "http://127.0.0.1:82/", "http://127.0.0.1:81/b"];
-        options.asked = urls.map(asked).to_vec();
+        options.asked = urls.map(Asked::get).to_vec();
         let plan = options.plan().unwrap();
         assert_eq!(plan.origins.len(), 2);
         let origins: Vec<u32> = plan.requests.iter().map(|request| request.origin).collect();
