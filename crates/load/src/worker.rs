@@ -321,6 +321,9 @@ impl<'a, D: Driver> Worker<'a, D> {
             self.take(slot, what);
             if self.end_requests(slot) {
                 freed = Some(slot);
+                if self.conns[slot.0 as usize].n_sent() == 0 {
+                    self.driver.is_content(slot);
+                }
             }
         }
     }

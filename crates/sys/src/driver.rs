@@ -140,6 +140,14 @@ pub trait Driver {
     /// worked off; a later call replaces what is left of an earlier one.
     fn discard(&mut self, slot: Slot, n_bytes: u64);
 
+    /// The caller has all that it waits for on the slot, and sends next. The driver need not look for
+    /// more that is already there; it reports that no later than what arrives after it. Worth calling
+    /// where a reply was complete: whoever took all that was asked for cannot know that it was all
+    /// there is, and would ask once more.
+    fn is_content(&mut self, slot: Slot) {
+        let _ = slot;
+    }
+
     /// Closes the connection, or gives up connecting. Completions of the slot that were not taken
     /// are dropped. Does nothing on a slot that has none. Needed after `Failed` too.
     fn close(&mut self, slot: Slot, how: Leave);
@@ -169,9 +177,10 @@ pub trait Driver {
     /// The bytes of the last completion, which was [`What::Received`].
     fn received(&self) -> &[u8];
 
-    /// When the last bytes of the last completion, a `Received` or `Discarded`, arrived at this
-    /// machine, since the start: the kernel's own stamp, which no delay of this thread touches.
-    /// `None` where the driver has no such stamps.
+    /// When the last completion came to pass, since the start, where the driver knows better than by
+    /// when its round began: of a `Received` or `Discarded` when its last bytes arrived at this
+    /// machine, by the kernel's own stamp, which no delay of this thread touches; of a `Connected`
+    /// that needed no wait when connect(2) returned.
     fn arrived(&self) -> Option<Nanos> {
         None
     }

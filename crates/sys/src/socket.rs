@@ -35,6 +35,12 @@ pub fn connect(route: &Route, handshake: Handshake) -> io::Result<OwnedFd> {
     }
 }
 
+/// Whether the connection is made: over loopback it is when connect(2) returns, though that says
+/// EINPROGRESS.
+pub fn stands(socket: impl AsFd) -> bool {
+    rustix::net::getpeername(socket).is_ok()
+}
+
 /// What ends the handshake of a TCP connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handshake {

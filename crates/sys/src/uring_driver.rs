@@ -8,7 +8,7 @@
 //! |---|---|
 //! | a reply and the next request on a kept-alive connection | 1/8 io_uring_enter |
 //! | a round, shared by all replies that are there | 1 io_uring_enter |
-//! | a connection | socket, TCP_NODELAY, TCP_QUICKACK, close; shutdown where it is left by us |
+//! | a connection | socket, TCP_NODELAY, TCP_QUICKACK, connect, getpeername, close; shutdown where it is left by us |
 //! | a body of 256 KiB or more that is discarded | SO_RCVLOWAT, 3 times |
 //!
 //! - A receive is armed once a connection (multishot) and takes its buffers from a ring that all
@@ -31,7 +31,6 @@ use std::os::fd::AsRawFd as _;
 
 use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{opcode, squeue};
-use socket2::SockAddr;
 use units::Nanos;
 
 use crate::clock;
@@ -53,8 +52,8 @@ use conn::{Conn, Kind};
 use receives::Headers;
 use ring::Ring;
 
-/// Sends and connects that may be pending before they are handed over, and completions that may be
-/// worked off meanwhile. The caller stamps a request as sent just before [`Driver::send`]; what is
+/// Sends that may be pending before they are handed over, and completions that may be worked off
+/// meanwhile. The caller stamps a request as sent just before [`Driver::send`]; what is
 /// pending waits for the others' handling, about 1 us each, so a stamp is early by 7 us at most, and by
 /// 3.5 on average. More would save nothing: with 4, 8, 16 and 64 a request took 5.77, 5.77, 5.75 and
 /// 5.75 us of CPU time (replies of 3 KB, 100 connections, some three of them ready in a round).
@@ -77,19 +76,19 @@ pub struct UringDriver {
     conns: Vec<Conn>,
     chains: Chains,
     /// The slot of the last completion, until the next is asked for; the buffer that it came in, to
-    /// be given back; and the kernel's stamp of it.
+    /// be given back; and when it came to pass, if that
+    /// is known.
     worked_on: Option<Slot>,
     held: Option<Filled>,
-    stamp: Option<Nanos>,
+    arrived: Option<Nanos>,
     /// Headers of messages where stamps are asked for.
     headers: Option<Headers>,
-    /// Pending sends, and their bytes; the addresses of pending connects.
+    /// Pending sends, and their bytes.
     staged: Vec<Staged>,
     staged_bytes: Box<[u8]>,
-    addresses: Vec<SockAddr>,
     /// Raised whenever entries were handed over.
     batch: u64,
-    /// Completions that were reported while sends or connects were pending.
+    /// Completions that were reported while sends were pending.
     n_reported: usize,
     /// Connections whose receive found no buffer: slot and generation.
     starved: VecDeque<(Slot, u32)>,
@@ -142,11 +141,10 @@ impl UringDriver {
             chains: Chains::new(slots, n_buffers),
             worked_on: None,
             held: None,
-            stamp: None,
+            arrived: None,
             headers: None,
             staged: Vec::with_capacity(BATCH_MAX),
             staged_bytes: vec![0; BATCH_MAX * STAGED_BYTES_MAX].into_boxed_slice(),
-            addresses: Vec::with_capacity(BATCH_MAX),
             batch: 1,
             n_reported: 0,
             starved: VecDeque::with_capacity(slots as usize),
@@ -204,7 +202,7 @@ impl UringDriver {
         }
         let entry = entry.user_data(self.token(slot, kind));
         // SAFETY: what an entry names lives long enough: receives name no memory but the buffers,
-        // which outlive the ring; staged bytes and addresses stay until the entries are handed over,
+        // which outlive the ring; staged bytes stay until the entries are handed over,
         // which is all that the kernel needs of them; `unsent` stays untouched until its completion.
         let pushed = unsafe { self.ring.push(&entry) };
         self.note(pushed);
@@ -245,7 +243,7 @@ impl UringDriver {
         if let Some(filled) = self.held.take() {
             self.buffers.give_back(filled.id);
         }
-        self.stamp = None;
+        self.arrived = None;
         if let Some(slot) = self.worked_on.take() {
             self.receive(slot);
         }
@@ -287,7 +285,6 @@ impl UringDriver {
             self.note(looked);
         }
         self.staged.clear();
-        self.addresses.clear();
     }
 
     fn spin(&mut self, until: Nanos) -> io::Result<()> {
@@ -306,27 +303,6 @@ impl UringDriver {
             self.handed_over();
         }
         self.timing.spun += clock::thread_cpu().saturating_sub(begun);
-        Ok(())
-    }
-
-    fn connect_inet(&mut self, slot: Slot, route: &Route, to: SockAddr) -> io::Result<()> {
-        let socket = socket::open(route, self.handshake)?;
-        if self.headers.is_some() {
-            // Without stamps all else goes on.
-            stamps::enable(&socket).ok();
-        }
-        let fd = Fd(socket.as_raw_fd());
-        let conn = &mut self.conns[slot.0 as usize];
-        conn.socket = Some(socket);
-        conn.phase = Phase::Connecting;
-        conn.is_inet = true;
-        if self.addresses.len() == BATCH_MAX {
-            self.hand_over();
-        }
-        self.addresses.push(to);
-        let to = self.addresses.last().expect("just pushed");
-        let entry = opcode::Connect::new(fd, to.as_ptr().cast(), to.len()).build();
-        self.push(slot, Kind::Connect, entry);
         Ok(())
     }
 
@@ -365,16 +341,26 @@ impl Driver for UringDriver {
     fn connect(&mut self, slot: Slot, route: &Route) {
         let conn = &mut self.conns[slot.0 as usize];
         assert!(conn.socket.is_none(), "a slot is closed before it connects again");
-        let connecting = match &route.to {
-            Peer::Inet(to) => self.connect_inet(slot, route, SockAddr::from(*to)),
-            // connect(2) of a unix socket does not wait: a full backlog is EAGAIN.
-            Peer::Unix(_) => socket::connect(route, self.handshake).map(|socket| {
-                let conn = &mut self.conns[slot.0 as usize];
-                conn.socket = Some(socket);
-                conn.is_inet = false;
-                self.connected(slot, 0);
-            }),
-        };
+        // A system call of its own rather than an entry: what it takes is the handshake, and a connection
+        // to this machine stands when it returns, so that its request goes with the next batch.
+        let connecting = socket::connect(route, self.handshake).map(|socket| {
+            let stands = socket::stands(&socket);
+            if self.headers.is_some() {
+                // Without stamps all else goes on.
+                stamps::enable(&socket).ok();
+            }
+            let fd = Fd(socket.as_raw_fd());
+            let conn = &mut self.conns[slot.0 as usize];
+            conn.socket = Some(socket);
+            conn.phase = Phase::Connecting;
+            conn.is_inet = matches!(route.to, Peer::Inet(_));
+            if stands {
+                self.connected(slot, Some(self.timing.now()));
+            } else {
+                let writable = u32::from(libc::POLLOUT as u16);
+                self.push(slot, Kind::Connect, opcode::PollAdd::new(fd, writable).build());
+            }
+        });
         if let Err(error) = connecting {
             self.fails(slot, Failure::from(&error));
         }
@@ -468,7 +454,7 @@ impl Driver for UringDriver {
     #[inline]
     fn next(&mut self) -> Option<Completion> {
         self.worked_off();
-        if !self.staged.is_empty() || !self.addresses.is_empty() {
+        if !self.staged.is_empty() {
             self.n_reported += 1;
             if self.n_reported == BATCH_MAX {
                 self.hand_over();
@@ -477,7 +463,10 @@ impl Driver for UringDriver {
         let (slot, event) = self.chains.next()?;
         self.worked_on = Some(slot);
         let what = match event {
-            Event::Connected => What::Connected,
+            Event::Connected(at) => {
+                self.arrived = at;
+                What::Connected
+            }
             Event::Closed => What::Closed,
             Event::Failed(failure) => What::Failed(failure),
             Event::Received(filled) => {
@@ -491,13 +480,16 @@ impl Driver for UringDriver {
             }
         };
         if let Some(headers) = &self.headers {
-            self.stamp = match event {
+            let stamp = match event {
                 Event::Received(filled) if filled.from > 0 => {
                     headers.in_buffer(self.buffers.whole(filled))
                 }
                 Event::Received(_) | Event::Discarded(_) => headers.of_slot(slot),
                 _ => None,
             };
+            if let Some(stamp) = stamp {
+                self.arrived = Some(self.timing.of_stamp(stamp));
+            }
         }
         Some(Completion { slot, what })
     }
@@ -507,7 +499,7 @@ impl Driver for UringDriver {
     }
 
     fn arrived(&self) -> Option<Nanos> {
-        self.stamp.map(|stamp| self.timing.of_stamp(stamp))
+        self.arrived
     }
 }
 

@@ -74,7 +74,7 @@ impl<D: Driver> Worker<'_, D> {
     /// Starts connecting.
     pub(super) fn connect(&mut self, slot: Slot) {
         let conn = &mut self.conns[slot.0 as usize];
-        conn.connects(self.now);
+        conn.connects(self.driver.now());
         let routes = &self.routes[conn.origin as usize];
         let route = &routes[(self.share.first_conn + slot.0) as usize % routes.len()];
         self.driver.connect(slot, route);
@@ -82,7 +82,7 @@ impl<D: Driver> Worker<'_, D> {
     }
 
     fn connected(&mut self, slot: Slot) {
-        let now = self.now;
+        let now = self.driver.arrived().unwrap_or(self.now);
         let conn = &mut self.conns[slot.0 as usize];
         self.recorder.connected(now.saturating_sub(conn.stage_began));
         let name = self.plan.origins[conn.origin as usize].tls_name.as_deref();

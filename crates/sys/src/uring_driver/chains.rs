@@ -6,11 +6,13 @@ use std::collections::VecDeque;
 
 use super::buffers::Filled;
 use crate::driver::{Failure, Slot};
+use units::Nanos;
 
 /// What came to pass on a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
-    Connected,
+    /// Since that instant, if it is known.
+    Connected(Option<Nanos>),
     Received(Filled),
     Discarded(u32),
     Closed,
@@ -141,13 +143,13 @@ mod tests {
         let mut chains = Chains::new(3, 1);
         let filled = Filled { id: 0, from: 0, n_bytes: 1 };
         chains.append(Slot(2), Event::Received(filled));
-        chains.append(Slot(0), Event::Connected);
+        chains.append(Slot(0), Event::Connected(None));
         chains.append(Slot(2), Event::Closed);
         let order: Vec<_> = std::iter::from_fn(|| chains.next()).collect();
         let expected = [
             (Slot(2), Event::Received(filled)),
             (Slot(2), Event::Closed),
-            (Slot(0), Event::Connected),
+            (Slot(0), Event::Connected(None)),
         ];
         assert_eq!(order, expected);
         assert!(chains.is_empty());
@@ -164,8 +166,8 @@ mod tests {
         assert_eq!(chains.next(), Some((Slot(1), Event::Closed)));
         assert_eq!(chains.next(), None);
         for _ in 0..100 {
-            chains.append(Slot(0), Event::Connected);
-            assert_eq!(chains.next(), Some((Slot(0), Event::Connected)));
+            chains.append(Slot(0), Event::Connected(None));
+            assert_eq!(chains.next(), Some((Slot(0), Event::Connected(None))));
         }
     }
 }

@@ -11,6 +11,8 @@ use super::conn::{self, Kind};
 use super::receives;
 use crate::driver::{Failure, Slot};
 use crate::shared::Phase;
+use crate::socket;
+use units::Nanos;
 
 impl UringDriver {
     /// Takes one completion: to its slot's chain, or, of an earlier use, nowhere.
@@ -29,7 +31,7 @@ impl UringDriver {
             return;
         }
         match kind {
-            Kind::Connect => self.connected(slot, result),
+            Kind::Connect => self.connect_ended(slot, result),
             Kind::Receive => self.arrived_on(slot, completion),
             Kind::Send => self.sent_in_part(slot, result),
             Kind::SendRest => self.sent_rest(slot, result),
@@ -37,12 +39,21 @@ impl UringDriver {
         }
     }
 
-    pub(super) fn connected(&mut self, slot: Slot, result: i32) {
-        if result < 0 {
-            return self.fails(slot, failure(-result));
+    /// A socket that was connecting has something to say.
+    fn connect_ended(&mut self, slot: Slot, result: i32) {
+        let gone = i32::from(libc::POLLERR | libc::POLLHUP);
+        if result >= 0 && result & gone == 0 {
+            return self.connected(slot, None);
         }
+        let socket = self.conns[slot.0 as usize].socket.as_ref().expect("its token is of this use");
+        let error = socket::pending_error(socket);
+        self.fails(slot, error.as_ref().map_or(Failure::Reset, Failure::from));
+    }
+
+    /// The connection stands, since `at`, if that is known.
+    pub(super) fn connected(&mut self, slot: Slot, at: Option<Nanos>) {
         self.conns[slot.0 as usize].phase = Phase::Open;
-        self.chains.append(slot, Event::Connected);
+        self.chains.append(slot, Event::Connected(at));
     }
 
     fn arrived_on(&mut self, slot: Slot, completion: &cqueue::Entry) {

@@ -8,7 +8,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
-use joust_sys::driver::{Failure, Leave, Peer, Route, Slot, What};
+use joust_sys::driver::{Completion, Failure, Leave, Peer, Route, Slot, What};
 use joust_sys::{clock, socket};
 use units::Nanos;
 
@@ -691,5 +691,102 @@ fn a_wait_ends_at_its_instant_and_not_before() {
         let until = world.driver.now() + Nanos::from_micros(1700);
         world.driver.wait(until).unwrap();
         assert!(world.driver.now() >= until);
+    });
+}
+
+#[test]
+fn a_connection_to_this_machine_stands_at_once() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 2);
+        let route = world.route();
+        let before = world.driver.now();
+        world.driver.connect(Slot(0), &route);
+        world.driver.connect(Slot(1), &route);
+        let after = world.driver.now();
+        // No wait between: what is told here was known when it was asked for.
+        for slot in 0..2 {
+            let connected = world.driver.next();
+            assert_eq!(connected, Some(Completion { slot: Slot(slot), what: What::Connected }));
+            let arrived = world.driver.arrived().expect("the driver saw it itself");
+            assert!((before..=after).contains(&arrived), "{before} {arrived} {after}");
+        }
+        assert!(world.now().is_empty(), "it is told once");
+    });
+}
+
+#[test]
+fn what_lies_behind_enough_is_told_with_what_comes_next() {
+    on_every_driver(|maker| {
+        for closes in [false, true] {
+            let mut world = World::new(maker, 1);
+            let mut peer = world.connect(0);
+            peer.write_all(b"head").unwrap();
+            assert_eq!(world.next(), (0, What::Received));
+            world.driver.discard(Slot(0), 1000);
+            let _ = world.now();
+            peer.write_all(&[&[0; 1000][..], b"behind"].concat()).unwrap();
+            let mut peer = (!closes).then_some(peer);
+            let mut rest = Vec::new();
+            let mut n_discarded = 0;
+            loop {
+                match world.next() {
+                    (0, What::Discarded(n_bytes)) => n_discarded += n_bytes as usize,
+                    (0, What::Received) => rest.extend_from_slice(world.driver.received()),
+                    (0, What::Closed) => break,
+                    other => panic!("{other:?}"),
+                }
+                world.driver.is_content(Slot(0));
+                if n_discarded + rest.len() >= 1000
+                    && let Some(mut peer) = peer.take()
+                {
+                    peer.write_all(b", and more").unwrap();
+                }
+            }
+            let n_body = 1000 - n_discarded;
+            assert!(rest[..n_body].iter().all(|byte| *byte == 0));
+            let expected: &[u8] = if closes { b"behind" } else { b"behind, and more" };
+            assert_eq!(&rest[n_body..], expected);
+        }
+    });
+}
+
+/// A listener of whose queue nothing is free: a connect to it waits for the kernel's second SYN, a second
+/// later.
+fn full_listener() -> (TcpListener, Vec<TcpStream>) {
+    let listener = joust_sys::listener::bind(([127, 0, 0, 1], 0).into(), 1, Nanos::MAX).unwrap();
+    let addr = listener.local_addr().unwrap();
+    let short = Duration::from_millis(100);
+    let queued = std::iter::from_fn(|| TcpStream::connect_timeout(&addr, short).ok());
+    let queued = queued.take(64).collect();
+    (listener, queued)
+}
+
+#[test]
+fn a_connect_that_has_to_wait_is_told_when_it_is_through() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 1);
+        let (listener, queued) = full_listener();
+        world.driver.connect(Slot(0), &listener.local_addr().unwrap().into());
+        assert!(world.now().is_empty(), "there is no room for it");
+        for _ in queued {
+            listener.accept().unwrap();
+        }
+        assert_eq!(world.next(), (0, What::Connected));
+        world.driver.send(Slot(0), b"ping");
+        assert!(world.now().is_empty());
+        let mut bytes = [0; 8];
+        assert_eq!(listener.accept().unwrap().0.read(&mut bytes).unwrap(), 4);
+    });
+}
+
+#[test]
+fn a_connect_that_has_to_wait_is_refused_when_the_listener_goes() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 1);
+        let (listener, _queued) = full_listener();
+        world.driver.connect(Slot(0), &listener.local_addr().unwrap().into());
+        assert!(world.now().is_empty(), "there is no room for it");
+        drop(listener);
+        assert_eq!(world.next(), (0, What::Failed(Failure::Refused)));
     });
 }
