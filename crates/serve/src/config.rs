@@ -4,6 +4,7 @@
 
 mod keys;
 mod print;
+mod tables;
 mod typed;
 
 use std::net::SocketAddr;

@@ -4,8 +4,9 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use sys::clock;
+use sys::{clock, listener};
 
 use crate::ServeError;
 use crate::config::Config;
@@ -28,6 +29,9 @@ pub struct Service {
     pub wall_s: fn() -> u64,
     /// What is wrong with it on purpose, from the instant on at which it was bound; most often nothing.
     pub faults: Option<Faults>,
+    /// Another process has the listening socket too and goes on with it: a drain leaves the port open,
+    /// and what waits there, to that one.
+    pub is_handed_over: AtomicBool,
 }
 
 impl Service {
@@ -43,12 +47,38 @@ impl Service {
         let faults = Faults::plant(&config.faults, clock::monotonic()).map_err(|source| {
             ServeError::System { doing: "cannot share the count of planted faults", source }
         })?;
-        Ok(Self { listener, site, config, log, wall_s: clock::wall_secs_coarse, faults })
+        Ok(Self {
+            listener,
+            site,
+            config,
+            log,
+            wall_s: clock::wall_secs_coarse,
+            faults,
+            is_handed_over: AtomicBool::new(false),
+        })
     }
 
     /// Where it listens; with port 0 asked for, the port that the kernel chose.
     pub fn address(&self) -> SocketAddr {
         self.listener.local_addr().unwrap_or(self.config.listen)
+    }
+
+    /// Connections that wait to be accepted, and that a drain still has to serve. None where the port
+    /// goes on without this server.
+    pub fn waiting(&self) -> u32 {
+        if self.is_handed_over.load(Ordering::Relaxed) {
+            0
+        } else {
+            listener::waiting(&self.listener)
+        }
+    }
+
+    /// Accepts no more: later connections are refused, unless the port goes on without this server.
+    pub fn stop_listening(&self) {
+        if !self.is_handed_over.load(Ordering::Relaxed) {
+            // It can only have stopped before, which is what is wanted.
+            let _ = listener::stop_listening(&self.listener);
+        }
     }
 
     /// Serves with the model of the configuration until a signal ends it.

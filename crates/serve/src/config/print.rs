@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::Config;
 use super::keys::{self, KEYS};
+use super::tables;
 use crate::models::Value;
 
 impl Config {
@@ -22,6 +23,11 @@ impl Config {
                 writeln!(text, "[{section}]").expect(WRITES);
             }
             writeln!(text, "# {}\n{} = {value}\n", key.about, key.name).expect(WRITES);
+        }
+        for table in tables::ALL {
+            if let Some(lines) = (table.show)(self) {
+                writeln!(text, "{lines}").expect(WRITES);
+            }
         }
         writeln!(text, "# By their original names; those of {} first.\n[settings]", model.name)
             .expect(WRITES);

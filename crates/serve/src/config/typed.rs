@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use units::Bytes;
 
 use super::keys::{self, Given, KEYS, Key, LIMITS};
-use super::{Config, Content};
+use super::{Config, Content, tables};
 use crate::fault;
 use crate::models::{self, Model, Settings, edits};
 
@@ -241,6 +241,10 @@ impl<'t> File<'t> {
             return Err(self.refused(key, reason.to_owned()));
         }
         for (key, value) in &self.table {
+            if let Some(table) = tables::named(key.get_ref()) {
+                self.apply_table(table, value, config)?;
+                continue;
+            }
             match (key.get_ref().as_ref(), value.get_ref()) {
                 ("model", _) => {}
                 (section, DeValue::Table(table)) => {
@@ -256,6 +260,20 @@ impl<'t> File<'t> {
             }
         }
         Ok(directory.or(fixed).is_some())
+    }
+
+    /// Takes a table that is read as a whole.
+    fn apply_table(
+        &self,
+        table: &tables::Table,
+        value: &Spanned<DeValue<'t>>,
+        config: &mut Config,
+    ) -> Result<(), ConfigError> {
+        table.read(config, value).map_err(|error| {
+            let at = error.span().map_or(value.span().start, |span| span.start);
+            let reason = format!("[{}]: {}", table.name, error.message());
+            ConfigError { place: place(self.name, self.text, at), reason }
+        })
     }
 
     /// Takes a key of a table.
@@ -349,6 +367,7 @@ fn sections() -> Vec<&'static str> {
     let mut names: Vec<&str> = KEYS.iter().map(|key| key.section).collect();
     names.dedup();
     names.retain(|name| !name.is_empty());
+    names.extend(tables::ALL.iter().map(|table| table.name));
     names.extend([SETTINGS, "model"]);
     names
 }

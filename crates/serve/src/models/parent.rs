@@ -202,9 +202,8 @@ impl Parent<'_> {
     fn drain(&mut self, signals: &Signals) -> io::Result<()> {
         let grace = self.service.config.settings.time("GracefulShutdownTimeout");
         let end = clock::monotonic().saturating_add(grace);
-        let listener = &self.service.listener;
-        self.board.drain(listener::waiting(listener));
-        listener::set_mode(listener, Mode::NonBlocking)?;
+        self.board.drain(self.service.waiting());
+        listener::set_mode(&self.service.listener, Mode::NonBlocking)?;
         let mut listening = true;
         let mut reserve = Some(0);
         while self.has_children() || (reserve.is_some() && self.board.tickets() > 0) {
@@ -217,8 +216,7 @@ impl Parent<'_> {
             self.signal_all(Signal::TERM);
             if listening && self.board.tickets() == 0 {
                 listening = false;
-                // It can only have stopped before, which is what is wanted.
-                let _ = listener::stop_listening(listener);
+                self.service.stop_listening();
             }
             let stop = signals.wait(ENDING_TICK)?;
             self.bury_all()?;

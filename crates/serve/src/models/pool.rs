@@ -495,7 +495,7 @@ impl<'p, 's> Acceptor<'p, 's> {
     /// Takes in what already waits to be accepted, closes the port, and has a thread look at each
     /// connection, so that it ends with the response it is at.
     fn drain(&mut self) {
-        self.tickets = Some(listener::waiting(&self.pool.service.listener));
+        self.tickets = Some(self.pool.service.waiting());
         self.pool.draining.store(true, Relaxed);
         for index in 0..self.pool.places.len() as u32 {
             self.pool.ready.push(index);
@@ -504,8 +504,8 @@ impl<'p, 's> Acceptor<'p, 's> {
 
     fn stop_listening(&mut self) {
         self.listens = false;
-        // It is not in the set where accepting rests; and it can only have stopped before.
+        // It is not in the set where accepting rests.
         let _ = self.pool.epoll.remove(&self.pool.service.listener);
-        let _ = listener::stop_listening(&self.pool.service.listener);
+        self.pool.service.stop_listening();
     }
 }

@@ -422,7 +422,7 @@ impl<'s> Reactor<'s> {
     /// Takes in what already waits to be accepted, closes the port, and lets each connection end
     /// with the response it is at.
     fn drain(&mut self) {
-        self.tickets = Some(listener::waiting(&self.service.listener));
+        self.tickets = Some(self.service.waiting());
         for index in 0..self.conns.len() as u32 {
             let conn = &mut self.conns[index as usize];
             if conn.exchange.is_idle() {
@@ -438,8 +438,7 @@ impl<'s> Reactor<'s> {
     fn stop_listening(&mut self) {
         self.accepting = Accepting::No;
         let _ = self.epoll.remove(&self.service.listener);
-        // It can only have stopped before, which is what is wanted.
-        let _ = listener::stop_listening(&self.service.listener);
+        self.service.stop_listening();
     }
 
     /// Closes what is left when there is no more time for it.

@@ -1,0 +1,40 @@
+//! Tables of a configuration file that are read as a whole, by serde: those that repeat, as `[[host]]`,
+//! or hold more than scalars. Owns their registry; must not know what is in one, which is one file a
+//! table. Start reading at [`Table`].
+//!
+//! Adding a table: one file with a struct that serde reads (`deny_unknown_fields`), an `ITEM`, its line
+//! in [`ALL`], and a field of `Config`.
+
+use toml::Spanned;
+use toml::de::{DeValue, ValueDeserializer};
+
+use super::Config;
+
+/// A table, or a list of tables of one name.
+pub(super) struct Table {
+    /// What stands in the brackets.
+    pub(super) name: &'static str,
+    /// Takes it. What is wrong with it is an error of serde, which knows the place.
+    pub(super) take: fn(&mut Config, ValueDeserializer<'_>) -> Result<(), toml::de::Error>,
+    /// All of it as TOML, brackets included; `None`: there is none.
+    pub(super) show: fn(&Config) -> Option<String>,
+}
+
+/// In the order in which they are shown.
+pub(super) static ALL: &[&Table] = &[];
+
+/// The table of that name.
+pub(super) fn named(name: &str) -> Option<&'static Table> {
+    ALL.iter().copied().find(|table| table.name == name)
+}
+
+impl Table {
+    /// Takes what stands in a file.
+    pub(super) fn read(
+        &self,
+        config: &mut Config,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<(), toml::de::Error> {
+        (self.take)(config, ValueDeserializer::from(value.clone()))
+    }
+}
