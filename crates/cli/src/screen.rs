@@ -3,6 +3,7 @@
 //! where there is none, or nothing. Must not know how a picture is drawn (`report::live`).
 //! Start reading at [`Screen::new`].
 
+mod aside;
 mod picture;
 mod tty;
 
@@ -14,6 +15,7 @@ use record::{Interval, LoadPlan, LoadStop};
 use units::Nanos;
 
 use crate::progress::LoadLine;
+use aside::Aside;
 use picture::Picture;
 
 /// Watches a load for a person, until it is dropped. It sees intervals when they are over, never a
@@ -33,8 +35,7 @@ pub struct Wish {
 
 enum Shown {
     Picture(Box<Picture>),
-    Line(LoadLine),
-    Log(Box<Log>),
+    Lines(Box<Aside>),
     Nothing,
 }
 
@@ -48,12 +49,7 @@ impl Screen {
     pub fn show(&mut self, interval: &Interval) {
         match &mut self.shown {
             Shown::Picture(picture) => picture.add(interval),
-            Shown::Line(line) => line.show(interval),
-            Shown::Log(log) => {
-                if let Some(line) = log.add(interval) {
-                    crate::output::say(&line);
-                }
-            }
+            Shown::Lines(aside) => aside.add(interval),
             Shown::Nothing => {}
         }
     }
@@ -65,10 +61,10 @@ impl Shown {
             return Self::Nothing;
         }
         if !std::io::stderr().is_terminal() {
-            return Self::Log(Box::new(Log::new(plan.stop)));
+            return Self::log(plan.stop);
         }
         if wish.plain || !tty::can_draw() {
-            return Self::Line(LoadLine::new(plan.stop));
+            return Self::line(plan.stop);
         }
         let view = View {
             colour: console::colors_enabled_stderr(),
@@ -76,10 +72,33 @@ impl Shown {
             ..View::default()
         };
         // A terminal that cannot be had for drawing is still good for a line.
-        Picture::begin(plan, view, interrupt).map_or_else(
-            |_| Self::Line(LoadLine::new(plan.stop)),
-            |picture| Self::Picture(Box::new(picture)),
-        )
+        Picture::begin(plan, view, interrupt)
+            .map_or_else(|_| Self::line(plan.stop), |picture| Self::Picture(Box::new(picture)))
+    }
+
+    /// A line that is written over again and again.
+    fn line(stop: LoadStop) -> Self {
+        Self::aside(move || {
+            let mut line = LoadLine::new(stop);
+            move |interval: &Interval| line.show(interval)
+        })
+    }
+
+    /// Lines below each other.
+    fn log(stop: LoadStop) -> Self {
+        Self::aside(move || {
+            let mut log = Log::new(stop);
+            move |interval: &Interval| {
+                if let Some(line) = log.add(interval) {
+                    crate::output::say(&line);
+                }
+            }
+        })
+    }
+
+    /// Where there is no thread to show it, nothing is shown: a load needs none of it.
+    fn aside<S: FnMut(&Interval)>(show: impl FnOnce() -> S + Send + 'static) -> Self {
+        Aside::begin(show).map_or(Self::Nothing, |aside| Self::Lines(Box::new(aside)))
     }
 }
 

@@ -8,6 +8,10 @@ use crate::load::LoadRecord;
 /// left is less than the jitter of a scheduler tick. The doctor's check of a run has the same.
 pub const GENERATOR_BUSY: f64 = 0.85;
 
+/// Length of a load below which being busy is no news: to make the first connections is work, and
+/// the CPU time of a thread is counted in steps of up to a scheduler tick.
+const BUSY_SECONDS_MIN: f64 = 0.010;
+
 /// Own delay over response time, at the same quantile, from which on the figure is about the
 /// generator. A quarter: with less, the response time has its first digit right.
 const LATE_SHARE_MIN: f64 = 0.25;
@@ -68,7 +72,8 @@ impl LoadRecord {
         [
             (files > 0).then_some(GeneratorLimit::Files { n_requests: files }),
             (ports > 0).then_some(GeneratorLimit::Ports { n_requests: ports }),
-            (share >= GENERATOR_BUSY).then_some(GeneratorLimit::Busy { share }),
+            (share >= GENERATOR_BUSY && self.seconds >= BUSY_SECONDS_MIN)
+                .then_some(GeneratorLimit::Busy { share }),
             self.late(),
         ]
         .into_iter()

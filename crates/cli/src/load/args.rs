@@ -281,6 +281,19 @@ pub struct Tls {
     pub tls_resume: Share,
 }
 
+impl Tls {
+    /// Flags that were typed and mean nothing without TLS. (`--tls-resume` has a value unless it is.)
+    pub fn typed(&self) -> Vec<&'static str> {
+        let typed = [
+            ("--cacert", self.cacert.is_some()),
+            ("--insecure", self.insecure),
+            ("--cert", self.cert.is_some()),
+            ("--tls-version", self.tls_version.is_some()),
+        ];
+        typed.into_iter().filter(|(_, is_typed)| *is_typed).map(|(flag, _)| flag).collect()
+    }
+}
+
 #[derive(clap::Args)]
 #[command(next_help_heading = "Checks and gates")]
 pub struct Checks {

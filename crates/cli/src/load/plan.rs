@@ -34,7 +34,28 @@ pub fn plan(args: &Args, say: &dyn Fn(&str)) -> Result<LoadPlan, Trouble> {
     if !ends {
         options.duration = Some(DURATION);
     }
-    options.plan().map_err(usage)
+    let plan = options.plan().map_err(usage)?;
+    let has_tls = plan.origins.iter().any(|origin| origin.tls_name.is_some());
+    if has_tls {
+        check_files(&args.tls)?;
+    } else {
+        args.tls.typed().iter().for_each(|flag| {
+            say(&format!("{flag} changes nothing here: no URL begins with https://"));
+        });
+    }
+    Ok(plan)
+}
+
+/// Before anything is sent: TLS itself reads its files only when it connects.
+fn check_files(tls: &args::Tls) -> Result<(), Trouble> {
+    let files = [("--cacert", &tls.cacert), ("--cert", &tls.cert), ("--key", &tls.key)];
+    for (flag, file) in files {
+        let Some(file) = file else { continue };
+        std::fs::read(file).map_err(|error| {
+            Trouble::usage(miette!("{flag}: cannot read {}: {error}", file.display()))
+        })?;
+    }
+    Ok(())
 }
 
 fn options(args: &Args) -> Result<LoadOptions, Trouble> {

@@ -17,17 +17,13 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use record::{Interval, LoadPlan};
 
+use super::aside::{FAREWELL_MAX, join_within};
 use super::tty::{self, Tty};
 
 /// Time between two frames: what is new comes in intervals of 100 ms, and an eye reads no faster.
 const FRAME: Duration = Duration::from_millis(200);
 /// The lowest priority there is.
 const NICE_MAX: i32 = 19;
-/// How long the end of a load waits for a terminal that does not take what is drawn, and how often it
-/// looks.
-const FAREWELL_MAX: Duration = Duration::from_secs(2);
-const FAREWELL_LOOK: Duration = Duration::from_millis(5);
-
 /// How soon the thread sees that the load is over.
 const LOOK: Duration = Duration::from_millis(40);
 
@@ -84,17 +80,10 @@ impl Drop for Picture {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         if let Some(painter) = self.painter.take() {
-            let looks = (FAREWELL_MAX.as_millis() / FAREWELL_LOOK.as_millis()) as u32;
-            let ends = (0..looks).any(|_| {
-                thread::sleep(FAREWELL_LOOK);
-                painter.is_finished()
-            });
-            if !ends {
-                // It hangs in a write that nobody reads, and giving back would hang there too.
+            // Where it hangs in a write that nobody reads, giving back would hang there too.
+            if !join_within(painter, FAREWELL_MAX) {
                 return;
             }
-            // A panic of the painter has been told by the hook.
-            let _ = painter.join();
         }
         tty::give_back();
     }

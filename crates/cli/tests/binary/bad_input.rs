@@ -155,6 +155,18 @@ fn a_pasted_line_that_is_not_for_curl_is_refused() {
     refuses(&["load", "http://127.0.0.1:1/", "--curl", "curl x"], 2, &["--curl", "[URL]"]);
 }
 
+#[test]
+fn files_of_tls_are_read_before_anything_is_sent_and_flags_without_it_are_named() {
+    for flags in [&["--cacert", "/no/ca.pem"][..], &["--cert", "/no/c.pem", "--key", "/no/k.pem"]] {
+        let args = [&["load", "https://127.0.0.1:1/"], flags].concat();
+        refuses(&args, 2, &[flags[0], flags[1], "No such file"]);
+    }
+    let idle = output(&["load", "http://127.0.0.1:1/", "--insecure", "--tls-version", "1.3"]);
+    let said = String::from_utf8_lossy(&idle.stderr);
+    assert!(said.contains("--insecure changes nothing here"), "{said}");
+    assert!(said.contains("--tls-version changes nothing here"), "{said}");
+}
+
 /// What must be there before a load is worth its time.
 #[test]
 fn a_record_that_could_not_be_written_is_said_before_the_load() {

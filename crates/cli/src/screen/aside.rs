@@ -1,0 +1,132 @@
+//! Something that is shown by a thread of its own, so that a terminal, or a pipe, that takes nothing
+//! is never waited for by the load. Owns that thread and its bounded end. Start reading at
+//! [`Aside::begin`].
+
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use record::Interval;
+
+/// How long the end of a load waits for what is shown to have been taken, and how often it looks.
+pub const FAREWELL_MAX: Duration = Duration::from_secs(2);
+const FAREWELL_LOOK: Duration = Duration::from_millis(5);
+
+/// Most intervals that wait to be shown (5 seconds of them); more are joined with the next.
+const WAITING_MAX: usize = 50;
+
+/// A thread that shows intervals, until it is dropped.
+pub struct Aside {
+    /// `None`: it is to end.
+    intervals: Option<SyncSender<Interval>>,
+    /// What found no room, joined.
+    left_over: Option<Interval>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Aside {
+    /// Shows with what `show` makes: on the new thread, since it may not move between threads.
+    ///
+    /// # Errors
+    /// There is no thread.
+    pub fn begin<S: FnMut(&Interval)>(
+        show: impl FnOnce() -> S + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let (sender, receiver) = sync_channel::<Interval>(WAITING_MAX);
+        let thread = thread::Builder::new().name("progress".to_owned()).spawn(move || {
+            let mut show = show();
+            receiver.iter().for_each(|interval| show(&interval));
+        })?;
+        Ok(Self { intervals: Some(sender), left_over: None, thread: Some(thread) })
+    }
+
+    /// Has the interval shown, soon.
+    pub fn add(&mut self, interval: &Interval) {
+        let next = match self.left_over.take() {
+            None => interval.clone(),
+            Some(mut before) => {
+                before.merge(interval);
+                before.length = interval.end().saturating_sub(before.start);
+                before
+            }
+        };
+        let Some(sender) = &self.intervals else { return };
+        // A thread that panicked has said so; the load goes on without it.
+        if let Err(TrySendError::Full(next)) = sender.try_send(next) {
+            self.left_over = Some(next);
+        }
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        self.intervals = None;
+        if let Some(thread) = self.thread.take() {
+            join_within(thread, FAREWELL_MAX);
+        }
+    }
+}
+
+/// Waits for a thread to end, and leaves it alone where it hangs in a write that nobody reads; whether
+/// it has ended. A panic in it has been told by the hook.
+pub fn join_within(thread: JoinHandle<()>, most: Duration) -> bool {
+    let looks = most.as_millis() / FAREWELL_LOOK.as_millis();
+    let ends = (0..looks).any(|look| {
+        if look > 0 {
+            thread::sleep(FAREWELL_LOOK);
+        }
+        thread.is_finished()
+    });
+    if ends {
+        let _ = thread.join();
+    }
+    ends
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Barrier, Mutex};
+
+    use units::Nanos;
+
+    use super::*;
+
+    fn interval(n: u64) -> Interval {
+        let mut interval = Interval::new(Nanos(n * 100), Nanos(100));
+        interval.ok = 1;
+        interval
+    }
+
+    #[test]
+    fn a_terminal_that_takes_nothing_holds_nobody_up_and_nothing_is_lost() {
+        let seen = Arc::new(Mutex::new((0, Nanos::ZERO)));
+        let gate = Arc::new(Barrier::new(2));
+        let (to, closed) = (seen.clone(), gate.clone());
+        let mut aside = Aside::begin(move || {
+            closed.wait();
+            move |interval: &Interval| {
+                let mut seen = to.lock().unwrap();
+                *seen = (seen.0 + interval.ok, interval.end());
+            }
+        })
+        .unwrap();
+        // None of these is taken before the last of them was given.
+        let n_given = 10 * WAITING_MAX as u64;
+        (0..n_given).for_each(|n| aside.add(&interval(n)));
+        gate.wait();
+        while aside.left_over.is_some() {
+            aside.add(&Interval::new(Nanos(n_given * 100), Nanos::ZERO));
+            thread::yield_now();
+        }
+        drop(aside);
+        assert_eq!(*seen.lock().unwrap(), (n_given, Nanos(n_given * 100)));
+    }
+
+    #[test]
+    fn a_thread_that_hangs_is_left_alone() {
+        let (hold, held) = sync_channel::<()>(0);
+        let thread = thread::spawn(move || held.recv().unwrap_or_default());
+        assert!(!join_within(thread, Duration::from_millis(20)));
+        drop(hold);
+    }
+}
