@@ -1,10 +1,13 @@
 //! `joust serve`: what is typed becomes a configuration, and the configuration a server.
 
+use std::fs::File;
 use std::net::SocketAddr;
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 
 use miette::{IntoDiagnostic as _, miette};
 use serve::models::{ALL, Model};
+use serve::service::Given;
 use serve::{ServeError, Service, Typed};
 use sys::signals::Signals;
 use units::Bytes;
@@ -42,6 +45,12 @@ pub struct Args {
     /// What the line holds: common (the default) or combined
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
+    /// What happens to the server, appended to this file; stderr (the default); off: nothing
+    #[arg(long, value_name = "FILE|stderr|off")]
+    error_log: Option<String>,
+    /// The least grave that it says: emerg, alert, crit, error, warn, notice (the default), info, debug
+    #[arg(long, value_name = "LEVEL")]
+    error_level: Option<String>,
     /// List directories that have no index file
     #[arg(long)]
     listing: bool,
@@ -67,16 +76,11 @@ pub fn main(args: Args) -> Result<Ended, Trouble> {
     let model = config.model.name;
     // Before anyone is told the address: a signal that comes from then on waits for the model.
     let _held = Signals::new().into_diagnostic().map_err(Trouble::failed)?;
-    let service = Service::bind(config).map_err(failed)?;
+    let stderr = std::io::stderr().as_fd().try_clone_to_owned().ok().map(File::from);
+    let service = Service::bind_given(config, Given { stderr }).map_err(failed)?;
     output::stdout(format!("{model} serves http://{}/\n", service.address()).as_bytes())?;
-    let served = service.run().map_err(failed);
-    if service.log.lines_lost() > 0 {
-        output::say(&format!(
-            "{} lines of the access log could not be written: is its disk full? (`df -h`)",
-            service.log.lines_lost()
-        ));
-    }
-    served.map(|()| Ended::Well)
+    service.run().map_err(failed)?;
+    Ok(Ended::Well)
 }
 
 fn typed(args: Args) -> Typed {
@@ -89,6 +93,8 @@ fn typed(args: Args) -> Typed {
         set: args.set,
         access_log: args.access_log,
         log_format: args.log_format,
+        error_log: args.error_log,
+        error_level: args.error_level,
         listing: args.listing,
         cpus: args.cpus,
         fault: args.fault,

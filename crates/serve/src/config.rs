@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use units::{Bytes, Nanos};
 
 use crate::fault::Fault;
+use crate::log::Level;
 use crate::models::{Model, Settings};
 
 pub use typed::{ConfigError, Typed};
@@ -34,6 +35,8 @@ pub struct Config {
     pub limits: Limits,
     /// Where requests are noted.
     pub access_log: AccessLogConfig,
+    /// Where the server says what happens to it, and how much.
+    pub error_log: ErrorLogConfig,
     /// Names tried in a directory, in order; `index.html`, `index.htm` unless set.
     pub index: Vec<String>,
     /// Whether a directory without an index is listed (403 otherwise).
@@ -118,6 +121,32 @@ pub enum LogFormat {
     Combined,
 }
 
+/// Where the server says what happens to it, and how much.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrorLogConfig {
+    /// Where lines go.
+    pub to: ErrorLogTo,
+    /// The least grave that is written.
+    pub level: Level,
+}
+
+/// Where the error log goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ErrorLogTo {
+    /// The standard error that the server was given.
+    Stderr,
+    /// Nowhere.
+    Off,
+    /// This file, appended to.
+    File(PathBuf),
+}
+
+impl Default for ErrorLogConfig {
+    fn default() -> Self {
+        Self { to: ErrorLogTo::Stderr, level: Level::Notice }
+    }
+}
+
 impl Config {
     /// Everything by default, for that model and content.
     pub fn new(model: &'static Model, content: Content) -> Self {
@@ -129,6 +158,7 @@ impl Config {
             keep_alive: KeepAlive { enabled: true, timeout: Nanos::ZERO, requests_max: 0 },
             limits: Limits::DEFAULT,
             access_log: AccessLogConfig::default(),
+            error_log: ErrorLogConfig::default(),
             index: vec!["index.html".to_owned(), "index.htm".to_owned()],
             listing: false,
             cpus: Vec::new(),

@@ -66,6 +66,11 @@ pub enum ServeError {
          `off`", path = path.display()
     )]
     AccessLog { path: PathBuf, source: io::Error },
+    #[error(
+        "cannot write the error log {path}: {source}; name another with --error-log FILE, or \
+         `stderr`, or `off`", path = path.display()
+    )]
+    ErrorLog { path: PathBuf, source: io::Error },
     #[error("there is no CPU {cpu} that this process may run on; it has {}", listed(allowed))]
     NoSuchCpu { cpu: u32, allowed: Vec<u32> },
     #[error("{doing}: {source}")]

@@ -1,32 +1,33 @@
 //! The access log: whole lines, buffered per process, appended to one file by all processes. Owns
 //! when lines reach the file; must not know what a request is (see `line` for what is in one).
-//! Start reading at [`AccessLog::append`].
+//! Start reading at [`AccessLog::append`]; for what the server says of itself at [`ErrorLog`].
 //!
 //! Cost when off: nothing. When on: a line is copied under a mutex, and one write carries some 64 KiB
 //! of lines, or those of the last second. A line is never in two writes: with O_APPEND the kernel
 //! holds the inode's lock for one write, so lines of several processes do not interleave.
 
+mod errors;
+mod file;
 pub(crate) mod line;
 
-use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::fs::FileTypeExt as _;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use sys::append;
 use sys::process::SharedCells;
 
 use crate::ServeError;
 use crate::config::{AccessLogConfig, LogFormat};
+pub use errors::{ErrorLog, Level};
+use file::LogFile;
+pub use file::Reopen;
 
 /// Bytes of lines in one write to a regular file.
 const WRITE_MAX: usize = 64 * 1024;
-
-/// The same to a pipe or a terminal: at most PIPE_BUF is written in one piece (pipe(7)).
-const PIPE_WRITE_MAX: usize = 4096;
 
 /// A line reaches the file within this time, however quiet the server is.
 const LINE_AGE_MAX: Duration = Duration::from_millis(900);
@@ -46,7 +47,7 @@ struct On {
 
 #[derive(Debug)]
 struct Shared {
-    file: File,
+    file: LogFile,
     write_max: usize,
     /// One cell: lines that could not be written (a full disk), here and in forked children.
     lost: SharedCells,
@@ -70,15 +71,13 @@ impl AccessLog {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn open(config: &AccessLogConfig) -> Result<Self, ServeError> {
+    pub fn open(config: &AccessLogConfig, reopen: &Reopen) -> Result<Self, ServeError> {
         let Some(path) = &config.file else { return Ok(Self { on: None }) };
         let failed = |source| ServeError::AccessLog { path: path.clone(), source };
-        let file = File::options().append(true).create(true).open(path).map_err(failed)?;
-        let kind = file.metadata().map_err(failed)?.file_type();
-        let in_pieces = kind.is_fifo() || kind.is_char_device() || kind.is_socket();
+        let file = LogFile::open(path, reopen).map_err(failed)?;
         let shared = Shared {
+            write_max: if file.in_pieces { append::PIPE_WRITE_MAX } else { WRITE_MAX },
             file,
-            write_max: if in_pieces { PIPE_WRITE_MAX } else { WRITE_MAX },
             lost: SharedCells::new(1).map_err(failed)?,
             buffer: Mutex::default(),
             changed: Condvar::new(),
@@ -114,10 +113,12 @@ impl AccessLog {
         }
     }
 
-    /// Writes all lines. To be called before a process forks, waits for long, or ends.
+    /// Writes all lines, and opens the file again if that was asked for. To be called before a
+    /// process forks, waits for long, or ends.
     pub fn flush(&self) {
         if let Some(on) = &self.on {
             on.shared.write(&mut on.shared.lock());
+            on.shared.file.keep_up();
         }
     }
 
@@ -183,9 +184,10 @@ impl Shared {
         if std::mem::take(&mut buffer.cut) {
             buffer.lines.insert(0, b'\n');
         }
+        let mut file = self.file.current();
         let mut rest = &buffer.lines[..];
         while !rest.is_empty() {
-            match (&self.file).write(rest) {
+            match file.write(rest) {
                 Ok(n) => rest = &rest[n..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => break,
@@ -204,7 +206,7 @@ mod tests {
 
     fn log_to(path: &std::path::Path) -> AccessLog {
         let config = AccessLogConfig { file: Some(path.to_owned()), format: LogFormat::Common };
-        AccessLog::open(&config).unwrap()
+        AccessLog::open(&config, &Reopen::new().unwrap()).unwrap()
     }
 
     #[test]
@@ -260,7 +262,7 @@ mod tests {
     fn a_log_that_cannot_be_opened_is_refused_with_the_way_out() {
         let config =
             AccessLogConfig { file: Some("/nonexistent/log".into()), ..Default::default() };
-        let error = AccessLog::open(&config).unwrap_err().to_string();
+        let error = AccessLog::open(&config, &Reopen::new().unwrap()).unwrap_err().to_string();
         assert!(error.contains("/nonexistent/log") && error.contains("--access-log"), "{error}");
     }
 }

@@ -1,7 +1,8 @@
 //! What every thread and process of a server shares: the listening socket, the site, the
-//! configuration and the access log. Owns the order in which they come to be; must not know how a
+//! configuration and the logs. Owns the order in which they come to be; must not know how a
 //! model waits. Start reading at [`Service::bind`].
 
+use std::fs::File;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +12,7 @@ use sys::{clock, listener};
 use crate::ServeError;
 use crate::config::Config;
 use crate::fault::Faults;
-use crate::log::AccessLog;
+use crate::log::{AccessLog, ErrorLog, Level, Reopen};
 use crate::site::Site;
 
 /// A server that is ready to accept. Shared by reference; processes that a model forks inherit it.
@@ -25,6 +26,8 @@ pub struct Service {
     pub config: Config,
     /// Where it is noted.
     pub log: AccessLog,
+    /// Where the server says what happens to it.
+    pub errors: ErrorLog,
     /// Whole seconds since 1970, for `Date` and the log. A value, so that tests can hold it still.
     pub wall_s: fn() -> u64,
     /// What is wrong with it on purpose, from the instant on at which it was bound; most often nothing.
@@ -34,15 +37,33 @@ pub struct Service {
     pub is_handed_over: AtomicBool,
 }
 
+/// What a server is given by whoever starts it, beside its configuration.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// What `stderr` means as the file of the error log; without it that is `off`.
+    pub stderr: Option<File>,
+}
+
 impl Service {
-    /// Opens the site and the log, then listens: a server whose port answers can serve.
+    /// Opens the site and the logs, then listens: a server whose port answers can serve.
     ///
     /// # Errors
-    /// What is wrong with the CPUs, the directory, the log file or the address.
+    /// What is wrong with the CPUs, the directory, the log files or the address.
     pub fn bind(config: Config) -> Result<Self, ServeError> {
+        Self::bind_given(config, Given::default())
+    }
+
+    /// The same, with what was given.
+    ///
+    /// # Errors
+    /// As [`Service::bind`].
+    pub fn bind_given(config: Config, given: Given) -> Result<Self, ServeError> {
         check_cpus(&config.cpus)?;
+        let reopen = Reopen::new()
+            .map_err(|source| ServeError::System { doing: "cannot share a count", source })?;
+        let errors = ErrorLog::open(&config.error_log, given.stderr, &reopen)?;
         let site = Site::open(&config)?;
-        let log = AccessLog::open(&config.access_log)?;
+        let log = AccessLog::open(&config.access_log, &reopen)?;
         let listener = listen(&config)?;
         let faults = Faults::plant(&config.faults, clock::monotonic()).map_err(|source| {
             ServeError::System { doing: "cannot share the count of planted faults", source }
@@ -52,6 +73,7 @@ impl Service {
             site,
             config,
             log,
+            errors,
             wall_s: clock::wall_secs_coarse,
             faults,
             is_handed_over: AtomicBool::new(false),
@@ -99,9 +121,36 @@ impl Service {
                 source,
             })?;
         }
-        let result = (self.config.model.run)(self);
+        let Self { config, errors, .. } = self;
+        let (model, address) = (config.model.name, self.address());
+        errors.note(Level::Notice, format_args!("{model} serves on {address}"));
+        let result = (config.model.run)(self);
         self.log.flush();
+        match self.log.lines_lost() {
+            0 => {}
+            lost => errors.note(
+                Level::Warn,
+                format_args!(
+                    "{lost} lines of the access log could not be written: is its disk full? (`df -h`)"
+                ),
+            ),
+        }
+        match &result {
+            Ok(()) => errors.note(Level::Notice, format_args!("{model} on {address} has ended")),
+            Err(error) => errors.note(Level::Emerg, format_args!("{error}")),
+        }
         result
+    }
+
+    /// Says that a connection could not be accepted for lack of descriptors or memory.
+    pub fn note_exhaustion(&self, error: &io::Error) {
+        self.errors.note(
+            Level::Crit,
+            format_args!(
+                "cannot accept a connection: {error}; `ulimit -n` bounds the files of a process, \
+                 sysctl fs.file-max those of the machine, the cgroup its memory"
+            ),
+        );
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod affinity;
 pub mod allocations;
+pub mod append;
 pub mod child;
 pub mod clock;
 pub mod driver;

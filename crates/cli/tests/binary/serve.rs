@@ -65,7 +65,7 @@ fn lines_of_the_log_that_a_full_disk_took_are_counted_over_all_children() {
         assert!(load.status.success(), "{}", said(&load));
         assert_eq!(server.drain(), Some(0), "{model}");
         let text = std::fs::read_to_string(&file).unwrap();
-        assert!(text.starts_with("37 lines of the access log"), "{model} said: {text}");
+        assert!(text.contains("37 lines of the access log"), "{model} said: {text}");
     }
 }
 

@@ -7,7 +7,8 @@ use std::str::FromStr;
 
 use units::{Bytes, Nanos};
 
-use super::{AccessLogConfig, Config, Content, LogFormat};
+use super::{AccessLogConfig, Config, Content, ErrorLogTo, LogFormat};
+use crate::log::Level;
 
 /// A key.
 pub(super) struct Key {
@@ -35,6 +36,7 @@ pub(super) const FIXED_BYTES_MAX: u64 = 1 << 30;
 /// The table of bounds.
 pub(super) const LIMITS: &str = "limits";
 const ACCESS_LOG: &str = "access_log";
+const ERROR_LOG: &str = "error_log";
 
 const fn top(
     name: &'static str,
@@ -177,6 +179,32 @@ pub(super) static KEYS: &[Key] = &[
         },
         show: |config| Some(quoted(config.access_log.format_name())),
     },
+    Key {
+        section: ERROR_LOG,
+        name: "file",
+        about: "what happens to the server is appended to it; or stderr, or off",
+        set: |config, given| {
+            config.error_log.to = error_log_to(one(given, "a file, stderr or off")?);
+            Ok(())
+        },
+        show: |config| {
+            Some(quoted(&match &config.error_log.to {
+                ErrorLogTo::Stderr => "stderr".into(),
+                ErrorLogTo::Off => "off".into(),
+                ErrorLogTo::File(path) => path.to_string_lossy(),
+            }))
+        },
+    },
+    Key {
+        section: ERROR_LOG,
+        name: "level",
+        about: "the least grave that is written: emerg, alert, crit, error, warn, notice, info, debug",
+        set: |config, given| {
+            config.error_log.level = level(one(given, "the name of a level")?)?;
+            Ok(())
+        },
+        show: |config| Some(quoted(config.error_log.level.name())),
+    },
     number!(head_bytes_max, 256, 1 << 20, "bytes of a request head (431)"),
     number!(target_bytes_max, 64, 1 << 20, "bytes of a request target (414)"),
     number!(fields_max, 1, wire::FIELDS_MAX as u64, "fields of a head (431)"),
@@ -211,6 +239,23 @@ impl AccessLogConfig {
 /// What `--access-log FILE|off` means.
 pub(super) fn log_file(typed: &str) -> Option<PathBuf> {
     (typed != "off").then(|| typed.into())
+}
+
+/// What `--error-log FILE|stderr|off` means.
+pub(super) fn error_log_to(typed: &str) -> ErrorLogTo {
+    match typed {
+        "stderr" => ErrorLogTo::Stderr,
+        "off" => ErrorLogTo::Off,
+        path => ErrorLogTo::File(path.into()),
+    }
+}
+
+/// What `--error-level` means.
+pub(super) fn level(typed: &str) -> Result<Level, String> {
+    let names = || Level::ALL.iter().map(|level| level.name());
+    Level::ALL.into_iter().find(|level| level.name() == typed).ok_or_else(|| {
+        format!("`{typed}` is not one of {}", names().collect::<Vec<_>>().join(", "))
+    })
 }
 
 /// What `--log-format` means.

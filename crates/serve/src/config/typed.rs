@@ -36,6 +36,10 @@ pub struct Typed {
     pub access_log: Option<String>,
     /// `--log-format common|combined`
     pub log_format: Option<String>,
+    /// `--error-log FILE|stderr|off`
+    pub error_log: Option<String>,
+    /// `--error-level LEVEL`
+    pub error_level: Option<String>,
     /// `--listing`
     pub listing: bool,
     /// `--cpus LIST`; empty: not said.
@@ -138,6 +142,13 @@ impl Typed {
         if let Some(typed) = &self.log_format {
             let refused = |reason| ConfigError::new(format!("--log-format: {reason}"));
             config.access_log.format = keys::log_format(typed).map_err(refused)?;
+        }
+        if let Some(typed) = &self.error_log {
+            config.error_log.to = keys::error_log_to(typed);
+        }
+        if let Some(typed) = &self.error_level {
+            let refused = |reason| ConfigError::new(format!("--error-level: {reason}"));
+            config.error_log.level = keys::level(typed).map_err(refused)?;
         }
         if !self.fault.is_empty() {
             let read = |typed: &String| {

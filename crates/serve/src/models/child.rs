@@ -40,7 +40,10 @@ pub(super) fn accept(service: &Service, board: &Scoreboard) -> Accepted {
     }
     match listener::accept(&service.listener, Mode::Blocking) {
         Ok((socket, peer)) => Accepted::Conn(socket, peer),
-        Err(error) if listener::is_exhaustion(&error) => Accepted::Leave(SICK),
+        Err(error) if listener::is_exhaustion(&error) => {
+            service.note_exhaustion(&error);
+            Accepted::Leave(SICK)
+        }
         // The parent has made the listener non-blocking: nobody waits any more.
         Err(error) if error.kind() == ErrorKind::WouldBlock && board.is_draining() => {
             Accepted::Leave(DONE)

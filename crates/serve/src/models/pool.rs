@@ -414,6 +414,7 @@ impl<'p, 's> Acceptor<'p, 's> {
                 Ok(_) if full => {}
                 Ok((socket, peer)) => self.admit(socket, peer),
                 Err(error) if listener::is_exhaustion(&error) => {
+                    self.pool.service.note_exhaustion(&error);
                     return self.pause(self.now.saturating_add(EXHAUSTED_REST));
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {

@@ -199,6 +199,7 @@ impl<'s> Reactor<'s> {
             match listener::accept(&self.service.listener, Mode::NonBlocking) {
                 Ok((socket, peer)) => self.admit(socket, peer),
                 Err(error) if listener::is_exhaustion(&error) => {
+                    self.service.note_exhaustion(&error);
                     return self.rest(self.now.saturating_add(EXHAUSTED_REST));
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {

@@ -1,0 +1,81 @@
+//! Files that many threads and processes append to: opened so that each write lands whole at the end,
+//! and exchanged for another under the same number, which is how a log is rotated. Owns the flags of
+//! these calls; must not know what is written. Start reading at [`open`].
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// Bytes that a pipe or a terminal takes in one piece (PIPE_BUF of pipe(7)).
+pub const PIPE_WRITE_MAX: usize = 4096;
+
+/// Opens a file for appending (O_APPEND: the kernel holds the inode's lock from finding the end to the
+/// last byte of one write), and makes it where there is none.
+///
+/// # Errors
+/// ENOENT (its directory), EACCES, EISDIR, EROFS, ENOSPC.
+pub fn open(path: &Path) -> io::Result<File> {
+    File::options().append(true).create(true).open(path)
+}
+
+/// Whether a write is taken in pieces of [`PIPE_WRITE_MAX`] bytes: a pipe, a terminal, a socket.
+///
+/// # Errors
+/// None in practice.
+pub fn takes_pieces(file: &File) -> io::Result<bool> {
+    let kind = file.metadata()?.file_type();
+    Ok(kind.is_fifo() || kind.is_char_device() || kind.is_socket())
+}
+
+/// Whether a write of one piece would be taken without waiting. A file on a disk always says so.
+pub fn takes_now(file: impl AsFd) -> bool {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(&file, PollFlags::OUT)], Some(&at_once)).is_ok_and(|ready| ready > 0)
+}
+
+/// Has the descriptor of `file` mean what `by` was opened as, in this process. A write that is under
+/// way in another thread ends where it began; the next one goes to the new file (dup3(2)).
+///
+/// # Errors
+/// None in practice.
+pub fn replace(file: &File, by: File) -> io::Result<()> {
+    // SAFETY: both descriptors are open while their files are borrowed and held. The number of `file`
+    // stays open and stays owned by `file`, so nobody else's descriptor is closed.
+    let result = unsafe { libc::dup3(by.as_raw_fd(), file.as_raw_fd(), libc::O_CLOEXEC) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn a_replaced_file_takes_what_is_written_from_then_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let (first, second) = (dir.path().join("first"), dir.path().join("second"));
+        let mut file = open(&first).unwrap();
+        file.write_all(b"one").unwrap();
+        replace(&file, open(&second).unwrap()).unwrap();
+        file.write_all(b"two").unwrap();
+        assert_eq!(std::fs::read(&first).unwrap(), b"one");
+        assert_eq!(std::fs::read(&second).unwrap(), b"two");
+        let flags = rustix::io::fcntl_getfd(&file).unwrap();
+        assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
+    }
+
+    #[test]
+    fn a_full_pipe_takes_nothing_now_and_an_empty_one_does() {
+        let (_reader, writer) = std::io::pipe().unwrap();
+        let file = File::from(std::os::fd::OwnedFd::from(writer));
+        assert!(takes_pieces(&file).unwrap() && takes_now(&file));
+        rustix::io::ioctl_fionbio(&file, true).unwrap();
+        while (&file).write(&[0; PIPE_WRITE_MAX]).is_ok() {}
+        assert!(!takes_now(&file));
+    }
+}
