@@ -95,6 +95,15 @@ impl Service {
         }
     }
 
+    /// In a drain: has accept wait for nobody, in no process that shares the listener; where the port
+    /// goes on in another server, its own accept is left as it is.
+    pub fn accept_without_waiting(&self) {
+        if !self.is_handed_over.load(Ordering::Relaxed) {
+            // The call cannot fail on a socket; were it to, the listener's timeout ends the wait.
+            let _ = listener::set_mode(&self.listener, listener::Mode::NonBlocking);
+        }
+    }
+
     /// Accepts no more: later connections are refused, unless the port goes on without this server.
     pub fn stop_listening(&self) {
         if !self.is_handed_over.load(Ordering::Relaxed) {

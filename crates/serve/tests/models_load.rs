@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use support::{Conn, FIXED, GET, GET_CLOSE, Server, Setup, eventually, models};
+use support::{Conn, FIXED, GET, GET_CLOSE, Server, Setup, eventually, models, two_at_once};
 use sys::process::Signal;
 
 #[test]
@@ -88,14 +88,8 @@ fn a_kept_connection_is_closed_after_its_time_and_not_before() {
 
 #[test]
 fn past_the_bound_connections_wait_and_are_served_in_the_end() {
-    let bounds: [(&str, &[&str]); 4] = [
-        ("reactor", &["server.max-connections=2"]),
-        ("prefork", &["MaxRequestWorkers=2", "ServerLimit=2"]),
-        ("worker", &["ThreadsPerChild=2", "MaxRequestWorkers=2", "ServerLimit=1"]),
-        ("pool", &["max-request=2", "max-thread=2", "overflow=wait"]),
-    ];
-    assert!(models().all(|model| bounds.iter().any(|(bound, _)| *bound == model)));
-    for (model, settings) in bounds {
+    for model in models() {
+        let settings = two_at_once(model).unwrap_or_default();
         let server = Server::start(model, Setup { settings, ..FIXED });
         let mut conns: Vec<Conn> = (0..8).map(|_| server.connect()).collect();
         for conn in &mut conns {

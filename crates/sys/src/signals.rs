@@ -1,7 +1,7 @@
 //! The signals of a server: SIGTERM asks it to drain, SIGINT to stop. In the process that leads they
 //! arrive as data on a file, so that they can be waited for beside sockets; in a forked child they
 //! interrupt the call that blocks. Owns masks and handlers; must not know what is stopped.
-//! Start reading at [`Signals`]; for children at [`in_child`].
+//! Start reading at [`Signals`]; for children at [`in_child`], for a server of one thread at [`alone`].
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -105,6 +105,28 @@ extern "C" fn note_stop(_: i32) {
 
 extern "C" fn only_interrupt(_: i32) {}
 
+extern "C" fn note_drain_again(_: i32) {
+    ASKED_TO_END.fetch_max(DRAIN, Ordering::Relaxed);
+    repeat();
+}
+
+extern "C" fn note_stop_again(_: i32) {
+    ASKED_TO_END.fetch_max(AT_ONCE, Ordering::Relaxed);
+    repeat();
+}
+
+/// How often a signal that was to end a process without a parent interrupts it again.
+const REPEATED_US: libc::suseconds_t = 20_000;
+
+/// SIGALRM from now on, again and again.
+fn repeat() {
+    let period = libc::timeval { tv_sec: 0, tv_usec: REPEATED_US };
+    let timer = libc::itimerval { it_interval: period, it_value: period };
+    // SAFETY: setitimer reads the one structure and writes none where the last argument is null; it
+    // is a bare system call, and so may be made in a handler.
+    unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) };
+}
+
 /// In a freshly forked child: SIGTERM and SIGINT interrupt the call that blocks and can be read from
 /// [`asked_to_end`]; [`interrupt`] interrupts one thread.
 ///
@@ -117,8 +139,68 @@ pub fn in_child() -> io::Result<()> {
     // None has SA_RESTART, so a blocked accept, receive or send returns `Interrupted`.
     handle(Signal::SIGTERM, SigHandler::Handler(note_drain))?;
     handle(Signal::SIGINT, SigHandler::Handler(note_stop))?;
-    handle(Signal::SIGUSR1, SigHandler::Handler(only_interrupt))?;
-    Ok(sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&ends()), None)?)
+    let_interrupt()?;
+    let mut taken = ends();
+    taken.add(Signal::SIGCHLD);
+    Ok(sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&taken), None)?)
+}
+
+/// As [`in_child`], in a process of one thread that has no parent to send a signal again: after the
+/// first one the call that blocks is interrupted every 20 ms. SIGPIPE is ignored from here on.
+///
+/// # Errors
+/// None in practice.
+pub fn alone() -> io::Result<()> {
+    handle(Signal::SIGPIPE, SigHandler::SigIgn)?;
+    handle(Signal::SIGALRM, SigHandler::Handler(only_interrupt))?;
+    handle(Signal::SIGTERM, SigHandler::Handler(note_drain_again))?;
+    handle(Signal::SIGINT, SigHandler::Handler(note_stop_again))
+}
+
+/// Has [`interrupt`] do nothing but interrupt.
+///
+/// # Errors
+/// None in practice.
+pub fn let_interrupt() -> io::Result<()> {
+    handle(INTERRUPTS, SigHandler::Handler(only_interrupt))
+}
+
+/// What interrupts a thread: a signal that nobody sends from outside, and that a process without a
+/// handler ignores.
+const INTERRUPTS: Signal = Signal::SIGURG;
+
+/// A file that is readable when a child has ended, beside those that were reaped before. Holds back
+/// SIGCHLD, in the calling thread and all that it will start.
+#[derive(Debug)]
+pub struct ChildEnds(SignalFd);
+
+impl ChildEnds {
+    /// From now on.
+    ///
+    /// # Errors
+    /// EMFILE and the like.
+    pub fn new() -> io::Result<Self> {
+        let mut ended = SigSet::empty();
+        ended.add(Signal::SIGCHLD);
+        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&ended), None)?;
+        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
+        Ok(Self(SignalFd::with_flags(&ended, flags)?))
+    }
+
+    /// To be called before children are reaped: it is readable again when another one ends.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn clear(&self) -> io::Result<()> {
+        while self.0.read_signal()?.is_some() {}
+        Ok(())
+    }
+}
+
+impl AsFd for ChildEnds {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 }
 
 /// How this child was asked to end, if it was; the sterner of two.
@@ -151,13 +233,13 @@ pub fn this_thread() -> ThreadId {
     ThreadId(rustix::thread::gettid().as_raw_nonzero().get())
 }
 
-/// Interrupts the call in which a thread of this process blocks, if it does. Needs [`in_child`] (or
-/// nothing catches the signal); a thread that has ended is not an error.
+/// Interrupts the call in which a thread of this process blocks, if it does. Needs [`in_child`] or
+/// [`let_interrupt`]; a thread that has ended is not an error.
 pub fn interrupt(thread: ThreadId) {
     let process = rustix::process::getpid().as_raw_nonzero().get();
     // SAFETY: tgkill reads three integers; it reaches only threads of this very process, where the
     // signal has a handler that does nothing.
-    unsafe { libc::syscall(libc::SYS_tgkill, process, thread.0, libc::SIGUSR1) };
+    unsafe { libc::syscall(libc::SYS_tgkill, process, thread.0, INTERRUPTS as i32) };
 }
 
 fn ends() -> SigSet {
@@ -199,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_thread_is_interrupted_in_the_call_that_blocks() {
-        handle(Signal::SIGUSR1, SigHandler::Handler(only_interrupt)).unwrap();
+        let_interrupt().unwrap();
         let (mut reader, writer) = std::io::pipe().unwrap();
         let (tell, told) = std::sync::mpsc::channel();
         let blocked = std::thread::spawn(move || {

@@ -33,7 +33,7 @@ impl Config {
             .expect(WRITES);
         for (spec, value) in self.settings.iter() {
             let value = match value {
-                Value::Count(count) => count.to_string(),
+                Value::Count(_) | Value::Decimal(_) => value.to_string(),
                 Value::Time(time) => keys::quoted(&keys::exact(time)),
                 Value::Switch(_) | Value::Word(_) => keys::quoted(&value.to_string()),
             };

@@ -269,7 +269,7 @@ pub(super) fn serve_blocking(
 }
 
 /// Waits with the whole thread until that instant, or a signal before it.
-fn sit_out(until: Nanos) {
+pub(super) fn sit_out(until: Nanos) {
     let sleep = until.saturating_sub(clock::monotonic().saturating_add(SPIN));
     let timeout = timespec(sleep);
     if sleep == Nanos::ZERO || poll(&mut [], Some(&timeout)).is_ok() {
@@ -308,6 +308,22 @@ fn wait(socket: BorrowedFd<'_>, flags: PollFlags, most: Nanos) -> bool {
     poll(&mut [PollFd::new(&socket, flags)], Some(&timespec(most))).is_ok_and(|n| n > 0)
 }
 
+/// Waits until one of the files is ready, a signal comes, or the time is over (`None`: for ever).
+///
+/// # Errors
+/// ENOMEM.
+pub(super) fn poll_files(files: &mut [PollFd<'_>], most: Option<Nanos>) -> io::Result<()> {
+    match poll(files, most.map(timespec).as_ref()) {
+        Ok(_) => Ok(()),
+        Err(rustix::io::Errno::INTR) => {
+            files.iter_mut().for_each(PollFd::clear_revents);
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A time as poll takes it.
 fn timespec(time: Nanos) -> Timespec {
     Timespec { tv_sec: (time.0 / 1_000_000_000) as i64, tv_nsec: (time.0 % 1_000_000_000) as _ }
 }

@@ -7,8 +7,11 @@
 //! over it by itself.
 
 mod child;
+mod desk;
 mod drive;
+mod fork;
 mod holds;
+mod iterative;
 mod parent;
 mod pool;
 mod prefork;
@@ -16,12 +19,13 @@ mod reactor;
 mod scoreboard;
 pub mod settings;
 mod spare;
+mod thread;
 mod timers;
 mod worker;
 
 pub(crate) use drive::call_max;
 pub(crate) use settings::edits;
-pub use settings::{COMMON, Kind, SettingError, SettingSpec, Settings, Value};
+pub use settings::{COMMON, Decimal, Kind, SettingError, SettingSpec, Settings, Value};
 
 use crate::ServeError;
 use crate::service::Service;
@@ -58,7 +62,15 @@ pub struct Declared {
 }
 
 /// Every model. The order is that of lists and help texts; the first is the default.
-pub static ALL: &[&Model] = &[&reactor::ITEM, &prefork::ITEM, &worker::ITEM, &pool::ITEM];
+pub static ALL: &[&Model] = &[
+    &reactor::ITEM,
+    &prefork::ITEM,
+    &worker::ITEM,
+    &pool::ITEM,
+    &iterative::ITEM,
+    &fork::ITEM,
+    &thread::ITEM,
+];
 
 /// The model that is called `name`.
 pub fn by_name(name: &str) -> Option<&'static Model> {

@@ -12,7 +12,6 @@
 use std::io;
 
 use sys::clock;
-use sys::listener::{self, Mode};
 use sys::process::{self, Ended, Pid, Signal};
 use sys::signals::{self, Signals, Stop};
 use units::Nanos;
@@ -25,7 +24,7 @@ use crate::ServeError;
 use crate::service::Service;
 
 /// How often the parent looks at its children while the server ends, and reminds them.
-const ENDING_TICK: Nanos = Nanos::from_millis(20);
+pub(super) const ENDING_TICK: Nanos = Nanos::from_millis(20);
 
 /// The same when it stops at once; a child needs some 100 us.
 const STOP_TICK: Nanos = Nanos::from_millis(2);
@@ -63,7 +62,7 @@ pub(super) fn lead(service: &Service, herd: Herd<'_>) -> Result<(), ServeError> 
     // On the way of an error too: drop would leave the children to PDEATHSIG, and unreaped.
     let ended = match led {
         Ok(Stop::Drain) => parent.drain(&signals),
-        Ok(Stop::AtOnce) | Err(_) => parent.stop(),
+        Ok(Stop::AtOnce) | Err(_) => stop(&mut parent),
     };
     led.and(ended.map_err(system("cannot wait for the children to end")))
 }
@@ -76,6 +75,36 @@ struct Parent<'a> {
     children: Vec<Option<Child>>,
     /// A child has got as far as waiting for connections, so the settings can work.
     has_served: bool,
+}
+
+/// A process with children that it ends before itself.
+pub(super) trait Family {
+    /// Those that have not been buried.
+    fn children(&self) -> impl Iterator<Item = Pid>;
+    /// Takes a dead child off the books.
+    fn bury(&mut self, pid: Pid, ended: Ended);
+}
+
+/// Has every child cut its connections, write its log and end; kills those that have not done so
+/// after a while, and waits until the kernel has.
+pub(super) fn stop<F: Family>(family: &mut F) -> io::Result<()> {
+    let signal_all = |family: &F, signal| {
+        family.children().for_each(|pid| _ = process::signal(pid, signal));
+    };
+    let end = clock::monotonic().saturating_add(STOP_GRACE);
+    while family.children().next().is_some() && clock::monotonic() < end {
+        signal_all(family, Signal::INT);
+        std::thread::sleep(STOP_TICK.into());
+        while let Some((pid, ended)) = process::reap()? {
+            family.bury(pid, ended);
+        }
+    }
+    signal_all(family, Signal::KILL);
+    while family.children().next().is_some() {
+        let (pid, ended) = process::reap_waiting()?;
+        family.bury(pid, ended);
+    }
+    Ok(())
 }
 
 struct Child {
@@ -203,7 +232,7 @@ impl Parent<'_> {
         let grace = self.service.config.settings.time("GracefulShutdownTimeout");
         let end = clock::monotonic().saturating_add(grace);
         self.board.drain(self.service.waiting());
-        listener::set_mode(&self.service.listener, Mode::NonBlocking)?;
+        self.service.accept_without_waiting();
         let mut listening = true;
         let mut reserve = Some(0);
         while self.has_children() || (reserve.is_some() && self.board.tickets() > 0) {
@@ -224,7 +253,7 @@ impl Parent<'_> {
                 break;
             }
         }
-        self.stop()
+        stop(self)
     }
 
     fn has_children(&self) -> bool {
@@ -239,26 +268,20 @@ impl Parent<'_> {
         Ok(())
     }
 
-    /// Has every child cut its connections, write its log and end; kills those that have not done so
-    /// after a while, and waits until the kernel has.
-    fn stop(&mut self) -> io::Result<()> {
-        let end = clock::monotonic().saturating_add(STOP_GRACE);
-        while self.has_children() && clock::monotonic() < end {
-            self.signal_all(Signal::INT);
-            std::thread::sleep(STOP_TICK.into());
-            self.bury_all()?;
-        }
-        self.signal_all(Signal::KILL);
-        while self.has_children() {
-            let (pid, ended) = process::reap_waiting()?;
-            let _ = self.bury(pid, ended);
-        }
-        Ok(())
-    }
-
     fn signal_all(&self, signal: Signal) {
         for child in self.children.iter().flatten() {
             process::signal(child.pid, signal);
         }
+    }
+}
+
+impl Family for Parent<'_> {
+    fn children(&self) -> impl Iterator<Item = Pid> {
+        self.children.iter().flatten().map(|child| child.pid)
+    }
+
+    fn bury(&mut self, pid: Pid, ended: Ended) {
+        // The server ends anyway; why a child did is no longer of interest.
+        let _ = Self::bury(self, pid, ended);
     }
 }

@@ -40,6 +40,15 @@ pub enum Kind {
         /// Longest allowed.
         max: Nanos,
     },
+    /// A number with up to three decimals.
+    Decimal {
+        /// Unless set.
+        default: Decimal,
+        /// Smallest allowed.
+        min: Decimal,
+        /// Largest allowed.
+        max: Decimal,
+    },
     /// `On` or `Off`.
     Switch {
         /// Unless set.
@@ -61,10 +70,47 @@ pub enum Value {
     Count(u64),
     /// A time.
     Time(Nanos),
+    /// A number with up to three decimals.
+    Decimal(Decimal),
     /// On or off.
     Switch(bool),
     /// A word of [`Kind::Word`].
     Word(&'static str),
+}
+
+/// A number with up to three decimals, exact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Decimal {
+    /// How many thousandths it is.
+    pub thousandths: u64,
+}
+
+impl Decimal {
+    /// A whole number.
+    pub const fn whole(number: u64) -> Self {
+        Self { thousandths: number * 1000 }
+    }
+
+    fn parse(typed: &str) -> Option<Self> {
+        let (whole, fraction) = typed.split_once('.').unwrap_or((typed, "0"));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        if !is_number(whole) || !is_number(fraction) || fraction.len() > 3 {
+            return None;
+        }
+        let thousandths = format!("{fraction:0<3}").parse::<u64>().ok()?;
+        let whole = whole.parse::<u64>().ok()?.checked_mul(1000)?;
+        Some(Self { thousandths: whole.checked_add(thousandths)? })
+    }
+}
+
+impl fmt::Display for Decimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, fraction) = (self.thousandths / 1000, self.thousandths % 1000);
+        match fraction {
+            0 => write!(f, "{whole}"),
+            _ => f.write_str(format!("{whole}.{fraction:03}").trim_end_matches('0')),
+        }
+    }
 }
 
 const DAY: Nanos = Nanos::from_secs(86_400);
@@ -104,6 +150,14 @@ pub static COMMON: &[SettingSpec] = &[
     },
 ];
 
+/// Other names of settings, each with the one that it is known by here: Apache's of before 2.4, and
+/// Tomcat's that differ from Apache's in more than case.
+static ALSO: &[(&str, &str)] = &[
+    ("MaxClients", "MaxRequestWorkers"),
+    ("MaxRequestsPerChild", "MaxConnectionsPerChild"),
+    ("acceptCount", "ListenBacklog"),
+];
+
 /// The settings of one model, complete: every one has a value in its range.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -123,9 +177,12 @@ impl fmt::Display for SettingError {
 impl std::error::Error for SettingError {}
 
 impl Settings {
-    /// The defaults of `model`: its own settings first, then [`COMMON`].
+    /// The defaults of `model`: its own settings first, then those of [`COMMON`] that it does not
+    /// restate with a default of its own.
     pub fn defaults(model: &Model) -> Self {
-        let specs = model.settings.iter().chain(COMMON);
+        let restated = |name| model.settings.iter().any(|own| own.name == name);
+        let common = COMMON.iter().filter(|spec| !restated(spec.name));
+        let specs = model.settings.iter().chain(common);
         Self { entries: specs.map(|spec| (*spec, spec.kind.default())).collect() }
     }
 
@@ -135,7 +192,9 @@ impl Settings {
     /// # Errors
     /// An unknown name (with the nearest known one), or a value outside what the setting may be.
     pub fn set(&mut self, name: &str, typed: &str) -> Result<(), SettingError> {
-        let found = self.entries.iter_mut().find(|(spec, _)| spec.name.eq_ignore_ascii_case(name));
+        let also = ALSO.iter().find(|(also, _)| also.eq_ignore_ascii_case(name));
+        let meant = also.map_or(name, |(_, meant)| *meant);
+        let found = self.entries.iter_mut().find(|(spec, _)| spec.name.eq_ignore_ascii_case(meant));
         let Some((spec, value)) = found else {
             return Err(self.unknown(name));
         };
@@ -163,6 +222,14 @@ impl Settings {
         match self.value(name) {
             Value::Time(time) => time,
             other => panic!("setting {name} is asked for as a time and is {other:?}"),
+        }
+    }
+
+    /// The value of a decimal.
+    pub fn decimal(&self, name: &str) -> Decimal {
+        match self.value(name) {
+            Value::Decimal(decimal) => decimal,
+            other => panic!("setting {name} is asked for as a decimal and is {other:?}"),
         }
     }
 
@@ -204,6 +271,7 @@ impl Kind {
         match *self {
             Self::Count { default, .. } => Value::Count(default),
             Self::Time { default, .. } => Value::Time(default),
+            Self::Decimal { default, .. } => Value::Decimal(default),
             Self::Switch { default } => Value::Switch(default),
             Self::Word { default, .. } => Value::Word(default),
         }
@@ -222,6 +290,10 @@ impl Kind {
                     None => typed.parse().ok()?,
                 };
                 (min..=max).contains(&time).then_some(Value::Time(time))
+            }
+            Self::Decimal { min, max, .. } => {
+                let decimal = Decimal::parse(typed)?;
+                (min..=max).contains(&decimal).then_some(Value::Decimal(decimal))
             }
             Self::Switch { .. } => match typed.to_ascii_lowercase().as_str() {
                 "on" | "true" | "yes" | "1" => Some(Value::Switch(true)),
@@ -243,6 +315,9 @@ impl fmt::Display for Kind {
             Self::Time { min, max, .. } => {
                 write!(f, "a time from {min} to {max}; a bare number is seconds, as in 5 or 500ms")
             }
+            Self::Decimal { min, max, .. } => {
+                write!(f, "a number from {min} to {max}, with up to three decimals")
+            }
             Self::Switch { .. } => write!(f, "On or Off"),
             Self::Word { allowed, .. } => write!(f, "one of {}", allowed.join(", ")),
         }
@@ -254,6 +329,7 @@ impl fmt::Display for Value {
         match self {
             Self::Count(count) => write!(f, "{count}"),
             Self::Time(time) => write!(f, "{time}"),
+            Self::Decimal(decimal) => write!(f, "{decimal}"),
             Self::Switch(on) => f.write_str(if *on { "On" } else { "Off" }),
             Self::Word(word) => f.write_str(word),
         }
@@ -306,6 +382,26 @@ mod tests {
             settings.set("TimeOut", typed).unwrap();
             assert_eq!(settings.time("TimeOut"), Nanos(nanos), "{typed}");
         }
+    }
+
+    #[test]
+    fn a_decimal_is_exact_and_shown_as_it_was_typed() {
+        for (typed, thousandths, shown) in
+            [("2", 2000, "2"), ("1.5", 1500, "1.5"), ("1.250", 1250, "1.25"), ("0.001", 1, "0.001")]
+        {
+            let decimal = Decimal::parse(typed).unwrap();
+            assert_eq!((decimal.thousandths, decimal.to_string()), (thousandths, shown.to_owned()));
+        }
+        for typed in ["", ".", "1.", ".5", "-1", "1.0001", "1e3", "99999999999999999999"] {
+            assert_eq!(Decimal::parse(typed), None, "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_setting_is_known_by_the_names_of_other_servers_too() {
+        let mut settings = settings();
+        settings.set("acceptcount", "7").unwrap();
+        assert_eq!(settings.count("ListenBacklog"), 7);
     }
 
     #[test]

@@ -7,17 +7,15 @@
 //! more, a lock and a wake-up. The listener accepts only when one of its own workers is idle, so that
 //! no connection waits in a process while another process could take it.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sys::process;
-use sys::signals::{self, Stop, ThreadId};
+use sys::signals::{self, Stop};
 
 use super::child::{self, Accepted};
+use super::desk::{Desk, Taken};
 use super::drive::{self, Patience};
 use super::parent::{self, Herd};
 use super::scoreboard::{Scoreboard, Status};
@@ -30,26 +28,7 @@ use crate::service::Service;
 pub(super) static ITEM: Model = Model {
     name: "worker",
     about: "a thread for each connection, in several processes (Apache, MPM worker)",
-    settings: &[
-        setting("StartServers", 3, 0, "children at the start"),
-        setting("ThreadsPerChild", 25, 1, "threads of a child that serve, fixed for its life"),
-        setting("ThreadLimit", 64, 1, "the most that ThreadsPerChild may be"),
-        setting("MaxRequestWorkers", 400, 1, "threads of all children, and so connections at once"),
-        setting("ServerLimit", 16, 1, "children at most"),
-        setting(
-            "MinSpareThreads",
-            75,
-            1,
-            "fewer idle threads, and 1, 2, 4 ... 32 children a second start",
-        ),
-        setting("MaxSpareThreads", 250, 1, "more idle threads, and one child a second ends"),
-        setting(
-            "MaxConnectionsPerChild",
-            0,
-            0,
-            "connections after which a child ends; 0: any number",
-        ),
-    ],
+    settings: &SETTINGS,
     declares: Declared {
         accept_order: "of the children with an idle thread, the one that waits longest in accept",
         keep_alive_holder: "a thread, blocked in receive",
@@ -61,6 +40,23 @@ pub(super) static ITEM: Model = Model {
     run,
 };
 
+/// Those of a server of processes with threads.
+pub(super) static SETTINGS: [SettingSpec; 8] = [
+    setting("StartServers", 3, 0, "children at the start"),
+    setting("ThreadsPerChild", 25, 1, "threads of a child that serve, fixed for its life"),
+    setting("ThreadLimit", 64, 1, "the most that ThreadsPerChild may be"),
+    setting("MaxRequestWorkers", 400, 1, "threads of all children, and so connections at once"),
+    setting("ServerLimit", 16, 1, "children at most"),
+    setting(
+        "MinSpareThreads",
+        75,
+        1,
+        "fewer idle threads, and 1, 2, 4 ... 32 children a second start",
+    ),
+    setting("MaxSpareThreads", 250, 1, "more idle threads, and one child a second ends"),
+    setting("MaxConnectionsPerChild", 0, 0, "connections after which a child ends; 0: any number"),
+];
+
 /// Apache's hard limit, of children and of threads.
 const LIMIT_MAX: u64 = 20_000;
 
@@ -69,7 +65,8 @@ const fn setting(name: &'static str, default: u64, min: u64, about: &'static str
     SettingSpec { name, kind: Kind::Count { default, min, max }, about }
 }
 
-fn check(settings: &Settings) -> Result<(), String> {
+/// What goes together, of [`SETTINGS`].
+pub(super) fn check(settings: &Settings) -> Result<(), String> {
     let count = |name| settings.count(name);
     let (per_child, workers_max) = (count("ThreadsPerChild"), count("MaxRequestWorkers"));
     let (spare_min, spare_max) = (count("MinSpareThreads"), count("MaxSpareThreads"));
@@ -131,44 +128,11 @@ struct Place<'a> {
     board: &'a Scoreboard,
     /// The child's.
     number: usize,
-    desk: &'a Desk,
-}
-
-/// Hands connections from the listener to idle workers.
-#[derive(Default)]
-struct Desk {
-    inner: Mutex<Inner>,
-    /// A connection was put down, or the desk was closed.
-    work: Condvar,
-    /// A worker became idle, or left.
-    idler: Condvar,
-    /// The child ends: connections are finished, none is kept alive.
-    ending: AtomicBool,
-}
-
-#[derive(Default)]
-struct Inner {
-    /// At most as many as there are idle workers.
-    conns: VecDeque<(OwnedFd, SocketAddr)>,
-    /// Workers that wait for one.
-    idle: usize,
-    /// Workers that have not left.
-    threads: Vec<ThreadId>,
-    closed: bool,
-}
-
-impl Desk {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A worker that panicked holds no connection of another's and leaves the counts whole.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    desk: &'a Desk<(OwnedFd, SocketAddr)>,
 }
 
 /// How long the listener waits for an idle worker before it looks whether the child is to end.
 const LOOK_UP: Duration = Duration::from_millis(100);
-
-/// How long workers that were interrupted have until they are again.
-const HURRY: Duration = Duration::from_millis(20);
 
 /// The life of a child: start the workers, accept for them, see them off.
 fn serve(place: &Place<'_>, threads: usize) -> u8 {
@@ -186,7 +150,7 @@ fn serve(place: &Place<'_>, threads: usize) -> u8 {
                 child::FATAL
             }
         };
-        see_off(place.desk);
+        place.desk.see_off();
         status
     })
 }
@@ -197,11 +161,9 @@ fn listen(place: &Place<'_>) -> u8 {
     let quota = place.service.config.settings.count("MaxConnectionsPerChild");
     let mut left = if quota == 0 { u64::MAX } else { quota };
     while left > 0 {
-        if !wait_for_idler(place.desk) {
+        if !place.desk.wait_for_idler(LOOK_UP) {
             match signals::asked_to_end() {
-                Some(Stop::Drain) if place.board.is_draining() => {
-                    hurry(place.desk, &place.desk.lock());
-                }
+                Some(Stop::Drain) if place.board.is_draining() => place.desk.hurry(),
                 Some(_) => return child::DONE,
                 None => {}
             }
@@ -210,8 +172,7 @@ fn listen(place: &Place<'_>) -> u8 {
         match child::accept(place.service, place.board) {
             Accepted::Conn(socket, peer) => {
                 left -= 1;
-                place.desk.lock().conns.push_back((socket, peer));
-                place.desk.work.notify_one();
+                place.desk.put((socket, peer));
             }
             Accepted::Nothing => {}
             Accepted::Leave(status) => return status,
@@ -220,26 +181,16 @@ fn listen(place: &Place<'_>) -> u8 {
     child::DONE
 }
 
-/// Returns whether a worker is idle and has nothing coming, after a while at most.
-fn wait_for_idler(desk: &Desk) -> bool {
-    let none_idle = |inner: &mut Inner| inner.idle <= inner.conns.len();
-    let waited = desk.idler.wait_timeout_while(desk.lock(), LOOK_UP, none_idle);
-    let (mut inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
-    !none_idle(&mut inner)
-}
-
 /// The life of a worker: take a connection, serve it to its end, again.
 fn work(place: &Place<'_>, worker: usize) {
     let status = |status| place.board.set(place.number, worker, status);
-    let ending = || {
-        let closing = place.desk.ending.load(Relaxed).then_some(Stop::Drain);
-        signals::asked_to_end().or(closing)
-    };
+    let ending = || signals::asked_to_end().or(place.desk.is_ending().then_some(Stop::Drain));
     let mut seat = None;
-    let _present = Present::sign_in(place, worker);
-    while let Some((socket, peer)) = {
+    let _present = place.desk.sign_in();
+    let _left = Left { board: place.board, child: place.number, worker };
+    while let Taken::Item((socket, peer)) = {
         status(Status::Ready);
-        take(place.desk)
+        place.desk.take(None)
     } {
         status(Status::Busy);
         let exchange = drive::seat(&mut seat, place.service, peer);
@@ -247,56 +198,15 @@ fn work(place: &Place<'_>, worker: usize) {
     }
 }
 
-/// A worker that has not left; leaves when dropped, in a panic too, so that nobody waits for it.
-struct Present<'a> {
-    place: &'a Place<'a>,
-    worker: usize,
-    thread: ThreadId,
+/// Notes that a worker has left when dropped, in a panic too.
+pub(super) struct Left<'a> {
+    pub(super) board: &'a Scoreboard,
+    pub(super) child: usize,
+    pub(super) worker: usize,
 }
 
-impl<'a> Present<'a> {
-    fn sign_in(place: &'a Place<'a>, worker: usize) -> Self {
-        let thread = signals::this_thread();
-        place.desk.lock().threads.push(thread);
-        Self { place, worker, thread }
-    }
-}
-
-impl Drop for Present<'_> {
+impl Drop for Left<'_> {
     fn drop(&mut self) {
-        self.place.board.set(self.place.number, self.worker, Status::Leaving);
-        self.place.desk.lock().threads.retain(|thread| *thread != self.thread);
-        self.place.desk.idler.notify_all();
-    }
-}
-
-fn take(desk: &Desk) -> Option<(OwnedFd, SocketAddr)> {
-    let mut inner = desk.lock();
-    inner.idle += 1;
-    desk.idler.notify_one();
-    let nothing = |inner: &mut Inner| inner.conns.is_empty() && !inner.closed;
-    inner = desk.work.wait_while(inner, nothing).unwrap_or_else(PoisonError::into_inner);
-    inner.idle -= 1;
-    inner.conns.pop_front()
-}
-
-/// Closes the desk and waits until every worker has finished its connection.
-fn see_off(desk: &Desk) {
-    let mut inner = desk.lock();
-    inner.closed = true;
-    desk.work.notify_all();
-    while !inner.threads.is_empty() {
-        hurry(desk, &inner);
-        let waited = desk.idler.wait_timeout(inner, HURRY);
-        (inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
-    }
-}
-
-/// Has the workers keep no connection alive. Those that wait for a next request are interrupted; to
-/// be called again until they heed it, for a signal that comes before the call is lost.
-fn hurry(desk: &Desk, inner: &Inner) {
-    desk.ending.store(true, Relaxed);
-    for thread in &inner.threads {
-        signals::interrupt(*thread);
+        self.board.set(self.child, self.worker, Status::Leaving);
     }
 }

@@ -19,6 +19,20 @@ pub(crate) fn models() -> impl Iterator<Item = &'static str> {
     joust_serve::models::ALL.iter().map(|model| model.name)
 }
 
+/// Settings under which a model holds two connections at once; `None`: it never holds more than one.
+pub(crate) fn two_at_once(model: &str) -> Option<&'static [&'static str]> {
+    Some(match model {
+        "iterative" => return None,
+        "thread" => &["maxThreads=2"],
+        "fork" => &["instances=2"],
+        "reactor" => &["server.max-connections=2"],
+        "prefork" => &["MaxRequestWorkers=2", "ServerLimit=2"],
+        "worker" => &["ThreadsPerChild=1", "MaxRequestWorkers=2", "ServerLimit=2"],
+        "pool" => &["max-request=2", "max-thread=2", "overflow=wait"],
+        other => panic!("say how {other} holds two connections at once"),
+    })
+}
+
 /// A running server; killed when dropped.
 pub(crate) struct Server {
     process: Child,

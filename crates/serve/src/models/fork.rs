@@ -1,0 +1,212 @@
+//! A process for each connection, forked when it comes: as NCSA httpd and CERN httpd stood alone, and
+//! as inetd starts any server. Owns who waits (the parent in poll, a child with its one connection
+//! through keep-alive); must not know HTTP. Start reading at [`Parent::serve`].
+//!
+//! Cost of a request on a kept-alive connection: one receive and one send, both blocking. Of a
+//! connection: poll, accept, fork and the end of a process, some 300 us together, and everything that a
+//! server learns while it serves is learnt again, for a child has only what its parent knew: the first
+//! request of every connection opens its file. Prefork is this model with the fork taken out of the
+//! way of the request.
+//!
+//! A child that dies takes one connection with it. At `instances` children the parent leaves
+//! connections in the backlog until one has ended.
+
+use std::collections::HashSet;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use rustix::event::{PollFd, PollFlags};
+use sys::clock;
+use sys::listener::{self, Mode};
+use sys::process::{self, Ended, Pid, Signal};
+use sys::signals::{self, ChildEnds, Signals, Stop};
+use units::Nanos;
+
+use super::child;
+use super::drive::{self, EXHAUSTED_REST, Patience};
+use super::parent::{self, ENDING_TICK, Family};
+use super::{Declared, Kind, Model, SettingSpec, system};
+use crate::ServeError;
+use crate::exchange::Exchange;
+use crate::service::Service;
+
+/// The model.
+pub(super) static ITEM: Model = Model {
+    name: "fork",
+    about: "a process for each connection, forked when it comes (inetd, NCSA httpd)",
+    settings: &[SettingSpec {
+        name: INSTANCES,
+        kind: Kind::Count { default: 256, min: 1, max: 200_000 },
+        about: "children at most, and so connections at once (xinetd's name; it refuses what is more)",
+    }],
+    declares: Declared {
+        accept_order: "the one parent takes them in order of arrival",
+        keep_alive_holder: "a whole child process, blocked in receive",
+        backlog: "the kernel's queue, ListenBacklog connections",
+        concurrency: "instances connections, idle ones counted",
+        saturation: "connections wait in the backlog while there are as many children as may be",
+    },
+    check: |_| Ok(()),
+    run,
+};
+
+const INSTANCES: &str = "instances";
+
+fn run(service: &Service) -> Result<(), ServeError> {
+    let broken = "cannot wait for connections, children and signals";
+    let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
+    let ends = ChildEnds::new().map_err(system("cannot take the end of a child as a file"))?;
+    listener::set_mode(&service.listener, Mode::NonBlocking)
+        .map_err(system("cannot make the listener non-blocking"))?;
+    let mut parent = Parent {
+        service,
+        children: HashSet::new(),
+        children_max: service.config.settings.count(INSTANCES) as usize,
+        next: None,
+        rest: Nanos::ZERO,
+        tickets: None,
+    };
+    let served = parent.serve(&signals, &ends);
+    // On the way of an error too: no child is to outlive its parent's word.
+    let ended = parent::stop(&mut parent);
+    served.and(ended).map_err(system(broken))
+}
+
+struct Parent<'s> {
+    service: &'s Service,
+    children: HashSet<Pid>,
+    children_max: usize,
+    /// Accepted, and to be served when there can be a child for it.
+    next: Option<(OwnedFd, SocketAddr)>,
+    /// The machine had no process, descriptor or memory left: until then no more is asked of it.
+    rest: Nanos,
+    /// In a drain, how many of the connections that waited when it began are still to be accepted.
+    tickets: Option<u32>,
+}
+
+impl Parent<'_> {
+    /// Forks for whoever comes, until a signal ends it and, in a drain, all children have ended.
+    fn serve(&mut self, signals: &Signals, ends: &ChildEnds) -> io::Result<()> {
+        let grace = self.service.config.settings.time("GracefulShutdownTimeout");
+        let mut end = Nanos::MAX;
+        while clock::monotonic() < end && !self.is_done() {
+            let comes = self.wait(signals, ends, end)?;
+            ends.clear()?;
+            while let Some((pid, ended)) = process::reap()? {
+                self.bury(pid, ended);
+            }
+            match signals.take()? {
+                Some(Stop::AtOnce) => return Ok(()),
+                Some(Stop::Drain) if end == Nanos::MAX => {
+                    end = clock::monotonic().saturating_add(grace);
+                    self.tickets = Some(self.service.waiting());
+                }
+                _ => {}
+            }
+            if comes && self.takes_more() {
+                self.accept();
+            }
+            self.fork_for_next();
+            if self.tickets.is_some() {
+                // Again each time: a signal that comes just before a call blocks is lost.
+                self.children.iter().for_each(|&pid| _ = process::signal(pid, Signal::TERM));
+            }
+            if self.tickets == Some(0) {
+                self.service.stop_listening();
+            }
+        }
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.tickets == Some(0) && self.children.is_empty() && self.next.is_none()
+    }
+
+    /// Whether another connection may be accepted.
+    fn takes_more(&self) -> bool {
+        let room = self.children.len() < self.children_max && self.next.is_none();
+        room && self.tickets != Some(0) && self.rest <= clock::monotonic()
+    }
+
+    /// Waits until there is something to do; returns whether a connection is to be accepted.
+    fn wait(&self, signals: &Signals, ends: &ChildEnds, end: Nanos) -> io::Result<bool> {
+        let now = clock::monotonic();
+        let until = match (self.tickets, self.rest > now) {
+            (Some(_), _) => now.saturating_add(ENDING_TICK),
+            (None, true) => self.rest,
+            (None, false) => end,
+        };
+        let most = (until != Nanos::MAX).then(|| until.saturating_sub(now));
+        let mut files = [
+            PollFd::new(signals, PollFlags::IN),
+            PollFd::new(ends, PollFlags::IN),
+            PollFd::new(&self.service.listener, PollFlags::IN),
+        ];
+        let files = &mut files[..if self.takes_more() { 3 } else { 2 }];
+        drive::poll_files(files, most)?;
+        // In a drain also where nothing is there any more: that ends it.
+        Ok(files.get(2).is_some_and(|file| !file.revents().is_empty()) || self.tickets.is_some())
+    }
+
+    fn accept(&mut self) {
+        match listener::accept(&self.service.listener, Mode::Blocking) {
+            Ok(conn) => self.next = Some(conn),
+            Err(error) if listener::is_exhaustion(&error) => return self.take_rest(),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                self.tickets = self.tickets.map(|_| 0);
+            }
+            // The connection was gone before it was accepted; there may be others.
+            Err(_) => {}
+        }
+        self.tickets = self.tickets.map(|left| left.saturating_sub(1));
+    }
+
+    /// Gives the connection that was accepted to a new child.
+    fn fork_for_next(&mut self) {
+        if self.next.is_none() || self.rest > clock::monotonic() {
+            return;
+        }
+        // What this process has buffered would be written by both.
+        self.service.log.flush();
+        let Self { service, next, .. } = self;
+        let forked = process::fork("joust child", || match next.take() {
+            Some((socket, peer)) => serve(service, socket, peer),
+            None => child::DONE,
+        });
+        match forked {
+            Ok(pid) => {
+                self.children.insert(pid);
+                self.next = None;
+            }
+            // `ulimit -u`, the cgroup's pids.max, or memory: the connection waits for a child's end.
+            Err(_) => self.take_rest(),
+        }
+    }
+
+    fn take_rest(&mut self) {
+        self.rest = clock::monotonic().saturating_add(EXHAUSTED_REST);
+    }
+}
+
+impl Family for Parent<'_> {
+    fn children(&self) -> impl Iterator<Item = Pid> {
+        self.children.iter().copied()
+    }
+
+    fn bury(&mut self, pid: Pid, _: Ended) {
+        self.children.remove(&pid);
+        self.rest = Nanos::ZERO;
+    }
+}
+
+/// The life of a child: one connection.
+fn serve(service: &Service, socket: OwnedFd, peer: SocketAddr) -> u8 {
+    if signals::in_child().is_err() {
+        return child::FATAL;
+    }
+    let mut exchange = Exchange::new(service, peer, clock::monotonic());
+    drive::serve_blocking(socket, &mut exchange, Patience::of(service), &signals::asked_to_end);
+    service.log.flush();
+    child::DONE
+}

@@ -1,0 +1,235 @@
+//! A thread for each connection, started when it comes: Tomcat's connector BIO (up to 8.0), MySQL,
+//! and the first server in most books. Owns who waits (one thread in poll for connections, each other
+//! with its one connection through keep-alive); must not know HTTP.
+//! Start reading at [`Acceptor::serve`].
+//!
+//! Cost of a request on a kept-alive connection: one receive and one send, both blocking. Of a
+//! connection: poll, accept, and the start and end of a thread, some 30 us together: a tenth of a fork,
+//! and what the server has learnt (open files, prepared answers) is shared. Worker is this model with
+//! threads that stay. At `maxThreads` the acceptor leaves connections in the backlog until a thread has
+//! ended, as BIO does, whose maxConnections is maxThreads unless set.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{Builder, Scope};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+use sys::clock;
+use sys::listener::{self, Mode};
+use sys::process;
+use sys::signals::{self, Signals, Stop};
+use units::Nanos;
+
+use super::desk::{Desk, Taken};
+use super::drive::{self, EXHAUSTED_REST, Patience};
+use super::{Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
+use crate::ServeError;
+use crate::exchange::Exchange;
+use crate::service::Service;
+
+/// The model.
+pub(super) static ITEM: Model = Model {
+    name: "thread",
+    about: "a thread for each connection, started when it comes (Tomcat's BIO)",
+    settings: &[SettingSpec {
+        name: THREADS_MAX,
+        kind: Kind::Count { default: 200, min: 1, max: 20_000 },
+        about: "threads at most, and so connections at once",
+    }],
+    declares: Declared {
+        accept_order: "the one acceptor takes them in order of arrival",
+        keep_alive_holder: "a thread, blocked in receive",
+        backlog: "the kernel's queue, ListenBacklog connections",
+        concurrency: "maxThreads connections, idle ones counted",
+        saturation: "connections wait in the backlog while there are as many threads as may be",
+    },
+    check: |_| Ok(()),
+    run,
+};
+
+const THREADS_MAX: &str = "maxThreads";
+
+/// How often the acceptor looks at the signals where it waits for something else.
+const TICK: Nanos = Nanos::from_millis(20);
+
+fn run(service: &Service) -> Result<(), ServeError> {
+    // Before the threads: they inherit the mask, and signals are the acceptor's.
+    let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
+    signals::let_interrupt().map_err(system("cannot handle signals"))?;
+    listener::set_mode(&service.listener, Mode::NonBlocking)
+        .map_err(system("cannot make the listener non-blocking"))?;
+    let floor = Floor::new(service);
+    let served = std::thread::scope(|scope| {
+        let mut acceptor = Acceptor {
+            floor: &floor,
+            threads_max: service.config.settings.count(THREADS_MAX) as usize,
+            owes_thread: false,
+            rest: Nanos::ZERO,
+            tickets: None,
+        };
+        let served = acceptor.serve(scope, &signals);
+        floor.stopping.store(true, Relaxed);
+        floor.desk.see_off();
+        served
+    });
+    served.map_err(system("cannot wait for connections and signals"))
+}
+
+/// What all threads share.
+struct Floor<'s> {
+    service: &'s Service,
+    /// From the acceptor to the thread that was started for it.
+    desk: Desk<(OwnedFd, SocketAddr)>,
+    /// Threads that were started and have not ended.
+    threads: AtomicUsize,
+    /// Exchanges of connections that have ended: their buffers serve others. At most maxThreads.
+    seats: Mutex<Vec<Exchange<'s>>>,
+    /// What is left is cut.
+    stopping: AtomicBool,
+}
+
+impl<'s> Floor<'s> {
+    fn new(service: &'s Service) -> Self {
+        let (desk, threads) = (Desk::default(), AtomicUsize::new(0));
+        Self { service, desk, threads, seats: Mutex::default(), stopping: AtomicBool::new(false) }
+    }
+
+    /// The life of a thread: one connection.
+    fn work(&self) {
+        process::set_name("joust thread");
+        let _present = self.desk.sign_in();
+        // Dropped before the line above is, which tells the acceptor.
+        let _counted = Counted(&self.threads);
+        let Taken::Item((socket, peer)) = self.desk.take(Some(Duration::ZERO)) else { return };
+        let seats = || self.seats.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seat = seats().pop();
+        let exchange = drive::seat(&mut seat, self.service, peer);
+        let ending = || match self.stopping.load(Relaxed) {
+            true => Some(Stop::AtOnce),
+            false => self.desk.is_ending().then_some(Stop::Drain),
+        };
+        drive::serve_blocking(socket, exchange, Patience::of(self.service), &ending);
+        seats().extend(seat);
+    }
+}
+
+/// Takes one off when dropped.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// What only the acceptor knows.
+struct Acceptor<'f, 's> {
+    floor: &'f Floor<'s>,
+    threads_max: usize,
+    /// A connection lies on the desk for which no thread could be started yet.
+    owes_thread: bool,
+    /// The machine had no thread, descriptor or memory left: until then no more is asked of it.
+    rest: Nanos,
+    /// In a drain, how many of the connections that waited when it began are still to be accepted.
+    tickets: Option<u32>,
+}
+
+impl<'f> Acceptor<'f, '_> {
+    /// Starts a thread for whoever comes, until a signal ends it and, in a drain, all have ended.
+    fn serve<'scope>(
+        &mut self,
+        scope: &'scope Scope<'scope, '_>,
+        signals: &Signals,
+    ) -> io::Result<()>
+    where
+        'f: 'scope,
+    {
+        let Floor { service, desk, threads, .. } = self.floor;
+        let grace = service.config.settings.time("GracefulShutdownTimeout");
+        let mut end = Nanos::MAX;
+        while clock::monotonic() < end {
+            if self.tickets == Some(0) && !self.owes_thread {
+                service.stop_listening();
+                if threads.load(Relaxed) == 0 {
+                    break;
+                }
+            }
+            let may_accept = self.wait(signals)?;
+            match signals.take()? {
+                Some(Stop::AtOnce) => break,
+                Some(Stop::Drain) if end == Nanos::MAX => {
+                    end = clock::monotonic().saturating_add(grace);
+                    self.tickets = Some(service.waiting());
+                }
+                _ => {}
+            }
+            if self.tickets.is_some() {
+                desk.hurry();
+            }
+            if may_accept && self.tickets != Some(0) {
+                self.accept();
+            }
+            if self.owes_thread && self.rest <= clock::monotonic() {
+                self.start_thread(scope);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until there is something to do; returns whether a connection may be accepted.
+    fn wait(&self, signals: &Signals) -> io::Result<bool> {
+        let Floor { service, desk, threads, .. } = self.floor;
+        let cannot = self.owes_thread || self.rest > clock::monotonic();
+        if cannot || self.tickets == Some(0) {
+            drive::poll_files(&mut [PollFd::new(signals, PollFlags::IN)], Some(TICK))?;
+            return Ok(false);
+        }
+        if !desk.wait_for_leave(TICK.into(), || threads.load(Relaxed) < self.threads_max) {
+            return Ok(false);
+        }
+        let listener = &service.listener;
+        let mut files = [PollFd::new(signals, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
+        drive::poll_files(&mut files, self.tickets.map(|_| Nanos::ZERO))?;
+        Ok(!files[1].revents().is_empty() || self.tickets.is_some())
+    }
+
+    fn accept(&mut self) {
+        match listener::accept(&self.floor.service.listener, Mode::Blocking) {
+            Ok(conn) => {
+                self.floor.desk.put(conn);
+                self.owes_thread = true;
+            }
+            Err(error) if listener::is_exhaustion(&error) => return self.take_rest(),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                self.tickets = self.tickets.map(|_| 0);
+            }
+            // The connection was gone before it was accepted; there may be others.
+            Err(_) => {}
+        }
+        self.tickets = self.tickets.map(|left| left.saturating_sub(1));
+    }
+
+    fn start_thread<'scope>(&mut self, scope: &'scope Scope<'scope, '_>)
+    where
+        'f: 'scope,
+    {
+        let floor = self.floor;
+        floor.threads.fetch_add(1, Relaxed);
+        let builder = Builder::new().stack_size(THREAD_STACK_BYTES);
+        if builder.spawn_scoped(scope, || floor.work()).is_ok() {
+            self.owes_thread = false;
+        } else {
+            // `ulimit -u`, the cgroup's pids.max, or memory: the connection waits on the desk.
+            floor.threads.fetch_sub(1, Relaxed);
+            self.take_rest();
+        }
+    }
+
+    fn take_rest(&mut self) {
+        self.rest = clock::monotonic().saturating_add(EXHAUSTED_REST);
+    }
+}
