@@ -73,6 +73,8 @@ pub enum ServeError {
     ErrorLog { path: PathBuf, source: io::Error },
     #[error("there is no CPU {cpu} that this process may run on; it has {}", listed(allowed))]
     NoSuchCpu { cpu: u32, allowed: Vec<u32> },
+    #[error("the model {model} cannot run here: {why}")]
+    NoModelHere { model: &'static str, why: String },
     #[error("{doing}: {source}")]
     System { doing: &'static str, source: io::Error },
 }

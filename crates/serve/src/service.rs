@@ -48,7 +48,8 @@ impl Service {
     /// Opens the site and the logs, then listens: a server whose port answers can serve.
     ///
     /// # Errors
-    /// What is wrong with the CPUs, the directory, the log files or the address.
+    /// What is wrong with the CPUs, the machine under this model, the directory, the log files or the
+    /// address.
     pub fn bind(config: Config) -> Result<Self, ServeError> {
         Self::bind_given(config, Given::default())
     }
@@ -59,6 +60,8 @@ impl Service {
     /// As [`Service::bind`].
     pub fn bind_given(config: Config, given: Given) -> Result<Self, ServeError> {
         check_cpus(&config.cpus)?;
+        (config.model.available)(&config.settings)
+            .map_err(|why| ServeError::NoModelHere { model: config.model.name, why })?;
         let reopen = Reopen::new()
             .map_err(|source| ServeError::System { doing: "cannot share a count", source })?;
         let errors = ErrorLog::open(&config.error_log, given.stderr, &reopen)?;

@@ -17,6 +17,7 @@ static IDLE: Model = Model {
         saturation: "none",
     },
     check: |_| Ok(()),
+    available: |_| Ok(()),
     run: |_| Ok(()),
 };
 

@@ -42,6 +42,9 @@ pub struct Model {
     pub declares: Declared,
     /// Refuses a combination of settings that cannot work, with the reason and the way out.
     pub check: fn(&Settings) -> Result<(), String>,
+    /// Whether this machine can run it; asked before the port is open. An error says what is missing
+    /// and the way out.
+    pub available: fn(&Settings) -> Result<(), String>,
     /// Serves until SIGTERM (drains) or SIGINT (stops at once); then no child, thread or port is left.
     pub run: fn(&Service) -> Result<(), ServeError>,
 }
@@ -75,6 +78,11 @@ pub static ALL: &[&Model] = &[
 /// The model that is called `name`.
 pub fn by_name(name: &str) -> Option<&'static Model> {
     ALL.iter().copied().find(|model| model.name.eq_ignore_ascii_case(name))
+}
+
+/// For a model that needs nothing of the kernel but what all of joust needs.
+fn everywhere(_: &Settings) -> Result<(), String> {
+    Ok(())
 }
 
 /// Stack of a thread that serves: the deepest path needs under 64 KiB (a listing), and it is only

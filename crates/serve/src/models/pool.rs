@@ -58,6 +58,7 @@ pub(super) static ITEM: Model = Model {
         saturation: "overflow=wait: connections wait in the backlog; close: they are closed at once",
     },
     check,
+    available: super::everywhere,
     run,
 };
 

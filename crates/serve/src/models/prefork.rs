@@ -43,6 +43,7 @@ pub(super) static ITEM: Model = Model {
         saturation: "connections wait in the backlog while all children hold one",
     },
     check,
+    available: super::everywhere,
     run,
 };
 

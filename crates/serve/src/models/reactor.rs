@@ -48,6 +48,7 @@ pub(super) static ITEM: Model = Model {
         saturation: "requests wait in the sockets, connections past the bound in the backlog",
     },
     check: |_| Ok(()),
+    available: super::everywhere,
     run,
 };
 

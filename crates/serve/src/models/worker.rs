@@ -37,6 +37,7 @@ pub(super) static ITEM: Model = Model {
         saturation: "connections wait in the backlog while all threads hold one",
     },
     check,
+    available: super::everywhere,
     run,
 };
 
