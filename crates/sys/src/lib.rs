@@ -18,4 +18,5 @@ mod shared;
 pub mod signals;
 pub mod socket;
 mod stamps;
+mod uring;
 pub mod uring_driver;

@@ -38,19 +38,17 @@ use crate::driver::{Completion, Driver, Failure, Leave, Peer, Route, Slot, What}
 use crate::shared::{Phase, Receive, Timing};
 use crate::socket::{self, Handshake};
 use crate::stamps;
+use crate::uring::buffers::{Buffers, Filled, Shape};
+use crate::uring::ring::{self, Ring};
 
-mod buffers;
 mod chains;
 mod completions;
 mod conn;
 mod receives;
-mod ring;
 
-use buffers::{Buffers, Filled};
 use chains::{Chains, Event};
 use conn::{Conn, Kind};
 use receives::Headers;
-use ring::Ring;
 
 /// Sends that may be pending before they are handed over, and completions that may be worked off
 /// meanwhile. The caller stamps a request as sent just before [`Driver::send`]; what is
@@ -66,6 +64,9 @@ const STAGED_BYTES_MAX: usize = 4 * 1024;
 /// Buffers of the ring, at most. More replies than these in one round end the receives that found
 /// none (ENOBUFS); they are armed again in the next.
 const BUFFERS_MAX: u32 = 256;
+
+/// Bytes of a buffer.
+const BUFFER_BYTES: u16 = 16 * 1024;
 
 /// io_uring, for the slots 0 to `slots` - 1; stays on the thread that made it.
 pub struct UringDriver {
@@ -132,7 +133,8 @@ impl UringDriver {
     pub fn new(slots: u32) -> io::Result<Self> {
         let n_buffers = slots.next_power_of_two().clamp(16, BUFFERS_MAX);
         let ring = Ring::new(n_buffers + 4 * slots).map_err(ring::explained)?;
-        let buffers = Buffers::register(ring.uring(), n_buffers as u16).map_err(ring::explained)?;
+        let shape = Shape { n_buffers: n_buffers as u16, n_bytes: BUFFER_BYTES };
+        let buffers = Buffers::register(ring.uring(), shape).map_err(ring::explained)?;
         Ok(Self {
             ring,
             buffers,

@@ -1,5 +1,8 @@
 //! Buffers that the kernel picks from as bytes arrive (a provided-buffer ring). Owns their memory;
 //! must not know connections. Start reading at [`Buffers::register`].
+//!
+//! A buffer lies a few cache lines further than a page from the one before it: beginnings at the same
+//! place of a page would all compete for the same lines of the processor's first cache.
 
 use std::io;
 use std::ptr::{self, NonNull};
@@ -9,47 +12,62 @@ use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
 
 /// The group that receives name; a ring has one.
-pub(super) const GROUP: u16 = 0;
+pub(crate) const GROUP: u16 = 0;
 
-/// Bytes a buffer: see the driver's header.
-pub(super) const BUFFER_BYTES: usize = 16 * 1024;
+/// Bytes that no buffer uses between two of them.
+const APART: usize = 3 * 64;
+
+/// How many buffers there are, a power of two, and how many bytes each has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) n_buffers: u16,
+    pub(crate) n_bytes: u16,
+}
 
 /// A buffer that the kernel filled, until it is given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Filled {
-    pub(super) id: u16,
+pub(crate) struct Filled {
+    pub(crate) id: u16,
     /// Where the bytes begin; what stands before them is the kernel's word about them.
-    pub(super) from: u16,
-    pub(super) n_bytes: u32,
+    pub(crate) from: u16,
+    pub(crate) n_bytes: u32,
 }
 
 /// A power of two of buffers, and the ring in which the kernel finds those that are free.
-pub(super) struct Buffers {
+pub(crate) struct Buffers {
     memory: Mapping,
     ring: Mapping,
-    n_buffers: u16,
+    shape: Shape,
     /// Buffers ever put into the ring, as the kernel counts them: modulo 2^16.
     tail: u16,
     /// That number as the kernel knows it.
     published: u16,
 }
 
+impl Shape {
+    /// From the beginning of one buffer to that of the next.
+    fn stride(self) -> usize {
+        usize::from(self.n_bytes) + APART
+    }
+}
+
 impl Buffers {
-    /// Maps `n_buffers`, a power of two, and registers them with the ring as [`GROUP`]. The kernel
-    /// may write to them until the ring is gone or all receives have ended: dropped after that.
+    /// Maps buffers of that shape and registers them with the ring as [`GROUP`]. The kernel may write
+    /// to them until the ring is gone or all receives have ended: dropped after that.
     ///
     /// # Errors
     /// EINVAL on a kernel before 5.19; ENOMEM.
-    pub(super) fn register(uring: &IoUring, n_buffers: u16) -> io::Result<Self> {
+    pub(crate) fn register(uring: &IoUring, shape: Shape) -> io::Result<Self> {
+        let n_buffers = shape.n_buffers;
         assert!(n_buffers.is_power_of_two());
         let ring = Mapping::new(usize::from(n_buffers) * size_of::<BufRingEntry>())?;
-        let memory = Mapping::new(usize::from(n_buffers) * BUFFER_BYTES)?;
+        let memory = Mapping::new(usize::from(n_buffers) * shape.stride())?;
         let address = ring.start.as_ptr() as u64;
         let submitter = uring.submitter();
         // SAFETY: the kernel reads the ring and fills what it lists; both are mapped, page-aligned,
         // and live until `Buffers` is dropped, before which the driver has ended all receives.
         unsafe { submitter.register_buf_ring_with_flags(address, n_buffers, GROUP, 0) }?;
-        let mut buffers = Self { memory, ring, n_buffers, tail: 0, published: 0 };
+        let mut buffers = Self { memory, ring, shape, tail: 0, published: 0 };
         for id in 0..n_buffers {
             buffers.give_back(id);
         }
@@ -59,15 +77,16 @@ impl Buffers {
 
     /// The bytes of a filled buffer.
     #[inline]
-    pub(super) fn bytes(&self, filled: Filled) -> &[u8] {
+    pub(crate) fn bytes(&self, filled: Filled) -> &[u8] {
         &self.whole(filled)[usize::from(filled.from)..]
     }
 
     /// They, and what stands before them.
-    pub(super) fn whole(&self, filled: Filled) -> &[u8] {
+    pub(crate) fn whole(&self, filled: Filled) -> &[u8] {
         let n_bytes = usize::from(filled.from) + filled.n_bytes as usize;
-        assert!(filled.id < self.n_buffers && n_bytes <= BUFFER_BYTES);
-        let at = usize::from(filled.id) * BUFFER_BYTES;
+        let shape = self.shape;
+        assert!(filled.id < shape.n_buffers && n_bytes <= usize::from(shape.n_bytes));
+        let at = usize::from(filled.id) * shape.stride();
         // SAFETY: inside the mapping, since the id is one of ours.
         let start = unsafe { self.memory.start.as_ptr().add(at) };
         // SAFETY: mapped memory is initialised (zeroed, or filled by the kernel), and the kernel does
@@ -78,31 +97,31 @@ impl Buffers {
 
     /// Puts a buffer into the ring again; the kernel sees it with the next [`Buffers::publish`].
     #[inline]
-    pub(super) fn give_back(&mut self, id: u16) {
-        assert!(id < self.n_buffers);
-        let at = usize::from(id) * BUFFER_BYTES;
+    pub(crate) fn give_back(&mut self, id: u16) {
+        assert!(id < self.shape.n_buffers);
+        let at = usize::from(id) * self.shape.stride();
         let address = self.memory.start.as_ptr() as u64 + at as u64;
-        let place = usize::from(self.tail & (self.n_buffers - 1));
+        let place = usize::from(self.tail & (self.shape.n_buffers - 1));
         // SAFETY: inside the mapping by the mask.
         let entry = unsafe { self.ring.start.cast::<BufRingEntry>().add(place) };
         // SAFETY: aligned, initialised, and the kernel reads an entry only once the tail is past it.
         // Of the first entry only the three fields are written: its last two bytes are the tail.
         let entry = unsafe { &mut *entry.as_ptr() };
         entry.set_addr(address);
-        entry.set_len(BUFFER_BYTES as u32);
+        entry.set_len(self.shape.n_bytes.into());
         entry.set_bid(id);
         self.tail = self.tail.wrapping_add(1);
     }
 
     /// Leaves the memory mapped for ever, for a kernel that has not let go of it.
-    pub(super) fn leak(&mut self) {
+    pub(crate) fn leak(&mut self) {
         self.memory.n_bytes = 0;
         self.ring.n_bytes = 0;
     }
 
     /// Shows the kernel what was given back.
     #[inline]
-    pub(super) fn publish(&mut self) {
+    pub(crate) fn publish(&mut self) {
         if self.published == self.tail {
             return;
         }

@@ -9,7 +9,7 @@ use units::Nanos;
 
 /// Submission entries. More are never needed than a batch has, but for the receives that are armed
 /// again in one go; a full queue is handed over and filled again.
-const SQ_ENTRIES: u32 = 256;
+pub(crate) const SQ_ENTRIES: u32 = 256;
 
 /// The kernel's own limit (IORING_MAX_CQ_ENTRIES); what does not fit it keeps in a list.
 const CQ_ENTRIES_MAX: u32 = 65_536;
@@ -18,7 +18,7 @@ const CQ_ENTRIES_MAX: u32 = 65_536;
 const GETEVENTS: u32 = 1;
 
 /// A ring that one thread fills and empties.
-pub(super) struct Ring {
+pub(crate) struct Ring {
     uring: IoUring,
 }
 
@@ -30,8 +30,8 @@ impl Ring {
     /// - SUBMIT_ALL: an entry that fails does not hold up those behind it.
     ///
     /// # Errors
-    /// As [`super::UringDriver::new`].
-    pub(super) fn new(n_completions: u32) -> io::Result<Self> {
+    /// Those that [`explained`] explains; EMFILE.
+    pub(crate) fn new(n_completions: u32) -> io::Result<Self> {
         let n_completions = n_completions.next_power_of_two().clamp(SQ_ENTRIES * 2, CQ_ENTRIES_MAX);
         let uring = IoUring::builder()
             .setup_single_issuer()
@@ -43,17 +43,17 @@ impl Ring {
     }
 
     /// The library's handle, for what is registered with the ring.
-    pub(super) fn uring(&self) -> &IoUring {
+    pub(crate) fn uring(&self) -> &IoUring {
         &self.uring
     }
 
     /// Whether entries wait to be handed over.
-    pub(super) fn has_unsubmitted(&mut self) -> bool {
+    pub(crate) fn has_unsubmitted(&mut self) -> bool {
         !self.uring.submission().is_empty()
     }
 
     /// Whether completions found no room; the kernel keeps them until the next [`Ring::look`].
-    pub(super) fn has_overflowed(&mut self) -> bool {
+    pub(crate) fn has_overflowed(&mut self) -> bool {
         self.uring.submission().cq_overflow()
     }
 
@@ -65,7 +65,7 @@ impl Ring {
     ///
     /// # Errors
     /// As [`Ring::submit`].
-    pub(super) unsafe fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
+    pub(crate) unsafe fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
         if self.uring.submission().is_full() {
             self.submit()?;
         }
@@ -79,7 +79,7 @@ impl Ring {
     ///
     /// # Errors
     /// ENOMEM and the like; nothing that befalls an entry.
-    pub(super) fn submit(&mut self) -> io::Result<()> {
+    pub(crate) fn submit(&mut self) -> io::Result<()> {
         while self.has_unsubmitted() {
             not_yet(self.uring.submit())?;
         }
@@ -90,7 +90,7 @@ impl Ring {
     ///
     /// # Errors
     /// As [`Ring::submit`].
-    pub(super) fn look(&mut self) -> io::Result<()> {
+    pub(crate) fn look(&mut self) -> io::Result<()> {
         let n_entries = self.uring.submission().len() as u32;
         let submitter = self.uring.submitter();
         // SAFETY: the entries are valid by `push`; no argument is passed.
@@ -104,7 +104,7 @@ impl Ring {
     ///
     /// # Errors
     /// As [`Ring::submit`].
-    pub(super) fn wait(&mut self, timeout: Option<Nanos>) -> io::Result<()> {
+    pub(crate) fn wait(&mut self, timeout: Option<Nanos>) -> io::Result<()> {
         let entered = match timeout {
             None => self.uring.submit_and_wait(1),
             Some(Nanos::ZERO) => return self.look(),
@@ -121,7 +121,7 @@ impl Ring {
 
     /// The next completion.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<cqueue::Entry> {
+    pub(crate) fn pop(&mut self) -> Option<cqueue::Entry> {
         self.uring.completion().next()
     }
 }
@@ -139,7 +139,7 @@ fn not_yet(entered: io::Result<usize>) -> io::Result<()> {
 }
 
 /// A refusal by its cause and the way out.
-pub(super) fn explained(error: io::Error) -> io::Error {
+pub(crate) fn explained(error: io::Error) -> io::Error {
     let (kind, why) = match error.raw_os_error() {
         Some(libc::ENOSYS) => (
             io::ErrorKind::Unsupported,

@@ -4,8 +4,8 @@
 
 use std::collections::VecDeque;
 
-use super::buffers::Filled;
 use crate::driver::{Failure, Slot};
+use crate::uring::buffers::Filled;
 use units::Nanos;
 
 /// What came to pass on a slot.

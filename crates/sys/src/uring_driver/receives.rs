@@ -10,10 +10,10 @@ use std::ptr;
 use io_uring::types::{Fd, RecvMsgOut};
 use io_uring::{opcode, squeue};
 
-use super::buffers::{Filled, GROUP};
 use crate::driver::Slot;
 use crate::shared::{HEAD_BYTES, Receive};
 use crate::stamps::{CONTROL_BYTES, Control};
+use crate::uring::buffers::{Filled, GROUP};
 use units::Nanos;
 
 /// IORING_RECVSEND_POLL_FIRST: nothing will be there yet, so that trying would be in vain.
