@@ -48,6 +48,7 @@ pub(super) static ITEM: Model = Model {
         saturation: "connections wait in the backlog while there are as many children as may be",
     },
     check: |_| Ok(()),
+    available: super::everywhere,
     run,
 };
 

@@ -34,6 +34,7 @@ pub(super) static ITEM: Model = Model {
         saturation: "connections wait in the backlog while one is served",
     },
     check: |_| Ok(()),
+    available: super::everywhere,
     run,
 };
 
