@@ -98,6 +98,8 @@ pub struct Limits {
     pub cache_bytes_max: u64,
     /// A file that is larger is sent from the page cache by sendfile.
     pub cached_file_bytes_max: u32,
+    /// Of those, so many are kept open, in every process.
+    pub open_files_max: u32,
     /// Lines of a directory listing; what is beyond is counted, not shown.
     pub listing_entries_max: u32,
 }
@@ -218,6 +220,7 @@ impl Limits {
         cache_entries_max: 1024,
         cache_bytes_max: 16 * 1024 * 1024,
         cached_file_bytes_max: 64 * 1024,
+        open_files_max: 64,
         listing_entries_max: 10_000,
     };
 }

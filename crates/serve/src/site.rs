@@ -17,7 +17,7 @@ use units::Nanos;
 
 use crate::ServeError;
 use crate::config::{Config, Content, Limits};
-use cache::Cache;
+use cache::{Bounds, Cache};
 
 pub(crate) use listing::escape_path;
 pub(crate) use representation::Prepared;
@@ -46,7 +46,10 @@ struct Directory {
     /// Whether a directory without an index is listed.
     listing: bool,
     limits: Limits,
+    /// Files in memory.
     cache: Cache,
+    /// Files that are open, because they are too large for that.
+    open: Cache,
 }
 
 /// What lies at a path.
@@ -89,7 +92,14 @@ impl Site {
                 index: config.index.iter().filter_map(|n| CString::new(n.as_str()).ok()).collect(),
                 listing: config.listing,
                 limits: config.limits,
-                cache: Cache::new(&config.limits),
+                cache: Cache::new(Bounds {
+                    entries_max: config.limits.cache_entries_max as usize,
+                    bytes_max: config.limits.cache_bytes_max,
+                }),
+                open: Cache::new(Bounds {
+                    entries_max: config.limits.open_files_max as usize,
+                    bytes_max: 0,
+                }),
             })),
         };
         Ok(Self { source })
@@ -101,6 +111,15 @@ impl Site {
         match &self.source {
             Source::Fixed(representation) => Found::Here(Arc::clone(representation), Nanos::MAX),
             Source::Directory(directory) => directory.find(path, now, now_s),
+        }
+    }
+
+    /// Closes the files that are kept open, for a process that has no descriptor left. Says whether
+    /// there were any.
+    pub fn release_descriptors(&self) -> bool {
+        match &self.source {
+            Source::Fixed(_) => false,
+            Source::Directory(directory) => directory.open.clear(),
         }
     }
 
@@ -119,11 +138,20 @@ impl Directory {
         if relative.split(|&byte| byte == b'/').any(is_hidden) {
             return Found::NotFound;
         }
-        if let Some((representation, until)) = self.cache.get(path, now) {
+        if let Some((representation, until)) =
+            self.cache.get(path, now).or_else(|| self.open.get(path, now))
+        {
             return Found::Here(representation, until);
         }
-        self.look(path, relative, now, now_s).unwrap_or_else(|error| {
+        let mut looked = self.look(path, relative, now, now_s);
+        if looked.as_ref().is_err_and(|error| matches!(outcome(error), Found::Busy))
+            && self.open.clear()
+        {
+            looked = self.look(path, relative, now, now_s);
+        }
+        looked.unwrap_or_else(|error| {
             self.cache.forget(path);
+            self.open.forget(path);
             outcome(&error)
         })
     }
@@ -142,23 +170,21 @@ impl Directory {
                 None => return Ok(Found::Forbidden),
             },
         };
-        if let Some(kept) = self.cache.renew(path, &opened.facts, now) {
-            return Ok(Found::Here(kept, now.saturating_add(FRESH_FOR)));
+        let until = now.saturating_add(FRESH_FOR);
+        let kept = self.cache.renew(path, &opened.facts, now);
+        if let Some(kept) = kept.or_else(|| self.open.renew(path, &opened.facts, now)) {
+            return Ok(Found::Here(kept, until));
         }
         let in_memory_max = u64::from(self.limits.cached_file_bytes_max);
         let file = Representation::of_file(opened, name, in_memory_max, now_s)?;
         let file = Arc::new(file);
-        match file.stored() {
-            Stored::Memory(_) => {
-                self.cache.keep(path, Arc::clone(&file), now);
-                Ok(Found::Here(file, now.saturating_add(FRESH_FOR)))
-            }
-            // An open file is not kept: it would go on showing what was renamed or deleted.
-            Stored::File(_) => {
-                self.cache.forget(path);
-                Ok(Found::Here(file, now))
-            }
-        }
+        let (shelf, other) = match file.stored() {
+            Stored::Memory(_) => (&self.cache, &self.open),
+            Stored::File(_) => (&self.open, &self.cache),
+        };
+        other.forget(path);
+        shelf.keep(path, Arc::clone(&file), now);
+        Ok(Found::Here(file, until))
     }
 
     /// The first index file of a directory, and its name.

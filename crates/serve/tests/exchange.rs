@@ -501,6 +501,53 @@ fn a_changed_file_is_seen_within_a_second() {
     assert_eq!(status(&Talk::new(&service).ask(GET)), "404");
 }
 
+/// A large file is kept open, and would go on showing what its path no longer leads to.
+#[test]
+fn a_large_file_that_was_replaced_or_removed_is_seen_within_a_second() {
+    let (outer, config) = site();
+    let service = bound(config);
+    let path = outer.path().join("site/large");
+    let with = |byte: u8| vec![byte; 100_000];
+    let mut talk = Talk::new(&service);
+    let request = b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n";
+    std::fs::write(&path, with(b'a')).unwrap();
+    assert!(talk.ask(request).ends_with("aaaa"));
+    let other = outer.path().join("site/other");
+    std::fs::write(&other, with(b'b')).unwrap();
+    std::fs::rename(&other, &path).unwrap();
+    assert!(talk.ask(request).ends_with("aaaa"), "within the second the open file serves");
+    talk.now += Nanos::from_millis(1000);
+    assert!(talk.ask(request).ends_with("bbbb"));
+    std::fs::remove_file(&path).unwrap();
+    talk.now += Nanos::from_millis(1000);
+    assert_eq!(status(&talk.ask(request)), "404");
+}
+
+fn open_files_beneath(directory: &Path) -> usize {
+    let links = std::fs::read_dir("/proc/self/fd").unwrap();
+    let paths = links.filter_map(|link| std::fs::read_link(link.ok()?.path()).ok());
+    paths.filter(|path| path.starts_with(directory) && path != directory).count()
+}
+
+#[test]
+fn no_more_large_files_stay_open_than_the_bound_says_however_many_connections_idle() {
+    let (outer, mut config) = site();
+    config.limits.open_files_max = 3;
+    let service = bound(config);
+    let site = outer.path().join("site");
+    let mut talks = Vec::new();
+    for number in 0..10 {
+        std::fs::write(site.join(format!("l{number}")), vec![b'x'; 100_000]).unwrap();
+        let mut talk = Talk::new(&service);
+        let request = format!("GET /l{number} HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(status(&talk.ask(request.as_bytes())), "200");
+        talks.push(talk);
+    }
+    assert_eq!(open_files_beneath(&site), 3);
+    assert!(service.site.release_descriptors());
+    assert_eq!(open_files_beneath(&site), 0);
+}
+
 #[test]
 fn a_file_of_any_size_near_the_bounds_is_sent_whole() {
     let (outer, config) = site();

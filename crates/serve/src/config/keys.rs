@@ -219,6 +219,7 @@ pub(super) static KEYS: &[Key] = &[
     number!(cache_entries_max, 0, 1 << 20, "files kept in memory, in every process"),
     number!(cache_bytes_max, 0, u64::MAX, "bytes of all files kept in memory"),
     number!(cached_file_bytes_max, 0, 1 << 24, "bytes of a file that is kept in memory"),
+    number!(open_files_max, 0, 1 << 16, "larger files that are kept open, in every process"),
     number!(
         listing_entries_max,
         1,

@@ -22,7 +22,7 @@ use super::ranges::{self, Multipart};
 use super::stamp::Stamp;
 use crate::log::line::Requested;
 use crate::service::Service;
-use crate::site::{Found, Representation, escape_path};
+use crate::site::{Found, Representation, Stored, escape_path};
 
 /// The methods that a file has.
 const ALLOW: &[u8] = b"Allow: GET, HEAD, OPTIONS\r\n";
@@ -71,10 +71,12 @@ impl Recent {
         self.target.extend_from_slice(target);
     }
 
-    /// Keeps nothing that is not fresh: an idle connection would hold a file open, or a page in
-    /// memory, that it never sends again.
+    /// Keeps nothing that is not fresh: an idle connection would hold a page in memory that it never
+    /// sends again. Nor an open file: how many are open is the site's to bound, and to find it there
+    /// again costs nothing beside sending it.
     fn put_back(&mut self, found: Arc<Representation>, now: Nanos) {
-        self.found = (now < self.fresh_until).then_some(found);
+        let keeps = now < self.fresh_until && matches!(found.stored(), Stored::Memory(_));
+        self.found = keeps.then_some(found);
     }
 }
 

@@ -1,5 +1,8 @@
-//! Small files kept in memory. Owns what is kept and for how long it is believed; must not know how
-//! a file is found. Start reading at [`Cache::get`].
+//! Small files kept in memory, and large ones kept open. Owns what is kept and for how long it is
+//! believed; must not know how a file is found. Start reading at [`Cache::get`].
+//!
+//! An open file goes on showing what was renamed or deleted. So it is believed for a second, as the
+//! bytes in memory are, and then its path is looked up again.
 //!
 //! Shared by the threads of a process, so that a model with many threads does not keep many copies.
 //! The lock is no cost of a request: a connection remembers the last file that it sent (see
@@ -13,19 +16,25 @@ use sys::file::Facts;
 use units::Nanos;
 
 use super::{FRESH_FOR, Representation};
-use crate::config::Limits;
 
 /// Entries that are compared for which to drop when there is no room: an old one among a few costs
 /// less than a list in the order of use, and is nearly as good (Redis does the same).
 const EVICTION_SAMPLE: usize = 8;
 
-/// Files in memory, by normalised path.
+/// Files, by normalised path.
 #[derive(Debug)]
 pub(super) struct Cache {
-    entries_max: usize,
-    bytes_max: u64,
+    bounds: Bounds,
     kept: RwLock<Kept>,
     evicted: AtomicU64,
+}
+
+/// What a cache may hold.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) entries_max: usize,
+    /// Of contents in memory.
+    pub(super) bytes_max: u64,
 }
 
 #[derive(Debug, Default)]
@@ -43,13 +52,8 @@ struct Entry {
 }
 
 impl Cache {
-    pub(super) fn new(limits: &Limits) -> Self {
-        Self {
-            entries_max: limits.cache_entries_max as usize,
-            bytes_max: limits.cache_bytes_max,
-            kept: RwLock::default(),
-            evicted: AtomicU64::new(0),
-        }
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self { bounds, kept: RwLock::default(), evicted: AtomicU64::new(0) }
     }
 
     /// What is kept for `path` and was confirmed within [`FRESH_FOR`], and until when it is fresh.
@@ -78,14 +82,15 @@ impl Cache {
 
     /// Keeps a file, in place of what was kept for its path, if there is or can be made room.
     pub(super) fn keep(&self, path: &[u8], representation: Arc<Representation>, now: Nanos) {
-        let size = representation.size();
+        let Bounds { entries_max, bytes_max } = self.bounds;
+        let size = representation.memory_bytes();
         let mut kept = self.write();
         kept.remove(path);
-        if size > self.bytes_max {
+        if size > bytes_max {
             self.evicted.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        while kept.entries.len() >= self.entries_max || kept.bytes + size > self.bytes_max {
+        while kept.entries.len() >= entries_max || kept.bytes + size > bytes_max {
             self.evicted.fetch_add(1, Ordering::Relaxed);
             if !kept.evict_an_old_one() {
                 return;
@@ -101,6 +106,12 @@ impl Cache {
         if self.read().entries.contains_key(path) {
             self.write().remove(path);
         }
+    }
+
+    /// Keeps nothing. Says whether there was anything.
+    pub(super) fn clear(&self) -> bool {
+        let kept = std::mem::take(&mut *self.write());
+        !kept.entries.is_empty()
     }
 
     /// Files that were dropped, or not kept, for want of room.
@@ -120,7 +131,7 @@ impl Cache {
 impl Kept {
     fn remove(&mut self, path: &[u8]) {
         if let Some(entry) = self.entries.remove(path) {
-            self.bytes -= entry.representation.size();
+            self.bytes -= entry.representation.memory_bytes();
         }
     }
 
@@ -138,12 +149,8 @@ impl Kept {
 mod tests {
     use super::*;
 
-    fn cache(entries_max: u32, bytes_max: u64) -> Cache {
-        Cache::new(&Limits {
-            cache_entries_max: entries_max,
-            cache_bytes_max: bytes_max,
-            ..Limits::DEFAULT
-        })
+    fn cache(entries_max: usize, bytes_max: u64) -> Cache {
+        Cache::new(Bounds { entries_max, bytes_max })
     }
 
     fn bytes(size: u64) -> Arc<Representation> {

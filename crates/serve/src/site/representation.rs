@@ -163,6 +163,14 @@ impl Representation {
         self.size
     }
 
+    /// Bytes of the content that lie in memory: all of it, or none.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        match &self.stored {
+            Stored::Memory(content) => content.len() as u64,
+            Stored::File(_) => 0,
+        }
+    }
+
     /// Media type, as in `Content-Type`.
     pub fn content_type(&self) -> &str {
         &self.content_type
