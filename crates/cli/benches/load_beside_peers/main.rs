@@ -6,24 +6,20 @@
 //! Start reading at [`ROWS`]. `JOUST_BENCH_BLOCKS` and `JOUST_BENCH_SECONDS` shorten it,
 //! `JOUST_BENCH_ROWS` (names, by comma) chooses rows, `JOUST_BENCH_BINARY` measures another joust.
 
+#[path = "../beside/mod.rs"]
+mod beside;
 mod floor;
 mod generators;
 mod servers;
 mod session;
 mod summary;
 
-use std::error::Error;
 use std::path::PathBuf;
 
+use beside::compare::Bar;
+use beside::{CLIENT_CPU, Outcome, SEED, SERVER_CPU};
 use generators::Generator;
 use servers::Serving;
-
-type Outcome<T> = Result<T, Box<dyn Error>>;
-
-const SERVER_CPU: &str = "0";
-const CLIENT_CPU: &str = "1";
-/// Seed of the order in each block, and of the bootstrap.
-const SEED: u64 = 1;
 
 /// One workload, and whom we meet on it.
 struct Row {
@@ -49,13 +45,6 @@ struct Opponent {
 struct Bars {
     requests_per_s: Option<Bar>,
     cpu_per_request: Option<Bar>,
-}
-
-/// What a ratio must be.
-#[derive(Clone, Copy)]
-enum Bar {
-    AtLeast(f64),
-    AtMost(f64),
 }
 
 /// Stands beside us for comparison.
@@ -169,40 +158,12 @@ struct Settings {
 
 impl Settings {
     fn from_environment() -> Outcome<Self> {
-        let number = |name: &str, unless_set: u32| match std::env::var(name) {
-            Ok(text) => match text.parse() {
-                Ok(number) if number > 0 => Ok(number),
-                _ => Err(format!("{name}={text}: a whole number above 0 is wanted")),
-            },
-            Err(_) => Ok(unless_set),
-        };
-        let joust = std::env::var_os("JOUST_BENCH_BINARY").map(PathBuf::from);
-        let joust = joust.unwrap_or_else(|| env!("CARGO_BIN_EXE_joust").into());
-        if !joust.is_file() {
-            let path = joust.display();
-            return Err(format!(
-                "no joust at {path}: JOUST_BENCH_BINARY wants an absolute path, for cargo runs \
-                 benches in crates/cli"
-            )
-            .into());
-        }
         Ok(Self {
-            blocks: number("JOUST_BENCH_BLOCKS", 12)?,
-            seconds: number("JOUST_BENCH_SECONDS", 3)?,
-            rows: rows_named(&std::env::var("JOUST_BENCH_ROWS").unwrap_or_default())?,
-            joust,
+            blocks: beside::number("JOUST_BENCH_BLOCKS", 12)?,
+            seconds: beside::number("JOUST_BENCH_SECONDS", 3)?,
+            rows: beside::rows_named(ROWS, |row| row.name)?,
+            joust: beside::joust(env!("CARGO_BIN_EXE_joust"))?,
             bench: std::env::current_exe()?,
         })
     }
-}
-
-/// All for an empty list.
-fn rows_named(list: &str) -> Outcome<Vec<&'static Row>> {
-    let names: Vec<&str> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
-    let known: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
-    if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
-        let known = known.join(", ");
-        return Err(format!("JOUST_BENCH_ROWS: no row `{unknown}`; there are {known}").into());
-    }
-    Ok(ROWS.iter().filter(|row| names.is_empty() || names.contains(&row.name)).collect())
 }

@@ -5,13 +5,12 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use tempfile::TempDir;
 
+use crate::beside::process::{self, PATIENCE, pinned};
 use crate::{Outcome, Row, SERVER_CPU, Settings, floor};
 
 /// Who serves a row.
@@ -37,14 +36,9 @@ pub struct Server {
     child: Child,
     pub addr: SocketAddr,
     pub path: &'static str,
-    /// The process, and nginx's worker.
-    processes: Vec<u32>,
     /// nginx's configuration and site.
     _dir: Option<TempDir>,
 }
-
-/// How long a server may take to answer, and to end.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Server {
     /// Returns once it has answered a request with the row's page.
@@ -54,7 +48,6 @@ impl Server {
             Serving::Nginx => nginx(row)?,
         };
         server.wait_until_ready(row)?;
-        server.processes = processes_of(server.child.id())?;
         Ok(server)
     }
 
@@ -64,12 +57,7 @@ impl Server {
 
     /// CPU time of its processes so far, in seconds.
     pub fn cpu_seconds(&self) -> Outcome<f64> {
-        let ticks: Vec<u64> = self
-            .processes
-            .iter()
-            .map(|pid| Ok(Stat::of(*pid)?.cpu_ticks))
-            .collect::<Outcome<_>>()?;
-        Ok(ticks.iter().sum::<u64>() as f64 / rustix::param::clock_ticks_per_second() as f64)
+        process::cpu_seconds(self.child.id())
     }
 
     fn wait_until_ready(&mut self, row: &Row) -> Outcome<()> {
@@ -99,30 +87,12 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // SIGTERM first: nginx's master must be alive to end its worker. A kill of what has already
-        // ended fails, which is what we want here.
-        let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM);
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE && matches!(self.child.try_wait(), Ok(None)) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        process::end(&mut self.child);
     }
 }
 
-/// A command on the server's CPU that the kernel ends with us, however we end.
-fn pinned(program: &std::ffi::OsStr) -> Command {
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "TERM", "taskset", "-c", SERVER_CPU]).arg(program);
-    // nginx lies in sbin, which is not on the PATH of an ordinary user.
-    command.env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()));
-    command.stdin(Stdio::null());
-    command
-}
-
 fn ours(row: &Row, settings: &Settings) -> Outcome<Server> {
-    let mut child = pinned(settings.joust.as_os_str())
+    let mut child = pinned(SERVER_CPU, &settings.joust)
         .args(["serve", "--model", "reactor", "--listen", "127.0.0.1:0"])
         .args(["--fixed", &row.page_bytes.to_string()])
         // Apache's default of 100 requests would make reconnecting part of the load.
@@ -134,7 +104,7 @@ fn ours(row: &Row, settings: &Settings) -> Outcome<Server> {
     BufReader::new(out).read_line(&mut line)?;
     let addr = line.split("http://").nth(1).map(|at| at.trim().trim_end_matches('/'));
     let addr = addr.ok_or_else(|| format!("joust serve names no address: `{line}`"))?.parse()?;
-    Ok(Server { processes: Vec::new(), child, addr, path: "/", _dir: None })
+    Ok(Server { child, addr, path: "/", _dir: None })
 }
 
 fn nginx(row: &Row) -> Outcome<Server> {
@@ -151,7 +121,7 @@ fn nginx(row: &Row) -> Outcome<Server> {
     let addr = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let config = dir.path().join("nginx.conf");
     fs::write(&config, nginx_config(&dir.path().display().to_string(), addr))?;
-    let child = pinned("nginx".as_ref())
+    let child = pinned(SERVER_CPU, "nginx")
         .arg("-e")
         .arg(dir.path().join("error.log"))
         .arg("-p")
@@ -159,7 +129,7 @@ fn nginx(row: &Row) -> Outcome<Server> {
         .arg("-c")
         .arg(&config)
         .spawn()?;
-    Ok(Server { processes: Vec::new(), child, addr, path: "/page.html", _dir: Some(dir) })
+    Ok(Server { child, addr, path: "/page.html", _dir: Some(dir) })
 }
 
 /// As little as makes a quick nginx: what is not here is nginx's default.
@@ -189,40 +159,4 @@ http {{
 }}
 "
     )
-}
-
-/// Of `/proc/PID/stat`, see proc_pid_stat(5).
-struct Stat {
-    parent: u32,
-    /// In user and kernel mode.
-    cpu_ticks: u64,
-}
-
-impl Stat {
-    fn of(pid: u32) -> Outcome<Self> {
-        let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // The name in parentheses may hold anything, parentheses too.
-        let (_, rest) = text.rsplit_once(") ").ok_or("no name in /proc/PID/stat")?;
-        let fields: Vec<&str> = rest.split(' ').collect();
-        // The third field of the file is the first of these.
-        let field = |number: usize| fields.get(number - 3).ok_or("/proc/PID/stat is cut off");
-        Ok(Self {
-            parent: field(4)?.parse()?,
-            cpu_ticks: field(14)?.parse::<u64>()? + field(15)?.parse::<u64>()?,
-        })
-    }
-}
-
-/// A process and its children.
-fn processes_of(parent: u32) -> Outcome<Vec<u32>> {
-    let mut found = vec![parent];
-    for entry in fs::read_dir("/proc")? {
-        let name = entry?.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
-        // Any other process may end while we look.
-        if Stat::of(pid).is_ok_and(|stat| stat.parent == parent) {
-            found.push(pid);
-        }
-    }
-    Ok(found)
 }

@@ -1,11 +1,11 @@
 //! What was found, in words, rows and one Markdown table. Must not know how it was measured.
 //! Start reading at [`figures`].
 
-use std::process::Command;
-
+use crate::beside::compare::{Compared, count_bars, median, ratio};
+use crate::beside::machine::machine;
 use crate::generators::{BARE_LOOP, OURS};
 use crate::session::{Block, Shown, generators};
-use crate::{Bar, Opponent, Outcome, Row, SEED, Settings};
+use crate::{Opponent, Outcome, Row, Settings};
 
 /// Of one row: ours against each of its opponents, in their order.
 pub struct Figures {
@@ -20,24 +20,10 @@ struct Against {
     server_busy: Compared,
 }
 
-/// One figure of both.
-struct Compared {
-    median_ours: f64,
-    median_theirs: f64,
-    ratio: Ratio,
-    bar: Option<Bar>,
-}
-
-/// Paired by block, with its 95 % interval.
-struct Ratio {
-    ratio: f64,
-    interval: Option<(f64, f64)>,
-}
-
 /// Compares ours, which stand first in each block, with each opponent.
 pub fn figures(row: &Row, blocks: &[Block]) -> Outcome<Figures> {
     let against = |(index, opponent): (usize, &'static Opponent)| {
-        let compare = |of: fn(&Shown) -> f64, bar| compared(blocks, index + 1, of, bar);
+        let compare = |of: fn(&Shown) -> f64, bar| Compared::of(blocks, (0, index + 1), of, bar);
         Ok(Against {
             opponent,
             requests_per_s: compare(|shown| shown.requests_per_s, opponent.bars.requests_per_s)?,
@@ -50,67 +36,6 @@ pub fn figures(row: &Row, blocks: &[Block]) -> Outcome<Figures> {
     };
     let against: Outcome<Vec<Against>> = row.opponents.iter().enumerate().map(against).collect();
     Ok(Figures { against: against? })
-}
-
-fn compared(
-    blocks: &[Block],
-    theirs: usize,
-    of: fn(&Shown) -> f64,
-    bar: Option<Bar>,
-) -> Outcome<Compared> {
-    Ok(Compared {
-        median_ours: median(blocks, 0, of),
-        median_theirs: median(blocks, theirs, of),
-        ratio: ratio(blocks, 0, theirs, of)?,
-        bar,
-    })
-}
-
-fn median(blocks: &[Block], index: usize, of: fn(&Shown) -> f64) -> f64 {
-    let values: Vec<f64> = blocks.iter().map(|block| of(&block[index])).collect();
-    stats::median(&values).unwrap_or(f64::NAN)
-}
-
-fn ratio(blocks: &[Block], over: usize, under: usize, of: fn(&Shown) -> f64) -> Outcome<Ratio> {
-    let pairs: Vec<(f64, f64)> =
-        blocks.iter().map(|block| (of(&block[over]), of(&block[under]))).collect();
-    let paired = stats::Paired::of(&pairs, SEED)?;
-    let interval = paired.interval.map(|interval| (interval.low, interval.high));
-    Ok(Ratio { ratio: paired.ratio, interval })
-}
-
-impl Compared {
-    /// The estimate decides; the interval says how sure that is. `None` without a bar.
-    fn reached(&self) -> Option<bool> {
-        self.bar.map(|bar| match bar {
-            Bar::AtLeast(bar) => self.ratio.ratio >= bar,
-            Bar::AtMost(bar) => self.ratio.ratio <= bar,
-        })
-    }
-
-    /// `1.310x [1.280, 1.340], at least 1.30: reached`.
-    fn verdict(&self) -> String {
-        let bar = match self.bar {
-            Some(Bar::AtLeast(bar)) => format!(", at least {bar:.2}"),
-            Some(Bar::AtMost(bar)) => format!(", at most {bar:.2}"),
-            None => String::new(),
-        };
-        let word = match self.reached() {
-            Some(true) => ": reached",
-            Some(false) => ": MISSED",
-            None => "",
-        };
-        format!("{}{bar}{word}", self.ratio.text())
-    }
-}
-
-impl Ratio {
-    fn text(&self) -> String {
-        match self.interval {
-            Some((low, high)) => format!("{:.3}x [{low:.3}, {high:.3}]", self.ratio),
-            None => format!("{:.3}x [too few blocks]", self.ratio),
-        }
-    }
 }
 
 fn described(row: &Row) -> String {
@@ -194,7 +119,7 @@ fn print_floor(row: &Row, blocks: &[Block], figures: &Figures) {
 
 /// The whole session as Markdown, for the README.
 pub fn print_table(settings: &Settings, met: &[(&Row, Figures)]) {
-    println!("\n{}, {} blocks of {} s.\n", machine(), settings.blocks, settings.seconds);
+    println!("\n{}, {} blocks of {} s.\n", machine(PACKAGES), settings.blocks, settings.seconds);
     println!(
         "| workload; server | against | requests/s, ours : theirs | ratio | CPU us per request, \
          ours : theirs | ratio | server busy, ours : theirs |"
@@ -220,38 +145,9 @@ pub fn print_table(settings: &Settings, met: &[(&Row, Figures)]) {
     }
     let against = met.iter().flat_map(|(_, figures)| &figures.against);
     let compared = against.flat_map(|it| [&it.requests_per_s, &it.cpu_us_per_request]);
-    let bars: Vec<bool> = compared.filter_map(Compared::reached).collect();
-    let reached = bars.iter().filter(|reached| **reached).count();
-    println!("\n{} bars: {reached} reached, {} missed", bars.len(), bars.len() - reached);
+    println!("\n{}", count_bars(compared));
 }
 
-/// The machine, its kernel, the peers' packages and the day.
-fn machine() -> String {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let cpus = read("/proc/cpuinfo");
-    let models: Vec<&str> = cpus.lines().filter(|line| line.starts_with("model name")).collect();
-    let model =
-        models.first().and_then(|line| line.split_once(": ")).map_or("unknown CPU", |it| it.1);
-    let kernel = read("/proc/sys/kernel/osrelease");
-    format!(
-        "{} x {model}, server on one CPU and generator on another; Linux {}; {}; {}",
-        models.len(),
-        kernel.trim(),
-        packages(),
-        jiff::Zoned::now().date(),
-    )
-}
-
-/// The peers' versions, as Debian names them.
-fn packages() -> String {
-    let asked = Command::new("dpkg-query")
-        .args(["--show", "--showformat", "${Package} ${Version}, "])
-        .args(["wrk", "nghttp2-client", "apache2-utils", "hey", "nginx-light", "nginx"])
-        .output();
-    let text = asked.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    let text = text.unwrap_or_default();
-    match text.trim_end_matches(", ") {
-        "" => "versions of the peers unknown".to_owned(),
-        known => known.to_owned(),
-    }
-}
+/// The peers' packages.
+const PACKAGES: &[&str] =
+    &["wrk", "nghttp2-client", "apache2-utils", "hey", "nginx-light", "nginx"];

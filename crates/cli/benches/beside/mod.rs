@@ -1,0 +1,58 @@
+//! What the benches beside peers share: the ratio of two figures by block with its bar, processes
+//! pinned to a CPU and their CPU time, and the words for the machine. Must not know what is compared.
+//! Start reading at [`compare::Compared`].
+
+#![allow(dead_code, reason = "each bench is a program of its own and uses its part")]
+
+pub mod compare;
+pub mod machine;
+pub mod process;
+
+use std::error::Error;
+
+pub type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// The server's CPU, and the generator's.
+pub const SERVER_CPU: &str = "0";
+pub const CLIENT_CPU: &str = "1";
+
+/// Seed of the order in each block, and of the bootstrap.
+pub const SEED: u64 = 1;
+
+/// A whole number above 0 from the environment.
+pub fn number(name: &str, unless_set: u32) -> Result<u32, String> {
+    match std::env::var(name) {
+        Ok(text) => match text.parse() {
+            Ok(number) if number > 0 => Ok(number),
+            _ => Err(format!("{name}={text}: a whole number above 0 is wanted")),
+        },
+        Err(_) => Ok(unless_set),
+    }
+}
+
+/// Those that `JOUST_BENCH_ROWS` names, all for an empty list.
+pub fn rows_named<T>(rows: &'static [T], name: fn(&T) -> &'static str) -> Outcome<Vec<&'static T>> {
+    let list = std::env::var("JOUST_BENCH_ROWS").unwrap_or_default();
+    let names: Vec<&str> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    let known: Vec<&str> = rows.iter().map(name).collect();
+    if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
+        let known = known.join(", ");
+        return Err(format!("JOUST_BENCH_ROWS: no row `{unknown}`; there are {known}").into());
+    }
+    Ok(rows.iter().filter(|row| names.is_empty() || names.contains(&name(row))).collect())
+}
+
+/// The joust that is measured: the one built with the bench, or `JOUST_BENCH_BINARY`.
+pub fn joust(built: &str) -> Outcome<std::path::PathBuf> {
+    let joust = std::env::var_os("JOUST_BENCH_BINARY").map(std::path::PathBuf::from);
+    let joust = joust.unwrap_or_else(|| built.into());
+    if !joust.is_file() {
+        let path = joust.display();
+        return Err(format!(
+            "no joust at {path}: JOUST_BENCH_BINARY wants an absolute path, for cargo runs benches in \
+             crates/cli"
+        )
+        .into());
+    }
+    Ok(joust)
+}

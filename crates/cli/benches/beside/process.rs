@@ -1,0 +1,105 @@
+//! Processes of a bench: pinned to a CPU, ended with it, and their CPU time and memory as the kernel
+//! counts them. Start reading at [`pinned`].
+
+use std::ffi::OsStr;
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::Outcome;
+
+/// How long a server may take to end.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A command on that CPU that the kernel ends with us, however we end.
+pub fn pinned(cpu: &str, program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "TERM", "taskset", "-c", cpu]).arg(program);
+    // Servers lie in sbin, which is not on the PATH of an ordinary user.
+    command.env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Ends a server as a user would: SIGTERM first, since a master must be alive to end its workers.
+pub fn end(child: &mut Child) {
+    // A kill of what has already ended fails, which is what is wanted.
+    let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE && matches!(child.try_wait(), Ok(None)) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Of `/proc/PID/stat`, see proc_pid_stat(5).
+struct Stat {
+    pid: u32,
+    parent: u32,
+    /// In user and kernel mode, its own.
+    own_ticks: u64,
+    /// The same of its children that ended and were waited for.
+    ended_ticks: u64,
+}
+
+impl Stat {
+    fn of(pid: u32) -> Outcome<Self> {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        // The name in parentheses may hold anything, parentheses too.
+        let (_, rest) = text.rsplit_once(") ").ok_or("no name in /proc/PID/stat")?;
+        let fields: Vec<&str> = rest.split(' ').collect();
+        // The third field of the file is the first of these.
+        let field = |number: usize| fields.get(number - 3).ok_or("/proc/PID/stat is cut off");
+        let ticks = |number| Ok::<u64, Box<dyn std::error::Error>>(field(number)?.parse()?);
+        Ok(Self {
+            pid,
+            parent: field(4)?.parse()?,
+            own_ticks: ticks(14)? + ticks(15)?,
+            ended_ticks: ticks(16)? + ticks(17)?,
+        })
+    }
+}
+
+/// A process and all that descend from it.
+fn family(first: u32) -> Outcome<Vec<Stat>> {
+    let mut others: Vec<Stat> = fs::read_dir("/proc")?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        // Any process may end while we look.
+        .filter_map(|pid| Stat::of(pid).ok())
+        .collect();
+    let at = others.iter().position(|stat| stat.pid == first).ok_or("the server has ended")?;
+    let mut family = vec![others.swap_remove(at)];
+    let mut next = 0;
+    while next < family.len() {
+        let parent = family[next].pid;
+        let (children, rest) = others.into_iter().partition(|stat| stat.parent == parent);
+        others = rest;
+        family.extend::<Vec<Stat>>(children);
+        next += 1;
+    }
+    Ok(family)
+}
+
+/// CPU time of a process and all that descend from it, those that have ended included, in seconds.
+/// Of children that were never waited for nothing is known.
+pub fn cpu_seconds(first: u32) -> Outcome<f64> {
+    let ticks: u64 = family(first)?.iter().map(|stat| stat.own_ticks + stat.ended_ticks).sum();
+    Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// Memory of a process and all that descend from it, pages that they share counted once (PSS), in
+/// bytes.
+pub fn memory_bytes(first: u32) -> Outcome<u64> {
+    let mut sum = 0;
+    for stat in family(first)? {
+        let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", stat.pid))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        sum += 1024 * kib.ok_or("no Pss in smaps_rollup")?.parse::<u64>()?;
+    }
+    Ok(sum)
+}
