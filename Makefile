@@ -20,11 +20,11 @@ test: ## everything that must hold: peers, format, lints, docs, tests
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 	$(CARGO) test --workspace --locked --no-fail-fast
 
-bench: bench-serve bench-load ## the two studies beside peers, interleaved, ratios with intervals
+bench: bench-serve bench-load ## server and generator beside their peers, interleaved, ratios with intervals
 
-bench-serve: build ## our reactor beside nginx and lighttpd
-	scripts/peers.sh
-	$(JOUST) run studies/bench-serve.toml
+bench-serve: build ## our server's models beside nginx, lighttpd, h2o, Apache, Tomcat
+	scripts/peers.sh bench
+	$(CARGO) bench --locked --package joust --bench serve_beside_peers
 
 bench-load: build ## our load generator beside wrk, h2load, ab, hey and a bare loop
 	scripts/peers.sh

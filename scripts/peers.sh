@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Brings the real servers and tools that the tests and benches are held against: apache2, nginx,
-# lighttpd, ab, wrk, h2load, hey, curl, openssl, tshark. Does nothing, and says nothing, where all
-# are present. The packages' own services are kept from starting: joust starts servers itself, on
-# ports of its own.
+# lighttpd, ab, wrk, h2load, hey, curl, openssl, tshark; with `bench` also h2o and Tomcat. Does
+# nothing, and says nothing, where all are present. The packages' own services are kept from
+# starting: joust starts servers itself, on ports of its own.
 set -euo pipefail
 
 # program:package
@@ -18,13 +18,21 @@ readonly PEERS=(
   openssl:openssl
   tshark:tshark
 )
+# What only benches need: `peers.sh bench`.
+readonly BENCH_PEERS=(
+  h2o:h2o
+  java:default-jre-headless
+  /usr/share/tomcat10/bin/bootstrap.jar:tomcat10
+)
 readonly POLICY=/usr/sbin/policy-rc.d
 
 missing=()
 # Servers lie in sbin, which is not on the PATH of an ordinary user.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-for peer in "${PEERS[@]}"; do
-  command -v "${peer%%:*}" >/dev/null || missing+=("${peer##*:}")
+wanted=("${PEERS[@]}")
+[ "${1:-}" = bench ] && wanted+=("${BENCH_PEERS[@]}")
+for peer in "${wanted[@]}"; do
+  [ -e "${peer%%:*}" ] || command -v "${peer%%:*}" >/dev/null || missing+=("${peer##*:}")
 done
 [ ${#missing[@]} -eq 0 ] && exit 0
 

@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "each bench is a program of its own and uses its part")]
 
 pub mod compare;
+pub mod http;
 pub mod machine;
 pub mod process;
 

@@ -7,7 +7,7 @@
 //! looks at heads must, the rest is discarded in the kernel), and a share of an `epoll_wait`.
 //! Start reading at [`run`].
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 use crate::Outcome;
+use crate::beside::http::{reply_bytes, request};
 
 /// First argument of the bench as the bare loop; ADDRESS, PATH, CONNECTIONS and SECONDS follow.
 pub const ARGUMENT: &str = "--bare-loop";
@@ -107,37 +108,4 @@ impl Loop {
             }
         }
     }
-}
-
-fn request(addr: SocketAddr, path: &str) -> Vec<u8> {
-    format!("GET {path} HTTP/1.1\r\nHost: {addr}\r\n\r\n").into_bytes()
-}
-
-/// Bytes of one reply, head and body, as one request on a connection of its own shows it. Neither
-/// server has a field whose length changes from reply to reply.
-pub fn reply_bytes(addr: SocketAddr, path: &str) -> Outcome<usize> {
-    let mut stream = TcpStream::connect(addr)?;
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-    stream.write_all(&request(addr, path))?;
-    let mut reply = Vec::new();
-    let mut part = [0; HEAD_BYTES];
-    let head = loop {
-        let taken = stream.read(&mut part)?;
-        reply.extend_from_slice(&part[..taken]);
-        if let Some(at) = reply.windows(4).position(|four| four == b"\r\n\r\n") {
-            break at + 4;
-        }
-        if taken == 0 {
-            return Err(format!("{addr} closed the connection before the end of a head").into());
-        }
-    };
-    let text = std::str::from_utf8(&reply[..head])?;
-    if !text.starts_with("HTTP/1.1 200 ") {
-        return Err(format!("{addr}{path} does not answer 200:\n{text}").into());
-    }
-    let body = text.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>())
-    });
-    Ok(head + body.ok_or_else(|| format!("{addr}{path} says no length:\n{text}"))??)
 }

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use crate::beside::http;
 use crate::beside::process::{self, PATIENCE, pinned};
-use crate::{Outcome, Row, SERVER_CPU, Settings, floor};
+use crate::{Outcome, Row, SERVER_CPU, Settings};
 
 /// Who serves a row.
 #[derive(Clone, Copy)]
@@ -64,7 +65,7 @@ impl Server {
         let name = row.serving.name();
         let begun = Instant::now();
         let shown = loop {
-            match floor::reply_bytes(self.addr, self.path) {
+            match http::reply_bytes(self.addr, self.path) {
                 Ok(bytes) => break bytes,
                 Err(error) if begun.elapsed() > PATIENCE => {
                     return Err(format!("{name} does not answer: {error}").into());

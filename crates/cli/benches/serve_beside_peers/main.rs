@@ -1,0 +1,176 @@
+//! `make bench-serve`: our server beside its peers, on the same page, under the same load, in turn,
+//! many times. Server on one CPU, generator on the other. All servers of a row run from its beginning
+//! to its end, so that each is warm; only one is loaded at a time. Each block loads ours and each
+//! opponent once, in random order; a ratio is paired by block and quoted with its interval, and each
+//! bar stands beside the ratio that must clear it.
+//!
+//! CPU time of the server per request is the score: on two CPUs the generator may be the limit of
+//! throughput. For CGI it is requests/s.
+//!
+//! Start reading at [`ROWS`]. `JOUST_BENCH_BLOCKS` and `JOUST_BENCH_SECONDS` shorten it,
+//! `JOUST_BENCH_ROWS` (names, by comma) chooses rows, `JOUST_BENCH_BINARY` measures another joust.
+
+#[path = "../beside/mod.rs"]
+mod beside;
+mod contenders;
+mod idle;
+mod servers;
+mod session;
+mod summary;
+
+use std::path::PathBuf;
+
+use beside::Outcome;
+use beside::compare::Bar;
+use contenders::Contender;
+
+/// One workload, and who meets on it.
+struct Row {
+    /// For `JOUST_BENCH_ROWS`.
+    name: &'static str,
+    page: Page,
+    connections: u32,
+    /// Whether a connection is used again.
+    keep_alive: bool,
+    score: Score,
+    ours: &'static Contender,
+    opponents: &'static [Opponent],
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Page {
+    /// A file of so many bytes.
+    File(u32),
+    /// A program that prints 1 KB.
+    Program,
+}
+
+/// What decides a row.
+#[derive(Clone, Copy)]
+enum Score {
+    /// CPU time of all processes of the server.
+    CpuPerRequest,
+    RequestsPerSecond,
+}
+
+/// Another server, and what our score over its must be.
+struct Opponent {
+    contender: &'static Contender,
+    bar: Option<Bar>,
+}
+
+const fn at_most(contender: &'static Contender, share: f64) -> Opponent {
+    Opponent { contender, bar: Some(Bar::AtMost(share)) }
+}
+
+const fn at_least(contender: &'static Contender, times: f64) -> Opponent {
+    Opponent { contender, bar: Some(Bar::AtLeast(times)) }
+}
+
+/// A row of CPU time per request on a file.
+const fn cpu(
+    name: &'static str,
+    page_bytes: u32,
+    connections: u32,
+    ours: &'static Contender,
+    opponents: &'static [Opponent],
+) -> Row {
+    let page = Page::File(page_bytes);
+    let score = Score::CpuPerRequest;
+    Row { name, page, connections, keep_alive: true, score, ours, opponents }
+}
+
+use contenders::{
+    APACHE_EVENT, APACHE_PREFORK, APACHE_WORKER, EVENT, H2O, LIGHTTPD, NGINX, POLLER, PREFORK,
+    REACTOR, TOMCAT, URING, WORKER,
+};
+
+const ROWS: &[Row] = &[
+    cpu(
+        "small",
+        3361,
+        100,
+        &REACTOR,
+        const { &[at_most(&LIGHTTPD, 0.88), at_most(&H2O, 0.88), at_most(&NGINX, 0.66)] },
+    ),
+    cpu(
+        "small-uring",
+        3361,
+        100,
+        &URING,
+        const {
+            &[
+                at_most(&LIGHTTPD, 0.82),
+                at_most(&H2O, 0.82),
+                Opponent { contender: &REACTOR, bar: None },
+            ]
+        },
+    ),
+    cpu(
+        "medium",
+        36_907,
+        100,
+        &REACTOR,
+        const { &[at_most(&NGINX, 1.0), at_most(&LIGHTTPD, 1.0), at_most(&H2O, 1.0)] },
+    ),
+    cpu("large", 3_000_000, 20, &REACTOR, const { &[at_most(&NGINX, 1.0)] }),
+    Row {
+        keep_alive: false,
+        ..cpu(
+            "connect",
+            3361,
+            100,
+            &REACTOR,
+            const { &[at_most(&H2O, 0.95), at_most(&NGINX, 0.95)] },
+        )
+    },
+    cpu("prefork", 3361, 100, &PREFORK, const { &[at_most(&APACHE_PREFORK, 0.35)] }),
+    cpu("worker", 3361, 100, &WORKER, const { &[at_most(&APACHE_WORKER, 0.35)] }),
+    cpu("event", 3361, 100, &EVENT, const { &[at_most(&APACHE_EVENT, 0.35)] }),
+    cpu("poller", 3361, 100, &POLLER, const { &[at_most(&TOMCAT, 0.50)] }),
+    Row {
+        name: "cgi",
+        page: Page::Program,
+        connections: 10,
+        keep_alive: true,
+        score: Score::RequestsPerSecond,
+        ours: &REACTOR,
+        opponents: const { &[at_least(&APACHE_WORKER, 1.2), at_least(&LIGHTTPD, 1.2)] },
+    },
+];
+
+fn main() -> Outcome<()> {
+    // `cargo test --benches` calls every bench with --test; speed is no test.
+    if std::env::args().any(|arg| arg == "--test") {
+        return Ok(());
+    }
+    if std::thread::available_parallelism()?.get() < 2 {
+        return Err("this bench needs two CPUs, one for the server, one for the generator".into());
+    }
+    let settings = Settings {
+        blocks: beside::number("JOUST_BENCH_BLOCKS", 12)?,
+        seconds: beside::number("JOUST_BENCH_SECONDS", 2)?,
+        joust: beside::joust(env!("CARGO_BIN_EXE_joust"))?,
+    };
+    summary::print_preface(&settings);
+    let mut met = Vec::new();
+    for row in beside::rows_named(ROWS, |row| row.name)? {
+        let blocks = session::meet(row, &settings)?;
+        let figures = summary::figures(row, &blocks)?;
+        summary::print_row(row, &blocks, &figures);
+        met.push((row, figures));
+    }
+    let memory = idle::memory(&settings)?;
+    summary::print_table(&settings, &met, &memory);
+    Ok(())
+}
+
+/// What the environment may say.
+struct Settings {
+    blocks: u32,
+    /// Of each run.
+    seconds: u32,
+    /// The joust that is measured, as server and as generator.
+    joust: PathBuf,
+}
