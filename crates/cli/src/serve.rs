@@ -1,15 +1,14 @@
 //! `joust serve`: what is typed becomes a configuration, and the configuration a server.
 
 use std::fs::File;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 
-use miette::{IntoDiagnostic as _, miette};
+use miette::miette;
 use serve::models::{ALL, Model};
-use serve::service::Given;
+use serve::supervisor::{Notify, Start};
 use serve::{ServeError, Service, Typed};
-use sys::signals::Signals;
 use units::Bytes;
 
 use crate::output;
@@ -18,7 +17,7 @@ use crate::trouble::{Ended, Trouble};
 /// Serve a directory, under a concurrency model of your choice
 #[derive(clap::Args)]
 #[command(
-    after_help = "What the command line says goes before what --config says. SIGTERM drains: what is being answered is answered. SIGINT stops at once. `joust models` describes the models and their settings."
+    after_help = "What the command line says goes before what --config says. SIGTERM drains: what is being answered is answered. SIGINT stops at once; SIGHUP reads the configuration again without losing a connection, SIGUSR1 opens the logs again. `joust models` describes the models and their settings."
 )]
 pub struct Args {
     /// The directory
@@ -61,26 +60,80 @@ pub struct Args {
     /// repeatable
     #[arg(long, value_name = "SPEC")]
     fault: Vec<String>,
+    /// Say what is wrong with the configuration and with what it names, or ok; serve nothing
+    #[arg(long, conflicts_with = "print_config")]
+    check_config: bool,
     /// Print the complete configuration, as a file for --config; serve nothing
     #[arg(long)]
     print_config: bool,
 }
 
 pub fn main(args: Args) -> Result<Ended, Trouble> {
-    let print_config = args.print_config;
-    let config = typed(args).resolve().map_err(|error| Trouble::usage(miette!("{error}")))?;
+    let (print_config, check_config) = (args.print_config, args.check_config);
+    let typed = typed(args);
+    let config = typed.resolve().map_err(|error| Trouble::usage(miette!("{error}")))?;
     if print_config {
         output::stdout(config.print().as_bytes())?;
         return Ok(Ended::Well);
     }
-    let model = config.model.name;
-    // Before anyone is told the address: a signal that comes from then on waits for the model.
-    let _held = Signals::new().into_diagnostic().map_err(Trouble::failed)?;
-    let stderr = std::io::stderr().as_fd().try_clone_to_owned().ok().map(File::from);
-    let service = Service::bind_given(config, Given { stderr }).map_err(failed)?;
-    output::stdout(format!("{model} serves http://{}/\n", service.address()).as_bytes())?;
-    service.run().map_err(failed)?;
+    if check_config {
+        return check(&config);
+    }
+    let opened = &mut |model: &str, address| {
+        // Nobody may be there to read it, and that is no reason not to serve.
+        let _ = output::stdout(format!("{model} serves http://{address}/\n").as_bytes());
+    };
+    serve::supervisor::supervise(Start {
+        config,
+        read: &|| typed.resolve().map_err(|error| error.to_string()),
+        stderr: std::io::stderr().as_fd().try_clone_to_owned().ok().map(File::from),
+        passed: passed_socket()?,
+        notify: service_manager()?,
+        opened,
+    })
+    .map_err(failed)?;
     Ok(Ended::Well)
+}
+
+/// All that can be known to be wrong without serving.
+fn check(config: &serve::Config) -> Result<Ended, Trouble> {
+    let wrong = Service::check(config);
+    if wrong.is_empty() {
+        output::stdout(b"ok\n")?;
+        return Ok(Ended::Well);
+    }
+    wrong.iter().for_each(|error| output::say(&error.to_string()));
+    Ok(Ended::Usage)
+}
+
+/// The socket of systemd's socket activation (sd_listen_fds(3)), where there is one.
+fn passed_socket() -> Result<Option<TcpListener>, Trouble> {
+    let named = |name| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
+    if named("LISTEN_PID") != Some(std::process::id()) {
+        return Ok(None);
+    }
+    match named("LISTEN_FDS") {
+        None | Some(0) => Ok(None),
+        Some(1) => sys::listener::passed().map(Some).map_err(|error| {
+            Trouble::failed(miette!(
+                help = "joust listens on one TCP socket: write ListenStream=PORT and Accept=no",
+                "the socket that was passed as descriptor 3 (LISTEN_FDS) cannot be used: {error}"
+            ))
+        }),
+        Some(n) => Err(Trouble::usage(miette!(
+            help = "write one ListenStream= into the .socket unit",
+            "{n} sockets were passed (LISTEN_FDS), and joust listens on one"
+        ))),
+    }
+}
+
+fn service_manager() -> Result<Notify, Trouble> {
+    let Some(name) = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else {
+        return Ok(Notify::default());
+    };
+    Notify::to(&name).map_err(|error| {
+        Trouble::usage(miette!("NOTIFY_SOCKET is {}: {error}", name.to_string_lossy()))
+    })
 }
 
 fn typed(args: Args) -> Typed {

@@ -41,6 +41,8 @@ pub struct Config {
     pub index: Vec<String>,
     /// Whether a directory without an index is listed (403 otherwise).
     pub listing: bool,
+    /// A file that holds the number of the process that SIGHUP and SIGTERM are sent to.
+    pub pid_file: Option<PathBuf>,
     /// CPUs the server may run on; empty: all that it was given.
     pub cpus: Vec<u32>,
     /// What is wrong on purpose; nothing unless set.
@@ -163,6 +165,7 @@ impl Config {
             error_log: ErrorLogConfig::default(),
             index: vec!["index.html".to_owned(), "index.htm".to_owned()],
             listing: false,
+            pid_file: None,
             cpus: Vec::new(),
             faults: Vec::new(),
         };

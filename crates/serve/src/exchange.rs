@@ -460,7 +460,9 @@ impl<'s> Exchange<'s> {
     }
 
     fn close_if_finished(&mut self) {
-        if self.finishing && self.requests > 0 && self.is_idle() {
+        // Where another process goes on with the port, a client that is about to ask again loses nothing:
+        // it is answered once more, and told that this was the last.
+        if self.finishing && self.requests > 0 && self.is_idle() && !self.service.is_handed_over() {
             self.state = State::Close(Close::Normal);
             self.deadline = Nanos::MAX;
         }

@@ -1,7 +1,7 @@
 //! Owns the web server: one sans-I/O state machine for a connection ([`exchange::Exchange`]), the
 //! site it serves, its configuration and logs, and the concurrency models that drive it. Must not
 //! know that a load generator exists, nor print or read argv.
-//! Start reading at [`service::Service`], then `exchange`, then one model.
+//! Start reading at [`service::Service`], then `exchange`, then one model; for reloads at [`supervisor`].
 
 pub mod config;
 pub mod exchange;
@@ -10,6 +10,7 @@ pub mod log;
 pub mod models;
 pub mod service;
 pub mod site;
+pub mod supervisor;
 #[cfg(test)]
 mod testing;
 
@@ -71,6 +72,10 @@ pub enum ServeError {
          `stderr`, or `off`", path = path.display()
     )]
     ErrorLog { path: PathBuf, source: io::Error },
+    #[error("cannot write the file of the process number {path}: {source}", path = path.display())]
+    PidFile { path: PathBuf, source: io::Error },
+    #[error("{why}")]
+    Ended { why: String },
     #[error("there is no CPU {cpu} that this process may run on; it has {}", listed(allowed))]
     NoSuchCpu { cpu: u32, allowed: Vec<u32> },
     #[error("the model {model} cannot run here: {why}")]

@@ -32,6 +32,10 @@ const WRITE_MAX: usize = 64 * 1024;
 /// A line reaches the file within this time, however quiet the server is.
 const LINE_AGE_MAX: Duration = Duration::from_millis(900);
 
+/// A process that has no lines to write looks this often whether the file was moved away: until then
+/// it keeps the room of a moved one that was deleted.
+const QUIET_MAX: Duration = Duration::from_secs(5);
+
 /// The access log of a process.
 #[derive(Debug)]
 pub struct AccessLog {
@@ -84,6 +88,15 @@ impl AccessLog {
         };
         let zone = TimeZone::system();
         Ok(Self { on: Some(On { format: config.format, zone, shared: Arc::new(shared) }) })
+    }
+
+    /// Whether [`AccessLog::open`] would do, without making the file.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn check(config: &AccessLogConfig) -> Result<(), ServeError> {
+        let Some(path) = &config.file else { return Ok(()) };
+        append::check(path).map_err(|source| ServeError::AccessLog { path: path.clone(), source })
     }
 
     /// What a line holds; `None`: the log is off.
@@ -167,7 +180,9 @@ impl Shared {
         let mut buffer = self.lock();
         while !buffer.ended {
             if buffer.lines.is_empty() {
-                buffer = self.changed.wait(buffer).unwrap_or_else(PoisonError::into_inner);
+                let waited = self.changed.wait_timeout(buffer, QUIET_MAX);
+                buffer = waited.unwrap_or_else(PoisonError::into_inner).0;
+                self.file.keep_up();
                 continue;
             }
             // Lets lines gather; woken early only by the end.

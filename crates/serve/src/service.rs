@@ -5,7 +5,6 @@
 use std::fs::File;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use sys::{clock, listener};
 
@@ -14,6 +13,7 @@ use crate::config::Config;
 use crate::fault::Faults;
 use crate::log::{AccessLog, ErrorLog, Level, Reopen};
 use crate::site::Site;
+use crate::supervisor::generation::Handover;
 
 /// A server that is ready to accept. Shared by reference; processes that a model forks inherit it.
 #[derive(Debug)]
@@ -32,9 +32,8 @@ pub struct Service {
     pub wall_s: fn() -> u64,
     /// What is wrong with it on purpose, from the instant on at which it was bound; most often nothing.
     pub faults: Option<Faults>,
-    /// Another process has the listening socket too and goes on with it: a drain leaves the port open,
-    /// and what waits there, to that one.
-    pub is_handed_over: AtomicBool,
+    /// Whether another process has the listening socket too and goes on with it.
+    pub(crate) handover: Handover,
 }
 
 /// What a server is given by whoever starts it, beside its configuration.
@@ -42,6 +41,10 @@ pub struct Service {
 pub struct Given {
     /// What `stderr` means as the file of the error log; without it that is `off`.
     pub stderr: Option<File>,
+    /// A socket that listens already; [`Service::run`] gives it what the configuration says of one.
+    pub listener: Option<TcpListener>,
+    /// How often the logs were to be opened again, counted by someone else.
+    pub reopen: Option<Reopen>,
 }
 
 impl Service {
@@ -60,14 +63,14 @@ impl Service {
     /// As [`Service::bind`].
     pub fn bind_given(config: Config, given: Given) -> Result<Self, ServeError> {
         check_cpus(&config.cpus)?;
-        (config.model.available)(&config.settings)
-            .map_err(|why| ServeError::NoModelHere { model: config.model.name, why })?;
-        let reopen = Reopen::new()
-            .map_err(|source| ServeError::System { doing: "cannot share a count", source })?;
+        check_model(&config)?;
+        let shared = |source| ServeError::System { doing: "cannot share a count", source };
+        let reopen = given.reopen.map_or_else(Reopen::new, Ok).map_err(shared)?;
+        let handover = Handover::none().map_err(shared)?;
         let errors = ErrorLog::open(&config.error_log, given.stderr, &reopen)?;
         let site = Site::open(&config)?;
         let log = AccessLog::open(&config.access_log, &reopen)?;
-        let listener = listen(&config)?;
+        let listener = given.listener.map_or_else(|| listen(&config), Ok)?;
         let faults = Faults::plant(&config.faults, clock::monotonic()).map_err(|source| {
             ServeError::System { doing: "cannot share the count of planted faults", source }
         })?;
@@ -79,8 +82,21 @@ impl Service {
             errors,
             wall_s: clock::wall_secs_coarse,
             faults,
-            is_handed_over: AtomicBool::new(false),
+            handover,
         })
+    }
+
+    /// All that is wrong with a configuration and what it names and can be known without listening.
+    /// Nothing is made or changed.
+    pub fn check(config: &Config) -> Vec<ServeError> {
+        let checks = [
+            check_cpus(&config.cpus),
+            check_model(config),
+            Site::open(config).map(drop),
+            AccessLog::check(&config.access_log),
+            ErrorLog::check(&config.error_log),
+        ];
+        checks.into_iter().filter_map(Result::err).collect()
     }
 
     /// Where it listens; with port 0 asked for, the port that the kernel chose.
@@ -88,31 +104,43 @@ impl Service {
         self.listener.local_addr().unwrap_or(self.config.listen)
     }
 
+    /// Whether another process goes on with the listening socket: a drain leaves the port open, and
+    /// what waits there, to that one.
+    pub fn is_handed_over(&self) -> bool {
+        self.handover.has_begun()
+    }
+
     /// Connections that wait to be accepted, and that a drain still has to serve. None where the port
     /// goes on without this server.
     pub fn waiting(&self) -> u32 {
-        if self.is_handed_over.load(Ordering::Relaxed) {
-            0
-        } else {
-            listener::waiting(&self.listener)
-        }
+        if self.is_handed_over() { 0 } else { listener::waiting(&self.listener) }
     }
 
     /// In a drain: has accept wait for nobody, in no process that shares the listener; where the port
     /// goes on in another server, its own accept is left as it is.
     pub fn accept_without_waiting(&self) {
-        if !self.is_handed_over.load(Ordering::Relaxed) {
+        if !self.is_handed_over() {
             // The call cannot fail on a socket; were it to, the listener's timeout ends the wait.
             let _ = listener::set_mode(&self.listener, listener::Mode::NonBlocking);
         }
     }
 
-    /// Accepts no more: later connections are refused, unless the port goes on without this server.
+    /// Accepts no more: later connections are refused, unless the port goes on without this server. To
+    /// be called when no thread of the process that leads the model accepts any more.
     pub fn stop_listening(&self) {
-        if !self.is_handed_over.load(Ordering::Relaxed) {
+        if self.is_handed_over() {
+            self.handover.accepts_no_more();
+        } else {
             // It can only have stopped before, which is what is wanted.
             let _ = listener::stop_listening(&self.listener);
         }
+    }
+
+    /// Writes what is left of the logs, and opens them again if that was asked for. To be called now
+    /// and then by a process that may have nothing to log for long.
+    pub fn keep_logs_up(&self) {
+        self.log.flush();
+        self.errors.keep_up();
     }
 
     /// Serves with the model of the configuration until a signal ends it.
@@ -134,6 +162,10 @@ impl Service {
             })?;
         }
         let Self { config, errors, .. } = self;
+        let call_max = crate::models::call_max(config);
+        listener::adopt(&self.listener, config.listen_backlog(), call_max).map_err(|source| {
+            ServeError::System { doing: "cannot prepare the listening socket", source }
+        })?;
         let (model, address) = (config.model.name, self.address());
         errors.note(Level::Notice, format_args!("{model} serves on {address}"));
         let result = (config.model.run)(self);
@@ -177,6 +209,12 @@ fn check_cpus(cpus: &[u32]) -> Result<(), ServeError> {
         Some(&cpu) => Err(ServeError::NoSuchCpu { cpu, allowed }),
         None => Ok(()),
     }
+}
+
+/// Whether this machine can run the model as it is set.
+fn check_model(config: &Config) -> Result<(), ServeError> {
+    (config.model.available)(&config.settings)
+        .map_err(|why| ServeError::NoModelHere { model: config.model.name, why })
 }
 
 fn listen(config: &Config) -> Result<TcpListener, ServeError> {

@@ -9,6 +9,8 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Access, AtFlags, CWD};
+use rustix::io::Errno;
 
 /// Bytes that a pipe or a terminal takes in one piece (PIPE_BUF of pipe(7)).
 pub const PIPE_WRITE_MAX: usize = 4096;
@@ -20,6 +22,25 @@ pub const PIPE_WRITE_MAX: usize = 4096;
 /// ENOENT (its directory), EACCES, EISDIR, EROFS, ENOSPC.
 pub fn open(path: &Path) -> io::Result<File> {
     File::options().append(true).create(true).open(path)
+}
+
+/// Whether [`open`] would do, without making the file or waiting for the reader of a pipe.
+///
+/// # Errors
+/// As [`open`].
+pub fn check(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Err(Errno::ISDIR.into());
+    }
+    let writable =
+        |path: &Path| rustix::fs::accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS);
+    match writable(path) {
+        Err(Errno::NOENT) => {
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            Ok(writable(parent.unwrap_or(Path::new(".")))?)
+        }
+        other => Ok(other?),
+    }
 }
 
 /// Whether a write is taken in pieces of [`PIPE_WRITE_MAX`] bytes: a pipe, a terminal, a socket.

@@ -8,12 +8,13 @@
 
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd as _, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::net::sockopt;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use units::Nanos;
 
 /// Whether a call on a socket waits for the kernel or returns `WouldBlock`.
@@ -46,13 +47,67 @@ pub fn bind(addr: SocketAddr, backlog: u32, call_max: Nanos) -> io::Result<TcpLi
     socket.set_reuse_address(true)?;
     // All of it before listen: a connection is a copy of its listener at the end of the handshake,
     // which may be long before it is accepted.
+    prepare(SockRef::from(&socket), call_max)?;
+    socket.bind(&addr.into())?;
+    socket.listen(listen_backlog(backlog))?;
+    Ok(socket.into())
+}
+
+/// Gives a socket that listens already, for another server before or for none yet, what [`bind`] would
+/// have. Connections that wait in it keep what they have.
+///
+/// # Errors
+/// None in practice.
+pub fn adopt(listener: &TcpListener, backlog: u32, call_max: Nanos) -> io::Result<()> {
+    set_mode(listener, Mode::Blocking)?;
+    let socket = SockRef::from(listener);
+    prepare(socket, call_max)?;
+    // Again, on a listening socket, only sets the length of its queue.
+    SockRef::from(listener).listen(listen_backlog(backlog))
+}
+
+fn prepare(socket: SockRef<'_>, call_max: Nanos) -> io::Result<()> {
     socket.set_tcp_nodelay(true)?;
     // The kernel counts in microseconds and takes 0 for "no bound".
     let call_max = Some(Duration::from(call_max).max(Duration::from_micros(1)));
     socket.set_read_timeout(call_max)?;
-    socket.set_write_timeout(call_max)?;
-    socket.bind(&addr.into())?;
-    socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+    socket.set_write_timeout(call_max)
+}
+
+fn listen_backlog(backlog: u32) -> i32 {
+    i32::try_from(backlog).unwrap_or(i32::MAX)
+}
+
+/// The first descriptor that a service manager passes (SD_LISTEN_FDS_START of sd_listen_fds(3)).
+const PASSED_FIRST: RawFd = 3;
+
+/// The listening socket that the program which started this process has passed on: descriptor 3, by
+/// systemd's protocol. To be asked for only where the environment says that there is one, since the
+/// number is another file's otherwise; a second time it is refused.
+///
+/// # Errors
+/// EBADF, ENOTSOCK; `InvalidInput` where it is no listening TCP socket, or was taken before.
+pub fn passed() -> io::Result<TcpListener> {
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    let refused = |why| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    if TAKEN.swap(true, Ordering::Relaxed) {
+        return refused("it was taken before");
+    }
+    // SAFETY: fcntl with F_GETFD only looks at the number, and fails where it is no open file.
+    if unsafe { libc::fcntl(PASSED_FIRST, libc::F_GETFD) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it is open, as was just seen, and whoever started this process has left it to us; the
+    // flag above makes sure that there is one owner.
+    let fd = unsafe { OwnedFd::from_raw_fd(PASSED_FIRST) };
+    let socket = Socket::from(fd);
+    if socket.r#type()? != Type::STREAM || !socket.is_listener()? {
+        return refused("it is no stream socket that listens");
+    }
+    if socket.local_addr()?.as_socket().is_none() {
+        return refused("it has no address of IPv4 or IPv6");
+    }
+    socket.set_cloexec(true)?;
     Ok(socket.into())
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU32;
 
 use nix::unistd::ForkResult;
 pub use rustix::process::{Pid, Signal};
-use rustix::process::{WaitOptions, WaitStatus};
+use rustix::process::{WaitId, WaitIdOptions, WaitOptions, WaitStatus};
 
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +83,12 @@ pub fn reap_waiting() -> io::Result<(Pid, Ended)> {
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Whether a child that was not reaped yet has ended; it stays to be reaped.
+pub fn has_ended(pid: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(rustix::process::waitid(WaitId::Pid(pid), options), Ok(None))
 }
 
 fn told((pid, status): (Pid, WaitStatus)) -> (Pid, Ended) {
@@ -230,7 +236,11 @@ mod tests {
                 }
             });
             assert_eq!(reap().unwrap(), None);
+            assert!(!has_ended(child.as_ref().copied().unwrap()));
             assert!(signal(child.as_ref().copied().unwrap(), Signal::KILL));
+            while !has_ended(child.as_ref().copied().unwrap()) {
+                std::thread::yield_now();
+            }
             assert_eq!(reap_waiting().unwrap(), (child.unwrap(), Ended::Killed(libc::SIGKILL)));
         });
     }

@@ -1,7 +1,8 @@
 //! The signals of a server: SIGTERM asks it to drain, SIGINT to stop. In the process that leads they
 //! arrive as data on a file, so that they can be waited for beside sockets; in a forked child they
 //! interrupt the call that blocks. Owns masks and handlers; must not know what is stopped.
-//! Start reading at [`Signals`]; for children at [`in_child`], for a server of one thread at [`alone`].
+//! Start reading at [`Signals`]; for children at [`in_child`], for a server of one thread at [`alone`],
+//! for the process above all at [`Mail`].
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -65,15 +66,8 @@ impl Signals {
     /// # Errors
     /// None in practice.
     pub fn wait(&self, timeout: Nanos) -> io::Result<Option<Stop>> {
-        let timeout = Timespec {
-            tv_sec: (timeout.0 / 1_000_000_000) as i64,
-            tv_nsec: (timeout.0 % 1_000_000_000) as _,
-        };
-        let mut files = [PollFd::new(self, PollFlags::IN)];
-        match poll(&mut files, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => self.take(),
-            Err(error) => Err(error.into()),
-        }
+        wait_readable(&self.fd, timeout)?;
+        self.take()
     }
 }
 
@@ -86,6 +80,98 @@ impl AsFd for Signals {
 impl Drop for Signals {
     fn drop(&mut self) {
         let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.mask_before), None);
+    }
+}
+
+/// What the process that supervises a server is asked for, or learns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// SIGTERM or SIGINT.
+    End(Stop),
+    /// SIGHUP: read the configuration again.
+    Reload,
+    /// SIGUSR1: open the logs again.
+    Reopen,
+    /// SIGCHLD: a child has ended, or several.
+    ChildEnded,
+}
+
+/// All signals of a supervisor as a file; while it lives they do nothing else to this process.
+#[derive(Debug)]
+pub struct Mail {
+    fd: SignalFd,
+    mask_before: SigSet,
+}
+
+impl Mail {
+    /// Blocks SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGCHLD in the calling thread, and so in the
+    /// children it will start: see [`in_generation`]. SIGPIPE is ignored from here on.
+    ///
+    /// # Errors
+    /// EMFILE and the like.
+    pub fn new() -> io::Result<Self> {
+        handle(Signal::SIGPIPE, SigHandler::SigIgn)?;
+        let mut set = ends();
+        set.extend([Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGCHLD]);
+        let mut mask_before = SigSet::empty();
+        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), Some(&mut mask_before))?;
+        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
+        Ok(Self { fd: SignalFd::with_flags(&set, flags)?, mask_before })
+    }
+
+    /// The next one, waiting for it for at most `timeout`.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn next(&self, timeout: Nanos) -> io::Result<Option<Asked>> {
+        if let Some(asked) = self.take()? {
+            return Ok(Some(asked));
+        }
+        wait_readable(&self.fd, timeout)?;
+        self.take()
+    }
+
+    fn take(&self) -> io::Result<Option<Asked>> {
+        const TERM: u32 = Signal::SIGTERM as u32;
+        const INT: u32 = Signal::SIGINT as u32;
+        const HUP: u32 = Signal::SIGHUP as u32;
+        const USR1: u32 = Signal::SIGUSR1 as u32;
+        Ok(self.fd.read_signal()?.map(|info| match info.ssi_signo {
+            TERM => Asked::End(Stop::Drain),
+            INT => Asked::End(Stop::AtOnce),
+            HUP => Asked::Reload,
+            USR1 => Asked::Reopen,
+            _ => Asked::ChildEnded,
+        }))
+    }
+}
+
+impl Drop for Mail {
+    fn drop(&mut self) {
+        let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.mask_before), None);
+    }
+}
+
+/// In a process that a holder of [`Mail`] has forked: what was blocked there is no longer, but for
+/// SIGTERM and SIGINT, which wait for [`Signals`]. What is meant for the supervisor and was sent to the
+/// whole group (`systemctl kill`, a closed terminal) does nothing here.
+///
+/// # Errors
+/// None in practice.
+pub fn in_generation() -> io::Result<()> {
+    handle(Signal::SIGHUP, SigHandler::SigIgn)?;
+    handle(Signal::SIGUSR1, SigHandler::Handler(only_interrupt))?;
+    Ok(sigprocmask(SigmaskHow::SIG_SETMASK, Some(&ends()), None)?)
+}
+
+fn wait_readable(fd: impl AsFd, timeout: Nanos) -> io::Result<()> {
+    let timeout = Timespec {
+        tv_sec: (timeout.0 / 1_000_000_000) as i64,
+        tv_nsec: (timeout.0 % 1_000_000_000) as _,
+    };
+    match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -277,6 +363,26 @@ mod tests {
         to_this_thread(libc::SIGINT);
         assert_eq!(signals.take().unwrap(), Some(Stop::AtOnce));
         assert_eq!(signals.take().unwrap(), None);
+    }
+
+    #[test]
+    fn a_supervisor_reads_what_it_is_asked_one_by_one() {
+        let mail = Mail::new().unwrap();
+        assert_eq!(mail.next(Nanos::from_millis(1)).unwrap(), None);
+        let sent = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGINT, libc::SIGCHLD];
+        sent.map(to_this_thread);
+        // The kernel hands them out by number.
+        let expected = [
+            Asked::Reload,
+            Asked::End(Stop::AtOnce),
+            Asked::Reopen,
+            Asked::End(Stop::Drain),
+            Asked::ChildEnded,
+        ];
+        for asked in expected {
+            assert_eq!(mail.next(Nanos::from_secs(60)).unwrap(), Some(asked));
+        }
+        assert_eq!(mail.next(Nanos::from_millis(1)).unwrap(), None);
     }
 
     #[test]

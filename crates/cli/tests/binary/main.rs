@@ -10,6 +10,7 @@ mod load;
 mod manual;
 mod planted;
 mod pty;
+mod reload;
 mod report;
 mod requests;
 mod run;

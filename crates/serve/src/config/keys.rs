@@ -136,6 +136,18 @@ pub(super) static KEYS: &[Key] = &[
         |config| of_directory(config, config.listing.to_string()),
     ),
     top(
+        "pid_file",
+        "a file that holds the process number while the server lives; off: none",
+        |config, given| {
+            config.pid_file = log_file(one(given, "a file, or off")?);
+            Ok(())
+        },
+        |config| {
+            let file = config.pid_file.as_ref();
+            Some(quoted(&file.map_or("off".into(), |path| path.to_string_lossy())))
+        },
+    ),
+    top(
         "cpus",
         "CPUs to run on, as in [0, 1]; none: all that it is given",
         |config, given| {
@@ -237,7 +249,7 @@ impl AccessLogConfig {
     }
 }
 
-/// What `--access-log FILE|off` means.
+/// What `--access-log FILE|off` means, and other files that need not be.
 pub(super) fn log_file(typed: &str) -> Option<PathBuf> {
     (typed != "off").then(|| typed.into())
 }

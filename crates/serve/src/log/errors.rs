@@ -106,6 +106,15 @@ impl ErrorLog {
         Ok(Self { out, level: config.level })
     }
 
+    /// Whether [`ErrorLog::open`] would do, without making the file.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn check(config: &ErrorLogConfig) -> Result<(), ServeError> {
+        let ErrorLogTo::File(path) = &config.to else { return Ok(()) };
+        append::check(path).map_err(|source| ServeError::ErrorLog { path: path.clone(), source })
+    }
+
     /// One that says nothing.
     pub fn off() -> Self {
         Self { out: None, level: Level::Emerg }

@@ -51,6 +51,9 @@ pub(super) fn accept(service: &Service, board: &Scoreboard) -> Accepted {
         // The parent has stopped listening.
         Err(error) if error.kind() == ErrorKind::InvalidInput => Accepted::Leave(DONE),
         // A signal, the listener's timeout, or a connection that was gone before it was accepted.
-        Err(_) => Accepted::Nothing,
+        Err(_) => {
+            service.keep_logs_up();
+            Accepted::Nothing
+        }
     }
 }

@@ -153,7 +153,10 @@ impl Parent<'_> {
     fn accept(&mut self) {
         match listener::accept(&self.service.listener, Mode::Blocking) {
             Ok(conn) => self.next = Some(conn),
-            Err(error) if listener::is_exhaustion(&error) => return self.take_rest(),
+            Err(error) if listener::is_exhaustion(&error) => {
+                self.service.note_exhaustion(&error);
+                return self.take_rest();
+            }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 self.tickets = self.tickets.map(|_| 0);
             }

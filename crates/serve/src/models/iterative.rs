@@ -56,10 +56,11 @@ fn run(service: &Service) -> Result<(), ServeError> {
                 drive::serve_blocking(socket, exchange, patience, &|| drain.stop());
             }
             Err(error) if listener::is_exhaustion(&error) => {
+                service.note_exhaustion(&error);
                 std::thread::sleep(EXHAUSTED_REST.into());
             }
             // A signal, the listener's timeout, or a connection that was gone before it was accepted.
-            Err(_) => {}
+            Err(_) => service.keep_logs_up(),
         }
     }
     service.stop_listening();

@@ -160,6 +160,7 @@ impl Parent<'_> {
             if let Some(stop) = signals.wait(Nanos::from_secs(1)).map_err(system(broken))? {
                 return Ok(stop);
             }
+            self.service.keep_logs_up();
             self.remind();
             self.maintain();
         }

@@ -204,7 +204,10 @@ impl<'f> Acceptor<'f, '_> {
                 self.floor.desk.put(conn);
                 self.owes_thread = true;
             }
-            Err(error) if listener::is_exhaustion(&error) => return self.take_rest(),
+            Err(error) if listener::is_exhaustion(&error) => {
+                self.floor.service.note_exhaustion(&error);
+                return self.take_rest();
+            }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 self.tickets = self.tickets.map(|_| 0);
             }

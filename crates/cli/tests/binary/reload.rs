@@ -1,0 +1,458 @@
+//! `joust serve` across changes: reloads under load, broken configurations, rotation of logs, sockets
+//! and a manager given from outside, and ends by violence. Start reading at [`Site`].
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use crate::{Server, output, said};
+
+/// Longer than anything takes on a loaded machine; only a failed test waits for it.
+const LONG: Duration = Duration::from_secs(60);
+
+fn models() -> impl Iterator<Item = &'static str> {
+    serve::models::ALL.iter().map(|model| model.name)
+}
+
+/// A server that serves by a file, which the test changes.
+struct Site {
+    dir: tempfile::TempDir,
+    server: Server,
+}
+
+impl Site {
+    fn start(config: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("joust.toml");
+        std::fs::write(&file, config).unwrap();
+        let errors = std::fs::File::create(dir.path().join("stderr")).unwrap();
+        let server = Server::start_saying(&["--config", file.to_str().unwrap()], errors.into());
+        Self { dir, server }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn address(&self) -> String {
+        self.server.url.trim_start_matches("http://").trim_end_matches('/').to_owned()
+    }
+
+    fn reload(&self, config: &str) {
+        std::fs::write(self.file("joust.toml"), config).unwrap();
+        self.server.signal("HUP");
+    }
+
+    fn errors(&self) -> String {
+        std::fs::read_to_string(self.file("stderr")).unwrap()
+    }
+
+    fn says(&self, what: &str) {
+        until(&format!("`{what}` in the error log: {}", self.errors()), || {
+            self.errors().contains(what)
+        });
+    }
+
+    /// The length of what a new connection gets.
+    fn answers(&self) -> Option<usize> {
+        Client::to(&self.address()).and_then(|mut client| client.ask("Connection: close\r\n"))
+    }
+
+    /// The processes that serve, the first of each generation.
+    fn generations(&self) -> Vec<u32> {
+        children(self.server.child.id())
+    }
+
+    fn ends_well(mut self) {
+        self.server.signal("TERM");
+        assert_eq!(self.server.child.wait().unwrap().code(), Some(0), "{}", self.errors());
+    }
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < LONG, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let listed = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    listed.unwrap_or_default().split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
+fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+fn kill(signal: &str, pid: u32) {
+    let sent = Command::new("kill").args(["-s", signal, &pid.to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// A connection.
+struct Client {
+    stream: TcpStream,
+    ended: bool,
+}
+
+impl Client {
+    fn to(address: &str) -> Option<Self> {
+        let stream = TcpStream::connect(address).ok()?;
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Some(Self { stream, ended: false })
+    }
+
+    /// The length of the answer; `None`: there was none.
+    fn ask(&mut self, fields: &str) -> Option<usize> {
+        let request = format!("GET /page HTTP/1.1\r\nHost: test\r\n{fields}\r\n");
+        self.stream.write_all(request.as_bytes()).ok()?;
+        let mut got = Vec::new();
+        loop {
+            let mut buf = [0; 4096];
+            match self.stream.read(&mut buf) {
+                Ok(0) | Err(_) => return None,
+                Ok(n) => got.extend_from_slice(&buf[..n]),
+            }
+            let Some(end) = got.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
+            let head = std::str::from_utf8(&got[..end]).unwrap();
+            let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+            let length: usize = length.unwrap().parse().unwrap();
+            if got.len() == end + 4 + length {
+                self.ended = head.to_ascii_lowercase().contains("connection: close");
+                return head.starts_with("HTTP/1.1 200").then_some(length);
+            }
+        }
+    }
+}
+
+/// Clients that ask again and again, half of them on kept-alive connections, while `meanwhile` runs.
+/// Returns how many answers there were and of which lengths. Every request must be answered.
+fn under_load(address: &str, meanwhile: impl FnOnce(&AtomicUsize)) -> (usize, BTreeSet<usize>) {
+    let (over, answers) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let lengths = std::thread::scope(|scope| {
+        let hammer = |keeps: bool| {
+            let (over, answers) = (&over, &answers);
+            move || {
+                let (mut lengths, mut client) = (BTreeSet::new(), None);
+                while !over.load(Relaxed) {
+                    let open = match client.take() {
+                        Some(open) => open,
+                        None => Client::to(address).expect("the port is open throughout"),
+                    };
+                    let mut open: Client = open;
+                    let fields = if keeps { "" } else { "Connection: close\r\n" };
+                    lengths.insert(open.ask(fields).expect("every request is answered"));
+                    answers.fetch_add(1, Relaxed);
+                    client = Some(open).filter(|open| !open.ended);
+                }
+                lengths
+            }
+        };
+        let clients: Vec<_> = (0..4).map(|n| scope.spawn(hammer(n % 2 == 0))).collect();
+        meanwhile(&answers);
+        over.store(true, Relaxed);
+        clients.into_iter().flat_map(|client| client.join().expect("no client failed")).collect()
+    });
+    (answers.load(Relaxed), lengths)
+}
+
+/// Waits for so many more answers.
+fn more(answers: &AtomicUsize, n: usize) {
+    let target = answers.load(Relaxed) + n;
+    until("more answers", || answers.load(Relaxed) >= target);
+}
+
+fn fixed(model: &str, bytes: usize) -> String {
+    format!("model = \"{model}\"\nfixed = {bytes}\n")
+}
+
+#[test]
+fn a_reload_under_load_loses_no_request_and_serves_by_the_new_file() {
+    for model in models() {
+        let site = Site::start(&fixed(model, 10));
+        let (_, lengths) = under_load(&site.address(), |answers| {
+            more(answers, 50);
+            for bytes in [20, 30] {
+                site.reload(&fixed(model, bytes));
+                until("the new answer", || site.answers() == Some(bytes));
+                more(answers, 50);
+            }
+        });
+        assert_eq!(lengths, BTreeSet::from([10, 20, 30]), "{model}");
+        until("one generation", || site.generations().len() == 1);
+        site.ends_well();
+    }
+}
+
+#[test]
+fn a_reload_changes_the_model_in_either_direction_without_a_loss() {
+    // One whose listener blocks and one whose does not, which is a state of the socket they share.
+    let site = Site::start(&fixed("reactor", 10));
+    under_load(&site.address(), |answers| {
+        let mut bytes = 10;
+        for model in models().chain(["reactor", "prefork", "reactor", "worker", "pool", "prefork"])
+        {
+            bytes += 1;
+            site.reload(&fixed(model, bytes));
+            until("the new answer", || site.answers() == Some(bytes));
+            more(answers, 20);
+        }
+    });
+    site.ends_well();
+}
+
+#[test]
+fn a_broken_configuration_is_said_and_the_server_goes_on() {
+    let site = Site::start(&fixed("prefork", 10));
+    assert_eq!(site.answers(), Some(10));
+    let generation = site.generations();
+    let broken = [
+        ("fixed = 10\nlissten = 3", "the nearest is `listen`"),
+        ("directory = \"/nonexistent\"", "there is no directory"),
+        ("fixed = 10\n[access_log]\nfile = \"/nonexistent/log\"", "cannot write the access log"),
+    ];
+    for (text, hint) in broken {
+        site.reload(text);
+        site.says(hint);
+        assert_eq!(site.answers(), Some(10));
+        assert_eq!(site.generations(), generation);
+    }
+    site.reload(&fixed("prefork", 20));
+    until("the new answer", || site.answers() == Some(20));
+    site.ends_well();
+}
+
+#[test]
+fn reloads_in_a_row_and_an_end_amid_them_leave_nothing_behind() {
+    for model in models() {
+        let mut site = Site::start(&fixed(model, 10));
+        let mut idle = Client::to(&site.address()).unwrap();
+        assert_eq!(idle.ask(""), Some(10));
+        for bytes in 11..15 {
+            site.reload(&fixed(model, bytes));
+        }
+        site.server.signal("TERM");
+        site.server.signal("HUP");
+        assert_eq!(site.server.child.wait().unwrap().code(), Some(0), "{model}: {}", site.errors());
+        assert!(TcpStream::connect(site.address()).is_err(), "{model}");
+    }
+}
+
+#[test]
+fn an_idle_connection_is_answered_once_more_after_a_reload() {
+    for model in models() {
+        let site = Site::start(&fixed(model, 10));
+        let mut idle = Client::to(&site.address()).unwrap();
+        assert_eq!(idle.ask(""), Some(10));
+        assert!(!idle.ended);
+        site.reload(&fixed(model, 20));
+        until("the new answer", || site.answers() == Some(20));
+        // By the generation that has it, which says that this was the last.
+        assert_eq!(idle.ask(""), Some(10), "{model}");
+        assert!(idle.ended, "{model}");
+        site.ends_well();
+    }
+}
+
+#[test]
+fn another_address_in_the_file_is_listened_on_and_the_first_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("joust.toml");
+    let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (first, second) = (free(), free());
+    let write = |address| {
+        std::fs::write(&file, format!("listen = \"{address}\"\nfixed = 10\n")).unwrap();
+    };
+    write(first);
+    let mut child = crate::joust(&["serve", "--config", file.to_str().unwrap()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("the first address", || TcpStream::connect(first).is_ok());
+    write(second);
+    kill("HUP", child.id());
+    until("the second address", || TcpStream::connect(second).is_ok());
+    until("the end of the first", || TcpStream::connect(first).is_err());
+    kill("TERM", child.id());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_killed_supervisor_takes_all_with_it_and_a_killed_generation_ends_the_supervisor() {
+    for model in models() {
+        let mut site = Site::start(&fixed(model, 10));
+        assert_eq!(site.answers(), Some(10));
+        let generations = site.generations();
+        let below: Vec<_> = generations.iter().flat_map(|&pid| children(pid)).collect();
+        site.server.signal("KILL");
+        site.server.child.wait().unwrap();
+        for pid in generations.into_iter().chain(below) {
+            until("the end of every process", || !is_alive(pid));
+        }
+        let mut site = Site::start(&fixed(model, 10));
+        assert_eq!(site.answers(), Some(10));
+        let generation = site.generations()[0];
+        kill("KILL", generation);
+        assert_eq!(site.server.child.wait().unwrap().code(), Some(1), "{model}");
+        assert!(site.errors().contains("killed by signal 9"), "{}", site.errors());
+        assert!(TcpStream::connect(site.address()).is_err(), "{model}");
+    }
+}
+
+#[test]
+fn signals_for_the_supervisor_do_nothing_to_those_who_serve() {
+    for model in models() {
+        let site = Site::start(&fixed(model, 10));
+        assert_eq!(site.answers(), Some(10));
+        let generation = site.generations()[0];
+        for pid in [generation].into_iter().chain(children(generation)) {
+            kill("HUP", pid);
+            kill("USR1", pid);
+        }
+        assert_eq!(site.answers(), Some(10), "{model}");
+        assert_eq!(site.generations(), [generation], "{model}");
+        site.ends_well();
+    }
+}
+
+#[test]
+fn rotation_under_load_loses_and_tears_no_line() {
+    for model in models() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("access.log");
+        let config = format!("{}[access_log]\nfile = \"{}\"\n", fixed(model, 10), log.display());
+        let site = Site::start(&config);
+        let moved = |n| dir.path().join(format!("access.log.{n}"));
+        let (answers, _) = under_load(&site.address(), |answers| {
+            for n in 1..4 {
+                more(answers, 100);
+                std::fs::rename(&log, moved(n)).unwrap();
+                site.server.signal("USR1");
+                until("the log is there again", || log.exists());
+            }
+        });
+        site.ends_well();
+        let files = (1..4).map(moved).chain([log.clone()]);
+        let text: String = files.map(|file| std::fs::read_to_string(file).unwrap()).collect();
+        assert_eq!(text.lines().count(), answers, "{model}");
+        let whole = |line: &str| {
+            line.starts_with("127.0.0.1 - - [") && line.ends_with("\"GET /page HTTP/1.1\" 200 10")
+        };
+        assert!(text.lines().all(whole), "{model}");
+        assert_ne!(std::fs::metadata(&log).unwrap().len(), 0, "{model}");
+    }
+}
+
+#[test]
+fn a_passed_socket_is_served_and_kept_over_a_reload() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("joust.toml");
+    std::fs::write(&file, "listen = \"127.0.0.1:1\"\nfixed = 10\n").unwrap();
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap().to_string();
+    // Waits in the socket before there is a server.
+    let mut early = Client::to(&address).unwrap();
+    // As systemd does it: the socket is descriptor 3, and LISTEN_PID the number of the program.
+    let script = format!(
+        "exec 3<&{}; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" serve --config \"$1\"",
+        socket.as_raw_fd()
+    );
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::empty()).unwrap();
+    let mut child = Command::new("sh")
+        .args(["-c", &script, env!("CARGO_BIN_EXE_joust"), file.to_str().unwrap()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(socket);
+    assert_eq!(early.ask(""), Some(10));
+    std::fs::write(&file, "listen = \"127.0.0.1:2\"\nfixed = 20\n").unwrap();
+    kill("HUP", child.id());
+    until("the new answer", || {
+        Client::to(&address).unwrap().ask("Connection: close\r\n") == Some(20)
+    });
+    kill("TERM", child.id());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_passed_descriptor_that_is_no_socket_is_refused() {
+    let script = "exec 3</dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" serve --fixed 10";
+    let refused =
+        Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_joust")]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(said(&refused).contains("descriptor 3"), "{}", said(&refused));
+}
+
+#[test]
+fn a_service_manager_is_told_of_start_reload_and_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, path) = (dir.path().join("joust.toml"), dir.path().join("notify"));
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(LONG)).unwrap();
+    std::fs::write(&file, "listen = \"127.0.0.1:0\"\nfixed = 10\n").unwrap();
+    let mut child = crate::joust(&["serve", "--config", file.to_str().unwrap()])
+        .env("NOTIFY_SOCKET", &path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let told = || {
+        let mut buf = [0; 512];
+        let n = manager.recv(&mut buf).unwrap();
+        String::from_utf8(buf[..n].to_vec()).unwrap()
+    };
+    assert!(told().starts_with("READY=1\nSTATUS=reactor serves on 127.0.0.1:"));
+    kill("HUP", child.id());
+    let reloading = told();
+    let usec = reloading.lines().find_map(|line| line.strip_prefix("MONOTONIC_USEC="));
+    assert!(reloading.starts_with("RELOADING=1\n") && usec.unwrap().parse::<u64>().is_ok());
+    assert!(told().starts_with("READY=1\n"));
+    kill("TERM", child.id());
+    assert!(told().starts_with("STOPPING=1\n"));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_configuration_is_checked_without_serving_or_making_anything() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("access.log");
+    let good =
+        output(&["serve", "--fixed", "1", "--access-log", log.to_str().unwrap(), "--check-config"]);
+    assert_eq!((good.status.code(), &good.stdout[..]), (Some(0), &b"ok\n"[..]));
+    assert!(!log.exists());
+    let args =
+        ["--access-log", "/nonexistent/a", "--error-log", "/nonexistent/e", "--check-config"];
+    let bad = output(&[&["serve", "/nonexistent/dir"][..], &args].concat());
+    assert_eq!(bad.status.code(), Some(2));
+    for wrong in
+        ["no directory /nonexistent/dir", "access log /nonexistent/a", "error log /nonexistent/e"]
+    {
+        assert!(said(&bad).contains(wrong), "{wrong} is not in {}", said(&bad));
+    }
+}
+
+#[test]
+fn the_process_number_is_in_its_file_while_the_server_lives() {
+    let dir = tempfile::tempdir().unwrap();
+    let pid_file = dir.path().join("joust.pid");
+    let site = Site::start(&format!("fixed = 10\npid_file = \"{}\"\n", pid_file.display()));
+    let pid = std::fs::read_to_string(&pid_file).unwrap();
+    assert_eq!(pid, format!("{}\n", site.server.child.id()));
+    site.reload("fixed = 20\n");
+    until("the new answer", || site.answers() == Some(20));
+    assert!(pid_file.exists());
+    site.ends_well();
+    assert!(!pid_file.exists());
+}

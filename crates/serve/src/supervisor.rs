@@ -1,0 +1,313 @@
+//! The life of a server from its start to its end, across changes of its configuration. The process
+//! that was started supervises: it keeps the listening socket and its own pid, and each reading of the
+//! configuration is served by a generation, a process that it forks. Owns who serves when; must not know
+//! how (see `Service` and the models). Start reading at [`supervise`].
+//!
+//! A reload (SIGHUP) loses no connection, for the socket is never closed:
+//! 1 the configuration is read and everything it names is opened; what is wrong with it is logged, and
+//!   all goes on as before;
+//! 2 the next generation is forked, and waits;
+//! 3 the one that serves is told that the port goes on without it, and drains: it answers what it has,
+//!   and each kept-alive connection once more, with `Connection: close`;
+//! 4 when it accepts no more, the next one begins. What came between waits in the socket's queue. So
+//!   two generations never accept at once, and whether the socket blocks, which is the same for all
+//!   who have it, is one model's business at a time.
+//!
+//! Forking from a process that serves nothing costs less than a process image of its own would, and
+//! leaves it the rights to open ports and keys that a generation gives up. While nothing changes the
+//! supervisor sleeps, and no request passes through it. A generation dies with its supervisor
+//! (PR_SET_PDEATHSIG), and a supervisor ends as the generation that serves has ended.
+
+pub(crate) mod generation;
+mod notify;
+
+use std::fs::File;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+
+use sys::clock;
+use sys::process::{self, Ended, Pid, Signal};
+use sys::signals::{Asked, Mail, Stop};
+use units::Nanos;
+
+use crate::ServeError;
+use crate::config::Config;
+use crate::log::{ErrorLog, Level, Reopen};
+use crate::service::{Given, Service};
+use generation::Generation;
+pub use notify::Notify;
+
+/// How long a generation has, once it was told, until it accepts no more. A process of its model that
+/// is busy for longer is not waited for: both then accept for a while.
+const HANDOVER_MAX: Nanos = Nanos::from_secs(2);
+
+/// How often that is looked at.
+const HANDOVER_TICK: Nanos = Nanos::from_millis(2);
+
+/// A generation that fails within this time after a reload is followed by one that serves as before.
+const PROBATION: Nanos = Nanos::from_secs(10);
+
+/// What a server is started with.
+pub struct Start<'a> {
+    /// By what it serves first.
+    pub config: Config,
+    /// Reads it again, for a reload; or says what is wrong with it.
+    pub read: &'a dyn Fn() -> Result<Config, String>,
+    /// What `stderr` means as the file of the error log.
+    pub stderr: Option<File>,
+    /// A socket that listens already, passed by whoever started the process: `listen` is then of no
+    /// effect.
+    pub passed: Option<TcpListener>,
+    /// The service manager.
+    pub notify: Notify,
+    /// Is called once, when the port is open, with the model and where it serves.
+    pub opened: &'a mut dyn FnMut(&'static str, SocketAddr),
+}
+
+impl std::fmt::Debug for Start<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Start").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+/// Serves until SIGTERM (drains) or SIGINT (stops at once); SIGHUP reloads, SIGUSR1 opens the logs
+/// again. Needs a process with one thread.
+///
+/// # Errors
+/// Whatever keeps the server from starting, or ended it.
+pub fn supervise(start: Start<'_>) -> Result<(), ServeError> {
+    // Before anyone is told the address: a signal that comes from then on waits for us.
+    let mail = Mail::new().map_err(system("cannot take signals as a file"))?;
+    let reopen = Reopen::new().map_err(system("cannot share a count"))?;
+    let is_passed = start.passed.is_some();
+    let given = Given {
+        stderr: copy_of(start.stderr.as_ref())?,
+        listener: start.passed,
+        reopen: Some(reopen.clone()),
+    };
+    let service = Service::bind_given(start.config, given)?;
+    let _pid_file = PidFile::write(service.config.pid_file.as_deref())?;
+    (start.opened)(service.config.model.name, service.address());
+    let serving = Generation::begin(&service, clock::monotonic())
+        .map_err(system("cannot start the process that serves"))?;
+    serving.go();
+    let Service { listener, errors, .. } = service;
+    let mut supervisor = Supervisor {
+        mail,
+        reopen,
+        read: start.read,
+        stderr: start.stderr,
+        notify: start.notify,
+        is_passed,
+        listener,
+        errors,
+        serving,
+        before: None,
+        draining: Vec::new(),
+        ending: false,
+        over: None,
+    };
+    supervisor.tell_ready();
+    supervisor.watch()
+}
+
+struct Supervisor<'a> {
+    mail: Mail,
+    reopen: Reopen,
+    read: &'a dyn Fn() -> Result<Config, String>,
+    stderr: Option<File>,
+    notify: Notify,
+    /// The socket is not ours to exchange.
+    is_passed: bool,
+    /// That of the generation that serves.
+    listener: TcpListener,
+    errors: ErrorLog,
+    serving: Generation,
+    /// What was served by before the last reload.
+    before: Option<Config>,
+    /// Generations that were followed by another and have not ended.
+    draining: Vec<Pid>,
+    /// The server was asked to end.
+    ending: bool,
+    /// How the generation that served last has ended.
+    over: Option<Result<(), ServeError>>,
+}
+
+impl Supervisor<'_> {
+    /// Does what it is asked until no generation is left, and says how the last has ended.
+    fn watch(&mut self) -> Result<(), ServeError> {
+        let broken = "cannot wait for signals";
+        loop {
+            // An end may be one of several that came as one signal.
+            while let Some((pid, ended)) = process::reap().map_err(system(broken))? {
+                self.draining.retain(|draining| *draining != pid);
+                if pid == self.serving.pid {
+                    self.over = self.served(ended);
+                }
+            }
+            if self.draining.is_empty()
+                && let Some(result) = self.over.take()
+            {
+                return result;
+            }
+            match self.mail.next(Nanos::from_secs(60)).map_err(system(broken))? {
+                Some(Asked::End(stop)) => self.end(stop),
+                Some(Asked::Reload) if !self.ending => self.reload(),
+                Some(Asked::Reopen) => self.reopen(),
+                Some(Asked::Reload | Asked::ChildEnded) | None => {}
+            }
+        }
+    }
+
+    fn end(&mut self, stop: Stop) {
+        self.ending = true;
+        self.notify.tell("STOPPING=1\nSTATUS=ends");
+        let (signal, what) = match stop {
+            Stop::Drain => (Signal::TERM, "SIGTERM: answers what was asked, and ends"),
+            Stop::AtOnce => (Signal::INT, "SIGINT: ends at once"),
+        };
+        self.errors.note(Level::Notice, format_args!("{what}"));
+        if self.over.is_none() {
+            process::signal(self.serving.pid, signal);
+        }
+        self.signal_draining(signal);
+    }
+
+    fn signal_draining(&self, signal: Signal) {
+        for &pid in &self.draining {
+            process::signal(pid, signal);
+        }
+    }
+
+    /// Every process sees it before its next line, and those that wait within some seconds.
+    fn reopen(&self) {
+        self.reopen.ask();
+        self.errors.note(Level::Notice, format_args!("SIGUSR1: opens the logs again"));
+    }
+
+    fn reload(&mut self) {
+        let now_us = clock::monotonic().0 / 1000;
+        self.notify.tell(&format!("RELOADING=1\nMONOTONIC_USEC={now_us}\nSTATUS=reloads"));
+        let reloaded = (self.read)().and_then(|config| {
+            let before = self.serving.config.clone();
+            self.follow(config)?;
+            self.before = Some(before);
+            Ok(())
+        });
+        match reloaded {
+            Ok(()) => self.errors.note(
+                Level::Notice,
+                format_args!("SIGHUP: serves by the configuration as it is now"),
+            ),
+            Err(why) => self.errors.note(
+                Level::Error,
+                format_args!("SIGHUP: goes on as before, the configuration is refused: {why}"),
+            ),
+        }
+        self.tell_ready();
+    }
+
+    /// Puts a generation that serves by `config` in the place of the one that does.
+    fn follow(&mut self, config: Config) -> Result<(), String> {
+        let goes_on = self.is_passed || config.listen == self.serving.config.listen;
+        let says = |error: io::Error| format!("cannot duplicate a descriptor: {error}");
+        let listener = match goes_on {
+            true => Some(self.listener.try_clone().map_err(says)?),
+            false => None,
+        };
+        let stderr = self.stderr.as_ref().map(File::try_clone).transpose().map_err(says)?;
+        let given = Given { stderr, listener, reopen: Some(self.reopen.clone()) };
+        let service = Service::bind_given(config, given).map_err(|error| error.to_string())?;
+        let next = Generation::begin(&service, clock::monotonic())
+            .map_err(|error| format!("cannot start another process: {error}"))?;
+        let last = std::mem::replace(&mut self.serving, next);
+        if !last.has_ended {
+            self.draining.push(last.pid);
+            if goes_on {
+                hand_over(&last);
+            } else {
+                // Nobody else has its port: it answers those who wait there too, and closes it.
+                process::signal(last.pid, Signal::TERM);
+            }
+        }
+        self.serving.go();
+        Service { listener: self.listener, errors: self.errors, .. } = service;
+        Ok(())
+    }
+
+    /// The generation that serves has ended. `None`: another has taken its place.
+    fn served(&mut self, ended: Ended) -> Option<Result<(), ServeError>> {
+        self.serving.has_ended = true;
+        let why = match ended {
+            Ended::Exited(0) => return Some(Ok(())),
+            Ended::Exited(_) => self.serving.last_words(),
+            Ended::Killed(signal) => {
+                format!("the process that served was killed by signal {signal}")
+            }
+        };
+        let is_new = clock::monotonic().saturating_sub(self.serving.born) < PROBATION;
+        if is_new
+            && !self.ending
+            && let Some(before) = self.before.take()
+        {
+            self.errors.note(
+                Level::Alert,
+                format_args!("the reload did not hold, so the server serves as before it: {why}"),
+            );
+            match self.follow(before) {
+                Ok(()) => return None,
+                Err(error) => self.errors.note(Level::Emerg, format_args!("{error}")),
+            }
+        }
+        // Nobody takes connections any more: the service manager is to know now.
+        self.signal_draining(Signal::INT);
+        Some(Err(ServeError::Ended { why }))
+    }
+
+    fn tell_ready(&self) {
+        let (config, address) = (&self.serving.config, self.listener.local_addr());
+        let address = address.unwrap_or(config.listen);
+        let model = config.model.name;
+        self.notify.tell(&format!("READY=1\nSTATUS={model} serves on {address}"));
+    }
+}
+
+/// Has the generation drain and leave the port, and waits until it accepts no more or has ended.
+fn hand_over(last: &Generation) {
+    let until = clock::monotonic().saturating_add(HANDOVER_MAX);
+    while !last.is_past() && !process::has_ended(last.pid) && clock::monotonic() < until {
+        // Again each time: a signal that comes just before a call blocks may not end it.
+        last.hand_over();
+        std::thread::sleep(HANDOVER_TICK.into());
+    }
+}
+
+/// A file that holds the number of this process while it lives.
+struct PidFile(Option<PathBuf>);
+
+impl PidFile {
+    fn write(path: Option<&Path>) -> Result<Self, ServeError> {
+        let Some(path) = path else { return Ok(Self(None)) };
+        std::fs::write(path, format!("{}\n", std::process::id()))
+            .map_err(|source| ServeError::PidFile { path: path.to_owned(), source })?;
+        Ok(Self(Some(path.to_owned())))
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // Someone has tidied up already, which is what is wanted.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn copy_of(file: Option<&File>) -> Result<Option<File>, ServeError> {
+    file.map(File::try_clone).transpose().map_err(system("cannot duplicate a descriptor"))
+}
+
+fn system(doing: &'static str) -> impl FnOnce(io::Error) -> ServeError {
+    move |source| ServeError::System { doing, source }
+}

@@ -1,0 +1,127 @@
+//! A generation: the process that serves by one reading of the configuration, from the fork that begins
+//! it to what it says when it fails. Owns what it shares with the supervisor; must not know what comes
+//! before or after it. Start reading at [`Generation::begin`].
+
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use sys::process::{self, Pid, SharedCells, Signal};
+use sys::signals;
+use units::Nanos;
+
+use crate::config::Config;
+use crate::service::Service;
+
+/// What ps and top show for the process that serves.
+const NAME: &str = "joust serving";
+
+/// Bytes of what a generation says when it fails.
+const LAST_WORDS_MAX: usize = 4096;
+
+/// Exit status of a generation that could not serve.
+const FAILED: u8 = 1;
+
+/// Whether another process goes on with a server's listening socket: known to all processes of both.
+#[derive(Debug, Clone)]
+pub(crate) struct Handover(Arc<SharedCells>);
+
+impl Handover {
+    /// None yet.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub(crate) fn none() -> io::Result<Self> {
+        Ok(Self(Arc::new(SharedCells::new(2)?)))
+    }
+
+    /// From now on: the one that has the socket leaves it, and the port, open.
+    pub(crate) fn begin(&self) {
+        self.0[0].store(1, Relaxed);
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.0[0].load(Relaxed) != 0
+    }
+
+    /// The one that has the socket takes no connection from it any more.
+    pub(crate) fn accepts_no_more(&self) {
+        self.0[1].store(1, Relaxed);
+    }
+
+    pub(crate) fn is_free(&self) -> bool {
+        self.0[1].load(Relaxed) != 0
+    }
+}
+
+/// A process that serves, or is about to.
+#[derive(Debug)]
+pub(super) struct Generation {
+    pub(super) pid: Pid,
+    /// By what it serves.
+    pub(super) config: Config,
+    /// When it began.
+    pub(super) born: Nanos,
+    /// It was reaped, so that its number may be another's.
+    pub(super) has_ended: bool,
+    handover: Handover,
+    /// A byte to it: go. From it: why it failed.
+    line: UnixStream,
+}
+
+impl Generation {
+    /// Forks a process that serves once it is told to.
+    ///
+    /// # Errors
+    /// As [`process::fork`].
+    pub(super) fn begin(service: &Service, now: Nanos) -> io::Result<Self> {
+        let (line, theirs) = UnixStream::pair()?;
+        line.set_nonblocking(true)?;
+        let pid = process::fork(NAME, || live(service, theirs))?;
+        let (config, handover) = (service.config.clone(), service.handover.clone());
+        Ok(Self { pid, config, born: now, has_ended: false, handover, line })
+    }
+
+    /// Lets it serve.
+    pub(super) fn go(&self) {
+        // It fails where the process is gone, which its end will tell.
+        let _ = (&self.line).write_all(&[0]);
+    }
+
+    /// Has it drain and leave the port to another. Its children learn it before the signal comes.
+    pub(super) fn hand_over(&self) {
+        self.handover.begin();
+        process::signal(self.pid, Signal::TERM);
+    }
+
+    /// Whether it takes no more connections.
+    pub(super) fn is_past(&self) -> bool {
+        self.handover.is_free()
+    }
+
+    /// Why it failed, after its end; empty where it did not say.
+    pub(super) fn last_words(&self) -> String {
+        let mut words = Vec::new();
+        // Never waits; what is not there by now was not said.
+        let _ = (&self.line).take(LAST_WORDS_MAX as u64).read_to_end(&mut words);
+        String::from_utf8_lossy(&words).into_owned()
+    }
+}
+
+/// The life of a generation.
+fn live(service: &Service, mut line: UnixStream) -> u8 {
+    let begun = signals::in_generation().and_then(|()| line.read_exact(&mut [0]));
+    let served = match begun {
+        Ok(()) => service.run().map_err(|error| error.to_string()),
+        Err(error) => Err(format!("the process that was to serve could not begin: {error}")),
+    };
+    match served {
+        Ok(()) => 0,
+        Err(why) => {
+            let words = &why.as_bytes()[..why.len().min(LAST_WORDS_MAX)];
+            let _ = line.write_all(words);
+            FAILED
+        }
+    }
+}
