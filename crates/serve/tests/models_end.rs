@@ -5,8 +5,9 @@ mod support;
 
 use std::io::ErrorKind;
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use support::{FIXED, GET, Server, Setup, eventually, is_alive, models, two_at_once};
+use support::{FIXED, GET, GET_CLOSE, Server, Setup, eventually, is_alive, models, two_at_once};
 use sys::process::Signal;
 
 fn is_refused(server: &Server) -> bool {
@@ -66,7 +67,7 @@ fn a_drain_answers_what_was_begun_and_what_waits_and_closes_what_is_idle() {
 
 #[test]
 fn a_drain_answers_what_waits_where_the_children_were_told_to_end_before_their_parent() {
-    for model in ["prefork", "worker"] {
+    for model in ["prefork", "worker", "event"] {
         let settings = two_at_once(model).unwrap();
         let mut server = Server::start(model, Setup { settings, ..FIXED });
         let _held: Vec<_> = (0..2)
@@ -125,7 +126,7 @@ fn sigint_cuts_what_is_under_way() {
 
 #[test]
 fn no_child_survives_its_parent() {
-    for model in ["prefork", "worker"] {
+    for model in ["prefork", "worker", "event"] {
         let mut server = Server::start(model, FIXED);
         eventually("there are children", || !server.children().is_empty());
         let children = server.children();
@@ -138,21 +139,70 @@ fn no_child_survives_its_parent() {
     }
 }
 
+/// Two children of two threads each, which are all in reserve.
+const TWO_BY_TWO: &[&str] = &[
+    "StartServers=2",
+    "ThreadsPerChild=2",
+    "MaxRequestWorkers=8",
+    "MinSpareThreads=4",
+    "MaxSpareThreads=6",
+];
+
+#[test]
+fn a_killed_child_takes_with_it_what_it_held_and_nothing_else() {
+    const N: usize = 6;
+    // How many connections one child may hold: itself, its threads, or for each idle one two more.
+    let cases: [(&str, &[&str], usize); 4] = [
+        ("fork", &[], 1),
+        ("prefork", &[], 1),
+        ("worker", TWO_BY_TWO, 2),
+        ("event", TWO_BY_TWO, 6),
+    ];
+    for (model, settings, held_max) in cases {
+        let mut server = Server::start(model, Setup { settings, ..FIXED });
+        let is_over = AtomicBool::new(false);
+        let lost = std::thread::scope(|scope| {
+            let load = || {
+                let mut lost = 0;
+                while !is_over.load(Relaxed) {
+                    let mut conn = server.connect();
+                    lost += usize::from(!conn.try_send(GET_CLOSE) || conn.rest().is_empty());
+                }
+                lost
+            };
+            let loads = [scope.spawn(load), scope.spawn(load)];
+            let mut conns: Vec<_> = (0..N).map(|_| server.connect()).collect();
+            for conn in &mut conns {
+                // A child may be on its way that answers it.
+                conn.send(GET);
+                assert_eq!(conn.response().status(), 200, "{model}");
+            }
+            let killed = server.children()[0];
+            assert!(sys::process::signal(killed, Signal::KILL) || model == "fork");
+            eventually("it is gone", || !is_alive(killed));
+            let gone = conns.iter_mut().filter_map(|conn| conn.has_ended().then_some(())).count();
+            for mut conn in conns {
+                if !conn.has_ended() {
+                    assert_eq!(conn.ask(GET).status(), 200, "{model}");
+                }
+            }
+            is_over.store(true, Relaxed);
+            gone + loads.into_iter().map(|load| load.join().unwrap()).sum::<usize>()
+        });
+        assert!(lost <= held_max, "{model} lost {lost} connections with one child");
+        assert_eq!(server.connect().ask(GET).status(), 200, "{model}");
+        server.signal(Signal::TERM);
+        assert!(server.ended().success(), "{model}");
+    }
+}
+
 #[test]
 fn a_killed_child_is_made_up_for() {
     // As many as are wanted in reserve, so that the loss of one is a shortage.
-    let cases: [(&str, &[&str]); 2] = [
+    let cases: [(&str, &[&str]); 3] = [
         ("prefork", &["StartServers=2", "MinSpareServers=2", "MaxSpareServers=3"]),
-        (
-            "worker",
-            &[
-                "StartServers=2",
-                "ThreadsPerChild=2",
-                "MaxRequestWorkers=8",
-                "MinSpareThreads=4",
-                "MaxSpareThreads=6",
-            ],
-        ),
+        ("worker", TWO_BY_TWO),
+        ("event", TWO_BY_TWO),
     ];
     for (model, settings) in cases {
         let server = Server::start(model, Setup { settings, ..FIXED });

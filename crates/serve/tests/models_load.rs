@@ -203,3 +203,75 @@ fn prefork_children_that_reach_their_quota_are_replaced_within_the_bounds() {
     assert!(most <= 16, "{most}");
     eventually("five to ten are left", || (5..=10).contains(&server.children().len()));
 }
+
+/// Threads of Tomcat's executor.
+fn executors(server: &Server) -> usize {
+    server.threads().iter().filter(|name| *name == "joust exec").count()
+}
+
+#[test]
+fn the_executor_grows_before_it_queues_and_shrinks_after_its_idle_time() {
+    let settings = &["minSpareThreads=2", "maxThreads=4", "threadsMaxIdleTime=200ms"];
+    let faults = &["delay=1s"];
+    let server = Server::start("poller", Setup { settings, faults, ..FIXED });
+    eventually("the spare threads are there", || executors(&server) == 2);
+    let mut conns: Vec<Conn> = (0..6).map(|_| server.connect()).collect();
+    conns.iter_mut().for_each(|conn| conn.send(GET));
+    eventually("there are as many as may be", || executors(&server) == 4);
+    // Six requests of a second each, by four threads at most.
+    assert!(conns.iter_mut().all(|conn| conn.response().status() == 200));
+    assert!(executors(&server) <= 4);
+    eventually("the spare threads are left", || executors(&server) == 2);
+    assert_eq!(conns[0].ask(GET).status(), 200);
+}
+
+#[test]
+fn the_executor_closes_what_is_past_its_queue() {
+    let settings = &["minSpareThreads=1", "maxThreads=1", "maxQueueSize=1"];
+    let faults = &["delay=2s"];
+    let server = Server::start("poller", Setup { settings, faults, ..FIXED });
+    let mut conns: Vec<Conn> = (0..3).map(|_| server.connect()).collect();
+    for conn in &mut conns {
+        conn.send(GET);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let answers: Vec<bool> = conns.into_iter().map(|conn| conn.next_is_answer()).collect();
+    assert_eq!(answers, [true, true, false]);
+}
+
+#[test]
+fn a_slow_reader_holds_no_worker_of_event() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("large"), vec![b'x'; 32 << 20]).unwrap();
+    fs::write(dir.path().join("index.html"), "small").unwrap();
+    let content = dir.path().to_str().unwrap();
+    let settings = &[
+        "ThreadsPerChild=1",
+        "MaxRequestWorkers=1",
+        "StartServers=1",
+        "AsyncRequestWorkerFactor=100",
+    ];
+    let server = Server::start("event", Setup { content, settings, ..FIXED });
+    let mut slow: Vec<Conn> = (0..4).map(|_| server.connect()).collect();
+    slow.iter_mut().for_each(|conn| conn.send("GET /large HTTP/1.1\r\nHost: test\r\n\r\n"));
+    for _ in 0..20 {
+        assert_eq!(server.connect().ask(GET_CLOSE).body, b"small");
+    }
+    for mut reader in slow {
+        assert_eq!(reader.response().body.len(), 32 << 20);
+    }
+}
+
+#[test]
+fn a_connection_of_iterative_is_all_that_is_served_until_it_ends() {
+    let server =
+        Server::start("iterative", Setup { settings: &["KeepAliveTimeout=300ms"], ..FIXED });
+    let mut held = server.connect();
+    assert_eq!(held.ask(GET).status(), 200);
+    let mut waits = server.connect();
+    waits.send(GET);
+    let start = Instant::now();
+    assert_eq!(waits.response().status(), 200);
+    assert_eq!(held.rest(), b"");
+    assert!(start.elapsed() >= Duration::from_millis(250), "{:?}", start.elapsed());
+}

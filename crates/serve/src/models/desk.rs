@@ -32,7 +32,7 @@ pub(super) struct Desk<T> {
 
 struct Inner<T> {
     items: VecDeque<T>,
-    /// Workers that are at [`Desk::take`].
+    /// Workers that are at [`Desk::take`], or nearly.
     idle: usize,
     /// Those of them that sleep, and those that were woken and do not run yet.
     asleep: usize,
@@ -107,6 +107,7 @@ impl<T> Desk<T> {
     fn wake_one(&self, mut inner: MutexGuard<'_, Inner<T>>) {
         let wakes = !inner.items.is_empty() && inner.waking == 0 && inner.asleep > 0;
         inner.waking += usize::from(wakes);
+        // Before the lock is let go, the woken thread would only wait for it.
         drop(inner);
         if wakes {
             self.work.notify_one();
@@ -115,11 +116,20 @@ impl<T> Desk<T> {
 
     /// The next thing, waiting for it for as long as `patience`, or for ever.
     pub(super) fn take(&self, patience: Option<Duration>) -> Taken<T> {
+        self.be_idle();
+        self.take_as_idle(patience)
+    }
+
+    /// Counts a worker as idle from now on: it has only to tidy up before [`Desk::take_as_idle`].
+    pub(super) fn be_idle(&self) {
         let mut inner = self.lock();
         inner.idle += 1;
-        if std::mem::take(&mut inner.awaited) {
-            self.idler.notify_all();
-        }
+        self.tell(inner);
+    }
+
+    /// As [`Desk::take`], after [`Desk::be_idle`].
+    pub(super) fn take_as_idle(&self, patience: Option<Duration>) -> Taken<T> {
+        let mut inner = self.lock();
         let mut in_time = true;
         loop {
             if let Some(item) = inner.items.pop_front() {
@@ -158,9 +168,9 @@ impl<T> Desk<T> {
         self.wait_while(most, |inner| inner.idlers() == 0)
     }
 
-    /// Waits until something is so that may be so when a worker has left, for a while at most; returns
-    /// whether it is.
-    pub(super) fn wait_for_leave(&self, most: Duration, is_so: impl Fn() -> bool) -> bool {
+    /// Waits until something is so that may be so when a worker has left or after [`Desk::nudge`], for
+    /// a while at most; returns whether it is.
+    pub(super) fn wait_until(&self, most: Duration, is_so: impl Fn() -> bool) -> bool {
         self.wait_while(most, |_| !is_so())
     }
 
@@ -175,6 +185,18 @@ impl<T> Desk<T> {
             (inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
         !is_so(&mut inner)
+    }
+
+    /// Has whoever waits look again.
+    pub(super) fn nudge(&self) {
+        self.tell(self.lock());
+    }
+
+    fn tell(&self, mut inner: MutexGuard<'_, Inner<T>>) {
+        if std::mem::take(&mut inner.awaited) {
+            drop(inner);
+            self.idler.notify_all();
+        }
     }
 
     /// Counts the calling thread as a worker until what is returned is dropped.

@@ -9,10 +9,13 @@
 mod child;
 mod desk;
 mod drive;
+mod event;
 mod fork;
+mod held;
 mod holds;
 mod iterative;
 mod parent;
+mod poller;
 mod pool;
 mod prefork;
 mod reactor;
@@ -73,6 +76,8 @@ pub static ALL: &[&Model] = &[
     &iterative::ITEM,
     &fork::ITEM,
     &thread::ITEM,
+    &event::ITEM,
+    &poller::ITEM,
 ];
 
 /// The model that is called `name`.

@@ -21,6 +21,7 @@ use super::scoreboard::{Scoreboard, Status};
 use super::spare::{Maintain, Seen, SpareRule};
 use super::system;
 use crate::ServeError;
+use crate::log::Level;
 use crate::service::Service;
 
 /// How often the parent looks at its children while the server ends, and reminds them.
@@ -28,6 +29,9 @@ pub(super) const ENDING_TICK: Nanos = Nanos::from_millis(20);
 
 /// The same when it stops at once; a child needs some 100 us.
 const STOP_TICK: Nanos = Nanos::from_millis(2);
+
+/// From this rate of starting children on, the server is said to be busy (`idle_spawn_rate >= 8`).
+const BUSY_RATE: usize = 8;
 
 /// How long children have to stop at once before they are killed.
 const STOP_GRACE: Nanos = Nanos::from_secs(1);
@@ -42,6 +46,8 @@ pub(super) struct Herd<'a> {
     pub(super) children_max: usize,
     /// Workers of each child.
     pub(super) workers_per_child: usize,
+    /// What may be raised where load grows faster than children come.
+    pub(super) busy_hint: &'static str,
     /// How many are kept in reserve.
     pub(super) rule: SpareRule,
     /// What a child does, given its number; its exit status is one of `child`.
@@ -57,7 +63,8 @@ pub(super) fn lead(service: &Service, herd: Herd<'_>) -> Result<(), ServeError> 
     let board = Scoreboard::new(herd.children_max, herd.workers_per_child)
         .map_err(system("cannot map the scoreboard of the children"))?;
     let children = (0..herd.children_max).map(|_| None).collect();
-    let mut parent = Parent { service, herd, board, children, has_served: false };
+    let mut parent =
+        Parent { service, herd, board, children, limit_reported: false, has_served: false };
     let led = parent.start().and_then(|()| parent.watch(&signals));
     // On the way of an error too: drop would leave the children to PDEATHSIG, and unreaped.
     let ended = match led {
@@ -73,6 +80,8 @@ struct Parent<'a> {
     board: Scoreboard,
     /// By number, as on the scoreboard.
     children: Vec<Option<Child>>,
+    /// That no more children may be started was said.
+    limit_reported: bool,
     /// A child has got as far as waiting for connections, so the settings can work.
     has_served: bool,
 }
@@ -181,17 +190,26 @@ impl Parent<'_> {
                 self.herd.rule.child_was_sick();
                 Ok(())
             }
-            Ended::Exited(_) | Ended::Killed(_) => Ok(()),
+            Ended::Killed(signal) => {
+                // ap_process_child_status, AH00052.
+                let pid = pid.as_raw_nonzero();
+                let said = format_args!("child pid {pid} exit signal {signal}");
+                self.service.errors.note(Level::Notice, said);
+                Ok(())
+            }
+            Ended::Exited(_) => Ok(()),
         }
     }
 
     fn maintain(&mut self) {
         let room = self.children.iter().filter(|child| child.is_none()).count();
         let idle = self.staying().map(|number| self.board.idle(number)).sum();
+        let rate = self.herd.rule.spawn_rate();
         match self.herd.rule.maintain(Seen { idle, room }) {
             Maintain::Nothing => {}
             Maintain::ReapOne => self.reap_one(),
             Maintain::Spawn(n) => {
+                self.report_shortage(rate, idle, room);
                 for _ in 0..n {
                     let Some(number) = self.children.iter().position(Option::is_none) else {
                         break;
@@ -202,6 +220,34 @@ impl Parent<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// Says what Apache says, in its words: that the limit is reached once, that load grows fast each
+    /// time.
+    fn report_shortage(&mut self, rate: usize, idle: usize, room: usize) {
+        let errors = &self.service.errors;
+        if room == 0 && !std::mem::replace(&mut self.limit_reported, true) {
+            let threads = self.herd.workers_per_child > 1 && idle > 0;
+            let what = if threads { "is within MinSpareThreads of" } else { "reached" };
+            let setting = if threads { "" } else { " setting" };
+            errors.note(
+                Level::Error,
+                format_args!(
+                    "server {what} MaxRequestWorkers{setting}, consider raising the \
+                     MaxRequestWorkers setting"
+                ),
+            );
+        } else if room > 0 && rate >= BUSY_RATE {
+            let (hint, children) = (self.herd.busy_hint, self.children.len() - room);
+            errors.note(
+                Level::Info,
+                format_args!(
+                    "server seems busy, (you may need to increase {hint}), spawning {} children, \
+                     there are {idle} idle, and {children} total children",
+                    rate.min(room)
+                ),
+            );
         }
     }
 

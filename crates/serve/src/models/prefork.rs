@@ -86,6 +86,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
             start: count("StartServers"),
             children_max: count("MaxRequestWorkers"),
             workers_per_child: 1,
+            busy_hint: "StartServers, or Min/MaxSpareServers",
             rule: SpareRule::new(count("MinSpareServers"), count("MaxSpareServers")),
             child: &|board, number| serve(service, patience, board, number),
         },

@@ -65,6 +65,11 @@ impl SpareRule {
         }
     }
 
+    /// Children that the next shortage starts at most.
+    pub(super) fn spawn_rate(&self) -> usize {
+        self.spawn_rate
+    }
+
     /// A child ended because the machine has nothing left (APEXIT_CHILDSICK): begin again with one.
     pub(super) fn child_was_sick(&mut self) {
         self.spawn_rate = 1;

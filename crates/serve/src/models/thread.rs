@@ -189,7 +189,7 @@ impl<'f> Acceptor<'f, '_> {
             drive::poll_files(&mut [PollFd::new(signals, PollFlags::IN)], Some(TICK))?;
             return Ok(false);
         }
-        if !desk.wait_for_leave(TICK.into(), || threads.load(Relaxed) < self.threads_max) {
+        if !desk.wait_until(TICK.into(), || threads.load(Relaxed) < self.threads_max) {
             return Ok(false);
         }
         let listener = &service.listener;

@@ -112,6 +112,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
             start: count("StartServers"),
             children_max: count("MaxRequestWorkers") / threads,
             workers_per_child: threads,
+            busy_hint: "StartServers, ThreadsPerChild or Min/MaxSpareThreads",
             rule: SpareRule::new(count("MinSpareThreads"), count("MaxSpareThreads")),
             child: &|board, number| {
                 let desk = Desk::default();

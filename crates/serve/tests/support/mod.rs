@@ -23,6 +23,13 @@ pub(crate) fn models() -> impl Iterator<Item = &'static str> {
 pub(crate) fn two_at_once(model: &str) -> Option<&'static [&'static str]> {
     Some(match model {
         "iterative" => return None,
+        "event" => &[
+            "ThreadsPerChild=1",
+            "MaxRequestWorkers=1",
+            "ServerLimit=1",
+            "AsyncRequestWorkerFactor=1",
+        ],
+        "poller" => &["maxConnections=2"],
         "thread" => &["maxThreads=2"],
         "fork" => &["instances=2"],
         "reactor" => &["server.max-connections=2"],
@@ -76,7 +83,14 @@ impl Server {
 
     /// Living children, by pid.
     pub(crate) fn children(&self) -> Vec<Pid> {
-        processes().into_iter().filter(|(_, parent)| *parent == self.pid()).map(|p| p.0).collect()
+        children_of(self.pid())
+    }
+
+    /// Names of its threads.
+    pub(crate) fn threads(&self) -> Vec<String> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.process.id())).unwrap();
+        let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).ok();
+        tasks.filter_map(|task| Some(name(task.ok()?)?.trim().to_owned())).collect()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -134,6 +148,11 @@ fn processes() -> Vec<(Pid, Pid)> {
             alive.then_some((Pid::from_raw(number)?, parent))
         })
         .collect()
+}
+
+/// Living children of a process.
+pub(crate) fn children_of(pid: Pid) -> Vec<Pid> {
+    processes().into_iter().filter(|(_, parent)| *parent == pid).map(|found| found.0).collect()
 }
 
 pub(crate) fn is_alive(pid: Pid) -> bool {
@@ -219,6 +238,32 @@ impl Conn {
             assert!(self.fill() > 0, "the connection ended in a body");
         }
         Response { head, body: self.rest.drain(..length).collect() }
+    }
+
+    /// Waits for the next response or the end of the connection; whether it is a response.
+    pub(crate) fn next_is_answer(mut self) -> bool {
+        !self.rest.is_empty() || matches!(self.try_fill(), Ok(n) if n > 0)
+    }
+
+    /// Whether something has come that was not taken, without waiting for it.
+    pub(crate) fn has_bytes(&mut self) -> bool {
+        !self.rest.is_empty() || matches!(self.peek(), Some(Ok(n)) if n > 0)
+    }
+
+    /// Whether the connection has ended, and nothing is left of it, without waiting for that.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.rest.is_empty() && !matches!(self.peek(), None | Some(Ok(1..)))
+    }
+
+    /// `None`: nothing is there.
+    fn peek(&mut self) -> Option<std::io::Result<usize>> {
+        self.stream.set_nonblocking(true).unwrap();
+        let peeked = self.stream.peek(&mut [0; 1]);
+        self.stream.set_nonblocking(false).unwrap();
+        match peeked {
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => None,
+            other => Some(other),
+        }
     }
 
     /// Everything up to the end of the connection; a reset is an end too.

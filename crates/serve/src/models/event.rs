@@ -1,0 +1,453 @@
+//! Threads that work and a listener that waits, in several processes: Apache's MPM event. Owns who
+//! waits: in each child the listener, for connections that come, that are kept alive, whose client
+//! takes no more of an answer, and that linger; a worker, for the rest of a request that has begun. Must
+//! not know HTTP, nor how many children there are. Start reading at [`Listener::serve`], then [`work`].
+//!
+//! Cost of a request on a kept-alive connection: one receive, one send, a share of one epoll_wait, an
+//! epoll_ctl that gives the connection back to the listener, and one handing-over (a wake-up where
+//! the worker slept, see `desk`). An idle connection costs no thread, as it does in `worker`.
+//!
+//! Source: `listener_thread`, `connections_above_limit` and `process_socket` of
+//! server/mpm/event/event.c, httpd 2.4. A fresh connection goes to a worker at once, which waits for
+//! the whole of its first request. A kept-alive one whose next request comes while no worker is idle is
+//! closed, and so are all idle ones: the client may come again, to another process. Taken over with
+//! them: one connection is accepted at a time. What differs: the limit takes AsyncRequestWorkerFactor as
+//! it is set, where httpd cuts it to a whole number; what a lingering connection is sent the listener
+//! drops itself, without a worker; all linger for the same time, so Apache's two queues of them are one;
+//! and a connection whose client takes its answer again waits for a worker at the end of the queue,
+//! where httpd's listener waits with it.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use sys::clock;
+use sys::epoll::EventFlags;
+use sys::listener::{self, Mode};
+use sys::process;
+use sys::signals::{self, Stop};
+use sys::socket;
+use units::Nanos;
+
+use super::child;
+use super::desk::{Desk, Taken};
+use super::held::{self, Conn, Held, LISTENER, Rest, Waiter};
+use super::parent::{self, Herd};
+use super::scoreboard::{Scoreboard, Status};
+use super::spare::SpareRule;
+use super::worker::{self, Left};
+use super::{Decimal, Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
+use crate::ServeError;
+use crate::exchange::{Close, Exchange};
+use crate::service::Service;
+
+/// The model.
+pub(super) static ITEM: Model = Model {
+    name: "event",
+    about: "threads that work, and one that waits for all connections, in several processes \
+            (Apache, MPM event)",
+    settings: &SETTINGS,
+    declares: Declared {
+        accept_order: "all children below their limit wake, and the first one there takes one \
+                       connection",
+        keep_alive_holder: "the listener of a child, in its epoll set; no thread",
+        backlog: "the kernel's queue, ListenBacklog connections",
+        concurrency: "MaxRequestWorkers requests in work; AsyncRequestWorkerFactor + 1 times as many \
+                      connections",
+        saturation: "connections wait in the backlog while all threads work, and those that are kept \
+                     alive are closed",
+    },
+    check: worker::check,
+    available: super::everywhere,
+    run,
+};
+
+const FACTOR: &str = "AsyncRequestWorkerFactor";
+
+/// Those of the MPM worker, and one more.
+static SETTINGS: [SettingSpec; worker::SETTINGS.len() + 1] = {
+    let factor = SettingSpec {
+        name: FACTOR,
+        kind: Kind::Decimal {
+            default: Decimal::whole(2),
+            min: Decimal::whole(1),
+            max: Decimal::whole(1000),
+        },
+        about: "connections that a child takes for each idle thread, beyond its ThreadsPerChild",
+    };
+    let mut all = [factor; worker::SETTINGS.len() + 1];
+    let mut at = 0;
+    while at < worker::SETTINGS.len() {
+        all[at] = worker::SETTINGS[at];
+        at += 1;
+    }
+    all
+};
+
+fn run(service: &Service) -> Result<(), ServeError> {
+    let _ = socket::raise_file_limit();
+    let settings = &service.config.settings;
+    let count = |name| settings.count(name) as usize;
+    let threads = count("ThreadsPerChild");
+    listener::set_mode(&service.listener, Mode::NonBlocking)
+        .map_err(system("cannot make the listener non-blocking"))?;
+    parent::lead(
+        service,
+        Herd {
+            name: "joust child",
+            start: count("StartServers"),
+            children_max: count("MaxRequestWorkers") / threads,
+            workers_per_child: threads,
+            busy_hint: "StartServers, ThreadsPerChild or Min/MaxSpareThreads",
+            rule: SpareRule::new(count("MinSpareThreads"), count("MaxSpareThreads")),
+            child: &|board, number| serve(service, board, number, threads),
+        },
+    )
+}
+
+/// How many connections a child takes on: `connections_above_limit`.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    threads: usize,
+    factor: Decimal,
+}
+
+/// What the limit looks at.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    /// Connections of the child that do not linger.
+    connections: usize,
+    /// Its threads that have nothing to do.
+    idle: usize,
+    /// It accepts no more at present: then one idle thread more is needed, so that it does not begin
+    /// again with each connection that ends.
+    disabled: bool,
+}
+
+impl Limit {
+    fn allows(self, load: Load) -> bool {
+        let counted = load.idle.saturating_sub(usize::from(load.disabled)) as u64;
+        let allowed = self.threads as u64 * 1000 + counted * self.factor.thousandths;
+        load.idle > 0 && (load.connections as u64 * 1000) < allowed
+    }
+}
+
+/// What the threads of a child share.
+struct Hall<'a> {
+    service: &'a Service,
+    board: &'a Scoreboard,
+    /// The child's.
+    number: usize,
+    held: Held<'a>,
+    desk: Desk<Box<Conn<'a>>>,
+    limit: Limit,
+    /// The listening socket is out of the set; held while that is changed.
+    change: Mutex<()>,
+    disabled: AtomicBool,
+    /// It never comes back: the child ends.
+    closed: AtomicBool,
+}
+
+/// The life of a child: start the workers, wait for them, see them off.
+fn serve(service: &Service, board: &Scoreboard, number: usize, threads: usize) -> u8 {
+    let held = match Held::new(service) {
+        Ok(held) => held,
+        Err(error) => {
+            board.note_start_error(&error);
+            return child::FATAL;
+        }
+    };
+    let factor = service.config.settings.decimal(FACTOR);
+    let hall = &Hall {
+        service,
+        board,
+        number,
+        held,
+        desk: Desk::default(),
+        limit: Limit { threads, factor },
+        change: Mutex::new(()),
+        disabled: AtomicBool::new(true),
+        closed: AtomicBool::new(false),
+    };
+    let status = std::thread::scope(|scope| {
+        let started = signals::hidden_from(|| {
+            (0..threads).try_for_each(|worker| {
+                let builder = std::thread::Builder::new().stack_size(THREAD_STACK_BYTES);
+                builder.spawn_scoped(scope, move || work(hall, worker)).map(|_| ())
+            })
+        });
+        let status = match started.and_then(|all| all) {
+            Ok(()) => Listener::new(hall).serve(),
+            Err(error) => {
+                board.note_start_error(&error);
+                child::FATAL
+            }
+        };
+        hall.desk.see_off();
+        status
+    });
+    hall.held.cut();
+    status
+}
+
+/// The life of a worker: take a connection, work on it until it waits, again.
+fn work<'a>(hall: &Hall<'a>, worker: usize) {
+    let status = |status| hall.board.set(hall.number, worker, status);
+    let _present = hall.desk.sign_in();
+    let _left = Left { board: hall.board, child: hall.number, worker };
+    // Between two requests, and while the client takes no more, the listener waits; for the rest of a
+    // request, and for the first one, the worker.
+    let waiter = |rest, exchange: &Exchange<'_>| match rest {
+        Rest::Idle if exchange.requests() > 0 => Waiter::Watcher,
+        Rest::Writing | Rest::Lingering => Waiter::Watcher,
+        Rest::Idle | Rest::Reading => Waiter::Thread,
+    };
+    let Hall { held, desk, .. } = hall;
+    let ending = || signals::asked_to_end().or(desk.is_ending().then_some(Stop::Drain));
+    status(Status::Ready);
+    desk.be_idle();
+    while let Taken::Item(conn) = desk.take_as_idle(None) {
+        status(Status::Busy);
+        let turned = held::turn(hall.service, conn, waiter, ending);
+        // Before its client can ask again, for which another worker would be wanted.
+        status(Status::Ready);
+        desk.be_idle();
+        held.settle(turned);
+        hall.enable_below_limit(desk.idlers());
+        if desk.is_ending() {
+            // The last connection may have been this one.
+            held.wake();
+        }
+    }
+}
+
+impl Hall<'_> {
+    fn load(&self, idle: usize) -> Load {
+        let connections = self.held.open().saturating_sub(self.held.lingering());
+        Load { connections, idle, disabled: self.disabled.load(Relaxed) }
+    }
+
+    /// Takes the listening socket into the set again, where this many idle threads allow it.
+    fn enable_below_limit(&self, idle: usize) {
+        let wanted = || self.disabled.load(Relaxed) && self.limit.allows(self.load(idle));
+        if !wanted() {
+            return;
+        }
+        let _changing = self.change.lock().unwrap_or_else(PoisonError::into_inner);
+        // Not EXCLUSIVE: the one child that the kernel would wake may be at its limit when it looks,
+        // and then nobody would come for that connection.
+        if wanted()
+            && !self.closed.load(Relaxed)
+            && self.held.epoll.add(&self.service.listener, LISTENER, EventFlags::IN).is_ok()
+        {
+            self.disabled.store(false, Relaxed);
+        }
+    }
+
+    /// Takes it out: other children may still accept.
+    fn disable(&self) {
+        let _changing = self.change.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.disabled.swap(true, Relaxed) {
+            // It is in the set, so it can be taken out.
+            let _ = self.held.epoll.remove(&self.service.listener);
+        }
+    }
+}
+
+/// How often the listener looks whether the child is to end, once it is.
+const ENDING_TICK: Nanos = Nanos::from_millis(20);
+
+/// What only the listener knows.
+struct Listener<'h, 'a> {
+    hall: &'h Hall<'a>,
+    /// Connections that this child may still accept.
+    left: u64,
+    /// It accepts no more.
+    status: Option<u8>,
+}
+
+impl<'h, 'a> Listener<'h, 'a> {
+    fn new(hall: &'h Hall<'a>) -> Self {
+        let quota = hall.service.config.settings.count("MaxConnectionsPerChild");
+        Self { hall, left: if quota == 0 { u64::MAX } else { quota }, status: None }
+    }
+
+    /// Waits for all that nobody works on, until the child has accepted its last connection and that
+    /// has ended.
+    fn serve(&mut self) -> u8 {
+        process::set_name("joust listener");
+        let Hall { held, desk, .. } = self.hall;
+        let mut ready = Vec::new();
+        loop {
+            self.heed_signals();
+            if let Some(status) = self.status {
+                if signals::asked_to_end() == Some(Stop::AtOnce) || held.open() == 0 {
+                    return status;
+                }
+                self.finish_idle();
+            }
+            self.hall.enable_below_limit(desk.idlers());
+            let most = match self.status.is_some() || signals::asked_to_end().is_some() {
+                true => clock::monotonic().saturating_add(ENDING_TICK),
+                false => Nanos::MAX,
+            };
+            if held.wait(&mut ready, most).is_err() {
+                return child::SICK;
+            }
+            let mut busy = false;
+            for event in ready.drain(..) {
+                if event.token == LISTENER {
+                    busy |= self.accept_below_limit(busy);
+                } else if let Some(conn) = held.take(event.token) {
+                    busy |= self.wake(conn);
+                }
+            }
+            self.expire();
+            if busy && held.idle() > 0 {
+                // httpd: "All workers are busy, will close %d keep-alive connections".
+                for conn in held.take_all(Some(Rest::Idle)) {
+                    held.close(conn, Close::Linger);
+                }
+            }
+        }
+    }
+
+    /// The client of a connection has done something. Returns whether all workers were busy.
+    fn wake(&self, conn: Box<Conn<'a>>) -> bool {
+        let Hall { held, desk, .. } = self.hall;
+        match conn.rest() {
+            Rest::Lingering => held.linger(conn, clock::monotonic()),
+            Rest::Writing | Rest::Reading => desk.put(conn),
+            Rest::Idle => {
+                if let Err(conn) = desk.put_to_idler(conn) {
+                    held.close(conn, Close::Linger);
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// A connection waits to be accepted. Returns whether all workers were busy.
+    fn accept_below_limit(&mut self, busy: bool) -> bool {
+        let Hall { desk, limit, .. } = self.hall;
+        let idle = desk.idlers();
+        if self.hall.disabled.load(Relaxed) {
+            return false;
+        }
+        if busy || !limit.allows(self.hall.load(idle)) {
+            self.hall.disable();
+            return idle == 0;
+        }
+        self.accept();
+        false
+    }
+
+    /// Accepts one connection, if there is any. Returns whether there was.
+    fn accept(&mut self) -> bool {
+        match listener::accept(&self.hall.service.listener, Mode::NonBlocking) {
+            Ok((socket, peer)) => self.admit(socket, peer),
+            Err(error) if listener::is_exhaustion(&error) => {
+                self.hall.service.note_exhaustion(&error);
+                self.leave(child::SICK);
+            }
+            // The parent has stopped listening.
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
+                self.leave(child::DONE);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return false,
+            // The connection was gone before it was accepted.
+            Err(_) => {}
+        }
+        true
+    }
+
+    fn admit(&mut self, socket: OwnedFd, peer: SocketAddr) {
+        let Hall { held, desk, .. } = self.hall;
+        desk.put(held.admit(socket, peer));
+        self.left -= 1;
+        if self.left == 0 {
+            self.leave(child::DONE);
+        }
+    }
+
+    /// Accepts no more; the child ends when its last connection has.
+    fn leave(&mut self, status: u8) {
+        self.status = Some(status);
+        self.hall.closed.store(true, Relaxed);
+        self.hall.disable();
+    }
+
+    /// Has no connection be kept alive.
+    fn finish_idle(&self) {
+        let Hall { held, desk, .. } = self.hall;
+        desk.hurry();
+        // A worker looks at each once more: a request that has arrived is still answered.
+        if held.idle() > 0 {
+            held.take_all(Some(Rest::Idle)).into_iter().for_each(|conn| desk.put(conn));
+        }
+    }
+
+    /// In a drain each connection that waited when it began is still taken by someone.
+    fn heed_signals(&mut self) {
+        let Hall { desk, board, .. } = self.hall;
+        match signals::asked_to_end() {
+            None => {}
+            Some(_) if self.status.is_some() => {}
+            Some(Stop::Drain) if board.is_draining() => {
+                self.hall.disable();
+                self.finish_idle();
+                while desk.idlers() > 0 && self.status.is_none() {
+                    if !board.take_ticket() || !self.accept() {
+                        self.leave(child::DONE);
+                    }
+                }
+            }
+            Some(_) => self.leave(child::DONE),
+        }
+    }
+
+    /// Closes what has waited too long.
+    fn expire(&self) {
+        let Hall { held, desk, .. } = self.hall;
+        let now = clock::monotonic();
+        while let Some(conn) = held.take_expired(now) {
+            match conn.rest() {
+                Rest::Lingering => held.linger(conn, now),
+                Rest::Idle => held.close(conn, Close::Normal),
+                Rest::Writing | Rest::Reading => desk.put(conn),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(threads: usize, thousandths: u64) -> Limit {
+        Limit { threads, factor: Decimal { thousandths } }
+    }
+
+    #[test]
+    fn a_child_takes_its_threads_and_factor_times_its_idle_ones() {
+        let allows =
+            |connections, idle| limit(25, 2000).allows(Load { connections, idle, disabled: false });
+        // The manual: ThreadsPerChild + AsyncRequestWorkerFactor * idle workers.
+        assert!(allows(74, 25) && !allows(75, 25));
+        assert!(allows(28, 2) && !allows(29, 2));
+        assert!(!allows(0, 0));
+        let halves =
+            |connections, idle| limit(4, 1500).allows(Load { connections, idle, disabled: false });
+        assert!(halves(5, 1) && !halves(6, 1));
+    }
+
+    #[test]
+    fn to_accept_again_takes_one_idle_thread_more() {
+        let allows =
+            |connections, idle| limit(25, 2000).allows(Load { connections, idle, disabled: true });
+        assert!(allows(24, 1) && !allows(25, 1));
+        assert!(allows(26, 2) && !allows(27, 2));
+    }
+}

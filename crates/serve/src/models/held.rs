@@ -1,0 +1,397 @@
+//! Connections that the threads of one process take turns with: those that nobody works on lie here,
+//! watched by epoll, until their client or their deadline brings them up. Owns the set, the deadlines
+//! and how a turn is taken; must not know who waits for what (see `event`, `poller`).
+//! Start reading at [`Held::keep`] and [`turn`].
+//!
+//! Cost of handing a connection back: a lock and one epoll_ctl. A connection is registered once, for
+//! one event at a time (EPOLLONESHOT), so only one thread ever has it. It keeps its place, and so its
+//! token, through all its turns; its buffers go to a later connection.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
+use sys::clock;
+use sys::epoll::{Epoll, EventFlags, Ready};
+use sys::signals::Stop;
+use units::Nanos;
+
+use super::drive::{self, Inlet, Look, Step};
+use super::timers::Timers;
+use crate::exchange::{Close, Exchange};
+use crate::service::Service;
+
+/// Tokens of a connection are its place; these are above every place.
+pub(super) const LISTENER: u64 = u64::MAX;
+pub(super) const SIGNALS: u64 = u64::MAX - 1;
+const WAKE: u64 = u64::MAX - 2;
+
+/// How often the logs of a process are looked after that has nothing to do.
+const LOGS_KEPT_UP: Nanos = Nanos::from_secs(1);
+
+/// A connection, in the hands of whoever works on it.
+pub(super) struct Conn<'s> {
+    pub(super) exchange: Exchange<'s>,
+    socket: Socket,
+    place: u32,
+    /// It is in the epoll set.
+    watched: bool,
+    /// When it comes up if its client does nothing.
+    until: Nanos,
+    /// For what it lies in the set.
+    rest: Rest,
+}
+
+enum Socket {
+    None,
+    Open(OwnedFd),
+    /// Closed on our side; what still comes is dropped, up to so many bytes.
+    Lingering(OwnedFd, usize),
+}
+
+/// Why nobody works on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// It is between two requests, or has sent none yet.
+    Idle,
+    /// A request has begun and is not complete.
+    Reading,
+    /// The client takes none of its answer.
+    Writing,
+    /// It is closed on our side.
+    Lingering,
+}
+
+/// The connections of a process that nobody works on, and the epoll set that watches them.
+pub(super) struct Held<'s> {
+    service: &'s Service,
+    pub(super) epoll: Epoll,
+    /// Readable: the watcher is to look at its deadlines, or at its flags.
+    wake: OwnedFd,
+    inner: Mutex<Inner<'s>>,
+    /// Connections that have not ended, wherever they are; and those of them that linger.
+    open: AtomicUsize,
+    lingering: AtomicUsize,
+}
+
+struct Inner<'s> {
+    /// By place; empty while somebody has the connection.
+    places: Vec<Option<Box<Conn<'s>>>>,
+    /// What connections that have ended leave to later ones; each has its place.
+    spare: Vec<Box<Conn<'s>>>,
+    timers: Timers,
+    /// How many lie here with [`Rest::Idle`].
+    idle: usize,
+    /// The watcher sleeps until then.
+    sleeps_until: Nanos,
+}
+
+impl<'s> Held<'s> {
+    /// None.
+    pub(super) fn new(service: &'s Service) -> io::Result<Self> {
+        let held = Self {
+            service,
+            epoll: Epoll::new()?,
+            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            inner: Mutex::new(Inner {
+                places: Vec::new(),
+                spare: Vec::new(),
+                timers: Timers::new(clock::monotonic()),
+                idle: 0,
+                sleeps_until: Nanos::MAX,
+            }),
+            open: AtomicUsize::new(0),
+            lingering: AtomicUsize::new(0),
+        };
+        held.epoll.add(&held.wake, WAKE, EventFlags::IN)?;
+        Ok(held)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner<'s>> {
+        // Nothing that can panic is done while it is locked but an assertion of a broken count.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Connections that have not ended.
+    pub(super) fn open(&self) -> usize {
+        self.open.load(Relaxed)
+    }
+
+    /// Those of them that are closed on our side.
+    pub(super) fn lingering(&self) -> usize {
+        self.lingering.load(Relaxed)
+    }
+
+    /// How many lie here between two requests.
+    pub(super) fn idle(&self) -> usize {
+        self.lock().idle
+    }
+
+    /// A connection that was just accepted.
+    pub(super) fn admit(&self, socket: OwnedFd, peer: SocketAddr) -> Box<Conn<'s>> {
+        self.open.fetch_add(1, Relaxed);
+        let now = clock::monotonic();
+        let mut inner = self.lock();
+        let mut conn = match inner.spare.pop() {
+            Some(mut conn) => {
+                conn.exchange.reset_for(peer, now);
+                conn
+            }
+            None => {
+                let place = inner.places.len() as u32;
+                inner.places.push(None);
+                let exchange = Exchange::new(self.service, peer, now);
+                let (until, rest) = (Nanos::MAX, Rest::Idle);
+                let socket = Socket::None;
+                Box::new(Conn { exchange, socket, place, watched: false, until, rest })
+            }
+        };
+        conn.socket = Socket::Open(socket);
+        conn.watched = false;
+        conn
+    }
+
+    /// Lays down a connection that was just accepted, for its first request.
+    pub(super) fn begin(&self, mut conn: Box<Conn<'s>>) {
+        conn.until = conn.exchange.deadline();
+        self.keep(conn, Rest::Idle);
+    }
+
+    /// Lays a connection down until its client does what it rests for, or its time is over.
+    pub(super) fn keep(&self, mut conn: Box<Conn<'s>>, rest: Rest) {
+        let wanted = if rest == Rest::Writing { EventFlags::OUT } else { EventFlags::IN };
+        let flags = wanted | EventFlags::RDHUP | EventFlags::ONESHOT;
+        conn.rest = rest;
+        let (place, until, token) = (conn.place, conn.until, u64::from(conn.place));
+        let mut inner = self.lock();
+        let (Socket::Open(socket) | Socket::Lingering(socket, _)) = &conn.socket else {
+            panic!("a connection that has ended is laid down");
+        };
+        // Within the lock: the watcher must find it when it is told of it.
+        let watching = match conn.watched {
+            true => self.epoll.modify(socket, token, flags),
+            false => self.epoll.add(socket, token, flags),
+        };
+        if watching.is_err() {
+            // ENOMEM or ENOSPC (fs.epoll.max_user_watches): nobody would ever wake it.
+            drop(inner);
+            return self.end(conn);
+        }
+        conn.watched = true;
+        inner.idle += usize::from(rest == Rest::Idle);
+        inner.timers.arm(place, until);
+        inner.places[place as usize] = Some(conn);
+        if until < inner.sleeps_until {
+            inner.sleeps_until = until;
+            drop(inner);
+            self.wake();
+        }
+    }
+
+    /// Has the watcher look up from its wait.
+    pub(super) fn wake(&self) {
+        // It can only fail where the counter is full, and then it is readable anyway.
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+
+    /// Takes up the connection of an event, if it still lies here.
+    pub(super) fn take(&self, token: u64) -> Option<Box<Conn<'s>>> {
+        if token == WAKE {
+            let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+            return None;
+        }
+        self.lock().take(token as usize)
+    }
+
+    /// Takes up one connection whose time is over.
+    pub(super) fn take_expired(&self, now: Nanos) -> Option<Box<Conn<'s>>> {
+        let mut inner = self.lock();
+        while let Some(place) = inner.timers.expired(now) {
+            match &inner.places[place as usize] {
+                Some(conn) if conn.until <= now => return inner.take(place as usize),
+                Some(conn) => {
+                    let until = conn.until;
+                    inner.timers.arm(place, until);
+                }
+                // It is laid down again with a time of its own, or has ended.
+                None => {}
+            }
+        }
+        None
+    }
+
+    /// Takes up all that rest so.
+    pub(super) fn take_all(&self, rest: Option<Rest>) -> Vec<Box<Conn<'s>>> {
+        let mut inner = self.lock();
+        let wanted = |conn: &Box<Conn<'s>>| rest.is_none_or(|rest| conn.rest == rest);
+        let places: Vec<usize> = (0..inner.places.len())
+            .filter(|&place| inner.places[place].as_ref().is_some_and(wanted))
+            .collect();
+        places.into_iter().filter_map(|place| inner.take(place)).collect()
+    }
+
+    /// Waits for events, for a deadline, for [`Held::wake`] or until `end`.
+    pub(super) fn wait(&self, ready: &mut Vec<Ready>, end: Nanos) -> io::Result<()> {
+        let until = {
+            let mut inner = self.lock();
+            let until = inner.timers.next().unwrap_or(Nanos::MAX).min(end);
+            inner.sleeps_until = until;
+            until
+        };
+        let most = (until != Nanos::MAX).then(|| until.saturating_sub(clock::monotonic()));
+        self.epoll.wait(ready, Some(most.unwrap_or(LOGS_KEPT_UP).min(LOGS_KEPT_UP)))?;
+        self.lock().sleeps_until = Nanos::ZERO;
+        if ready.is_empty() {
+            self.service.keep_logs_up();
+        }
+        Ok(())
+    }
+
+    /// Ends the turn of a connection.
+    pub(super) fn settle(&self, turned: Turned<'s>) {
+        match turned {
+            Turned::Rests(conn, rest) => self.keep(conn, rest),
+            Turned::Closes(conn, how) => self.close(conn, how),
+            Turned::Lingers(conn) => self.linger(conn, clock::monotonic()),
+        }
+    }
+
+    /// Closes a connection; one that is to linger is laid down.
+    pub(super) fn close(&self, mut conn: Box<Conn<'s>>, how: Close) {
+        let open = match std::mem::replace(&mut conn.socket, Socket::None) {
+            Socket::Open(socket) => drive::close(socket, how),
+            Socket::None | Socket::Lingering(..) => None,
+        };
+        let was_lingering = conn.rest == Rest::Lingering;
+        match open {
+            Some(socket) if !was_lingering => {
+                conn.socket = Socket::Lingering(socket, drive::LINGER_BYTES_MAX);
+                conn.until = clock::monotonic().saturating_add(drive::LINGER_MAX);
+                self.lingering.fetch_add(1, Relaxed);
+                self.keep(conn, Rest::Lingering);
+            }
+            _ => self.end(conn),
+        }
+    }
+
+    /// Drops what a lingering connection was sent, and closes it at its end.
+    pub(super) fn linger(&self, mut conn: Box<Conn<'s>>, now: Nanos) {
+        let Socket::Lingering(socket, left) = &mut conn.socket else { return self.end(conn) };
+        if conn.until <= now || drive::drop_input(socket.as_fd(), left) {
+            self.end(conn);
+        } else {
+            self.keep(conn, Rest::Lingering);
+        }
+    }
+
+    /// The connection is over: its buffers and its place are another's.
+    fn end(&self, mut conn: Box<Conn<'s>>) {
+        conn.socket = Socket::None;
+        if conn.rest == Rest::Lingering {
+            self.lingering.fetch_sub(1, Relaxed);
+        }
+        conn.rest = Rest::Idle;
+        self.lock().spare.push(conn);
+        self.open.fetch_sub(1, Relaxed);
+    }
+
+    /// Closes what is left when there is no more time for it.
+    pub(super) fn cut(&self) {
+        for mut conn in self.take_all(None) {
+            if conn.rest != Rest::Lingering {
+                conn.exchange.lost(clock::monotonic());
+            }
+            self.end(conn);
+        }
+    }
+}
+
+impl<'s> Inner<'s> {
+    fn take(&mut self, place: usize) -> Option<Box<Conn<'s>>> {
+        let conn = self.places.get_mut(place)?.take()?;
+        self.idle -= usize::from(conn.rest == Rest::Idle);
+        Some(conn)
+    }
+}
+
+impl Conn<'_> {
+    /// Why it was laid down.
+    pub(super) fn rest(&self) -> Rest {
+        self.rest
+    }
+}
+
+/// Who waits for a client that a thread has come to wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waiter {
+    /// The watcher of the set.
+    Watcher,
+    /// The thread, which does nothing else then.
+    Thread,
+}
+
+/// What becomes of a connection after its turn: to be settled by [`Held::settle`].
+pub(super) enum Turned<'s> {
+    /// It is laid down.
+    Rests(Box<Conn<'s>>, Rest),
+    /// It is closed.
+    Closes(Box<Conn<'s>>, Close),
+    /// It lingers.
+    Lingers(Box<Conn<'s>>),
+}
+
+/// A turn of a connection: it is moved on until it has to wait for its client in the set, or is to be
+/// closed. `waiter` says for which waits that is so; for others the calling thread
+/// waits. `ending` says whether and how the process is to end; a signal that interrupts a wait makes
+/// that known.
+pub(super) fn turn<'s>(
+    service: &'s Service,
+    mut conn: Box<Conn<'s>>,
+    waiter: impl Fn(Rest, &Exchange<'s>) -> Waiter,
+    ending: impl Fn() -> Option<Stop>,
+) -> Turned<'s> {
+    let mut now = clock::monotonic();
+    let mut finishes = false;
+    loop {
+        if ending() == Some(Stop::AtOnce) {
+            conn.exchange.lost(now);
+        }
+        conn.exchange.timed_out(now);
+        let Socket::Open(socket) = &conn.socket else { return Turned::Lingers(conn) };
+        let look = || Look { now: drive::time(service, now), ending: ending().is_some() };
+        // Level-triggered: an end of the stream that comes with the last bytes is seen next time.
+        let mut inlet = Inlet::Open;
+        let (rest, flags) =
+            match drive::advance(socket.as_fd(), &mut conn.exchange, &mut inlet, look) {
+                Step::Close(how) => return Turned::Closes(conn, how),
+                // The thread is this connection's until it waits, as in the original.
+                Step::Turn => continue,
+                Step::Hold(until) => {
+                    drive::sit_out(until);
+                    now = clock::monotonic();
+                    continue;
+                }
+                // What had arrived was taken above; nothing is under way.
+                Step::Read | Step::Write if !finishes && ending().is_some() => {
+                    finishes = true;
+                    conn.exchange.finish();
+                    continue;
+                }
+                Step::Write => (Rest::Writing, PollFlags::OUT),
+                Step::Read if conn.exchange.is_idle() => (Rest::Idle, PollFlags::IN),
+                Step::Read => (Rest::Reading, PollFlags::IN),
+            };
+        conn.until = conn.exchange.deadline();
+        if waiter(rest, &conn.exchange) == Waiter::Watcher {
+            return Turned::Rests(conn, rest);
+        }
+        let left = conn.until.saturating_sub(clock::monotonic());
+        if drive::poll_files(&mut [PollFd::new(socket, flags)], Some(left)).is_err() {
+            conn.exchange.lost(now);
+        }
+        now = clock::monotonic();
+    }
+}

@@ -1,0 +1,521 @@
+//! An acceptor, a poller and an executor: Tomcat's connector NIO. Owns who waits: one thread in accept,
+//! one in epoll for every connection between two turns, and the threads of the executor, each with one
+//! connection as long as it is read from, answered and written to. Must not know HTTP.
+//! Start reading at [`Poller::serve`], then [`Executor::submit`].
+//!
+//! Cost of a request on a kept-alive connection: one receive, one send, a share of one epoll_wait, an
+//! epoll_ctl that gives the connection back to the poller, and one handing-over (a wake-up where the
+//! thread slept, see `desk`). What differs from `pool`: there is a thread for accepting, threads come
+//! and go, and one blocks in a client that takes no more of its answer.
+//!
+//! Source: Acceptor, NioEndpoint and TaskQueue of Tomcat 10 (java/org/apache/tomcat/util/net and
+//! util/threads). The acceptor counts a connection before it accepts it, and parks at maxConnections,
+//! while the kernel queues acceptCount more. The executor grows from minSpareThreads to maxThreads before
+//! anything is queued; past maxQueueSize a connection is closed. Tomcat's connectionTimeout is
+//! `limits.head_timeout` and TimeOut here, keepAliveTimeout and maxKeepAliveRequests are the common
+//! settings, so that a model can be compared with all else equal. What differs: what remains of a
+//! request is read by the poller's leave, bodies too, so that a slow sender holds no thread; and a
+//! closed connection lingers, as in every model.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::thread::{Builder, Scope};
+use std::time::Duration;
+
+use sys::clock;
+use sys::epoll::EventFlags;
+use sys::listener::{self, Mode};
+use sys::process;
+use sys::signals::{self, Signals, Stop};
+use sys::socket;
+use units::Nanos;
+
+use super::desk::{Desk, Taken};
+use super::drive::EXHAUSTED_REST;
+use super::held::{self, Conn, Held, Rest, SIGNALS, Waiter};
+use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
+use crate::ServeError;
+use crate::exchange::{Close, Exchange};
+use crate::service::Service;
+
+/// The model.
+pub(super) static ITEM: Model = Model {
+    name: "poller",
+    about: "an acceptor, a poller and an executor of threads (Tomcat, connector NIO)",
+    settings: &[
+        count("maxThreads", 200, 1, 20_000, "threads of the executor at most"),
+        count("minSpareThreads", 10, 1, 20_000, "threads that are started at once and stay"),
+        count("maxConnections", 8192, 1, 1_000_000, "connections held at once"),
+        count(
+            "maxQueueSize",
+            i32::MAX as u64,
+            1,
+            i32::MAX as u64,
+            "connections that may wait for a thread when maxThreads work; more are closed",
+        ),
+        SettingSpec {
+            name: "threadsMaxIdleTime",
+            kind: Kind::Time {
+                default: Nanos::from_secs(60),
+                min: Nanos::from_millis(1),
+                max: Nanos::from_secs(86_400),
+            },
+            about: "how long a thread above minSpareThreads may have nothing to do",
+        },
+        count(
+            "ListenBacklog",
+            100,
+            1,
+            i32::MAX as u64,
+            "connections that may wait to be accepted (acceptCount); the kernel caps it by \
+             net.core.somaxconn",
+        ),
+    ],
+    declares: Declared {
+        accept_order: "the one acceptor takes them in order of arrival",
+        keep_alive_holder: "the poller, in its epoll set; no thread",
+        backlog: "the kernel's queue, ListenBacklog (acceptCount) connections",
+        concurrency: "maxThreads requests in work, maxConnections connections held",
+        saturation: "requests wait in the executor's queue, connections past maxConnections in the \
+                     backlog",
+    },
+    check,
+    available: super::everywhere,
+    run,
+};
+
+const fn count(
+    name: &'static str,
+    default: u64,
+    min: u64,
+    max: u64,
+    about: &'static str,
+) -> SettingSpec {
+    SettingSpec { name, kind: Kind::Count { default, min, max }, about }
+}
+
+fn check(settings: &Settings) -> Result<(), String> {
+    let (spare, max) = (settings.count("minSpareThreads"), settings.count("maxThreads"));
+    if spare > max {
+        return Err(format!(
+            "minSpareThreads {spare} is above maxThreads {max}: lower minSpareThreads (Tomcat would \
+             start only {max})"
+        ));
+    }
+    Ok(())
+}
+
+fn run(service: &Service) -> Result<(), ServeError> {
+    let _ = socket::raise_file_limit();
+    // Before the threads: they inherit the mask, and signals are the poller's.
+    let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
+    signals::let_interrupt().map_err(system("cannot handle signals"))?;
+    listener::set_mode(&service.listener, Mode::Blocking)
+        .map_err(system("cannot make the listener blocking"))?;
+    let hall = Hall::new(service).map_err(system("cannot create the epoll set"))?;
+    let served = std::thread::scope(|scope| {
+        let executor = Executor { hall: &hall, scope };
+        let served = (0..hall.rule.threads_min)
+            .try_for_each(|_| executor.start_thread())
+            .and_then(|()| start_acceptor(&hall, scope))
+            .map_err(system("cannot start the threads (`ulimit -u` bounds them)"))
+            .and_then(|()| {
+                let served = Poller { executor, end: Nanos::MAX }.serve(&signals);
+                served.map_err(system("cannot wait for events"))
+            });
+        hall.stopping.store(true, Relaxed);
+        hall.acceptor.see_off();
+        hall.desk.see_off();
+        served
+    });
+    hall.held.cut();
+    served
+}
+
+/// When the executor starts a thread: TaskQueue.offer as a pure function of counts.
+#[derive(Debug, Clone, Copy)]
+struct GrowthRule {
+    threads_min: usize,
+    threads_max: usize,
+    queued_max: usize,
+}
+
+/// What the rule looks at when something is submitted.
+#[derive(Debug, Clone, Copy)]
+struct Crew {
+    /// Threads of the executor.
+    threads: usize,
+    /// What they work on and what is queued, with what is submitted now.
+    submitted: usize,
+}
+
+/// What becomes of what is submitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Growth {
+    /// It is queued: a thread is idle, or there are as many as may be.
+    Queue,
+    /// A thread is started for it.
+    Start,
+    /// There is no room for it.
+    Reject,
+}
+
+impl GrowthRule {
+    fn submit(self, crew: Crew) -> Growth {
+        let is_full = crew.threads >= self.threads_max;
+        if is_full && crew.submitted > crew.threads + self.queued_max {
+            Growth::Reject
+        } else if is_full || crew.submitted <= crew.threads {
+            Growth::Queue
+        } else {
+            Growth::Start
+        }
+    }
+}
+
+/// What all threads share.
+struct Hall<'s> {
+    service: &'s Service,
+    held: Held<'s>,
+    desk: Desk<Box<Conn<'s>>>,
+    /// Nothing is handed over here; the acceptor signs in, so that it can be interrupted and awaited.
+    acceptor: Desk<()>,
+    rule: GrowthRule,
+    connections_max: usize,
+    idle_max: Duration,
+    /// Threads of the executor, started and not ended; and what was submitted and is not done.
+    threads: AtomicUsize,
+    submitted: AtomicUsize,
+    /// A drain has begun; of the connections that waited then, so many are still to be accepted.
+    draining: AtomicBool,
+    tickets: AtomicU32,
+    /// The acceptor waits for room.
+    parked: AtomicBool,
+    /// The acceptor has not accepted its last.
+    accepts: AtomicBool,
+    /// What is left is cut.
+    stopping: AtomicBool,
+}
+
+impl<'s> Hall<'s> {
+    fn new(service: &'s Service) -> io::Result<Self> {
+        let settings = &service.config.settings;
+        let count = |name| settings.count(name) as usize;
+        Ok(Self {
+            service,
+            held: Held::new(service)?,
+            desk: Desk::default(),
+            acceptor: Desk::default(),
+            rule: GrowthRule {
+                threads_min: count("minSpareThreads"),
+                threads_max: count("maxThreads"),
+                queued_max: count("maxQueueSize"),
+            },
+            connections_max: count("maxConnections"),
+            idle_max: settings.time("threadsMaxIdleTime").into(),
+            threads: AtomicUsize::new(0),
+            submitted: AtomicUsize::new(0),
+            draining: AtomicBool::new(false),
+            tickets: AtomicU32::new(0),
+            parked: AtomicBool::new(false),
+            accepts: AtomicBool::new(true),
+            stopping: AtomicBool::new(false),
+        })
+    }
+
+    fn ending(&self) -> Option<Stop> {
+        match self.stopping.load(Relaxed) {
+            true => Some(Stop::AtOnce),
+            false => self.draining.load(Relaxed).then_some(Stop::Drain),
+        }
+    }
+
+    /// The life of a thread of the executor: take a connection, work on it until it waits, again.
+    fn work(&self) {
+        process::set_name("joust exec");
+        let _present = self.desk.sign_in();
+        // The poller waits for the client's next bytes, the thread for room in the socket.
+        let waiter = |rest, _: &Exchange<'_>| match rest {
+            Rest::Idle | Rest::Reading | Rest::Lingering => Waiter::Watcher,
+            Rest::Writing => Waiter::Thread,
+        };
+        loop {
+            match self.desk.take(Some(self.idle_max)) {
+                Taken::Item(conn) => {
+                    let turned = held::turn(self.service, conn, waiter, || self.ending());
+                    self.submitted.fetch_sub(1, Relaxed);
+                    self.held.settle(turned);
+                    self.unpark_acceptor();
+                    if self.draining.load(Relaxed) {
+                        // The last connection may have been this one.
+                        self.held.wake();
+                    }
+                }
+                Taken::Nothing if self.leaves() => return,
+                Taken::Nothing => {}
+                Taken::Closed => {
+                    self.threads.fetch_sub(1, Relaxed);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Whether a thread that has had nothing to do for long is one too many; it is counted out then.
+    fn leaves(&self) -> bool {
+        let min = self.rule.threads_min;
+        let fewer = |threads: usize| (threads > min).then(|| threads - 1);
+        self.threads.fetch_update(Relaxed, Relaxed, fewer).is_ok()
+    }
+
+    fn has_room(&self) -> bool {
+        self.held.open() < self.connections_max
+    }
+
+    /// Waits for room, for a while at most; returns whether there is.
+    fn park_acceptor(&self) -> bool {
+        self.parked.store(true, Relaxed);
+        let has_room = self.acceptor.wait_until(LOOK_UP, || self.has_room());
+        self.parked.store(false, Relaxed);
+        has_room
+    }
+
+    /// A connection may have ended.
+    fn unpark_acceptor(&self) {
+        if self.parked.load(Relaxed) && self.has_room() {
+            self.acceptor.nudge();
+        }
+    }
+
+    /// The life of the acceptor: wait for room, accept, hand over to the poller.
+    fn accept(&self) {
+        process::set_name("joust acceptor");
+        let _present = self.acceptor.sign_in();
+        while !self.stopping.load(Relaxed) {
+            if self.draining.load(Relaxed) && self.tickets.load(Relaxed) == 0 {
+                break;
+            }
+            // The latch: a connection is counted before it is accepted.
+            if !self.has_room() && !self.park_acceptor() {
+                continue;
+            }
+            match listener::accept(&self.service.listener, Mode::NonBlocking) {
+                Ok((socket, peer)) => {
+                    let conn = self.held.admit(socket, peer);
+                    self.held.begin(conn);
+                }
+                Err(error) if listener::is_exhaustion(&error) => {
+                    self.service.note_exhaustion(&error);
+                    std::thread::sleep(EXHAUSTED_REST.into());
+                    continue;
+                }
+                // The listener's timeout, or nobody is left in a drain, where accept does not wait.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.draining.load(Relaxed) {
+                        break;
+                    }
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // The connection was gone before it was accepted; there may be others.
+                Err(_) => {}
+            }
+            let left = |left: u32| left.checked_sub(1);
+            let _ = self.tickets.fetch_update(Relaxed, Relaxed, left);
+        }
+        self.service.stop_listening();
+        self.accepts.store(false, Relaxed);
+        self.held.wake();
+    }
+}
+
+/// How often the acceptor looks whether the server is to end while it waits for room.
+const LOOK_UP: Duration = Duration::from_millis(100);
+
+/// How often those that block are reminded in a drain.
+const DRAIN_TICK: Nanos = Nanos::from_millis(20);
+
+fn start_acceptor<'scope, 'h: 'scope>(
+    hall: &'h Hall<'_>,
+    scope: &'scope Scope<'scope, '_>,
+) -> io::Result<()> {
+    let builder = Builder::new().stack_size(THREAD_STACK_BYTES);
+    builder.spawn_scoped(scope, || hall.accept()).map(|_| ())
+}
+
+/// Gives connections to threads, and starts those.
+struct Executor<'h, 's, 'scope, 'env> {
+    hall: &'h Hall<'s>,
+    scope: &'scope Scope<'scope, 'env>,
+}
+
+impl<'h: 'scope, 's, 'scope> Executor<'h, 's, 'scope, '_> {
+    fn start_thread(&self) -> io::Result<()> {
+        let hall = self.hall;
+        hall.threads.fetch_add(1, Relaxed);
+        let builder = Builder::new().stack_size(THREAD_STACK_BYTES);
+        let started = builder.spawn_scoped(self.scope, || hall.work()).map(|_| ());
+        if started.is_err() {
+            hall.threads.fetch_sub(1, Relaxed);
+        }
+        started
+    }
+
+    /// Has a thread work on a connection: an idle one, a new one, or the first that has done.
+    fn submit(&self, conn: Box<Conn<'s>>) {
+        let hall = self.hall;
+        let submitted = hall.submitted.fetch_add(1, Relaxed) + 1;
+        match hall.rule.submit(Crew { threads: hall.threads.load(Relaxed), submitted }) {
+            Growth::Queue => {}
+            Growth::Start => {
+                // Without another thread (`ulimit -u`) it waits for one of those there are.
+                let _ = self.start_thread();
+            }
+            Growth::Reject => {
+                hall.submitted.fetch_sub(1, Relaxed);
+                return hall.held.close(conn, Close::Linger);
+            }
+        }
+        hall.desk.put(conn);
+    }
+}
+
+/// The thread that waits for all connections that nobody works on.
+struct Poller<'h, 's, 'scope, 'env> {
+    executor: Executor<'h, 's, 'scope, 'env>,
+    /// When what is left is cut.
+    end: Nanos,
+}
+
+impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
+    /// Hands over what is ready and what has waited too long, until a signal ends it and, in a drain,
+    /// all connections have.
+    fn serve(&mut self, signals: &Signals) -> io::Result<()> {
+        let hall = self.executor.hall;
+        hall.held.epoll.add(signals, SIGNALS, EventFlags::IN)?;
+        let mut ready = Vec::new();
+        while clock::monotonic() < self.end && !self.is_done() {
+            let tick = match self.end {
+                Nanos::MAX => Nanos::MAX,
+                end => end.min(clock::monotonic().saturating_add(DRAIN_TICK)),
+            };
+            hall.held.wait(&mut ready, tick)?;
+            for event in ready.drain(..) {
+                if event.token == SIGNALS {
+                    match signals.take()? {
+                        Some(Stop::AtOnce) => return Ok(()),
+                        Some(Stop::Drain) if self.end == Nanos::MAX => self.drain(),
+                        _ => {}
+                    }
+                } else if let Some(conn) = hall.held.take(event.token) {
+                    match conn.rest() {
+                        Rest::Lingering => hall.held.linger(conn, clock::monotonic()),
+                        _ => self.executor.submit(conn),
+                    }
+                }
+            }
+            self.expire();
+            hall.unpark_acceptor();
+            if self.end != Nanos::MAX {
+                self.finish_idle();
+            }
+        }
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        let hall = self.executor.hall;
+        !hall.accepts.load(Relaxed) && hall.held.open() == 0
+    }
+
+    /// Has the acceptor take what waits, and no connection be kept alive.
+    fn drain(&mut self) {
+        let Hall { service, draining, tickets, .. } = self.executor.hall;
+        let grace = service.config.settings.time("GracefulShutdownTimeout");
+        self.end = clock::monotonic().saturating_add(grace);
+        tickets.store(service.waiting(), Relaxed);
+        draining.store(true, Relaxed);
+        service.accept_without_waiting();
+    }
+
+    fn finish_idle(&self) {
+        let Hall { held, desk, acceptor, .. } = self.executor.hall;
+        // Again each time: a signal that comes just before a call blocks is lost.
+        acceptor.hurry();
+        desk.hurry();
+        if held.idle() > 0 {
+            // A thread looks at each once more: a request that has arrived is still answered.
+            for conn in held.take_all(Some(Rest::Idle)) {
+                self.executor.submit(conn);
+            }
+        }
+    }
+
+    /// Closes what has waited too long; what has an answer coming is a thread's.
+    fn expire(&self) {
+        let held = &self.executor.hall.held;
+        let now = clock::monotonic();
+        while let Some(conn) = held.take_expired(now) {
+            match conn.rest() {
+                Rest::Lingering => held.linger(conn, now),
+                Rest::Idle => held.close(conn, Close::Normal),
+                Rest::Reading | Rest::Writing => self.executor.submit(conn),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An executor in virtual time: threads that have something to do never end it.
+    struct Busy {
+        rule: GrowthRule,
+        crew: Crew,
+    }
+
+    impl Busy {
+        fn new(threads_min: usize, threads_max: usize, queued_max: usize) -> Self {
+            let rule = GrowthRule { threads_min, threads_max, queued_max };
+            Self { rule, crew: Crew { threads: threads_min, submitted: 0 } }
+        }
+
+        fn submit(&mut self) -> Growth {
+            self.crew.submitted += 1;
+            let growth = self.rule.submit(self.crew);
+            match growth {
+                Growth::Queue => {}
+                Growth::Start => self.crew.threads += 1,
+                Growth::Reject => self.crew.submitted -= 1,
+            }
+            growth
+        }
+    }
+
+    #[test]
+    fn threads_grow_from_the_least_to_the_most_before_anything_is_queued() {
+        let mut busy = Busy::new(10, 200, usize::MAX / 2);
+        let grown: Vec<Growth> = (0..1000).map(|_| busy.submit()).collect();
+        assert!(grown[..10].iter().all(|growth| *growth == Growth::Queue), "idle threads first");
+        assert!(grown[10..200].iter().all(|growth| *growth == Growth::Start));
+        assert!(grown[200..].iter().all(|growth| *growth == Growth::Queue));
+        assert_eq!(busy.crew.threads, 200);
+    }
+
+    #[test]
+    fn what_is_past_the_queue_is_rejected() {
+        let mut busy = Busy::new(1, 2, 3);
+        let grown = [(); 7].map(|()| busy.submit());
+        let (q, s, r) = (Growth::Queue, Growth::Start, Growth::Reject);
+        assert_eq!(grown, [q, s, q, q, q, r, r]);
+    }
+
+    #[test]
+    fn a_thread_that_is_idle_is_used_before_another_is_started() {
+        let mut busy = Busy::new(2, 200, 100);
+        assert_eq!([(); 3].map(|()| busy.submit()), [Growth::Queue, Growth::Queue, Growth::Start]);
+        busy.crew.submitted -= 2;
+        assert_eq!([(); 2].map(|()| busy.submit()), [Growth::Queue, Growth::Queue]);
+    }
+}

@@ -1,0 +1,268 @@
+//! Our prefork, worker and event beside the real ones: the same settings, the same clients, and the same
+//! children and connections come of it. Needs Debian's apache2; without it each test says that it was
+//! skipped. Start reading at [`Contender`].
+
+mod support;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use support::{Conn, GET, Server, Setup, children_of, eventually};
+use sys::process::{Pid, Signal};
+
+/// A server under test, ours or Apache's.
+enum Contender {
+    Ours(Server),
+    Apache(Apache),
+}
+
+struct Apache {
+    process: Child,
+    addr: SocketAddr,
+    _dir: tempfile::TempDir,
+}
+
+impl Drop for Apache {
+    fn drop(&mut self) {
+        // As its parent ends it ends its children.
+        let pid = Pid::from_raw(self.process.id() as i32).unwrap();
+        let _ = sys::process::signal(pid, Signal::TERM);
+        let _ = self.process.wait();
+    }
+}
+
+impl Contender {
+    /// Both, of one model with the same settings, or none where there is no Apache.
+    fn both(model: &str, settings: &[&str]) -> Option<[Self; 2]> {
+        let Some(apache) = Apache::start(model, settings) else {
+            eprintln!("skipped: there is no /usr/sbin/apache2 (scripts/peers.sh installs it)");
+            return None;
+        };
+        let ours = Server::start(model, Setup { settings, ..support::FIXED });
+        Some([Self::Ours(ours), Self::Apache(apache)])
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Ours(_) => "ours",
+            Self::Apache(_) => "Apache",
+        }
+    }
+
+    fn connect(&self) -> Conn {
+        match self {
+            Self::Ours(server) => server.connect(),
+            Self::Apache(apache) => Conn::to(apache.addr),
+        }
+    }
+
+    fn children(&self) -> usize {
+        match self {
+            Self::Ours(server) => server.children().len(),
+            Self::Apache(apache) => {
+                children_of(Pid::from_raw(apache.process.id() as i32).unwrap()).len()
+            }
+        }
+    }
+
+    /// The numbers of children that held for a while, one after the other, until the last of them.
+    fn settled_children(&self, last: usize) -> Vec<usize> {
+        let mut seen = vec![];
+        let (mut count, mut since) = (self.children(), Instant::now());
+        eventually("the last number of children is reached", || {
+            let now = self.children();
+            if now != count {
+                (count, since) = (now, Instant::now());
+            } else if since.elapsed() > Duration::from_millis(400) && seen.last() != Some(&now) {
+                seen.push(now);
+            }
+            seen.last() == Some(&last)
+        });
+        seen
+    }
+}
+
+impl Apache {
+    fn start(model: &str, settings: &[&str]) -> Option<Self> {
+        const PROGRAM: &str = "/usr/sbin/apache2";
+        const MODULES: &str = "/usr/lib/apache2/modules";
+        if !Path::new(PROGRAM).exists() {
+            return None;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().display();
+        let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut text = format!(
+            "ServerRoot {path}\nDefaultRuntimeDir {path}\nPidFile {path}/pid\nServerName localhost\n\
+             Listen {addr}\nLoadModule mpm_{model}_module {MODULES}/mod_mpm_{model}.so\n\
+             LoadModule authz_core_module {MODULES}/mod_authz_core.so\n\
+             LoadModule dir_module {MODULES}/mod_dir.so\nErrorLog {path}/error.log\n\
+             DocumentRoot {path}/root\nDirectoryIndex index.html\n"
+        );
+        if rustix::process::geteuid().is_root() {
+            text.push_str("User www-data\nGroup www-data\n");
+        }
+        for setting in settings {
+            writeln!(text, "{}", setting.replace('=', " ")).unwrap();
+        }
+        fs::create_dir(dir.path().join("root")).unwrap();
+        fs::write(dir.path().join("root/index.html"), [b'x'; 3361]).unwrap();
+        fs::write(dir.path().join("conf"), text).unwrap();
+        // Its children serve as another account.
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(dir.path(), mode).unwrap();
+        let process = Command::new(PROGRAM)
+            .args(["-d", dir.path().to_str().unwrap(), "-D", "FOREGROUND", "-f"])
+            .arg(dir.path().join("conf"))
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let apache = Self { process, addr, _dir: dir };
+        eventually("Apache listens", || TcpStream::connect(addr).is_ok());
+        Some(apache)
+    }
+}
+
+/// What `watch` makes of both, at the same time. A machine under load may delay a child by more than the
+/// second between two looks of its parent, so they have three tries to agree.
+fn agree<T: PartialEq + std::fmt::Debug + Send>(
+    model: &str,
+    settings: &[&str],
+    watch: impl Fn(&Contender) -> T + Sync,
+) -> Option<T> {
+    let mut told = String::new();
+    for _ in 0..3 {
+        let contenders = Contender::both(model, settings)?;
+        let [ours, theirs] = std::thread::scope(|scope| {
+            let runs = contenders.each_ref().map(|contender| scope.spawn(|| watch(contender)));
+            runs.map(|run| run.join().unwrap())
+        });
+        if ours == theirs {
+            return Some(ours);
+        }
+        write!(told, "\nours {ours:?}, Apache's {theirs:?}").unwrap();
+    }
+    panic!("{model} with {settings:?} differs:{told}");
+}
+
+/// So many connections, each with a request that has begun.
+fn begin(contender: &Contender, count: usize) -> Vec<Conn> {
+    let mut conns: Vec<Conn> = (0..count).map(|_| contender.connect()).collect();
+    conns.iter_mut().for_each(|conn| conn.send("GET / HTTP"));
+    conns
+}
+
+#[test]
+fn prefork_children_come_and_go_in_apaches_sequence() {
+    let settings = ["StartServers=5", "MinSpareServers=5", "MaxSpareServers=10"];
+    let seen = agree("prefork", &settings, |contender| {
+        let before = contender.settled_children(5);
+        let held = begin(contender, 8);
+        // Eight busy and ten idle in the end.
+        let under_load = contender.settled_children(18);
+        drop(held);
+        (before, under_load, contender.settled_children(10))
+    });
+    if let Some((_, under_load, after)) = seen {
+        assert_eq!(under_load, [5, 6, 8, 12, 20, 19, 18]);
+        assert_eq!(after, [18, 17, 16, 15, 14, 13, 12, 11, 10]);
+    }
+}
+
+#[test]
+fn worker_and_event_children_come_and_go_in_apaches_sequence() {
+    let settings = [
+        "StartServers=1",
+        "ThreadsPerChild=2",
+        "MaxRequestWorkers=32",
+        "MinSpareThreads=2",
+        "MaxSpareThreads=4",
+    ];
+    for model in ["worker", "event"] {
+        let seen = agree(model, &settings, |contender| {
+            let before = contender.settled_children(1);
+            let held = begin(contender, 4);
+            let under_load = contender.settled_children(4);
+            drop(held);
+            (before, under_load, contender.settled_children(2))
+        });
+        if let Some(seen) = seen {
+            assert_eq!(seen, (vec![1], vec![1, 2, 4], vec![4, 3, 2]), "{model}");
+        }
+    }
+}
+
+/// One child of four threads that takes 4 + 2 * 4 connections while none works.
+const ONE_CHILD: [&str; 9] = [
+    "StartServers=1",
+    "ServerLimit=1",
+    "ThreadsPerChild=4",
+    "MaxRequestWorkers=4",
+    "MinSpareThreads=1",
+    "MaxSpareThreads=5",
+    "AsyncRequestWorkerFactor=2",
+    "KeepAliveTimeout=300",
+    "MaxKeepAliveRequests=0",
+];
+
+/// Which of the connections have an answer, once no more come.
+fn answered(conns: &mut [Conn]) -> Vec<usize> {
+    let (mut seen, mut since) = (Vec::new(), Instant::now());
+    while since.elapsed() < Duration::from_millis(1500) {
+        for (at, conn) in conns.iter_mut().enumerate() {
+            if !seen.contains(&at) && conn.has_bytes() {
+                assert_eq!(conn.response().status(), 200);
+                seen.push(at);
+                since = Instant::now();
+            }
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    seen.sort_unstable();
+    seen
+}
+
+#[test]
+fn an_event_child_takes_as_many_connections_as_apaches_and_closes_idle_ones_when_all_work() {
+    let seen = agree("event", &ONE_CHILD, |contender| {
+        // One after the other: a worker is idle again before the next comes.
+        let mut conns = Vec::new();
+        for _ in 0..20 {
+            let mut conn = contender.connect();
+            conn.send(GET);
+            conns.push(conn);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let taken = answered(&mut conns);
+        // All four threads work on requests that have begun.
+        for conn in &mut conns[..4] {
+            conn.send("GET / HTTP");
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        // And a fifth one asks.
+        conns[4].send(GET);
+        let mut closed = Vec::new();
+        eventually("idle connections are closed", || {
+            closed = (4..12).filter(|&at| conns[at].has_ended()).collect();
+            closed.len() == 8
+        });
+        let waits: Vec<bool> = conns[12..].iter_mut().map(Conn::has_bytes).collect();
+        // The four are answered, and then those that waited.
+        let rest = &GET["GET / HTTP".len()..];
+        conns[..4].iter_mut().for_each(|conn| conn.send(rest));
+        let at_last: Vec<u16> =
+            conns[..4].iter_mut().map(|conn| conn.response().status()).collect();
+        let name = contender.name();
+        assert_eq!(at_last, [200; 4], "{name}");
+        (taken, closed, waits, answered(&mut conns[12..]))
+    });
+    if let Some((taken, _, waits, after)) = seen {
+        assert_eq!(taken, (0..12).collect::<Vec<_>>());
+        assert_eq!(waits, [false; 8]);
+        assert_eq!(after, (0..8).collect::<Vec<_>>());
+    }
+}
