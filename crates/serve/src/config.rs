@@ -2,6 +2,7 @@
 //! defaults and what may be combined; must not know how it was typed (see `typed`).
 //! Start reading at [`Config`].
 
+mod gateway;
 mod keys;
 mod print;
 mod tables;
@@ -16,6 +17,7 @@ use crate::fault::Fault;
 use crate::log::Level;
 use crate::models::{Model, Settings};
 
+pub use gateway::{GatewayConfig, GatewayKind, HalfClosed, Mapping};
 pub use typed::{ConfigError, Typed};
 
 /// Everything that decides how a server behaves.
@@ -47,6 +49,8 @@ pub struct Config {
     pub cpus: Vec<u32>,
     /// What is wrong on purpose; nothing unless set.
     pub faults: Vec<Fault>,
+    /// What answers requests that no file does, in order of precedence; nothing unless set.
+    pub gateways: Vec<GatewayConfig>,
 }
 
 /// What is served.
@@ -168,6 +172,7 @@ impl Config {
             pid_file: None,
             cpus: Vec::new(),
             faults: Vec::new(),
+            gateways: Vec::new(),
         };
         config.derive();
         config

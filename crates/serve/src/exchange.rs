@@ -19,6 +19,7 @@ mod input;
 mod journal;
 mod output;
 mod ranges;
+mod relay;
 mod stamp;
 
 use std::net::SocketAddr;
@@ -29,12 +30,15 @@ use wire::{BodyDecoder, BodyLimits, Framing, Piece, RequestLimits, RequestParser
 
 use crate::config::{KeepAlive, Limits};
 use crate::fault::{Faults, Release};
+use crate::gateway::Call;
 use crate::service::Service;
 use answer::{Connection, Desk, Recent};
 use asked::{Asked, Method};
 use input::Input;
 use journal::Journal;
 use output::Output;
+pub(crate) use relay::Answering;
+pub use relay::{Awaited, Progress};
 use stamp::Stamp;
 
 /// One connection.
@@ -59,6 +63,9 @@ pub struct Exchange<'s> {
     complete: Nanos,
     /// When what is in the output may leave; of use only where faults are planted.
     release: Release,
+    /// The request that a program or an application is to answer, from the end of its head to the end
+    /// of its answer. Boxed: most connections never have one.
+    call: Option<Box<Call<'s>>>,
     /// The next answer is the last.
     finishing: bool,
     /// The peer has closed its side.
@@ -74,11 +81,13 @@ enum State {
     Body(Drop),
     /// A head whose body was dropped: to be answered.
     Answer,
+    /// Nothing yet: the gateway that answers the first head of the input is at work.
+    Gateway,
     /// Nothing: when the output has been sent, the connection is closed.
     Close(Close),
 }
 
-/// A body that is dropped.
+/// A body that is taken off the input: dropped, or kept for a gateway.
 #[derive(Debug)]
 struct Drop {
     decoder: BodyDecoder,
@@ -87,6 +96,8 @@ struct Drop {
     began: Nanos,
     /// Bytes of the body, without framing.
     data: u64,
+    /// The most of them.
+    data_max: u64,
 }
 
 /// What a connection needs now.
@@ -115,6 +126,9 @@ pub enum Want<'a> {
     /// Do nothing before this instant, which is later than the one that was given: the server's own
     /// fault holds the answer.
     Hold(Nanos),
+    /// Call [`Exchange::ask_gateway`]; where that has to wait, wait for the file of
+    /// [`Exchange::awaited`] and for the client ([`Exchange::room`]).
+    Gateway,
     /// Close the connection; nothing else will be wanted.
     Close(Close),
 }
@@ -151,6 +165,7 @@ impl<'s> Exchange<'s> {
             deadline: Nanos::ZERO,
             complete: now,
             release: Release::default(),
+            call: None,
             finishing: false,
             half_closed: false,
         };
@@ -168,6 +183,7 @@ impl<'s> Exchange<'s> {
         self.journal.reset();
         self.complete = now;
         self.release = Release::default();
+        self.call = None;
         self.requests = 0;
         self.finishing = false;
         self.half_closed = false;
@@ -184,6 +200,7 @@ impl<'s> Exchange<'s> {
         }
         match self.state {
             State::Close(close) => Want::Close(close),
+            State::Gateway => Want::Gateway,
             _ => Want::Read(self.input.room()),
         }
     }
@@ -191,8 +208,11 @@ impl<'s> Exchange<'s> {
     /// `count` bytes were put into the slice of [`Want::Read`]; 0: the peer has closed its side.
     pub fn received(&mut self, count: usize, now: Nanos) {
         self.half_closed |= count == 0;
-        self.complete = now;
         self.input.filled(count);
+        if let State::Gateway = self.state {
+            return self.received_meanwhile(now);
+        }
+        self.complete = now;
         self.advance(now);
     }
 
@@ -201,6 +221,9 @@ impl<'s> Exchange<'s> {
         self.output.took(count);
         self.journal.sent(self.output.sent(), &self.service.log);
         if self.output.is_empty() {
+            if let Some(call) = self.call.as_deref_mut() {
+                call.was_sent(now);
+            }
             self.advance(now);
         } else {
             self.rearm(now);
@@ -208,7 +231,9 @@ impl<'s> Exchange<'s> {
     }
 
     /// The connection broke, or is cut: what was being sent is noted, and nothing more is wanted.
-    pub fn lost(&mut self, _now: Nanos) {
+    pub fn lost(&mut self, now: Nanos) {
+        self.note_unfinished(now);
+        self.call = None;
         self.journal.cut(self.output.sent(), &self.service.log);
         self.output.reset();
         self.state = State::Close(Close::Normal);
@@ -241,6 +266,8 @@ impl<'s> Exchange<'s> {
             self.state = State::Close(Close::Reset);
         } else if self.is_idle() || matches!(self.state, State::Close(_)) {
             self.state = State::Close(Close::Normal);
+        } else if matches!(self.state, State::Gateway) {
+            self.gateway_timed_out(now);
         } else {
             self.complete = now;
             self.refuse(408, now);
@@ -274,7 +301,7 @@ impl<'s> Exchange<'s> {
             let goes_on = match &mut self.state {
                 State::Head(_) | State::Answer => self.next_request(now),
                 State::Body(_) => self.drop_body(now),
-                State::Close(_) => false,
+                State::Gateway | State::Close(_) => false,
             };
             if !goes_on {
                 break;
@@ -294,13 +321,21 @@ impl<'s> Exchange<'s> {
         let bytes = input.bytes();
         if !parser.repeats(bytes) {
             match parser.parse(bytes) {
-                Ok(Some(request)) => *asked = Asked::of(&request, bytes),
+                Ok(Some(request)) => {
+                    *asked = Asked::of(&request, bytes);
+                    if request.method != "TRACE" {
+                        asked.gateway = service.gateways.route(asked.target.in_head(bytes));
+                    }
+                }
                 Ok(None) => return self.wait_for_head(now),
                 Err(error) => {
                     self.refuse(error.status(), now);
                     return false;
                 }
             }
+        }
+        if let Some(index) = asked.gateway {
+            return self.call_gateway(index, now);
         }
         let body_is_due = asked.framing != Framing::None && !matches!(self.state, State::Answer);
         if body_is_due {
@@ -360,7 +395,11 @@ impl<'s> Exchange<'s> {
             Framing::Length(length) => length,
             _ => 0,
         };
-        if length > self.service.config.limits.body_bytes_max {
+        let data_max = match &self.call {
+            Some(call) => call.gateway().body_bytes_max(),
+            None => self.service.config.limits.body_bytes_max,
+        };
+        if length > data_max {
             self.refuse(413, now);
             return false;
         }
@@ -369,7 +408,7 @@ impl<'s> Exchange<'s> {
             self.output.buffer.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
         let decoder = BodyDecoder::new(framing, BodyLimits::DEFAULT);
-        self.state = State::Body(Drop { decoder, head_len, began: now, data: 0 });
+        self.state = State::Body(Drop { decoder, head_len, began: now, data: 0, data_max });
         true
     }
 
@@ -385,12 +424,21 @@ impl<'s> Exchange<'s> {
             }
         };
         let is_done = matches!(piece, Piece::Done);
+        let mut kept = Ok(());
         if let Piece::Data(data) = piece {
             body.data += data.len() as u64;
+            if let Some(call) = self.call.as_deref_mut().filter(|_| body.data <= body.data_max) {
+                kept = call.collect(data);
+            }
         }
-        let is_too_large = body.data > self.service.config.limits.body_bytes_max;
+        let is_too_large = body.data > body.data_max;
         let needs_more = matches!(piece, Piece::NeedMore);
         self.input.drop_after(body.head_len, used);
+        if let Err(failure) = kept {
+            self.note_failure(&failure);
+            self.refuse(failure.status, now);
+            return false;
+        }
         if is_too_large {
             self.refuse(413, now);
         } else if is_done {
@@ -403,6 +451,7 @@ impl<'s> Exchange<'s> {
 
     /// Answers with an error and ends the connection: where a next request would begin is not known.
     fn refuse(&mut self, status: u16, now: Nanos) {
+        self.call = None;
         let Self { service, input, .. } = self;
         self.stamp.set((service.wall_s)(), service.log.zone());
         let mut desk = Desk {
@@ -480,6 +529,7 @@ impl<'s> Exchange<'s> {
                 (body.began, limits.body_timeout.saturating_add(Nanos::from_secs(earned_s)))
             }
             State::Answer => (now, limits.head_timeout),
+            State::Gateway => (self.gateway_deadline(now), Nanos::ZERO),
             State::Close(_) => (now, Nanos::MAX),
         };
         self.deadline = from.saturating_add(length);

@@ -6,6 +6,7 @@
 pub mod config;
 pub mod exchange;
 pub mod fault;
+mod gateway;
 pub mod log;
 pub mod models;
 pub mod service;

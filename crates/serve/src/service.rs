@@ -5,12 +5,14 @@
 use std::fs::File;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 
 use sys::{clock, listener};
 
 use crate::ServeError;
 use crate::config::Config;
 use crate::fault::Faults;
+use crate::gateway::Gateways;
 use crate::log::{AccessLog, ErrorLog, Level, Reopen};
 use crate::site::Site;
 use crate::supervisor::generation::Handover;
@@ -27,7 +29,9 @@ pub struct Service {
     /// Where it is noted.
     pub log: AccessLog,
     /// Where the server says what happens to it.
-    pub errors: ErrorLog,
+    pub errors: Arc<ErrorLog>,
+    /// What answers requests that no file does.
+    pub(crate) gateways: Gateways,
     /// Whole seconds since 1970, for `Date` and the log. A value, so that tests can hold it still.
     pub wall_s: fn() -> u64,
     /// What is wrong with it on purpose, from the instant on at which it was bound; most often nothing.
@@ -67,8 +71,9 @@ impl Service {
         let shared = |source| ServeError::System { doing: "cannot share a count", source };
         let reopen = given.reopen.map_or_else(Reopen::new, Ok).map_err(shared)?;
         let handover = Handover::none().map_err(shared)?;
-        let errors = ErrorLog::open(&config.error_log, given.stderr, &reopen)?;
+        let errors = Arc::new(ErrorLog::open(&config.error_log, given.stderr, &reopen)?);
         let site = Site::open(&config)?;
+        let gateways = Gateways::open(&config)?;
         let log = AccessLog::open(&config.access_log, &reopen)?;
         let listener = given.listener.map_or_else(|| listen(&config), Ok)?;
         let faults = Faults::plant(&config.faults, clock::monotonic()).map_err(|source| {
@@ -80,6 +85,7 @@ impl Service {
             config,
             log,
             errors,
+            gateways,
             wall_s: clock::wall_secs_coarse,
             faults,
             handover,

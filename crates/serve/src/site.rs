@@ -225,7 +225,7 @@ fn c_string(parts: &[&[u8]]) -> io::Result<CString> {
     CString::new(parts.concat()).map_err(|_| Errno::INVAL.into())
 }
 
-fn refused(path: &Path, source: io::Error) -> ServeError {
+pub(crate) fn refused(path: &Path, source: io::Error) -> ServeError {
     let path = path.to_owned();
     match Errno::from_io_error(&source) {
         Some(Errno::NOENT) => ServeError::NoDirectory { path },

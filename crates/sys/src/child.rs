@@ -167,7 +167,7 @@ fn default_signals() {
 }
 
 /// Marks every descriptor from `first` on to be closed by exec, whoever opened it.
-fn close_on_exec_from(first: u32) -> io::Result<()> {
+pub(crate) fn close_on_exec_from(first: u32) -> io::Result<()> {
     // SAFETY: the call takes numbers only and closes nothing before exec.
     let result =
         unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };

@@ -80,6 +80,10 @@ impl Root {
     pub fn open_beneath(&self, path: &CStr) -> io::Result<Opened> {
         // Without NONBLOCK, opening a pipe would wait for its writer.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        self.open_with(path, flags)
+    }
+
+    fn open_with(&self, path: &CStr, flags: OFlags) -> io::Result<Opened> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let mut races = 0;
         let fd = loop {
@@ -93,7 +97,22 @@ impl Root {
     }
 }
 
+impl Root {
+    /// As [`Root::open_beneath`], only to look at it and to go on from there (O_PATH): nothing can be read.
+    ///
+    /// # Errors
+    /// As there, but for what reading needs.
+    pub fn look_beneath(&self, path: &CStr) -> io::Result<Opened> {
+        self.open_with(path, OFlags::PATH | OFlags::CLOEXEC)
+    }
+}
+
 impl Opened {
+    /// Whether anybody may run it as a program.
+    pub fn is_executable(&self) -> bool {
+        fs::fstat(&self.fd).is_ok_and(|stat| stat.st_mode & 0o111 != 0)
+    }
+
     /// Reads the whole file of at most `facts.size` bytes into memory; fewer where it has shrunk.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ pub mod file;
 pub mod interrupt;
 pub mod listener;
 pub mod process;
+pub mod program;
 mod shared;
 pub mod signals;
 pub mod socket;

@@ -82,6 +82,12 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
+    /// Those of a whole head that a parser has read before: start line, fields, empty line.
+    pub fn of_head(head: &'a [u8]) -> Self {
+        let start = head.iter().position(|&byte| byte == b'\n').map_or(head.len(), |at| at + 1);
+        Self { lines: &head[start..] }
+    }
+
     /// `lines` begins after the start line and was checked.
     pub(crate) fn new(lines: &'a [u8]) -> Self {
         Self { lines }

@@ -16,6 +16,7 @@
 //! against each other (request smuggling).
 
 pub mod body;
+pub mod cgi;
 pub mod etag;
 mod framing;
 mod head;

@@ -21,7 +21,7 @@ pub(super) struct Table {
 }
 
 /// In the order in which they are shown.
-pub(super) static ALL: &[&Table] = &[];
+pub(super) static ALL: &[&Table] = &[&super::gateway::ITEM];
 
 /// The table of that name.
 pub(super) fn named(name: &str) -> Option<&'static Table> {

@@ -10,6 +10,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use units::Nanos;
+use wire::cgi::CgiHead;
 use wire::range::Selection;
 use wire::target::SafePath;
 use wire::{ResponseHead, reason_phrase};
@@ -137,6 +138,65 @@ impl Desk<'_> {
         self.note(head, [None, None], told);
     }
 
+    /// An error of a gateway, after which the connection may go on.
+    pub(super) fn fail(&mut self, status: u16, head: &[u8], asked: &Asked, conn: Connection) {
+        let fields: &[u8] = if status == 503 { b"Retry-After: 1\r\n" } else { b"" };
+        let extent = if asked.method == Method::Head { Extent::HeadOnly } else { Extent::Whole };
+        let told = self.page(status, fields, extent, conn);
+        let body_bytes = if extent == Extent::HeadOnly { 0 } else { told.body_bytes };
+        self.note_relayed(head, asked, status, body_bytes);
+    }
+
+    /// The head of an answer that a gateway makes. `length` is that of its body, if known.
+    pub(super) fn relay_head(
+        &mut self,
+        answer: &CgiHead,
+        length: Option<u64>,
+        is_chunked: bool,
+        conn: Connection,
+    ) {
+        let out = &mut self.output.buffer;
+        let mut head = ResponseHead::with_reason(out, answer.status, &answer.reason);
+        if let Some(length) = length {
+            head.content_length(length);
+        }
+        if is_chunked {
+            head.chunked();
+        }
+        out.extend_from_slice(self.stamp.fields());
+        out.extend_from_slice(&answer.fields);
+        self.end_head(conn);
+    }
+
+    /// Puts the line of an answer that a gateway made into the journal: all of it is in the output.
+    pub(super) fn note_relayed(
+        &mut self,
+        head: &[u8],
+        asked: &Asked,
+        status: u16,
+        body_bytes: u64,
+    ) {
+        let fields = [asked.fields.referer, asked.fields.user_agent];
+        let fields = fields.map(|field| Some(field.value()?.in_head(head)));
+        self.note(head, fields, Told { status, body_bytes });
+    }
+
+    /// Answers a request with what lies at another target of this server, whole.
+    pub(super) fn answer_instead(
+        &mut self,
+        target: &[u8],
+        head: &[u8],
+        asked: &Asked,
+        conn: Connection,
+    ) {
+        let extent = if asked.method == Method::Head { Extent::HeadOnly } else { Extent::Whole };
+        let mut told = self.content_at(target, None, extent, conn);
+        if extent == Extent::HeadOnly {
+            told.body_bytes = 0;
+        }
+        self.note_relayed(head, asked, told.status, told.body_bytes);
+    }
+
     fn note(&mut self, head: &[u8], fields: [Option<&[u8]>; 2], told: Told) {
         let Some(format) = self.service.log.format() else { return };
         let line = Some(first_line(head)).filter(|line| !line.is_empty());
@@ -148,11 +208,20 @@ impl Desk<'_> {
 
     /// GET and HEAD.
     fn content(&mut self, head: &[u8], asked: &Asked, extent: Extent, conn: Connection) -> Told {
-        let target = asked.target.in_head(head);
+        let fields = asked.is_special.then(|| asked.fields.in_head(head));
+        self.content_at(asked.target.in_head(head), fields.as_ref(), extent, conn)
+    }
+
+    fn content_at(
+        &mut self,
+        target: &[u8],
+        special: Option<&Heeded<&[u8]>>,
+        extent: Extent,
+        conn: Connection,
+    ) -> Told {
         match self.find(target) {
             Ok(of) => {
-                let fields = asked.is_special.then(|| asked.fields.in_head(head));
-                let told = self.representation(&of, extent, fields.as_ref(), conn);
+                let told = self.representation(&of, extent, special, conn);
                 self.recent.put_back(of, self.now);
                 told
             }

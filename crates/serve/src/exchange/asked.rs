@@ -18,6 +18,10 @@ pub(super) struct Asked {
     pub(super) target: Place,
     pub(super) version: Version,
     pub(super) framing: Framing,
+    /// It says that it has a body, which may be empty.
+    pub(super) has_body: bool,
+    /// Which gateway answers it, if one does.
+    pub(super) gateway: Option<usize>,
     /// The client would use the connection again.
     pub(super) keep_alive: bool,
     /// The client said `Connection: keep-alive`.
@@ -156,6 +160,8 @@ impl Asked {
             target: Place::default(),
             version: Version::Http11,
             framing: Framing::None,
+            has_body: false,
+            gateway: None,
             keep_alive: false,
             keep_alive_token: false,
             expects_continue: false,
@@ -174,6 +180,7 @@ impl Asked {
             target: Place::of(request.path_and_query.as_bytes(), head),
             version: request.version,
             framing: request.framing,
+            has_body: request.framing != Framing::None,
             keep_alive: request.keep_alive,
             expects_continue: request.expects_continue,
             ..Self::nothing()
@@ -189,6 +196,10 @@ impl Asked {
                 10 if is("user-agent") => &mut fields.user_agent,
                 10 if is("connection") => {
                     asked.keep_alive_token |= tokens::has(value, "keep-alive");
+                    continue;
+                }
+                14 if is("content-length") => {
+                    asked.has_body = true;
                     continue;
                 }
                 13 if is("if-none-match") => &mut fields.if_none_match,

@@ -11,12 +11,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::clock;
+use sys::epoll::{Epoll, EventFlags};
 use sys::listener::{self, Then};
 use sys::signals::Stop;
 use units::Nanos;
 
 use crate::config::Config;
-use crate::exchange::{Close, Exchange, Want};
+use crate::exchange::{Awaited, Close, Exchange, Progress, Want};
 use crate::service::Service;
 
 /// Bytes that one connection may move before the others have their turn (lighttpd's
@@ -53,6 +54,8 @@ pub(super) enum Step {
     Turn,
     /// This instant: its answer is held by a planted fault.
     Hold(Nanos),
+    /// The file of [`Exchange::awaited`], for what is said there, or bytes of the client.
+    Gateway,
     /// To be closed.
     Close(Close),
 }
@@ -91,6 +94,17 @@ pub(super) fn advance(
         let (wait, moved) = match exchange.want(|| look().now) {
             Want::Close(close) => return Step::Close(close),
             Want::Hold(until) => return Step::Hold(until),
+            Want::Gateway if left == 0 => return Step::Turn,
+            Want::Gateway => match exchange.ask_gateway(socket, look().now) {
+                Progress::Moved(n) => {
+                    left = left.saturating_sub(n);
+                    continue;
+                }
+                Progress::Waits if !look_at_client(socket, exchange, inlet, look().now) => {
+                    return Step::Gateway;
+                }
+                Progress::Waits => continue,
+            },
             Want::Read(_) if *inlet == Inlet::Dry => return Step::Read,
             _ if left == 0 => return Step::Turn,
             Want::Read(buf) => (Step::Read, fill(socket, buf, inlet)),
@@ -122,6 +136,37 @@ pub(super) fn advance(
             }
         }
     }
+}
+
+/// Takes what the client sends, or that it has gone, while a gateway makes its answer. False: nothing
+/// new.
+fn look_at_client(
+    socket: BorrowedFd<'_>,
+    exchange: &mut Exchange<'_>,
+    inlet: &mut Inlet,
+    now: Nanos,
+) -> bool {
+    if *inlet == Inlet::Dry {
+        return false;
+    }
+    let Some(room) = exchange.room().filter(|room| !room.is_empty()) else {
+        // It may send no more, or more than the input holds waits there. What is told without asking for
+        // it is that the connection broke.
+        let broke = wait(socket, PollFlags::empty(), Nanos::ZERO);
+        if broke {
+            exchange.lost(now);
+        }
+        return broke;
+    };
+    match listener::receive_now(socket, room) {
+        Ok(n) => exchange.received(n, now),
+        Err(error) if is_wait(&error) => {
+            *inlet = Inlet::Dry;
+            return false;
+        }
+        Err(_) => exchange.lost(now),
+    }
+    true
 }
 
 fn is_wait(error: &io::Error) -> bool {
@@ -256,6 +301,10 @@ pub(super) fn serve_blocking(
                 sit_out(until);
                 continue;
             }
+            Step::Gateway => {
+                wait_for_gateway(socket.as_fd(), exchange);
+                continue;
+            }
             Step::Read => PollFlags::IN,
             Step::Write => PollFlags::OUT,
         };
@@ -266,6 +315,46 @@ pub(super) fn serve_blocking(
         // Does nothing before the deadline. It may be that now, and the next call would block on.
         exchange.timed_out(clock::monotonic());
     }
+}
+
+/// What a loop watches the file of a gateway for that it watches once.
+pub(super) const GATEWAY_EDGES: EventFlags =
+    EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
+
+/// Has a loop watch the file of a gateway; it may be one that was watched before, for this connection or
+/// another one.
+pub(super) fn watch_gateway(
+    epoll: &Epoll,
+    awaited: &Awaited<'_>,
+    token: u64,
+    flags: EventFlags,
+) -> io::Result<()> {
+    match epoll.add(awaited.file, token, flags) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            epoll.modify(awaited.file, token, flags)
+        }
+        added => added,
+    }
+}
+
+/// Waits until the gateway or the client has news, or the deadline, or a signal comes.
+fn wait_for_gateway(socket: BorrowedFd<'_>, exchange: &mut Exchange<'_>) {
+    let left = exchange.deadline().saturating_sub(clock::monotonic());
+    let has_room = exchange.room().is_some_and(|room| !room.is_empty());
+    let Some(Awaited { file, reads, writes, .. }) = exchange.awaited() else { return };
+    let mut of_file = PollFlags::empty();
+    of_file.set(PollFlags::IN, reads);
+    of_file.set(PollFlags::OUT, writes);
+    // Without any flag, that the connection broke is told all the same.
+    let of_client = if has_room { PollFlags::IN } else { PollFlags::empty() };
+    let mut files =
+        [PollFd::from_borrowed_fd(file, of_file), PollFd::from_borrowed_fd(socket, of_client)];
+    let is_ready = poll(&mut files, Some(&timespec(left))).is_ok_and(|n| n > 0);
+    let broke = PollFlags::HUP | PollFlags::ERR;
+    if is_ready && files[1].revents().intersects(broke) {
+        exchange.lost(clock::monotonic());
+    }
+    exchange.timed_out(clock::monotonic());
 }
 
 /// Waits with the whole thread until that instant, or a signal before it.

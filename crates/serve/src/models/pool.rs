@@ -140,8 +140,8 @@ enum Phase {
     Lingering(OwnedFd, usize),
 }
 
-/// Connections that a thread is to work on. At most two entries for each place: one of the poll set
-/// and one of the timers.
+/// Connections that a thread is to work on. At most three entries for each place: two of the poll set, for
+/// the socket and the file of a gateway, and one of the timers.
 #[derive(Default)]
 struct ReadyQueue {
     inner: Mutex<(VecDeque<u32>, bool)>,
@@ -316,18 +316,40 @@ impl<'s> Pool<'s> {
 
     /// Gives a connection back to the acceptor's poll set, or to the end of the queue.
     fn watch(&self, index: u32, conn: &mut Conn<'s>, step: Step) {
-        let (Phase::Open(socket) | Phase::Lingering(socket, _)) = &conn.phase else { return };
         let wanted = match step {
             Step::Turn => return self.ready.push(index),
             // It is held at the end of the server, which cuts it.
-            Step::Write | Step::Hold(_) => EventFlags::OUT,
-            Step::Read | Step::Close(_) => EventFlags::IN,
+            Step::Write | Step::Hold(_) => EventFlags::OUT | EventFlags::RDHUP,
+            Step::Gateway => match self.watch_gateway(index, conn) {
+                Some(wanted) => wanted,
+                None => return self.ready.push(index),
+            },
+            Step::Read | Step::Close(_) => EventFlags::IN | EventFlags::RDHUP,
         };
-        let flags = wanted | EventFlags::RDHUP | EventFlags::ONESHOT;
+        let (Phase::Open(socket) | Phase::Lingering(socket, _)) = &conn.phase else { return };
+        let flags = wanted | EventFlags::ONESHOT;
         if self.epoll.modify(socket, u64::from(index), flags).is_err() {
             conn.phase = Phase::Free;
             self.release(index);
         }
+    }
+
+    /// Gives the file of a gateway to the poll set, for one event as well; returns what the socket is to be
+    /// watched for beside it. `None`: the connection is lost.
+    fn watch_gateway(&self, index: u32, conn: &mut Conn<'s>) -> Option<EventFlags> {
+        let exchange = conn.seat.as_mut()?;
+        let has_room = exchange.room().is_some_and(|room| !room.is_empty());
+        let awaited = exchange.awaited()?;
+        let mut flags = EventFlags::ONESHOT;
+        flags.set(EventFlags::IN | EventFlags::RDHUP, awaited.reads);
+        flags.set(EventFlags::OUT, awaited.writes);
+        if drive::watch_gateway(&self.epoll, &awaited, u64::from(index), flags).is_err() {
+            exchange.lost(clock::monotonic());
+            return None;
+        }
+        // What there is no room for would be told again and again.
+        let wanted = EventFlags::IN | EventFlags::RDHUP;
+        Some(if has_room { wanted } else { EventFlags::empty() })
     }
 
     /// The connection of a place has been closed.

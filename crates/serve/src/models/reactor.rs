@@ -21,7 +21,7 @@ use sys::signals::{Signals, Stop};
 use sys::socket;
 use units::Nanos;
 
-use super::drive::{self, ACCEPTS_MAX, EXHAUSTED_REST, Inlet, Look, SPIN, Step};
+use super::drive::{self, ACCEPTS_MAX, EXHAUSTED_REST, GATEWAY_EDGES, Inlet, Look, SPIN, Step};
 use super::holds::Holds;
 use super::timers::Timers;
 use super::{Declared, Kind, Model, SettingSpec, system};
@@ -54,6 +54,9 @@ pub(super) static ITEM: Model = Model {
 
 const LISTENER: u64 = u64::MAX;
 const SIGNALS: u64 = u64::MAX - 1;
+/// In the token of a connection: the news is of the gateway that answers it. Beyond the number of any
+/// connection.
+const GATEWAY: u64 = 1 << 31;
 
 fn run(service: &Service) -> Result<(), ServeError> {
     // Servers of many connections do so at their start (nginx worker_rlimit_nofile, lighttpd
@@ -107,6 +110,8 @@ struct Conn<'s> {
     queued: bool,
     /// It is in `holds` until then; zero: it is not.
     held_until: Nanos,
+    /// The file of a gateway that is watched for it, by its id; 0: none.
+    watches: u64,
     phase: Phase,
 }
 
@@ -238,6 +243,7 @@ impl<'s> Reactor<'s> {
                     generation: 0,
                     queued: false,
                     held_until: Nanos::ZERO,
+                    watches: 0,
                     phase: Phase::Free,
                 });
                 self.conns.len() as u32 - 1
@@ -251,12 +257,13 @@ impl<'s> Reactor<'s> {
 
     /// The kernel has news of a connection.
     fn wake(&mut self, event: Ready) {
-        let index = event.token as u32;
+        let index = event.token as u32 & !(GATEWAY as u32);
         let ending = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
         match self.conns.get_mut(index as usize) {
             // It was closed in this very round.
             Some(conn) if u64::from(conn.generation) != event.token >> 32 => return,
             None => return,
+            Some(_) if event.token & GATEWAY != 0 => {}
             Some(conn) if event.flags.intersects(ending) => conn.inlet = Inlet::Ending,
             Some(conn) if event.flags.contains(EventFlags::IN) => conn.inlet = Inlet::Open,
             Some(_) => {}
@@ -318,6 +325,7 @@ impl<'s> Reactor<'s> {
                 match step {
                     Step::Turn => self.queue(index),
                     Step::Hold(until) => self.hold(index, until),
+                    Step::Gateway => self.watch_gateway(index),
                     _ => {}
                 }
             }
@@ -330,6 +338,21 @@ impl<'s> Reactor<'s> {
         if *held_until != until {
             *held_until = until;
             self.holds.push(until, index);
+        }
+    }
+
+    /// Watches the file of a gateway like the socket, once: news of either is a turn.
+    fn watch_gateway(&mut self, index: u32) {
+        let conn = &mut self.conns[index as usize];
+        let Some(awaited) = conn.exchange.awaited() else { return };
+        if conn.watches == awaited.id {
+            return;
+        }
+        conn.watches = awaited.id;
+        let token = u64::from(conn.generation) << 32 | GATEWAY | u64::from(index);
+        if drive::watch_gateway(&self.epoll, &awaited, token, GATEWAY_EDGES).is_err() {
+            conn.exchange.lost(self.now);
+            self.queue(index);
         }
     }
 

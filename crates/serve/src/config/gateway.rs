@@ -1,0 +1,284 @@
+//! `[[gateway]]`: requests that a CGI program or a FastCGI application answers. Owns its keys, their
+//! defaults and what may be combined; must not know how a program is run. Start reading at
+//! [`GatewayConfig`].
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Nanos};
+
+use super::keys;
+use super::tables::Table;
+
+/// The table.
+pub(super) static ITEM: Table = Table {
+    name: "gateway",
+    take: |config, value| {
+        config.gateways = Vec::<GatewayConfig>::deserialize(value)?;
+        Ok(())
+    },
+    show: |config| {
+        let show = |gateway: &GatewayConfig| {
+            let text = toml::to_string(&Written::from(gateway)).expect("all of it is plain data");
+            format!("[[gateway]]\n{text}")
+        };
+        let all: Vec<_> = config.gateways.iter().map(show).collect();
+        (!all.is_empty()).then(|| all.join("\n"))
+    },
+};
+
+/// Requests that something else than a file answers. What a field says of a "program" holds for a FastCGI
+/// application too.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Written")]
+pub struct GatewayConfig {
+    /// Which requests.
+    pub mapping: Mapping,
+    /// What answers.
+    pub kind: GatewayKind,
+    /// Where the programs lie; `None`: in the site.
+    pub root: Option<PathBuf>,
+    /// One program for all requests of a path.
+    pub script: Option<PathBuf>,
+    /// What runs the script, as `/usr/bin/php-cgi`; `None`: it runs by itself.
+    pub interpreter: Option<PathBuf>,
+    /// Variables that each program is told.
+    pub env: BTreeMap<String, String>,
+    /// A program is told Authorization.
+    pub pass_authorization: bool,
+    /// How long a program may give nothing, before its first byte or between two (504, or cut).
+    pub timeout: Nanos,
+    /// Requests in work at once, in each process; more are refused (503).
+    pub programs_max: u32,
+    /// Bytes of a request's body (413).
+    pub body_bytes_max: Bytes,
+    /// A longer body lies in a file.
+    pub body_memory_bytes_max: Bytes,
+    /// Where that file lies, without a name.
+    pub body_directory: PathBuf,
+    /// Bytes of an answer's head (502).
+    pub head_bytes_max: Bytes,
+    /// Bytes of an answer, after which it is cut; 0: any number.
+    pub output_bytes_max: Bytes,
+    /// What it means that a client has closed its sending side while it waits.
+    pub half_closed: HalfClosed,
+}
+
+/// Which requests a gateway answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mapping {
+    /// Those whose path begins so; it begins and ends with a slash.
+    Path(String),
+    /// Those of whose path a segment ends so, as `.php`.
+    Extension(String),
+}
+
+/// What answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GatewayKind {
+    /// A program that is started for each request (RFC 3875).
+    #[serde(rename = "cgi")]
+    Cgi,
+    /// An application that runs, and is asked over a socket.
+    #[serde(rename = "fastcgi")]
+    FastCgi,
+}
+
+/// What it means that a client has closed its sending side while it waits for its answer: TCP tells one
+/// that has left from one that sends no more only once bytes are sent to it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HalfClosed {
+    /// It has left, as nginx takes it: the program is killed.
+    #[default]
+    #[serde(rename = "abort")]
+    Abort,
+    /// It sends no more and waits, as Apache takes it.
+    #[serde(rename = "wait")]
+    Wait,
+}
+
+impl GatewayConfig {
+    /// CGI programs beneath `path`, which lies in the site or in `root`; all else by default.
+    pub fn cgi(path: &str) -> Self {
+        Self {
+            mapping: Mapping::Path(path.to_owned()),
+            kind: GatewayKind::Cgi,
+            root: None,
+            script: None,
+            interpreter: None,
+            env: BTreeMap::new(),
+            pass_authorization: false,
+            timeout: Nanos::from_secs(60),
+            programs_max: 256,
+            body_bytes_max: Bytes(64 * 1024 * 1024),
+            body_memory_bytes_max: Bytes(64 * 1024),
+            body_directory: "/tmp".into(),
+            head_bytes_max: Bytes(16 * 1024),
+            output_bytes_max: Bytes(0),
+            half_closed: HalfClosed::Abort,
+        }
+    }
+}
+
+/// A table as it is written.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    path: Option<String>,
+    extension: Option<String>,
+    kind: Option<GatewayKind>,
+    root: Option<PathBuf>,
+    script: Option<PathBuf>,
+    interpreter: Option<PathBuf>,
+    pass_authorization: Option<bool>,
+    timeout: Option<String>,
+    programs_max: Option<u32>,
+    body_bytes_max: Option<Amount>,
+    body_memory_bytes_max: Option<Amount>,
+    body_directory: Option<PathBuf>,
+    head_bytes_max: Option<Amount>,
+    output_bytes_max: Option<Amount>,
+    half_closed: Option<HalfClosed>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    env: BTreeMap<String, String>,
+}
+
+/// A number of bytes, as a number or with its unit.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Amount {
+    Number(u64),
+    Text(String),
+}
+
+impl Amount {
+    fn bytes(self) -> Result<Bytes, String> {
+        match self {
+            Self::Number(number) => Ok(Bytes(number)),
+            Self::Text(text) => text.parse().map_err(|error: units::ParseError| error.to_string()),
+        }
+    }
+}
+
+impl TryFrom<Written> for GatewayConfig {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        let mapping = match (written.path, written.extension) {
+            (Some(path), None) => Mapping::Path(prefix(&path)?),
+            (None, Some(extension)) => Mapping::Extension(suffix(extension)?),
+            _ => {
+                return Err("it has one of `path` (as in \"/cgi-bin/\") and `extension` (as in \
+                            \".php\"): which requests it answers"
+                    .to_owned());
+            }
+        };
+        let usual = Self::cgi("/");
+        let amount = |written: Option<Amount>, usual| written.map_or(Ok(usual), Amount::bytes);
+        let timeout = match written.timeout {
+            None => usual.timeout,
+            Some(text) => text.parse().map_err(|error: units::ParseError| error.to_string())?,
+        };
+        let gateway = Self {
+            mapping,
+            kind: written.kind.unwrap_or(GatewayKind::Cgi),
+            root: written.root,
+            script: written.script,
+            interpreter: written.interpreter,
+            env: written.env,
+            pass_authorization: written.pass_authorization.unwrap_or(usual.pass_authorization),
+            timeout,
+            programs_max: written.programs_max.unwrap_or(usual.programs_max),
+            body_bytes_max: amount(written.body_bytes_max, usual.body_bytes_max)?,
+            body_memory_bytes_max: amount(
+                written.body_memory_bytes_max,
+                usual.body_memory_bytes_max,
+            )?,
+            body_directory: written.body_directory.unwrap_or(usual.body_directory),
+            head_bytes_max: amount(written.head_bytes_max, usual.head_bytes_max)?,
+            output_bytes_max: amount(written.output_bytes_max, usual.output_bytes_max)?,
+            half_closed: written.half_closed.unwrap_or_default(),
+        };
+        gateway.check().map(|()| gateway)
+    }
+}
+
+impl GatewayConfig {
+    /// What cannot go together, with the reason and the way out.
+    fn check(&self) -> Result<(), String> {
+        let is_bad = |(name, value): &(&String, &String)| {
+            name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
+        };
+        if let Some((name, _)) = self.env.iter().find(is_bad) {
+            return Err(format!(
+                "`env`: `{name}` is no name of a variable, or its value has a NUL"
+            ));
+        }
+        let by_extension = matches!(self.mapping, Mapping::Extension(_));
+        if by_extension && self.script.is_some() {
+            return Err(
+                "`script` answers all requests of a `path`, and with `extension` each script \
+                        is a file of its own: leave one of them out"
+                    .to_owned(),
+            );
+        }
+        if self.root.is_some() && self.script.is_some() {
+            return Err(
+                "`root` is where scripts are looked for, and `script` is the one that answers: \
+                        leave one of them out"
+                    .to_owned(),
+            );
+        }
+        if self.timeout == Nanos::ZERO || self.programs_max == 0 || self.head_bytes_max.0 == 0 {
+            return Err("`timeout`, `programs_max` and `head_bytes_max` are more than 0".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl From<&GatewayConfig> for Written {
+    fn from(gateway: &GatewayConfig) -> Self {
+        let (path, extension) = match gateway.mapping.clone() {
+            Mapping::Path(path) => (Some(path), None),
+            Mapping::Extension(extension) => (None, Some(extension)),
+        };
+        let amount = |bytes: Bytes| Some(Amount::Number(bytes.0));
+        Self {
+            path,
+            extension,
+            kind: Some(gateway.kind),
+            root: gateway.root.clone(),
+            script: gateway.script.clone(),
+            interpreter: gateway.interpreter.clone(),
+            pass_authorization: Some(gateway.pass_authorization),
+            timeout: Some(keys::exact(gateway.timeout)),
+            programs_max: Some(gateway.programs_max),
+            body_bytes_max: amount(gateway.body_bytes_max),
+            body_memory_bytes_max: amount(gateway.body_memory_bytes_max),
+            body_directory: Some(gateway.body_directory.clone()),
+            head_bytes_max: amount(gateway.head_bytes_max),
+            output_bytes_max: amount(gateway.output_bytes_max),
+            half_closed: Some(gateway.half_closed),
+            env: gateway.env.clone(),
+        }
+    }
+}
+
+/// With both its slashes.
+fn prefix(path: &str) -> Result<String, String> {
+    if !path.starts_with('/') || path.contains(['?', '#', '%']) || path.contains("//") {
+        return Err(format!(
+            "`path`: `{path}` is not the beginning of a path, as in \"/cgi-bin/\""
+        ));
+    }
+    let path = path.strip_suffix('/').unwrap_or(path);
+    Ok(format!("{path}/"))
+}
+
+fn suffix(extension: String) -> Result<String, String> {
+    match extension.strip_prefix('.') {
+        Some(name) if !name.is_empty() && !name.contains('/') => Ok(extension),
+        _ => Err(format!("`extension`: `{extension}` is not the end of a name, as in \".php\"")),
+    }
+}

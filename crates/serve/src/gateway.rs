@@ -1,0 +1,417 @@
+//! What answers a request that no file does: a CGI program started for it, or a FastCGI application that
+//! runs already. Owns which requests those are, and everything between the end of such a request and
+//! the bytes of its answer; must not know connections, or what a client is told (see
+//! `exchange::relay`). Start reading at [`Gateways::route`], then [`Call`].
+//!
+//! The request's body is there whole before anything is started (see `spool`), so that its length is
+//! known however it was framed, and a program that answers before it has read all cannot block us.
+//! Nothing here waits: a program's output and an application's socket are read as far as they have come,
+//! and the model of the server waits for them as for a client.
+
+mod cgi;
+mod environment;
+mod keeper;
+mod script;
+mod spool;
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use units::Nanos;
+use wire::Version;
+use wire::cgi::CgiHead;
+use wire::target::SafePath;
+
+use crate::ServeError;
+use crate::config::{Config, GatewayConfig, HalfClosed, Mapping};
+use crate::exchange::{Answering, Awaited};
+use crate::log::ErrorLog;
+use crate::service::Service;
+use cgi::Running;
+use environment::{About, Environment};
+use script::{Finder, Script};
+use spool::Spool;
+
+/// Redirects within the server in a row (RFC 3875, 6.2.2), each of which starts a program.
+pub(crate) const REDIRECTS_MAX: u32 = 10;
+
+/// Bytes of an answer that are read before they are sent. As what a pipe holds.
+const BATCH_BYTES: usize = 64 * 1024;
+
+/// All gateways of a server.
+#[derive(Debug)]
+pub(crate) struct Gateways {
+    all: Vec<Gateway>,
+}
+
+/// One `[[gateway]]`, ready for use.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    config: GatewayConfig,
+    finder: Finder,
+    /// Directory of the site, as programs are told.
+    document_root: PathBuf,
+    /// Requests in work, in this process.
+    running: AtomicU32,
+}
+
+impl Gateways {
+    /// Opens what the configuration names.
+    ///
+    /// # Errors
+    /// A directory of programs that is missing, none, or forbidden.
+    pub(crate) fn open(config: &Config) -> Result<Self, ServeError> {
+        let open = |gateway: &GatewayConfig| {
+            let (finder, document_root) = Finder::open(gateway, config)?;
+            let running = AtomicU32::new(0);
+            Ok(Gateway { config: gateway.clone(), finder, document_root, running })
+        };
+        Ok(Self { all: config.gateways.iter().map(open).collect::<Result<_, _>>()? })
+    }
+
+    /// Which gateway answers this path and query; the first that matches. By the normalised path, the
+    /// one that would be opened.
+    pub(crate) fn route(&self, target: &[u8]) -> Option<usize> {
+        if self.all.is_empty() {
+            return None;
+        }
+        let path = SafePath::new(std::str::from_utf8(target).ok()?).ok()?;
+        let matches = |gateway: &Gateway| match &gateway.config.mapping {
+            Mapping::Path(prefix) => {
+                let path = path.path();
+                path.starts_with(prefix.as_bytes())
+                    || Some(path) == prefix.as_bytes().strip_suffix(b"/").filter(|p| !p.is_empty())
+            }
+            Mapping::Extension(extension) => {
+                let is_it = |name: &[u8]| {
+                    name.len() > extension.len() && name.ends_with(extension.as_bytes())
+                };
+                path.segments().any(is_it)
+            }
+        };
+        self.all.iter().position(matches)
+    }
+}
+
+impl Gateway {
+    /// Whether a client that has closed its sending side is taken for gone.
+    pub(crate) fn aborts_on_half_close(&self) -> bool {
+        self.config.half_closed == HalfClosed::Abort
+    }
+
+    /// Bytes of a request's body at most.
+    pub(crate) fn body_bytes_max(&self) -> u64 {
+        self.config.body_bytes_max.0
+    }
+}
+
+/// Why there is no answer, and what the client is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) status: u16,
+    /// For the error log; `None` where only the client is to blame.
+    pub(crate) why: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(status: u16, why: impl Into<String>) -> Self {
+        Self { status, why: Some(why.into()) }
+    }
+}
+
+/// What is asked of a gateway, beside what the configuration says.
+#[derive(Debug)]
+pub(crate) struct Requested<'a> {
+    /// Bytes of the request's head.
+    pub(crate) head: &'a [u8],
+    pub(crate) version: Version,
+    /// The client's connection.
+    pub(crate) socket: BorrowedFd<'a>,
+    pub(crate) client: SocketAddr,
+    /// The connection is one of TLS.
+    pub(crate) is_secure: bool,
+    /// It says that it has a body, which may be empty.
+    pub(crate) has_body: bool,
+}
+
+/// What came of the gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Got {
+    /// Perhaps bytes. Where it `waits` there are no more for now.
+    Some { waits: bool },
+    /// The last bytes, perhaps.
+    End,
+}
+
+/// How far the answer has come.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// Its head was not read yet.
+    Head,
+    /// Its head was sent.
+    Body(Answering),
+}
+
+/// One request that a gateway answers.
+#[derive(Debug)]
+pub(crate) struct Call<'s> {
+    gateway: &'s Gateway,
+    errors: &'s Arc<ErrorLog>,
+    /// Path and query that led here.
+    target: Vec<u8>,
+    /// What is to answer; the status where there is nothing.
+    script: Result<Script, u16>,
+    spool: Spool,
+    backend: Option<Backend>,
+    /// Its place among `programs_max`, from its start on.
+    slot: Option<Slot<'s>>,
+    /// How far the answer has come.
+    pub(crate) answer: Answer,
+    /// What was read of it and not passed on yet.
+    buffer: Vec<u8>,
+    /// Bytes that the gateway gave.
+    taken: u64,
+    /// When it was last heard of, or its last bytes were passed on.
+    since: Nanos,
+    /// How many redirects within the server led here.
+    redirects: u32,
+}
+
+/// What works on an answer.
+#[derive(Debug)]
+enum Backend {
+    Cgi(Running),
+}
+
+/// One of the places of `programs_max`; free again when dropped.
+#[derive(Debug)]
+struct Slot<'s>(&'s AtomicU32);
+
+impl<'s> Slot<'s> {
+    fn take(gateway: &'s Gateway) -> Option<Self> {
+        let most = gateway.config.programs_max;
+        let one_more = |running: u32| (running < most).then_some(running + 1);
+        gateway.running.fetch_update(Relaxed, Relaxed, one_more).ok()?;
+        Some(Self(&gateway.running))
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+impl<'s> Call<'s> {
+    /// For a request of that target, which the gateway of that number answers.
+    pub(crate) fn new(service: &'s Service, index: usize, target: Vec<u8>) -> Self {
+        Self::redirected(service, index, target, 0)
+    }
+
+    /// The same, after so many redirects.
+    pub(crate) fn redirected(
+        service: &'s Service,
+        index: usize,
+        target: Vec<u8>,
+        redirects: u32,
+    ) -> Self {
+        let gateway = &service.gateways.all[index];
+        let text = std::str::from_utf8(&target).unwrap_or_default();
+        let path = SafePath::new(text).map_err(|_| 400);
+        let script = path.and_then(|path| gateway.finder.find(&path));
+        Self {
+            gateway,
+            errors: &service.errors,
+            target,
+            script,
+            spool: Spool::default(),
+            backend: None,
+            slot: None,
+            answer: Answer::Head,
+            buffer: Vec::new(),
+            taken: 0,
+            since: Nanos::ZERO,
+            redirects,
+        }
+    }
+
+    /// What answers it.
+    pub(crate) fn gateway(&self) -> &'s Gateway {
+        self.gateway
+    }
+
+    /// How many redirects within the server led here.
+    pub(crate) fn redirects(&self) -> u32 {
+        self.redirects
+    }
+
+    /// Takes bytes of the request's body.
+    ///
+    /// # Errors
+    /// 500 or 507 where they cannot be kept.
+    pub(crate) fn collect(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        // Where nothing answers it is dropped.
+        if self.script.is_err() {
+            return Ok(());
+        }
+        let config = &self.gateway.config;
+        let kept = self.spool.push(bytes, config.body_memory_bytes_max.0, &config.body_directory);
+        kept.map_err(|error| {
+            let directory = config.body_directory.display();
+            let why = format!(
+                "cannot keep the body of a request in {directory}: {error}; `body_directory` names \
+                 another, `df -h` says what is left"
+            );
+            let is_full = error.kind() == io::ErrorKind::StorageFull;
+            Failure::new(if is_full { 507 } else { 500 }, why)
+        })
+    }
+
+    /// Whether something works on it.
+    pub(crate) fn has_started(&self) -> bool {
+        self.backend.is_some()
+    }
+
+    /// Has something work on it.
+    ///
+    /// # Errors
+    /// The status, where nothing can.
+    pub(crate) fn start(
+        &mut self,
+        requested: &Requested<'_>,
+        service: &Service,
+        now: Nanos,
+    ) -> Result<(), Failure> {
+        let script = self.script.as_ref().map_err(|&status| Failure { status, why: None })?;
+        let slot = Slot::take(self.gateway).ok_or_else(|| {
+            let most = self.gateway.config.programs_max;
+            Failure::new(503, format!("{most} requests are in work, as `programs_max` allows"))
+        })?;
+        let is_redirected = self.redirects > 0;
+        let server = rustix::net::getsockname(requested.socket).ok();
+        let server = server.and_then(|any| SocketAddr::try_from(any).ok());
+        let environment = Environment::of(&About {
+            gateway: self.gateway,
+            script,
+            requested,
+            target: &self.target,
+            is_redirected,
+            content_length: (requested.has_body && !is_redirected).then(|| self.spool.len()),
+            server: server.unwrap_or_else(|| service.address()),
+        });
+        let grace = self.gateway.config.timeout;
+        let running = Running::start(script, &environment, &mut self.spool, self.errors, grace)?;
+        self.backend = Some(Backend::Cgi(running));
+        self.slot = Some(slot);
+        self.since = now;
+        Ok(())
+    }
+
+    /// Bytes that the gateway gave.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Takes what the gateway has given, as much as one turn allows.
+    ///
+    /// # Errors
+    /// 502 where its file is broken, or where it gives more than it may.
+    pub(crate) fn take(&mut self, now: Nanos) -> Result<Got, Failure> {
+        let Some(backend) = &mut self.backend else { return Ok(Got::End) };
+        let before = self.buffer.len();
+        let got = match backend {
+            Backend::Cgi(running) => {
+                running.read(&mut self.buffer, BATCH_BYTES).map_err(|error| {
+                    Failure::new(502, format!("its output cannot be read: {error}"))
+                })?
+            }
+        };
+        let count = self.buffer.len() - before;
+        if count > 0 {
+            self.since = now;
+        }
+        self.taken += count as u64;
+        match self.gateway.config.output_bytes_max.0 {
+            most if most > 0 && self.taken > most => {
+                Err(Failure::new(502, "it gave more than `output_bytes_max`"))
+            }
+            _ => Ok(got),
+        }
+    }
+
+    /// Its file, and what for.
+    pub(crate) fn awaited(&self) -> Option<Awaited<'_>> {
+        match self.backend.as_ref()? {
+            Backend::Cgi(running) => Some(running.awaited()),
+        }
+    }
+
+    /// Until when it may give nothing.
+    pub(crate) fn deadline(&self) -> Nanos {
+        self.since.saturating_add(self.gateway.config.timeout)
+    }
+
+    /// What it gave was sent: from now on it is waited for again.
+    pub(crate) fn was_sent(&mut self, now: Nanos) {
+        self.since = now;
+    }
+
+    /// The head of its answer, if that is complete; `ended`: no more will come.
+    ///
+    /// # Errors
+    /// 502 where it is none.
+    pub(crate) fn read_head(&mut self, ended: bool) -> Result<Option<CgiHead>, Failure> {
+        let most = usize::try_from(self.gateway.config.head_bytes_max.0).unwrap_or(usize::MAX);
+        CgiHead::read(&self.buffer, ended, most)
+            .map_err(|fault| Failure::new(502, fault.to_string()))
+    }
+
+    /// Bytes of the body that were read beside that head.
+    pub(crate) fn body_len(&self, head: &CgiHead) -> u64 {
+        (self.buffer.len() - head.len) as u64
+    }
+
+    /// The head was passed on.
+    pub(crate) fn begin_body(&mut self, head: &CgiHead, answering: Answering) {
+        self.buffer.drain(..head.len);
+        self.answer = Answer::Body(answering);
+    }
+
+    /// How far it is, and bytes of the body to be passed on.
+    pub(crate) fn body(&mut self) -> (&mut Answer, &[u8]) {
+        (&mut self.answer, &self.buffer)
+    }
+
+    /// Those bytes were passed on.
+    pub(crate) fn used_body(&mut self) {
+        self.buffer.clear();
+    }
+
+    /// The answer is whole: what made it need not end at once.
+    pub(crate) fn finish(&mut self) {
+        match self.backend.take() {
+            Some(Backend::Cgi(running)) => running.finish(),
+            None => {}
+        }
+        self.slot = None;
+    }
+
+    /// Writes a line about it to the error log.
+    pub(crate) fn note(&self, what: &str) {
+        let name = match &self.script {
+            Ok(script) => script.name(),
+            Err(_) => String::from_utf8_lossy(&self.target).into_owned(),
+        };
+        keeper::note(self.errors, &name, what);
+    }
+}
+
+/// A number for a file that is awaited; see [`Awaited::id`].
+fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Relaxed)
+}
