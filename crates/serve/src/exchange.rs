@@ -614,7 +614,7 @@ mod tests {
                     assert_eq!(pread(fd, &mut content, offset).unwrap(), content.len());
                     answer.extend(head.iter().chain(&content).take(size));
                 }
-                Want::Hold(_) | Want::Close(_) => return answer,
+                Want::Hold(_) | Want::Gateway | Want::Close(_) => return answer,
             }
             exchange.wrote(answer.len() - before, START);
         }

@@ -73,6 +73,7 @@ impl<'s> Talk<'s> {
                     self.now = until;
                     continue;
                 }
+                Want::Gateway => panic!("no gateway is configured"),
                 Want::Close(close) => return Some(close),
                 Want::Write { head, body } => {
                     assert!(!head.is_empty() || !body.is_empty(), "a write needs bytes");

@@ -56,10 +56,12 @@ pub(crate) struct Setup<'a> {
     pub(crate) settings: &'a [&'a str],
     /// What `--fault` takes.
     pub(crate) faults: &'a [&'a str],
+    /// What else the configuration says, as a file.
+    pub(crate) config: &'a str,
 }
 
 pub(crate) const FIXED: Setup<'static> =
-    Setup { content: "--fixed=3361", log: None, settings: &[], faults: &[] };
+    Setup { content: "--fixed=3361", log: None, settings: &[], faults: &[], config: "" };
 
 impl Server {
     /// Starts a server of that model and waits until it listens.
@@ -69,6 +71,7 @@ impl Server {
             .arg(setup.log.unwrap_or(Path::new("off")))
             .args(setup.settings)
             .args(setup.faults.iter().map(|fault| format!("--fault={fault}")))
+            .arg(format!("--config={}", setup.config))
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
