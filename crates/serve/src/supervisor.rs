@@ -25,6 +25,7 @@ use std::fs::File;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sys::clock;
 use sys::process::{self, Ended, Pid, Signal};
@@ -122,7 +123,7 @@ struct Supervisor<'a> {
     is_passed: bool,
     /// That of the generation that serves.
     listener: TcpListener,
-    errors: ErrorLog,
+    errors: Arc<ErrorLog>,
     serving: Generation,
     /// What was served by before the last reload.
     before: Option<Config>,
