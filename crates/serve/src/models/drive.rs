@@ -338,7 +338,7 @@ pub(super) fn watch_gateway(
 }
 
 /// Waits until the gateway or the client has news, or the deadline, or a signal comes.
-fn wait_for_gateway(socket: BorrowedFd<'_>, exchange: &mut Exchange<'_>) {
+pub(super) fn wait_for_gateway(socket: BorrowedFd<'_>, exchange: &mut Exchange<'_>) {
     let left = exchange.deadline().saturating_sub(clock::monotonic());
     let has_room = exchange.room().is_some_and(|room| !room.is_empty());
     let Some(Awaited { file, reads, writes, .. }) = exchange.awaited() else { return };

@@ -374,6 +374,12 @@ pub(super) fn turn<'s>(
                     now = clock::monotonic();
                     continue;
                 }
+                // A thread whose request a program answers waits for it, as in the originals.
+                Step::Gateway => {
+                    drive::wait_for_gateway(socket.as_fd(), &mut conn.exchange);
+                    now = clock::monotonic();
+                    continue;
+                }
                 // What had arrived was taken above; nothing is under way.
                 Step::Read | Step::Write if !finishes && ending().is_some() => {
                     finishes = true;
