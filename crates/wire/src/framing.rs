@@ -29,6 +29,10 @@ pub enum FramingFault {
     /// RFC 9112, 6.3, 5.
     #[error("Content-Length is given twice with different values")]
     LengthsDiffer,
+    /// A recipient may take equal ones for one (RFC 9110, 8.6); of a request we do not, since what
+    /// stands before us may have divided it by another rule.
+    #[error("Content-Length of a request is given more than once")]
+    LengthRepeated,
     /// RFC 9112, 6.1: the way of request smuggling and response splitting.
     #[error("both Content-Length and Transfer-Encoding are given")]
     LengthAndCoding,
@@ -47,6 +51,8 @@ pub(crate) struct FramingFields {
     pub(crate) length: Option<u64>,
     /// Transfer-Encoding: chunked.
     pub(crate) chunked: bool,
+    /// Content-Length has several values, which are equal.
+    pub(crate) length_repeated: bool,
     close: bool,
     keep_alive: bool,
 }
@@ -105,6 +111,7 @@ impl FramingFields {
             if self.length.is_some_and(|earlier| earlier != length) {
                 return Err(FramingFault::LengthsDiffer);
             }
+            self.length_repeated |= self.length.is_some();
             self.length = Some(length);
         }
         Ok(())

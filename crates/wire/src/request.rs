@@ -91,7 +91,7 @@ impl RequestError {
             Self::TargetTooLong | Self::Head(HeadFault::StartLineTooLong) => 414,
             Self::Head(HeadFault::TooLong | HeadFault::TooManyFields) => 431,
             Self::Expectation => 417,
-            Self::Connect | Self::Framing(FramingFault::Coding) => 501,
+            Self::Connect => 501,
             Self::Version => 505,
             _ => 400,
         }
@@ -278,6 +278,9 @@ impl<'a> RequestLine<'a> {
     ) -> Result<Request<'a>, RequestError> {
         let Self { method, target, version } = self;
         let framing_fields = FramingFields::read(version, headers)?;
+        if framing_fields.length_repeated {
+            return Err(FramingFault::LengthRepeated.into());
+        }
         let framing = match framing_fields.length {
             _ if framing_fields.chunked => Framing::Chunked,
             None | Some(0) => Framing::None,

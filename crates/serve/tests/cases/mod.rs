@@ -1,6 +1,6 @@
 //! What every model answers, as data: a request, what cites it, and what must come back. Owns the
 //! site that the cases are about and the judging of answers; must not know who asks, over what.
-//! Start reading at [`CASES`]; a runner sends [`Case::input`], reads to the end, and [`Case::judge`]s.
+//! Start reading at [`all`]; a runner sends [`Case::input`], reads to the end, and [`Case::judge`]s.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,10 @@ use std::time::{Duration, SystemTime};
 
 mod rows;
 
-pub(crate) use rows::CASES;
+/// Every case, in the order of the tables.
+pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
+    rows::TABLES.iter().copied().flatten()
+}
 
 /// One case.
 pub(crate) struct Case {

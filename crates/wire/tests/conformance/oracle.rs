@@ -52,7 +52,6 @@ impl Head<'_> {
                     }
                     numbers.push(text.parse::<u64>().map_err(|_| ())?);
                 }
-                numbers.dedup();
                 if numbers.len() == 1 { Ok(Some(Some(numbers[0]))) } else { Err(()) }
             }
             ([one], false) if version == "HTTP/1.1" && one.eq_ignore_ascii_case("chunked") => {

@@ -118,11 +118,6 @@ const VALID: &[(&str, &str, Facts<'static>)] = &[
         Facts { framing: Framing::Length(2), rest: b"ok", ..POST },
     ),
     (
-        "6.3, 5, equal",
-        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n",
-        Facts { framing: Framing::Length(2), ..POST },
-    ),
-    (
         "6.1",
         "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: CHUNKED\r\n\r\n",
         Facts { framing: Framing::Chunked, ..POST },
@@ -280,25 +275,25 @@ const INVALID: &[(&str, Shape, u16, RequestError)] = &[
     (
         "6.1, other",
         Shape::Field("Transfer-Encoding: gzip"),
-        501,
+        400,
         RequestError::Framing(FramingFault::Coding),
     ),
     (
         "6.1, list",
         Shape::Field("Transfer-Encoding: chunked, identity"),
-        501,
+        400,
         RequestError::Framing(FramingFault::Coding),
     ),
     (
         "6.1, twice",
         Shape::Field("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked"),
-        501,
+        400,
         RequestError::Framing(FramingFault::Coding),
     ),
     (
         "6.1, empty",
         Shape::Field("Transfer-Encoding:"),
-        501,
+        400,
         RequestError::Framing(FramingFault::Coding),
     ),
     (
@@ -336,6 +331,18 @@ const INVALID: &[(&str, Shape, u16, RequestError)] = &[
         Shape::Field("Content-Length: 3\r\nContent-Length: 4"),
         400,
         RequestError::Framing(FramingFault::LengthsDiffer),
+    ),
+    (
+        "6.3, 5, equal",
+        Shape::Field("Content-Length: 2\r\nContent-Length: 2"),
+        400,
+        RequestError::Framing(FramingFault::LengthRepeated),
+    ),
+    (
+        "6.3, 5, equal in one",
+        Shape::Field("Content-Length: 2, 2"),
+        400,
+        RequestError::Framing(FramingFault::LengthRepeated),
     ),
     ("RFC 9110, 10.1.1", Shape::Field("Expect: 200-ok"), 417, RequestError::Expectation),
 ];
