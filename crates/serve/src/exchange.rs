@@ -193,16 +193,45 @@ impl<'s> Exchange<'s> {
     /// What the connection needs now. The time is asked only where a fault is planted.
     pub fn want(&mut self, now: impl FnOnce() -> Nanos) -> Want<'_> {
         if !self.output.is_empty() {
-            return match &self.service.faults {
-                None => self.output.next(),
-                Some(faults) => self.want_released(faults, now()),
-            };
+            return self.to_send(now);
         }
         match self.state {
             State::Close(close) => Want::Close(close),
             State::Gateway => Want::Gateway,
             _ => Want::Read(self.input.room()),
         }
+    }
+
+    /// The two parts of [`Want::Write`], where that is what is wanted: for whoever sends for many
+    /// connections at once, and so has to look at all of them.
+    pub fn outgoing(&self, now: impl FnOnce() -> Nanos) -> Option<(&[u8], &[u8])> {
+        if self.output.is_empty() {
+            return None;
+        }
+        match self.to_send(now) {
+            Want::Write { head, body } => Some((head, body)),
+            _ => None,
+        }
+    }
+
+    /// Whether the connection will only wait for its next request once the next `count` bytes were
+    /// sent, and nobody else waits to hear of it. Then [`Exchange::wrote`] may come later, with the
+    /// time at which they were sent.
+    pub fn rests_after(&self, count: usize) -> bool {
+        let rests = matches!(self.state, State::Head(_)) && self.input.is_empty();
+        let is_silent = self.service.log.format().is_none() && self.service.faults.is_none();
+        let is_all = self.output.ends_at() == self.output.sent() + count as u64;
+        rests && is_silent && is_all && !self.finishing && !self.half_closed
+    }
+
+    /// Takes bytes that were received elsewhere, as many as there is room for; none where
+    /// [`Want::Read`] is not what is wanted. They are copied: the head of a request in 5 ns.
+    pub fn receive_from(&mut self, bytes: &[u8], now: Nanos) -> usize {
+        let Want::Read(room) = self.want(|| now) else { return 0 };
+        let count = bytes.len().min(room.len());
+        room[..count].copy_from_slice(&bytes[..count]);
+        self.received(count, now);
+        count
     }
 
     /// `count` bytes were put into the slice of [`Want::Read`]; 0: the peer has closed its side.
@@ -490,6 +519,14 @@ impl<'s> Exchange<'s> {
                 self.release.next(faults, self.output.sent(), now)
             }
             _ => now,
+        }
+    }
+
+    /// What is wanted while there is output.
+    fn to_send(&self, now: impl FnOnce() -> Nanos) -> Want<'_> {
+        match &self.service.faults {
+            None => self.output.next(),
+            Some(faults) => self.want_released(faults, now()),
         }
     }
 

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use support::{Conn, FIXED, GET, GET_CLOSE, Server, Setup, eventually, models, two_at_once};
+use support::{
+    Conn, FIXED, GET, GET_CLOSE, Server, Setup, eventually, models, runs_here, two_at_once,
+};
 use sys::process::Signal;
 
 #[test]
@@ -56,7 +58,12 @@ fn slow_clients_do_not_hold_up_others_where_no_thread_belongs_to_one() {
     fs::write(dir.path().join("large"), vec![b'x'; 32 << 20]).unwrap();
     fs::write(dir.path().join("index.html"), "small").unwrap();
     let content = dir.path().to_str().unwrap();
-    for (model, settings) in [("reactor", &[][..]), ("pool", &["max-thread=1"])] {
+    for (model, settings) in
+        [("reactor", &[][..]), ("uring", &["rings=1"]), ("pool", &["max-thread=1"])]
+    {
+        if !runs_here(model) {
+            continue;
+        }
         let server = Server::start(model, Setup { content, settings, ..FIXED });
         let mut slow: Vec<Conn> = (0..4).map(|_| server.connect()).collect();
         for (number, conn) in slow.iter_mut().enumerate() {

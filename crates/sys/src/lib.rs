@@ -21,3 +21,4 @@ pub mod socket;
 mod stamps;
 mod uring;
 pub mod uring_driver;
+pub mod uring_server;

@@ -7,7 +7,7 @@
 //! setsockopt. Receive and send are one system call each, and neither raises SIGPIPE.
 
 use std::io::{self, IoSlice};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd as _, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -123,7 +123,16 @@ pub fn accept(listener: impl AsFd, mode: Mode) -> io::Result<(OwnedFd, SocketAdd
     flags.set(SocketFlags::NONBLOCK, mode == Mode::NonBlocking);
     let (socket, peer) = rustix::net::acceptfrom_with(listener, flags)?;
     let peer = peer.and_then(|any| SocketAddr::try_from(any).ok());
-    Ok((socket, peer.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))))
+    Ok((socket, peer.unwrap_or(NOBODY)))
+}
+
+/// Where the kernel does not say who made a connection: it was reset before it was accepted.
+const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+/// Who made the connection, where accepting did not tell.
+pub fn peer(socket: impl AsFd) -> SocketAddr {
+    let any = rustix::net::getpeername(socket).ok().flatten();
+    any.and_then(|any| SocketAddr::try_from(any).ok()).unwrap_or(NOBODY)
 }
 
 /// Whether accepting failed because the process or the machine has nothing left to hold another

@@ -24,6 +24,7 @@ pub mod settings;
 mod spare;
 mod thread;
 mod timers;
+mod uring;
 mod worker;
 
 pub(crate) use drive::call_max;
@@ -78,6 +79,7 @@ pub static ALL: &[&Model] = &[
     &thread::ITEM,
     &event::ITEM,
     &poller::ITEM,
+    &uring::ITEM,
 ];
 
 /// The model that is called `name`.

@@ -1,0 +1,130 @@
+//! io_uring, one ring a core: what the kernel is to do is handed over in batches, and it says when it
+//! has been done. Owns how many rings there are and on which threads; must not know HTTP, nor how a
+//! ring serves. Start reading at [`run`], then `host`, the loop of one ring.
+//!
+//! Cost of a request on a kept-alive connection: a share of one io_uring_enter, which hands over the
+//! answers to all requests of a round and brings those of the next. Nothing is asked for twice: one
+//! receive is armed for the life of a connection (multishot), and takes a buffer of those that all
+//! share only when bytes are there; an answer is sent from where it lies, and says nothing when it
+//! was taken. Large files go by sendfile(2) beside the ring: a splice would pass through a pipe, and
+//! the kernel hands it to a thread of its own, which costs more than the system call that it saves.
+//!
+//! Rings share the listening socket. One ring alone accepts again and again with one operation; of
+//! several each has one accept at a time under way, which goes to the end of the kernel's queue when
+//! it is armed again: connections go round. With repeated ones the first in that queue would get all.
+
+mod accepting;
+mod conn;
+mod host;
+mod together;
+
+use std::thread;
+
+use sys::listener::{self, Mode};
+use sys::signals::Signals;
+use sys::socket;
+use sys::uring_server;
+
+use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
+use crate::ServeError;
+use crate::service::Service;
+use host::Host;
+use together::{Part, Together};
+
+const RINGS: &str = "rings";
+const CONNECTIONS_MAX: &str = "max-connections";
+const BUFFERS: &str = "receive-buffers";
+
+/// The model.
+pub(super) static ITEM: Model = Model {
+    name: "uring",
+    about: "one io_uring a core: accepts, receives and sends are handed to the kernel in batches",
+    settings: &[
+        SettingSpec {
+            name: RINGS,
+            kind: Kind::Count { default: 0, min: 0, max: 1024 },
+            about: "rings, each with a thread of its own; 0: one for each CPU that it may run on",
+        },
+        SettingSpec {
+            name: CONNECTIONS_MAX,
+            kind: Kind::Count { default: 16_384, min: 1, max: 1_000_000 },
+            about: "connections held at once, in equal shares of all rings",
+        },
+        SettingSpec {
+            name: BUFFERS,
+            kind: Kind::Count { default: 256, min: 1, max: 32_768 },
+            about: "buffers of 4 KiB that the connections of a ring share (up to a power of two)",
+        },
+    ],
+    declares: Declared {
+        accept_order: "one ring takes them in order of arrival; several take turns, one each",
+        keep_alive_holder: "the ring that accepted it",
+        backlog: "the kernel's queue, ListenBacklog connections",
+        concurrency: "one request in work a ring; max-connections and open files bound the rest",
+        saturation: "requests wait in the sockets, connections past the bound in the backlog",
+    },
+    check: |_| Ok(()),
+    available,
+    run,
+};
+
+/// A kernel or a sandbox without io_uring is found out before anybody is told the address.
+fn available(_: &Settings) -> Result<(), String> {
+    uring_server::is_available().map_err(|error| {
+        format!("{error}. --model reactors is the nearest model that needs no io_uring")
+    })
+}
+
+/// How many rings there are, and connections for each.
+fn shares(settings: &Settings, n_cpus: usize) -> (usize, usize) {
+    let conns_max = settings.count(CONNECTIONS_MAX) as usize;
+    let rings = match settings.count(RINGS) as usize {
+        0 => n_cpus,
+        rings => rings,
+    };
+    let rings = rings.clamp(1, conns_max);
+    (rings, conns_max.div_ceil(rings))
+}
+
+fn run(service: &Service) -> Result<(), ServeError> {
+    // As in `reactor`: where it is refused, fewer connections fit, which accepting reports.
+    let _ = socket::raise_file_limit();
+    let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
+    listener::set_mode(&service.listener, Mode::NonBlocking)
+        .map_err(system("cannot make the listener non-blocking"))?;
+    let cpus = sys::affinity::allowed().map_err(system("cannot ask which CPUs there are"))?;
+    let (n_rings, conns_max) = shares(&service.config.settings, cpus.len());
+    let buffers = service.config.settings.count(BUFFERS) as u16;
+    let together =
+        Together::new(n_rings).map_err(system("cannot make the bells between its threads"))?;
+    let serve = |part: Part<'_>| Host::new(service, &together, part, conns_max, buffers)?.serve();
+    let served = thread::scope(|scope| {
+        let others = (1..n_rings).try_for_each(|number| {
+            let builder = thread::Builder::new()
+                .name(format!("joust ring {number}"))
+                .stack_size(THREAD_STACK_BYTES);
+            let member = together.join();
+            builder.spawn_scoped(scope, || member.ended(serve(Part::Follows))).map(|_| ())
+        });
+        let served = others.and_then(|()| serve(Part::Leads(&signals)));
+        together.stop.ring();
+        served
+    });
+    let failure = together.failure();
+    served.and_then(|()| failure.map_or(Ok(()), Err)).map_err(system("cannot serve with io_uring"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_share_the_connections_and_are_never_more_than_these() {
+        let mut settings = Settings::defaults(&ITEM);
+        assert_eq!(shares(&settings, 4), (4, 4096));
+        settings.set(RINGS, "3").unwrap();
+        assert_eq!(shares(&settings, 4), (3, 5462));
+        settings.set(CONNECTIONS_MAX, "2").unwrap();
+        assert_eq!(shares(&settings, 4), (2, 1));
+    }
+}

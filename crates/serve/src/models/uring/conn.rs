@@ -1,0 +1,133 @@
+//! A place for a connection of a ring: what it is at, and what the kernel has under way for it. Owns
+//! that state; must not know the ring. Start reading at [`Conn`].
+
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use units::Nanos;
+
+use crate::exchange::{Close, Exchange};
+
+/// A place; its buffers serve one connection after the other. It is used again only when the kernel has
+/// ended all that was under way, so that no event is ever of an earlier connection.
+pub(super) struct Conn<'s> {
+    pub(super) exchange: Exchange<'s>,
+    /// `None` where the place is free.
+    pub(super) socket: Option<OwnedFd>,
+    pub(super) phase: Phase,
+    pub(super) receiving: Under,
+    /// The wait for room in the send buffer.
+    pub(super) room: Under,
+    /// Bytes that came while an answer was being sent; at most some [`LATE_MAX`].
+    pub(super) late: Vec<u8>,
+    pub(super) stream: Stream,
+    /// What it wants to send is handed over with the next call.
+    pub(super) is_sending: bool,
+    /// A send was not taken as a whole: what was, if the connection is not lost.
+    pub(super) cut: Option<Option<usize>>,
+    /// It is in the queue of turns.
+    pub(super) is_queued: bool,
+    /// It is held until then; zero: it is not.
+    pub(super) held_until: Nanos,
+}
+
+/// Bytes of a client that does not wait for its answers are taken up to here; then it is received from
+/// no longer until it has had them.
+pub(super) const LATE_MAX: usize = 64 * 1024;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Free,
+    Open,
+    /// Closed on our side; what still comes is dropped, up to so many bytes and until then.
+    Lingering {
+        left: usize,
+        until: Nanos,
+    },
+    /// To be closed so when nothing is under way any longer.
+    Leaving(Close),
+}
+
+/// Whether an operation is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Under {
+    No,
+    Way,
+    /// It was cancelled, and its end has not come yet.
+    Ending,
+}
+
+/// What is known of the peer's side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stream {
+    Open,
+    /// It has ended; the exchange hears of it after the bytes before it.
+    Ended,
+    /// And it has heard of it.
+    Told,
+}
+
+impl<'s> Conn<'s> {
+    /// A free place.
+    pub(super) fn new(exchange: Exchange<'s>) -> Self {
+        Self {
+            exchange,
+            socket: None,
+            phase: Phase::Free,
+            receiving: Under::No,
+            room: Under::No,
+            late: Vec::new(),
+            stream: Stream::Open,
+            is_sending: false,
+            cut: None,
+            is_queued: false,
+            held_until: Nanos::ZERO,
+        }
+    }
+
+    /// The place is taken, by a connection that its exchange knows.
+    pub(super) fn take(&mut self, socket: OwnedFd) {
+        self.socket = Some(socket);
+        self.phase = Phase::Open;
+        self.stream = Stream::Open;
+    }
+
+    /// The place is free.
+    pub(super) fn clear(&mut self) {
+        self.phase = Phase::Free;
+        self.late = Vec::new();
+        self.is_sending = false;
+        self.cut = None;
+    }
+
+    /// Its socket; there is one in every phase but [`Phase::Free`].
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_ref().expect("a place that is taken has a socket").as_fd()
+    }
+
+    /// Whether the kernel has something under way for it.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.receiving != Under::No || self.room != Under::No
+    }
+
+    /// Has the exchange take what it can of the bytes that came late; returns whether it took any.
+    pub(super) fn feed_late(&mut self, ending: bool, now: Nanos) -> bool {
+        let used = feed(&mut self.exchange, &self.late, ending, now);
+        self.late.drain(..used);
+        used > 0
+    }
+}
+
+/// Has the exchange take what it can of `bytes`; returns how many. `ending`: they are the last request.
+pub(super) fn feed(exchange: &mut Exchange<'_>, bytes: &[u8], ending: bool, now: Nanos) -> usize {
+    let mut used = 0;
+    while used < bytes.len() {
+        if ending {
+            exchange.finish_next();
+        }
+        match exchange.receive_from(&bytes[used..], now) {
+            0 => break,
+            n_bytes => used += n_bytes,
+        }
+    }
+    used
+}

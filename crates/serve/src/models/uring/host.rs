@@ -1,0 +1,606 @@
+//! The loop of one ring: it hands over what is to be done, and moves on each connection of which there
+//! is news. Owns the connections of its ring; must not know HTTP. Start reading at [`Host::serve`].
+//!
+//! A round: one call hands over the answers and operations that the last one left, and waits for
+//! events; then each connection that was sent to is told, each event makes a request and its answer,
+//! and what came of time (deadlines, holds, turns) follows. What is to be sent is not copied: its
+//! connection holds it until the call that sends it is over.
+//!
+//! An answer that is taken as a whole has no event. Its connection hears of it after the call, which
+//! may sleep long if nobody else comes: so whoever has more to do after its answer than to wait for the
+//! next request keeps the call from sleeping (`is_pressed`), and the others are told the time at which
+//! it was sent.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use rustix::event::PollFlags;
+use sys::clock;
+use sys::listener;
+use sys::signals::Stop;
+use sys::uring_server::{self, Event, Id, Kind, Op, ServerRing, Size, Wait, What};
+use units::Nanos;
+
+use super::accepting::Accepting;
+use super::conn::{Conn, LATE_MAX, Phase, Stream, Under, feed};
+use super::together::{Part, Together};
+use crate::exchange::{Close, Exchange};
+use crate::models::drive::{self, Inlet, LINGER_BYTES_MAX, LINGER_MAX, Look, SPIN, Step};
+use crate::models::holds::Holds;
+use crate::models::timers::Timers;
+use crate::service::Service;
+
+/// Names of operations that belong to no connection; those of connections are their places.
+pub(super) const LISTENER: Id = 1 << 32;
+const SIGNALS: Id = LISTENER + 1;
+const DRAIN: Id = LISTENER + 2;
+const STOP: Id = LISTENER + 3;
+const GONE: Id = LISTENER + 4;
+
+/// One ring and all it holds.
+pub(super) struct Host<'a> {
+    pub(super) service: &'a Service,
+    pub(super) together: &'a Together,
+    part: Part<'a>,
+    ring: ServerRing,
+    conns: Vec<Conn<'a>>,
+    /// The most that `conns` may become.
+    conns_max: usize,
+    /// Places that hold no connection.
+    free: Vec<u32>,
+    /// Connections that used up their last turn and are to have another.
+    turns: VecDeque<u32>,
+    timers: Timers,
+    holds: Holds,
+    pub(super) accepting: Accepting,
+    /// What is to be done with the next call: the sends, and all else.
+    sends: Vec<Send>,
+    pub(super) todo: Vec<(Id, Todo)>,
+    /// Sends of the last call; kept for its memory.
+    sent: Vec<Send>,
+    /// Somebody has more to do after its answer than to wait: the next call must not sleep.
+    is_pressed: bool,
+    pub(super) is_draining: bool,
+    /// A drain was asked for; it begins when what has arrived by then was seen.
+    drain_is_due: bool,
+    /// When it ends whatever is left.
+    end: Nanos,
+    /// One read of the clock for all that a call brings.
+    pub(super) now: Nanos,
+}
+
+/// What is to be done, beside sending.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Todo {
+    Accept {
+        many: bool,
+    },
+    Receive,
+    Room,
+    /// Hear one of the files that are no connections.
+    Hear,
+    Cancel(Kind),
+}
+
+/// An answer, or a part of one: so many bytes of what the connection wants to send.
+#[derive(Debug, Clone, Copy)]
+struct Send {
+    index: u32,
+    n_bytes: usize,
+    /// When the connection wanted it.
+    at: Nanos,
+}
+
+impl<'a> Host<'a> {
+    pub(super) fn new(
+        service: &'a Service,
+        together: &'a Together,
+        part: Part<'a>,
+        conns_max: usize,
+        buffers: u16,
+    ) -> io::Result<Self> {
+        let now = clock::monotonic();
+        let operations = u32::try_from(conns_max).unwrap_or(u32::MAX);
+        Ok(Self {
+            service,
+            together,
+            part,
+            ring: ServerRing::new(Size { operations, buffers })?,
+            conns: Vec::new(),
+            conns_max,
+            free: Vec::new(),
+            turns: VecDeque::new(),
+            timers: Timers::new(now),
+            holds: Holds::default(),
+            accepting: Accepting::Rests(Nanos::ZERO),
+            sends: Vec::new(),
+            todo: Vec::new(),
+            sent: Vec::new(),
+            is_pressed: false,
+            is_draining: false,
+            drain_is_due: false,
+            end: Nanos::MAX,
+            now,
+        })
+    }
+
+    /// Serves until it is told to end.
+    pub(super) fn serve(mut self) -> io::Result<()> {
+        match self.part {
+            Part::Leads(_) => self.todo.extend([(SIGNALS, Todo::Hear), (GONE, Todo::Hear)]),
+            Part::Follows => self.todo.extend([(DRAIN, Todo::Hear), (STOP, Todo::Hear)]),
+        }
+        while self.now < self.end && !self.is_done() {
+            self.accept_again();
+            self.enter()?;
+            self.now = clock::monotonic();
+            let drains_now = std::mem::take(&mut self.drain_is_due);
+            self.tell_sent();
+            while let Some(event) = self.ring.next_event() {
+                self.take(event)?;
+                self.end_holds();
+            }
+            self.end_holds();
+            self.take_turns();
+            self.expire();
+            if drains_now {
+                self.drain();
+            }
+            self.accept_the_last();
+        }
+        self.cut();
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        let is_last = match self.part {
+            Part::Leads(_) => self.together.is_alone(),
+            Part::Follows => true,
+        };
+        self.accepting == Accepting::No && self.open() == 0 && is_last
+    }
+
+    /// How many connections there are.
+    fn open(&self) -> usize {
+        self.conns.len() - self.free.len()
+    }
+
+    /// How many more there may be.
+    pub(super) fn places(&self) -> usize {
+        self.conns_max.saturating_sub(self.open())
+    }
+
+    /// The one call of a round.
+    fn enter(&mut self) -> io::Result<()> {
+        let wait = self.wait();
+        let Self { ring, conns, sends, todo, service, together, part, .. } = self;
+        let sends = sends.iter().filter_map(|send| {
+            let conn = &conns[send.index as usize];
+            // It may have been closed since.
+            let (head, body) = conn.is_sending.then(|| conn.exchange.outgoing(|| send.at))??;
+            let head = &head[..head.len().min(send.n_bytes)];
+            let body = &body[..body.len().min(send.n_bytes - head.len())];
+            Some((Id::from(send.index), Op::Send { socket: conn.socket(), head, body }))
+        });
+        let others = todo.iter().map(|&(id, todo)| {
+            let op = match todo {
+                Todo::Accept { many } => Op::Accept { listener: service.listener.as_fd(), many },
+                Todo::Receive => Op::Receive(conns[id as usize].socket()),
+                Todo::Room => Op::Poll(conns[id as usize].socket(), PollFlags::OUT),
+                Todo::Cancel(kind) => Op::Cancel(kind),
+                Todo::Hear => {
+                    let file = match (id, &*part) {
+                        (SIGNALS, Part::Leads(signals)) => signals.as_fd(),
+                        (DRAIN, _) => together.drain.as_fd(),
+                        (STOP, _) => together.stop.as_fd(),
+                        _ => together.gone.as_fd(),
+                    };
+                    Op::Poll(file, PollFlags::IN)
+                }
+            };
+            (id, op)
+        });
+        ring.enter(sends.chain(others), wait)?;
+        self.todo.clear();
+        self.is_pressed = false;
+        Ok(())
+    }
+
+    fn wait(&self) -> Wait {
+        if self.is_pressed || self.drain_is_due || !self.turns.is_empty() {
+            return Wait::No;
+        }
+        let rest = match self.accepting {
+            Accepting::Rests(until) if self.places() > 0 => until,
+            _ => Nanos::MAX,
+        };
+        let held = self.holds.next().map_or(Nanos::MAX, |until| until.saturating_sub(SPIN));
+        let next = self.timers.next().unwrap_or(Nanos::MAX).min(rest).min(self.end).min(held);
+        if next <= self.now { Wait::No } else { Wait::Until(next) }
+    }
+
+    fn take(&mut self, event: Event) -> io::Result<()> {
+        let Event { id, what, ended } = event;
+        match what {
+            What::Accepted(result) => self.accepted(result, ended),
+            What::Received(result) => self.arrived(id as u32, result, ended),
+            What::Ready(_) if id < LISTENER => self.has_room(id as u32),
+            What::Ready(_) => self.hear(id)?,
+        }
+        Ok(())
+    }
+
+    /// One of the files that are no connections has something to say.
+    fn hear(&mut self, id: Id) -> io::Result<()> {
+        match (id, self.part) {
+            (SIGNALS, Part::Leads(signals)) => {
+                match signals.take()? {
+                    Some(Stop::AtOnce) => self.end = self.now,
+                    Some(Stop::Drain) => self.drain_soon(),
+                    None => {}
+                }
+                self.todo.push((SIGNALS, Todo::Hear));
+            }
+            (DRAIN, _) => self.drain_soon(),
+            (STOP, _) => self.end = self.now,
+            _ => {
+                self.together.gone.silence();
+                if self.together.has_failed() {
+                    self.end = self.now;
+                }
+                self.todo.push((GONE, Todo::Hear));
+            }
+        }
+        Ok(())
+    }
+
+    /// The drain begins when what has arrived by now was seen: a request of those is still answered.
+    fn drain_soon(&mut self) {
+        if self.end == Nanos::MAX {
+            let grace = self.service.config.settings.time("GracefulShutdownTimeout");
+            self.end = self.now.saturating_add(grace);
+            self.drain_is_due = true;
+        }
+    }
+
+    /// Lets each connection end with the response it is at; what waits to be accepted is taken in
+    /// before the port is closed.
+    fn drain(&mut self) {
+        self.is_draining = true;
+        self.is_pressed = true;
+        self.stop_accepting();
+        if let Part::Leads(_) = self.part
+            && self.together.hand_out(self.service.waiting())
+        {
+            self.service.stop_listening();
+        }
+        for index in 0..self.conns.len() as u32 {
+            let conn = &mut self.conns[index as usize];
+            if conn.phase == Phase::Open {
+                conn.exchange.finish();
+                self.turn(index);
+            }
+        }
+    }
+
+    pub(super) fn admit(&mut self, socket: OwnedFd, peer: SocketAddr) {
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.conns[index as usize].exchange.reset_for(peer, self.now);
+                index
+            }
+            None => {
+                self.conns.push(Conn::new(Exchange::new(self.service, peer, self.now)));
+                self.conns.len() as u32 - 1
+            }
+        };
+        let conn = &mut self.conns[index as usize];
+        conn.take(socket);
+        self.timers.arm(index, conn.exchange.deadline());
+        self.receive(index);
+    }
+
+    /// Arms the receive of a connection, unless it is under way or there is nothing to come.
+    fn receive(&mut self, index: u32) {
+        let conn = &mut self.conns[index as usize];
+        if conn.receiving == Under::No && conn.stream == Stream::Open {
+            conn.receiving = Under::Way;
+            self.todo.push((index.into(), Todo::Receive));
+        }
+    }
+
+    fn stop_receiving(&mut self, index: u32) {
+        let conn = &mut self.conns[index as usize];
+        if conn.receiving == Under::Way {
+            conn.receiving = Under::Ending;
+            self.todo.push((index.into(), Todo::Cancel(Kind::Receive)));
+        }
+    }
+
+    /// Something came of a connection's receive.
+    fn arrived(&mut self, index: u32, result: io::Result<()>, ended: bool) {
+        let conn = &mut self.conns[index as usize];
+        if ended {
+            conn.receiving = Under::No;
+        }
+        let bytes = self.ring.received();
+        if result.is_ok() && bytes.is_empty() {
+            conn.stream = Stream::Ended;
+        }
+        match (conn.phase, result) {
+            (Phase::Free, _) => unreachable!("a place is free when nothing is under way for it"),
+            (Phase::Leaving(_), _) => self.leave(index),
+            (Phase::Lingering { left, until }, Ok(())) if conn.stream == Stream::Open => {
+                let left = left.saturating_sub(bytes.len());
+                conn.phase = Phase::Lingering { left, until };
+                if left == 0 {
+                    return self.go(index, Close::Normal);
+                }
+                self.receive(index);
+            }
+            (_, Ok(())) => self.take_in(index),
+            // For want of a buffer, or by us for want of an ear; it goes on when there is one.
+            (_, Err(error))
+                if uring_server::is_starved(&error) || uring_server::is_cancelled(&error) =>
+            {
+                self.turn(index);
+            }
+            (_, Err(_)) => {
+                conn.exchange.lost(self.now);
+                self.go(index, Close::Normal);
+            }
+        }
+    }
+
+    /// Bytes of a client, or the end of them.
+    fn take_in(&mut self, index: u32) {
+        let now = drive::time(self.service, self.now);
+        let conn = &mut self.conns[index as usize];
+        let bytes = self.ring.received();
+        let mut used = 0;
+        if conn.late.is_empty() {
+            used = feed(&mut conn.exchange, bytes, self.is_draining, now);
+        }
+        if used < bytes.len() {
+            conn.late.extend_from_slice(&bytes[used..]);
+        }
+        self.turn(index);
+        if self.conns[index as usize].late.len() > LATE_MAX {
+            self.stop_receiving(index);
+        }
+    }
+
+    /// Moves one connection on as far as it goes, or to the end of its turn.
+    fn turn(&mut self, index: u32) {
+        let (service, now, ending) = (self.service, self.now, self.is_draining);
+        loop {
+            let conn = &mut self.conns[index as usize];
+            match conn.phase {
+                Phase::Open if !conn.is_sending => {}
+                // It is to have its turn as soon as it has sent.
+                Phase::Open => {
+                    self.is_pressed = true;
+                    return;
+                }
+                Phase::Lingering { .. } if conn.stream == Stream::Open => {
+                    return self.receive(index);
+                }
+                Phase::Lingering { .. } => return self.go(index, Close::Normal),
+                _ => return,
+            }
+            if self.send(index) {
+                return;
+            }
+            let conn = &mut self.conns[index as usize];
+            let look = || Look { now: drive::time(service, now), ending };
+            // All that is received comes by the ring.
+            let inlet = &mut Inlet::Dry;
+            let socket = conn.socket.as_ref().expect("an open connection has a socket").as_fd();
+            let step = drive::advance(socket, &mut conn.exchange, inlet, look);
+            self.timers.arm(index, conn.exchange.deadline());
+            match step {
+                Step::Read if conn.feed_late(ending, look().now) => continue,
+                Step::Read => match conn.stream {
+                    Stream::Open => self.receive(index),
+                    Stream::Ended => {
+                        conn.stream = Stream::Told;
+                        conn.exchange.received(0, look().now);
+                        continue;
+                    }
+                    Stream::Told => self.go(index, Close::Normal),
+                },
+                Step::Write => self.await_room(index),
+                Step::Turn => self.queue(index),
+                Step::Hold(until) => self.hold(index, until),
+                Step::Close(how) => self.close(index, how),
+            }
+            return;
+        }
+    }
+
+    /// Has the next call send what the connection wants to, if that lies in memory; returns whether it
+    /// does.
+    fn send(&mut self, index: u32) -> bool {
+        let at = drive::time(self.service, self.now);
+        let conn = &mut self.conns[index as usize];
+        let Some((head, body)) = conn.exchange.outgoing(|| at) else { return false };
+        if conn.room != Under::No {
+            return true;
+        }
+        let n_bytes = (head.len() + body.len()).min(drive::TURN_BYTES_MAX);
+        conn.is_sending = true;
+        self.sends.push(Send { index, n_bytes, at });
+        let mut deadline = conn.exchange.deadline();
+        if conn.exchange.rests_after(n_bytes) && conn.late.is_empty() && conn.stream == Stream::Open
+        {
+            // That of the wait for the next request, which nobody may hear begin.
+            let idle = self.service.config.keep_alive.timeout;
+            deadline = deadline.min(self.now.saturating_add(idle));
+        } else {
+            self.is_pressed = true;
+        }
+        self.timers.arm(index, deadline);
+        true
+    }
+
+    /// Tells each connection that was sent to how much was taken.
+    fn tell_sent(&mut self) {
+        for cut in self.ring.cut() {
+            self.conns[cut.id as usize].cut = Some(cut.sent);
+        }
+        let mut sent = std::mem::take(&mut self.sent);
+        std::mem::swap(&mut sent, &mut self.sends);
+        for Send { index, n_bytes, at } in sent.drain(..) {
+            let conn = &mut self.conns[index as usize];
+            if !std::mem::take(&mut conn.is_sending) {
+                continue;
+            }
+            match conn.cut.take() {
+                None => {
+                    conn.exchange.wrote(n_bytes, at);
+                    self.turn(index);
+                }
+                Some(Some(taken)) => {
+                    if taken > 0 {
+                        conn.exchange.wrote(taken, self.now);
+                    }
+                    self.timers.arm(index, self.conns[index as usize].exchange.deadline());
+                    self.await_room(index);
+                }
+                Some(None) => {
+                    conn.exchange.lost(self.now);
+                    self.go(index, Close::Normal);
+                }
+            }
+        }
+        self.sent = sent;
+    }
+
+    fn await_room(&mut self, index: u32) {
+        let conn = &mut self.conns[index as usize];
+        if conn.room == Under::No {
+            conn.room = Under::Way;
+            self.todo.push((index.into(), Todo::Room));
+        }
+    }
+
+    fn has_room(&mut self, index: u32) {
+        let conn = &mut self.conns[index as usize];
+        conn.room = Under::No;
+        match conn.phase {
+            Phase::Leaving(_) => self.leave(index),
+            _ => self.turn(index),
+        }
+    }
+
+    /// Gives a turn to each connection whose hold is over: between any two events, since each may take
+    /// as long as a hold may end late.
+    fn end_holds(&mut self) {
+        while let Some(until) = self.holds.next() {
+            if clock::monotonic() < until {
+                return;
+            }
+            let Some(index) = self.holds.pop() else { return };
+            self.conns[index as usize].held_until = Nanos::ZERO;
+            self.turn(index);
+        }
+    }
+
+    /// Has the connection wait until then; an event may have it looked at before, more than once.
+    fn hold(&mut self, index: u32, until: Nanos) {
+        let held_until = &mut self.conns[index as usize].held_until;
+        if *held_until != until {
+            *held_until = until;
+            self.holds.push(until, index);
+        }
+    }
+
+    fn queue(&mut self, index: u32) {
+        if !std::mem::replace(&mut self.conns[index as usize].is_queued, true) {
+            self.turns.push_back(index);
+        }
+    }
+
+    fn take_turns(&mut self) {
+        for _ in 0..self.turns.len() {
+            let Some(index) = self.turns.pop_front() else { return };
+            self.conns[index as usize].is_queued = false;
+            self.turn(index);
+        }
+    }
+
+    fn expire(&mut self) {
+        while let Some(index) = self.timers.expired(self.now) {
+            let conn = &mut self.conns[index as usize];
+            match conn.phase {
+                Phase::Free | Phase::Leaving(_) => {}
+                Phase::Lingering { until, .. } if until <= self.now => {
+                    self.go(index, Close::Normal);
+                }
+                Phase::Lingering { until, .. } => self.timers.arm(index, until),
+                Phase::Open if conn.exchange.deadline() <= self.now && !conn.is_sending => {
+                    conn.exchange.timed_out(self.now);
+                    self.turn(index);
+                }
+                // What is handed over just now has its time yet: a tick at the least.
+                Phase::Open => {
+                    let deadline = conn.exchange.deadline();
+                    self.timers.arm(index, deadline.max(self.now.saturating_add(Nanos(1))));
+                }
+            }
+        }
+    }
+
+    fn close(&mut self, index: u32, how: Close) {
+        let conn = &mut self.conns[index as usize];
+        if how != Close::Linger || conn.stream != Stream::Open {
+            return self.go(index, how);
+        }
+        conn.late = Vec::new();
+        if listener::shutdown_send(conn.socket()).is_err() {
+            return self.go(index, Close::Normal);
+        }
+        let until = self.now.saturating_add(LINGER_MAX);
+        conn.phase = Phase::Lingering { left: LINGER_BYTES_MAX, until };
+        self.timers.arm(index, until);
+        self.receive(index);
+    }
+
+    /// Ends what is under way for a connection, and then the connection.
+    fn go(&mut self, index: u32, how: Close) {
+        self.conns[index as usize].is_sending = false;
+        self.conns[index as usize].phase = Phase::Leaving(how);
+        self.stop_receiving(index);
+        let conn = &mut self.conns[index as usize];
+        if conn.room == Under::Way {
+            conn.room = Under::Ending;
+            self.todo.push((index.into(), Todo::Cancel(Kind::Poll)));
+        }
+        self.leave(index);
+    }
+
+    /// Closes a connection that is to go, once nothing is under way for it.
+    fn leave(&mut self, index: u32) {
+        let conn = &mut self.conns[index as usize];
+        let Phase::Leaving(how) = conn.phase else { return };
+        if conn.is_under_way() {
+            return;
+        }
+        if let Some(socket) = conn.socket.take() {
+            // One that lingers has done so.
+            drive::close(socket, if how == Close::Reset { how } else { Close::Normal });
+        }
+        conn.clear();
+        self.timers.disarm(index);
+        self.free.push(index);
+    }
+
+    /// Closes what is left when there is no more time for it.
+    fn cut(&mut self) {
+        for conn in self.conns.iter_mut().filter(|conn| conn.phase == Phase::Open) {
+            conn.exchange.lost(self.now);
+        }
+    }
+}
