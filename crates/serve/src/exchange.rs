@@ -224,13 +224,22 @@ impl<'s> Exchange<'s> {
         rests && is_silent && is_all && !self.finishing && !self.half_closed
     }
 
-    /// Takes bytes that were received elsewhere, as many as there is room for; none where
-    /// [`Want::Read`] is not what is wanted. They are copied: the head of a request in 5 ns.
+    /// Takes bytes that were received elsewhere, as many as there is room for; none where neither
+    /// [`Want::Read`] nor [`Want::Gateway`] is what is wanted. They are copied: the head of a request in
+    /// 5 ns.
     pub fn receive_from(&mut self, bytes: &[u8], now: Nanos) -> usize {
-        let Want::Read(room) = self.want(|| now) else { return 0 };
+        let room = if matches!(self.state, State::Gateway) && self.output.is_empty() {
+            self.room().unwrap_or_default()
+        } else if let Want::Read(room) = self.want(|| now) {
+            room
+        } else {
+            return 0;
+        };
         let count = bytes.len().min(room.len());
         room[..count].copy_from_slice(&bytes[..count]);
-        self.received(count, now);
+        if count > 0 {
+            self.received(count, now);
+        }
         count
     }
 

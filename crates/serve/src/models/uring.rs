@@ -17,6 +17,7 @@ mod accepting;
 mod conn;
 mod host;
 mod together;
+mod watching;
 
 use std::thread;
 

@@ -3,6 +3,7 @@
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
+use rustix::event::PollFlags;
 use units::Nanos;
 
 use crate::exchange::{Close, Exchange};
@@ -17,6 +18,9 @@ pub(super) struct Conn<'s> {
     pub(super) receiving: Under,
     /// The wait for room in the send buffer.
     pub(super) room: Under,
+    /// The wait for the file of a gateway, and which and for what that is.
+    pub(super) watching: Under,
+    pub(super) watched: (u64, PollFlags),
     /// Bytes that came while an answer was being sent; at most some [`LATE_MAX`].
     pub(super) late: Vec<u8>,
     pub(super) stream: Stream,
@@ -75,6 +79,8 @@ impl<'s> Conn<'s> {
             phase: Phase::Free,
             receiving: Under::No,
             room: Under::No,
+            watching: Under::No,
+            watched: (0, PollFlags::empty()),
             late: Vec::new(),
             stream: Stream::Open,
             is_sending: false,
@@ -106,7 +112,7 @@ impl<'s> Conn<'s> {
 
     /// Whether the kernel has something under way for it.
     pub(super) fn is_under_way(&self) -> bool {
-        self.receiving != Under::No || self.room != Under::No
+        [self.receiving, self.room, self.watching].iter().any(|under| *under != Under::No)
     }
 
     /// Has the exchange take what it can of the bytes that came late; returns whether it took any.

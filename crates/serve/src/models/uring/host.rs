@@ -39,13 +39,16 @@ const DRAIN: Id = LISTENER + 2;
 const STOP: Id = LISTENER + 3;
 const GONE: Id = LISTENER + 4;
 
+/// In the name of an operation: it is about the file of the gateway that answers this connection.
+pub(super) const GATEWAY: Id = 1 << 33;
+
 /// One ring and all it holds.
 pub(super) struct Host<'a> {
     pub(super) service: &'a Service,
     pub(super) together: &'a Together,
     part: Part<'a>,
     ring: ServerRing,
-    conns: Vec<Conn<'a>>,
+    pub(super) conns: Vec<Conn<'a>>,
     /// The most that `conns` may become.
     conns_max: usize,
     /// Places that hold no connection.
@@ -79,6 +82,8 @@ pub(super) enum Todo {
     },
     Receive,
     Room,
+    /// For one of these the file of a gateway is awaited.
+    Gateway(PollFlags),
     /// Hear one of the files that are no connections.
     Hear,
     Cancel(Kind),
@@ -174,6 +179,7 @@ impl<'a> Host<'a> {
 
     /// The one call of a round.
     fn enter(&mut self) -> io::Result<()> {
+        self.forget_vain_watches();
         let wait = self.wait();
         let Self { ring, conns, sends, todo, service, together, part, .. } = self;
         let sends = sends.iter().filter_map(|send| {
@@ -190,6 +196,10 @@ impl<'a> Host<'a> {
                 Todo::Receive => Op::Receive(conns[id as usize].socket()),
                 Todo::Room => Op::Poll(conns[id as usize].socket(), PollFlags::OUT),
                 Todo::Cancel(kind) => Op::Cancel(kind),
+                Todo::Gateway(flags) => {
+                    let awaited = conns[(id & !GATEWAY) as usize].exchange.awaited();
+                    Op::Poll(awaited.expect("vain watches were forgotten").file, flags)
+                }
                 Todo::Hear => {
                     let file = match (id, &*part) {
                         (SIGNALS, Part::Leads(signals)) => signals.as_fd(),
@@ -227,6 +237,7 @@ impl<'a> Host<'a> {
             What::Accepted(result) => self.accepted(result, ended),
             What::Received(result) => self.arrived(id as u32, result, ended),
             What::Ready(_) if id < LISTENER => self.has_room(id as u32),
+            What::Ready(_) if id & GATEWAY != 0 => self.gateway_ready((id & !GATEWAY) as u32),
             What::Ready(_) => self.hear(id)?,
         }
         Ok(())
@@ -311,7 +322,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    fn stop_receiving(&mut self, index: u32) {
+    pub(super) fn stop_receiving(&mut self, index: u32) {
         let conn = &mut self.conns[index as usize];
         if conn.receiving == Under::Way {
             conn.receiving = Under::Ending;
@@ -373,7 +384,7 @@ impl<'a> Host<'a> {
     }
 
     /// Moves one connection on as far as it goes, or to the end of its turn.
-    fn turn(&mut self, index: u32) {
+    pub(super) fn turn(&mut self, index: u32) {
         let (service, now, ending) = (self.service, self.now, self.is_draining);
         loop {
             let conn = &mut self.conns[index as usize];
@@ -400,17 +411,23 @@ impl<'a> Host<'a> {
             let socket = conn.socket.as_ref().expect("an open connection has a socket").as_fd();
             let step = drive::advance(socket, &mut conn.exchange, inlet, look);
             self.timers.arm(index, conn.exchange.deadline());
+            if step != Step::Gateway {
+                self.unwatch_gateway(index);
+            }
+            let conn = &mut self.conns[index as usize];
             match step {
-                Step::Read if conn.feed_late(ending, look().now) => continue,
-                Step::Read => match conn.stream {
-                    Stream::Open => self.receive(index),
-                    Stream::Ended => {
-                        conn.stream = Stream::Told;
-                        conn.exchange.received(0, look().now);
-                        continue;
-                    }
-                    Stream::Told => self.go(index, Close::Normal),
-                },
+                Step::Read | Step::Gateway if conn.feed_late(ending, look().now) => continue,
+                Step::Read | Step::Gateway if conn.stream == Stream::Ended => {
+                    conn.stream = Stream::Told;
+                    conn.exchange.received(0, look().now);
+                    continue;
+                }
+                Step::Read if conn.stream == Stream::Told => self.go(index, Close::Normal),
+                Step::Read => self.receive(index),
+                Step::Gateway => {
+                    self.receive(index);
+                    self.watch_gateway(index);
+                }
                 Step::Write => self.await_room(index),
                 Step::Turn => self.queue(index),
                 Step::Hold(until) => self.hold(index, until),
@@ -578,11 +595,12 @@ impl<'a> Host<'a> {
             conn.room = Under::Ending;
             self.todo.push((index.into(), Todo::Cancel(Kind::Poll)));
         }
+        self.unwatch_gateway(index);
         self.leave(index);
     }
 
     /// Closes a connection that is to go, once nothing is under way for it.
-    fn leave(&mut self, index: u32) {
+    pub(super) fn leave(&mut self, index: u32) {
         let conn = &mut self.conns[index as usize];
         let Phase::Leaving(how) = conn.phase else { return };
         if conn.is_under_way() {

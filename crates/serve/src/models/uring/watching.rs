@@ -1,0 +1,75 @@
+//! How a ring waits for what a gateway says: one poll for the file that a connection waits for beside its
+//! client. Owns which file that is; must not know what a gateway is.
+//! Start reading at [`Host::watch_gateway`].
+
+use rustix::event::PollFlags;
+use sys::uring_server::Kind;
+
+use super::conn::{Phase, Under};
+use super::host::{GATEWAY, Host, Todo};
+
+impl Host<'_> {
+    /// Watches the file of the gateway that a connection waits for, and no other.
+    pub(super) fn watch_gateway(&mut self, index: u32) {
+        let conn = &mut self.conns[index as usize];
+        let Some(awaited) = conn.exchange.awaited() else { return };
+        let mut flags = PollFlags::empty();
+        flags.set(PollFlags::IN, awaited.reads);
+        flags.set(PollFlags::OUT, awaited.writes);
+        let wanted = (awaited.id, flags);
+        match conn.watching {
+            Under::No => {
+                conn.watching = Under::Way;
+                conn.watched = wanted;
+                self.todo.push((GATEWAY | u64::from(index), Todo::Gateway(flags)));
+            }
+            // It is taken up when the other one has ended.
+            Under::Way if conn.watched != wanted => self.unwatch_gateway(index),
+            Under::Way | Under::Ending => {}
+        }
+    }
+
+    /// Ends the watch. Until it has ended the kernel holds the file open, and a program that writes to
+    /// it would never be told that nobody reads.
+    pub(super) fn unwatch_gateway(&mut self, index: u32) {
+        let conn = &mut self.conns[index as usize];
+        if conn.watching == Under::Way {
+            conn.watching = Under::Ending;
+            self.todo.push((GATEWAY | u64::from(index), Todo::Cancel(Kind::Poll)));
+        }
+    }
+
+    /// The gateway has news, or the watch was ended.
+    pub(super) fn gateway_ready(&mut self, index: u32) {
+        let conn = &mut self.conns[index as usize];
+        conn.watching = Under::No;
+        match conn.phase {
+            Phase::Leaving(_) => self.leave(index),
+            _ => self.turn(index),
+        }
+    }
+
+    /// Takes back watches of this round whose file has been closed since, or is another one now.
+    pub(super) fn forget_vain_watches(&mut self) {
+        let mut at = 0;
+        while let Some(&(id, todo)) = self.todo.get(at) {
+            let index = (id & !GATEWAY) as u32;
+            if matches!(todo, Todo::Gateway(_)) && !self.is_awaited(index) {
+                self.todo.remove(at);
+                let conn = &mut self.conns[index as usize];
+                conn.watching = Under::No;
+                match conn.phase {
+                    Phase::Open => self.watch_gateway(index),
+                    _ => self.leave(index),
+                }
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    fn is_awaited(&self, index: u32) -> bool {
+        let conn = &self.conns[index as usize];
+        conn.exchange.awaited().is_some_and(|awaited| awaited.id == conn.watched.0)
+    }
+}
