@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Brings the real servers and tools that the tests and benches are held against: apache2, nginx,
-# lighttpd, ab, wrk, h2load, hey, curl, openssl, tshark; with `bench` also h2o and Tomcat. Does
+# lighttpd, ab, wrk, h2load, hey, curl, brotli, zstd,
+# openssl, tshark; with `bench` also h2o and Tomcat. Does
 # nothing, and says nothing, where all are present. The packages' own services are kept from
 # starting: joust starts servers itself, on ports of its own.
 set -euo pipefail
@@ -15,6 +16,8 @@ readonly PEERS=(
   h2load:nghttp2-client
   hey:hey
   curl:curl
+  brotli:brotli
+  zstd:zstd
   openssl:openssl
   tshark:tshark
 )

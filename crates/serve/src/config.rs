@@ -3,7 +3,9 @@
 //! Start reading at [`Config`].
 
 mod gateway;
+mod host;
 mod keys;
+mod look;
 mod print;
 mod tables;
 mod typed;
@@ -18,6 +20,8 @@ use crate::log::Level;
 use crate::models::{Model, Settings};
 
 pub use gateway::{GatewayConfig, GatewayKind, HalfClosed, Mapping};
+pub use host::HostConfig;
+pub use look::{Compression, Look};
 pub use typed::{ConfigError, Typed};
 
 /// Everything that decides how a server behaves.
@@ -45,6 +49,8 @@ pub struct Config {
     pub listing: bool,
     /// A file that holds the number of the process that SIGHUP and SIGTERM are sent to.
     pub pid_file: Option<PathBuf>,
+    /// How files are shown.
+    pub look: Look,
     /// CPUs the server may run on; empty: all that it was given.
     pub cpus: Vec<u32>,
     /// What is wrong on purpose; nothing unless set.
@@ -170,6 +176,7 @@ impl Config {
             index: vec!["index.html".to_owned(), "index.htm".to_owned()],
             listing: false,
             pid_file: None,
+            look: Look::default(),
             cpus: Vec::new(),
             faults: Vec::new(),
             gateways: Vec::new(),

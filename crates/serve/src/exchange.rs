@@ -32,6 +32,7 @@ use crate::config::{KeepAlive, Limits};
 use crate::fault::{Faults, Release};
 use crate::gateway::Call;
 use crate::service::Service;
+use crate::site::Decision;
 use answer::{Connection, Desk, Recent};
 use asked::{Asked, Method};
 use input::Input;
@@ -50,6 +51,8 @@ pub struct Exchange<'s> {
     parser: RequestParser,
     /// What the head asked for that the parser read last.
     asked: Asked,
+    /// What was decided from that head.
+    decision: Decision,
     input: Input,
     output: Output,
     journal: Journal,
@@ -155,6 +158,7 @@ impl<'s> Exchange<'s> {
             state: State::Head(Some(now)),
             parser: RequestParser::new(limits),
             asked: Asked::nothing(),
+            decision: Decision::default(),
             // The parser needs two bytes more to tell a head that is too long; a body, some room.
             input: Input::new(limits.head_bytes_max + 4096),
             output: Output::default(),
@@ -355,15 +359,16 @@ impl<'s> Exchange<'s> {
         if self.input.is_empty() {
             return self.wait_for_head(now);
         }
-        let Self { parser, asked, input, service, .. } = self;
+        let Self { parser, asked, decision, input, service, .. } = self;
         let bytes = input.bytes();
-        if !parser.repeats(bytes) {
+        if !(parser.repeats(bytes) && now < decision.until) {
             match parser.parse(bytes) {
                 Ok(Some(request)) => {
                     *asked = Asked::of(&request, bytes);
                     if request.method != "TRACE" {
                         asked.gateway = service.gateways.route(asked.target.in_head(bytes));
                     }
+                    *decision = service.site.decide(&request);
                 }
                 Ok(None) => return self.wait_for_head(now),
                 Err(error) => {
@@ -398,6 +403,7 @@ impl<'s> Exchange<'s> {
             journal: &mut self.journal,
             stamp: &self.stamp,
             recent: &mut self.recent,
+            decision,
             is_last: bytes.len() == head_len,
             now,
         };
@@ -491,6 +497,7 @@ impl<'s> Exchange<'s> {
     fn refuse(&mut self, status: u16, now: Nanos) {
         self.call = None;
         let Self { service, input, .. } = self;
+        let decision = Decision::default();
         self.stamp.set((service.wall_s)(), service.log.zone());
         let mut desk = Desk {
             service,
@@ -499,6 +506,7 @@ impl<'s> Exchange<'s> {
             journal: &mut self.journal,
             stamp: &self.stamp,
             recent: &mut self.recent,
+            decision: &decision,
             is_last: true,
             now,
         };

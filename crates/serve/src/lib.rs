@@ -61,6 +61,8 @@ pub enum ServeError {
          is needed (`uname -r`), or a sandbox that allows it; --fixed BYTES does without"
     )]
     NoOpenBeneath,
+    #[error("a pattern of the configuration cannot be used: {reason}")]
+    Pattern { reason: String },
     #[error("cannot open the directory {path}: {source}", path = path.display())]
     Directory { path: PathBuf, source: io::Error },
     #[error(

@@ -1,24 +1,32 @@
-//! What is served: the files beneath a directory, or one content for every path. Owns the way from a
-//! path to what lies there, and who may see it; must not know methods, ranges or connections.
-//! Start reading at [`Site::find`].
+//! What is served: for each host the files beneath a directory, or one content for every path. Owns
+//! what is decided from a request's head before anything is looked for; must not know methods'
+//! meanings, ranges or connections. Start reading at [`Site::decide`] and [`Site::find`].
 
 mod cache;
+mod coding;
+mod directory;
+mod hide;
 mod listing;
+mod media;
+mod pattern;
 mod representation;
 
-use std::ffi::CString;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use sys::file::{Kind, Opened, Root};
+use sys::file::Root;
 use units::Nanos;
+use wire::Request;
 
 use crate::ServeError;
-use crate::config::{Config, Content, Limits};
-use cache::{Bounds, Cache};
+use crate::config::{Config, Content, HostConfig, Limits};
+use directory::Directory;
 
+pub use coding::Coding;
+pub(crate) use coding::Wants;
+pub(crate) use hide::Hide;
 pub(crate) use listing::escape_path;
 pub(crate) use representation::Prepared;
 pub use representation::{Representation, Stored, Validators};
@@ -29,27 +37,26 @@ pub(crate) const FRESH_FOR: Nanos = Nanos::from_secs(1);
 /// What is served. Shared by all threads of a process.
 #[derive(Debug)]
 pub struct Site {
+    /// At least one; the first is that of requests that name none of them.
+    hosts: Vec<Host>,
+    /// Every request has the same decision.
+    is_plain: bool,
+}
+
+/// What one host has.
+#[derive(Debug)]
+struct Host {
     source: Source,
+    /// Whether codings are chosen.
+    has_codings: bool,
+    /// Whether directories are listed.
+    has_listings: bool,
 }
 
 #[derive(Debug)]
 enum Source {
     Fixed(Arc<Representation>),
     Directory(Box<Directory>),
-}
-
-/// The files beneath a directory.
-#[derive(Debug)]
-struct Directory {
-    root: Root,
-    index: Vec<CString>,
-    /// Whether a directory without an index is listed.
-    listing: bool,
-    limits: Limits,
-    /// Files in memory.
-    cache: Cache,
-    /// Files that are open, because they are too large for that.
-    open: Cache,
 }
 
 /// What lies at a path.
@@ -63,6 +70,8 @@ pub enum Found {
     NotFound,
     /// Something that may not be read, or leads out of the site.
     Forbidden,
+    /// In no coding that the client takes.
+    NotAcceptable,
     /// The path is longer than the file system allows.
     TooLong,
     /// The process or the machine has no more files (EMFILE, ENFILE) or memory.
@@ -71,9 +80,38 @@ pub enum Found {
     Failed,
 }
 
-/// Whether a name is hidden: the one rule for files, directories, listings and indexes.
-pub(crate) fn is_hidden(name: &[u8]) -> bool {
-    name.starts_with(b".")
+/// An instant, on both clocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Time {
+    /// Monotonic.
+    pub(crate) now: Nanos,
+    /// The time of day in whole seconds since 1970.
+    pub(crate) now_s: u64,
+}
+
+/// What is decided from a head alone, before anything is looked for: a pure function of its bytes
+/// until an instant, so that a head that repeats the last one is not decided on again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Decision {
+    /// Whose content.
+    host: usize,
+    /// In which form.
+    wants: Wants,
+    /// Until when it holds.
+    pub(crate) until: Nanos,
+}
+
+impl Default for Decision {
+    fn default() -> Self {
+        Self { host: 0, wants: Wants::default(), until: Nanos::MAX }
+    }
+}
+
+impl Decision {
+    /// Whether what was found for one serves for the other.
+    pub(crate) fn finds_the_same(&self, other: &Self) -> bool {
+        self.host == other.host && self.wants == other.wants
+    }
 }
 
 impl Site {
@@ -82,147 +120,88 @@ impl Site {
     /// # Errors
     /// A directory that is missing, none, or forbidden; a kernel without openat2.
     pub fn open(config: &Config) -> Result<Self, ServeError> {
-        let source = match &config.content {
-            Content::Fixed(bytes) => {
-                let modified_s = sys::clock::wall_secs_coarse();
-                Source::Fixed(Arc::new(Representation::fixed(bytes.0, modified_s)))
-            }
-            Content::Directory(path) => Source::Directory(Box::new(Directory {
-                root: Root::open(path).map_err(|error| refused(path, error))?,
-                index: config.index.iter().filter_map(|n| CString::new(n.as_str()).ok()).collect(),
-                listing: config.listing,
-                limits: config.limits,
-                cache: Cache::new(Bounds {
-                    entries_max: config.limits.cache_entries_max as usize,
-                    bytes_max: config.limits.cache_bytes_max,
-                }),
-                open: Cache::new(Bounds {
-                    entries_max: config.limits.open_files_max as usize,
-                    bytes_max: 0,
-                }),
-            })),
-        };
-        Ok(Self { source })
+        let hosts = vec![Host::open(&config.first_host(), &config.limits)?];
+        let decides = |host: &Host| host.has_codings || host.has_listings;
+        Ok(Self { is_plain: !hosts.iter().any(decides), hosts })
+    }
+
+    /// What is to be done with a request.
+    pub(crate) fn decide(&self, request: &Request<'_>) -> Decision {
+        let mut decision = Decision::default();
+        if self.is_plain {
+            return decision;
+        }
+        let host = &self.hosts[decision.host];
+        decision.wants = host.wants(request);
+        decision
     }
 
     /// What lies at `path`: normalised, decoded once, absolute, without `.` and `..` segments; an
-    /// ending slash is kept. `now` is monotonic, `now_s` the time of day in whole seconds.
-    pub fn find(&self, path: &[u8], now: Nanos, now_s: u64) -> Found {
-        match &self.source {
+    /// ending slash is kept.
+    pub(crate) fn find(&self, path: &[u8], decision: &Decision, time: Time) -> Found {
+        match &self.hosts[decision.host].source {
             Source::Fixed(representation) => Found::Here(Arc::clone(representation), Nanos::MAX),
-            Source::Directory(directory) => directory.find(path, now, now_s),
+            Source::Directory(directory) => directory.find(path, decision.wants, time),
         }
     }
 
     /// Closes the files that are kept open, for a process that has no descriptor left. Says whether
     /// there were any.
     pub fn release_descriptors(&self) -> bool {
-        match &self.source {
-            Source::Fixed(_) => false,
-            Source::Directory(directory) => directory.open.clear(),
-        }
+        // All of them, not only as many as are needed for one to have been there.
+        self.directories().filter(|directory| directory.release_descriptors()).count() > 0
     }
 
     /// Files that had to leave memory, or found no room, because others were there.
     pub fn evicted(&self) -> u64 {
-        match &self.source {
-            Source::Fixed(_) => 0,
-            Source::Directory(directory) => directory.cache.evicted(),
-        }
+        self.directories().map(Directory::evicted).sum()
+    }
+
+    fn directories(&self) -> impl Iterator<Item = &Directory> {
+        self.hosts.iter().filter_map(|host| match &host.source {
+            Source::Fixed(_) => None,
+            Source::Directory(directory) => Some(&**directory),
+        })
     }
 }
 
-impl Directory {
-    fn find(&self, path: &[u8], now: Nanos, now_s: u64) -> Found {
-        let relative = path.strip_prefix(b"/").unwrap_or(path);
-        if relative.split(|&byte| byte == b'/').any(is_hidden) {
-            return Found::NotFound;
-        }
-        if let Some((representation, until)) =
-            self.cache.get(path, now).or_else(|| self.open.get(path, now))
-        {
-            return Found::Here(representation, until);
-        }
-        let mut looked = self.look(path, relative, now, now_s);
-        if looked.as_ref().is_err_and(|error| matches!(outcome(error), Found::Busy))
-            && self.open.clear()
-        {
-            looked = self.look(path, relative, now, now_s);
-        }
-        looked.unwrap_or_else(|error| {
-            self.cache.forget(path);
-            self.open.forget(path);
-            outcome(&error)
+impl Host {
+    fn open(config: &HostConfig, limits: &Limits) -> Result<Self, ServeError> {
+        let source = match &config.content {
+            Content::Fixed(bytes) => {
+                let modified_s = sys::clock::wall_secs_coarse();
+                Source::Fixed(Arc::new(Representation::fixed(bytes.0, modified_s)))
+            }
+            Content::Directory(path) => {
+                let root = Root::open(path).map_err(|error| refused(path, error))?;
+                let directory = Directory::new(root, config, limits)
+                    .map_err(|reason| ServeError::Pattern { reason })?;
+                Source::Directory(Box::new(directory))
+            }
+        };
+        let is_directory = matches!(source, Source::Directory(_));
+        Ok(Self {
+            source,
+            has_codings: is_directory && config.look.compression.is_some(),
+            has_listings: is_directory && config.listing,
         })
     }
 
-    /// Asks the file system.
-    fn look(&self, path: &[u8], relative: &[u8], now: Nanos, now_s: u64) -> io::Result<Found> {
-        let here = if relative.is_empty() { &b"."[..] } else { relative };
-        let opened = self.root.open_beneath(&c_string(&[here])?)?;
-        let (opened, name) = match opened.facts.kind {
-            Kind::File => (opened, relative),
-            Kind::Other => return Ok(Found::Forbidden),
-            Kind::Directory if !path.ends_with(b"/") => return Ok(Found::NeedsSlash),
-            Kind::Directory => match self.index_of(relative)? {
-                Some((index, name)) => (index, name),
-                None if self.listing => return self.list(&opened, path, now),
-                None => return Ok(Found::Forbidden),
-            },
-        };
-        let until = now.saturating_add(FRESH_FOR);
-        let kept = self.cache.renew(path, &opened.facts, now);
-        if let Some(kept) = kept.or_else(|| self.open.renew(path, &opened.facts, now)) {
-            return Ok(Found::Here(kept, until));
+    /// In which form a client wants what it asks for.
+    fn wants(&self, request: &Request<'_>) -> Wants {
+        let mut wants = Wants::default();
+        if self.has_codings {
+            wants = Wants::read(request.fields.all("accept-encoding"));
+            // Only where there is something to choose: the answer is kept by it.
+            wants.is_ranged = wants != Wants::default() && request.fields.get("range").is_some();
         }
-        let in_memory_max = u64::from(self.limits.cached_file_bytes_max);
-        let file = Representation::of_file(opened, name, in_memory_max, now_s)?;
-        let file = Arc::new(file);
-        let (shelf, other) = match file.stored() {
-            Stored::Memory(_) => (&self.cache, &self.open),
-            Stored::File(_) => (&self.open, &self.cache),
-        };
-        other.forget(path);
-        shelf.keep(path, Arc::clone(&file), now);
-        Ok(Found::Here(file, until))
-    }
-
-    /// The first index file of a directory, and its name.
-    fn index_of(&self, relative: &[u8]) -> io::Result<Option<(Opened, &[u8])>> {
-        for name in self.index.iter().filter(|name| !is_hidden(name.as_bytes())) {
-            match self.root.open_beneath(&c_string(&[relative, name.as_bytes()])?) {
-                Ok(opened) if opened.facts.kind == Kind::File => {
-                    return Ok(Some((opened, name.as_bytes())));
-                }
-                Ok(_) => {}
-                Err(error) if matches!(outcome(&error), Found::NotFound) => {}
-                Err(error) => return Err(error),
-            }
+        if self.has_listings {
+            let query = request.path_and_query.split_once('?').map_or("", |(_, query)| query);
+            wants.json = query.split('&').any(|pair| pair == "format=json")
+                || coding::likes_json(request.fields.all("accept"));
         }
-        Ok(None)
+        wants
     }
-
-    fn list(&self, opened: &Opened, path: &[u8], now: Nanos) -> io::Result<Found> {
-        let page = listing::page(opened, path, self.limits.listing_entries_max as usize)?;
-        Ok(Found::Here(Arc::new(Representation::page(page)), now))
-    }
-}
-
-/// What an error of the file system means for who asked.
-fn outcome(error: &io::Error) -> Found {
-    match Errno::from_io_error(error) {
-        Some(Errno::NOENT | Errno::NOTDIR | Errno::INVAL) => Found::NotFound,
-        Some(Errno::ACCESS | Errno::PERM | Errno::XDEV | Errno::LOOP | Errno::NXIO) => {
-            Found::Forbidden
-        }
-        Some(Errno::NAMETOOLONG) => Found::TooLong,
-        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN) => Found::Busy,
-        _ => Found::Failed,
-    }
-}
-
-fn c_string(parts: &[&[u8]]) -> io::Result<CString> {
-    CString::new(parts.concat()).map_err(|_| Errno::INVAL.into())
 }
 
 pub(crate) fn refused(path: &Path, source: io::Error) -> ServeError {

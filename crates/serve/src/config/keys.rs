@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use units::{Bytes, Nanos};
 
+use super::look::check_media;
 use super::{AccessLogConfig, Config, Content, ErrorLogTo, LogFormat};
 use crate::log::Level;
 
@@ -146,6 +147,42 @@ pub(super) static KEYS: &[Key] = &[
             let file = config.pid_file.as_ref();
             Some(quoted(&file.map_or("off".into(), |path| path.to_string_lossy())))
         },
+    ),
+    top(
+        "hide",
+        "names that are hidden beside those that begin with a dot, as in *~",
+        |config, given| {
+            config.look.hide = index_names(given)?;
+            Ok(())
+        },
+        |config| of_directory(config, list(config.look.hide.iter().map(|name| quoted(name)))),
+    ),
+    top(
+        "show",
+        "names that are not hidden though they begin with a dot, as .well-known",
+        |config, given| {
+            config.look.show = index_names(given)?;
+            Ok(())
+        },
+        |config| of_directory(config, list(config.look.show.iter().map(|name| quoted(name)))),
+    ),
+    top(
+        "charset",
+        "charset of text/*; empty: none is said",
+        |config, given| {
+            config.look.charset = media(given)?;
+            Ok(())
+        },
+        |config| of_directory(config, quoted(&config.look.charset)),
+    ),
+    top(
+        "default_type",
+        "media type of a file whose extension is unknown",
+        |config, given| {
+            config.look.default_type = media(given)?;
+            Ok(())
+        },
+        |config| of_directory(config, quoted(&config.look.default_type)),
     ),
     top(
         "cpus",
@@ -337,6 +374,13 @@ fn bytes_within(given: &Given, min: u64, max: u64) -> Result<u64, String> {
         n if n < min || n > max => Err(format!("`{text}` is not within {min} to {max}")),
         n => Ok(n),
     }
+}
+
+/// A media type or a charset.
+fn media(given: &Given) -> Result<String, String> {
+    let text = one(given, "a media type or charset")?;
+    check_media(text)?;
+    Ok(text.to_owned())
 }
 
 fn index_names(given: &Given) -> Result<Vec<String>, String> {

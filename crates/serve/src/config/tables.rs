@@ -5,10 +5,14 @@
 //! Adding a table: one file with a struct that serde reads (`deny_unknown_fields`), an `ITEM`, its line
 //! in [`ALL`], and a field of `Config`.
 
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde::de::{DeserializeOwned, Error as _};
 use toml::Spanned;
 use toml::de::{DeValue, ValueDeserializer};
 
-use super::Config;
+use super::{Config, look};
 
 /// A table, or a list of tables of one name.
 pub(super) struct Table {
@@ -21,7 +25,7 @@ pub(super) struct Table {
 }
 
 /// In the order in which they are shown.
-pub(super) static ALL: &[&Table] = &[&super::gateway::ITEM];
+pub(super) static ALL: &[&Table] = &[&look::TYPES, &look::COMPRESSION, &super::gateway::ITEM];
 
 /// The table of that name.
 pub(super) fn named(name: &str) -> Option<&'static Table> {
@@ -37,4 +41,19 @@ impl Table {
     ) -> Result<(), toml::de::Error> {
         (self.take)(config, ValueDeserializer::from(value.clone()))
     }
+}
+
+/// What stands in a file, as a `T` that `check` finds nothing wrong with.
+pub(super) fn taken_as<T: DeserializeOwned>(
+    value: ValueDeserializer<'_>,
+    check: impl FnOnce(&T) -> Result<(), String>,
+) -> Result<T, toml::de::Error> {
+    let taken = T::deserialize(value)?;
+    check(&taken).map_err(toml::de::Error::custom)?;
+    Ok(taken)
+}
+
+/// The table of that name as TOML.
+pub(super) fn shown_as<T: Serialize>(name: &str, table: &T) -> String {
+    toml::to_string(&BTreeMap::from([(name, table)])).expect("a table that was read can be written")
 }

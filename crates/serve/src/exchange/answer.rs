@@ -23,10 +23,13 @@ use super::ranges::{self, Multipart};
 use super::stamp::Stamp;
 use crate::log::line::Requested;
 use crate::service::Service;
-use crate::site::{Found, Representation, Stored, escape_path};
+use crate::site::{Decision, Found, Representation, Stored, Time, escape_path};
 
 /// The methods that a file has.
 const ALLOW: &[u8] = b"Allow: GET, HEAD, OPTIONS\r\n";
+
+/// Of what there is in several codings.
+const VARY: &[u8] = b"Vary: Accept-Encoding\r\n";
 
 const WRITES: &str = "a Vec takes every write";
 
@@ -38,6 +41,8 @@ pub(super) struct Desk<'a> {
     pub(super) journal: &'a mut Journal,
     pub(super) stamp: &'a Stamp,
     pub(super) recent: &'a mut Recent,
+    /// What was decided from the head.
+    pub(super) decision: &'a Decision,
     /// Whether the answer may be sent by itself: no request lies behind that which it answers.
     pub(super) is_last: bool,
     pub(super) now: Nanos,
@@ -48,6 +53,8 @@ pub(super) struct Desk<'a> {
 pub(super) struct Recent {
     /// Path and query as the client sent them.
     target: Vec<u8>,
+    /// What was decided from the head that asked for it.
+    decision: Decision,
     /// `None` while it is being answered with.
     found: Option<Arc<Representation>>,
     /// Until when it may be sent without asking the site.
@@ -58,16 +65,24 @@ pub(super) struct Recent {
 
 impl Recent {
     /// Takes it out: to count it up and down would write to memory that all threads share.
-    fn take(&mut self, target: &[u8], now: Nanos) -> Option<Arc<Representation>> {
-        let is_it = now < self.fresh_until && self.target == target;
+    fn take(
+        &mut self,
+        target: &[u8],
+        decision: &Decision,
+        now: Nanos,
+    ) -> Option<Arc<Representation>> {
+        let is_it = now < self.fresh_until
+            && self.target == target
+            && self.decision.finds_the_same(decision);
         let found = self.found.take().filter(|_| is_it);
         self.is_repeated = found.is_some();
         found
     }
 
     /// What is put back was found at `target`.
-    fn is_of(&mut self, target: &[u8], fresh_until: Nanos) {
+    fn is_of(&mut self, target: &[u8], decision: &Decision, fresh_until: Nanos) {
         self.fresh_until = fresh_until;
+        self.decision.clone_from(decision);
         self.target.clear();
         self.target.extend_from_slice(target);
     }
@@ -226,27 +241,30 @@ impl Desk<'_> {
                 told
             }
             Err(Missing::Moved(location)) => self.page(301, location.as_bytes(), extent, conn),
+            Err(Missing::NotAcceptable) => self.page(406, VARY, extent, conn),
             Err(Missing::Status(status)) => self.page(status, b"", extent, conn),
         }
     }
 
     /// What lies at the target.
     fn find(&mut self, target: &[u8]) -> Result<Arc<Representation>, Missing> {
-        if let Some(found) = self.recent.take(target, self.now) {
+        if let Some(found) = self.recent.take(target, self.decision, self.now) {
             return Ok(found);
         }
         self.output.prepared = None;
         let text = std::str::from_utf8(target).expect("a target that was checked is ASCII");
         let path = SafePath::new(text).map_err(|_| Missing::Status(400))?;
-        let found = self.service.site.find(path.path(), self.now, self.stamp.second());
+        let time = Time { now: self.now, now_s: self.stamp.second() };
+        let found = self.service.site.find(path.path(), self.decision, time);
         Err(match found {
             Found::Here(found, fresh_until) => {
-                self.recent.is_of(target, fresh_until);
+                self.recent.is_of(target, self.decision, fresh_until);
                 return Ok(found);
             }
             Found::NeedsSlash => Missing::Moved(location(&path)),
             Found::NotFound => Missing::Status(404),
             Found::Forbidden => Missing::Status(403),
+            Found::NotAcceptable => Missing::NotAcceptable,
             Found::TooLong => Missing::Status(414),
             Found::Busy => Missing::Status(503),
             Found::Failed => Missing::Status(500),
@@ -278,6 +296,8 @@ impl Desk<'_> {
                 let count_max = self.service.config.limits.ranges_max as usize;
                 match ranges::select(value, count_max, of.size()) {
                     Selection::Whole => {}
+                    // A body of several parts is not in that coding, and its head could only say so.
+                    Selection::Parts(parts) if parts.len() > 1 && of.coding().is_some() => {}
                     Selection::Unsatisfiable => return self.unsatisfiable(of, conn),
                     Selection::Parts(parts) => return self.partial(of, parts, conn),
                 }
@@ -345,6 +365,9 @@ impl Desk<'_> {
                 of.content_type(),
             )
             .expect(WRITES);
+            if let Some(coding) = of.coding() {
+                write!(out, "Content-Encoding: {}\r\n", coding.name()).expect(WRITES);
+            }
             self.end_head(conn);
             self.output.body(of, range);
             return Told { status: 206, body_bytes: length };
@@ -415,6 +438,8 @@ impl Desk<'_> {
 enum Missing {
     /// It is a directory and was asked for without its slash; the `Location` field.
     Moved(String),
+    /// There is, but in no coding that the client takes.
+    NotAcceptable,
     Status(u16),
 }
 

@@ -315,7 +315,8 @@ impl Exchange<'_> {
 
     /// What is needed to answer the first head of the input, and that head.
     fn desk(&mut self, now: Nanos) -> (Desk<'_>, &[u8], &Asked) {
-        let Self { service, peer, output, journal, stamp, recent, input, asked, .. } = self;
+        let Self { service, peer, output, journal, stamp, recent, decision, input, asked, .. } =
+            self;
         stamp.set((service.wall_s)(), service.log.zone());
         let desk = Desk {
             service,
@@ -324,6 +325,7 @@ impl Exchange<'_> {
             journal,
             stamp,
             recent,
+            decision,
             is_last: false,
             now,
         };

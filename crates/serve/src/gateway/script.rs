@@ -18,7 +18,7 @@ use wire::target::SafePath;
 
 use crate::ServeError;
 use crate::config::{Config, Content, GatewayConfig, GatewayKind, Mapping};
-use crate::site;
+use crate::site::{self, Hide};
 
 /// Knows where the scripts of a gateway lie.
 #[derive(Debug)]
@@ -28,6 +28,7 @@ pub(super) struct Finder {
     /// A CGI program is a file that may be run, unless an interpreter runs it.
     runs_file: bool,
     interpreter: Option<CString>,
+    hide: Hide,
 }
 
 #[derive(Debug)]
@@ -108,6 +109,7 @@ impl Finder {
             place,
             runs_file: gateway.kind == GatewayKind::Cgi && gateway.interpreter.is_none(),
             interpreter: gateway.interpreter.as_deref().and_then(|path| c_path(path).ok()),
+            hide: Hide::new(&config.look).map_err(|reason| ServeError::Pattern { reason })?,
         };
         Ok((finder, site))
     }
@@ -154,7 +156,7 @@ impl Finder {
         start: usize,
     ) -> Result<Script, u16> {
         let relative = path.get(start + 1..).unwrap_or_default();
-        if relative.split(|&byte| byte == b'/').any(site::is_hidden) {
+        if self.hide.hides_path(relative) {
             return Err(404);
         }
         let slashes = relative.iter().enumerate().filter(|(_, byte)| **byte == b'/');
@@ -276,7 +278,8 @@ mod tests {
         let root = Root::open(&path).unwrap();
         let runs_file = matches!(mapping, Mapping::Path(_));
         let place = Place::Beneath { root, path, without_prefix: own_root };
-        (outer, Finder { mapping, place, runs_file, interpreter: None })
+        let hide = Hide::new(&crate::config::Look::default()).unwrap();
+        (outer, Finder { mapping, place, runs_file, interpreter: None, hide })
     }
 
     fn found(finder: &Finder, target: &str) -> Result<(String, Option<String>), u16> {

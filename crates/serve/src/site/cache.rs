@@ -12,7 +12,6 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use sys::file::Facts;
 use units::Nanos;
 
 use super::{FRESH_FOR, Representation};
@@ -64,16 +63,16 @@ impl Cache {
         (now < until).then(|| (Arc::clone(&entry.representation), until))
     }
 
-    /// What is kept for `path`, if it is of the file that has these facts; it is fresh again then.
+    /// What is kept for `path`, if it is what would be made again; it is fresh again then.
     pub(super) fn renew(
         &self,
         path: &[u8],
-        facts: &Facts,
+        is_it: impl FnOnce(&Representation) -> bool,
         now: Nanos,
     ) -> Option<Arc<Representation>> {
         let kept = self.read();
         let entry = kept.entries.get(path)?;
-        if entry.representation.facts() != Some(facts) {
+        if !is_it(&entry.representation) {
             return None;
         }
         entry.confirmed.fetch_max(now.0, Ordering::Relaxed);
@@ -179,7 +178,7 @@ mod tests {
         assert!(cache.get(b"too large", Nanos(21)).is_none());
         assert_eq!(
             cache.read().bytes,
-            cache.read().entries.values().map(|e| e.representation.size()).sum()
+            cache.read().entries.values().map(|e| e.representation.size()).sum::<u64>()
         );
     }
 

@@ -1,6 +1,8 @@
-//! The page that lists a directory. Owns its look and its escaping, twice: as HTML for the eye, as
-//! percent-encoding for the link. Must not know when one is asked for. Start reading at [`page`].
+//! What lists a directory, as a page and as JSON. Owns their look and escaping, twice: as HTML for the
+//! eye, as percent-encoding for the link. Must not know when one is asked for.
+//! Start reading at [`Listing::of`].
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
 
@@ -8,7 +10,11 @@ use jiff::Timestamp;
 use sys::file::{Facts, Kind, Opened};
 use units::Bytes;
 
-use super::is_hidden;
+use super::hide::Hide;
+use super::representation::{About, Representation};
+
+/// Who asks for JSON gets it.
+const VARY: &str = "Accept";
 
 const WRITES: &str = "a String takes every write";
 
@@ -18,33 +24,79 @@ struct Line {
     facts: Facts,
 }
 
-/// The page for a directory at the normalised `path`, which ends in a slash: `entries_max`
-/// of its entries, directories first, by name. What is beyond is counted, not shown.
-///
-/// # Errors
-/// The directory could not be read.
-pub(super) fn page(opened: &Opened, path: &[u8], entries_max: usize) -> io::Result<Vec<u8>> {
-    let mut lines = Vec::new();
-    let mut left_out = 0u64;
-    opened.each_entry(|name, facts| {
-        let name = name.to_bytes();
-        if is_hidden(name) || facts.kind == Kind::Other {
-            return true;
-        }
-        if lines.len() < entries_max {
-            lines.push(Line { name: name.to_vec(), facts });
-        } else {
-            left_out += 1;
-        }
-        true
-    })?;
-    lines.sort_by(|left, right| left.rank().cmp(&right.rank()));
-    Ok(render(&lines, path, left_out).into_bytes())
+/// The entries of a directory that may be seen, directories first, by name.
+pub(super) struct Listing {
+    lines: Vec<Line>,
+    /// Entries beyond the bound, which are counted, not shown.
+    left_out: u64,
+}
+
+impl Listing {
+    /// `entries_max` entries of a directory.
+    ///
+    /// # Errors
+    /// The directory could not be read.
+    pub(super) fn of(opened: &Opened, hide: &Hide, entries_max: usize) -> io::Result<Self> {
+        let (mut lines, mut left_out) = (Vec::new(), 0);
+        opened.each_entry(|name, facts| {
+            let name = name.to_bytes();
+            if hide.hides(name) || facts.kind == Kind::Other {
+                return true;
+            }
+            if lines.len() < entries_max {
+                lines.push(Line { name: name.to_vec(), facts });
+            } else {
+                left_out += 1;
+            }
+            true
+        })?;
+        lines.sort_by(|left, right| left.rank().cmp(&right.rank()));
+        Ok(Self { lines, left_out })
+    }
+
+    /// The page for the normalised `path`, which ends in a slash.
+    pub(super) fn html(&self, path: &[u8]) -> Representation {
+        let page = render(&self.lines, path, self.left_out);
+        Representation::page(page.into_bytes(), About::html(VARY))
+    }
+
+    /// The same as JSON: `href` leads to an entry whatever bytes its name has.
+    pub(super) fn json(&self, path: &[u8]) -> Representation {
+        let entries: Vec<_> = self.lines.iter().map(Line::json).collect();
+        let document = serde_json::json!({
+            "path": String::from_utf8_lossy(path),
+            "entries": entries,
+            "left_out": self.left_out,
+        });
+        let content_type = Cow::Borrowed("application/json");
+        let about = About { content_type, ..About::html(VARY) };
+        Representation::page(format!("{document:#}\n").into_bytes(), about)
+    }
 }
 
 impl Line {
     fn rank(&self) -> (bool, &[u8]) {
         (self.facts.kind != Kind::Directory, &self.name)
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let is_directory = self.facts.kind == Kind::Directory;
+        let mut href = String::from("./");
+        escape_path(&self.name, &mut href);
+        if is_directory {
+            href.push('/');
+        }
+        serde_json::json!({
+            "name": String::from_utf8_lossy(&self.name),
+            "href": href,
+            "type": if is_directory { "directory" } else { "file" },
+            "size": (!is_directory).then_some(self.facts.size),
+            "modified": self.modified().to_string(),
+        })
+    }
+
+    fn modified(&self) -> Timestamp {
+        Timestamp::from_second(self.facts.modified_s.cast_signed()).unwrap_or_default()
     }
 }
 
@@ -73,7 +125,7 @@ fn render_line(line: &Line, page: &mut String) {
     escape_path(&line.name, page);
     write!(page, "{slash}\">").expect(WRITES);
     escape_html(&String::from_utf8_lossy(&line.name), page);
-    let at = Timestamp::from_second(line.facts.modified_s.cast_signed()).unwrap_or_default();
+    let at = line.modified();
     write!(page, "{slash}</a><td>{}<td>", at.strftime("%Y-%m-%d %H:%M:%S")).expect(WRITES);
     if line.facts.kind == Kind::File {
         write!(page, "{}", Bytes(line.facts.size)).expect(WRITES);

@@ -4,17 +4,17 @@
 //! The field lines that are the same in every answer are rendered once, when the file is read.
 
 use std::borrow::Cow;
-use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
-use mime_guess::mime;
 use sys::file::{Facts, Opened};
+
+use super::Coding;
+
+const WRITES: &str = "a String takes every write";
 
 /// How often a file that changes while it is read is read again; then it is sent from the file.
 const READS_MAX: u32 = 3;
@@ -24,17 +24,32 @@ const READS_MAX: u32 = 3;
 pub struct Representation {
     stored: Stored,
     size: u64,
-    content_type: Cow<'static, str>,
+    about: About,
     validators: Option<Validators>,
-    /// `Last-Modified`, `ETag` and `Accept-Ranges`, each with its CRLF; empty without validators.
+    /// `Last-Modified`, `ETag` and `Accept-Ranges`, each with its CRLF, none without validators; and
+    /// `Vary`.
     fields: Box<[u8]>,
-    /// `fields`, and `Content-Length` and `Content-Type` of the whole.
+    /// `fields`, and `Content-Length`, `Content-Type` and `Content-Encoding` of the whole.
     fields_of_whole: Box<[u8]>,
     /// What the file system said of it; `None` where it comes from no file.
     facts: Option<Facts>,
     /// The latest [`Prepared`], for as long as a connection holds it.
     prepared: Mutex<Weak<Prepared>>,
 }
+
+/// What a head says of a content beside its size and validators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct About {
+    /// Media type.
+    pub(crate) content_type: Cow<'static, str>,
+    /// What it is in; `None`: as it is.
+    pub(crate) coding: Option<Coding>,
+    /// The field of a request by which another content would have been chosen; empty: none would.
+    pub(crate) vary: &'static str,
+}
+
+/// `Vary` of what there is in several codings.
+pub(crate) const ACCEPT_ENCODING: &str = "Accept-Encoding";
 
 /// An answer that sends the whole, head and body in one piece, as it is within one second. Shared by
 /// all connections that send it; one that waits holds at most one, so that it costs an idle
@@ -85,22 +100,20 @@ impl Representation {
         let etag = format!("\"{size:x}-fixed\"");
         let validators = Some(Validators { etag, modified_s });
         let stored = Stored::Memory(body.into());
-        Self::new(stored, size as u64, Cow::Borrowed("text/html; charset=utf-8"), validators)
+        Self::new(stored, size as u64, About::html(""), validators)
     }
 
     /// A page that was made up; it has no validators and no ranges.
-    pub(crate) fn page(html: Vec<u8>) -> Self {
-        let size = html.len() as u64;
-        let content_type = Cow::Borrowed("text/html; charset=utf-8");
-        Self::new(Stored::Memory(html.into()), size, content_type, None)
+    pub(crate) fn page(content: Vec<u8>, about: About) -> Self {
+        let size = content.len() as u64;
+        Self::new(Stored::Memory(content.into()), size, about, None)
     }
 
-    /// A file that was opened; read into memory if it has at most `in_memory_max` bytes. `name` ends
-    /// in its extension. A modification that seems to lie ahead of `now_s` is taken for now
-    /// (RFC 9110, 8.8.2.1).
+    /// A file that was opened; read into memory if it has at most `in_memory_max` bytes. A
+    /// modification that seems to lie ahead of `now_s` is taken for now (RFC 9110, 8.8.2.1).
     pub(crate) fn of_file(
         mut opened: Opened,
-        name: &[u8],
+        about: About,
         in_memory_max: u64,
         now_s: u64,
     ) -> io::Result<Self> {
@@ -122,29 +135,48 @@ impl Representation {
             Some(content) => Stored::Memory(content.into()),
             None => Stored::File(opened.fd),
         };
-        let validators = Validators { etag: etag(&facts), modified_s: facts.modified_s.min(now_s) };
-        let media = content_type(name);
-        Ok(Self { facts: Some(facts), ..Self::new(stored, facts.size, media, Some(validators)) })
+        let etag = match about.coding {
+            None => format!("\"{}\"", tag(&facts)),
+            Some(coding) => format!("\"{}-{}\"", tag(&facts), coding.name()),
+        };
+        let validators = Validators { etag, modified_s: facts.modified_s.min(now_s) };
+        Ok(Self { facts: Some(facts), ..Self::new(stored, facts.size, about, Some(validators)) })
     }
 
-    fn new(
-        stored: Stored,
-        size: u64,
-        content_type: Cow<'static, str>,
-        validators: Option<Validators>,
-    ) -> Self {
+    /// The content of `plain`, a file, put into a coding at that level. Its tag is a strong one: it
+    /// holds all that the bytes depend on.
+    pub(crate) fn encoded(plain: &Self, coding: Coding, level: u8, content: Vec<u8>) -> Self {
+        let about = About { coding: Some(coding), ..plain.about.clone() };
+        let size = content.len() as u64;
+        let tag = plain.facts.as_ref().map(tag).unwrap_or_default();
+        let validators = plain.validators.as_ref().map(|validators| Validators {
+            etag: format!("\"{tag}-{}{level}-{size:x}\"", coding.name()),
+            ..*validators
+        });
+        let stored = Stored::Memory(content.into());
+        Self { facts: plain.facts, ..Self::new(stored, size, about, validators) }
+    }
+
+    fn new(stored: Stored, size: u64, about: About, validators: Option<Validators>) -> Self {
         let mut fields = String::new();
         if let Some(Validators { etag, modified_s }) = &validators {
             let modified =
                 httpdate::HttpDate::from(SystemTime::UNIX_EPOCH + Duration::from_secs(*modified_s));
             write!(fields, "Last-Modified: {modified}\r\nETag: {etag}\r\nAccept-Ranges: bytes\r\n")
-                .expect("a String takes every write");
+                .expect(WRITES);
         }
-        let whole = format!("{fields}Content-Length: {size}\r\nContent-Type: {content_type}\r\n");
+        if !about.vary.is_empty() {
+            write!(fields, "Vary: {}\r\n", about.vary).expect(WRITES);
+        }
+        let media = &about.content_type;
+        let mut whole = format!("{fields}Content-Length: {size}\r\nContent-Type: {media}\r\n");
+        if let Some(coding) = about.coding {
+            write!(whole, "Content-Encoding: {}\r\n", coding.name()).expect(WRITES);
+        }
         Self {
             stored,
             size,
-            content_type,
+            about,
             validators,
             fields: fields.into_bytes().into(),
             fields_of_whole: whole.into_bytes().into(),
@@ -173,7 +205,17 @@ impl Representation {
 
     /// Media type, as in `Content-Type`.
     pub fn content_type(&self) -> &str {
-        &self.content_type
+        &self.about.content_type
+    }
+
+    /// What a head says of it beside size and validators.
+    pub(crate) fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// What it is in; `None`: as it is.
+    pub(crate) fn coding(&self) -> Option<Coding> {
+        self.about.coding
     }
 
     /// What conditions are checked against; `None`: nothing can be.
@@ -181,12 +223,12 @@ impl Representation {
         self.validators.as_ref()
     }
 
-    /// `Last-Modified`, `ETag` and `Accept-Ranges`, each with its CRLF.
+    /// `Last-Modified`, `ETag`, `Accept-Ranges` and `Vary`, each with its CRLF.
     pub(crate) fn fields(&self) -> &[u8] {
         &self.fields
     }
 
-    /// `fields`, and `Content-Length` and `Content-Type` of the whole.
+    /// `fields`, and `Content-Length`, `Content-Type` and `Content-Encoding` of the whole.
     pub(crate) fn fields_of_whole(&self) -> &[u8] {
         &self.fields_of_whole
     }
@@ -214,45 +256,23 @@ impl Representation {
     }
 }
 
-/// Size, modification to the nanosecond and inode, in hexadecimal: a file that is written in place,
-/// replaced or restored by `cp -p` gets another one.
-fn etag(facts: &Facts) -> String {
-    let modified = u128::from(facts.modified_s) * 1_000_000_000 + u128::from(facts.modified_ns);
-    format!("\"{:x}-{modified:x}-{:x}\"", facts.size, facts.inode)
+impl About {
+    /// A page of our own.
+    pub(crate) fn html(vary: &'static str) -> Self {
+        Self { content_type: Cow::Borrowed("text/html; charset=utf-8"), coding: None, vary }
+    }
 }
 
-/// The media type by extension; text is UTF-8. What is unknown is not guessed at.
-fn content_type(name: &[u8]) -> Cow<'static, str> {
-    let guess = mime_guess::from_path(Path::new(OsStr::from_bytes(name)));
-    let Some(essence) = guess.first_raw() else { return Cow::Borrowed("application/octet-stream") };
-    match essence {
-        "text/html" => Cow::Borrowed("text/html; charset=utf-8"),
-        text if text.starts_with(mime::TEXT.as_str()) => {
-            Cow::Owned(format!("{text}; charset=utf-8"))
-        }
-        other => Cow::Borrowed(other),
-    }
+/// Size, modification to the nanosecond and inode, in hexadecimal: a file that is written in place,
+/// replaced or restored by `cp -p` gets another one.
+fn tag(facts: &Facts) -> String {
+    let modified = u128::from(facts.modified_s) * 1_000_000_000 + u128::from(facts.modified_ns);
+    format!("{:x}-{modified:x}-{:x}", facts.size, facts.inode)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_media_type_follows_the_extension_and_text_is_utf8() {
-        let cases: [(&[u8], &str); 7] = [
-            (b"index.html", "text/html; charset=utf-8"),
-            (b"a/style.CSS", "text/css; charset=utf-8"),
-            (b"app.js", "text/javascript; charset=utf-8"),
-            (b"logo.svg", "image/svg+xml"),
-            (b"photo.jpeg", "image/jpeg"),
-            (b"data.json", "application/json"),
-            (b"README", "application/octet-stream"),
-        ];
-        for (name, expected) in cases {
-            assert_eq!(content_type(name), expected, "{}", name.escape_ascii());
-        }
-    }
 
     #[test]
     fn a_fixed_body_has_the_size_that_was_asked_for() {
@@ -271,7 +291,7 @@ mod tests {
         file.as_file().set_modified(ahead).unwrap();
         let facts = Facts::of(file.as_file()).unwrap();
         let opened = Opened { fd: file.reopen().unwrap().into(), facts };
-        let found = Representation::of_file(opened, b"x", 100, 1_000_000_000).unwrap();
+        let found = Representation::of_file(opened, About::html(""), 100, 1_000_000_000).unwrap();
         assert_eq!(found.validators().unwrap().modified_s, 1_000_000_000);
     }
 }

@@ -243,6 +243,12 @@ impl Conn {
         }
     }
 
+    /// The head of the next response, without a body: the answer to HEAD.
+    pub(crate) fn head(&mut self) -> String {
+        let end = self.head_end();
+        String::from_utf8(self.rest.drain(..end).collect()).unwrap()
+    }
+
     /// The next response; fails where the connection ends in it.
     pub(crate) fn response(&mut self) -> Response {
         let end = self.head_end();

@@ -1,0 +1,238 @@
+//! What a site makes of a request, held against other people's programs: curl, brotli, zstd, gzip,
+//! htpasswd. Owns one server of the reactor for each test; that all models answer alike is
+//! `conformance.rs`. Start reading at [`Place`].
+
+mod support;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use support::{Conn, Response, Server};
+
+/// A directory with a site in it, and a server.
+struct Place {
+    directory: tempfile::TempDir,
+    server: Server,
+}
+
+impl Place {
+    /// `files` beneath `site`, and a configuration that may say `{dir}` for the directory around it.
+    fn new(files: &[(&str, &[u8])], config: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join("site").join(name);
+        std::fs::create_dir(directory.path().join("site")).unwrap();
+        for (name, content) in files {
+            std::fs::create_dir_all(place(name).parent().unwrap()).unwrap();
+            std::fs::write(place(name), content).unwrap();
+        }
+        let server = start(directory.path().to_path_buf(), config);
+        Self { directory, server }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Sends a request of that target, with further lines.
+    fn ask(&self, line: &str, fields: &str) -> Response {
+        let mut conn = self.server.connect();
+        conn.ask(&format!("{line} HTTP/1.1\r\nHost: test\r\n{fields}\r\n"))
+    }
+
+    /// The head of the answer to HEAD.
+    fn head(&self, target: &str, fields: &str) -> String {
+        let mut conn = self.server.connect();
+        head_of(&mut conn, &format!("HEAD {target} HTTP/1.1\r\nHost: test\r\n{fields}\r\n"))
+    }
+
+    /// What curl writes to its standard output.
+    fn curl(&self, target: &str, options: &[&str]) -> Vec<u8> {
+        let url = format!("http://{}{target}", self.server.addr);
+        let done = Command::new("curl").args(["-sS", &url]).args(options).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        done.stdout
+    }
+}
+
+fn start(directory: PathBuf, config: &str) -> Server {
+    let config = config.replace("{dir}", directory.to_str().unwrap());
+    let content = directory.join("site");
+    let content = content.to_str().unwrap();
+    Server::start("reactor", support::Setup { content, config: &config, ..support::FIXED })
+}
+
+fn head_of(conn: &mut Conn, request: &str) -> String {
+    conn.send(request);
+    conn.head()
+}
+
+/// The value of a field, once.
+fn field<'h>(head: &'h str, name: &str) -> Option<&'h str> {
+    let mut values = head
+        .lines()
+        .filter_map(|line| line.split_once(": "))
+        .filter_map(|(n, value)| n.eq_ignore_ascii_case(name).then_some(value.trim_end()));
+    let value = values.next();
+    assert_eq!(values.next(), None, "{name} stands twice in {head}");
+    value
+}
+
+/// What a program makes of `input`; `None` where it is not installed.
+fn through(program: &str, args: &[&str], input: &[u8]) -> Option<Vec<u8>> {
+    let child =
+        Command::new(program).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut child) = child else {
+        eprintln!("skipped: {program} is not installed (scripts/peers.sh)");
+        return None;
+    };
+    let mut to = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || to.write_all(&input));
+    let done = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(done.status.success(), "{program} refuses what it was given");
+    Some(done.stdout)
+}
+
+/// Text that is worth a coding and differs from line to line.
+fn text(lines: u32) -> Vec<u8> {
+    (0..lines)
+        .flat_map(|n| format!("line {n}: {:x}\n", n.wrapping_mul(2_654_435_761)).into_bytes())
+        .collect()
+}
+
+const CODED: &str = "[compression]\n";
+const DECODERS: [(&str, &str); 3] = [("br", "brotli"), ("zstd", "zstd"), ("gzip", "gzip")];
+
+#[test]
+fn what_was_put_into_a_coding_is_decoded_by_its_own_program() {
+    let content = text(5000);
+    let place = Place::new(&[("a.txt", &content)], CODED);
+    for (coding, program) in DECODERS {
+        let answer = place.ask("GET /a.txt", &format!("Accept-Encoding: {coding}\r\n"));
+        assert_eq!(field(&answer.head, "content-encoding"), Some(coding));
+        assert_eq!(field(&answer.head, "vary"), Some("Accept-Encoding"));
+        assert!(answer.body.len() < content.len() / 2, "{coding}: {}", answer.body.len());
+        if let Some(decoded) = through(program, &["-dc"], &answer.body) {
+            assert!(decoded == content, "{program} decodes something else");
+        }
+        let head = place.head("/a.txt", &format!("Accept-Encoding: {coding}\r\n"));
+        assert_eq!(field(&head, "content-length"), field(&answer.head, "content-length"));
+        assert_eq!(field(&head, "etag"), field(&answer.head, "etag"));
+    }
+    let plain = place.ask("GET /a.txt", "");
+    assert_eq!((field(&plain.head, "content-encoding"), &plain.body), (None, &content));
+    assert_eq!(field(&plain.head, "vary"), Some("Accept-Encoding"));
+    assert!(place.curl("/a.txt", &["--compressed"]) == content);
+}
+
+#[test]
+fn each_coding_has_a_strong_tag_of_its_own_and_conditions_hold_for_it_alone() {
+    let place = Place::new(&[("a.txt", &text(500))], CODED);
+    let codings = ["br", "zstd", "gzip", "identity"];
+    let tags: Vec<String> = codings
+        .iter()
+        .map(|coding| {
+            let head = place.head("/a.txt", &format!("Accept-Encoding: {coding}\r\n"));
+            field(&head, "etag").unwrap().to_owned()
+        })
+        .collect();
+    for (at, coding) in codings.iter().enumerate() {
+        for (other, tag) in tags.iter().enumerate() {
+            let fields = format!("Accept-Encoding: {coding}\r\nIf-None-Match: {tag}\r\n");
+            let status = place.head("/a.txt", &fields)[9..12].to_owned();
+            assert_eq!(status, if at == other { "304" } else { "200" }, "{coding} {tag}");
+        }
+        assert!(!tags[at].starts_with("W/"));
+    }
+    let fields = format!("Accept-Encoding: gzip\r\nIf-None-Match: {}\r\n", tags[2]);
+    let unchanged = place.head("/a.txt", &fields);
+    assert_eq!(field(&unchanged, "vary"), Some("Accept-Encoding"), "{unchanged}");
+}
+
+#[test]
+fn what_lies_ready_in_a_coding_goes_first_if_it_is_not_older_nor_hidden() {
+    let (plain, gz, br) = (text(50), &b"gz, ready"[..], &b"br, ready"[..]);
+    let place = Place::new(
+        &[
+            ("a.txt", &plain),
+            ("a.txt.br", br),
+            ("a.txt.gz", gz),
+            ("b.png", &[0; 5000]),
+            ("b.png.gz", gz),
+            ("c.png", &[1; 5000]),
+        ],
+        "hide = [\"*.br\"]\n[compression]\n",
+    );
+    let body = |target: &str, accepts: &str| {
+        place.ask(&format!("GET {target}"), &format!("Accept-Encoding: {accepts}\r\n")).body
+    };
+    assert_eq!(body("/a.txt", "br, gzip, zstd"), gz, "one is hidden, another lies ready");
+    assert_eq!(body("/b.png", "gzip"), gz, "whatever its media type");
+    assert_eq!(body("/b.png", "gzip;q=0.5, identity"), [0; 5000]);
+    assert_eq!(place.ask("GET /a.txt.br", "").status(), 404);
+    assert_eq!(field(&place.head("/c.png", "Accept-Encoding: gzip\r\n"), "vary"), None);
+    assert_eq!(field(&place.head("/b.png", ""), "vary"), Some("Accept-Encoding"));
+    let range = place.ask("GET /b.png", "Accept-Encoding: gzip\r\nRange: bytes=4-8\r\n");
+    assert_eq!((range.status(), &range.body[..]), (206, &b"ready"[..]));
+    assert_eq!(field(&range.head, "content-encoding"), Some("gzip"));
+    assert_eq!(field(&range.head, "content-range"), Some("bytes 4-8/9"));
+    // It was made of an older one.
+    let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
+    let gz = std::fs::File::options().write(true).open(place.path("site/b.png.gz")).unwrap();
+    gz.set_modified(old).unwrap();
+    support::eventually("an older sibling is passed over", || body("/b.png", "gzip") == [0; 5000]);
+}
+
+#[test]
+fn who_takes_nothing_that_there_is_gets_406_and_a_range_is_of_the_plain_one() {
+    let content = text(500);
+    let place = Place::new(&[("a.txt", &content), ("small.txt", b"small")], CODED);
+    let none = place.ask("GET /a.txt", "Accept-Encoding: identity;q=0\r\n");
+    assert_eq!((none.status(), field(&none.head, "vary")), (406, Some("Accept-Encoding")));
+    assert_eq!(place.ask("GET /a.txt", "Accept-Encoding: *;q=0\r\n").status(), 406);
+    let forced = place.ask("GET /a.txt", "Accept-Encoding: *;q=0, gzip\r\n");
+    assert_eq!(field(&forced.head, "content-encoding"), Some("gzip"));
+    let small = place.ask("GET /small.txt", "Accept-Encoding: identity;q=0\r\n");
+    assert_eq!((small.status(), field(&small.head, "vary")), (200, None), "no choice, no refusal");
+    let range = place.ask("GET /a.txt", "Accept-Encoding: gzip\r\nRange: bytes=0-3\r\n");
+    assert_eq!((range.status(), &range.body[..]), (206, &content[..4]));
+    assert_eq!(field(&range.head, "content-encoding"), None);
+}
+
+#[test]
+fn a_file_that_changes_is_put_into_its_coding_anew() {
+    let place = Place::new(&[("a.txt", &text(500))], CODED);
+    let coded = || place.curl("/a.txt", &["--compressed"]);
+    assert_eq!(coded(), text(500));
+    std::fs::write(place.path("site/a.txt"), text(600)).unwrap();
+    support::eventually("the new content is sent", || coded() == text(600));
+}
+
+#[test]
+fn a_listing_is_json_for_who_asks_for_it() {
+    let place = Place::new(
+        &[("d/b.txt", b"12345"), ("d/a&b/x", b""), ("d/.hidden", b""), ("d/c~", b"")],
+        "listing = true\nhide = [\"*~\"]\n",
+    );
+    for (target, fields) in
+        [("GET /d/", "Accept: application/json\r\n"), ("GET /d/?format=json", "")]
+    {
+        let answer = place.ask(target, fields);
+        assert_eq!(field(&answer.head, "content-type"), Some("application/json"));
+        assert_eq!(field(&answer.head, "vary"), Some("Accept"));
+        let listed: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+        let names: Vec<_> =
+            listed["entries"].as_array().unwrap().iter().map(|e| e["name"].as_str()).collect();
+        assert_eq!(names, [Some("a&b"), Some("b.txt")]);
+        assert_eq!(
+            (listed["entries"][1]["size"].as_u64(), listed["path"].as_str()),
+            (Some(5), Some("/d/"))
+        );
+        assert_eq!(listed["entries"][0]["href"].as_str(), Some("./a%26b/"));
+    }
+    let page = place.ask("GET /d/", "Accept: text/html\r\n");
+    assert_eq!(field(&page.head, "content-type"), Some("text/html; charset=utf-8"));
+    assert_eq!(place.ask("GET /d/c~", "").status(), 404);
+}
