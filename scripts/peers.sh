@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Brings the real servers and tools that the tests and benches are held against: apache2, nginx,
-# lighttpd, ab, wrk, h2load, hey, curl, brotli, zstd,
-# openssl, tshark; with `bench` also h2o and Tomcat. Does
-# nothing, and says nothing, where all are present. The packages' own services are kept from
-# starting: joust starts servers itself, on ports of its own.
+# lighttpd; ab, wrk, h2load, hey, slowhttptest; curl, brotli, zstd, openssl, tshark; with `bench` also
+# h2o and Tomcat. Does nothing, and says nothing, where all are present. The packages' own services
+# are kept from starting: joust starts servers itself, on ports of its own.
 set -euo pipefail
 
 # program:package
@@ -20,6 +19,7 @@ readonly PEERS=(
   zstd:zstd
   openssl:openssl
   tshark:tshark
+  slowhttptest:slowhttptest
 )
 # What only benches need: `peers.sh bench`.
 readonly BENCH_PEERS=(

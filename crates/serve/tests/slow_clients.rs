@@ -1,0 +1,152 @@
+//! Clients that hold connections and give or take nothing, as Debian's slowhttptest plays them: who
+//! behaves is served all the same, where the model has room; where it has none by its design, the
+//! deadline frees it. Start reading at [`who_behaves_is_served_beside_slow_clients`].
+
+#![allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
+
+mod support;
+
+use std::fs;
+use std::io::Read as _;
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use support::{GET_CLOSE, LONG, Server, Setup, eventually, models};
+
+/// Connections that are held: fewer than any model has room for, with [`room`].
+const N_HELD: usize = 15;
+
+/// Connections that are one more than a model has places for, in the test where it is full.
+const N_FULL: usize = 4;
+
+/// The four attacks, and the arguments of each.
+const ATTACKS: [(&str, &[&str]); 4] = [
+    ("slowloris: a head a few bytes at a time", &["-H", "-i", "1", "-x", "8"]),
+    ("R-U-Dead-Yet: a body a few bytes at a time", &["-B", "-i", "1", "-s", "8192", "-x", "8"]),
+    ("slow read: an answer a byte at a time", &["-X", "-w", "1", "-y", "2", "-n", "5", "-z", "1"]),
+    ("a thousand ranges", &["-R", "-a", "1", "-b", "3000"]),
+];
+
+/// Ended when dropped.
+struct Attack {
+    tool: Child,
+}
+
+impl Attack {
+    /// `None`: the tool is not installed.
+    fn begin(addr: SocketAddr, page: &str, kind: &[&str], count: usize) -> Option<Self> {
+        let count = count.to_string();
+        let tool = Command::new("slowhttptest")
+            .args(kind)
+            // Each connection once, all at once; ended by us long before the time is over.
+            .args(["-c", &count, "-r", "1000", "-l", "600", "-u", &format!("http://{addr}{page}")])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        match tool {
+            Ok(tool) => Some(Self { tool }),
+            Err(error) => {
+                eprintln!("skipped: no slowhttptest ({error}); scripts/peers.sh brings it");
+                None
+            }
+        }
+    }
+
+    fn goes_on(&mut self) -> bool {
+        matches!(self.tool.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Attack {
+    fn drop(&mut self) {
+        let _ = self.tool.kill();
+        let _ = self.tool.wait();
+    }
+}
+
+/// Connections to that port that stand, seen from the client's side (proc_pid_net(5), state 01).
+fn held(addr: SocketAddr) -> usize {
+    let table = fs::read_to_string("/proc/net/tcp").unwrap();
+    let port = format!(":{:04X}", addr.port());
+    let stands = |line: &&str| {
+        let mut words = line.split_whitespace().skip(2);
+        words.next().is_some_and(|remote| remote.ends_with(&port)) && words.next() == Some("01")
+    };
+    table.lines().filter(stands).count()
+}
+
+/// Settings that give a model places for the attack and for who behaves.
+fn room(model: &str) -> &'static [&'static str] {
+    match model {
+        "prefork" => &["StartServers=20", "MaxSpareServers=20"],
+        _ => &[],
+    }
+}
+
+/// A site with a page, and one that does not fit into the buffers of a socket.
+fn site() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("index.html"), "<h1>here</h1>\n").unwrap();
+    fs::write(dir.path().join("large.bin"), vec![0; 20_000_000]).unwrap();
+    dir
+}
+
+#[test]
+fn who_behaves_is_served_beside_slow_clients() {
+    let site = site();
+    // The deadlines are far away: it is the model that serves, not they.
+    let config = "[limits]\nhead_timeout = \"1h\"\nbody_timeout = \"1h\"\n";
+    // One connection at a time: the case below.
+    for model in models().filter(|model| *model != "iterative") {
+        for (name, kind) in ATTACKS {
+            let content = site.path().to_str().unwrap();
+            let settings = room(model);
+            let setup = Setup { content, settings, config, ..support::FIXED };
+            let server = Server::start(model, setup);
+            let page = if kind[0] == "-X" { "/large.bin" } else { "/" };
+            let Some(mut attack) = Attack::begin(server.addr, page, kind, N_HELD) else { return };
+            if kind[0] != "-R" {
+                eventually("the attack stands", || held(server.addr) >= N_HELD);
+            }
+            for _ in 0..10 {
+                let answer = server.connect().ask(GET_CLOSE);
+                assert_eq!(answer.status(), 200, "{model}, {name}");
+            }
+            assert!(kind[0] == "-R" || attack.goes_on(), "{model}, {name}: it has ended");
+        }
+    }
+}
+
+#[test]
+fn a_model_whose_places_are_all_held_is_freed_by_the_deadline() {
+    let site = site();
+    let full: [(&str, &[&str]); 5] = [
+        ("iterative", &[]),
+        ("fork", &["instances=3"]),
+        ("thread", &["maxThreads=3"]),
+        ("prefork", &["StartServers=3", "MaxRequestWorkers=3", "ServerLimit=3"]),
+        (
+            "worker",
+            &["StartServers=1", "ThreadsPerChild=3", "MaxRequestWorkers=3", "ServerLimit=1"],
+        ),
+    ];
+    for (model, settings) in full {
+        let content = site.path().to_str().unwrap();
+        // Long enough to see that nobody is served before.
+        let config = "[limits]\nhead_timeout = \"2s\"\n";
+        let server = Server::start(model, Setup { content, settings, config, ..support::FIXED });
+        let Some(_attack) = Attack::begin(server.addr, "/", ATTACKS[0].1, N_FULL) else { return };
+        eventually("the attack stands", || held(server.addr) >= N_FULL);
+        let mut stream = std::net::TcpStream::connect(server.addr).unwrap();
+        std::io::Write::write_all(&mut stream, GET_CLOSE.as_bytes()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        let early = stream.read(&mut [0; 1]).map_err(|error| error.kind());
+        assert_eq!(early, Err(std::io::ErrorKind::WouldBlock), "{model} is not full");
+        // Four before us wait for three places, or for one: each is free after its deadline.
+        stream.set_read_timeout(Some(2 * LONG)).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{model}: {answer}");
+    }
+}
