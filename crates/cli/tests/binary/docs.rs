@@ -249,3 +249,14 @@ fn every_flag_is_in_the_page_and_no_other() {
         on_page.difference(&in_help).filter(|flag| !elsewhere.contains(flag)).collect();
     assert!(unknown.is_empty(), "`joust load --help` does not name {unknown:?}");
 }
+
+#[test]
+fn each_model_has_its_section_and_no_other() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/models.md");
+    let page = std::fs::read_to_string(file).expect("the page is there");
+    let sections: BTreeSet<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    let mut expected: BTreeSet<&str> = serve::models::ALL.iter().map(|model| model.name).collect();
+    expected.insert("Which one?");
+    assert_eq!(sections, expected);
+}
