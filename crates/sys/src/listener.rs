@@ -142,6 +142,11 @@ pub fn is_exhaustion(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| codes.contains(&code))
 }
 
+/// Whether accepting failed because the port was closed: see [`stop_listening`].
+pub fn has_stopped(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EINVAL)
+}
+
 /// Makes the listener itself blocking or not, for every process that shares it.
 ///
 /// # Errors

@@ -6,6 +6,7 @@
 //! Adding a model: one file with an `ITEM`, and its line in [`ALL`]. The conformance suite then runs
 //! over it by itself.
 
+mod acceptor;
 mod child;
 mod desk;
 mod drive;

@@ -22,7 +22,8 @@ use sys::signals::{Signals, Stop};
 use sys::socket;
 use units::Nanos;
 
-use super::drive::{self, ACCEPTS_MAX, EXHAUSTED_REST, Inlet, Look, SPIN, Step};
+use super::acceptor::{Acceptor, Next, Room};
+use super::drive::{self, ACCEPTS_MAX, Inlet, Look, SPIN, Step};
 use super::timers::Timers;
 use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
@@ -217,28 +218,28 @@ impl<'s> Pool<'s> {
         self.epoll.add(&self.service.listener, LISTENER, EventFlags::IN)?;
         self.epoll.add(signals, SIGNALS, EventFlags::IN)?;
         let grace = self.service.config.settings.time("GracefulShutdownTimeout");
-        let mut acceptor = Acceptor::new(self);
+        let mut watcher = Watcher::new(self);
         let mut end = Nanos::MAX;
         let mut ready = Vec::new();
-        while acceptor.now < end && (acceptor.listens || self.open.load(Relaxed) > 0) {
-            self.epoll.wait(&mut ready, acceptor.timeout(end))?;
-            acceptor.now = clock::monotonic();
+        while watcher.now < end && (watcher.listens || self.open.load(Relaxed) > 0) {
+            self.epoll.wait(&mut ready, watcher.timeout(end))?;
+            watcher.now = clock::monotonic();
             for event in ready.drain(..) {
                 match event.token {
-                    LISTENER => acceptor.accept_some(),
+                    LISTENER => watcher.accept_some(),
                     SIGNALS => match signals.take()? {
-                        Some(Stop::AtOnce) => end = acceptor.now,
+                        Some(Stop::AtOnce) => end = watcher.now,
                         Some(Stop::Drain) if end == Nanos::MAX => {
-                            end = acceptor.now.saturating_add(grace);
-                            acceptor.drain();
+                            end = watcher.now.saturating_add(grace);
+                            watcher.drain();
                         }
                         _ => {}
                     },
                     index => self.ready.push(index as u32),
                 }
             }
-            acceptor.expire();
-            acceptor.accept_the_last();
+            watcher.expire();
+            watcher.accept_the_last();
         }
         Ok(())
     }
@@ -383,8 +384,9 @@ impl<'s> Pool<'s> {
 }
 
 /// What only the acceptor's thread knows.
-struct Acceptor<'p, 's> {
+struct Watcher<'p, 's> {
     pool: &'p Pool<'s>,
+    acceptor: Acceptor<'s>,
     timers: Timers,
     /// The shortest wait that a client is allowed: a place that is looked at as often as this is
     /// looked at before any deadline that a thread may have set since.
@@ -392,25 +394,23 @@ struct Acceptor<'p, 's> {
     closes_overflow: bool,
     /// The port is open.
     listens: bool,
-    /// In a drain, how many of the connections that waited when it began are still to be accepted.
-    tickets: Option<u32>,
     /// Accepting rests until then, for lack of descriptors or memory.
     rest: Nanos,
     /// One read of the clock for all that a wake-up brings.
     now: Nanos,
 }
 
-impl<'p, 's> Acceptor<'p, 's> {
+impl<'p, 's> Watcher<'p, 's> {
     fn new(pool: &'p Pool<'s>) -> Self {
         let now = clock::monotonic();
         let config = &pool.service.config;
         Self {
             pool,
+            acceptor: Acceptor::new(pool.service, &pool.service.listener, ACCEPTS_MAX),
             timers: Timers::new(now),
             glance: drive::call_max(config).min(drive::LINGER_MAX),
             closes_overflow: config.settings.word("overflow") == "close",
             listens: true,
-            tickets: None,
             rest: Nanos::MAX,
             now,
         }
@@ -425,38 +425,27 @@ impl<'p, 's> Acceptor<'p, 's> {
     }
 
     fn accept_some(&mut self) {
-        for _ in 0..ACCEPTS_MAX {
-            if self.tickets == Some(0) {
-                return self.stop_listening();
-            }
+        self.acceptor.begin_round();
+        loop {
             let full = self.pool.open.load(Relaxed) == self.pool.places.len();
-            if full && !self.closes_overflow {
-                return self.pause(Nanos::MAX);
+            let room = match (full, self.closes_overflow) {
+                (false, _) => Room::Free,
+                (true, false) => Room::Waits,
+                (true, true) => Room::Closes,
+            };
+            match self.acceptor.next(room) {
+                Next::Admit(socket, peer) => self.admit(socket, peer),
+                Next::Done => return,
+                Next::Rest(most) => return self.pause(self.now.saturating_add(most)),
+                Next::Over => return self.stop_listening(),
             }
-            match listener::accept(&self.pool.service.listener, Mode::NonBlocking) {
-                Ok(_) if full => {}
-                Ok((socket, peer)) => self.admit(socket, peer),
-                Err(error) if listener::is_exhaustion(&error) => {
-                    self.pool.service.note_exhaustion(&error);
-                    return self.pause(self.now.saturating_add(EXHAUSTED_REST));
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if self.tickets.is_some() {
-                        self.stop_listening();
-                    }
-                    return;
-                }
-                // The connection was gone before it was accepted; there may be others.
-                Err(_) => {}
-            }
-            self.tickets = self.tickets.map(|left| left - 1);
         }
     }
 
     /// In a drain: takes what still waits, as far as there is room. The listener's event would do it
     /// too, but does not come for a connection that has gone in the meantime.
     fn accept_the_last(&mut self) {
-        while self.tickets.is_some() && self.listens && !self.pool.rests.load(Relaxed) {
+        while self.acceptor.is_draining() && self.listens && !self.pool.rests.load(Relaxed) {
             self.accept_some();
         }
     }
@@ -481,7 +470,7 @@ impl<'p, 's> Acceptor<'p, 's> {
 
     /// Takes the listener out of the set: it stays readable, and the acceptor would spin.
     fn pause(&mut self, until: Nanos) {
-        if self.pool.epoll.remove(&self.pool.service.listener).is_err() {
+        if self.pool.epoll.remove(self.acceptor.listener()).is_err() {
             return;
         }
         self.rest = until;
@@ -519,7 +508,7 @@ impl<'p, 's> Acceptor<'p, 's> {
     /// Takes in what already waits to be accepted, closes the port, and has a thread look at each
     /// connection, so that it ends with the response it is at.
     fn drain(&mut self) {
-        self.tickets = Some(self.pool.service.waiting());
+        self.acceptor.drain(self.pool.service.waiting());
         self.pool.draining.store(true, Relaxed);
         for index in 0..self.pool.places.len() as u32 {
             self.pool.ready.push(index);

@@ -10,7 +10,7 @@
 //! arrived; one that is served and closed in that turn never enters the epoll set.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -21,6 +21,7 @@ use sys::signals::{Signals, Stop};
 use sys::socket;
 use units::Nanos;
 
+use super::acceptor::{Acceptor, Next, Room};
 use super::drive::{self, ACCEPTS_MAX, EXHAUSTED_REST, GATEWAY_EDGES, Inlet, Look, SPIN, Step};
 use super::holds::Holds;
 use super::timers::Timers;
@@ -83,9 +84,8 @@ struct Reactor<'s> {
     turns: VecDeque<u32>,
     timers: Timers,
     holds: Holds,
+    acceptor: Acceptor<'s>,
     accepting: Accepting,
-    /// In a drain, how many of the connections that waited when it began are still to be accepted.
-    tickets: Option<u32>,
     /// One read of the clock for all that a wake-up brings.
     now: Nanos,
 }
@@ -136,8 +136,8 @@ impl<'s> Reactor<'s> {
             turns: VecDeque::new(),
             timers: Timers::new(now),
             holds: Holds::default(),
+            acceptor: Acceptor::new(service, &service.listener, ACCEPTS_MAX),
             accepting: Accepting::Yes,
-            tickets: None,
             now,
         })
     }
@@ -195,36 +195,22 @@ impl<'s> Reactor<'s> {
     }
 
     fn accept_some(&mut self) {
-        for _ in 0..ACCEPTS_MAX {
-            if self.tickets == Some(0) {
-                return self.stop_listening();
+        self.acceptor.begin_round();
+        loop {
+            let room = if self.open() < self.conns_max { Room::Free } else { Room::Waits };
+            match self.acceptor.next(room) {
+                Next::Admit(socket, peer) => self.admit(socket, peer),
+                Next::Done => return,
+                Next::Rest(most) => return self.rest(self.now.saturating_add(most)),
+                Next::Over => return self.stop_listening(),
             }
-            if self.open() >= self.conns_max {
-                return self.rest(Nanos::MAX);
-            }
-            match listener::accept(&self.service.listener, Mode::NonBlocking) {
-                Ok((socket, peer)) => self.admit(socket, peer),
-                Err(error) if listener::is_exhaustion(&error) => {
-                    self.service.note_exhaustion(&error);
-                    return self.rest(self.now.saturating_add(EXHAUSTED_REST));
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if self.tickets.is_some() {
-                        self.stop_listening();
-                    }
-                    return;
-                }
-                // The connection was gone before it was accepted; there may be others.
-                Err(_) => {}
-            }
-            self.tickets = self.tickets.map(|left| left - 1);
         }
     }
 
     /// In a drain: takes what still waits, as far as there is room. The listener's event would do it
     /// too, but does not come for a connection that has gone in the meantime.
     fn accept_the_last(&mut self) {
-        while self.tickets.is_some() && self.accepting == Accepting::Yes {
+        while self.acceptor.is_draining() && self.accepting == Accepting::Yes {
             self.accept_some();
         }
     }
@@ -302,7 +288,7 @@ impl<'s> Reactor<'s> {
 
     /// Moves one connection on as far as it goes, or to the end of its turn.
     fn turn(&mut self, index: u32) {
-        let (service, now, ending) = (self.service, self.now, self.tickets.is_some());
+        let (service, now, ending) = (self.service, self.now, self.acceptor.is_draining());
         let look = || Look { now: drive::time(service, now), ending };
         let conn = &mut self.conns[index as usize];
         let socket = match &mut conn.phase {
@@ -409,7 +395,7 @@ impl<'s> Reactor<'s> {
 
     /// Takes the listener out of the set: it stays readable, and the loop would spin.
     fn rest(&mut self, until: Nanos) {
-        if self.accepting == Accepting::Yes && self.epoll.remove(&self.service.listener).is_ok() {
+        if self.accepting == Accepting::Yes && self.epoll.remove(self.acceptor.listener()).is_ok() {
             self.accepting = Accepting::Rests(until);
         }
     }
@@ -447,7 +433,7 @@ impl<'s> Reactor<'s> {
     /// Takes in what already waits to be accepted, closes the port, and lets each connection end
     /// with the response it is at.
     fn drain(&mut self) {
-        self.tickets = Some(self.service.waiting());
+        self.acceptor.drain(self.service.waiting());
         for index in 0..self.conns.len() as u32 {
             let conn = &mut self.conns[index as usize];
             if conn.exchange.is_idle() {
@@ -462,7 +448,7 @@ impl<'s> Reactor<'s> {
 
     fn stop_listening(&mut self) {
         self.accepting = Accepting::No;
-        let _ = self.epoll.remove(&self.service.listener);
+        let _ = self.epoll.remove(self.acceptor.listener());
         self.service.stop_listening();
     }
 

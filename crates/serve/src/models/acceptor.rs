@@ -1,0 +1,178 @@
+//! Accepting, as every event loop does it: some connections a round, none while there is nothing to
+//! hold them, and in a drain those that waited when it began. Owns what an accept that failed means;
+//! must not know who watches the listener, or what becomes of a connection.
+//! Start reading at [`Acceptor::next`].
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+
+use sys::listener::{self, Mode};
+use units::Nanos;
+
+use super::drive::EXHAUSTED_REST;
+use crate::service::Service;
+
+/// What takes connections from one queue of the port.
+pub(super) struct Acceptor<'s> {
+    service: &'s Service,
+    listener: &'s TcpListener,
+    /// In a drain, how many of the connections that waited when it began are still to be accepted.
+    tickets: Option<u32>,
+    /// Accepts that one round may still make, so that older connections have their turn in between.
+    left: usize,
+    round_max: usize,
+}
+
+/// Whether its owner can hold another connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    /// It can.
+    Free,
+    /// It cannot: connections wait in the kernel's queue.
+    Waits,
+    /// It cannot: connections are accepted and closed at once. In a drain they wait all the same,
+    /// since whoever waited when it began is to be answered.
+    Closes,
+}
+
+/// What came of an attempt.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// A connection, not blocking; its owner has room for it.
+    Admit(OwnedFd, SocketAddr),
+    /// Nothing more in this round. The listener tells when there is.
+    Done,
+    /// The listener is to leave the poll set, where it would stay ready: until a connection ends, and
+    /// at the longest for so long.
+    Rest(Nanos),
+    /// What a drain was to take in has been taken in, or the port was closed elsewhere.
+    Over,
+}
+
+impl<'s> Acceptor<'s> {
+    /// Takes at most `round_max` connections a round from `listener`, which is one of `service` and
+    /// does not block.
+    pub(super) fn new(service: &'s Service, listener: &'s TcpListener, round_max: usize) -> Self {
+        Self { service, listener, tickets: None, left: round_max, round_max }
+    }
+
+    /// The queue it takes from.
+    pub(super) fn listener(&self) -> &'s TcpListener {
+        self.listener
+    }
+
+    /// A new round: it may take as many again.
+    pub(super) fn begin_round(&mut self) {
+        self.left = self.round_max;
+    }
+
+    /// Takes in as many as `waiting` more, and then no more.
+    pub(super) fn drain(&mut self, waiting: u32) {
+        self.tickets = Some(waiting);
+    }
+
+    /// Whether a drain has begun.
+    pub(super) fn is_draining(&self) -> bool {
+        self.tickets.is_some()
+    }
+
+    /// The next connection of this round.
+    pub(super) fn next(&mut self, room: Room) -> Next {
+        while self.left > 0 {
+            if self.tickets == Some(0) {
+                return Next::Over;
+            }
+            if room == Room::Waits || (room == Room::Closes && self.is_draining()) {
+                return Next::Rest(Nanos::MAX);
+            }
+            let accepted = listener::accept(self.listener, Mode::NonBlocking);
+            match &accepted {
+                Err(error) if listener::is_exhaustion(error) => {
+                    self.service.note_exhaustion(error);
+                    return Next::Rest(EXHAUSTED_REST);
+                }
+                Err(error) if listener::has_stopped(error) => return Next::Over,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return if self.is_draining() { Next::Over } else { Next::Done };
+                }
+                // A connection that was gone before it was accepted counts too; there may be others.
+                Ok(_) | Err(_) => {}
+            }
+            self.left -= 1;
+            self.tickets = self.tickets.map(|left| left - 1);
+            if let (Ok((socket, peer)), Room::Free) = (accepted, room) {
+                return Next::Admit(socket, peer);
+            }
+        }
+        Next::Done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::net::TcpStream;
+
+    use super::*;
+    use crate::testing;
+
+    fn service() -> Service {
+        let service = Service::bind(testing::config()).unwrap();
+        listener::set_mode(&service.listener, Mode::NonBlocking).unwrap();
+        service
+    }
+
+    fn clients(service: &Service, count: usize) -> Vec<TcpStream> {
+        (0..count).map(|_| TcpStream::connect(service.address()).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_round_takes_as_many_as_it_may_and_the_next_one_the_others() {
+        let service = service();
+        let _clients = clients(&service, 3);
+        let mut acceptor = Acceptor::new(&service, &service.listener, 2);
+        assert!(matches!(acceptor.next(Room::Free), Next::Admit(..)));
+        assert!(matches!(acceptor.next(Room::Free), Next::Admit(..)));
+        assert!(matches!(acceptor.next(Room::Free), Next::Done));
+        acceptor.begin_round();
+        assert!(matches!(acceptor.next(Room::Free), Next::Admit(..)));
+        assert!(matches!(acceptor.next(Room::Free), Next::Done));
+    }
+
+    #[test]
+    fn a_drain_takes_what_waited_and_closes_nothing_of_it() {
+        let service = service();
+        let _clients = clients(&service, 3);
+        let mut acceptor = Acceptor::new(&service, &service.listener, 100);
+        acceptor.drain(2);
+        assert!(matches!(acceptor.next(Room::Closes), Next::Rest(Nanos::MAX)));
+        assert!(matches!(acceptor.next(Room::Free), Next::Admit(..)));
+        assert!(matches!(acceptor.next(Room::Free), Next::Admit(..)));
+        assert!(matches!(acceptor.next(Room::Free), Next::Over));
+        assert_eq!(service.waiting(), 1);
+    }
+
+    #[test]
+    fn without_room_connections_wait_or_are_closed() {
+        let service = service();
+        let mut clients = clients(&service, 2);
+        let mut acceptor = Acceptor::new(&service, &service.listener, 100);
+        assert!(matches!(acceptor.next(Room::Waits), Next::Rest(Nanos::MAX)));
+        assert_eq!(service.waiting(), 2);
+        assert!(matches!(acceptor.next(Room::Closes), Next::Done));
+        for client in &mut clients {
+            assert!(!matches!(client.read(&mut [0]), Ok(1)));
+        }
+    }
+
+    #[test]
+    fn a_port_that_was_closed_elsewhere_is_the_end() {
+        let service = service();
+        service.stop_listening();
+        assert!(matches!(
+            Acceptor::new(&service, &service.listener, 100).next(Room::Free),
+            Next::Over
+        ));
+    }
+}
