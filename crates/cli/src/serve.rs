@@ -41,7 +41,7 @@ pub struct Args {
     /// A line for each request, appended to this file; off (the default): none
     #[arg(long, value_name = "FILE|off")]
     access_log: Option<String>,
-    /// What the line holds: common (the default) or combined
+    /// What the line holds: common (the default), combined, json, or a format of Apache's directives
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
     /// What happens to the server, appended to this file; stderr (the default); off: nothing

@@ -17,6 +17,7 @@ use units::{Bytes, Nanos};
 
 use crate::fault::Fault;
 use crate::log::Level;
+pub use crate::log::LogFormat;
 use crate::models::{Model, Settings};
 
 pub use gateway::{GatewayConfig, GatewayKind, HalfClosed, Mapping};
@@ -123,16 +124,6 @@ pub struct AccessLogConfig {
     pub file: Option<PathBuf>,
     /// What a line holds.
     pub format: LogFormat,
-}
-
-/// What a line of the access log holds, as Apache defines it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum LogFormat {
-    /// `%h %l %u %t "%r" %>s %b`
-    #[default]
-    Common,
-    /// The same and `"%{Referer}i" "%{User-agent}i"`.
-    Combined,
 }
 
 /// Where the server says what happens to it, and how much.

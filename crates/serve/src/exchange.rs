@@ -60,6 +60,8 @@ pub struct Exchange<'s> {
     recent: Recent,
     /// Requests that were answered or refused.
     requests: u32,
+    /// Bytes that were received.
+    bytes_in: u64,
     deadline: Nanos,
     /// The last receive, or the timeout that ended a request: when what is answered next was complete.
     /// Nothing is received while a complete request waits.
@@ -166,6 +168,7 @@ impl<'s> Exchange<'s> {
             stamp: Stamp::new(),
             recent: Recent::default(),
             requests: 0,
+            bytes_in: 0,
             deadline: Nanos::ZERO,
             complete: now,
             release: Release::default(),
@@ -189,6 +192,7 @@ impl<'s> Exchange<'s> {
         self.release = Release::default();
         self.call = None;
         self.requests = 0;
+        self.bytes_in = 0;
         self.finishing = false;
         self.half_closed = false;
         self.rearm(now);
@@ -250,6 +254,7 @@ impl<'s> Exchange<'s> {
     /// `count` bytes were put into the slice of [`Want::Read`]; 0: the peer has closed its side.
     pub fn received(&mut self, count: usize, now: Nanos) {
         self.half_closed |= count == 0;
+        self.bytes_in += count as u64;
         self.input.filled(count);
         if let State::Gateway = self.state {
             return self.received_meanwhile(now);
@@ -398,7 +403,10 @@ impl<'s> Exchange<'s> {
         let (head_len, asked_to_close) = (asked.head_len, !asked.keep_alive);
         let mut desk = Desk {
             service,
-            client: self.peer.ip(),
+            client: self.peer,
+            requests_before: self.requests,
+            complete: self.complete,
+            taken: self.bytes_in.saturating_sub((bytes.len() - head_len) as u64),
             output: &mut self.output,
             journal: &mut self.journal,
             stamp: &self.stamp,
@@ -501,7 +509,10 @@ impl<'s> Exchange<'s> {
         self.stamp.set((service.wall_s)(), service.log.zone());
         let mut desk = Desk {
             service,
-            client: self.peer.ip(),
+            client: self.peer,
+            requests_before: self.requests,
+            complete: self.complete,
+            taken: self.bytes_in,
             output: &mut self.output,
             journal: &mut self.journal,
             stamp: &self.stamp,

@@ -8,6 +8,7 @@
 
 mod errors;
 mod file;
+mod format;
 pub(crate) mod line;
 
 use std::io::{self, Write as _};
@@ -17,14 +18,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use sys::append;
 use sys::process::SharedCells;
+use sys::{append, clock};
+use units::Nanos;
 
 use crate::ServeError;
-use crate::config::{AccessLogConfig, LogFormat};
+use crate::config::AccessLogConfig;
 pub use errors::{ErrorLog, Level};
 use file::LogFile;
 pub use file::Reopen;
+pub use format::LogFormat;
 
 /// Bytes of lines in one write to a regular file.
 const WRITE_MAX: usize = 64 * 1024;
@@ -87,7 +90,7 @@ impl AccessLog {
             changed: Condvar::new(),
         };
         let zone = TimeZone::system();
-        Ok(Self { on: Some(On { format: config.format, zone, shared: Arc::new(shared) }) })
+        Ok(Self { on: Some(On { format: config.format.clone(), zone, shared: Arc::new(shared) }) })
     }
 
     /// Whether [`AccessLog::open`] would do, without making the file.
@@ -100,8 +103,14 @@ impl AccessLog {
     }
 
     /// What a line holds; `None`: the log is off.
-    pub fn format(&self) -> Option<LogFormat> {
-        self.on.as_ref().map(|on| on.format)
+    pub fn format(&self) -> Option<&LogFormat> {
+        self.on.as_ref().map(|on| &on.format)
+    }
+
+    /// The time, if a line says how long something took.
+    pub(crate) fn time(&self) -> Option<Nanos> {
+        let is_timed = self.on.as_ref().is_some_and(|on| on.format.is_timed());
+        is_timed.then(clock::monotonic)
     }
 
     /// The zone of the times in it.
@@ -220,7 +229,7 @@ mod tests {
     use super::*;
 
     fn log_to(path: &std::path::Path) -> AccessLog {
-        let config = AccessLogConfig { file: Some(path.to_owned()), format: LogFormat::Common };
+        let config = AccessLogConfig { file: Some(path.to_owned()), format: LogFormat::default() };
         AccessLog::open(&config, &Reopen::new().unwrap()).unwrap()
     }
 

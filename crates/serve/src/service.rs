@@ -22,6 +22,8 @@ use crate::supervisor::generation::Handover;
 pub struct Service {
     /// Bound and listening; blocking, close-on-exec.
     pub listener: TcpListener,
+    /// Where it listens, as the access log says it.
+    pub(crate) local: SocketAddr,
     /// What is served.
     pub site: Site,
     /// How.
@@ -80,6 +82,7 @@ impl Service {
             ServeError::System { doing: "cannot share the count of planted faults", source }
         })?;
         Ok(Self {
+            local: listener.local_addr().unwrap_or(config.listen),
             listener,
             site,
             config,
@@ -107,7 +110,7 @@ impl Service {
 
     /// Where it listens; with port 0 asked for, the port that the kernel chose.
     pub fn address(&self) -> SocketAddr {
-        self.listener.local_addr().unwrap_or(self.config.listen)
+        self.local
     }
 
     /// Whether another process goes on with the listening socket: a drain leaves the port open, and

@@ -598,7 +598,7 @@ fn the_log_has_one_line_for_each_answer_and_says_what_was_sent() {
     let (outer, mut config) = site();
     let path = outer.path().join("access.log");
     config.access_log.file = Some(path.clone());
-    config.access_log.format = LogFormat::Combined;
+    config.access_log.format = LogFormat::read("combined").unwrap();
     let service = bound(config);
     let mut talk = Talk::new(&service);
     talk.ask(

@@ -117,6 +117,11 @@ pub fn set_name(name: &str) {
     let _ = rustix::thread::set_name(&CString::new(kept).unwrap_or_default());
 }
 
+/// The number of the calling thread, as the kernel counts threads and ps -L shows them.
+pub fn thread_number() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
 /// How many threads this process has.
 ///
 /// # Errors

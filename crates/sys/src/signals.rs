@@ -240,7 +240,9 @@ pub fn alone() -> io::Result<()> {
     handle(Signal::SIGPIPE, SigHandler::SigIgn)?;
     handle(Signal::SIGALRM, SigHandler::Handler(only_interrupt))?;
     handle(Signal::SIGTERM, SigHandler::Handler(note_drain_again))?;
-    handle(Signal::SIGINT, SigHandler::Handler(note_stop_again))
+    handle(Signal::SIGINT, SigHandler::Handler(note_stop_again))?;
+    // They were held back for this where a supervisor started the process.
+    Ok(sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&ends()), None)?)
 }
 
 /// Has [`interrupt`] do nothing but interrupt.

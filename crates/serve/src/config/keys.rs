@@ -8,7 +8,7 @@ use std::str::FromStr;
 use units::{Bytes, Nanos};
 
 use super::look::check_media;
-use super::{AccessLogConfig, Config, Content, ErrorLogTo, LogFormat};
+use super::{Config, Content, ErrorLogTo, LogFormat};
 use crate::log::Level;
 
 /// A key.
@@ -221,12 +221,12 @@ pub(super) static KEYS: &[Key] = &[
     Key {
         section: ACCESS_LOG,
         name: "format",
-        about: "what a line holds, as Apache defines it: common or combined",
+        about: "what a line holds: common, combined, json, or a format of Apache's directives",
         set: |config, given| {
-            config.access_log.format = log_format(one(given, "common or combined")?)?;
+            config.access_log.format = LogFormat::read(one(given, "a name or a format")?)?;
             Ok(())
         },
-        show: |config| Some(quoted(config.access_log.format_name())),
+        show: |config| Some(quoted(config.access_log.format.typed())),
     },
     Key {
         section: ERROR_LOG,
@@ -277,15 +277,6 @@ pub(super) static KEYS: &[Key] = &[
     ),
 ];
 
-impl AccessLogConfig {
-    fn format_name(&self) -> &'static str {
-        match self.format {
-            LogFormat::Common => "common",
-            LogFormat::Combined => "combined",
-        }
-    }
-}
-
 /// What `--access-log FILE|off` means, and other files that need not be.
 pub(super) fn log_file(typed: &str) -> Option<PathBuf> {
     (typed != "off").then(|| typed.into())
@@ -306,15 +297,6 @@ pub(super) fn level(typed: &str) -> Result<Level, String> {
     Level::ALL.into_iter().find(|level| level.name() == typed).ok_or_else(|| {
         format!("`{typed}` is not one of {}", names().collect::<Vec<_>>().join(", "))
     })
-}
-
-/// What `--log-format` means.
-pub(super) fn log_format(typed: &str) -> Result<LogFormat, String> {
-    match typed {
-        "common" => Ok(LogFormat::Common),
-        "combined" => Ok(LogFormat::Combined),
-        _ => Err(format!("`{typed}` is not common or combined")),
-    }
 }
 
 /// A text as TOML.

@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use units::Bytes;
 
 use super::keys::{self, Given, KEYS, Key, LIMITS};
-use super::{Config, Content, tables};
+use super::{Config, Content, LogFormat, tables};
 use crate::fault;
 use crate::models::{self, Model, Settings, edits};
 
@@ -34,7 +34,7 @@ pub struct Typed {
     pub set: Vec<String>,
     /// `--access-log FILE|off`
     pub access_log: Option<String>,
-    /// `--log-format common|combined`
+    /// `--log-format FORMAT`
     pub log_format: Option<String>,
     /// `--error-log FILE|stderr|off`
     pub error_log: Option<String>,
@@ -141,7 +141,7 @@ impl Typed {
         }
         if let Some(typed) = &self.log_format {
             let refused = |reason| ConfigError::new(format!("--log-format: {reason}"));
-            config.access_log.format = keys::log_format(typed).map_err(refused)?;
+            config.access_log.format = LogFormat::read(typed).map_err(refused)?;
         }
         if let Some(typed) = &self.error_log {
             config.error_log.to = keys::error_log_to(typed);
@@ -429,7 +429,7 @@ mod tests {
         assert_eq!(config.content, Content::Directory("/srv/a \"b\"".into()));
         assert_eq!((&config.index[..], config.listing), (&["home.html".to_owned()][..], true));
         assert_eq!(config.cpus, [0, 1]);
-        assert_eq!(config.access_log.format, LogFormat::Combined);
+        assert_eq!(config.access_log.format, LogFormat::read("combined").unwrap());
         assert_eq!(config.limits.head_timeout, Nanos::from_millis(1500));
         assert_eq!((config.limits.cache_bytes_max, config.limits.ranges_max), (32 << 20, 16));
         assert_eq!(config.keep_alive.timeout, Nanos::from_millis(2500));
@@ -498,7 +498,8 @@ mod tests {
             ("fixed = 1\nlimits = 1", "joust.toml:2: ", "write [limits]"),
             ("fixed = 2147483648", "joust.toml:1: ", "not within 0 to"),
             ("fixed = 1\n[limits]\ntarget_bytes_max = 40000", "", "raise the second"),
-            ("fixed = 1\n[access_log]\nformat = \"json\"", "joust.toml:3: ", "common or combined"),
+            ("fixed = 1\n[access_log]\nformat = \"xml\"", "joust.toml:3: ", "json, or a format"),
+            ("fixed = 1\n[access_log]\nformat = \"%h %Z\"", "joust.toml:3: ", "(at 3)"),
             ("fixed = 1\ncpus = [\"x\"]", "joust.toml:2: ", "as in [0, 1]"),
             ("", "", "there is nothing to serve"),
         ];

@@ -21,7 +21,7 @@ use super::journal::{Answered, Journal};
 use super::output::Output;
 use super::ranges::{self, Multipart};
 use super::stamp::Stamp;
-use crate::log::line::Requested;
+use crate::log::line;
 use crate::service::Service;
 use crate::site::{Decision, Found, Representation, Stored, Time, escape_path};
 
@@ -36,7 +36,13 @@ const WRITES: &str = "a Vec takes every write";
 /// What a connection needs to answer.
 pub(super) struct Desk<'a> {
     pub(super) service: &'a Service,
-    pub(super) client: std::net::IpAddr,
+    pub(super) client: std::net::SocketAddr,
+    /// Requests of the connection before this one.
+    pub(super) requests_before: u32,
+    /// When the request was complete.
+    pub(super) complete: Nanos,
+    /// Bytes of the connection up to its end.
+    pub(super) taken: u64,
     pub(super) output: &'a mut Output,
     pub(super) journal: &'a mut Journal,
     pub(super) stamp: &'a Stamp,
@@ -107,7 +113,7 @@ pub(super) struct Connection {
 }
 
 /// To the client of a request that could not be read.
-const UNREAD: Connection = Connection { keeps: false, keep_alive: None };
+pub(super) const UNREAD: Connection = Connection { keeps: false, keep_alive: None };
 
 /// To a client of HTTP/1.1 that says nothing of the connection, and whose connection goes on.
 const KEPT: Connection = Connection { keeps: true, keep_alive: None };
@@ -132,6 +138,7 @@ impl Desk<'_> {
     /// Puts the answer to a request into the output, and its line into the journal. `head` is the
     /// request's, as it came.
     pub(super) fn answer(&mut self, head: &[u8], asked: &Asked, conn: Connection) {
+        let start = self.output.buffer.len();
         let told = match asked.method {
             Method::Get => self.content(head, asked, Extent::Whole, conn),
             Method::Head => {
@@ -142,24 +149,25 @@ impl Desk<'_> {
             Method::NotAllowed => self.page(405, ALLOW, Extent::Whole, conn),
             Method::Unknown => self.page(501, b"", Extent::Whole, conn),
         };
-        let fields = [asked.fields.referer, asked.fields.user_agent];
-        self.note(head, fields.map(|field| Some(field.value()?.in_head(head))), told);
+        self.note(head, start, told, conn);
     }
 
     /// Refuses what could not be read, or did not come in time; the connection ends. `head` is what
     /// came of it.
     pub(super) fn refuse(&mut self, status: u16, head: &[u8]) {
+        let start = self.output.buffer.len();
         let told = self.page(status, b"", Extent::Whole, UNREAD);
-        self.note(head, [None, None], told);
+        self.note(head, start, told, UNREAD);
     }
 
     /// An error of a gateway, after which the connection may go on.
     pub(super) fn fail(&mut self, status: u16, head: &[u8], asked: &Asked, conn: Connection) {
         let fields: &[u8] = if status == 503 { b"Retry-After: 1\r\n" } else { b"" };
         let extent = if asked.method == Method::Head { Extent::HeadOnly } else { Extent::Whole };
+        let start = self.output.buffer.len();
         let told = self.page(status, fields, extent, conn);
         let body_bytes = if extent == Extent::HeadOnly { 0 } else { told.body_bytes };
-        self.note_relayed(head, asked, status, body_bytes);
+        self.note(head, start, Told { status, body_bytes }, conn);
     }
 
     /// The head of an answer that a gateway makes. `length` is that of its body, if known.
@@ -187,13 +195,11 @@ impl Desk<'_> {
     pub(super) fn note_relayed(
         &mut self,
         head: &[u8],
-        asked: &Asked,
         status: u16,
         body_bytes: u64,
+        conn: Connection,
     ) {
-        let fields = [asked.fields.referer, asked.fields.user_agent];
-        let fields = fields.map(|field| Some(field.value()?.in_head(head)));
-        self.note(head, fields, Told { status, body_bytes });
+        self.note(head, self.output.buffer.len(), Told { status, body_bytes }, conn);
     }
 
     /// Answers a request with what lies at another target of this server, whole.
@@ -205,20 +211,34 @@ impl Desk<'_> {
         conn: Connection,
     ) {
         let extent = if asked.method == Method::Head { Extent::HeadOnly } else { Extent::Whole };
+        let start = self.output.buffer.len();
         let mut told = self.content_at(target, None, extent, conn);
         if extent == Extent::HeadOnly {
             told.body_bytes = 0;
         }
-        self.note_relayed(head, asked, told.status, told.body_bytes);
+        self.note(head, start, told, conn);
     }
 
-    fn note(&mut self, head: &[u8], fields: [Option<&[u8]>; 2], told: Told) {
-        let Some(format) = self.service.log.format() else { return };
-        let line = Some(first_line(head)).filter(|line| !line.is_empty());
-        let requested = Requested { client: self.client, time: self.stamp.logged(), line };
+    /// Puts the line of an answer into the journal, which begins at `start` of the output's buffer.
+    fn note(&mut self, head: &[u8], start: usize, told: Told, conn: Connection) {
+        let log = &self.service.log;
+        let (Some(format), Some(zone)) = (log.format(), log.zone()) else { return };
         let Told { status, body_bytes } = told;
-        let ends_at = self.output.ends_at();
-        self.journal.begin(format, requested, fields, Answered { status, body_bytes, ends_at });
+        let line = line::Told {
+            client: self.client,
+            local: self.service.local,
+            time: self.stamp.logged(),
+            second: self.stamp.second(),
+            zone,
+            head,
+            user: None,
+            answer: self.output.since(start),
+            status,
+            requests_before: self.requests_before,
+            bytes_in: self.journal.bytes_in(self.taken),
+        };
+        let answered = Answered { body_bytes, ends_at: self.output.ends_at(), keeps: conn.keeps };
+        self.journal.begin(format, &line, answered, self.complete);
     }
 
     /// GET and HEAD.
@@ -455,11 +475,4 @@ fn location(path: &SafePath<'_>) -> String {
     }
     line.push_str("\r\n");
     line
-}
-
-/// The request line without its end; what follows an empty line that a client may send first.
-fn first_line(head: &[u8]) -> &[u8] {
-    let head = head.strip_prefix(b"\r\n").unwrap_or(head);
-    let end = head.iter().position(|byte| matches!(byte, b'\r' | b'\n')).unwrap_or(head.len());
-    &head[..end]
 }

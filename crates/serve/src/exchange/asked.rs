@@ -61,8 +61,6 @@ pub(super) struct Heeded<T> {
     pub(super) if_unmodified_since: Once<T>,
     pub(super) if_range: Once<T>,
     pub(super) range: Once<T>,
-    pub(super) referer: Once<T>,
-    pub(super) user_agent: Once<T>,
 }
 
 /// A field that should stand once.
@@ -83,7 +81,6 @@ impl<T: Copy> Once<T> {
         }
     }
 
-    /// The first value counts for the log, however many there are.
     fn add(&mut self, value: T) {
         *self = if matches!(self, Self::Absent) { Self::Is(value) } else { Self::Repeated };
     }
@@ -132,8 +129,6 @@ impl Heeded<Place> {
             if_unmodified_since: value(self.if_unmodified_since),
             if_range: value(self.if_range),
             range: value(self.range),
-            referer: value(self.referer),
-            user_agent: value(self.user_agent),
         }
     }
 }
@@ -190,10 +185,8 @@ impl Asked {
             let is = |known: &str| name.eq_ignore_ascii_case(known);
             let once = match name.len() {
                 5 if is("range") => &mut fields.range,
-                7 if is("referer") => &mut fields.referer,
                 8 if is("if-match") => &mut fields.if_match,
                 8 if is("if-range") => &mut fields.if_range,
-                10 if is("user-agent") => &mut fields.user_agent,
                 10 if is("connection") => {
                     asked.keep_alive_token |= tokens::has(value, "keep-alive");
                     continue;
@@ -208,7 +201,7 @@ impl Asked {
                 _ => continue,
             };
             once.add(Place::of(value, head));
-            asked.is_special |= !matches!(name.len(), 7 | 10);
+            asked.is_special = true;
         }
         asked
     }
@@ -223,7 +216,7 @@ mod tests {
     #[test]
     fn places_are_those_of_the_values_and_hold_in_a_copy_of_the_head() {
         let bytes = b"\r\nGET http://h/a?b HTTP/1.1\r\nHost: a\r\nRange:  bytes=0-1 \r\n\
-            User-Agent: x\r\nUser-Agent: y\r\nIf-Match:\r\nConnection: x, Keep-Alive\r\n\r\nGET /next";
+            If-Range: x\r\nIf-Range: y\r\nIf-Match:\r\nConnection: x, Keep-Alive\r\n\r\nGET /next";
         let mut parser = RequestParser::new(RequestLimits::DEFAULT);
         let asked = Asked::of(&parser.parse(bytes).unwrap().unwrap(), bytes);
         let head = bytes[..asked.head_len].to_vec();
@@ -231,7 +224,7 @@ mod tests {
         assert_eq!((asked.method, asked.target.in_head(&head)), (Method::Get, &b"/a?b"[..]));
         let fields = asked.fields.in_head(&head);
         assert_eq!(fields.range, Once::Is(&b"bytes=0-1"[..]));
-        assert_eq!(fields.user_agent, Once::Repeated);
+        assert_eq!(fields.if_range, Once::Repeated);
         assert_eq!(fields.if_match, Once::Is(&b""[..]));
         assert_eq!(fields.if_none_match, Once::Absent);
         assert!(asked.is_special && asked.keep_alive_token && asked.keep_alive);

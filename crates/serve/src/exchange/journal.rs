@@ -2,68 +2,84 @@
 //! sent and lines due; must not know how a line looks (see `log::line`) or is written.
 //! Start reading at [`Journal::begin`]. With the log off nothing here does anything.
 
-use crate::config::LogFormat;
-use crate::log::{AccessLog, line};
+use units::Nanos;
+
+use crate::log::line::{self, Hole, Sent};
+use crate::log::{AccessLog, LogFormat};
 
 /// Lines of answers that were not sent whole yet, in the order of the answers.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     /// The texts of the lines in `due`, one after another.
     texts: Vec<u8>,
+    /// What is missing in them, in order.
+    holes: Vec<Hole>,
     due: Vec<Due>,
     /// Lines of `due` that were written.
     written: usize,
     /// A line, while it is put together.
     line: Vec<u8>,
+    /// Bytes of the connection that the requests so far have taken, and that their answers end at.
+    taken: u64,
+    ended: u64,
 }
 
-/// A line without its result.
+/// A line without what is known late.
 #[derive(Debug, Clone, Copy)]
 struct Due {
     /// Where its text ends; it begins where that of the one before ends.
     text_end: usize,
-    /// Where in it status and length go.
-    result_at: usize,
-    status: u16,
-    body_bytes: u64,
-    /// Bytes of the connection after which the answer is sent whole. Its body is the last of it.
-    ends_at: u64,
+    /// Of `holes`, likewise.
+    holes_end: usize,
+    /// When its request was complete.
+    began: Nanos,
+    /// Bytes of the connection before its answer.
+    begins_at: u64,
+    answered: Answered,
 }
 
 /// What an answer is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Answered {
-    pub(super) status: u16,
-    /// Bytes of its body that are to be sent; 0 for HEAD.
+    /// Bytes of its body that are to be sent; 0 for HEAD. They are the last of it.
     pub(super) body_bytes: u64,
     /// Bytes of the connection after which it is sent whole.
     pub(super) ends_at: u64,
+    /// The connection goes on after it.
+    pub(super) keeps: bool,
 }
 
 impl Journal {
-    /// Forgets what was not written.
+    /// Forgets what was not written, for another connection.
     pub(super) fn reset(&mut self) {
+        self.clear();
+        (self.taken, self.ended) = (0, 0);
+    }
+
+    fn clear(&mut self) {
         self.texts.clear();
+        self.holes.clear();
         self.due.clear();
         self.written = 0;
     }
 
-    /// Notes an answer; its line is written when it was sent. `fields` are Referer and User-Agent.
+    /// The bytes of the request that ends `taken` bytes after the connection's beginning.
+    pub(super) fn bytes_in(&mut self, taken: u64) -> u64 {
+        taken.saturating_sub(std::mem::replace(&mut self.taken, taken))
+    }
+
+    /// Notes an answer; its line is written when it was sent.
     pub(super) fn begin(
         &mut self,
-        format: LogFormat,
-        requested: line::Requested<'_>,
-        fields: [Option<&[u8]>; 2],
+        format: &LogFormat,
+        told: &line::Told<'_>,
         answered: Answered,
+        now: Nanos,
     ) {
-        line::begin(&mut self.texts, requested);
-        let result_at = self.texts.len();
-        if format == LogFormat::Combined {
-            line::combined(&mut self.texts, fields[0], fields[1]);
-        }
-        let Answered { status, body_bytes, ends_at } = answered;
-        let text_end = self.texts.len();
-        self.due.push(Due { text_end, result_at, status, body_bytes, ends_at });
+        line::begin(format, told, &mut self.texts, &mut self.holes);
+        let (text_end, holes_end) = (self.texts.len(), self.holes.len());
+        let begins_at = std::mem::replace(&mut self.ended, answered.ends_at);
+        self.due.push(Due { text_end, holes_end, began: now, begins_at, answered });
     }
 
     /// Writes the lines of the answers that lie within the first `sent` bytes of the connection.
@@ -72,29 +88,42 @@ impl Journal {
         if self.due.is_empty() {
             return;
         }
-        while let Some(due) = self.due.get(self.written).filter(|due| due.ends_at <= sent) {
-            self.write(*due, due.body_bytes, log);
+        while let Some(due) = self.due.get(self.written).filter(|due| due.answered.ends_at <= sent)
+        {
+            self.write(*due, sent, log);
         }
         if self.written == self.due.len() {
-            self.reset();
+            self.clear();
         }
     }
 
     /// The connection ended after `sent` bytes: what was cut is noted with what was sent of it.
     pub(super) fn cut(&mut self, sent: u64, log: &AccessLog) {
         while let Some(&due) = self.due.get(self.written) {
-            let missing = due.ends_at.saturating_sub(sent);
-            self.write(due, due.body_bytes.saturating_sub(missing), log);
+            self.write(due, sent, log);
         }
-        self.reset();
+        self.clear();
     }
 
-    fn write(&mut self, due: Due, body_bytes: u64, log: &AccessLog) {
-        let begins = self.written.checked_sub(1).map_or(0, |before| self.due[before].text_end);
+    fn write(&mut self, due: Due, sent: u64, log: &AccessLog) {
+        let before = self.written.checked_sub(1).map(|before| self.due[before]);
+        let (mut from, holes_start) = before.map_or((0, 0), |due| (due.text_end, due.holes_end));
+        let Answered { body_bytes, ends_at, keeps } = due.answered;
+        let missing = ends_at.saturating_sub(sent);
+        let sent = Sent {
+            body_bytes: body_bytes.saturating_sub(missing),
+            bytes: ends_at.min(sent).saturating_sub(due.begins_at),
+            elapsed: log.time().map_or(Nanos::ZERO, |now| now.saturating_sub(due.began)),
+            is_whole: missing == 0,
+            keeps,
+        };
         self.line.clear();
-        self.line.extend_from_slice(&self.texts[begins..due.result_at]);
-        line::result(&mut self.line, due.status, body_bytes);
-        self.line.extend_from_slice(&self.texts[due.result_at..due.text_end]);
+        for hole in &self.holes[holes_start..due.holes_end] {
+            self.line.extend_from_slice(&self.texts[from..hole.at]);
+            line::fill(hole.late, &sent, &mut self.line);
+            from = hole.at;
+        }
+        self.line.extend_from_slice(&self.texts[from..due.text_end]);
         self.line.push(b'\n');
         log.append(&self.line);
         self.written += 1;

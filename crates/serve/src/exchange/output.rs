@@ -98,6 +98,14 @@ impl Output {
         self.sent + of_buffer + of_body + of_parts + self.prepared_left.len() as u64
     }
 
+    /// The answer that was put here last, at `start` of the buffer: its head at least.
+    pub(super) fn since(&self, start: usize) -> &[u8] {
+        match &self.prepared {
+            Some(prepared) if !self.prepared_left.is_empty() => prepared.bytes(),
+            _ => self.buffer.get(start..).unwrap_or_default(),
+        }
+    }
+
     /// Puts a part of a representation behind the buffer; copied where it is small and in memory.
     /// Nothing may lie behind the buffer yet.
     pub(super) fn body(&mut self, of: &Arc<Representation>, range: Range<u64>) {

@@ -13,7 +13,7 @@ use units::Nanos;
 use wire::cgi::CgiHead;
 use wire::{Framing, LAST_CHUNK, Version, write_chunk_head};
 
-use super::answer::{Connection, Desk};
+use super::answer::{Connection, Desk, UNREAD};
 use super::asked::{Asked, Method};
 use super::{Close, Exchange, State, connection};
 use crate::config::KeepAlive;
@@ -212,8 +212,8 @@ impl Exchange<'_> {
         let Some(mut call) = self.call.take() else { return };
         call.finish();
         let Answer::Body(Answering { conn, status, sent, .. }) = call.answer else { return };
-        let (mut desk, head, asked) = self.desk(now);
-        desk.note_relayed(head, asked, status, sent);
+        let (mut desk, head, _) = self.desk(now);
+        desk.note_relayed(head, status, sent, conn);
         self.after_answer(conn);
     }
 
@@ -264,8 +264,8 @@ impl Exchange<'_> {
             // nginx's number for a client that left before it had an answer.
             Answer::Head => (499, 0),
         };
-        let (mut desk, head, asked) = self.desk(now);
-        desk.note_relayed(head, asked, status, sent);
+        let (mut desk, head, _) = self.desk(now);
+        desk.note_relayed(head, status, sent, UNREAD);
     }
 
     /// What `target` answers to GET goes to the client, as if it had asked for that (RFC 3875, 6.2.2).
@@ -315,12 +315,14 @@ impl Exchange<'_> {
 
     /// What is needed to answer the first head of the input, and that head.
     fn desk(&mut self, now: Nanos) -> (Desk<'_>, &[u8], &Asked) {
-        let Self { service, peer, output, journal, stamp, recent, decision, input, asked, .. } =
-            self;
+        let Self { service, output, journal, stamp, recent, decision, input, asked, .. } = self;
         stamp.set((service.wall_s)(), service.log.zone());
         let desk = Desk {
             service,
-            client: peer.ip(),
+            client: self.peer,
+            requests_before: self.requests,
+            complete: self.complete,
+            taken: self.bytes_in.saturating_sub((input.bytes().len() - asked.head_len) as u64),
             output,
             journal,
             stamp,

@@ -1,76 +1,263 @@
-//! What a line of the access log holds, as Apache's mod_log_config writes it. Owns the order of
-//! its parts and their escaping; must not know when it is written.
-//! Start reading at [`begin`].
+//! A line of the access log, as Apache's mod_log_config writes it. Owns what each part of a format
+//! stands for, and its escaping; must not know when the line is written. Start reading at [`begin`].
 //!
-//! The parts that a request decides are rendered when its head is read, because its bytes are gone
-//! when the response has been sent; status and length follow then.
+//! What a request and its head decide is rendered when it is answered, because its bytes are gone when
+//! the response has been sent; what is known only then leaves a hole, which [`fill`] fills.
 
 use std::io::Write as _;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
-/// What the head of a request gives to its line. What is absent is `None`, and a hyphen in the line.
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use sys::clock;
+use units::Nanos;
+use wire::target::SafePath;
+
+use super::format::{Late, LogFormat, Step, Style, Unit, Value};
+
+/// What a request and its answer give to their line. What is absent is `None`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Requested<'a> {
-    /// `%h`
-    pub(crate) client: IpAddr,
-    /// `%t`, in brackets.
+pub(crate) struct Told<'a> {
+    pub(crate) client: SocketAddr,
+    /// Where the server listens.
+    pub(crate) local: SocketAddr,
+    /// `%t`, in brackets; and the same in seconds since 1970.
     pub(crate) time: &'a [u8],
-    /// `%r`
-    pub(crate) line: Option<&'a [u8]>,
+    pub(crate) second: u64,
+    pub(crate) zone: &'a TimeZone,
+    /// What came of the request's head.
+    pub(crate) head: &'a [u8],
+    /// Who proved to be that.
+    pub(crate) user: Option<&'a [u8]>,
+    /// Of the answer, from its first byte on.
+    pub(crate) answer: &'a [u8],
+    pub(crate) status: u16,
+    /// Requests of the connection before this one.
+    pub(crate) requests_before: u32,
+    /// Bytes of the request, body included.
+    pub(crate) bytes_in: u64,
 }
 
-/// Adds `%h %l %u %t "%r" `. There is neither identd nor authentication, so `%l` and `%u` are
-/// hyphens.
-pub(crate) fn begin(out: &mut Vec<u8>, requested: Requested<'_>) {
-    write(out, format_args!("{} - - ", requested.client.to_canonical()));
-    out.extend_from_slice(requested.time);
-    out.extend_from_slice(b" \"");
-    value(out, requested.line);
-    out.extend_from_slice(b"\" ");
+/// A part of a line that is not known yet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hole {
+    /// Where in the text it goes.
+    pub(crate) at: usize,
+    pub(crate) late: Late,
 }
 
-/// Adds `%>s %b`: the status, and the bytes of the body that were sent, a hyphen for none.
-pub(crate) fn result(out: &mut Vec<u8>, status: u16, body_bytes: u64) {
-    match body_bytes {
-        0 => write(out, format_args!("{status} -")),
-        n => write(out, format_args!("{status} {n}")),
-    }
+/// What became of an answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent {
+    pub(crate) body_bytes: u64,
+    pub(crate) bytes: u64,
+    /// From the last byte of the request to now.
+    pub(crate) elapsed: Nanos,
+    pub(crate) is_whole: bool,
+    /// The connection goes on.
+    pub(crate) keeps: bool,
 }
 
-/// Adds ` "%{Referer}i" "%{User-agent}i"`, what the combined format has more.
-pub(crate) fn combined(out: &mut Vec<u8>, referer: Option<&[u8]>, agent: Option<&[u8]>) {
-    out.extend_from_slice(b" \"");
-    value(out, referer);
-    out.extend_from_slice(b"\" \"");
-    value(out, agent);
-    out.push(b'"');
-}
-
-fn value(out: &mut Vec<u8>, value: Option<&[u8]>) {
-    match value {
-        None => out.push(b'-'),
-        Some(bytes) => bytes.iter().for_each(|&byte| escaped(out, byte)),
-    }
-}
-
-/// As Apache's ap_escape_logitem: what could end the value or the line, or speak to a terminal, never
-/// reaches the file (CVE-2003-0020).
-fn escaped(out: &mut Vec<u8>, byte: u8) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    let letter = match byte {
-        b'"' | b'\\' => byte,
-        0x08 => b'b',
-        b'\n' => b'n',
-        b'\r' => b'r',
-        b'\t' => b't',
-        0x0b => b'v',
-        b' '..=b'~' => return out.push(byte),
-        _ => {
-            let digits = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
-            return out.extend_from_slice(&[b'\\', b'x', digits[0], digits[1]]);
+/// Adds what is known of a line to `out`, and its holes, by their places in `out`, to `holes`.
+pub(crate) fn begin(format: &LogFormat, told: &Told<'_>, out: &mut Vec<u8>, holes: &mut Vec<Hole>) {
+    let style = format.style();
+    for step in format.steps() {
+        match step {
+            Step::Literal(bytes) => out.extend_from_slice(bytes),
+            Step::Value(_, statuses) if !statuses.have(told.status) => value(out, style, None),
+            Step::Value(Value::Late(late), _) => holes.push(Hole { at: out.len(), late: *late }),
+            Step::Value(what, _) => write_value(what, style, told, out),
         }
+    }
+}
+
+/// Adds what a hole stands for.
+pub(crate) fn fill(late: Late, sent: &Sent, out: &mut Vec<u8>) {
+    match late {
+        Late::BodyBytesOrHyphen if sent.body_bytes == 0 => out.push(b'-'),
+        Late::BodyBytesOrHyphen | Late::BodyBytes => number(out, sent.body_bytes),
+        Late::BytesOut => number(out, sent.bytes),
+        Late::Elapsed(unit) => number(out, in_unit(sent.elapsed, unit)),
+        Late::ConnStatus => out.push(match (sent.is_whole, sent.keeps) {
+            (false, _) => b'X',
+            (true, true) => b'+',
+            (true, false) => b'-',
+        }),
+    }
+}
+
+fn write_value(what: &Value, style: Style, told: &Told<'_>, out: &mut Vec<u8>) {
+    let line = || RequestLine::of(told.head);
+    match what {
+        Value::Client => write(out, format_args!("{}", told.client.ip().to_canonical())),
+        Value::ClientPort => number(out, told.client.port().into()),
+        Value::Local => write(out, format_args!("{}", told.local.ip().to_canonical())),
+        Value::LocalPort => number(out, told.local.port().into()),
+        Value::Absent => value(out, style, None),
+        Value::User => value(out, style, told.user),
+        Value::Time => out.extend_from_slice(told.time),
+        Value::TimeAs(format) => time_as(out, format, told),
+        Value::TimeIn(unit) => number(out, in_unit(clock::wall(), *unit)),
+        Value::TimeFraction(Unit::Micros) => {
+            write(out, format_args!("{:06}", clock::wall().0 / 1000 % 1_000_000));
+        }
+        Value::TimeFraction(_) => {
+            write(out, format_args!("{:03}", clock::wall().0 / 1_000_000 % 1000));
+        }
+        Value::RequestLine => {
+            value(out, style, Some(first_line(told.head)).filter(|l| !l.is_empty()))
+        }
+        Value::Method => value(out, style, line().map(|line| line.method)),
+        Value::Path => path(out, style, line().map(|line| line.target)),
+        Value::Query => query(out, style, line().map(|line| line.target)),
+        Value::Protocol => value(out, style, line().and_then(|line| line.protocol)),
+        Value::Host => host(out, style, told),
+        Value::Status => number(out, told.status.into()),
+        Value::Process => number(out, std::process::id().into()),
+        Value::Thread => number(out, sys::process::thread_number().into()),
+        Value::RequestsBefore => number(out, told.requests_before.into()),
+        Value::BytesIn => number(out, told.bytes_in),
+        Value::Referer => field(out, style, told.head, "referer"),
+        Value::UserAgent => field(out, style, told.head, "user-agent"),
+        Value::FieldIn(name) => field(out, style, told.head, name),
+        Value::FieldOut(name) => field(out, style, told.answer, name),
+        Value::Late(_) => unreachable!("what is known late leaves a hole"),
+    }
+}
+
+/// The request line without its end; what follows an empty line that a client may send first.
+fn first_line(head: &[u8]) -> &[u8] {
+    let head = head.strip_prefix(b"\r\n").unwrap_or(head);
+    let end = head.iter().position(|byte| matches!(byte, b'\r' | b'\n')).unwrap_or(head.len());
+    &head[..end]
+}
+
+struct RequestLine<'a> {
+    method: &'a [u8],
+    target: &'a [u8],
+    protocol: Option<&'a [u8]>,
+}
+
+impl<'a> RequestLine<'a> {
+    /// `None`: there is not even a target.
+    fn of(head: &'a [u8]) -> Option<Self> {
+        let mut words = first_line(head).split(|byte| *byte == b' ');
+        let (method, target) = (words.next()?, words.next()?);
+        Some(Self { method, target, protocol: words.next() })
+    }
+}
+
+/// The path that was asked for, decoded, as Apache's `%U`.
+fn path(out: &mut Vec<u8>, style: Style, target: Option<&[u8]>) {
+    let text = target.and_then(|target| std::str::from_utf8(target).ok());
+    match text.and_then(|text| SafePath::new(text).ok()) {
+        Some(path) => value(out, style, Some(path.path())),
+        None => {
+            let raw = target.and_then(|target| target.split(|byte| *byte == b'?').next());
+            value(out, style, raw);
+        }
+    }
+}
+
+/// With its question mark; nothing where there is none.
+fn query(out: &mut Vec<u8>, style: Style, target: Option<&[u8]>) {
+    let at = target.and_then(|target| target.iter().position(|byte| *byte == b'?'));
+    if let (Some(target), Some(at)) = (target, at) {
+        value(out, style, Some(&target[at..]));
+    }
+}
+
+/// The host that was asked for, without its port; where none was named, where the server listens.
+fn host(out: &mut Vec<u8>, style: Style, told: &Told<'_>) {
+    let Some(host) = fields(told.head, "host").next() else {
+        return write(out, format_args!("{}", told.local.ip().to_canonical()));
+    };
+    // The last colon is a port's unless it stands within the brackets of an IPv6 address.
+    let colon = host.iter().rposition(|byte| *byte == b':');
+    let end = colon.filter(|at| !host[*at..].contains(&b']')).unwrap_or(host.len());
+    value(out, style, Some(&host[..end]));
+}
+
+/// The values of all fields of that name, as one.
+fn field(out: &mut Vec<u8>, style: Style, head: &[u8], name: &str) {
+    let mut values = fields(head, name).peekable();
+    if values.peek().is_none() {
+        return value(out, style, None);
+    }
+    let mut separator: &[u8] = b"";
+    for one in values {
+        out.extend_from_slice(separator);
+        one.iter().for_each(|&byte| escaped(out, style, byte));
+        separator = b", ";
+    }
+}
+
+/// The values of the fields of that name, of a request's head or a response's.
+fn fields<'a>(head: &'a [u8], name: &str) -> impl Iterator<Item = &'a [u8]> {
+    let lines = head.split(|byte| *byte == b'\n').skip(1).map(<[u8]>::trim_ascii_end);
+    // The first is the request's line, or an empty one before it, which has no such name either.
+    lines.take_while(|line| !line.is_empty()).filter_map(move |line| {
+        let (before, after) = line.split_at_checked(name.len())?;
+        let value = after.strip_prefix(b":")?;
+        before.eq_ignore_ascii_case(name.as_bytes()).then(|| value.trim_ascii())
+    })
+}
+
+fn time_as(out: &mut Vec<u8>, format: &str, told: &Told<'_>) {
+    let second = told.second.cast_signed();
+    let at = Timestamp::from_second(second).unwrap_or(Timestamp::UNIX_EPOCH);
+    // The format was tried when it was read.
+    if let Ok(text) = jiff::fmt::strtime::format(format, &at.to_zoned(told.zone.clone())) {
+        out.extend_from_slice(text.as_bytes());
+    }
+}
+
+fn in_unit(time: Nanos, unit: Unit) -> u64 {
+    time.0
+        / match unit {
+            Unit::Seconds => 1_000_000_000,
+            Unit::Millis => 1_000_000,
+            Unit::Micros => 1000,
+        }
+}
+
+fn value(out: &mut Vec<u8>, style: Style, value: Option<&[u8]>) {
+    match (value, style) {
+        (None, Style::Apache) => out.push(b'-'),
+        (None, Style::Json) => {}
+        (Some(bytes), _) => bytes.iter().for_each(|&byte| escaped(out, style, byte)),
+    }
+}
+
+/// What could end the value or the line, or speak to a terminal, never reaches the file
+/// (CVE-2003-0020): as Apache's ap_escape_logitem, or as RFC 8259 has it.
+fn escaped(out: &mut Vec<u8>, style: Style, byte: u8) {
+    let letter = match (byte, style) {
+        (b'"' | b'\\', _) => byte,
+        (b' '..=b'~', _) => return out.push(byte),
+        (0x08, _) => b'b',
+        (b'\n', _) => b'n',
+        (b'\r', _) => b'r',
+        (b'\t', _) => b't',
+        (0x0b, Style::Apache) => b'v',
+        (_, Style::Apache) => return write(out, format_args!("\\x{byte:02x}")),
+        (_, Style::Json) => return write(out, format_args!("\\u{byte:04x}")),
     };
     out.extend_from_slice(&[b'\\', letter]);
+}
+
+/// The digits of a number: a third of what formatting it takes.
+fn number(out: &mut Vec<u8>, mut number: u64) {
+    let (mut digits, mut at) = ([0; 20], 20);
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
 }
 
 fn write(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
@@ -81,11 +268,37 @@ fn write(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
 mod tests {
     use super::*;
 
-    fn line(request: Option<&[u8]>, status: u16, bytes: u64) -> String {
-        let mut out = Vec::new();
-        let time = b"[10/Oct/2000:13:55:36 -0700]";
-        begin(&mut out, Requested { client: [127, 0, 0, 1].into(), time, line: request });
-        result(&mut out, status, bytes);
+    const HEAD: &[u8] =
+        b"GET /a%20b/../c?x=1 HTTP/1.1\r\nHost: Example:8080\r\nUser-Agent: curl/8\r\n\
+                          X-A: 1\r\nx-a:  2 \r\n\r\nX-A: of a body";
+
+    fn line_of(typed: &str, head: &[u8], status: u16, body_bytes: u64) -> String {
+        let format = LogFormat::read(typed).unwrap();
+        let (mut text, mut holes) = (Vec::new(), Vec::new());
+        let told = Told {
+            client: ([127, 0, 0, 1], 5000).into(),
+            local: ([10, 0, 0, 1], 80).into(),
+            time: b"[10/Oct/2000:13:55:36 -0700]",
+            second: 971_211_336,
+            zone: &TimeZone::fixed(jiff::tz::offset(-7)),
+            head,
+            user: None,
+            answer: b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nContent-Type: no",
+            status,
+            requests_before: 2,
+            bytes_in: 123,
+        };
+        begin(&format, &told, &mut text, &mut holes);
+        let elapsed = Nanos(2_345_678_901);
+        let sent =
+            Sent { body_bytes, bytes: body_bytes + 100, elapsed, is_whole: true, keeps: true };
+        let (mut out, mut from) = (Vec::new(), 0);
+        for hole in holes {
+            out.extend_from_slice(&text[from..hole.at]);
+            fill(hole.late, &sent, &mut out);
+            from = hole.at;
+        }
+        out.extend_from_slice(&text[from..]);
         String::from_utf8(out).expect("a line is ASCII")
     }
 
@@ -94,32 +307,64 @@ mod tests {
         // httpd.apache.org/docs/2.4/logs.html, with %u as it is without authentication.
         let expected = "127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] \
                         \"GET /apache_pb.gif HTTP/1.0\" 200 2326";
-        assert_eq!(line(Some(b"GET /apache_pb.gif HTTP/1.0"), 200, 2326), expected);
+        let head = b"GET /apache_pb.gif HTTP/1.0\r\n\r\n";
+        assert_eq!(line_of("common", head, 200, 2326), expected);
+        let both = " \"http://x/\" \"curl/8\"";
+        let head =
+            b"GET /apache_pb.gif HTTP/1.0\r\nReferer: http://x/\r\nUser-agent: curl/8\r\n\r\n";
+        assert_eq!(line_of("combined", head, 200, 2326), format!("{expected}{both}"));
     }
 
     #[test]
-    fn what_could_forge_a_line_is_escaped_as_apache_does() {
-        let cases: [(&[u8], &str); 6] = [
-            (b"a\"b", "a\\\"b"),
-            (b"a\\b", "a\\\\b"),
-            (b"\r\n\t\x08\x0b", "\\r\\n\\t\\b\\v"),
-            (b"\x1b[2J\x00\x7f", "\\x1b[2J\\x00\\x7f"),
-            ("é".as_bytes(), "\\xc3\\xa9"),
-            (b"\x9b", "\\x9b"),
+    fn every_directive_says_its_own() {
+        let cases = [
+            ("%a %{c}a %A %p %{remote}p %{local}p", "127.0.0.1 127.0.0.1 10.0.0.1 80 5000 80"),
+            ("%m %U %q %H", "GET /c ?x=1 HTTP/1.1"),
+            ("%v %V", "Example Example"),
+            ("%{X-A}i %{User-agent}i %{Referer}i %{None}i", "1, 2 curl/8 - -"),
+            ("%{Content-Type}o %{none}o", "text/html -"),
+            ("%B %O %I %k %X", "10 110 123 2 +"),
+            ("%D %T %{ms}T %{us}T", "2345678 2 2345 2345678"),
+            ("%{%Y-%m-%d %H:%M:%S}t", "2000-10-10 13:55:36"),
+            ("%{begin:%s}t", "971211336"),
+            ("%404{User-agent}i %!404{User-agent}i %200,404m", "- curl/8 GET"),
+            ("100%% \\t\\\"\\q", "100% \t\"\\q"),
+            ("%s %>s %<s", "200 200 200"),
         ];
-        for (request, shown) in cases {
-            assert!(
-                line(Some(request), 400, 0).ends_with(&format!("\"{shown}\" 400 -")),
-                "{shown}"
-            );
+        for (format, expected) in cases {
+            assert_eq!(line_of(format, HEAD, 200, 10), expected, "{format}");
+        }
+        assert_eq!(line_of("%P", HEAD, 200, 10), std::process::id().to_string());
+        assert_eq!(line_of("%b", HEAD, 304, 0), "-");
+        for (format, digits) in [("%{msec_frac}t", 3), ("%{usec_frac}t", 6), ("%{msec}t", 13)] {
+            assert_eq!(line_of(format, HEAD, 200, 10).len(), digits, "{format}");
         }
     }
 
     #[test]
-    fn what_is_absent_is_a_hyphen() {
-        assert!(line(None, 408, 0).ends_with("\"-\" 408 -"));
-        let mut out = Vec::new();
-        combined(&mut out, None, Some(b"curl/8"));
-        assert_eq!(out, b" \"-\" \"curl/8\"");
+    fn what_could_forge_a_line_is_escaped_as_apache_does() {
+        let cases: [(&[u8], &str); 5] = [
+            (b"a\"b", "a\\\"b"),
+            (b"a\\b", "a\\\\b"),
+            (b"\t\x08\x0b", "\\t\\b\\v"),
+            (b"\x1b[2J\x00\x7f", "\\x1b[2J\\x00\\x7f"),
+            ("é\u{9b}".as_bytes(), "\\xc3\\xa9\\xc2\\x9b"),
+        ];
+        for (request, shown) in cases {
+            let line = line_of("common", request, 400, 0);
+            assert!(line.ends_with(&format!("\"{shown}\" 400 -")), "{line}");
+        }
+        assert!(line_of("common", b"", 408, 0).ends_with("\"-\" 408 -"));
+    }
+
+    #[test]
+    fn a_line_of_json_is_one_object_whatever_a_client_sends() {
+        let head = b"GET /\"%00 HTTP/1.1\r\nReferer: \x01\\\"\xff\r\nUser-Agent: a\tb\r\n\r\n";
+        let expected = concat!(
+            r#"{"time":"2000-10-10T13:55:36-07:00","client":"127.0.0.1","user":"","host":"10.0.0.1","#,
+            r#""method":"GET","path":"/\"%00","query":"","protocol":"HTTP/1.1","status":400,"#,
+            r#""body_bytes":0,"duration_us":2345678,"referer":"\u0001\\\"\u00ff","user_agent":"a\tb"}"#
+        );
+        assert_eq!(line_of("json", head, 400, 0), expected);
     }
 }
