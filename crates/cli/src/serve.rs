@@ -63,6 +63,9 @@ pub struct Args {
     /// Say what is wrong with the configuration and with what it names, or ok; serve nothing
     #[arg(long, conflicts_with = "print_config")]
     check_config: bool,
+    /// A path at which the server shows what it does, to clients on this machine; none unless set
+    #[arg(long, value_name = "PATH")]
+    status: Option<String>,
     /// Print the complete configuration, as a file for --config; serve nothing
     #[arg(long)]
     print_config: bool,
@@ -151,6 +154,7 @@ fn typed(args: Args) -> Typed {
         listing: args.listing,
         cpus: args.cpus,
         fault: args.fault,
+        status: args.status,
     }
 }
 

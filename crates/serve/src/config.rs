@@ -7,6 +7,7 @@ mod host;
 mod keys;
 mod look;
 mod print;
+mod status;
 mod tables;
 mod typed;
 
@@ -23,6 +24,7 @@ use crate::models::{Model, Settings};
 pub use gateway::{GatewayConfig, GatewayKind, HalfClosed, Mapping};
 pub use host::HostConfig;
 pub use look::{Compression, Look};
+pub use status::{StatusAllow, StatusConfig};
 pub use typed::{ConfigError, Typed};
 
 /// Everything that decides how a server behaves.
@@ -58,6 +60,8 @@ pub struct Config {
     pub faults: Vec<Fault>,
     /// What answers requests that no file does, in order of precedence; nothing unless set.
     pub gateways: Vec<GatewayConfig>,
+    /// Where the server tells about itself, and whom.
+    pub status: StatusConfig,
 }
 
 /// What is served.
@@ -171,6 +175,7 @@ impl Config {
             cpus: Vec::new(),
             faults: Vec::new(),
             gateways: Vec::new(),
+            status: StatusConfig::default(),
         };
         config.derive();
         config

@@ -28,6 +28,7 @@ use std::os::fd::BorrowedFd;
 use units::Nanos;
 use wire::{BodyDecoder, BodyLimits, Framing, Piece, RequestLimits, RequestParser, Version};
 
+use crate::board::State as Doing;
 use crate::config::{KeepAlive, Limits};
 use crate::fault::{Faults, Release};
 use crate::gateway::Call;
@@ -75,6 +76,8 @@ pub struct Exchange<'s> {
     finishing: bool,
     /// The peer has closed its side.
     half_closed: bool,
+    /// Where on the status board it was accepted, until it has ended.
+    accepted_at: Option<u32>,
 }
 
 /// What comes next in the input.
@@ -175,13 +178,17 @@ impl<'s> Exchange<'s> {
             call: None,
             finishing: false,
             half_closed: false,
+            accepted_at: Some(service.board.accepted()),
         };
         exchange.rearm(now);
+        exchange.show(now);
         exchange
     }
 
     /// For another connection, accepted `now`; buffers are used again, so nothing is allocated.
     pub fn reset_for(&mut self, peer: SocketAddr, now: Nanos) {
+        self.ended();
+        self.accepted_at = Some(self.service.board.accepted());
         self.peer = peer;
         self.state = State::Head(Some(now));
         self.parser.reset();
@@ -196,6 +203,7 @@ impl<'s> Exchange<'s> {
         self.finishing = false;
         self.half_closed = false;
         self.rearm(now);
+        self.show(now);
     }
 
     /// What the connection needs now. The time is asked only where a fault is planted.
@@ -266,6 +274,9 @@ impl<'s> Exchange<'s> {
     /// `count` bytes of [`Want::Write`] or [`Want::File`] were taken by the kernel.
     pub fn wrote(&mut self, count: usize, now: Nanos) {
         self.output.took(count);
+        if self.service.board.is_watched() {
+            self.service.board.sent(count);
+        }
         self.journal.sent(self.output.sent(), &self.service.log);
         if self.output.is_empty() {
             if let Some(call) = self.call.as_deref_mut() {
@@ -285,6 +296,14 @@ impl<'s> Exchange<'s> {
         self.output.reset();
         self.state = State::Close(Close::Normal);
         self.deadline = Nanos::MAX;
+        self.ended();
+    }
+
+    /// Its socket is about to be closed: for who counts the connections that there are.
+    pub(crate) fn ended(&mut self) {
+        if let Some(seat) = self.accepted_at.take() {
+            self.service.board.ended(seat);
+        }
     }
 
     /// Whether the connection waits for the first byte of a request, with nothing else to do.
@@ -357,6 +376,30 @@ impl<'s> Exchange<'s> {
         self.close_if_finished();
         self.input.make_room();
         self.rearm(now);
+        self.show(now);
+    }
+
+    /// Says on the status board what this thread does for the connection now, where that is watched.
+    fn show(&self, now: Nanos) {
+        if !self.service.board.is_watched() {
+            return;
+        }
+        let doing = match &self.state {
+            _ if !self.output.is_empty() => Doing::Writing,
+            State::Head(None) => Doing::KeepAlive,
+            State::Head(Some(_)) | State::Body(_) | State::Answer => Doing::Reading,
+            State::Gateway => Doing::Gateway,
+            State::Close(_) => Doing::Closing,
+        };
+        self.service.board.set(doing, now);
+    }
+
+    /// A request was answered or refused.
+    fn count(&mut self) {
+        self.requests = self.requests.saturating_add(1);
+        if self.service.board.is_watched() {
+            self.service.board.answered();
+        }
     }
 
     /// Reads a head and answers it, or begins with its body. False: more bytes are needed.
@@ -418,7 +461,7 @@ impl<'s> Exchange<'s> {
         desk.answer(&bytes[..head_len], asked, conn);
         self.input.used(head_len);
         self.plan_release();
-        self.requests = self.requests.saturating_add(1);
+        self.count();
         self.state = match conn.keeps {
             true => State::Head(None),
             // Who asked for the end sends nothing more; whoever did not may have sent already.
@@ -523,7 +566,7 @@ impl<'s> Exchange<'s> {
         };
         desk.refuse(status, input.bytes());
         self.plan_release();
-        self.requests = self.requests.saturating_add(1);
+        self.count();
         self.state = State::Close(Close::Linger);
     }
 

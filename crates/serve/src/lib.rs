@@ -3,6 +3,7 @@
 //! know that a load generator exists, nor print or read argv.
 //! Start reading at [`service::Service`], then `exchange`, then one model; for reloads at [`supervisor`].
 
+pub mod board;
 pub mod config;
 pub mod exchange;
 pub mod fault;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use sys::{clock, listener};
 
 use crate::ServeError;
+use crate::board::Board;
 use crate::config::Config;
 use crate::fault::Faults;
 use crate::gateway::Gateways;
@@ -40,6 +41,8 @@ pub struct Service {
     pub faults: Option<Faults>,
     /// Whether another process has the listening socket too and goes on with it.
     pub(crate) handover: Handover,
+    /// What everybody does, and has done.
+    pub board: Board,
 }
 
 /// What a server is given by whoever starts it, beside its configuration.
@@ -81,6 +84,9 @@ impl Service {
         let faults = Faults::plant(&config.faults, clock::monotonic()).map_err(|source| {
             ServeError::System { doing: "cannot share the count of planted faults", source }
         })?;
+        let board = Board::new(config.status.path.is_some()).map_err(|source| {
+            ServeError::System { doing: "cannot share the status board", source }
+        })?;
         Ok(Self {
             local: listener.local_addr().unwrap_or(config.listen),
             listener,
@@ -92,6 +98,7 @@ impl Service {
             wall_s: clock::wall_secs_coarse,
             faults,
             handover,
+            board,
         })
     }
 

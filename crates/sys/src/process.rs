@@ -7,7 +7,7 @@ use std::io;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use nix::unistd::ForkResult;
 pub use rustix::process::{Pid, Signal};
@@ -131,19 +131,32 @@ pub fn threads() -> io::Result<usize> {
 }
 
 /// Counters that this process and the children it will fork see alike: an anonymous shared mapping
-/// of zeroes, read as a slice.
+/// of zeroes, read as a slice. Memory is taken page by page as it is written to.
 #[derive(Debug)]
-pub struct SharedCells {
-    start: NonNull<AtomicU32>,
+pub struct SharedCells<C: Cell = AtomicU32> {
+    start: NonNull<C>,
     len: usize,
 }
 
-// SAFETY: the mapping belongs to the value, not to a thread, and is only reached through atomics.
-unsafe impl Send for SharedCells {}
-// SAFETY: as above; `&AtomicU32` may be used by any number of threads.
-unsafe impl Sync for SharedCells {}
+/// What may be shared so: atomics, of which zero bytes are a value.
+pub trait Cell: sealed::Zeroable + Sync {}
 
-impl SharedCells {
+impl Cell for AtomicU32 {}
+impl Cell for AtomicU64 {}
+
+mod sealed {
+    /// Nobody else may say of a type that it can be shared: the mapping's soundness rests on it.
+    pub trait Zeroable {}
+    impl Zeroable for super::AtomicU32 {}
+    impl Zeroable for super::AtomicU64 {}
+}
+
+// SAFETY: the mapping belongs to the value, not to a thread, and is only reached through atomics.
+unsafe impl<C: Cell> Send for SharedCells<C> {}
+// SAFETY: as above; a `&C` may be used by any number of threads, for `Cell` needs `Sync`.
+unsafe impl<C: Cell> Sync for SharedCells<C> {}
+
+impl<C: Cell> SharedCells<C> {
     /// `len` counters, all zero.
     ///
     /// # Errors
@@ -154,7 +167,7 @@ impl SharedCells {
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                len * size_of::<AtomicU32>(),
+                len * size_of::<C>(),
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED | libc::MAP_ANONYMOUS,
                 -1,
@@ -169,21 +182,21 @@ impl SharedCells {
     }
 }
 
-impl Deref for SharedCells {
-    type Target = [AtomicU32];
+impl<C: Cell> Deref for SharedCells<C> {
+    type Target = [C];
 
-    fn deref(&self) -> &[AtomicU32] {
-        // SAFETY: the mapping has `len` cells, is aligned to a page, zero is a valid AtomicU32, and it
+    fn deref(&self) -> &[C] {
+        // SAFETY: the mapping has `len` cells, is aligned to a page, zero is a valid cell, and it
         // lives until `drop`, which needs that no borrow is left.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
 
-impl Drop for SharedCells {
+impl<C: Cell> Drop for SharedCells<C> {
     fn drop(&mut self) {
         // SAFETY: the range is the one that mmap returned, and no borrow of it is left. The mappings
         // of other processes stay.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len * size_of::<AtomicU32>()) };
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len * size_of::<C>()) };
     }
 }
 
@@ -218,7 +231,7 @@ mod tests {
     #[test]
     fn a_child_runs_its_closure_and_shares_the_cells() {
         alone(|| {
-            let cells = SharedCells::new(1).unwrap();
+            let cells = SharedCells::<AtomicU32>::new(1).unwrap();
             let child = fork("some child", || {
                 cells[0].store(5, Ordering::Relaxed);
                 let name = std::fs::read_to_string("/proc/self/comm").unwrap();
@@ -278,10 +291,10 @@ mod tests {
 
     #[test]
     fn shared_cells_start_at_zero_and_none_is_refused() {
-        let cells = SharedCells::new(3).unwrap();
+        let cells = SharedCells::<AtomicU32>::new(3).unwrap();
         assert_eq!(cells.iter().map(|cell| cell.load(Ordering::Relaxed)).sum::<u32>(), 0);
         cells[2].store(7, Ordering::Relaxed);
         assert_eq!(cells[2].load(Ordering::Relaxed), 7);
-        assert!(SharedCells::new(0).is_err());
+        assert!(SharedCells::<AtomicU64>::new(0).is_err());
     }
 }

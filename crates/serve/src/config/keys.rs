@@ -8,7 +8,7 @@ use std::str::FromStr;
 use units::{Bytes, Nanos};
 
 use super::look::check_media;
-use super::{Config, Content, ErrorLogTo, LogFormat};
+use super::{Config, Content, ErrorLogTo, LogFormat, StatusAllow, status};
 use crate::log::Level;
 
 /// A key.
@@ -38,6 +38,7 @@ pub(super) const FIXED_BYTES_MAX: u64 = 1 << 30;
 pub(super) const LIMITS: &str = "limits";
 const ACCESS_LOG: &str = "access_log";
 const ERROR_LOG: &str = "error_log";
+const STATUS: &str = "status";
 
 const fn top(
     name: &'static str,
@@ -253,6 +254,29 @@ pub(super) static KEYS: &[Key] = &[
             Ok(())
         },
         show: |config| Some(quoted(config.error_log.level.name())),
+    },
+    Key {
+        section: STATUS,
+        name: "path",
+        about: "path of a page that shows what the server does; off: none",
+        set: |config, given| {
+            config.status.path = status::path(one(given, "a path, or off")?)?;
+            Ok(())
+        },
+        show: |config| Some(quoted(config.status.path.as_deref().unwrap_or("off"))),
+    },
+    Key {
+        section: STATUS,
+        name: "allow",
+        about: "who may see it: loopback, any, or addresses as in [\"10.0.0.0/8\"]",
+        set: |config, given| {
+            config.status.allow = StatusAllow::of(many(given))?;
+            Ok(())
+        },
+        show: |config| {
+            let words = config.status.allow.words();
+            Some(list(words.iter().map(|word| quoted(word))))
+        },
     },
     number!(head_bytes_max, 256, 1 << 20, "bytes of a request head (431)"),
     number!(target_bytes_max, 64, 1 << 20, "bytes of a request target (414)"),

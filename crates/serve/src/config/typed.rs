@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use units::Bytes;
 
 use super::keys::{self, Given, KEYS, Key, LIMITS};
-use super::{Config, Content, LogFormat, tables};
+use super::{Config, Content, LogFormat, status, tables};
 use crate::fault;
 use crate::models::{self, Model, Settings, edits};
 
@@ -46,6 +46,8 @@ pub struct Typed {
     pub cpus: Vec<u32>,
     /// `--fault SPEC`, each; none: not said.
     pub fault: Vec<String>,
+    /// `--status PATH`
+    pub status: Option<String>,
 }
 
 /// Why a configuration is refused: where, what, why, and the way out.
@@ -149,6 +151,10 @@ impl Typed {
         if let Some(typed) = &self.error_level {
             let refused = |reason| ConfigError::new(format!("--error-level: {reason}"));
             config.error_log.level = keys::level(typed).map_err(refused)?;
+        }
+        if let Some(typed) = &self.status {
+            let refused = |reason| ConfigError::new(format!("--status: {reason}"));
+            config.status.path = status::path(typed).map_err(refused)?;
         }
         if !self.fault.is_empty() {
             let read = |typed: &String| {

@@ -11,6 +11,7 @@ use sys::listener::{self, Mode};
 use units::Nanos;
 
 use super::drive::EXHAUSTED_REST;
+use crate::board::Counter;
 use crate::service::Service;
 
 /// What takes connections from one queue of the port.
@@ -101,8 +102,10 @@ impl<'s> Acceptor<'s> {
             }
             self.left -= 1;
             self.tickets = self.tickets.map(|left| left - 1);
-            if let (Ok((socket, peer)), Room::Free) = (accepted, room) {
-                return Next::Admit(socket, peer);
+            match (accepted, room) {
+                (Ok((socket, peer)), Room::Free) => return Next::Admit(socket, peer),
+                (Ok(_), Room::Waits | Room::Closes) => self.service.board.count(Counter::Refused),
+                (Err(_), _) => {}
             }
         }
         Next::Done

@@ -92,7 +92,10 @@ pub(super) fn advance(
     let mut left = TURN_BYTES_MAX;
     loop {
         let (wait, moved) = match exchange.want(|| look().now) {
-            Want::Close(close) => return Step::Close(close),
+            Want::Close(close) => {
+                exchange.ended();
+                return Step::Close(close);
+            }
             Want::Hold(until) => return Step::Hold(until),
             Want::Gateway if left == 0 => return Step::Turn,
             Want::Gateway => match exchange.ask_gateway(socket, look().now) {

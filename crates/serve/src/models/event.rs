@@ -34,11 +34,12 @@ use super::child;
 use super::desk::{Desk, Taken};
 use super::held::{self, Conn, Held, LISTENER, Rest, Waiter};
 use super::parent::{self, Herd};
-use super::scoreboard::{Scoreboard, Status};
+use super::scoreboard::Scoreboard;
 use super::spare::SpareRule;
-use super::worker::{self, Left};
+use super::worker;
 use super::{Decimal, Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
 use crate::ServeError;
+use crate::board::State;
 use crate::exchange::{Close, Exchange};
 use crate::service::Service;
 
@@ -195,7 +196,7 @@ fn serve(service: &Service, board: &Scoreboard, number: usize, threads: usize) -
 fn work<'a>(hall: &Hall<'a>, worker: usize) {
     let status = |status| hall.board.set(hall.number, worker, status);
     let _present = hall.desk.sign_in();
-    let _left = Left { board: hall.board, child: hall.number, worker };
+    let _seat = hall.board.sit(hall.number, worker);
     // Between two requests, and while the client takes no more, the listener waits; for the rest of a
     // request, and for the first one, the worker.
     let waiter = |rest, exchange: &Exchange<'_>| match rest {
@@ -205,13 +206,13 @@ fn work<'a>(hall: &Hall<'a>, worker: usize) {
     };
     let Hall { held, desk, .. } = hall;
     let ending = || signals::asked_to_end().or(desk.is_ending().then_some(Stop::Drain));
-    status(Status::Ready);
+    status(State::Waiting);
     desk.be_idle();
     while let Taken::Item(conn) = desk.take_as_idle(None) {
-        status(Status::Busy);
+        status(State::Reading);
         let turned = held::turn(hall.service, conn, waiter, ending);
         // Before its client can ask again, for which another worker would be wanted.
-        status(Status::Ready);
+        status(State::Waiting);
         desk.be_idle();
         held.settle(turned);
         hall.enable_below_limit(desk.idlers());

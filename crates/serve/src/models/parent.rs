@@ -17,10 +17,11 @@ use sys::signals::{self, Signals, Stop};
 use units::Nanos;
 
 use super::child::{FATAL, SICK};
-use super::scoreboard::{Scoreboard, Status};
+use super::scoreboard::Scoreboard;
 use super::spare::{Maintain, Seen, SpareRule};
 use super::system;
 use crate::ServeError;
+use crate::board::{Counter, State};
 use crate::log::Level;
 use crate::service::Service;
 
@@ -60,7 +61,7 @@ pub(super) struct Herd<'a> {
 /// What kept the first children from starting; a later lack only makes fewer of them.
 pub(super) fn lead(service: &Service, herd: Herd<'_>) -> Result<(), ServeError> {
     let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
-    let board = Scoreboard::new(herd.children_max, herd.workers_per_child)
+    let board = Scoreboard::new(&service.board, herd.children_max, herd.workers_per_child)
         .map_err(system("cannot map the scoreboard of the children"))?;
     let children = (0..herd.children_max).map(|_| None).collect();
     let mut parent =
@@ -135,7 +136,7 @@ impl Parent<'_> {
     fn fork(&mut self, number: usize) -> io::Result<()> {
         // What this process has buffered would be written by both.
         self.service.log.flush();
-        self.board.set_all(number, Status::Starting);
+        self.board.set_all(number, State::Starting);
         let (board, run) = (&self.board, self.herd.child);
         let forked = process::fork(&format!("{} {number}", self.herd.name), || {
             let status = match signals::in_child() {
@@ -149,8 +150,11 @@ impl Parent<'_> {
             status
         });
         match forked {
-            Ok(pid) => self.children[number] = Some(Child { pid, leaving: false }),
-            Err(_) => self.board.set_all(number, Status::Dead),
+            Ok(pid) => {
+                self.children[number] = Some(Child { pid, leaving: false });
+                self.service.board.count(Counter::ProcessesSpawned);
+            }
+            Err(_) => self.board.set_all(number, State::Free),
         }
         forked.map(|_| ())
     }
@@ -181,7 +185,9 @@ impl Parent<'_> {
         let Some(number) = self.children.iter().position(is_it) else { return Ok(()) };
         self.has_served |= self.board.has_started(number);
         self.children[number] = None;
-        self.board.set_all(number, Status::Dead);
+        self.service.board.count(Counter::ProcessesReaped);
+        self.service.board.bury(pid);
+        self.board.set_all(number, State::Free);
         match ended {
             Ended::Exited(FATAL) if !self.has_served => {
                 Err(system("a child process cannot start")(self.board.start_error()))

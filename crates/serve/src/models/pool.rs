@@ -247,8 +247,10 @@ impl<'s> Pool<'s> {
     /// A thread of max-thread: takes a connection that is ready, moves it on as far as it goes, and
     /// gives it back to the poll set.
     fn work(&self) {
+        let _seat = self.service.board.sit();
         while let Some(index) = self.ready.pop() {
             self.turn(index);
+            self.service.board.wait(clock::monotonic);
         }
     }
 

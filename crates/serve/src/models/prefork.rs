@@ -12,10 +12,11 @@ use sys::signals;
 use super::child::{self, Accepted};
 use super::drive::{self, Patience};
 use super::parent::{self, Herd};
-use super::scoreboard::{Scoreboard, Status};
+use super::scoreboard::Scoreboard;
 use super::spare::SpareRule;
 use super::{Declared, Kind, Model, SettingSpec, Settings};
 use crate::ServeError;
+use crate::board::State;
 use crate::service::Service;
 
 /// The model.
@@ -97,13 +98,14 @@ fn run(service: &Service) -> Result<(), ServeError> {
 fn serve(service: &Service, patience: Patience, board: &Scoreboard, number: usize) -> u8 {
     let quota = service.config.settings.count("MaxConnectionsPerChild");
     let mut left = if quota == 0 { u64::MAX } else { quota };
+    let _place = board.sit(number, 0);
     let mut seat = None;
     while left > 0 {
-        board.set(number, 0, Status::Ready);
+        board.set(number, 0, State::Waiting);
         match child::accept(service, board) {
             Accepted::Conn(socket, peer) => {
                 left -= 1;
-                board.set(number, 0, Status::Busy);
+                board.set(number, 0, State::Reading);
                 let exchange = drive::seat(&mut seat, service, peer);
                 drive::serve_blocking(socket, exchange, patience, &signals::asked_to_end);
             }

@@ -67,6 +67,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
     listener::set_mode(&service.listener, Mode::NonBlocking)
         .map_err(system("cannot make the listener non-blocking"))?;
     let mut reactor = Reactor::new(service).map_err(system("cannot create the epoll set"))?;
+    let _seat = service.board.sit();
     reactor.serve(&signals).map_err(system("cannot wait for events"))
 }
 
@@ -150,6 +151,7 @@ impl<'s> Reactor<'s> {
         let mut end = Nanos::MAX;
         let mut ready = Vec::new();
         while self.now < end && !(self.accepting == Accepting::No && self.open() == 0) {
+            self.service.board.wait(|| self.now);
             self.epoll.wait(&mut ready, self.timeout(end))?;
             self.now = clock::monotonic();
             for event in ready.drain(..) {

@@ -1,49 +1,43 @@
-//! What the parent and its children know of each other: a table in shared memory, one line for each
-//! child. Owns the layout; must not know what a status leads to.
-//! Start reading at [`Status`].
+//! What the parent and its children know of each other: a line of seats on the status board for each
+//! child, and what a drain shares. Owns which seats are whose; must not know what a state leads to.
+//! Start reading at [`Scoreboard::set`].
 
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use sys::process::SharedCells;
 
-/// What a worker (a process in prefork, a thread in worker) is doing. The order is Apache's: up to
-/// `Ready` it counts as idle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Status {
-    /// There is none.
-    Dead = 0,
-    /// Forked and not yet ready.
-    Starting = 1,
-    /// Waits for a connection.
-    Ready = 2,
-    /// Has a connection, be it in work or kept alive.
-    Busy = 3,
-    /// Takes no more connections.
-    Leaving = 4,
-}
+use crate::board::{Board, Seat, State};
 
-/// Cells of a cache line: a child that writes its line does not slow the others'.
-const LINE: usize = 16;
-
-/// Cells before the first child's line.
+/// Cells that are shared beside the seats.
 const TICKETS: usize = 0;
 const DRAINING: usize = 1;
 const START_ERROR: usize = 2;
+const CELLS: usize = 3;
 
-/// The table. Each cell has one writer; readers may be a moment behind, which the rules allow for.
+/// The seats of a server's children. A worker (a process in prefork, a thread in worker) writes to its
+/// own, the parent to those of a child that is not there; readers may be a moment behind, which the
+/// rules allow for.
 #[derive(Debug)]
 pub(super) struct Scoreboard {
+    board: Board,
+    /// The first worker's of the first child.
+    first: u32,
     cells: SharedCells,
     children_max: usize,
     workers_per_child: usize,
 }
 
 impl Scoreboard {
-    /// All dead.
-    pub(super) fn new(children_max: usize, workers_per_child: usize) -> io::Result<Self> {
-        let cells = LINE + children_max * workers_per_child.next_multiple_of(LINE);
-        Ok(Self { cells: SharedCells::new(cells)?, children_max, workers_per_child })
+    /// All free.
+    pub(super) fn new(
+        board: &Board,
+        children_max: usize,
+        workers_per_child: usize,
+    ) -> io::Result<Self> {
+        let first = board.reserve(children_max * workers_per_child);
+        let (board, cells) = (board.clone(), SharedCells::new(CELLS)?);
+        Ok(Self { board, first, cells, children_max, workers_per_child })
     }
 
     /// Lines of the table.
@@ -51,27 +45,31 @@ impl Scoreboard {
         self.children_max
     }
 
-    /// Sets the status of one worker of a child.
-    pub(super) fn set(&self, child: usize, worker: usize, status: Status) {
-        self.line(child)[worker].store(status as u32, Relaxed);
+    /// Seats the calling thread as a worker of a child.
+    pub(super) fn sit(&self, child: usize, worker: usize) -> Seat {
+        self.board.sit_at(self.seat(child, worker))
+    }
+
+    /// Sets what one worker of a child does.
+    pub(super) fn set(&self, child: usize, worker: usize, state: State) {
+        self.board.set_at(self.seat(child, worker), state);
     }
 
     /// Sets that of all of them.
-    pub(super) fn set_all(&self, child: usize, status: Status) {
+    pub(super) fn set_all(&self, child: usize, state: State) {
         for worker in 0..self.workers_per_child {
-            self.set(child, worker, status);
+            self.set(child, worker, state);
         }
     }
 
     /// How many workers of a child are idle, counting those that are starting.
     pub(super) fn idle(&self, child: usize) -> usize {
-        let idle = Status::Starting as u32..=Status::Ready as u32;
-        self.line(child).iter().filter(|cell| idle.contains(&cell.load(Relaxed))).count()
+        self.states(child).filter(|state| state.is_idle()).count()
     }
 
     /// Whether any worker of a child has got beyond starting.
     pub(super) fn has_started(&self, child: usize) -> bool {
-        self.line(child).iter().any(|cell| cell.load(Relaxed) > Status::Starting as u32)
+        self.states(child).any(|state| state > State::Starting)
     }
 
     /// Begins the drain: so many connections wait in the backlog and are still to be served.
@@ -109,10 +107,14 @@ impl Scoreboard {
         }
     }
 
-    fn line(&self, child: usize) -> &[AtomicU32] {
+    fn states(&self, child: usize) -> impl Iterator<Item = State> {
+        (0..self.workers_per_child).map(move |worker| self.board.state_at(self.seat(child, worker)))
+    }
+
+    fn seat(&self, child: usize, worker: usize) -> u32 {
         assert!(child < self.children_max, "a child's number is below the server's limit");
-        let start = LINE + child * self.workers_per_child.next_multiple_of(LINE);
-        &self.cells[start..start + self.workers_per_child]
+        assert!(worker < self.workers_per_child, "a worker's number is below that of its child's");
+        self.first + (child * self.workers_per_child + worker) as u32
     }
 }
 
@@ -120,32 +122,30 @@ impl Scoreboard {
 mod tests {
     use super::*;
 
+    fn scoreboard(children_max: usize, workers_per_child: usize) -> Scoreboard {
+        Scoreboard::new(&Board::new(false).unwrap(), children_max, workers_per_child).unwrap()
+    }
+
     #[test]
-    fn starting_and_ready_workers_are_idle_and_no_others() {
-        let board = Scoreboard::new(2, 5).unwrap();
-        for (worker, status) in
-            [Status::Dead, Status::Starting, Status::Ready, Status::Busy, Status::Leaving]
-                .into_iter()
-                .enumerate()
-        {
-            board.set(1, worker, status);
+    fn starting_and_waiting_workers_are_idle_and_no_others() {
+        let board = scoreboard(2, State::ALL.len());
+        for (worker, state) in State::ALL.into_iter().enumerate() {
+            board.set(1, worker, state);
         }
         assert_eq!((board.idle(0), board.idle(1)), (0, 2));
         assert!(board.has_started(1) && !board.has_started(0));
     }
 
     #[test]
-    fn children_do_not_share_cache_lines() {
-        let board = Scoreboard::new(3, 17).unwrap();
-        board.set_all(1, Status::Ready);
+    fn each_child_has_a_line_of_its_own() {
+        let board = scoreboard(3, 17);
+        board.set_all(1, State::Waiting);
         assert_eq!([0, 1, 2].map(|child| board.idle(child)), [0, 17, 0]);
-        let starts = [0, 1].map(|child| board.line(child).as_ptr() as usize);
-        assert_eq!((starts[0] % 64, starts[1] - starts[0]), (0, 128));
     }
 
     #[test]
     fn there_are_as_many_tickets_as_connections_waited() {
-        let board = Scoreboard::new(1, 1).unwrap();
+        let board = scoreboard(1, 1);
         assert!(!board.take_ticket() && !board.is_draining());
         board.drain(2);
         assert!(board.is_draining());

@@ -18,10 +18,11 @@ use super::child::{self, Accepted};
 use super::desk::{Desk, Taken};
 use super::drive::{self, Patience};
 use super::parent::{self, Herd};
-use super::scoreboard::{Scoreboard, Status};
+use super::scoreboard::Scoreboard;
 use super::spare::SpareRule;
 use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES};
 use crate::ServeError;
+use crate::board::State;
 use crate::service::Service;
 
 /// The model.
@@ -185,30 +186,17 @@ fn listen(place: &Place<'_>) -> u8 {
 
 /// The life of a worker: take a connection, serve it to its end, again.
 fn work(place: &Place<'_>, worker: usize) {
-    let status = |status| place.board.set(place.number, worker, status);
+    let doing = |state| place.board.set(place.number, worker, state);
     let ending = || signals::asked_to_end().or(place.desk.is_ending().then_some(Stop::Drain));
     let mut seat = None;
     let _present = place.desk.sign_in();
-    let _left = Left { board: place.board, child: place.number, worker };
+    let _place = place.board.sit(place.number, worker);
     while let Taken::Item((socket, peer)) = {
-        status(Status::Ready);
+        doing(State::Waiting);
         place.desk.take(None)
     } {
-        status(Status::Busy);
+        doing(State::Reading);
         let exchange = drive::seat(&mut seat, place.service, peer);
         drive::serve_blocking(socket, exchange, place.patience, &ending);
-    }
-}
-
-/// Notes that a worker has left when dropped, in a panic too.
-pub(super) struct Left<'a> {
-    pub(super) board: &'a Scoreboard,
-    pub(super) child: usize,
-    pub(super) worker: usize,
-}
-
-impl Drop for Left<'_> {
-    fn drop(&mut self) {
-        self.board.set(self.child, self.worker, Status::Leaving);
     }
 }
