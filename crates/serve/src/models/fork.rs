@@ -28,6 +28,7 @@ use super::drive::{self, EXHAUSTED_REST, Patience};
 use super::parent::{self, ENDING_TICK, Family};
 use super::{Declared, Kind, Model, SettingSpec, system};
 use crate::ServeError;
+use crate::board::Counter;
 use crate::exchange::Exchange;
 use crate::service::Service;
 
@@ -181,6 +182,7 @@ impl Parent<'_> {
         match forked {
             Ok(pid) => {
                 self.children.insert(pid);
+                self.service.board.count(Counter::ProcessesSpawned);
                 self.next = None;
             }
             // `ulimit -u`, the cgroup's pids.max, or memory: the connection waits for a child's end.
@@ -200,6 +202,8 @@ impl Family for Parent<'_> {
 
     fn bury(&mut self, pid: Pid, _: Ended) {
         self.children.remove(&pid);
+        self.service.board.count(Counter::ProcessesReaped);
+        self.service.board.bury(pid);
         self.rest = Nanos::ZERO;
     }
 }
