@@ -26,7 +26,7 @@ pub struct Args {
     /// Where to listen, unless set 127.0.0.1:8080; port 0 takes a free one
     #[arg(short, long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// The concurrency model, unless set reactor
+    /// The concurrency model, unless set reactors
     #[arg(short, long, value_name = "NAME")]
     model: Option<String>,
     /// A setting of the model by its original name, or a limit; repeatable

@@ -74,6 +74,8 @@ pub struct Exchange<'s> {
     call: Option<Box<Call<'s>>>,
     /// The next answer is the last.
     finishing: bool,
+    /// A request that has been read waits for [`Exchange::answer`].
+    answers_wait: bool,
     /// The peer has closed its side.
     half_closed: bool,
     /// Where on the status board it was accepted, until it has ended.
@@ -141,6 +143,13 @@ pub enum Want<'a> {
     Close(Close),
 }
 
+/// Buffers that the connections of one thread have in turn; see [`Exchange::lend`].
+#[derive(Debug, Default)]
+pub struct Spare {
+    input: Vec<u8>,
+    output: Vec<u8>,
+}
+
 /// How a connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Close {
@@ -177,6 +186,7 @@ impl<'s> Exchange<'s> {
             release: Release::default(),
             call: None,
             finishing: false,
+            answers_wait: false,
             half_closed: false,
             accepted_at: Some(service.board.accepted()),
         };
@@ -304,6 +314,42 @@ impl<'s> Exchange<'s> {
         if let Some(seat) = self.accepted_at.take() {
             self.service.board.ended(seat);
         }
+    }
+
+    /// From now on a request that has been read whole waits for [`Exchange::answer`], so that who reads
+    /// need not be who answers.
+    pub fn hold_answers(&mut self) {
+        self.answers_wait = true;
+    }
+
+    /// Whether a request waits to be answered. Nothing is to be read before that.
+    pub fn is_asked(&self) -> bool {
+        self.answers_wait && matches!(self.state, State::Answer)
+    }
+
+    /// Answers what waits, and all that follows it in the input, at once again.
+    pub fn answer(&mut self, now: Nanos) {
+        let waits = self.is_asked();
+        self.answers_wait = false;
+        if waits {
+            self.advance(now);
+        }
+    }
+
+    /// Lends it the buffers of `spare`, where it has none of its own. Connections that take turns need
+    /// one set of buffers between them, but those that stopped within a request or an answer: so one
+    /// that is idle has none, and those that are busy share one that stays in the processor's cache.
+    #[inline]
+    pub fn lend(&mut self, spare: &mut Spare) {
+        self.input.lend(&mut spare.input);
+        self.output.lend(&mut spare.output);
+    }
+
+    /// Takes back what is not in use.
+    #[inline]
+    pub fn take_back(&mut self, spare: &mut Spare) {
+        self.input.take_back(&mut spare.input);
+        self.output.take_back(&mut spare.output);
     }
 
     /// Whether the connection waits for the first byte of a request, with nothing else to do.
@@ -436,6 +482,10 @@ impl<'s> Exchange<'s> {
             if !answers_now {
                 return self.begin_body(now);
             }
+        }
+        if self.answers_wait && !body_is_due {
+            self.state = State::Answer;
+            return false;
         }
         self.stamp.set((service.wall_s)(), service.log.zone());
         let keep_alive = KeepAlive {

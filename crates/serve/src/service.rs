@@ -23,6 +23,9 @@ use crate::supervisor::generation::Handover;
 pub struct Service {
     /// Bound and listening; blocking, close-on-exec.
     pub listener: TcpListener,
+    /// Further queues of the same port (SO_REUSEPORT), for a model that gives each of its loops one;
+    /// the kernel spreads connections over all of them.
+    pub more_listeners: Vec<TcpListener>,
     /// Where it listens, as the access log says it.
     pub(crate) local: SocketAddr,
     /// What is served.
@@ -81,6 +84,7 @@ impl Service {
         let gateways = Gateways::open(&config)?;
         let log = AccessLog::open(&config.access_log, &reopen)?;
         let listener = given.listener.map_or_else(|| listen(&config), Ok)?;
+        let more_listeners = listen_more(&config, &listener)?;
         let faults = Faults::plant(&config.faults, clock::monotonic()).map_err(|source| {
             ServeError::System { doing: "cannot share the count of planted faults", source }
         })?;
@@ -90,6 +94,7 @@ impl Service {
         Ok(Self {
             local: listener.local_addr().unwrap_or(config.listen),
             listener,
+            more_listeners,
             site,
             config,
             log,
@@ -129,7 +134,19 @@ impl Service {
     /// Connections that wait to be accepted, and that a drain still has to serve. None where the port
     /// goes on without this server.
     pub fn waiting(&self) -> u32 {
-        if self.is_handed_over() { 0 } else { listener::waiting(&self.listener) }
+        self.listeners().map(|listener| self.waiting_at(listener)).sum()
+    }
+
+    /// As [`Service::waiting`], of one of its queues. Further ones are never handed over: the next
+    /// process opens its own.
+    pub fn waiting_at(&self, listener: &TcpListener) -> u32 {
+        let is_first = std::ptr::eq(listener, &self.listener);
+        if is_first && self.is_handed_over() { 0 } else { listener::waiting(listener) }
+    }
+
+    /// Every queue of the port.
+    pub fn listeners(&self) -> impl Iterator<Item = &TcpListener> {
+        std::iter::once(&self.listener).chain(&self.more_listeners)
     }
 
     /// In a drain: has accept wait for nobody, in no process that shares the listener; where the port
@@ -149,6 +166,14 @@ impl Service {
         } else {
             // It can only have stopped before, which is what is wanted.
             let _ = listener::stop_listening(&self.listener);
+        }
+    }
+
+    /// As [`Service::stop_listening`], of one of its queues: what follows goes to the others.
+    pub fn stop_listening_at(&self, listener: &TcpListener) {
+        if !(std::ptr::eq(listener, &self.listener) && self.is_handed_over()) {
+            // As above.
+            let _ = listener::stop_listening(listener);
         }
     }
 
@@ -241,6 +266,17 @@ fn listen(config: &Config) -> Result<TcpListener, ServeError> {
         io::ErrorKind::PermissionDenied => ServeError::PortNeedsPrivilege { address },
         io::ErrorKind::AddrNotAvailable => ServeError::AddressNotHere { address },
         _ => ServeError::Listen { address, source },
+    })
+}
+
+/// The queues that the model's loops have beside the first.
+fn listen_more(config: &Config, first: &TcpListener) -> Result<Vec<TcpListener>, ServeError> {
+    let more = crate::models::queues(config)? - 1;
+    let (backlog, call_max) = (config.listen_backlog(), crate::models::call_max(config));
+    let queues = listener::bind_more(first, backlog, call_max, more);
+    queues.map_err(|source| ServeError::System {
+        doing: "cannot open a queue of the port for each loop (accept = reuseport)",
+        source,
     })
 }
 

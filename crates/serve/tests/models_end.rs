@@ -66,6 +66,37 @@ fn a_drain_answers_what_was_begun_and_what_waits_and_closes_what_is_idle() {
 }
 
 #[test]
+fn a_drain_of_several_loops_answers_what_waits_in_every_queue() {
+    let ways: [&[&str]; 4] = [
+        &["worker_processes=3", "accept=exclusive"],
+        &["worker_processes=3", "accept=exclusive", "multi_accept=on"],
+        &["worker_processes=3", "accept=reuseport"],
+        // Less room than waits, where connections past it would be closed.
+        &["worker_processes=2", "accept=reuseport", "worker_connections=4"],
+    ];
+    for settings in ways {
+        let mut server = Server::start("reactors", Setup { settings, ..FIXED });
+        assert_eq!(server.connect().ask(GET_CLOSE).status(), 200);
+        // Nobody accepts until the signal is there too.
+        server.signal(Signal::STOP);
+        let mut waiting: Vec<_> = (0..48).map(|_| server.connect()).collect();
+        waiting.iter_mut().for_each(|conn| conn.send(GET));
+        server.signal(Signal::TERM);
+        server.signal(Signal::CONT);
+        let mut answered = 0;
+        for mut conn in waiting {
+            // Those that the listener's own event took in before the signal's may be idle by then.
+            let response = conn.response();
+            assert_eq!(response.status(), 200, "{settings:?}");
+            answered += 1;
+        }
+        assert_eq!(answered, 48);
+        assert!(server.ended().success(), "{settings:?}");
+        assert!(is_refused(&server), "{settings:?}");
+    }
+}
+
+#[test]
 fn a_drain_answers_what_waits_where_the_children_were_told_to_end_before_their_parent() {
     for model in ["prefork", "worker", "event"] {
         let settings = two_at_once(model).unwrap();

@@ -58,9 +58,16 @@ fn slow_clients_do_not_hold_up_others_where_no_thread_belongs_to_one() {
     fs::write(dir.path().join("large"), vec![b'x'; 32 << 20]).unwrap();
     fs::write(dir.path().join("index.html"), "small").unwrap();
     let content = dir.path().to_str().unwrap();
-    for (model, settings) in
-        [("reactor", &[][..]), ("uring", &["rings=1"]), ("pool", &["max-thread=1"])]
-    {
+    let cases: [(&str, &[&str]); 7] = [
+        ("reactor", &[]),
+        ("reactor", &["poller=poll"]),
+        ("reactor", &["poller=select"]),
+        ("reactors", &["worker_processes=1"]),
+        ("reactors", &["worker_processes=2", "accept=reuseport"]),
+        ("uring", &["rings=1"]),
+        ("pool", &["max-thread=1"]),
+    ];
+    for (model, settings) in cases {
         if !runs_here(model) {
             continue;
         }
@@ -95,8 +102,16 @@ fn a_kept_connection_is_closed_after_its_time_and_not_before() {
 
 #[test]
 fn past_the_bound_connections_wait_and_are_served_in_the_end() {
-    for model in models() {
-        let settings = two_at_once(model).unwrap_or_default();
+    let more: [(&str, &[&str]); 3] = [
+        ("reactor", &["server.max-connections=2", "poller=poll"]),
+        ("reactor", &["server.max-connections=2", "poller=select"]),
+        (
+            "reactors",
+            &["worker_processes=3", "worker_connections=2", "overflow=wait", "accept=reuseport"],
+        ),
+    ];
+    let all = models().map(|model| (model, two_at_once(model).unwrap_or_default()));
+    for (model, settings) in all.chain(more) {
         let server = Server::start(model, Setup { settings, ..FIXED });
         let mut conns: Vec<Conn> = (0..8).map(|_| server.connect()).collect();
         for conn in &mut conns {
@@ -126,7 +141,7 @@ fn overflow_close_closes_what_is_past_max_request() {
 
 #[test]
 fn without_descriptors_accepting_rests_and_goes_on_when_one_is_free() {
-    for model in ["reactor", "pool"] {
+    for model in ["reactor", "reactors", "reactor-pool", "pool"] {
         let server = Server::start(model, FIXED);
         let limit = rustix::process::Rlimit { current: Some(16), maximum: Some(16) };
         let resource = rustix::process::Resource::Nofile;

@@ -22,3 +22,5 @@ mod stamps;
 mod uring;
 pub mod uring_driver;
 pub mod uring_server;
+pub mod wake;
+pub mod watch;

@@ -53,6 +53,33 @@ pub fn bind(addr: SocketAddr, backlog: u32, call_max: Nanos) -> io::Result<TcpLi
     Ok(socket.into())
 }
 
+/// `count` further queues for the port of `first`, which listens already (SO_REUSEPORT), with the rest
+/// as for [`bind`]: the kernel chooses by a hash of both addresses in which queue a connection waits.
+/// One that waits in a queue is lost where that is closed, unless net.ipv4.tcp_migrate_req is set.
+///
+/// # Errors
+/// As those of [`bind`].
+pub fn bind_more(
+    first: &TcpListener,
+    backlog: u32,
+    call_max: Nanos,
+    count: usize,
+) -> io::Result<Vec<TcpListener>> {
+    // Said only now that it has the port to itself: two servers that said so before would share it.
+    SockRef::from(first).set_reuse_port(count > 0)?;
+    let addr = first.local_addr()?;
+    let queue = |_| {
+        let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_reuse_address(true)?;
+        socket.set_reuse_port(true)?;
+        prepare(SockRef::from(&socket), call_max)?;
+        socket.bind(&addr.into())?;
+        socket.listen(listen_backlog(backlog))?;
+        Ok(socket.into())
+    };
+    (0..count).map(queue).collect()
+}
+
 /// Gives a socket that listens already, for another server before or for none yet, what [`bind`] would
 /// have. Connections that wait in it keep what they have.
 ///
@@ -270,7 +297,7 @@ mod tests {
 
     fn local() -> (TcpListener, SocketAddr) {
         let call_max = Nanos::from_millis(20);
-        let listener = bind("127.0.0.1:0".parse().unwrap(), 16, call_max).unwrap();
+        let listener = bind("127.0.0.1:0".parse().unwrap(), 64, call_max).unwrap();
         let addr = listener.local_addr().unwrap();
         (listener, addr)
     }
@@ -344,6 +371,20 @@ mod tests {
         reset(accept(&listener, Mode::Blocking).unwrap().0);
         let error = client.read(&mut [0; 8]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    }
+
+    #[test]
+    fn queues_of_one_port_share_its_connections_and_nobody_else_gets_the_port() {
+        let (first, addr) = local();
+        let more = bind_more(&first, 64, Nanos::from_secs(1), 2).unwrap();
+        assert!(more.iter().all(|queue| queue.local_addr().unwrap() == addr));
+        let _clients: Vec<_> = (0..48).map(|_| TcpStream::connect(addr).unwrap()).collect();
+        let waiting: Vec<u32> = std::iter::once(&first).chain(&more).map(waiting).collect();
+        assert_eq!(waiting.iter().sum::<u32>(), 48);
+        // Of 3^48 ways to spread them, 3 * 2^48 leave one out.
+        assert!(waiting.iter().all(|&waiting| waiting > 0), "{waiting:?}");
+        let refused = bind(addr, 16, Nanos::from_secs(1)).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
     }
 
     #[test]

@@ -277,6 +277,19 @@ pub fn raise_file_limit() -> io::Result<u64> {
     Ok(file_limit())
 }
 
+/// Lowers the limit of open files to `files` where it is above: every file then has a number below
+/// that, which select(2) needs.
+///
+/// # Errors
+/// None in practice.
+pub fn lower_file_limit(files: u64) -> io::Result<()> {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current > files) {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(files), maximum: limit.maximum })?;
+    }
+    Ok(())
+}
+
 /// Files this process may have open (RLIMIT_NOFILE, soft); `u64::MAX` where there is no limit.
 pub fn file_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)

@@ -52,7 +52,7 @@ fn the_record_has_every_promised_field() {
 #[test]
 fn counts_agree_with_the_access_log_exactly() {
     let dir = tempfile::tempdir().unwrap();
-    for model in ["reactor", "prefork", "worker", "pool"] {
+    for model in ["reactor", "reactors", "prefork", "worker", "pool"] {
         let log = dir.path().join(model);
         let path = log.to_str().unwrap();
         let server = Server::start(&["--fixed", "100", "--model", model, "--access-log", path]);

@@ -39,7 +39,7 @@ fn planted_faults_are_printed_and_read_back_and_others_refused() {
 
 #[test]
 fn either_signal_ends_every_model_and_frees_the_port() {
-    for model in ["reactor", "prefork", "worker", "pool"] {
+    for model in ["reactor", "reactors", "prefork", "worker", "pool"] {
         for signal in ["TERM", "INT"] {
             let mut server = Server::start(&["--fixed", "10", "--model", model]);
             let addr = server.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
@@ -56,7 +56,7 @@ fn either_signal_ends_every_model_and_frees_the_port() {
 fn lines_of_the_log_that_a_full_disk_took_are_counted_over_all_children() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("stderr");
-    for model in ["reactor", "prefork", "worker", "pool"] {
+    for model in ["reactor", "reactors", "prefork", "worker", "pool"] {
         let args = ["--fixed", "10", "--model", model, "--access-log", "/dev/full"];
         let stderr = std::fs::File::create(&file).unwrap();
         let server = Server::start_saying(&args, stderr.into());
@@ -72,7 +72,16 @@ fn lines_of_the_log_that_a_full_disk_took_are_counted_over_all_children() {
 #[test]
 fn the_models_are_described() {
     let text = stdout(&output(&["models"]));
-    for word in ["reactor", "prefork", "worker", "pool", "MaxConnectionsPerChild", "max-request"] {
+    for word in [
+        "reactors",
+        "poller",
+        "worker_connections",
+        "prefork",
+        "worker",
+        "pool",
+        "MaxConnectionsPerChild",
+        "max-request",
+    ] {
         assert!(text.contains(word), "{word} is missing in:\n{text}");
     }
 }

@@ -21,9 +21,29 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// For at most `len_max` unused bytes.
+    /// For at most `len_max` unused bytes. The buffer comes with the first read, or is lent before.
     pub(super) fn new(len_max: usize) -> Self {
-        Self { buffer: vec![0; ROOM_FIRST.min(len_max)], start: 0, end: 0, len_max }
+        Self { buffer: Vec::new(), start: 0, end: 0, len_max }
+    }
+
+    /// Takes the buffer out of `spare`, unless it has one.
+    #[inline]
+    pub(super) fn lend(&mut self, spare: &mut Vec<u8>) {
+        if self.buffer.is_empty() {
+            std::mem::swap(&mut self.buffer, spare);
+        }
+    }
+
+    /// Gives its buffer to `spare`, if there is nothing in it; one that has grown is freed.
+    #[inline]
+    pub(super) fn take_back(&mut self, spare: &mut Vec<u8>) {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+            let buffer = std::mem::take(&mut self.buffer);
+            if buffer.len() <= ROOM_FIRST && spare.is_empty() {
+                *spare = buffer;
+            }
+        }
     }
 
     /// Empty again, and no larger than at first.
@@ -60,6 +80,9 @@ impl Input {
 
     /// Where the next bytes go.
     pub(super) fn room(&mut self) -> &mut [u8] {
+        if self.buffer.is_empty() {
+            self.buffer.resize(ROOM_FIRST.min(self.len_max), 0);
+        }
         &mut self.buffer[self.end..]
     }
 
@@ -109,6 +132,27 @@ mod tests {
         assert_eq!(input.bytes()[400..], [20; 400]);
         input.reset();
         assert!(input.is_empty() && input.buffer.capacity() < 10_000);
+    }
+
+    #[test]
+    fn a_buffer_is_lent_while_there_is_nothing_in_it() {
+        let mut spare = Vec::new();
+        let mut inputs = [Input::new(10_000), Input::new(10_000)];
+        for input in &mut inputs {
+            input.lend(&mut spare);
+            input.room()[..4].copy_from_slice(b"head");
+            input.filled(4);
+            input.used(4);
+            input.take_back(&mut spare);
+            assert_eq!((input.buffer.capacity(), spare.len()), (0, ROOM_FIRST));
+        }
+        let [first, second] = &mut inputs;
+        first.lend(&mut spare);
+        put(first, b"he");
+        first.take_back(&mut spare);
+        second.lend(&mut spare);
+        put(second, b"GET");
+        assert_eq!((first.bytes(), second.bytes()), (&b"he"[..], &b"GET"[..]));
     }
 
     #[test]

@@ -71,6 +71,25 @@ impl Output {
         *self = Self { buffer, prepared, ..Self::default() };
     }
 
+    /// Takes the buffer out of `spare`, unless it has one.
+    #[inline]
+    pub(super) fn lend(&mut self, spare: &mut Vec<u8>) {
+        if self.buffer.capacity() == 0 {
+            std::mem::swap(&mut self.buffer, spare);
+        }
+    }
+
+    /// Gives its buffer to `spare`, if there is nothing in it; one that has grown is freed.
+    #[inline]
+    pub(super) fn take_back(&mut self, spare: &mut Vec<u8>) {
+        if self.buffer.is_empty() {
+            let buffer = std::mem::take(&mut self.buffer);
+            if buffer.capacity() <= KEPT_MAX && spare.capacity() == 0 {
+                *spare = buffer;
+            }
+        }
+    }
+
     /// Whether everything was sent.
     pub(super) fn is_empty(&self) -> bool {
         self.buffer.is_empty() && self.body.is_none() && self.prepared_left.is_empty()

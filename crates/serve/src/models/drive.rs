@@ -172,6 +172,45 @@ fn look_at_client(
     true
 }
 
+/// As [`advance`], and only receives. `None`: there is something to answer or to send, which is
+/// someone else's.
+pub(super) fn take_in(
+    socket: BorrowedFd<'_>,
+    exchange: &mut Exchange<'_>,
+    inlet: &mut Inlet,
+    look: impl Fn() -> Look,
+) -> Option<Step> {
+    let mut left = TURN_BYTES_MAX;
+    while !exchange.is_asked() {
+        let received = match exchange.want(|| look().now) {
+            Want::Close(close) => {
+                exchange.ended();
+                return Some(Step::Close(close));
+            }
+            Want::Read(_) if *inlet == Inlet::Dry => return Some(Step::Read),
+            Want::Read(_) if left == 0 => return Some(Step::Turn),
+            Want::Read(buf) => fill(socket, buf, inlet),
+            _ => return None,
+        };
+        let Look { now, ending } = look();
+        match received {
+            Ok(n) => {
+                left = left.saturating_sub(n);
+                if ending {
+                    exchange.finish_next();
+                }
+                exchange.received(n, now);
+            }
+            Err(error) if is_wait(&error) => return Some(Step::Read),
+            Err(_) => {
+                exchange.lost(now);
+                return Some(Step::Close(Close::Normal));
+            }
+        }
+    }
+    None
+}
+
 fn is_wait(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
@@ -305,7 +344,7 @@ pub(super) fn serve_blocking(
                 continue;
             }
             Step::Gateway => {
-                wait_for_gateway(socket.as_fd(), exchange);
+                wait_for_gateway(socket.as_fd(), exchange, None);
                 continue;
             }
             Step::Read => PollFlags::IN,
@@ -319,10 +358,6 @@ pub(super) fn serve_blocking(
         exchange.timed_out(clock::monotonic());
     }
 }
-
-/// What a loop watches the file of a gateway for that it watches once.
-pub(super) const GATEWAY_EDGES: EventFlags =
-    EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
 
 /// Has a loop watch the file of a gateway; it may be one that was watched before, for this connection or
 /// another one.
@@ -340,24 +375,35 @@ pub(super) fn watch_gateway(
     }
 }
 
-/// Waits until the gateway or the client has news, or the deadline, or a signal comes.
-pub(super) fn wait_for_gateway(socket: BorrowedFd<'_>, exchange: &mut Exchange<'_>) {
+/// Waits until the gateway or the client has news, or the deadline, or a signal comes; returns whether
+/// `ends` was rung, if that is given.
+pub(super) fn wait_for_gateway(
+    socket: BorrowedFd<'_>,
+    exchange: &mut Exchange<'_>,
+    ends: Option<BorrowedFd<'_>>,
+) -> bool {
     let left = exchange.deadline().saturating_sub(clock::monotonic());
     let has_room = exchange.room().is_some_and(|room| !room.is_empty());
-    let Some(Awaited { file, reads, writes, .. }) = exchange.awaited() else { return };
+    let Some(Awaited { file, reads, writes, .. }) = exchange.awaited() else { return false };
     let mut of_file = PollFlags::empty();
     of_file.set(PollFlags::IN, reads);
     of_file.set(PollFlags::OUT, writes);
     // Without any flag, that the connection broke is told all the same.
     let of_client = if has_room { PollFlags::IN } else { PollFlags::empty() };
-    let mut files =
-        [PollFd::from_borrowed_fd(file, of_file), PollFd::from_borrowed_fd(socket, of_client)];
-    let is_ready = poll(&mut files, Some(&timespec(left))).is_ok_and(|n| n > 0);
-    let broke = PollFlags::HUP | PollFlags::ERR;
-    if is_ready && files[1].revents().intersects(broke) {
+    let mut files = [
+        PollFd::from_borrowed_fd(file, of_file),
+        PollFd::from_borrowed_fd(socket, of_client),
+        PollFd::from_borrowed_fd(ends.unwrap_or(file), PollFlags::IN),
+    ];
+    let watched = if ends.is_some() { &mut files[..] } else { &mut files[..2] };
+    let is_ready = poll(watched, Some(&timespec(left))).is_ok_and(|n| n > 0);
+    let broke = is_ready && files[1].revents().intersects(PollFlags::HUP | PollFlags::ERR);
+    let rung = is_ready && ends.is_some() && !files[2].revents().is_empty();
+    if broke {
         exchange.lost(clock::monotonic());
     }
     exchange.timed_out(clock::monotonic());
+    rung
 }
 
 /// Waits with the whole thread until that instant, or a signal before it.
@@ -398,6 +444,19 @@ fn linger_blocking(socket: OwnedFd, how: Close, ending: &impl Fn() -> Option<Sto
 /// Waits until the socket is ready, the time is over or a signal comes; returns whether it is ready.
 fn wait(socket: BorrowedFd<'_>, flags: PollFlags, most: Nanos) -> bool {
     poll(&mut [PollFd::new(&socket, flags)], Some(&timespec(most))).is_ok_and(|n| n > 0)
+}
+
+/// Waits until the socket is ready or the time is over; returns whether `ends` was rung before.
+pub(super) fn wait_beside(
+    socket: BorrowedFd<'_>,
+    flags: PollFlags,
+    ends: BorrowedFd<'_>,
+    most: Nanos,
+) -> bool {
+    let mut files = [PollFd::new(&ends, PollFlags::IN), PollFd::new(&socket, flags)];
+    // Without flags even its end is nothing to wake for.
+    let files = if flags.is_empty() { &mut files[..1] } else { &mut files[..] };
+    poll(files, Some(&timespec(most))).is_ok() && !files[0].revents().is_empty()
 }
 
 /// Waits until one of the files is ready, a signal comes, or the time is over (`None`: for ever).

@@ -376,7 +376,7 @@ pub(super) fn turn<'s>(
                 }
                 // A thread whose request a program answers waits for it, as in the originals.
                 Step::Gateway => {
-                    drive::wait_for_gateway(socket.as_fd(), &mut conn.exchange);
+                    drive::wait_for_gateway(socket.as_fd(), &mut conn.exchange, None);
                     now = clock::monotonic();
                     continue;
                 }

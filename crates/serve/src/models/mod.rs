@@ -1,25 +1,30 @@
 //! The concurrency models: who waits for a connection, and where. Owns the registry and what a model
 //! says about itself; must not know HTTP, which `Exchange` does for all of them, so that what
 //! differs between two models is the model.
-//! Start reading at [`Model`], then `reactor`, the shortest way of a request through the server.
+//! Start reading at [`Model`], then `looped`, the shortest way of a request through the server.
 //!
 //! Adding a model: one file with an `ITEM`, and its line in [`ALL`]. The conformance suite then runs
 //! over it by itself.
 
 mod acceptor;
 mod child;
+mod crew;
 mod desk;
 mod drive;
 mod event;
 mod fork;
+mod hands;
 mod held;
 mod holds;
 mod iterative;
+mod looped;
 mod parent;
 mod poller;
 mod pool;
 mod prefork;
 mod reactor;
+mod reactor_pool;
+mod reactors;
 mod scoreboard;
 pub mod settings;
 mod spare;
@@ -33,6 +38,7 @@ pub(crate) use settings::edits;
 pub use settings::{COMMON, Decimal, Kind, SettingError, SettingSpec, Settings, Value};
 
 use crate::ServeError;
+use crate::config::Config;
 use crate::service::Service;
 
 /// A way to serve many connections at once.
@@ -71,7 +77,9 @@ pub struct Declared {
 
 /// Every model. The order is that of lists and help texts; the first is the default.
 pub static ALL: &[&Model] = &[
+    &reactors::ITEM,
     &reactor::ITEM,
+    &reactor_pool::ITEM,
     &prefork::ITEM,
     &worker::ITEM,
     &pool::ITEM,
@@ -86,6 +94,14 @@ pub static ALL: &[&Model] = &[
 /// The model that is called `name`.
 pub fn by_name(name: &str) -> Option<&'static Model> {
     ALL.iter().copied().find(|model| model.name.eq_ignore_ascii_case(name))
+}
+
+/// How many queues the port of a model has: one, unless each loop has its own.
+///
+/// # Errors
+/// The kernel does not tell on which CPUs it may run.
+pub(crate) fn queues(config: &Config) -> Result<usize, ServeError> {
+    if std::ptr::eq(config.model, &reactors::ITEM) { reactors::queues(config) } else { Ok(1) }
 }
 
 /// For a model that needs nothing of the kernel but what all of joust needs.

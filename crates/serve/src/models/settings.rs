@@ -31,6 +31,14 @@ pub enum Kind {
         /// Largest allowed.
         max: u64,
     },
+    /// A whole number, or `auto`: what the model then takes is said in its `about`. It is so unless
+    /// set.
+    CountOrAuto {
+        /// Smallest allowed.
+        min: u64,
+        /// Largest allowed.
+        max: u64,
+    },
     /// A time. As in Apache a bare number is seconds and `500ms` has its unit.
     Time {
         /// Unless set.
@@ -68,6 +76,8 @@ pub enum Kind {
 pub enum Value {
     /// A whole number.
     Count(u64),
+    /// `auto` of [`Kind::CountOrAuto`].
+    Auto,
     /// A time.
     Time(Nanos),
     /// A number with up to three decimals.
@@ -217,6 +227,15 @@ impl Settings {
         }
     }
 
+    /// The value of a count that may be `auto`, which is `None`.
+    pub fn count_or_auto(&self, name: &str) -> Option<u64> {
+        match self.value(name) {
+            Value::Auto => None,
+            Value::Count(count) => Some(count),
+            other => panic!("setting {name} is asked for as a count or auto and is {other:?}"),
+        }
+    }
+
     /// The value of a time.
     pub fn time(&self, name: &str) -> Nanos {
         match self.value(name) {
@@ -270,6 +289,7 @@ impl Kind {
     pub fn default(&self) -> Value {
         match *self {
             Self::Count { default, .. } => Value::Count(default),
+            Self::CountOrAuto { .. } => Value::Auto,
             Self::Time { default, .. } => Value::Time(default),
             Self::Decimal { default, .. } => Value::Decimal(default),
             Self::Switch { default } => Value::Switch(default),
@@ -279,7 +299,8 @@ impl Kind {
 
     fn parse(&self, typed: &str) -> Option<Value> {
         match *self {
-            Self::Count { min, max, .. } => {
+            Self::CountOrAuto { .. } if typed.eq_ignore_ascii_case("auto") => Some(Value::Auto),
+            Self::Count { min, max, .. } | Self::CountOrAuto { min, max } => {
                 let count = typed.parse().ok()?;
                 (min..=max).contains(&count).then_some(Value::Count(count))
             }
@@ -312,6 +333,9 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count { min, max, .. } => write!(f, "a whole number from {min} to {max}"),
+            Self::CountOrAuto { min, max } => {
+                write!(f, "auto or a whole number from {min} to {max}")
+            }
             Self::Time { min, max, .. } => {
                 write!(f, "a time from {min} to {max}; a bare number is seconds, as in 5 or 500ms")
             }
@@ -328,6 +352,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count(count) => write!(f, "{count}"),
+            Self::Auto => f.write_str("auto"),
             Self::Time(time) => write!(f, "{time}"),
             Self::Decimal(decimal) => write!(f, "{decimal}"),
             Self::Switch(on) => f.write_str(if *on { "On" } else { "Off" }),

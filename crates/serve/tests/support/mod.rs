@@ -44,6 +44,8 @@ pub(crate) fn two_at_once(model: &str) -> Option<&'static [&'static str]> {
         "thread" => &["maxThreads=2"],
         "fork" => &["instances=2"],
         "reactor" => &["server.max-connections=2"],
+        "reactor-pool" => &["server.max-connections=2", "server.worker-threads=1"],
+        "reactors" => &["worker_processes=1", "worker_connections=2", "overflow=wait"],
         "prefork" => &["MaxRequestWorkers=2", "ServerLimit=2"],
         "worker" => &["ThreadsPerChild=1", "MaxRequestWorkers=2", "ServerLimit=2"],
         "pool" => &["max-request=2", "max-thread=2", "overflow=wait"],

@@ -1,0 +1,204 @@
+//! Threads that answer for an event loop: it reads and parses, they build the answer and send it,
+//! blocking where they must, and give the connection back. Owns the two queues between them; must not
+//! know what a loop does. Start reading at [`Hands::work`].
+//!
+//! Cost of a handing-over: a lock and mostly a wake-up there, and the same back, where one wake-up
+//! brings all that have been answered since the last. A connection is moved, never shared, so that
+//! nothing else is locked. It stays in the loop's poll set: what arrives meanwhile waits for it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::event::PollFlags;
+use sys::clock;
+use sys::wake::Wake;
+
+use super::desk::{Desk, Taken};
+use super::drive::{self, Inlet, Look, SPIN, Step};
+use crate::exchange::{Exchange, Spare};
+use crate::service::Service;
+
+/// A connection on its way.
+pub(super) struct Job<'s> {
+    /// Where the loop has it.
+    pub(super) index: u32,
+    pub(super) socket: OwnedFd,
+    pub(super) exchange: Box<Exchange<'s>>,
+}
+
+/// The threads' side of a loop.
+pub(super) struct Hands<'s> {
+    service: &'s Service,
+    asked: Desk<Job<'s>>,
+    /// Connections that may be on their way at once.
+    jobs_max: usize,
+    /// Those that are to go back to the loop.
+    done: Mutex<VecDeque<Job<'s>>>,
+    /// Rung where there is the first of them.
+    returns: Wake,
+    /// Rung when all is to end at once.
+    ends: Wake,
+}
+
+impl<'s> Hands<'s> {
+    /// For at most `jobs_max` connections at once, in work or waiting for it.
+    pub(super) fn new(service: &'s Service, jobs_max: usize) -> io::Result<Self> {
+        let (returns, ends) = (Wake::new()?, Wake::new()?);
+        Ok(Self {
+            service,
+            asked: Desk::default(),
+            jobs_max,
+            done: Mutex::default(),
+            returns,
+            ends,
+        })
+    }
+
+    /// Connections that may be on their way at once; the loop counts them.
+    pub(super) fn jobs_max(&self) -> usize {
+        self.jobs_max
+    }
+
+    /// Hands over a connection that is asked for something.
+    pub(super) fn ask(&self, job: Job<'s>) {
+        self.asked.put(job);
+    }
+
+    /// What the loop watches: readable while there is something for [`Hands::take_back`].
+    pub(super) fn returns(&self) -> &Wake {
+        &self.returns
+    }
+
+    /// Moves all connections that have been answered to `done`.
+    pub(super) fn take_back(&self, done: &mut VecDeque<Job<'s>>) {
+        // Before they are taken: one that comes in between rings again.
+        self.returns.hush();
+        done.append(&mut self.lock_done());
+    }
+
+    /// Has all threads end, as soon as they have cut what they are at.
+    pub(super) fn close(&self) {
+        self.ends.ring();
+        self.asked.see_off();
+    }
+
+    /// A thread: answers one connection after the other.
+    pub(super) fn work(&self) {
+        let _seat = self.service.board.sit();
+        let mut spare = Spare::default();
+        while let Taken::Item(mut job) = self.asked.take(None) {
+            job.exchange.lend(&mut spare);
+            self.answer(&mut job);
+            job.exchange.take_back(&mut spare);
+            let mut done = self.lock_done();
+            done.push_back(job);
+            let is_first = done.len() == 1;
+            drop(done);
+            if is_first {
+                self.returns.ring();
+            }
+            self.service.board.wait(clock::monotonic);
+        }
+    }
+
+    fn lock_done(&self) -> MutexGuard<'_, VecDeque<Job<'s>>> {
+        // A thread that panicked left it whole: a job is moved in or out in one step.
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers all that has been read whole, and sends it; the thread waits for the client.
+    fn answer(&self, job: &mut Job<'s>) {
+        let Job { socket, exchange, .. } = job;
+        exchange.answer(clock::monotonic());
+        // What else the client sends is the loop's to read.
+        let mut inlet = Inlet::Dry;
+        loop {
+            let look = || Look { now: clock::monotonic(), ending: false };
+            let (flags, until) = match drive::advance(socket.as_fd(), exchange, &mut inlet, look) {
+                Step::Read | Step::Close(_) => return,
+                Step::Turn => continue,
+                Step::Gateway => {
+                    // What else the client sends is taken in while a program answers.
+                    inlet = Inlet::Open;
+                    if drive::wait_for_gateway(socket.as_fd(), exchange, Some(self.ends.as_fd())) {
+                        return exchange.lost(clock::monotonic());
+                    }
+                    continue;
+                }
+                Step::Write => (PollFlags::OUT, exchange.deadline()),
+                Step::Hold(until) => (PollFlags::empty(), until.saturating_sub(SPIN)),
+            };
+            let left = until.saturating_sub(clock::monotonic());
+            if drive::wait_beside(socket.as_fd(), flags, self.ends.as_fd(), left) {
+                return exchange.lost(clock::monotonic());
+            }
+            if flags.is_empty() {
+                drive::spin_until(until.saturating_add(SPIN));
+            }
+            // Does nothing before the deadline.
+            exchange.timed_out(clock::monotonic());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::testing;
+
+    fn job<'s>(service: &'s Service, index: u32) -> (UnixStream, Job<'s>) {
+        let (client, socket) = UnixStream::pair().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let mut exchange = Exchange::new(service, service.address(), clock::monotonic());
+        exchange.hold_answers();
+        (client, Job { index, socket: socket.into(), exchange: Box::new(exchange) })
+    }
+
+    #[test]
+    fn what_was_asked_is_answered_and_comes_back() {
+        let service = Service::bind(testing::config()).unwrap();
+        let hands = Hands::new(&service, 8).unwrap();
+        let (mut client, mut job) = job(&service, 7);
+        client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HT").unwrap();
+        let look = || Look { now: clock::monotonic(), ending: false };
+        let mut inlet = Inlet::Open;
+        let step = drive::take_in(job.socket.as_fd(), &mut job.exchange, &mut inlet, look);
+        assert_eq!(step, None, "it is to be answered");
+        std::thread::scope(|scope| {
+            scope.spawn(|| hands.work());
+            hands.ask(job);
+            let mut answer = vec![0; 15];
+            client.read_exact(&mut answer).unwrap();
+            assert_eq!(answer, b"HTTP/1.1 200 OK");
+            let mut done = VecDeque::new();
+            while done.is_empty() {
+                hands.take_back(&mut done);
+            }
+            assert_eq!(done[0].index, 7);
+            hands.close();
+        });
+    }
+
+    #[test]
+    fn a_client_that_takes_nothing_holds_no_thread_when_all_is_to_end() {
+        let mut config = testing::config();
+        config.content = crate::config::Content::Fixed(units::Bytes(8 << 20));
+        let service = Service::bind(config).unwrap();
+        let hands = Hands::new(&service, 8).unwrap();
+        let (mut client, mut job) = job(&service, 7);
+        client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        let look = || Look { now: clock::monotonic(), ending: false };
+        drive::take_in(job.socket.as_fd(), &mut job.exchange, &mut Inlet::Open, look);
+        std::thread::scope(|scope| {
+            scope.spawn(|| hands.work());
+            hands.ask(job);
+            client.read_exact(&mut [0; 15]).unwrap();
+            hands.close();
+        });
+    }
+}

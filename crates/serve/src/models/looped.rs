@@ -1,0 +1,530 @@
+//! An event loop, as every model of loops runs it: one thread, non-blocking sockets, all of them in one
+//! poll set. Owns who waits (the loop, for all connections at once) and the loops' common end; must
+//! not know HTTP, nor how many loops there are or what the kernel is asked by.
+//! Start reading at [`Loop::serve`].
+//!
+//! Cost of a request on a kept-alive connection: one receive, one send, and a share of one wait. With
+//! epoll, sockets are watched once, for everything, edge-triggered: a level-triggered socket would be
+//! polled by the kernel once more in each wait, and switching between reading and writing would cost
+//! an epoll_ctl. A response is sent without asking first whether there is room. A fresh connection has
+//! its first turn after all events of its round, when its request has most often arrived; one that is
+//! served and closed in that turn never enters the poll set.
+
+mod handing;
+mod intake;
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
+
+use sys::clock;
+use sys::epoll::{EventFlags, Ready};
+use sys::listener;
+use sys::signals::Stop;
+use sys::watch::{Interest, Watch};
+use units::Nanos;
+
+use super::acceptor::Acceptor;
+use super::crew::{Crew, Orders};
+use super::drive::{self, Inlet, Look, SPIN, Step};
+use super::hands::{Hands, Job};
+use super::holds::Holds;
+use super::timers::Timers;
+use crate::exchange::{Close, Exchange, Spare};
+use crate::service::Service;
+
+const LISTENER: u64 = u64::MAX;
+const SIGNALS: u64 = u64::MAX - 1;
+const CREW: u64 = u64::MAX - 2;
+const HANDS: u64 = u64::MAX - 3;
+/// In the token of a connection: the news is of the gateway that answers it. Beyond the number of any
+/// connection.
+const GATEWAY: u64 = 1 << 31;
+
+/// What makes the loops of one model differ from those of another.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    /// Connections that a loop holds at once.
+    pub(super) conns_max: usize,
+    /// Connections that it accepts in one round.
+    pub(super) round_max: usize,
+    /// What becomes of those past `conns_max`.
+    pub(super) overflow: Overflow,
+    /// Whether other loops take connections from the same listener.
+    pub(super) is_shared: bool,
+}
+
+/// What becomes of connections that a loop has no room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Overflow {
+    /// They wait in the kernel's queue, as lighttpd has it.
+    Wait,
+    /// Idle ones are closed for them as long as there are any; then they are accepted and closed, as
+    /// nginx has it.
+    Close,
+}
+
+/// A loop and all it holds.
+pub(super) struct Loop<'h, 's, W> {
+    service: &'s Service,
+    rules: Rules,
+    /// The loops that it is one of, if there are others.
+    crew: Option<&'h Crew>,
+    watch: W,
+    conns: Vec<Conn<'s>>,
+    /// Indices of `conns` that hold no connection.
+    free: Vec<u32>,
+    /// Connections that are to have a turn without the kernel saying so: fresh ones, and those that
+    /// used up their last one.
+    turns: VecDeque<u32>,
+    timers: Timers,
+    holds: Holds,
+    acceptor: Acceptor<'s>,
+    accepting: Accepting,
+    /// Connections accepted since the listener was put behind those of the other loops.
+    accepted: usize,
+    /// Idle connections by the end of their wait, the soonest last: made when room is needed, so that
+    /// one who is busy pays nothing for it. What has changed since is passed over.
+    idle: Vec<(Nanos, u32)>,
+    /// Nobody looks for idle ones before.
+    idle_look: Nanos,
+    /// Who answers, where it is not the loop.
+    hands: Option<&'h Hands<'s>>,
+    /// Connections that they have.
+    away: usize,
+    /// Those that wait until they take more.
+    parked: VecDeque<Job<'s>>,
+    /// What all connections read and write with, unless they stop within a request or an answer.
+    spare: Spare,
+    /// When it ends at the latest.
+    end: Nanos,
+    /// One read of the clock for all that a wake-up brings.
+    now: Nanos,
+}
+
+/// Whether the listener is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Accepting {
+    Yes,
+    /// Nothing is left to hold a connection: until one closes, or this instant.
+    Rests(Nanos),
+    /// The port is closed.
+    No,
+}
+
+/// A place for a connection; its exchange serves one connection after the other.
+struct Conn<'s> {
+    /// `None` while it is with the hands. Behind a pointer, so that places are small where many are
+    /// idle, and an exchange can be handed over.
+    exchange: Option<Box<Exchange<'s>>>,
+    inlet: Inlet,
+    /// Differs from use to use, so that an event of an earlier connection is known as such.
+    generation: u32,
+    /// It is in `turns`; until it is at the head, events of it wait as well.
+    queued: bool,
+    /// It is in `holds` until then; zero: it is not.
+    held_until: Nanos,
+    /// The file of a gateway that is watched for it, by its id; 0: none.
+    watches: u64,
+    phase: Phase,
+}
+
+enum Phase {
+    Free,
+    /// Not watched: it has had no turn yet.
+    Fresh(OwnedFd),
+    Watched(OwnedFd),
+    /// With the hands, or on its way to them; it was watched before, or had not been yet.
+    Away {
+        was_watched: bool,
+    },
+    /// Closed on our side; what still comes is dropped, up to so many bytes and until then.
+    Lingering(OwnedFd, usize, Nanos),
+}
+
+impl<'s> Conn<'s> {
+    /// Its exchange; not while it is with the hands.
+    fn exchange(&mut self) -> &mut Exchange<'s> {
+        self.exchange.as_mut().expect("a connection that is not away has its exchange")
+    }
+
+    /// Whether it waits for a request, and nothing else; then, until when.
+    fn idle_until(&self) -> Option<Nanos> {
+        match (&self.phase, &self.exchange) {
+            (Phase::Watched(_), Some(exchange)) if exchange.is_idle() => Some(exchange.deadline()),
+            _ => None,
+        }
+    }
+}
+
+impl<'h, 's, W: Watch> Loop<'h, 's, W> {
+    /// Takes connections from `listener`, one of `service`'s, which does not block. With `hands`, it
+    /// only reads, and they answer.
+    pub(super) fn new(
+        service: &'s Service,
+        listener: &'s TcpListener,
+        rules: Rules,
+        hands: Option<&'h Hands<'s>>,
+    ) -> io::Result<Self> {
+        let now = clock::monotonic();
+        Ok(Self {
+            service,
+            rules,
+            crew: None,
+            watch: W::new()?,
+            conns: Vec::new(),
+            free: Vec::new(),
+            turns: VecDeque::new(),
+            timers: Timers::new(now),
+            holds: Holds::default(),
+            acceptor: Acceptor::new(service, listener, rules.round_max),
+            accepting: Accepting::Yes,
+            accepted: 0,
+            idle: Vec::new(),
+            idle_look: now,
+            hands,
+            away: 0,
+            parked: VecDeque::new(),
+            spare: Spare::default(),
+            end: Nanos::MAX,
+            now,
+        })
+    }
+
+    /// Waits and serves until it is told to end.
+    pub(super) fn serve(&mut self, orders: Orders<'h>) -> io::Result<()> {
+        self.crew = orders.crew;
+        let _seat = self.service.board.sit();
+        self.watch_listener()?;
+        if let Some(signals) = orders.signals {
+            self.watch.add_source(signals, SIGNALS)?;
+        }
+        if let Some(crew) = orders.crew {
+            // For edges: it is never read, so that one ring wakes all.
+            self.watch.add(crew.wake(), CREW, Interest::Read)?;
+        }
+        if let Some(hands) = self.hands {
+            self.watch.add_source(hands.returns(), HANDS)?;
+        }
+        let mut ready = Vec::new();
+        while self.now < self.end && !(self.accepting == Accepting::No && self.open() == 0) {
+            self.service.board.wait(|| self.now);
+            self.watch.wait(&mut ready, self.timeout())?;
+            self.now = clock::monotonic();
+            for event in ready.drain(..) {
+                match event.token {
+                    LISTENER => self.accept_some(),
+                    SIGNALS | CREW => self.heed(orders)?,
+                    HANDS => self.take_back(),
+                    _ => self.wake(event),
+                }
+                self.end_holds();
+            }
+            self.end_holds();
+            self.take_turns();
+            self.expire();
+            self.accept_the_last();
+        }
+        self.cut();
+        Ok(())
+    }
+
+    /// Ends as it is told to, and tells the others.
+    fn heed(&mut self, orders: Orders<'_>) -> io::Result<()> {
+        let Orders { signals, crew } = orders;
+        let sent = match signals {
+            Some(signals) => signals.take()?,
+            None => None,
+        };
+        if let (Some(stop), Some(crew)) = (sent, crew) {
+            crew.tell(stop);
+        }
+        match sent.or(crew.and_then(Crew::heard)) {
+            Some(Stop::AtOnce) => self.end = self.now,
+            Some(Stop::Drain) if self.end == Nanos::MAX => {
+                let grace = self.service.config.settings.time("GracefulShutdownTimeout");
+                self.end = self.now.saturating_add(grace);
+                self.drain();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// How many connections there are.
+    fn open(&self) -> usize {
+        self.conns.len() - self.free.len()
+    }
+
+    fn timeout(&self) -> Option<Nanos> {
+        if !self.turns.is_empty() {
+            return Some(Nanos::ZERO);
+        }
+        let rest = match self.accepting {
+            Accepting::Rests(until) => until,
+            Accepting::Yes | Accepting::No => Nanos::MAX,
+        };
+        let held = self.holds.next().map_or(Nanos::MAX, |until| until.saturating_sub(SPIN));
+        let next = self.timers.next().unwrap_or(Nanos::MAX).min(rest).min(self.end).min(held);
+        (next != Nanos::MAX).then(|| next.saturating_sub(self.now))
+    }
+
+    /// The kernel has news of a connection.
+    fn wake(&mut self, event: Ready) {
+        let index = event.token as u32 & !(GATEWAY as u32);
+        let ending = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
+        match self.conns.get_mut(index as usize) {
+            // It was closed in this very round.
+            Some(conn) if u64::from(conn.generation) != event.token >> 32 => return,
+            None => return,
+            Some(_) if event.token & GATEWAY != 0 => {}
+            Some(conn) if event.flags.intersects(ending) => conn.inlet = Inlet::Ending,
+            Some(conn) if event.flags.contains(EventFlags::IN) => conn.inlet = Inlet::Open,
+            Some(_) => {}
+        }
+        if !self.conns[index as usize].queued {
+            self.turn(index);
+        }
+    }
+
+    /// Gives a turn to each connection whose hold is over: between any two events, since each may take
+    /// as long as a hold may end late.
+    fn end_holds(&mut self) {
+        while let Some(until) = self.holds.next() {
+            if clock::monotonic() < until {
+                return;
+            }
+            let Some(index) = self.holds.pop() else { return };
+            self.conns[index as usize].held_until = Nanos::ZERO;
+            self.turn(index);
+        }
+    }
+
+    fn queue(&mut self, index: u32) {
+        if !std::mem::replace(&mut self.conns[index as usize].queued, true) {
+            self.turns.push_back(index);
+        }
+    }
+
+    fn take_turns(&mut self) {
+        for _ in 0..self.turns.len() {
+            let Some(index) = self.turns.pop_front() else { return };
+            self.conns[index as usize].queued = false;
+            self.turn(index);
+        }
+    }
+
+    /// Moves one connection on as far as it goes, or to the end of its turn.
+    fn turn(&mut self, index: u32) {
+        let (service, now, ending) = (self.service, self.now, self.acceptor.is_draining());
+        let look = || Look { now: drive::time(service, now), ending };
+        let conn = &mut self.conns[index as usize];
+        let socket = match &mut conn.phase {
+            Phase::Free | Phase::Away { .. } => return,
+            Phase::Lingering(socket, left, _) => {
+                if drive::drop_input(socket.as_fd(), left) {
+                    self.release(index);
+                }
+                return;
+            }
+            Phase::Fresh(socket) | Phase::Watched(socket) => socket,
+        };
+        let exchange = conn.exchange.as_mut().expect("a connection with a socket has its exchange");
+        forget_gateway(&mut self.watch, exchange, &mut conn.watches);
+        exchange.lend(&mut self.spare);
+        let step = match self.hands {
+            None => Some(drive::advance(socket.as_fd(), exchange, &mut conn.inlet, look)),
+            Some(_) => drive::take_in(socket.as_fd(), exchange, &mut conn.inlet, look),
+        };
+        exchange.take_back(&mut self.spare);
+        match step {
+            None => self.hand_over(index),
+            Some(Step::Close(how)) => self.close(index, how),
+            Some(step) => {
+                self.timers.arm(index, exchange.deadline());
+                self.await_step(index, step);
+            }
+        }
+    }
+
+    /// Has a connection that goes on wait for what it needs.
+    fn await_step(&mut self, index: u32, step: Step) {
+        let interest = match step {
+            Step::Read | Step::Close(_) => Interest::Read,
+            Step::Write => Interest::Write,
+            Step::Gateway => self.watch_gateway(index),
+            // It has its turn without the kernel; until then it would be told what it knows.
+            Step::Turn | Step::Hold(_) => Interest::Nothing,
+        };
+        match &self.conns[index as usize].phase {
+            Phase::Fresh(_) => self.watch(index, interest),
+            Phase::Watched(socket) | Phase::Lingering(socket, ..) => {
+                self.watch.change(socket, interest);
+            }
+            Phase::Free | Phase::Away { .. } => return,
+        }
+        match step {
+            Step::Turn => self.queue(index),
+            Step::Hold(until) => self.hold(index, until),
+            _ => {}
+        }
+    }
+
+    /// Has the connection wait until then; an event may have it looked at before, more than once.
+    fn hold(&mut self, index: u32, until: Nanos) {
+        let held_until = &mut self.conns[index as usize].held_until;
+        if *held_until != until {
+            *held_until = until;
+            self.holds.push(until, index);
+        }
+    }
+
+    /// Watches the file of a gateway: news of it is a turn. Returns what the client is watched for beside
+    /// it.
+    fn watch_gateway(&mut self, index: u32) -> Interest {
+        let conn = &mut self.conns[index as usize];
+        let token = u64::from(conn.generation) << 32 | GATEWAY | u64::from(index);
+        let Some(exchange) = &mut conn.exchange else { return Interest::Nothing };
+        let has_room = exchange.room().is_some_and(|room| !room.is_empty());
+        let Some(awaited) = exchange.awaited() else { return Interest::Nothing };
+        let interest = match (awaited.reads, awaited.writes) {
+            (true, true) => Interest::Either,
+            (true, false) => Interest::Read,
+            (false, true) => Interest::Write,
+            (false, false) => Interest::Nothing,
+        };
+        if conn.watches != awaited.id {
+            conn.watches = awaited.id;
+            if self.watch.add(awaited.file, token, interest).is_err() {
+                exchange.lost(self.now);
+                self.queue(index);
+            }
+        }
+        // What there is no room for would be told again and again.
+        if has_room { Interest::Read } else { Interest::Nothing }
+    }
+
+    fn watch(&mut self, index: u32, interest: Interest) {
+        let conn = &mut self.conns[index as usize];
+        let token = u64::from(conn.generation) << 32 | u64::from(index);
+        let (Phase::Fresh(socket) | Phase::Watched(socket) | Phase::Lingering(socket, ..)) =
+            std::mem::replace(&mut conn.phase, Phase::Free)
+        else {
+            return;
+        };
+        if self.watch.add(&socket, token, interest).is_ok() {
+            conn.phase = Phase::Watched(socket);
+        } else {
+            // ENOMEM or ENOSPC (fs.epoll.max_user_watches): nobody would ever wake it.
+            conn.exchange().lost(self.now);
+            self.release(index);
+        }
+    }
+
+    fn close(&mut self, index: u32, how: Close) {
+        if matches!(self.conns[index as usize].phase, Phase::Fresh(_)) && how == Close::Linger {
+            self.watch(index, Interest::Read);
+        }
+        let conn = &mut self.conns[index as usize];
+        let (Phase::Fresh(socket) | Phase::Watched(socket)) =
+            std::mem::replace(&mut conn.phase, Phase::Free)
+        else {
+            return;
+        };
+        if how == Close::Linger && listener::shutdown_send(&socket).is_ok() {
+            let until = self.now.saturating_add(drive::LINGER_MAX);
+            self.watch.change(&socket, Interest::Read);
+            conn.phase = Phase::Lingering(socket, drive::LINGER_BYTES_MAX, until);
+            self.timers.arm(index, until);
+            // What came before is not announced again.
+            return self.queue(index);
+        }
+        self.watch.forget(&socket);
+        drive::close(socket, how);
+        self.release(index);
+    }
+
+    fn release(&mut self, index: u32) {
+        let conn = &mut self.conns[index as usize];
+        if let Phase::Lingering(socket, ..) = &conn.phase {
+            self.watch.forget(socket);
+        }
+        conn.phase = Phase::Free;
+        conn.generation = conn.generation.wrapping_add(1) & 0x7fff_ffff;
+        self.timers.disarm(index);
+        self.free.push(index);
+        if matches!(self.accepting, Accepting::Rests(_)) {
+            self.accept_again();
+        }
+    }
+
+    fn expire(&mut self) {
+        if matches!(self.accepting, Accepting::Rests(until) if until <= self.now) {
+            self.accept_again();
+        }
+        while let Some(index) = self.timers.expired(self.now) {
+            let conn = &mut self.conns[index as usize];
+            match conn.phase {
+                Phase::Free | Phase::Away { .. } => {}
+                Phase::Lingering(_, _, until) if until <= self.now => self.release(index),
+                Phase::Lingering(_, _, until) => self.timers.arm(index, until),
+                Phase::Fresh(_) | Phase::Watched(_) => {
+                    let Some(exchange) = &mut conn.exchange else { continue };
+                    if exchange.deadline() <= self.now {
+                        forget_gateway(&mut self.watch, exchange, &mut conn.watches);
+                        exchange.timed_out(self.now);
+                        self.turn(index);
+                    } else {
+                        self.timers.arm(index, exchange.deadline());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes in what already waits to be accepted, closes the port, and lets each connection end
+    /// with the response it is at.
+    fn drain(&mut self) {
+        self.acceptor.drain(self.service.waiting_at(self.acceptor.listener()));
+        for index in 0..self.conns.len() as u32 {
+            self.finish(index);
+        }
+    }
+
+    /// Lets a connection end with the response it is at; one that is away ends when it comes back.
+    fn finish(&mut self, index: u32) {
+        let conn = &mut self.conns[index as usize];
+        if conn.exchange.as_ref().is_some_and(|exchange| exchange.is_idle()) {
+            // A request that has arrived and was not seen yet is still answered.
+            conn.inlet = Inlet::Open;
+            self.turn(index);
+        }
+        if let Some(exchange) = &mut self.conns[index as usize].exchange {
+            exchange.finish();
+        }
+        self.turn(index);
+    }
+
+    /// Closes what is left when there is no more time for it.
+    fn cut(&mut self) {
+        for conn in &mut self.conns {
+            if matches!(conn.phase, Phase::Fresh(_) | Phase::Watched(_)) {
+                conn.exchange().lost(self.now);
+            }
+            conn.phase = Phase::Free;
+        }
+    }
+}
+
+/// Before anything that may close the file of a gateway, or turn it from reading to writing: takes it
+/// out of a set that is told of such things. One that is told once forgets by itself.
+#[inline]
+fn forget_gateway<W: Watch>(watch: &mut W, exchange: &mut Exchange<'_>, watches: &mut u64) {
+    if !W::TELLS_ONCE && *watches != 0 {
+        *watches = 0;
+        if let Some(awaited) = exchange.awaited() {
+            watch.forget(awaited.file);
+        }
+    }
+}

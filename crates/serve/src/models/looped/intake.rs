@@ -1,0 +1,177 @@
+//! How a loop takes connections in: when it watches the listener, what it does where it has no room,
+//! and how it leaves some to the loops beside it. Must not know what becomes of a connection.
+//! Start reading at [`Loop::accept_some`].
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use sys::watch::Watch;
+use units::Nanos;
+
+use super::super::acceptor::{Next, Room};
+use super::super::crew::Crew;
+use super::super::drive::{EXHAUSTED_REST, Inlet};
+use super::{Accepting, Conn, LISTENER, Loop, Overflow, Phase, Rules};
+use crate::exchange::{Close, Exchange};
+
+/// How often a listener that several loops watch is put behind theirs: nginx's number
+/// (ngx_reorder_accept_events). The kernel wakes the first that watches it, which would take most
+/// connections.
+const REORDER_ACCEPTS: usize = 16;
+
+/// A share of connections that is to stay free, where idle ones make room: one part in so many
+/// (nginx's ngx_drain_connections).
+const FREE_SHARE: usize = 16;
+
+/// The most idle connections that are closed to make room for one (nginx's too).
+const MADE_ROOM_MAX: usize = 32;
+
+/// How long nobody looks for idle connections again when there was none: a look is at all of them.
+const IDLE_LOOK_REST: Nanos = Nanos::from_millis(10);
+
+impl<W: Watch> Loop<'_, '_, W> {
+    pub(super) fn accept_some(&mut self) {
+        if self.accepting != Accepting::Yes {
+            return;
+        }
+        self.acceptor.begin_round();
+        loop {
+            if self.open() >= self.rules.conns_max {
+                self.make_room();
+            }
+            let room = match self.rules.overflow {
+                _ if !self.parked.is_empty() => Room::Waits,
+                _ if self.open() < self.rules.conns_max => Room::Free,
+                Overflow::Wait => Room::Waits,
+                Overflow::Close => Room::Closes,
+            };
+            match self.acceptor.next(room) {
+                Next::Admit(socket, peer) => {
+                    self.make_room();
+                    self.admit(socket, peer);
+                }
+                Next::Done => return self.let_others_accept(),
+                Next::Rest(most) => return self.rest(self.now.saturating_add(most)),
+                Next::Over => return self.stop_listening(),
+            }
+        }
+    }
+
+    /// Puts the listener behind those of the other loops, now and then.
+    fn let_others_accept(&mut self) {
+        if self.rules.is_shared && self.accepted >= REORDER_ACCEPTS {
+            self.accepted = 0;
+            self.watch.remove(self.acceptor.listener());
+            self.accept_again();
+        }
+    }
+
+    /// Where connections past the bound would be closed: closes idle ones before, those first whose
+    /// wait is the nearest to its end.
+    fn make_room(&mut self) {
+        let Rules { conns_max, overflow, .. } = self.rules;
+        let free = conns_max.saturating_sub(self.open());
+        if overflow == Overflow::Wait || free > conns_max / FREE_SHARE {
+            return;
+        }
+        if self.idle.is_empty() && self.idle_look <= self.now {
+            let conns = self.conns.iter().zip(0..);
+            self.idle.extend(conns.filter_map(|(conn, index)| Some((conn.idle_until()?, index))));
+            self.idle.sort_unstable_by_key(|&(deadline, _)| std::cmp::Reverse(deadline));
+            if self.idle.is_empty() {
+                self.idle_look = self.now.saturating_add(IDLE_LOOK_REST);
+            }
+        }
+        let mut left = (self.idle.len() / 8).clamp(1, MADE_ROOM_MAX);
+        while left > 0
+            && let Some((deadline, index)) = self.idle.pop()
+        {
+            left -= usize::from(self.close_idle(index, deadline));
+        }
+    }
+
+    /// Closes a connection that is still in the wait that ends then; returns whether it was. A request
+    /// that has arrived and was not seen yet is answered (nginx drops it).
+    fn close_idle(&mut self, index: u32, deadline: Nanos) -> bool {
+        if self.conns[index as usize].idle_until() != Some(deadline) {
+            return false;
+        }
+        self.conns[index as usize].inlet = Inlet::Open;
+        self.turn(index);
+        let was_idle = self.conns[index as usize].idle_until() == Some(deadline);
+        if was_idle {
+            self.close(index, Close::Normal);
+        }
+        was_idle
+    }
+
+    /// In a drain: takes what still waits, as far as there is room. The listener's event would do it
+    /// too, but does not come for a connection that has gone in the meantime.
+    pub(super) fn accept_the_last(&mut self) {
+        while self.acceptor.is_draining() && self.accepting == Accepting::Yes {
+            self.accept_some();
+        }
+    }
+
+    fn admit(&mut self, socket: OwnedFd, peer: SocketAddr) {
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.conns[index as usize].exchange().reset_for(peer, self.now);
+                index
+            }
+            None => {
+                let exchange = Exchange::new(self.service, peer, self.now);
+                self.conns.push(Conn {
+                    exchange: Some(Box::new(exchange)),
+                    inlet: Inlet::Open,
+                    generation: 0,
+                    queued: false,
+                    held_until: Nanos::ZERO,
+                    watches: 0,
+                    phase: Phase::Free,
+                });
+                self.conns.len() as u32 - 1
+            }
+        };
+        let conn = &mut self.conns[index as usize];
+        conn.inlet = Inlet::Open;
+        conn.phase = Phase::Fresh(socket);
+        if self.hands.is_some() {
+            conn.exchange().hold_answers();
+        }
+        self.accepted += 1;
+        self.queue(index);
+    }
+
+    pub(super) fn watch_listener(&mut self) -> io::Result<()> {
+        match self.rules.is_shared {
+            true => self.watch.add_shared(self.acceptor.listener(), LISTENER),
+            false => self.watch.add_source(self.acceptor.listener(), LISTENER),
+        }
+    }
+
+    /// Takes the listener out of the set: it stays readable, and the loop would spin.
+    pub(super) fn rest(&mut self, until: Nanos) {
+        if self.accepting == Accepting::Yes {
+            self.watch.remove(self.acceptor.listener());
+            self.accepting = Accepting::Rests(until);
+        }
+    }
+
+    pub(super) fn accept_again(&mut self) {
+        self.accepting = match self.watch_listener() {
+            Ok(()) => Accepting::Yes,
+            Err(_) => Accepting::Rests(self.now.saturating_add(EXHAUSTED_REST)),
+        };
+    }
+
+    fn stop_listening(&mut self) {
+        self.accepting = Accepting::No;
+        self.watch.remove(self.acceptor.listener());
+        self.service.stop_listening_at(self.acceptor.listener());
+        if self.crew.is_none_or(Crew::stops_accepting) {
+            self.service.stop_listening();
+        }
+    }
+}

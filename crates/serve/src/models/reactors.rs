@@ -1,0 +1,204 @@
+//! Several loops in one process, one for each CPU: nginx's workers as threads, h2o's and Envoy's
+//! model. The default. Owns how the loops share the port, start and end; must not know how a loop
+//! works, which is `looped`'s.
+//!
+//! After nginx 1.22 to 1.31 (src/event/ngx_event_accept.c, src/core/ngx_connection.c): loops share one
+//! listener, watched with EPOLLEXCLUSIVE, and put it behind the others' again every 16 accepts, since
+//! the kernel wakes the first that watches it; or each has its own (`reuseport`), and the kernel
+//! spreads connections by a hash. Where `worker_connections` is nearly reached, idle connections are
+//! closed; where none is left, connections are accepted and closed at once. Different from nginx: loops
+//! are threads, so that they share the cache of files; `worker_processes` is `auto` unless set (nginx:
+//! 1), and `worker_connections` 16384 and of clients only (nginx: 512, with listeners); a request that
+//! has come to a connection that is about to be closed as idle is answered.
+//! M. Majkowski, "Why does one NGINX worker take all the load?" (Cloudflare 2017), compares the two ways
+//! to share a port. Start reading at [`run`].
+
+use std::io;
+
+use sys::affinity;
+use sys::epoll::Epoll;
+use sys::listener::{self, Mode};
+use sys::signals::{Signals, Stop};
+use sys::socket;
+
+use super::crew::{Crew, Orders};
+use super::drive::ACCEPTS_MAX;
+use super::looped::{Loop, Overflow, Rules};
+use super::reactor::CONNECTIONS_MAX_DEFAULT;
+use super::{Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
+use crate::ServeError;
+use crate::config::Config;
+use crate::service::Service;
+
+const LOOPS: &str = "worker_processes";
+const CONNECTIONS_MAX: &str = "worker_connections";
+const ACCEPT: &str = "accept";
+const MULTI_ACCEPT: &str = "multi_accept";
+const OVERFLOW: &str = "overflow";
+
+/// The model.
+pub(super) static ITEM: Model = Model {
+    name: "reactors",
+    about: "several loops, one for each CPU (nginx's workers, as threads)",
+    settings: &[
+        SettingSpec {
+            name: LOOPS,
+            kind: Kind::CountOrAuto { min: 1, max: 1024 },
+            about: "loops; auto: one for each CPU that it may run on (nginx's own default is 1)",
+        },
+        SettingSpec {
+            name: CONNECTIONS_MAX,
+            kind: Kind::Count { default: CONNECTIONS_MAX_DEFAULT, min: 1, max: 1_000_000 },
+            about: "connections that each loop holds at once (nginx's own default is 512)",
+        },
+        SettingSpec {
+            name: ACCEPT,
+            kind: Kind::Word { default: "exclusive", allowed: &["exclusive", "reuseport"] },
+            about: "one queue that all loops watch (EPOLLEXCLUSIVE), or one for each (SO_REUSEPORT)",
+        },
+        SettingSpec {
+            name: MULTI_ACCEPT,
+            kind: Kind::Switch { default: false },
+            about: "whether a loop that is woken accepts all that wait, up to 100, or one connection",
+        },
+        SettingSpec {
+            name: OVERFLOW,
+            kind: Kind::Word { default: "close", allowed: &["close", "wait"] },
+            about: "connections past worker_connections are closed at once, idle ones before them \
+                    (nginx), or wait in the backlog",
+        },
+    ],
+    declares: Declared {
+        accept_order: "exclusive: the kernel wakes the loop that watches the port longest, which steps \
+                       back every 16 accepts; reuseport: a hash of the addresses",
+        keep_alive_holder: "the loop that accepted it",
+        backlog: "exclusive: one queue of ListenBacklog connections; reuseport: one for each loop",
+        concurrency: "one request a loop; worker_connections a loop and open files bound the rest",
+        saturation: "overflow=close: idle connections are closed for new ones, then new ones at once; \
+                     wait: they wait in the backlog",
+    },
+    check: |_| Ok(()),
+    available: super::everywhere,
+    run,
+};
+
+/// How many loops there are.
+fn loops(config: &Config) -> Result<usize, ServeError> {
+    match (config.settings.count_or_auto(LOOPS), config.cpus.len()) {
+        (Some(count), _) => Ok(count as usize),
+        (None, 0) => {
+            Ok(affinity::allowed().map_err(system("cannot ask which CPUs there are"))?.len())
+        }
+        (None, given) => Ok(given),
+    }
+}
+
+/// How many queues the port has.
+pub(super) fn queues(config: &Config) -> Result<usize, ServeError> {
+    if config.settings.word(ACCEPT) == "reuseport" { loops(config) } else { Ok(1) }
+}
+
+fn run(service: &Service) -> Result<(), ServeError> {
+    // nginx has worker_rlimit_nofile for it; where it is refused, fewer connections fit, which
+    // accepting reports.
+    let _ = socket::raise_file_limit();
+    // Before the threads: they inherit the mask, and signals are the first loop's.
+    let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
+    for listener in service.listeners() {
+        listener::set_mode(listener, Mode::NonBlocking)
+            .map_err(system("cannot make the listener non-blocking"))?;
+    }
+    let count = loops(&service.config)?;
+    let settings = &service.config.settings;
+    let rules = Rules {
+        conns_max: settings.count(CONNECTIONS_MAX) as usize,
+        round_max: if settings.switch(MULTI_ACCEPT) { ACCEPTS_MAX } else { 1 },
+        overflow: match settings.word(OVERFLOW) {
+            "wait" => Overflow::Wait,
+            _ => Overflow::Close,
+        },
+        is_shared: count > 1 && service.more_listeners.is_empty(),
+    };
+    let crew = Crew::new(count).map_err(system("cannot create what wakes the loops"))?;
+    // All of them before the first serves, whose connections could take the descriptors.
+    let loops = (0..count)
+        .map(|number| {
+            let listener = service.listeners().nth(number).unwrap_or(&service.listener);
+            Ok(Worker {
+                number,
+                service,
+                crew: &crew,
+                it: Loop::new(service, listener, rules, None)?,
+            })
+        })
+        .collect::<io::Result<Vec<_>>>()
+        .map_err(system("cannot create the poll set of each loop"))?;
+    run_loops(loops, &crew, &signals)
+        .map_err(system("cannot wait for events in all the loops of worker_processes"))
+}
+
+/// A loop that has not begun.
+struct Worker<'a> {
+    number: usize,
+    service: &'a Service,
+    crew: &'a Crew,
+    it: Loop<'a, 'a, Epoll>,
+}
+
+/// Runs all loops, the first in the calling thread; the first error of any.
+fn run_loops<'a>(loops: Vec<Worker<'a>>, crew: &Crew, signals: &'a Signals) -> io::Result<()> {
+    let mut loops = loops.into_iter();
+    let Some(first) = loops.next() else { return Ok(()) };
+    std::thread::scope(|scope| {
+        let mut others = Vec::new();
+        let mut result = Ok(());
+        for worker in loops {
+            let builder = std::thread::Builder::new()
+                .name(format!("loop {}", worker.number))
+                .stack_size(THREAD_STACK_BYTES);
+            match builder.spawn_scoped(scope, move || worker.run(None)) {
+                Ok(thread) => others.push(thread),
+                Err(error) => {
+                    crew.tell(Stop::AtOnce);
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        result = result.and_then(|()| first.run(Some(signals)));
+        for other in others {
+            let ended = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            result = result.and(ended);
+        }
+        result
+    })
+}
+
+impl<'a> Worker<'a> {
+    /// From its beginning to its end. Where it cannot go on, or panics, the others stop too: a server
+    /// that answers a part of its connections is worse than one that somebody starts again.
+    fn run(mut self, signals: Option<&'a Signals>) -> io::Result<()> {
+        let _guard = EndsAllInPanic(self.crew);
+        let cpus = &self.service.config.cpus;
+        let pinned = match cpus.get(self.number % cpus.len().max(1)) {
+            Some(&cpu) => affinity::pin(&[cpu]),
+            None => Ok(()),
+        };
+        let ended = pinned.and_then(|()| self.it.serve(Orders { signals, crew: Some(self.crew) }));
+        if ended.is_err() {
+            self.crew.tell(Stop::AtOnce);
+        }
+        ended
+    }
+}
+
+/// Has the other loops end where one panics, which is told when all have ended.
+struct EndsAllInPanic<'a>(&'a Crew);
+
+impl Drop for EndsAllInPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.tell(Stop::AtOnce);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Our loops beside the servers that they follow, `reactor` beside lighttpd and `reactors` beside nginx:
+//! what a client sees when they are full. Needs Debian's lighttpd and nginx-light; without them each test
+//! says that it was skipped. Start reading at [`Peer`].
+
+mod support;
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use support::{Conn, GET, Server, Setup, eventually};
+use sys::process::{Pid, Signal};
+
+const GET_LARGE: &str = "GET /large HTTP/1.1\r\nHost: test\r\n\r\n";
+
+/// How long an answer that must not come is waited for.
+const SILENCE: Duration = Duration::from_millis(300);
+
+/// A real server with a configuration of its own in a directory of its own.
+struct Peer {
+    process: Child,
+    addr: SocketAddr,
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let pid = Pid::from_raw(self.process.id() as i32).unwrap();
+        let _ = sys::process::signal(pid, Signal::TERM);
+        let _ = self.process.wait();
+    }
+}
+
+impl Peer {
+    /// `program` with what `config` makes of a free address; `None` where it is not installed.
+    fn start(
+        program: &str,
+        dir: &Path,
+        args: &[&str],
+        config: impl Fn(SocketAddr) -> String,
+    ) -> Option<Self> {
+        let path = Path::new("/usr/sbin").join(program);
+        if !path.exists() {
+            eprintln!("skipped: there is no {} (scripts/peers.sh installs it)", path.display());
+            return None;
+        }
+        let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let file = dir.join(format!("{program}.conf"));
+        fs::write(&file, config(addr)).unwrap();
+        let process = Command::new(path).args(args).arg(&file).spawn().unwrap();
+        let peer = Self { process, addr };
+        eventually("the peer listens", || TcpStream::connect(addr).is_ok());
+        Some(peer)
+    }
+
+    fn lighttpd(dir: &Path, conns_max: usize) -> Option<Self> {
+        Self::start("lighttpd", dir, &["-D", "-f"], |addr| {
+            let (path, port) = (dir.display(), addr.port());
+            format!(
+                "server.document-root = \"{path}/site\"\nserver.bind = \"127.0.0.1\"\n\
+                 server.port = {port}\nserver.max-connections = {conns_max}\n\
+                 server.max-keep-alive-idle = 60\nindex-file.names = (\"index.html\")\n\
+                 server.errorlog = \"{path}/lighttpd.log\"\n"
+            )
+        })
+    }
+
+    fn nginx(dir: &Path, conns_max: usize) -> Option<Self> {
+        Self::start("nginx", dir, &["-e", "/dev/null", "-c"], |addr| {
+            let path = dir.display();
+            format!(
+                "daemon off; master_process off; pid {path}/nginx.pid;\n\
+                 error_log {path}/nginx.log; worker_processes 1;\n\
+                 events {{ worker_connections {conns_max}; }}\n\
+                 http {{ access_log off; keepalive_timeout 60s;\n\
+                 server {{ listen {addr}; root {path}/site; }} }}\n"
+            )
+        })
+    }
+}
+
+/// A directory with what is served: a page, and a file that no socket buffer takes whole.
+fn site() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("site")).unwrap();
+    fs::write(dir.path().join("site/index.html"), "small").unwrap();
+    fs::write(dir.path().join("site/large"), vec![b'x'; 32 << 20]).unwrap();
+    // A peer may serve as another account.
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(dir.path(), mode).unwrap();
+    dir
+}
+
+/// What becomes of a connection that asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Answered,
+    Closed,
+    Waits,
+}
+
+/// What becomes of a connection that has asked, as far as it is known after a while.
+fn fate(conn: &mut Conn) -> Fate {
+    let since = Instant::now();
+    loop {
+        if conn.has_bytes() {
+            return Fate::Answered;
+        }
+        if conn.has_ended() {
+            return Fate::Closed;
+        }
+        if since.elapsed() > SILENCE {
+            return Fate::Waits;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Connections made one after the other, each when the fate of the one before is known.
+fn ask_in_turn(addr: SocketAddr, request: &str, count: usize) -> (Vec<Conn>, Vec<Fate>) {
+    let ask = |_| {
+        let mut conn = Conn::to(addr);
+        // It may be closed before it has asked.
+        let fate = if conn.try_send(request) { fate(&mut conn) } else { Fate::Closed };
+        (conn, fate)
+    };
+    (0..count).map(ask).unzip()
+}
+
+#[test]
+fn where_it_is_full_connections_wait_as_in_lighttpd_until_one_ends() {
+    const CONNS_MAX: usize = 8;
+    let dir = site();
+    let Some(peer) = Peer::lighttpd(dir.path(), CONNS_MAX) else { return };
+    // The one that asked whether it listens is gone.
+    std::thread::sleep(SILENCE);
+    let content = dir.path().join("site");
+    for poller in ["poller=epoll", "poller=poll", "poller=select"] {
+        let settings = &["server.max-connections=8", "KeepAliveTimeout=60", poller];
+        let content = content.to_str().unwrap();
+        let ours = Server::start("reactor", Setup { content, settings, ..support::FIXED });
+        for (name, addr) in [("lighttpd", peer.addr), (poller, ours.addr)] {
+            for request in [GET_LARGE, GET] {
+                let (mut conns, fates) = ask_in_turn(addr, request, CONNS_MAX + 3);
+                let (held, past) = fates.split_at(CONNS_MAX);
+                // Idle ones are not closed for those that wait, either.
+                assert!(held.iter().all(|fate| *fate == Fate::Answered), "{name}: {fates:?}");
+                assert!(past.iter().all(|fate| *fate == Fate::Waits), "{name}: {fates:?}");
+                drop(conns.remove(0));
+                let first_past = &mut conns[CONNS_MAX - 1];
+                eventually("the first that waits is answered", || first_past.has_bytes());
+                drop(conns);
+                // Until all are known to be gone, there may be less room than for the next ones.
+                std::thread::sleep(SILENCE);
+            }
+        }
+    }
+}
+
+#[test]
+fn where_it_is_full_of_busy_connections_others_are_closed_at_once_as_in_nginx() {
+    let dir = site();
+    // One of them is the listener's.
+    let Some(peer) = Peer::nginx(dir.path(), 17) else { return };
+    let settings = &["worker_processes=1", "worker_connections=16"];
+    let content = dir.path().join("site");
+    let content = content.to_str().unwrap();
+    let ours = Server::start("reactors", Setup { content, settings, ..support::FIXED });
+    let full = |addr| {
+        let (conns, fates) = ask_in_turn(addr, GET_LARGE, 20);
+        drop(conns);
+        eventually("there is room again", || {
+            let mut conn = Conn::to(addr);
+            conn.try_send(GET) && fate(&mut conn) == Fate::Answered
+        });
+        fates
+    };
+    let (theirs, ours) = (full(peer.addr), full(ours.addr));
+    assert_eq!(theirs, ours);
+    let (held, past) = ours.split_at(16);
+    assert!(held.iter().all(|fate| *fate == Fate::Answered), "{ours:?}");
+    assert!(past.iter().all(|fate| *fate == Fate::Closed), "{ours:?}");
+}
+
+#[test]
+fn idle_connections_make_room_the_oldest_first_as_in_nginx() {
+    let dir = site();
+    let Some(peer) = Peer::nginx(dir.path(), 65) else { return };
+    let settings = &["worker_processes=1", "worker_connections=64", "KeepAliveTimeout=60"];
+    let content = dir.path().join("site");
+    let content = content.to_str().unwrap();
+    let ours = Server::start("reactors", Setup { content, settings, ..support::FIXED });
+    for (name, addr) in [("nginx", peer.addr), ("ours", ours.addr)] {
+        let (mut conns, fates) = ask_in_turn(addr, GET, 100);
+        assert!(fates.iter().all(|fate| *fate == Fate::Answered), "{name}: {fates:?}");
+        let open: Vec<bool> = conns
+            .iter_mut()
+            .map(|conn| {
+                conn.response();
+                !conn.has_ended()
+            })
+            .collect();
+        // nginx keeps a sixteenth free and closes some at a time: an eighth of the idle ones.
+        let kept = open.iter().filter(|open| **open).count();
+        assert!((64 - 4 - 8..=64 - 4 + 1).contains(&kept), "{name} kept {kept}: {open:?}");
+        assert!(open.is_sorted(), "{name} closed a younger one before an older: {open:?}");
+    }
+}
