@@ -7,10 +7,12 @@ mod host;
 mod keys;
 mod look;
 mod print;
+mod rule;
 mod status;
 mod tables;
 mod typed;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -22,8 +24,9 @@ pub use crate::log::LogFormat;
 use crate::models::{Model, Settings};
 
 pub use gateway::{GatewayConfig, GatewayKind, HalfClosed, Mapping};
-pub use host::HostConfig;
+pub use host::{HostConfig, HostTable};
 pub use look::{Compression, Look};
+pub use rule::{AuthConfig, RuleConfig};
 pub use status::{StatusAllow, StatusConfig};
 pub use typed::{ConfigError, Typed};
 
@@ -54,6 +57,16 @@ pub struct Config {
     pub pid_file: Option<PathBuf>,
     /// How files are shown.
     pub look: Look,
+    /// Paths of the pages that stand for errors, by status.
+    pub errors: BTreeMap<String, String>,
+    /// What is done with requests that fit a pattern, in order.
+    pub rules: Vec<RuleConfig>,
+    /// Hosts by name.
+    pub hosts: Vec<HostTable>,
+    /// Which of them is that of requests that name none; `None`: what stands at the top of the file.
+    pub default_host: Option<usize>,
+    /// Whether such a request is refused instead, if it names a host at all (421).
+    pub refuse_unknown_hosts: bool,
     /// CPUs the server may run on; empty: all that it was given.
     pub cpus: Vec<u32>,
     /// What is wrong on purpose; nothing unless set.
@@ -172,6 +185,11 @@ impl Config {
             listing: false,
             pid_file: None,
             look: Look::default(),
+            errors: BTreeMap::new(),
+            rules: Vec::new(),
+            hosts: Vec::new(),
+            default_host: None,
+            refuse_unknown_hosts: false,
             cpus: Vec::new(),
             faults: Vec::new(),
             gateways: Vec::new(),

@@ -33,7 +33,7 @@ use crate::config::{KeepAlive, Limits};
 use crate::fault::{Faults, Release};
 use crate::gateway::Call;
 use crate::service::Service;
-use crate::site::Decision;
+use crate::site::{Decision, Verdict};
 use answer::{Connection, Desk, Recent};
 use asked::{Asked, Method};
 use input::Input;
@@ -459,10 +459,11 @@ impl<'s> Exchange<'s> {
             match parser.parse(bytes) {
                 Ok(Some(request)) => {
                     *asked = Asked::of(&request, bytes);
-                    if request.method != "TRACE" {
-                        asked.gateway = service.gateways.route(asked.target.in_head(bytes));
+                    *decision = service.site.decide(&request, now);
+                    if request.method != "TRACE" && decision.verdict == Verdict::Serve {
+                        let target = decision.target(asked.target.in_head(bytes));
+                        asked.gateway = service.gateways.route(target);
                     }
-                    *decision = service.site.decide(&request);
                 }
                 Ok(None) => return self.wait_for_head(now),
                 Err(error) => {
@@ -477,8 +478,9 @@ impl<'s> Exchange<'s> {
         let body_is_due = asked.framing != Framing::None && !matches!(self.state, State::Answer);
         if body_is_due {
             // One who waits for our word is told at once where the answer is no anyway.
-            let answers_now =
-                asked.expects_continue && !matches!(asked.method, Method::Get | Method::Head);
+            let is_refused = decision.verdict != Verdict::Serve
+                || !matches!(asked.method, Method::Get | Method::Head);
+            let answers_now = asked.expects_continue && is_refused;
             if !answers_now {
                 return self.begin_body(now);
             }

@@ -64,6 +64,11 @@ pub enum ServeError {
     NoOpenBeneath,
     #[error("a pattern of the configuration cannot be used: {reason}")]
     Pattern { reason: String },
+    #[error(
+        "cannot use the password file {path}: {reason}; `htpasswd -B -c FILE NAME` makes one",
+        path = path.display()
+    )]
+    Passwords { path: PathBuf, reason: String },
     #[error("cannot open the directory {path}: {source}", path = path.display())]
     Directory { path: PathBuf, source: io::Error },
     #[error(

@@ -2,15 +2,19 @@
 //! what is decided from a request's head before anything is looked for; must not know methods'
 //! meanings, ranges or connections. Start reading at [`Site::decide`] and [`Site::find`].
 
+mod auth;
 mod cache;
 mod coding;
 mod directory;
 mod hide;
 mod listing;
 mod media;
+mod names;
 mod pattern;
 mod representation;
+mod rules;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,13 +27,17 @@ use wire::Request;
 use crate::ServeError;
 use crate::config::{Config, Content, HostConfig, Limits};
 use directory::Directory;
+use names::{Names, host_name};
+use rules::Rules;
 
 pub use coding::Coding;
 pub(crate) use coding::Wants;
 pub(crate) use hide::Hide;
 pub(crate) use listing::escape_path;
+pub(crate) use names::check as check_name;
 pub(crate) use representation::Prepared;
 pub use representation::{Representation, Stored, Validators};
+pub(crate) use rules::{Edit, How, Verdict, check as check_rule};
 
 /// How long what was found at a path is taken for what is there. As lighttpd's stat cache.
 pub(crate) const FRESH_FOR: Nanos = Nanos::from_secs(1);
@@ -37,8 +45,13 @@ pub(crate) const FRESH_FOR: Nanos = Nanos::from_secs(1);
 /// What is served. Shared by all threads of a process.
 #[derive(Debug)]
 pub struct Site {
-    /// At least one; the first is that of requests that name none of them.
+    /// At least one.
     hosts: Vec<Host>,
+    names: Names<usize>,
+    /// The host of requests that name none of them.
+    default_host: usize,
+    /// Whether such a request is refused, if it names a host at all.
+    refuses_unknown: bool,
     /// Every request has the same decision.
     is_plain: bool,
 }
@@ -51,6 +64,9 @@ struct Host {
     has_codings: bool,
     /// Whether directories are listed.
     has_listings: bool,
+    rules: Rules,
+    /// Paths of the pages that stand for errors.
+    errors: BTreeMap<u16, String>,
 }
 
 #[derive(Debug)]
@@ -97,13 +113,29 @@ pub(crate) struct Decision {
     host: usize,
     /// In which form.
     wants: Wants,
+    /// Whether it is served at all.
+    pub(crate) verdict: Verdict,
+    /// Path and query in place of those of the request.
+    target: Option<String>,
+    /// Numbers of the rules that change the head of the answer.
+    pub(crate) edits: Vec<u16>,
+    /// Who it is from, where that was demanded and proved.
+    pub(crate) user: Option<String>,
     /// Until when it holds.
     pub(crate) until: Nanos,
 }
 
 impl Default for Decision {
     fn default() -> Self {
-        Self { host: 0, wants: Wants::default(), until: Nanos::MAX }
+        Self {
+            host: 0,
+            wants: Wants::default(),
+            verdict: Verdict::Serve,
+            target: None,
+            edits: Vec::new(),
+            user: None,
+            until: Nanos::MAX,
+        }
     }
 }
 
@@ -111,6 +143,11 @@ impl Decision {
     /// Whether what was found for one serves for the other.
     pub(crate) fn finds_the_same(&self, other: &Self) -> bool {
         self.host == other.host && self.wants == other.wants
+    }
+
+    /// Path and query that are served, of a request for `asked`.
+    pub(crate) fn target<'a>(&'a self, asked: &'a [u8]) -> &'a [u8] {
+        self.target.as_ref().map_or(asked, |target| target.as_bytes())
     }
 }
 
@@ -120,20 +157,72 @@ impl Site {
     /// # Errors
     /// A directory that is missing, none, or forbidden; a kernel without openat2.
     pub fn open(config: &Config) -> Result<Self, ServeError> {
-        let hosts = vec![Host::open(&config.first_host(), &config.limits)?];
-        let decides = |host: &Host| host.has_codings || host.has_listings;
-        Ok(Self { is_plain: !hosts.iter().any(decides), hosts })
+        let (configs, default_host) = config.all_hosts();
+        let open = |host: &HostConfig| Host::open(host, &config.limits);
+        let hosts = configs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let named = configs
+            .iter()
+            .enumerate()
+            .flat_map(|(index, host)| host.names.iter().map(move |name| (name.as_str(), index)));
+        let decides = |host: &Host| host.has_codings || host.has_listings || !host.rules.is_empty();
+        Ok(Self {
+            is_plain: hosts.len() == 1
+                && !hosts.iter().any(decides)
+                && !config.refuse_unknown_hosts,
+            names: Names::new(named),
+            default_host,
+            refuses_unknown: config.refuse_unknown_hosts,
+            hosts,
+        })
     }
 
     /// What is to be done with a request.
-    pub(crate) fn decide(&self, request: &Request<'_>) -> Decision {
-        let mut decision = Decision::default();
+    pub(crate) fn decide(&self, request: &Request<'_>, now: Nanos) -> Decision {
         if self.is_plain {
-            return decision;
+            return Decision::default();
         }
+        let named = request.host.filter(|host| !host.is_empty());
+        let found = named.and_then(|host| self.names.find(&host_name(host)));
+        let host = found.unwrap_or(self.default_host);
+        if self.refuses_unknown && found.is_none() && named.is_some() {
+            return Decision { host, verdict: Verdict::Deny(421), ..Decision::default() };
+        }
+        let applied = self.hosts[host].rules.apply(request, now);
+        Decision {
+            host,
+            wants: self.hosts[host].wants(request),
+            verdict: applied.verdict,
+            target: applied.target,
+            edits: applied.edits,
+            user: applied.user,
+            until: applied.until.unwrap_or(Nanos::MAX),
+        }
+    }
+
+    /// Changes of the head of an answer, in order.
+    pub(crate) fn edits<'a>(&'a self, decision: &'a Decision) -> impl Iterator<Item = &'a Edit> {
+        let rules = &self.hosts[decision.host].rules;
+        decision.edits.iter().flat_map(|&number| rules.edits(number))
+    }
+
+    /// The page that stands for an error, where there is one.
+    pub(crate) fn error_page(
+        &self,
+        status: u16,
+        decision: &Decision,
+        time: Time,
+    ) -> Option<Arc<Representation>> {
         let host = &self.hosts[decision.host];
-        decision.wants = host.wants(request);
-        decision
+        let path = host.errors.get(&status)?;
+        match &host.source {
+            Source::Fixed(_) => None,
+            Source::Directory(directory) => {
+                match directory.find(path.as_bytes(), Wants::default(), time) {
+                    Found::Here(page, _) => Some(page),
+                    _ => None,
+                }
+            }
+        }
     }
 
     /// What lies at `path`: normalised, decoded once, absolute, without `.` and `..` segments; an
@@ -184,6 +273,8 @@ impl Host {
             source,
             has_codings: is_directory && config.look.compression.is_some(),
             has_listings: is_directory && config.listing,
+            rules: Rules::new(&config.rules)?,
+            errors: config.errors.clone(),
         })
     }
 

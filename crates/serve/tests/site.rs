@@ -5,7 +5,7 @@
 mod support;
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use support::{Conn, Response, Server};
@@ -19,6 +19,10 @@ struct Place {
 impl Place {
     /// `files` beneath `site`, and a configuration that may say `{dir}` for the directory around it.
     fn new(files: &[(&str, &[u8])], config: &str) -> Self {
+        Self::logged(files, config, None)
+    }
+
+    fn logged(files: &[(&str, &[u8])], config: &str, log: Option<&Path>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let place = |name: &str| directory.path().join("site").join(name);
         std::fs::create_dir(directory.path().join("site")).unwrap();
@@ -26,7 +30,7 @@ impl Place {
             std::fs::create_dir_all(place(name).parent().unwrap()).unwrap();
             std::fs::write(place(name), content).unwrap();
         }
-        let server = start(directory.path().to_path_buf(), config);
+        let server = start(directory.path().to_path_buf(), config, log);
         Self { directory, server }
     }
 
@@ -55,11 +59,11 @@ impl Place {
     }
 }
 
-fn start(directory: PathBuf, config: &str) -> Server {
+fn start(directory: PathBuf, config: &str, log: Option<&Path>) -> Server {
     let config = config.replace("{dir}", directory.to_str().unwrap());
     let content = directory.join("site");
     let content = content.to_str().unwrap();
-    Server::start("reactor", support::Setup { content, config: &config, ..support::FIXED })
+    Server::start("reactor", support::Setup { content, log, config: &config, ..support::FIXED })
 }
 
 fn head_of(conn: &mut Conn, request: &str) -> String {
@@ -235,4 +239,179 @@ fn a_listing_is_json_for_who_asks_for_it() {
     let page = place.ask("GET /d/", "Accept: text/html\r\n");
     assert_eq!(field(&page.head, "content-type"), Some("text/html; charset=utf-8"));
     assert_eq!(place.ask("GET /d/c~", "").status(), 404);
+}
+
+/// The head of the answer to GET for a host.
+fn asked_of(place: &Place, host: &str, target: &str) -> Response {
+    let mut conn = place.server.connect();
+    conn.ask(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"))
+}
+
+#[test]
+fn a_host_is_chosen_by_its_name_and_what_is_unknown_gets_the_default_one() {
+    let config = "\
+        [[host]]\nnames = [\"a.test\", \"www.a.test\"]\ndirectory = \"{dir}/site/a\"\n\
+        [[host]]\nnames = [\"*.a.test\"]\ndirectory = \"{dir}/site/star\"\n\
+        [[host]]\nnames = [\"fixed.test\"]\nfixed = 5\n";
+    let files: &[(&str, &[u8])] =
+        &[("x", b"top"), ("a/x", b"a"), ("star/x", b"star"), ("a/index.html", b"index of a")];
+    let place = Place::new(files, config);
+    let cases = [
+        ("a.test", "a"),
+        ("A.TEST.:80", "a"),
+        ("www.a.test", "a"),
+        ("b.a.test", "star"),
+        ("fixed.test", "joust"),
+        ("other.test", "top"),
+        ("..", "top"),
+        ("a.test.evil", "top"),
+        ("", "top"),
+    ];
+    let mut conn = place.server.connect();
+    for (host, expected) in cases {
+        let answer = conn.ask(&format!("GET /x HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        assert_eq!(String::from_utf8_lossy(&answer.body), expected, "{host}");
+    }
+    // RFC 9112, 3.2.2: the target's authority goes first.
+    let absolute = asked_of(&place, "a.test", "http://b.a.test/x");
+    assert_eq!(absolute.body, b"star");
+    let strict = Place::new(files, &format!("refuse_unknown_hosts = true\n{config}"));
+    assert_eq!(asked_of(&strict, "other.test", "/x").status(), 421);
+    assert_eq!(asked_of(&strict, "a.test", "/x").status(), 200);
+}
+
+#[test]
+fn rules_send_clients_on_within_the_host_and_in_one_line() {
+    let place = Place::new(
+        &[("new/page", b"page"), ("gone", b"x")],
+        "[[rule]]\nprefix = \"/old\"\nredirect = \"/$1\"\nstatus = 301\n\
+         [[rule]]\nregex = '^/u/(?<name>[^/]+)$'\nredirect = \"https://example.org/~${name}\"\nstatus = 308\nkeep_query = false\n\
+         [[rule]]\nglob = \"/in/*\"\nrewrite = \"/new/$1\"\n\
+         [[rule]]\nprefix = \"/gone\"\ndeny = 410\n\
+         [[rule]]\nprefix = \"/\"\nmethods = [\"DELETE\"]\ndeny = 403\n\
+         [[rule]]\nprefix = \"/up\"\nheader = \"X-Up\"\nheader_matches = \"^(a|b)$\"\ndeny = 429\n\
+         [[rule]]\nprefix = \"/host\"\nredirect = \"https://${host}/\"\nstatus = 307\n",
+    );
+    let told = |target: &str| {
+        let head = place.head(target, "");
+        (head[9..12].to_owned(), field(&head, "location").unwrap_or("").to_owned())
+    };
+    let cases = [
+        ("/old/a?x=1", "301", "/a?x=1"),
+        // `$1` begins with a slash here, and what begins with two is another host.
+        ("/old//evil.test/", "301", "/evil.test/"),
+        ("/old/%5cevil.test", "301", "/%5Cevil.test"),
+        ("/old/%0d%0aSet-Cookie:x", "301", "/%0D%0ASet-Cookie:x"),
+        ("/old/../old/b", "301", "/b"),
+        ("/%6fld/c", "301", "/c"),
+        ("/u/ann?x", "308", "https://example.org/~ann"),
+        ("/u/a%22b", "308", "https://example.org/~a%22b"),
+        ("/gone", "410", ""),
+        ("/host?q", "307", "https://test/?q"),
+        ("/up", "404", ""),
+    ];
+    for (target, status, location) in cases {
+        assert_eq!(told(target), (status.to_owned(), location.to_owned()), "{target}");
+    }
+    assert_eq!(place.ask("GET /in/page", "").body, b"page");
+    assert_eq!(place.ask("GET /in/..%5c", "").status(), 404);
+    assert_eq!(place.ask("DELETE /x", "").status(), 403);
+    assert_eq!(place.ask("GET /up", "X-Up: b\r\n").status(), 429);
+    assert_eq!(place.ask("GET /up", "X-Up: c\r\n").status(), 404);
+}
+
+#[test]
+fn rules_change_heads_of_every_status_and_each_answer_has_its_own() {
+    let place = Place::new(
+        &[("a.css", b"a {}"), ("b.txt", b"b")],
+        "[[rule]]\nset = { \"X-Content-Type-Options\" = \"nosniff\", Server = \"x\" }\n\
+         [[rule]]\nglob = \"/**.css\"\nadd = { Cache-Control = \"max-age=60\" }\nremove = [\"ETag\"]\n\
+         [[rule]]\nheader = \"X-Want\"\nadd = { X-Wanted = \"yes\" }\n",
+    );
+    let mut conn = place.server.connect();
+    for _ in 0..3 {
+        for (target, extra) in
+            [("/a.css", ""), ("/b.txt", ""), ("/a.css", "X-Want: 1\r\n"), ("/none", "")]
+        {
+            for _ in 0..2 {
+                let answer = conn.ask(&format!("GET {target} HTTP/1.1\r\nHost: t\r\n{extra}\r\n"));
+                let head = &answer.head;
+                assert_eq!(field(head, "x-content-type-options"), Some("nosniff"), "{head}");
+                assert_eq!(field(head, "server"), Some("x"));
+                assert_eq!(field(head, "cache-control").is_some(), target == "/a.css", "{head}");
+                assert_eq!(field(head, "etag").is_some(), target == "/b.txt", "{head}");
+                assert_eq!(field(head, "x-wanted").is_some(), !extra.is_empty(), "{head}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_error_has_the_page_of_the_site_and_keeps_its_status() {
+    let place = Place::new(
+        &[("404.html", b"<p>not here"), ("e/none", b"")],
+        "[errors]\n404 = \"/404.html\"\n403 = \"/missing.html\"\n",
+    );
+    let missing = place.ask("GET /nothing", "");
+    assert_eq!((missing.status(), &missing.body[..]), (404, &b"<p>not here"[..]));
+    assert_eq!(field(&missing.head, "etag"), None);
+    let head = place.head("/nothing", "If-None-Match: *\r\n");
+    assert_eq!((&head[9..12], field(&head, "content-length")), ("404", Some("11")));
+    let listed = place.ask("GET /e/", "");
+    assert_eq!(listed.status(), 403, "its page is missing: the built-in one");
+    assert!(String::from_utf8_lossy(&listed.body).contains("403 Forbidden"));
+    assert_eq!(place.ask("GET /404.html", "").status(), 200);
+}
+
+/// A password file as Apache's own program makes it.
+fn htpasswd(path: &std::path::Path, user: &str, password: &str) -> bool {
+    let args = ["-c", "-b", "-B", "-C", "4"];
+    let made = Command::new("htpasswd").args(args).arg(path).args([user, password]).output();
+    let Ok(made) = made else {
+        eprintln!("skipped: htpasswd is not installed (scripts/peers.sh)");
+        return false;
+    };
+    assert!(made.status.success());
+    true
+}
+
+#[test]
+fn a_guarded_path_needs_a_password_of_htpasswds_file_as_it_is_now() {
+    let outer = tempfile::tempdir().unwrap();
+    let file = outer.path().join("users");
+    if !htpasswd(&file, "ann", "s3cret:\u{e4}") {
+        return;
+    }
+    let log = outer.path().join("log");
+    let config = format!(
+        "[[rule]]\nprefix = \"/private/\"\nauth = {{ realm = \"staff\", file = {file:?} }}\n"
+    );
+    let place = Place::logged(&[("private/x", b"secret"), ("x", b"open")], &config, Some(&log));
+    let status = |target: &str, user: &str| {
+        let options = ["-o", "/dev/null", "-w", "%{http_code}", "--path-as-is", "-u", user];
+        String::from_utf8(place.curl(target, &options)).unwrap()
+    };
+    assert_eq!(place.ask("GET /x", "").status(), 200);
+    let challenged = place.ask("GET /private/x", "");
+    assert_eq!(challenged.status(), 401);
+    let expected = "Basic realm=\"staff\", charset=\"UTF-8\"";
+    assert_eq!(field(&challenged.head, "www-authenticate"), Some(expected));
+    for target in ["/private/x", "/x/../private/x", "//private//x", "/%70rivate/x", "/private"] {
+        assert_eq!(status(target, "ann:wrong"), "401", "{target}");
+        assert_ne!(status(target, "ann:s3cret:\u{e4}"), "401", "{target}");
+    }
+    assert_eq!(status("/private/x", "bob:s3cret:\u{e4}"), "401");
+    assert_eq!(place.curl("/private/x", &["-u", "ann:s3cret:\u{e4}"]), b"secret");
+    support::eventually("the user is in the log", || {
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        text.lines().any(|line| line.contains(" - ann [") && line.contains("\" 200 6"))
+    });
+    // Another file: the old password is of no use within a second, not even on an open connection.
+    assert!(htpasswd(&file, "bob", "new"));
+    support::eventually("the new file counts", || status("/private/x", "bob:new") == "200");
+    assert_eq!(status("/private/x", "ann:s3cret:\u{e4}"), "401");
+    std::fs::remove_file(&file).unwrap();
+    support::eventually("without the file nobody passes", || {
+        status("/private/x", "bob:new") == "500"
+    });
 }

@@ -1,11 +1,23 @@
-//! Virtual hosts. Owns what each has of its own and what it takes over from the top of the file; must
-//! not know how a request finds its host (see `site`). Start reading at [`HostConfig`].
+//! Virtual hosts: `[[host]]`, and `[errors]`, which each may have of its own. Owns what a host takes
+//! over from the top of the file; must not know how a request finds its host (see `site`).
+//! Start reading at [`HostConfig`].
 
-use super::{AccessLogConfig, Config, Content, Look};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use units::Bytes;
+
+use super::look::{check_media, check_types};
+use super::tables::{Table, shown_as, taken_as};
+use super::{Compression, Config, Content, Look, RuleConfig};
+use crate::site::{check_name, check_rule};
 
 /// All that is decided by host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostConfig {
+    /// Whose requests are its own; `*.example.org` are all beneath it.
+    pub names: Vec<String>,
     /// What is served.
     pub content: Content,
     /// Names tried in a directory, in order.
@@ -14,19 +26,174 @@ pub struct HostConfig {
     pub listing: bool,
     /// How files are shown.
     pub look: Look,
-    /// Where requests are noted; `None`: in the log of the server.
-    pub access_log: Option<AccessLogConfig>,
+    /// Paths of the pages that stand for errors, by status.
+    pub errors: BTreeMap<u16, String>,
+    /// Rules, those of the top of the file first.
+    pub rules: Vec<RuleConfig>,
+}
+
+/// `[[host]]`, as it stands in a file. What it does not say is as at the top of the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HostTable {
+    names: Vec<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    default: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directory: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fixed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    listing: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hide: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    show: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    charset: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    types: Option<BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compression: Option<Compression>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errors: Option<BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rule: Vec<RuleConfig>,
 }
 
 impl Config {
-    /// The host that stands at the top of the file.
-    pub(crate) fn first_host(&self) -> HostConfig {
-        HostConfig {
+    /// The host of requests that name no other one, and after it those that are named. With it the
+    /// index of the host of requests that name none of them.
+    pub(crate) fn all_hosts(&self) -> (Vec<HostConfig>, usize) {
+        let top = HostConfig {
+            names: Vec::new(),
             content: self.content.clone(),
             index: self.index.clone(),
             listing: self.listing,
             look: self.look.clone(),
-            access_log: None,
+            errors: statuses(&self.errors),
+            rules: self.rules.clone(),
+        };
+        let named: Vec<HostConfig> = self.hosts.iter().map(|table| table.over(&top)).collect();
+        match self.default_host {
+            Some(index) => (named, index),
+            None => ([top].into_iter().chain(named).collect(), 0),
         }
     }
+
+    /// Where nothing is served at the top of the file, the host that is the default one, or the first,
+    /// is that of requests that name no other. False: there is none.
+    pub(super) fn take_default_host(&mut self) -> bool {
+        let index = self.hosts.iter().position(|host| host.default).unwrap_or(0);
+        let Some(content) = self.hosts.get(index).and_then(HostTable::content) else {
+            return false;
+        };
+        self.content = content;
+        self.default_host = Some(index);
+        true
+    }
 }
+
+impl HostTable {
+    fn content(&self) -> Option<Content> {
+        let directory = self.directory.clone().map(Content::Directory);
+        directory.or(self.fixed.map(|bytes| Content::Fixed(Bytes(bytes))))
+    }
+
+    fn over(&self, top: &HostConfig) -> HostConfig {
+        let own = |own: &Option<Vec<String>>, top: &Vec<String>| own.clone().unwrap_or(top.clone());
+        let look = &top.look;
+        HostConfig {
+            names: self.names.clone(),
+            content: self.content().unwrap_or(top.content.clone()),
+            index: own(&self.index, &top.index),
+            listing: self.listing.unwrap_or(top.listing),
+            look: Look {
+                hide: own(&self.hide, &look.hide),
+                show: own(&self.show, &look.show),
+                charset: self.charset.clone().unwrap_or(look.charset.clone()),
+                default_type: self.default_type.clone().unwrap_or(look.default_type.clone()),
+                types: self.types.clone().unwrap_or(look.types.clone()),
+                compression: self.compression.clone().or(look.compression.clone()),
+            },
+            errors: self.errors.as_ref().map_or(top.errors.clone(), statuses),
+            rules: top.rules.iter().chain(&self.rule).cloned().collect(),
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.names.is_empty() && !self.default {
+            return Err("a host has `names`, or is the `default` one".to_owned());
+        }
+        if self.directory.is_some() == self.fixed.is_some() {
+            return Err("a host has one of `directory` and `fixed`".to_owned());
+        }
+        if let Some(bytes) = self.fixed.filter(|bytes| *bytes > super::keys::FIXED_BYTES_MAX) {
+            return Err(format!("`fixed` = {bytes} is more than is served from memory"));
+        }
+        self.names.iter().try_for_each(|name| check_name(name))?;
+        self.compression.iter().try_for_each(Compression::check)?;
+        self.types.iter().try_for_each(check_types)?;
+        [&self.charset, &self.default_type]
+            .into_iter()
+            .flatten()
+            .try_for_each(|text| check_media(text))?;
+        self.errors.iter().try_for_each(check_errors)?;
+        self.rule.iter().try_for_each(check_rule)
+    }
+}
+
+fn statuses(errors: &BTreeMap<String, String>) -> BTreeMap<u16, String> {
+    errors.iter().filter_map(|(status, path)| Some((status.parse().ok()?, path.clone()))).collect()
+}
+
+fn check_errors(errors: &BTreeMap<String, String>) -> Result<(), String> {
+    errors.iter().try_for_each(|(status, path)| {
+        let is_error = status.parse::<u16>().is_ok_and(|status| (400..600).contains(&status));
+        match is_error && path.starts_with('/') {
+            true => Ok(()),
+            false => Err(format!("write it as in `404 = \"/404.html\"`, not {status} = {path:?}")),
+        }
+    })
+}
+
+fn check_hosts(hosts: &Vec<HostTable>) -> Result<(), String> {
+    hosts.iter().try_for_each(HostTable::check)?;
+    let mut names: Vec<String> =
+        hosts.iter().flat_map(|host| &host.names).map(|name| name.to_ascii_lowercase()).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(format!("two hosts are named `{}`", pair[0])),
+        None => Ok(()),
+    }
+}
+
+/// `[[host]]`.
+pub(super) static HOSTS: Table = Table {
+    name: "host",
+    take: |config, value| {
+        config.hosts = taken_as(value, check_hosts)?;
+        Ok(())
+    },
+    show: |config| match config.hosts.is_empty() {
+        true => None,
+        false => Some(shown_as("host", &config.hosts)),
+    },
+};
+
+/// `[errors]`.
+pub(super) static ERRORS: Table = Table {
+    name: "errors",
+    take: |config, value| {
+        config.errors = taken_as(value, check_errors)?;
+        Ok(())
+    },
+    show: |config| match config.errors.is_empty() {
+        true => None,
+        false => Some(shown_as("errors", &config.errors)),
+    },
+};

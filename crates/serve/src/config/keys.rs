@@ -103,8 +103,10 @@ pub(super) static KEYS: &[Key] = &[
             Ok(())
         },
         |config| match &config.content {
-            Content::Directory(path) => Some(quoted(&path.to_string_lossy())),
-            Content::Fixed(_) => None,
+            Content::Directory(path) if config.default_host.is_none() => {
+                Some(quoted(&path.to_string_lossy()))
+            }
+            _ => None,
         },
     ),
     top(
@@ -115,8 +117,8 @@ pub(super) static KEYS: &[Key] = &[
             Ok(())
         },
         |config| match &config.content {
-            Content::Fixed(bytes) => Some(bytes.0.to_string()),
-            Content::Directory(_) => None,
+            Content::Fixed(bytes) if config.default_host.is_none() => Some(bytes.0.to_string()),
+            _ => None,
         },
     ),
     top(
@@ -148,6 +150,15 @@ pub(super) static KEYS: &[Key] = &[
             let file = config.pid_file.as_ref();
             Some(quoted(&file.map_or("off".into(), |path| path.to_string_lossy())))
         },
+    ),
+    top(
+        "refuse_unknown_hosts",
+        "whether a request for a host that has no table is refused (421), not served by the default one",
+        |config, given| {
+            config.refuse_unknown_hosts = parsed(given, "true or false")?;
+            Ok(())
+        },
+        |config| Some(config.refuse_unknown_hosts.to_string()),
     ),
     top(
         "hide",

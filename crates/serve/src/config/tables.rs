@@ -12,7 +12,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use toml::Spanned;
 use toml::de::{DeValue, ValueDeserializer};
 
-use super::{Config, look};
+use super::{Config, host, look, rule};
 
 /// A table, or a list of tables of one name.
 pub(super) struct Table {
@@ -25,7 +25,14 @@ pub(super) struct Table {
 }
 
 /// In the order in which they are shown.
-pub(super) static ALL: &[&Table] = &[&look::TYPES, &look::COMPRESSION, &super::gateway::ITEM];
+pub(super) static ALL: &[&Table] = &[
+    &look::TYPES,
+    &look::COMPRESSION,
+    &host::ERRORS,
+    &rule::TABLE,
+    &host::HOSTS,
+    &super::gateway::ITEM,
+];
 
 /// The table of that name.
 pub(super) fn named(name: &str) -> Option<&'static Table> {

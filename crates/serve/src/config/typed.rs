@@ -126,7 +126,7 @@ impl Typed {
                 )));
             }
             (None, Some(bytes)) => config.content = Content::Fixed(bytes),
-            (None, None) if file_has_content => {}
+            (None, None) if file_has_content || config.take_default_host() => {}
             (None, None) => {
                 return Err(ConfigError::new(
                     "there is nothing to serve: name a directory, or give --fixed BYTES",
@@ -426,6 +426,9 @@ mod tests {
         index = [\"home.html\"]\nlisting = true\ncpus = [0, 1]\n\
         [access_log]\nfile = \"/tmp/log\"\nformat = \"combined\"\n\
         [limits]\nhead_timeout = \"1500ms\"\ncache_bytes_max = \"32MiB\"\nranges_max = 0x10\n\
+        [types]\nfoo = \"text/x-foo\"\n[compression]\ngzip_level = 1\n\
+        [errors]\n404 = \"/404.html\"\n[[rule]]\nprefix = \"/a\"\nset = { A = \"b\" }\ndeny = 403\n\
+        [[host]]\nnames = [\"a.test\"]\nfixed = 3\n[[host.rule]]\nglob = \"/x*\"\nredirect = \"/$1\"\n\
         [settings]\nkeepalivetimeout = 2.5\nMaxKeepAliveRequests = 7\nKeepAlive = true\n";
 
     #[test]
@@ -507,6 +510,23 @@ mod tests {
             ("fixed = 1\n[access_log]\nformat = \"xml\"", "joust.toml:3: ", "json, or a format"),
             ("fixed = 1\n[access_log]\nformat = \"%h %Z\"", "joust.toml:3: ", "(at 3)"),
             ("fixed = 1\ncpus = [\"x\"]", "joust.toml:2: ", "as in [0, 1]"),
+            ("fixed = 1\n[[rule]]\nprefix = \"/\"", "joust.toml:", "without an action"),
+            ("fixed = 1\n[[rule]]\nprefx = \"/\"", "joust.toml:3: ", "unknown field"),
+            ("fixed = 1\n[[rule]]\nregex = \"(\"\ndeny = 403", "joust.toml:", "unclosed"),
+            ("fixed = 1\n[[rule]]\nredirect = \"//x\"", "joust.toml:", "could lead anywhere"),
+            ("fixed = 1\n[[rule]]\nredirect = \"$1\"", "joust.toml:", "could lead anywhere"),
+            ("fixed = 1\n[[rule]]\nredirect = \"http://a$1\"", "joust.toml:", "lead anywhere"),
+            ("fixed = 1\n[[rule]]\nredirect = \"/a\\r\\nb\"", "joust.toml:", "stand in a head"),
+            ("fixed = 1\n[[rule]]\nset = { A = \"a\\nb\" }", "joust.toml:", "A"),
+            ("fixed = 1\n[[rule]]\nremove = [\"content-length\"]", "joust.toml:", "frames"),
+            ("fixed = 1\n[[rule]]\ndeny = 200", "joust.toml:", "400 to 599"),
+            ("fixed = 1\n[errors]\n404 = \"x\"", "joust.toml:", "/404.html"),
+            (
+                "fixed = 1\n[[host]]\nnames = [\"a/b\"]\nfixed = 1",
+                "joust.toml:",
+                "no name of a host",
+            ),
+            ("fixed = 1\n[compression]\ngzip_level = 10", "joust.toml:", "1 to 9"),
             ("", "", "there is nothing to serve"),
         ];
         for (text, place, hint) in cases {

@@ -23,7 +23,7 @@ use super::ranges::{self, Multipart};
 use super::stamp::Stamp;
 use crate::log::line;
 use crate::service::Service;
-use crate::site::{Decision, Found, Representation, Stored, Time, escape_path};
+use crate::site::{Decision, Edit, Found, How, Representation, Stored, Time, Verdict, escape_path};
 
 /// The methods that a file has.
 const ALLOW: &[u8] = b"Allow: GET, HEAD, OPTIONS\r\n";
@@ -140,6 +140,7 @@ impl Desk<'_> {
     pub(super) fn answer(&mut self, head: &[u8], asked: &Asked, conn: Connection) {
         let start = self.output.buffer.len();
         let told = match asked.method {
+            method if self.decision.verdict != Verdict::Serve => self.verdict(method, conn),
             Method::Get => self.content(head, asked, Extent::Whole, conn),
             Method::Head => {
                 let told = self.content(head, asked, Extent::HeadOnly, conn);
@@ -150,6 +151,18 @@ impl Desk<'_> {
             Method::Unknown => self.page(501, b"", Extent::Whole, conn),
         };
         self.note(head, start, told, conn);
+    }
+
+    /// What the rules made of it.
+    fn verdict(&mut self, method: Method, conn: Connection) -> Told {
+        let extent = if method == Method::Head { Extent::HeadOnly } else { Extent::Whole };
+        let decision = self.decision;
+        let told = match &decision.verdict {
+            Verdict::Tell(status, fields) => self.page(*status, fields.as_bytes(), extent, conn),
+            Verdict::Deny(status) => self.page(*status, b"", extent, conn),
+            Verdict::Malformed | Verdict::Serve => self.page(400, b"", extent, conn),
+        };
+        if extent == Extent::HeadOnly { Told { body_bytes: 0, ..told } } else { told }
     }
 
     /// Refuses what could not be read, or did not come in time; the connection ends. `head` is what
@@ -179,6 +192,7 @@ impl Desk<'_> {
         conn: Connection,
     ) {
         let out = &mut self.output.buffer;
+        self.output.head_at = out.len();
         let mut head = ResponseHead::with_reason(out, answer.status, &answer.reason);
         if let Some(length) = length {
             head.content_length(length);
@@ -231,7 +245,7 @@ impl Desk<'_> {
             second: self.stamp.second(),
             zone,
             head,
-            user: None,
+            user: self.decision.user.as_ref().map(|user| user.as_bytes()),
             answer: self.output.since(start),
             status,
             requests_before: self.requests_before,
@@ -244,7 +258,8 @@ impl Desk<'_> {
     /// GET and HEAD.
     fn content(&mut self, head: &[u8], asked: &Asked, extent: Extent, conn: Connection) -> Told {
         let fields = asked.is_special.then(|| asked.fields.in_head(head));
-        self.content_at(asked.target.in_head(head), fields.as_ref(), extent, conn)
+        let target = self.decision.target(asked.target.in_head(head));
+        self.content_at(target, fields.as_ref(), extent, conn)
     }
 
     fn content_at(
@@ -329,6 +344,7 @@ impl Desk<'_> {
             return told;
         }
         let start = self.output.buffer.len();
+        self.output.head_at = start;
         self.output.buffer.extend_from_slice(self.stamp.ok());
         self.output.buffer.extend_from_slice(of.fields_of_whole());
         self.end_head(conn);
@@ -337,7 +353,8 @@ impl Desk<'_> {
         }
         if is_usual && self.output.has_room() {
             let answer = &self.output.buffer[start..];
-            self.output.prepared = Some(of.prepare(self.stamp.second(), answer));
+            self.output.prepared =
+                Some(of.prepare(self.stamp.second(), &self.decision.edits, answer));
         }
         told
     }
@@ -346,8 +363,9 @@ impl Desk<'_> {
     fn send_prepared(&mut self, of: &Representation) -> bool {
         let second = self.stamp.second();
         let kept = &mut self.output.prepared;
-        if kept.as_ref().is_none_or(|kept| kept.second() != second) {
-            *kept = of.prepared(second);
+        let edits = &self.decision.edits;
+        if kept.as_ref().is_none_or(|kept| !kept.is_of(second, edits)) {
+            *kept = of.prepared(second, edits);
         }
         self.output.send_prepared(self.is_last)
     }
@@ -413,6 +431,10 @@ impl Desk<'_> {
 
     /// A page that names the status; `fields` are whole lines.
     fn page(&mut self, status: u16, fields: &[u8], extent: Extent, conn: Connection) -> Told {
+        let time = Time { now: self.now, now_s: self.stamp.second() };
+        if let Some(page) = self.service.site.error_page(status, self.decision, time) {
+            return self.error_page(&page, status, fields, extent, conn);
+        }
         const AROUND: usize = "<!DOCTYPE html>\n<title></title>\n<h1></h1>\n".len();
         let reason = reason_phrase(status);
         let title_len = "404 ".len() + reason.len();
@@ -432,15 +454,42 @@ impl Desk<'_> {
         Told { status, body_bytes }
     }
 
+    /// A page of the site that stands for an error. Its validators are of another status, so it has
+    /// none here.
+    fn error_page(
+        &mut self,
+        page: &Arc<Representation>,
+        status: u16,
+        fields: &[u8],
+        extent: Extent,
+        conn: Connection,
+    ) -> Told {
+        self.begin_head(status);
+        let (size, media) = (page.size(), page.content_type());
+        let out = &mut self.output.buffer;
+        out.extend_from_slice(fields);
+        write!(out, "Content-Length: {size}\r\nContent-Type: {media}\r\n").expect(WRITES);
+        self.end_head(conn);
+        if extent == Extent::Whole && size > 0 {
+            self.output.body(page, 0..size);
+        }
+        Told { status, body_bytes: size }
+    }
+
     fn begin_head(&mut self, status: u16) {
         let out = &mut self.output.buffer;
+        self.output.head_at = out.len();
         ResponseHead::new(out, status);
         out.extend_from_slice(self.stamp.fields());
     }
 
     /// What is said of the connection, and the empty line.
     fn end_head(&mut self, conn: Connection) {
+        let head_at = self.output.head_at;
         let out = &mut self.output.buffer;
+        for edit in self.service.site.edits(self.decision) {
+            edit_head(out, head_at, edit);
+        }
         match (conn.keeps, conn.keep_alive) {
             (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
             (true, None) => {}
@@ -451,6 +500,24 @@ impl Desk<'_> {
             }
         }
         out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Changes the fields of the head that begins there and has not ended yet. It was checked when the
+/// rule was read that the field breaks nothing.
+fn edit_head(out: &mut Vec<u8>, head_at: usize, edit: &Edit) {
+    let name = edit.name.as_bytes();
+    if !matches!(edit.how, How::Add(_)) {
+        let is_it = |line: &[u8]| {
+            line.get(name.len()) == Some(&b':') && line[..name.len()].eq_ignore_ascii_case(name)
+        };
+        let lines = out[head_at..].split_inclusive(|&byte| byte == b'\n');
+        let kept = lines.filter(|line| !is_it(line)).collect::<Vec<_>>().concat();
+        out.truncate(head_at);
+        out.extend_from_slice(&kept);
+    }
+    if let How::Set(value) | How::Add(value) = &edit.how {
+        write!(out, "{}: {value}\r\n", edit.name).expect(WRITES);
     }
 }
 

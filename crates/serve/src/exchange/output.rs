@@ -28,6 +28,8 @@ const KEPT_MAX: usize = 32 * 1024;
 pub(super) struct Output {
     /// Sent first.
     pub(super) buffer: Vec<u8>,
+    /// Where in it the head that is being written begins.
+    pub(super) head_at: usize,
     /// Bytes of `buffer` that were sent.
     buffer_sent: usize,
     /// Sent after it.

@@ -295,7 +295,8 @@ impl Exchange<'_> {
     /// or the gateway's turn has come.
     pub(super) fn call_gateway(&mut self, index: usize, now: Nanos) -> bool {
         if self.call.is_none() {
-            let target = self.asked.target.in_head(self.input.bytes()).to_owned();
+            let asked = self.asked.target.in_head(self.input.bytes());
+            let target = self.decision.target(asked).to_owned();
             self.call = Some(Box::new(Call::new(self.service, index, target)));
             if self.asked.framing != Framing::None {
                 return self.begin_body(now);

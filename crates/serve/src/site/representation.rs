@@ -58,13 +58,15 @@ pub(crate) const ACCEPT_ENCODING: &str = "Accept-Encoding";
 pub(crate) struct Prepared {
     /// Since 1970.
     second: u64,
+    /// The rules that its head was changed by.
+    edits: Box<[u16]>,
     bytes: Box<[u8]>,
 }
 
 impl Prepared {
-    /// The second that it is of, since 1970.
-    pub(crate) fn second(&self) -> u64 {
-        self.second
+    /// Whether it is of that second, since 1970, and changed by those rules.
+    pub(crate) fn is_of(&self, second: u64, edits: &[u16]) -> bool {
+        self.second == second && *self.edits == *edits
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -234,14 +236,14 @@ impl Representation {
     }
 
     /// The answer that was prepared for that second, if one was and is held by a connection.
-    pub(crate) fn prepared(&self, second: u64) -> Option<Arc<Prepared>> {
-        self.latest().upgrade().filter(|prepared| prepared.second == second)
+    pub(crate) fn prepared(&self, second: u64, edits: &[u16]) -> Option<Arc<Prepared>> {
+        self.latest().upgrade().filter(|prepared| prepared.is_of(second, edits))
     }
 
     /// Has an answer of that second lie ready for all. `answer` is one to GET, as it was put together
     /// for a connection that goes on and is told nothing.
-    pub(crate) fn prepare(&self, second: u64, answer: &[u8]) -> Arc<Prepared> {
-        let prepared = Arc::new(Prepared { second, bytes: answer.into() });
+    pub(crate) fn prepare(&self, second: u64, edits: &[u16], answer: &[u8]) -> Arc<Prepared> {
+        let prepared = Arc::new(Prepared { second, edits: edits.into(), bytes: answer.into() });
         *self.latest() = Arc::downgrade(&prepared);
         prepared
     }
