@@ -1,6 +1,6 @@
-//! Owns the client's side of TLS 1.2 and 1.3 for one connection: bytes that arrived in, plaintext and
-//! bytes to send out. Must not know sockets, threads or files; the clock is read by rustls alone, for
-//! validity of certificates and the age of tickets. Start reading at [`TlsClient`].
+//! Owns TLS 1.2 and 1.3 of one connection, in both roles: bytes that arrived in, plaintext and bytes to
+//! send out. Must not know sockets, threads or files; the clock is read by rustls alone, for validity of
+//! certificates and the age of tickets. Start reading at [`TlsClient`], or at [`TlsServer`].
 //!
 //! rustls with aws-lc-rs does the protocol; what is ours is which handshake is full and which is resumed
 //! ([`Resumption`]), what is trusted ([`TlsOptions`]), and errors with a way out ([`TlsError`]).
@@ -21,10 +21,16 @@
 mod client;
 mod config;
 mod fault;
+mod identity;
+mod records;
+mod server;
 mod sessions;
+mod tickets;
 mod trust;
 
 pub use client::{Handshake, Resumption, TlsClient, TlsEvent};
 pub use config::{SESSIONS_MAX_DEFAULT, TlsClientConfig, TlsOptions, Versions};
 pub use fault::{PemFile, TlsConfigError, TlsError};
+pub use identity::{Identities, PemIdentity};
+pub use server::{TlsServer, TlsServerConfig, TlsServerError, TlsServerOptions};
 pub use sessions::{SERVERS_MAX, SessionTotals};

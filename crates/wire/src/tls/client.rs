@@ -1,14 +1,14 @@
 //! Owns one TLS connection of a client. Must not know what is inside the plaintext. Start reading at
 //! [`TlsClient::feed`].
 
-use std::io::{BufRead, ErrorKind, Read, Write};
 use std::sync::Arc;
 
-use rustls::{ClientConnection, HandshakeKind, NamedGroup, ProtocolVersion};
+use rustls::{ClientConnection, HandshakeKind, NamedGroup};
 use rustls_pki_types::ServerName;
 
 use super::config::TlsClientConfig;
 use super::fault::{self, TlsError};
+use super::records::{self, Unfed};
 
 /// What a connection asks of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,26 +81,13 @@ impl TlsClient {
         if was_handshaking {
             self.opening.keep(bytes);
         }
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            // What it took is processed and drained before it is asked again, so it has room; only a
-            // connection that had failed and is fed on comes to its bound (64 KB).
-            let taken = self
-                .conn
-                .read_tls(&mut rest)
-                .map_err(|error| TlsError::Protocol(error.to_string()))?;
-            if taken == 0 {
-                break;
-            }
-            let processed = self.conn.process_new_packets();
-            drain(&mut self.conn, plain);
-            let state =
-                processed.map_err(|error| fault::of_connection(error, self.opening.bytes()))?;
+        let fed = records::feed(&mut self.conn, bytes, plain).map_err(|unfed| match unfed {
+            Unfed::Tls(error) => fault::of_connection(error, self.opening.bytes()),
+            Unfed::Refused(error) => TlsError::Protocol(error.to_string()),
+        })?;
+        if let Some(state) = fed {
             self.peer_closed = state.peer_has_closed();
         }
-        // Here rustls shrinks its buffer of ciphertext to 4 KB, if it is empty. Without this, each
-        // connection would keep up to 32 KB from a large reply to the next one.
-        let _ = self.conn.read_tls(&mut NothingYet);
         let handshake_done_now = was_handshaking && !self.conn.is_handshaking();
         Ok(TlsEvent { handshake_done_now, peer_closed: self.peer_closed })
     }
@@ -114,7 +101,7 @@ impl TlsClient {
         if self.closed {
             return Err(TlsError::Closed);
         }
-        let written = self.conn.writer().write_all(plain);
+        let written = records::write_all(&mut self.conn, [plain, &[]]);
         written.map_err(|error| match error.downcast::<rustls::Error>() {
             Ok(error) => fault::of_connection(error, self.opening.bytes()),
             Err(error) => TlsError::Protocol(error.to_string()),
@@ -123,9 +110,7 @@ impl TlsClient {
 
     /// Appends what is to be sent now to `out`: flights of the handshake, records, alerts.
     pub fn take_output(&mut self, out: &mut Vec<u8>) {
-        while self.conn.wants_write() {
-            self.conn.write_tls(out).expect("a Vec takes every byte");
-        }
+        records::take_output(&mut self.conn, out);
     }
 
     /// Whether [`TlsClient::take_output`] has something.
@@ -179,11 +164,7 @@ impl TlsClient {
 
     /// "TLS 1.2" or "TLS 1.3", once agreed.
     pub fn version(&self) -> Option<&'static str> {
-        Some(match self.conn.protocol_version()? {
-            ProtocolVersion::TLSv1_2 => "TLS 1.2",
-            ProtocolVersion::TLSv1_3 => "TLS 1.3",
-            _ => "another TLS",
-        })
+        self.conn.protocol_version().map(records::version_name)
     }
 
     /// The cipher suite by its registered name ("TLS_AES_128_GCM_SHA256"), once agreed.
@@ -202,28 +183,6 @@ impl TlsClient {
     pub fn key_exchange(&self) -> Option<&'static str> {
         let group: NamedGroup = self.conn.negotiated_key_exchange_group()?.name();
         group.as_str()
-    }
-}
-
-/// A source that has nothing to read, which is not an end.
-struct NothingYet;
-
-impl Read for NothingYet {
-    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
-        Err(ErrorKind::WouldBlock.into())
-    }
-}
-
-/// Moves plaintext out of rustls, which would stop to read at 16 KB of it.
-fn drain(conn: &mut ClientConnection, plain: &mut Vec<u8>) {
-    let mut reader = conn.reader();
-    // An error says only that there is no more, now or for good; the connection's state says which.
-    while let Ok(chunk) = reader.fill_buf()
-        && !chunk.is_empty()
-    {
-        plain.extend_from_slice(chunk);
-        let taken = chunk.len();
-        reader.consume(taken);
     }
 }
 

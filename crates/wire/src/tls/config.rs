@@ -31,7 +31,7 @@ pub enum Versions {
 }
 
 impl Versions {
-    fn offered(self) -> Vec<&'static SupportedProtocolVersion> {
+    pub(super) fn offered(self) -> Vec<&'static SupportedProtocolVersion> {
         match self {
             Self::Both => vec![&version::TLS13, &version::TLS12],
             Self::Only12 => vec![&version::TLS12],
@@ -96,7 +96,10 @@ impl TlsClientConfig {
         let mut config = match client_identity(options)? {
             None => builder.with_no_client_auth(),
             Some((chain, key)) => {
-                builder.with_client_auth_cert(chain, key).map_err(TlsConfigError::of_identity)?
+                let refused = |error| {
+                    TlsConfigError::of_identity(PemFile::ClientCert, PemFile::ClientKey, error)
+                };
+                builder.with_client_auth_cert(chain, key).map_err(refused)?
             }
         };
         config.alpn_protocols = alpn(&options.alpn)?;
@@ -196,12 +199,16 @@ fn client_identity(options: &TlsOptions) -> Result<Option<Identity>, TlsConfigEr
         (Some(_), None) => Err(TlsConfigError::CertificateWithoutKey),
         (None, Some(_)) => Err(TlsConfigError::KeyWithoutCertificate),
         (Some(chain), Some(key)) => {
-            Ok(Some((certificates(chain, PemFile::ClientCert)?, private_key(key)?)))
+            Ok(Some((certificates(chain, PemFile::ClientCert)?, private_key(key, PemFile::ClientKey)?)))
         }
     }
 }
 
-fn certificates(pem: &[u8], file: PemFile) -> Result<Vec<CertificateDer<'static>>, TlsConfigError> {
+/// The certificates of a file, of which there is one at least.
+pub(super) fn certificates(
+    pem: &[u8],
+    file: PemFile,
+) -> Result<Vec<CertificateDer<'static>>, TlsConfigError> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match read {
         Ok(found) if found.is_empty() => Err(TlsConfigError::nothing_in(file, pem)),
@@ -210,15 +217,19 @@ fn certificates(pem: &[u8], file: PemFile) -> Result<Vec<CertificateDer<'static>
     }
 }
 
-fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, TlsConfigError> {
-    let file = PemFile::ClientKey;
+/// The first key of a file.
+pub(super) fn private_key(
+    pem: &[u8],
+    file: PemFile,
+) -> Result<PrivateKeyDer<'static>, TlsConfigError> {
     PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
         pem::Error::NoItemsFound => TlsConfigError::nothing_in(file, pem),
         error => TlsConfigError::unreadable(file, &error),
     })
 }
 
-fn alpn(names: &[String]) -> Result<Vec<Vec<u8>>, TlsConfigError> {
+/// Names of protocols, checked.
+pub(super) fn alpn(names: &[String]) -> Result<Vec<Vec<u8>>, TlsConfigError> {
     let bytes = |name: &String| match name.len() {
         1..=255 => Ok(name.as_bytes().to_vec()),
         _ => Err(TlsConfigError::Alpn(name.clone())),

@@ -15,6 +15,10 @@ pub enum PemFile {
     ClientCert,
     /// The client's key.
     ClientKey,
+    /// A certificate chain of our server.
+    ServerCert,
+    /// Its key.
+    ServerKey,
 }
 
 impl std::fmt::Display for PemFile {
@@ -23,6 +27,8 @@ impl std::fmt::Display for PemFile {
             Self::Authority => "the file of trusted certificates (--cacert)",
             Self::ClientCert => "the client's certificate (--cert)",
             Self::ClientKey => "the client's key (--key)",
+            Self::ServerCert => "the certificate",
+            Self::ServerKey => "the key",
         })
     }
 }
@@ -48,10 +54,15 @@ pub enum TlsConfigError {
     },
     /// Certificate and key are not a pair.
     #[error(
-        "the client's key (--key) does not match the client's certificate (--cert); the client's own \
-         certificate must be the first in its file, those of authorities follow"
+        "{key} does not match {certificate}; the own certificate must be the first in its file, those \
+         of authorities follow"
     )]
-    KeyMismatch,
+    KeyMismatch {
+        /// Whose it is.
+        key: PemFile,
+        /// It is not of that key.
+        certificate: PemFile,
+    },
     /// Only one of two.
     #[error("a client certificate (--cert) needs its key too: add --key FILE")]
     CertificateWithoutKey,
@@ -76,7 +87,7 @@ impl TlsConfigError {
     /// What `pem`, which has no section of the kind of `file`, may be instead.
     pub(super) fn nothing_in(file: PemFile, pem: &[u8]) -> Self {
         let has = |words: &[u8]| pem.windows(words.len()).any(|window| window == words);
-        let is_key = file == PemFile::ClientKey;
+        let is_key = matches!(file, PemFile::ClientKey | PemFile::ServerKey);
         let hint = if pem.is_empty() {
             "it is empty"
         } else if is_key && has(b"ENCRYPTED") {
@@ -117,12 +128,14 @@ impl TlsConfigError {
         Self::Unusable { file, why }
     }
 
-    /// The client's certificate and key cannot be used together.
-    pub(super) fn of_identity(error: Error) -> Self {
+    /// A certificate and a key cannot be used together.
+    pub(super) fn of_identity(certificate: PemFile, key: PemFile, error: Error) -> Self {
         match error {
-            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => Self::KeyMismatch,
-            Error::InvalidCertificate(_) => Self::unusable(PemFile::ClientCert, error),
-            error => Self::unusable(PemFile::ClientKey, error),
+            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                Self::KeyMismatch { key, certificate }
+            }
+            Error::InvalidCertificate(_) => Self::unusable(certificate, error),
+            error => Self::unusable(key, error),
         }
     }
 }

@@ -59,7 +59,8 @@ fn certificate_and_key_come_together_and_are_a_pair() {
     TlsClientConfig::new(&client(&both, &both)).unwrap();
 
     let error = refusal(&client(&one.chain, &two.key), &["--key", "--cert", "does not match"]);
-    assert_eq!(error, TlsConfigError::KeyMismatch);
+    let (key, certificate) = (PemFile::ClientKey, PemFile::ClientCert);
+    assert_eq!(error, TlsConfigError::KeyMismatch { key, certificate });
     refusal(&client(&one.key, &one.chain), &["--cert", "exchanged"]);
     refusal(&client(&one.chain, &one.chain), &["--key", "it is a certificate"]);
     let encrypted =

@@ -1,0 +1,94 @@
+//! Owns what both roles do with rustls: bytes that arrived in, plaintext and bytes to send out. Must not
+//! know which role it is. Start reading at [`feed`].
+
+use std::io::{BufRead, ErrorKind, Read, Write};
+
+use rustls::{ConnectionCommon, Error, IoState, ProtocolVersion, SideData};
+
+/// Why bytes were not taken.
+pub(super) enum Unfed {
+    /// The protocol failed.
+    Tls(Error),
+    /// rustls takes no more bytes: the connection failed before and was fed on.
+    Refused(std::io::Error),
+}
+
+/// Takes bytes that arrived, split anywhere; plaintext is appended to `plain`, also what came before an
+/// error in the same bytes. What follows a close_notify is ignored. The state after the last of them;
+/// none where there were no bytes.
+pub(super) fn feed<D: SideData>(
+    conn: &mut ConnectionCommon<D>,
+    bytes: &[u8],
+    plain: &mut Vec<u8>,
+) -> Result<Option<IoState>, Unfed> {
+    let mut rest = bytes;
+    let mut state = None;
+    while !rest.is_empty() {
+        // What it took is processed and drained before it is asked again, so it has room; only a
+        // connection that had failed and is fed on comes to its bound (64 KB).
+        let taken = conn.read_tls(&mut rest).map_err(Unfed::Refused)?;
+        if taken == 0 {
+            break;
+        }
+        let processed = conn.process_new_packets();
+        drain(conn, plain);
+        state = Some(processed.map_err(Unfed::Tls)?);
+    }
+    // Here rustls shrinks its buffer of ciphertext to 4 KB, if it is empty. Without this, each
+    // connection would keep up to 32 KB from a large message to the next one.
+    let _ = conn.read_tls(&mut NothingYet);
+    Ok(state)
+}
+
+/// Appends what is to be sent now to `out`: flights of the handshake, records, alerts.
+pub(super) fn take_output<D: SideData>(conn: &mut ConnectionCommon<D>, out: &mut Vec<u8>) {
+    while conn.wants_write() {
+        conn.write_tls(out).expect("a Vec takes every byte");
+    }
+}
+
+/// "TLS 1.2" or "TLS 1.3".
+pub(super) fn version_name(version: ProtocolVersion) -> &'static str {
+    match version {
+        ProtocolVersion::TLSv1_2 => "TLS 1.2",
+        ProtocolVersion::TLSv1_3 => "TLS 1.3",
+        _ => "another TLS",
+    }
+}
+
+/// A source that has nothing to read, which is not an end.
+struct NothingYet;
+
+impl Read for NothingYet {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        Err(ErrorKind::WouldBlock.into())
+    }
+}
+
+/// Moves plaintext out of rustls, which would stop to read at 16 KB of it.
+fn drain<D: SideData>(conn: &mut ConnectionCommon<D>, plain: &mut Vec<u8>) {
+    let mut reader = conn.reader();
+    // An error says only that there is no more, now or for good; the connection's state says which.
+    while let Ok(chunk) = reader.fill_buf()
+        && !chunk.is_empty()
+    {
+        plain.extend_from_slice(chunk);
+        let taken = chunk.len();
+        reader.consume(taken);
+    }
+}
+
+/// Encrypts all of `parts`, as few records as hold them.
+pub(super) fn write_all<D: SideData>(
+    conn: &mut ConnectionCommon<D>,
+    parts: [&[u8]; 2],
+) -> std::io::Result<()> {
+    let [first, second] = parts;
+    if first.is_empty() || second.is_empty() {
+        return conn.writer().write_all(if first.is_empty() { second } else { first });
+    }
+    let slices = [first, second].map(std::io::IoSlice::new);
+    let written = conn.writer().write_vectored(&slices)?;
+    assert_eq!(written, first.len() + second.len(), "without a bound rustls takes all");
+    Ok(())
+}
