@@ -66,6 +66,15 @@ pub struct Args {
     /// A path at which the server shows what it does, to clients on this machine; none unless set
     #[arg(long, value_name = "PATH")]
     status: Option<String>,
+    /// Speak TLS with this certificate chain (PEM); read again when it changes
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// Its key, unless both are in one file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Speak TLS with a certificate for localhost that is made at the start; for trying out
+    #[arg(long, conflicts_with = "tls_cert")]
+    tls_self_signed: bool,
     /// Print the complete configuration, as a file for --config; serve nothing
     #[arg(long)]
     print_config: bool,
@@ -82,9 +91,10 @@ pub fn main(args: Args) -> Result<Ended, Trouble> {
     if check_config {
         return check(&config);
     }
-    let opened = &mut |model: &str, address| {
+    let opened = &mut |service: &Service| {
+        let (model, url) = (service.config.model.name, service.url());
         // Nobody may be there to read it, and that is no reason not to serve.
-        let _ = output::stdout(format!("{model} serves http://{address}/\n").as_bytes());
+        let _ = output::stdout(format!("{model} serves {url}\n").as_bytes());
     };
     serve::supervisor::supervise(Start {
         config,
@@ -155,6 +165,9 @@ fn typed(args: Args) -> Typed {
         cpus: args.cpus,
         fault: args.fault,
         status: args.status,
+        tls_cert: args.tls_cert,
+        tls_key: args.tls_key,
+        tls_self_signed: args.tls_self_signed,
     }
 }
 

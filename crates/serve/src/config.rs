@@ -10,6 +10,7 @@ mod print;
 mod rule;
 mod status;
 mod tables;
+mod tls;
 mod typed;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ pub use host::{HostConfig, HostTable};
 pub use look::{Compression, Look};
 pub use rule::{AuthConfig, RuleConfig};
 pub use status::{StatusAllow, StatusConfig};
+pub use tls::{CertificateFiles, MinVersion, TlsConfig};
 pub use typed::{ConfigError, Typed};
 
 /// Everything that decides how a server behaves.
@@ -75,6 +77,8 @@ pub struct Config {
     pub gateways: Vec<GatewayConfig>,
     /// Where the server tells about itself, and whom.
     pub status: StatusConfig,
+    /// How it speaks TLS; `None`: not at all.
+    pub tls: Option<TlsConfig>,
 }
 
 /// What is served.
@@ -107,6 +111,8 @@ pub struct Limits {
     pub target_bytes_max: u32,
     /// Field lines of a head (431). As Apache's LimitRequestFields.
     pub fields_max: u32,
+    /// From accepting a connection to the end of its TLS handshake (it is closed). As h2o's.
+    pub handshake_timeout: Nanos,
     /// From the first byte of a head to its last, whatever arrives between (408): the answer to
     /// slowloris. As Apache's RequestReadTimeout header=20.
     pub head_timeout: Nanos,
@@ -194,6 +200,7 @@ impl Config {
             faults: Vec::new(),
             gateways: Vec::new(),
             status: StatusConfig::default(),
+            tls: None,
         };
         config.derive();
         config
@@ -205,10 +212,16 @@ impl Config {
     }
 
     /// How long a client may let a connection wait: for its next request, within a head, within a
-    /// body, with an answer.
-    pub fn waits(&self) -> [Nanos; 4] {
+    /// body, with an answer, and with TLS within the handshake.
+    pub fn waits(&self) -> impl Iterator<Item = Nanos> {
         let limits = &self.limits;
-        [self.keep_alive.timeout, limits.head_timeout, limits.body_timeout, limits.write_timeout]
+        let always = [
+            self.keep_alive.timeout,
+            limits.head_timeout,
+            limits.body_timeout,
+            limits.write_timeout,
+        ];
+        always.into_iter().chain(self.tls.as_ref().map(|_| limits.handshake_timeout))
     }
 
     /// Puts these settings, of the same model, in the place of those before.
@@ -240,6 +253,7 @@ impl Limits {
         head_bytes_max: 32 * 1024,
         target_bytes_max: 8190,
         fields_max: 100,
+        handshake_timeout: Nanos::from_secs(10),
         head_timeout: Nanos::from_secs(20),
         body_bytes_max: 1024 * 1024,
         body_timeout: Nanos::from_secs(20),

@@ -20,6 +20,7 @@ mod journal;
 mod output;
 mod ranges;
 mod relay;
+mod secure;
 mod stamp;
 
 use std::net::SocketAddr;
@@ -41,6 +42,7 @@ use journal::Journal;
 use output::Output;
 pub(crate) use relay::Answering;
 pub use relay::{Awaited, Progress};
+use secure::Secure;
 use stamp::Stamp;
 
 /// One connection.
@@ -80,11 +82,15 @@ pub struct Exchange<'s> {
     half_closed: bool,
     /// Where on the status board it was accepted, until it has ended.
     accepted_at: Option<u32>,
+    /// What lies between it and the socket; `None`: nothing.
+    secure: Option<Box<Secure>>,
 }
 
 /// What comes next in the input.
 #[derive(Debug)]
 enum State {
+    /// Nothing yet: TLS is being agreed on, since that instant.
+    Handshake(Nanos),
     /// A head. The instant is that of its first byte; on a fresh connection, that of accepting it.
     Head(Option<Nanos>),
     /// The body of the request whose head is the first of the input.
@@ -133,6 +139,16 @@ pub enum Want<'a> {
         /// so many bytes; at least one. If the file has become shorter, the connection is lost.
         len: u64,
     },
+    /// Read a part of a file into this, which is never empty, and say how much that was (`loaded`): it is
+    /// sent encrypted.
+    Load {
+        /// Of this file,
+        fd: BorrowedFd<'a>,
+        /// from here on.
+        offset: u64,
+        /// Where it goes.
+        into: &'a mut [u8],
+    },
     /// Do nothing before this instant, which is later than the one that was given: the server's own
     /// fault holds the answer.
     Hold(Nanos),
@@ -162,6 +178,13 @@ pub enum Close {
     Reset,
 }
 
+impl State {
+    /// Of a connection that was accepted `now`.
+    fn first(service: &Service, now: Nanos) -> Self {
+        if service.tls.is_some() { Self::Handshake(now) } else { Self::Head(Some(now)) }
+    }
+}
+
 impl<'s> Exchange<'s> {
     /// For a connection that was accepted `now`.
     pub fn new(service: &'s Service, peer: SocketAddr, now: Nanos) -> Self {
@@ -169,7 +192,7 @@ impl<'s> Exchange<'s> {
         let mut exchange = Self {
             service,
             peer,
-            state: State::Head(Some(now)),
+            state: State::first(service, now),
             parser: RequestParser::new(limits),
             asked: Asked::nothing(),
             decision: Decision::default(),
@@ -189,6 +212,7 @@ impl<'s> Exchange<'s> {
             answers_wait: false,
             half_closed: false,
             accepted_at: Some(service.board.accepted()),
+            secure: Secure::of(service),
         };
         exchange.rearm(now);
         exchange.show(now);
@@ -200,7 +224,7 @@ impl<'s> Exchange<'s> {
         self.ended();
         self.accepted_at = Some(self.service.board.accepted());
         self.peer = peer;
-        self.state = State::Head(Some(now));
+        self.state = State::first(self.service, now);
         self.parser.reset();
         self.input.reset();
         self.output.reset();
@@ -212,12 +236,16 @@ impl<'s> Exchange<'s> {
         self.bytes_in = 0;
         self.finishing = false;
         self.half_closed = false;
+        self.secure = Secure::of(self.service);
         self.rearm(now);
         self.show(now);
     }
 
     /// What the connection needs now. The time is asked only where a fault is planted.
     pub fn want(&mut self, now: impl FnOnce() -> Nanos) -> Want<'_> {
+        if self.secure.is_some() {
+            return self.want_secure(now);
+        }
         if !self.output.is_empty() {
             return self.to_send(now);
         }
@@ -231,7 +259,8 @@ impl<'s> Exchange<'s> {
     /// The two parts of [`Want::Write`], where that is what is wanted: for whoever sends for many
     /// connections at once, and so has to look at all of them.
     pub fn outgoing(&self, now: impl FnOnce() -> Nanos) -> Option<(&[u8], &[u8])> {
-        if self.output.is_empty() {
+        // With TLS only what was encrypted may leave, which `want` does.
+        if self.output.is_empty() || self.secure.is_some() {
             return None;
         }
         match self.to_send(now) {
@@ -271,6 +300,9 @@ impl<'s> Exchange<'s> {
 
     /// `count` bytes were put into the slice of [`Want::Read`]; 0: the peer has closed its side.
     pub fn received(&mut self, count: usize, now: Nanos) {
+        if self.secure.is_some() {
+            return self.received_secure(count, now);
+        }
         self.half_closed |= count == 0;
         self.bytes_in += count as u64;
         self.input.filled(count);
@@ -283,18 +315,29 @@ impl<'s> Exchange<'s> {
 
     /// `count` bytes of [`Want::Write`] or [`Want::File`] were taken by the kernel.
     pub fn wrote(&mut self, count: usize, now: Nanos) {
+        if self.secure.is_some() {
+            return self.wrote_secure(count, now);
+        }
+        self.has_sent(count, now);
+        if self.output.is_empty() {
+            self.advance(now);
+        } else {
+            self.rearm(now);
+        }
+    }
+
+    /// So many bytes of the output have left, in plain or encrypted.
+    #[inline]
+    fn has_sent(&mut self, count: usize, now: Nanos) {
         self.output.took(count);
         if self.service.board.is_watched() {
             self.service.board.sent(count);
         }
         self.journal.sent(self.output.sent(), &self.service.log);
-        if self.output.is_empty() {
-            if let Some(call) = self.call.as_deref_mut() {
-                call.was_sent(now);
-            }
-            self.advance(now);
-        } else {
-            self.rearm(now);
+        if self.output.is_empty()
+            && let Some(call) = self.call.as_deref_mut()
+        {
+            call.was_sent(now);
         }
     }
 
@@ -304,6 +347,9 @@ impl<'s> Exchange<'s> {
         self.call = None;
         self.journal.cut(self.output.sent(), &self.service.log);
         self.output.reset();
+        if let Some(secure) = &mut self.secure {
+            secure.abandon();
+        }
         self.state = State::Close(Close::Normal);
         self.deadline = Nanos::MAX;
         self.ended();
@@ -355,7 +401,9 @@ impl<'s> Exchange<'s> {
     /// Whether the connection waits for the first byte of a request, with nothing else to do.
     pub fn is_idle(&self) -> bool {
         let between = matches!(self.state, State::Head(_)) && self.input.is_empty();
-        between && self.output.is_empty()
+        between
+            && self.output.is_empty()
+            && self.secure.as_ref().is_none_or(|secure| secure.is_idle())
     }
 
     /// When the current wait ends; see [`Exchange::timed_out`].
@@ -373,10 +421,11 @@ impl<'s> Exchange<'s> {
         if self.released(now) > now {
             return self.rearm(now);
         }
-        if !self.output.is_empty() {
+        let is_sending = self.secure.as_ref().is_some_and(|secure| secure.is_sending());
+        if !self.output.is_empty() || is_sending {
             self.lost(now);
             self.state = State::Close(Close::Reset);
-        } else if self.is_idle() || matches!(self.state, State::Close(_)) {
+        } else if self.is_idle() || matches!(self.state, State::Close(_) | State::Handshake(_)) {
             self.state = State::Close(Close::Normal);
         } else if matches!(self.state, State::Gateway) {
             self.gateway_timed_out(now);
@@ -413,7 +462,7 @@ impl<'s> Exchange<'s> {
             let goes_on = match &mut self.state {
                 State::Head(_) | State::Answer => self.next_request(now),
                 State::Body(_) => self.drop_body(now),
-                State::Gateway | State::Close(_) => false,
+                State::Gateway | State::Close(_) | State::Handshake(_) => false,
             };
             if !goes_on {
                 break;
@@ -433,7 +482,9 @@ impl<'s> Exchange<'s> {
         let doing = match &self.state {
             _ if !self.output.is_empty() => Doing::Writing,
             State::Head(None) => Doing::KeepAlive,
-            State::Head(Some(_)) | State::Body(_) | State::Answer => Doing::Reading,
+            State::Handshake(_) | State::Head(Some(_)) | State::Body(_) | State::Answer => {
+                Doing::Reading
+            }
             State::Gateway => Doing::Gateway,
             State::Close(_) => Doing::Closing,
         };
@@ -598,6 +649,11 @@ impl<'s> Exchange<'s> {
 
     /// Answers with an error and ends the connection: where a next request would begin is not known.
     fn refuse(&mut self, status: u16, now: Nanos) {
+        self.refuse_saying(status, None, now);
+    }
+
+    /// The same with a text of its own, where the status alone would not say what is wrong.
+    fn refuse_saying(&mut self, status: u16, text: Option<&str>, now: Nanos) {
         self.call = None;
         let Self { service, input, .. } = self;
         let decision = Decision::default();
@@ -616,7 +672,7 @@ impl<'s> Exchange<'s> {
             is_last: true,
             now,
         };
-        desk.refuse(status, input.bytes());
+        desk.refuse(status, text, input.bytes());
         self.plan_release();
         self.count();
         self.state = State::Close(Close::Linger);
@@ -649,22 +705,7 @@ impl<'s> Exchange<'s> {
     fn to_send(&self, now: impl FnOnce() -> Nanos) -> Want<'_> {
         match &self.service.faults {
             None => self.output.next(),
-            Some(faults) => self.want_released(faults, now()),
-        }
-    }
-
-    /// What of the output may be sent now, of which there is some.
-    fn want_released(&self, faults: &Faults, now: Nanos) -> Want<'_> {
-        let sent = self.output.sent();
-        let until = self.release.next(faults, sent, now);
-        if until > now {
-            return Want::Hold(until);
-        }
-        match (self.output.next(), self.release.bytes_max(sent, now)) {
-            (Want::Write { head, .. } | Want::File { head, .. }, Some(most)) => {
-                Want::Write { head: &head[..most], body: &[] }
-            }
-            (all, _) => all,
+            Some(faults) => want_released(&self.output, &self.release, faults, now()),
         }
     }
 
@@ -690,9 +731,32 @@ impl<'s> Exchange<'s> {
             }
             State::Answer => (now, limits.head_timeout),
             State::Gateway => (self.gateway_deadline(now), Nanos::ZERO),
+            State::Handshake(began) => (*began, limits.handshake_timeout),
+            // An alert or close_notify may still have to leave.
+            State::Close(_) if self.secure.is_some() => (now, limits.write_timeout),
             State::Close(_) => (now, Nanos::MAX),
         };
         self.deadline = from.saturating_add(length);
+    }
+}
+
+/// What of the output may be sent now, of which there is some.
+fn want_released<'a>(
+    output: &'a Output,
+    release: &Release,
+    faults: &Faults,
+    now: Nanos,
+) -> Want<'a> {
+    let sent = output.sent();
+    let until = release.next(faults, sent, now);
+    if until > now {
+        return Want::Hold(until);
+    }
+    match (output.next(), release.bytes_max(sent, now)) {
+        (Want::Write { head, .. } | Want::File { head, .. }, Some(most)) => {
+            Want::Write { head: &head[..most], body: &[] }
+        }
+        (all, _) => all,
     }
 }
 
@@ -775,6 +839,7 @@ mod tests {
                     answer.extend(head.iter().chain(&content).take(size));
                 }
                 Want::Hold(_) | Want::Gateway | Want::Close(_) => return answer,
+                Want::Load { .. } => unreachable!("there is no TLS here"),
             }
             exchange.wrote(answer.len() - before, START);
         }

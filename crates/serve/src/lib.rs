@@ -15,6 +15,7 @@ pub mod site;
 pub mod supervisor;
 #[cfg(test)]
 mod testing;
+pub mod tls;
 
 use std::io;
 use std::net::SocketAddr;
@@ -89,6 +90,8 @@ pub enum ServeError {
     NoSuchCpu { cpu: u32, allowed: Vec<u32> },
     #[error("the model {model} cannot run here: {why}")]
     NoModelHere { model: &'static str, why: String },
+    #[error("{0}")]
+    Tls(String),
     #[error("{doing}: {source}")]
     System { doing: &'static str, source: io::Error },
 }

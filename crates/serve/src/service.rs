@@ -17,6 +17,7 @@ use crate::gateway::Gateways;
 use crate::log::{AccessLog, ErrorLog, Level, Reopen};
 use crate::site::Site;
 use crate::supervisor::generation::Handover;
+use crate::tls::Tls;
 
 /// A server that is ready to accept. Shared by reference; processes that a model forks inherit it.
 #[derive(Debug)]
@@ -46,6 +47,8 @@ pub struct Service {
     pub(crate) handover: Handover,
     /// What everybody does, and has done.
     pub board: Board,
+    /// How it speaks TLS; `None`: not at all.
+    pub tls: Option<Tls>,
 }
 
 /// What a server is given by whoever starts it, beside its configuration.
@@ -83,6 +86,8 @@ impl Service {
         let site = Site::open(&config)?;
         let gateways = Gateways::open(&config)?;
         let log = AccessLog::open(&config.access_log, &reopen)?;
+        let tls = config.tls.as_ref().map(|tls| Tls::open(tls, clock::wall_secs_coarse));
+        let tls = tls.transpose()?;
         let listener = given.listener.map_or_else(|| listen(&config), Ok)?;
         let more_listeners = listen_more(&config, &listener)?;
         let faults = Faults::plant(&config.faults, clock::monotonic()).map_err(|source| {
@@ -104,6 +109,7 @@ impl Service {
             faults,
             handover,
             board,
+            tls,
         })
     }
 
@@ -116,6 +122,7 @@ impl Service {
             Site::open(config).map(drop),
             AccessLog::check(&config.access_log),
             ErrorLog::check(&config.error_log),
+            config.tls.as_ref().map_or(Ok(()), |tls| Tls::open(tls, || 0).map(drop)),
         ];
         checks.into_iter().filter_map(Result::err).collect()
     }
@@ -123,6 +130,12 @@ impl Service {
     /// Where it listens; with port 0 asked for, the port that the kernel chose.
     pub fn address(&self) -> SocketAddr {
         self.local
+    }
+
+    /// Its first page.
+    pub fn url(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}/", self.address())
     }
 
     /// Whether another process goes on with the listening socket: a drain leaves the port open, and

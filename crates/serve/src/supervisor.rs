@@ -23,7 +23,7 @@ mod notify;
 
 use std::fs::File;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -62,8 +62,8 @@ pub struct Start<'a> {
     pub passed: Option<TcpListener>,
     /// The service manager.
     pub notify: Notify,
-    /// Is called once, when the port is open, with the model and where it serves.
-    pub opened: &'a mut dyn FnMut(&'static str, SocketAddr),
+    /// Is called once, when the port is open.
+    pub opened: &'a mut dyn FnMut(&Service),
 }
 
 impl std::fmt::Debug for Start<'_> {
@@ -89,7 +89,7 @@ pub fn supervise(start: Start<'_>) -> Result<(), ServeError> {
     };
     let service = Service::bind_given(start.config, given)?;
     let _pid_file = PidFile::write(service.config.pid_file.as_deref())?;
-    (start.opened)(service.config.model.name, service.address());
+    (start.opened)(&service);
     let serving = Generation::begin(&service, clock::monotonic())
         .map_err(system("cannot start the process that serves"))?;
     serving.go();

@@ -75,6 +75,7 @@ impl<'s> Talk<'s> {
                 }
                 Want::Gateway => panic!("no gateway is configured"),
                 Want::Close(close) => return Some(close),
+                Want::Load { .. } => unreachable!("there is no TLS here"),
                 Want::Write { head, body } => {
                     assert!(!head.is_empty() || !body.is_empty(), "a write needs bytes");
                     head.iter().chain(body).copied().take(most).collect()

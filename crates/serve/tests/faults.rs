@@ -64,6 +64,7 @@ impl<'s> Client<'s> {
         let mut pieces = Vec::new();
         loop {
             let bytes = match self.exchange.want(|| self.now) {
+                Want::Load { .. } => unreachable!("there is no TLS here"),
                 Want::Read(_) | Want::Gateway | Want::Close(_) => return pieces,
                 Want::Hold(until) => {
                     assert!(until > self.now, "a hold that is over");

@@ -292,6 +292,7 @@ pub(super) static KEYS: &[Key] = &[
     number!(head_bytes_max, 256, 1 << 20, "bytes of a request head (431)"),
     number!(target_bytes_max, 64, 1 << 20, "bytes of a request target (414)"),
     number!(fields_max, 1, wire::FIELDS_MAX as u64, "fields of a head (431)"),
+    time!(handshake_timeout, "from accepting a connection to the end of its TLS handshake"),
     time!(head_timeout, "from the first byte of a head to its last (408)"),
     number!(body_bytes_max, 0, u64::MAX, "bytes of a request body, which is dropped (413)"),
     time!(

@@ -32,6 +32,7 @@ pub(super) static ALL: &[&Table] = &[
     &rule::TABLE,
     &host::HOSTS,
     &super::gateway::ITEM,
+    &super::tls::ITEM,
 ];
 
 /// The table of that name.

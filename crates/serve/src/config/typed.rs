@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use units::Bytes;
 
 use super::keys::{self, Given, KEYS, Key, LIMITS};
-use super::{Config, Content, LogFormat, status, tables};
+use super::{CertificateFiles, Config, Content, LogFormat, TlsConfig, status, tables};
 use crate::fault;
 use crate::models::{self, Model, Settings, edits};
 
@@ -48,6 +48,12 @@ pub struct Typed {
     pub fault: Vec<String>,
     /// `--status PATH`
     pub status: Option<String>,
+    /// `--tls-cert FILE`
+    pub tls_cert: Option<PathBuf>,
+    /// `--tls-key FILE`
+    pub tls_key: Option<PathBuf>,
+    /// `--tls-self-signed`
+    pub tls_self_signed: bool,
 }
 
 /// Why a configuration is refused: where, what, why, and the way out.
@@ -164,7 +170,33 @@ impl Typed {
             };
             config.faults = self.fault.iter().map(read).collect::<Result<_, _>>()?;
         }
+        self.apply_tls(config)?;
         self.set.iter().try_for_each(|pair| set_pair(config, settings, pair))
+    }
+}
+
+impl Typed {
+    /// What is said of certificates goes before all that the file says of them.
+    fn apply_tls(&self, config: &mut Config) -> Result<(), ConfigError> {
+        let certificate = match (&self.tls_cert, &self.tls_key) {
+            (None, None) => Vec::new(),
+            // Both may be in one file.
+            (Some(chain), key) => vec![CertificateFiles {
+                chain: chain.clone(),
+                key: key.as_ref().unwrap_or(chain).clone(),
+            }],
+            (None, Some(_)) => {
+                return Err(ConfigError::new(
+                    "--tls-key needs its certificate: add --tls-cert FILE",
+                ));
+            }
+        };
+        if self.tls_self_signed || !certificate.is_empty() {
+            let tls = config.tls.get_or_insert_default();
+            tls.certificate = certificate;
+            tls.self_signed = self.tls_self_signed;
+        }
+        Ok(())
     }
 }
 
@@ -197,6 +229,7 @@ fn check(config: &Config) -> Result<(), String> {
         );
     }
     fault::check(&config.faults)?;
+    config.tls.as_ref().map_or(Ok(()), TlsConfig::check)?;
     if limits.target_bytes_max > limits.head_bytes_max {
         return Err(format!(
             "limits.target_bytes_max ({}) is more than limits.head_bytes_max ({}), of which a target \

@@ -166,10 +166,13 @@ impl Desk<'_> {
     }
 
     /// Refuses what could not be read, or did not come in time; the connection ends. `head` is what
-    /// came of it.
-    pub(super) fn refuse(&mut self, status: u16, head: &[u8]) {
+    /// came of it; `text` is the body where the status alone would not say what is wrong.
+    pub(super) fn refuse(&mut self, status: u16, text: Option<&str>, head: &[u8]) {
         let start = self.output.buffer.len();
-        let told = self.page(status, b"", Extent::Whole, UNREAD);
+        let told = match text {
+            None => self.page(status, b"", Extent::Whole, UNREAD),
+            Some(text) => self.text(status, text, UNREAD),
+        };
         self.note(head, start, told, UNREAD);
     }
 
@@ -474,6 +477,16 @@ impl Desk<'_> {
             self.output.body(page, 0..size);
         }
         Told { status, body_bytes: size }
+    }
+
+    fn text(&mut self, status: u16, text: &str, conn: Connection) -> Told {
+        self.begin_head(status);
+        let out = &mut self.output.buffer;
+        out.extend_from_slice(b"Content-Type: text/plain; charset=utf-8\r\n");
+        write!(out, "Content-Length: {}\r\n", text.len()).expect(WRITES);
+        self.end_head(conn);
+        self.output.buffer.extend_from_slice(text.as_bytes());
+        Told { status, body_bytes: text.len() as u64 }
     }
 
     fn begin_head(&mut self, status: u16) {

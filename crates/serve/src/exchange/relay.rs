@@ -63,7 +63,7 @@ impl Exchange<'_> {
     pub fn ask_gateway(&mut self, socket: BorrowedFd<'_>, now: Nanos) -> Progress {
         let progress = self.turn_gateway(socket, now);
         if !matches!(self.state, State::Gateway) && self.output.is_empty() {
-            self.advance(now);
+            self.go_on(now);
         } else {
             self.rearm(now);
         }
@@ -78,7 +78,7 @@ impl Exchange<'_> {
                 version: self.asked.version,
                 socket,
                 client: self.peer,
-                is_secure: false,
+                is_secure: self.secure.is_some(),
                 has_body: self.asked.has_body,
             };
             if let Err(failure) = call.start(&requested, self.service, now) {
@@ -108,7 +108,11 @@ impl Exchange<'_> {
     /// Where bytes of a client go that come while its answer is being made; empty where there is no
     /// room for more. `None`: it sends no more, and that does not matter.
     pub fn room(&mut self) -> Option<&mut [u8]> {
-        if self.half_closed { None } else { Some(self.input.room()) }
+        match &mut self.secure {
+            _ if self.half_closed => None,
+            Some(secure) => Some(secure.room()),
+            None => Some(self.input.room()),
+        }
     }
 
     /// Bytes came, or their end, while a gateway works. Those of a next request wait for its answer.
@@ -248,6 +252,9 @@ impl Exchange<'_> {
     fn cut_gateway(&mut self, now: Nanos) {
         self.note_unfinished(now);
         self.call = None;
+        if let Some(secure) = &mut self.secure {
+            secure.omit_end();
+        }
         self.state = State::Close(Close::Normal);
     }
 

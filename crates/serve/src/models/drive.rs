@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::pread;
 use sys::clock;
 use sys::epoll::{Epoll, EventFlags};
 use sys::listener::{self, Then};
@@ -110,6 +111,12 @@ pub(super) fn advance(
             },
             Want::Read(_) if *inlet == Inlet::Dry => return Step::Read,
             _ if left == 0 => return Step::Turn,
+            Want::Load { fd, offset, into } => {
+                // A file that cannot be read is as one that has become shorter.
+                let count = pread(fd, into, offset).unwrap_or(0);
+                exchange.loaded(count, look().now);
+                continue;
+            }
             Want::Read(buf) => (Step::Read, fill(socket, buf, inlet)),
             Want::Write { head, body } => (Step::Write, send_parts(socket, head, body, left)),
             Want::File { head: [], fd, offset, len } => {
@@ -283,7 +290,7 @@ pub(super) struct Patience(Nanos);
 /// The limit that the listener is to have: the shortest wait that a client is allowed. A longer one
 /// is several calls; what is left of one that has begun is waited for by poll.
 pub(crate) fn call_max(config: &Config) -> Nanos {
-    config.waits().into_iter().min().unwrap_or(LINGER_MAX)
+    config.waits().min().unwrap_or(LINGER_MAX)
 }
 
 impl Patience {

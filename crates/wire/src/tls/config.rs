@@ -198,9 +198,10 @@ fn client_identity(options: &TlsOptions) -> Result<Option<Identity>, TlsConfigEr
         (None, None) => Ok(None),
         (Some(_), None) => Err(TlsConfigError::CertificateWithoutKey),
         (None, Some(_)) => Err(TlsConfigError::KeyWithoutCertificate),
-        (Some(chain), Some(key)) => {
-            Ok(Some((certificates(chain, PemFile::ClientCert)?, private_key(key, PemFile::ClientKey)?)))
-        }
+        (Some(chain), Some(key)) => Ok(Some((
+            certificates(chain, PemFile::ClientCert)?,
+            private_key(key, PemFile::ClientKey)?,
+        ))),
     }
 }
 

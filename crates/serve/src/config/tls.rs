@@ -1,0 +1,121 @@
+//! The table `[tls]`: how the server speaks TLS. Owns what stands in it; must not know how certificates are
+//! used (see `crate::tls`). Start reading at [`TlsConfig`].
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::keys::quoted;
+use super::tables::Table;
+
+/// The table.
+pub(super) static ITEM: Table = Table {
+    name: "tls",
+    take: |config, value| {
+        config.tls = Some(TlsConfig::deserialize(value)?);
+        Ok(())
+    },
+    show: |config| config.tls.as_ref().map(TlsConfig::print),
+};
+
+/// How the server speaks TLS. With it the port speaks nothing else.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TlsConfig {
+    /// Certificates, chosen by the name that a client asks for (SNI); the first where none fits.
+    pub certificate: Vec<CertificateFiles>,
+    /// A certificate for localhost is made in memory at the start; for trying out.
+    pub self_signed: bool,
+    /// Older versions are refused.
+    pub min_version: MinVersion,
+    /// Whether clients get tickets to resume their sessions with, at any process of the server.
+    pub session_tickets: bool,
+    /// Sessions that each process keeps for clients without tickets; 0: none.
+    pub session_cache: u32,
+}
+
+/// Files of a certificate, PEM. They are read again when they have changed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CertificateFiles {
+    /// The server's own certificate first, then those between it and an authority.
+    pub chain: PathBuf,
+    /// Its key, not encrypted.
+    pub key: PathBuf,
+}
+
+/// The oldest version of TLS that is spoken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub enum MinVersion {
+    /// RFC 5246.
+    #[default]
+    #[serde(rename = "1.2")]
+    Tls12,
+    /// RFC 8446.
+    #[serde(rename = "1.3")]
+    Tls13,
+}
+
+impl Default for TlsConfig {
+    /// Without a certificate, which is yet to be named.
+    fn default() -> Self {
+        Self {
+            certificate: Vec::new(),
+            self_signed: false,
+            min_version: MinVersion::default(),
+            session_tickets: true,
+            // As many as rustls keeps unless told otherwise.
+            session_cache: 256,
+        }
+    }
+}
+
+impl TlsConfig {
+    /// Refuses what cannot work, with the way out.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match (self.certificate.is_empty(), self.self_signed) {
+            (true, false) => {
+                Err("[tls] names no certificate: add [[tls.certificate]] with `chain` \
+                                  and `key`, or --tls-cert FILE --tls-key FILE, or for trying out \
+                                  --tls-self-signed"
+                    .to_owned())
+            }
+            (false, true) => {
+                Err("[tls] has certificates and `self_signed` too: leave one of them \
+                                  out"
+                .to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn print(&self) -> String {
+        const WRITES: &str = "a String takes every write";
+        let version = match self.min_version {
+            MinVersion::Tls12 => "1.2",
+            MinVersion::Tls13 => "1.3",
+        };
+        let mut text = format!(
+            "[tls]\n\
+             # a certificate for localhost, made in memory at the start; for trying out\n\
+             self_signed = {}\n\n\
+             # older versions of TLS are refused: 1.2 or 1.3\n\
+             min_version = {}\n\n\
+             # whether clients get tickets to resume with, at any process of the server\n\
+             session_tickets = {}\n\n\
+             # sessions that each process keeps for clients without tickets\n\
+             session_cache = {}\n",
+            self.self_signed,
+            quoted(version),
+            self.session_tickets,
+            self.session_cache,
+        );
+        for files in &self.certificate {
+            let [chain, key] =
+                [&files.chain, &files.key].map(|path| quoted(&path.to_string_lossy()));
+            write!(text, "\n[[tls.certificate]]\nchain = {chain}\nkey = {key}\n").expect(WRITES);
+        }
+        text
+    }
+}
