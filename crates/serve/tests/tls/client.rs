@@ -19,9 +19,9 @@ pub(crate) fn certificate(folder: &Path, file: &str, names: &[&str]) -> (PathBuf
     (chain, key)
 }
 
-/// The argument that configures certificates, the first one shown where no name fits.
+/// A configuration of certificates, the first one shown where no name fits.
 pub(crate) fn config(head: &str, certificates: &[(PathBuf, PathBuf)]) -> String {
-    let mut text = format!("--config=[tls]\n{head}\n");
+    let mut text = format!("[tls]\n{head}\n");
     for (chain, key) in certificates {
         text += &format!("[[tls.certificate]]\nchain = {chain:?}\nkey = {key:?}\n");
     }

@@ -21,9 +21,8 @@ fn start(model: &str, setup: Setup<'_>) -> Server {
 /// The same with lines of the table `[tls]`. Its files go when it runs: it does not need them again.
 fn start_with(tls: &str, model: &str, setup: Setup<'_>) -> Server {
     let folder = tempfile::tempdir().unwrap();
-    let file = config(tls, &[certificate(folder.path(), "it", &["localhost"])]);
-    let settings: Vec<&str> = setup.settings.iter().copied().chain([file.as_str()]).collect();
-    Server::start(model, Setup { settings: &settings, ..setup })
+    let config = config(tls, &[certificate(folder.path(), "it", &["localhost"])]);
+    Server::start(model, Setup { config: &config, ..setup })
 }
 
 /// 3 MB in which every place is told from every other.
@@ -140,8 +139,8 @@ fn the_certificate_is_that_of_the_name_asked_for_exact_before_wildcard() {
     let folder = tempfile::tempdir().unwrap();
     let all = [("first", "a.test"), ("wild", "*.b.test"), ("exact", "x.b.test")];
     let files = all.map(|(file, name)| certificate(folder.path(), file, &[name]));
-    let settings = config("", &files);
-    let server = Server::start("reactor", Setup { settings: &[&settings], ..FIXED });
+    let config = config("", &files);
+    let server = Server::start("reactor", Setup { config: &config, ..FIXED });
     let cases = [
         ("a.test", "first"),
         ("A.Test", "first"),
@@ -203,7 +202,7 @@ fn changed_certificates_are_shown_without_a_restart_and_broken_ones_are_not() {
         let errors = folder.path().join("errors.log");
         let tail = format!("[error_log]\nfile = {errors:?}\n");
         let text = config("", &[(chain.clone(), key.clone())]) + &tail;
-        let server = Server::start(model, Setup { settings: &[&text], ..FIXED });
+        let server = Server::start(model, Setup { config: &text, ..FIXED });
         eventually_shows(&server, &chain, true);
 
         let (next_chain, next_key) = certificate(folder.path(), "next", &["localhost"]);
