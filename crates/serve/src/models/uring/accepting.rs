@@ -31,7 +31,7 @@ impl Host<'_> {
     /// many as arrive meanwhile.
     pub(super) fn accept_again(&mut self) {
         let is_due = matches!(self.accepting, Accepting::Rests(until) if until <= self.now);
-        if !is_due || self.is_draining || self.places() == 0 {
+        if !is_due || self.together.is_ending() || self.places() == 0 {
             return;
         }
         let many = self.together.n_rings == 1 && self.places() > self.burst_max();

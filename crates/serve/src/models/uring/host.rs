@@ -65,9 +65,10 @@ pub(super) struct Host<'a> {
     sent: Vec<Send>,
     /// Somebody has more to do after its answer than to wait: the next call must not sleep.
     is_pressed: bool,
-    pub(super) is_draining: bool,
-    /// A drain was asked for; it begins when what has arrived by then was seen.
+    /// The drain was asked for. It begins in the next round, when what had arrived by then was seen.
     drain_is_due: bool,
+    /// It has begun: what waits to be accepted is taken, and the port closed.
+    pub(super) is_draining: bool,
     /// When it ends whatever is left.
     end: Nanos,
     /// One read of the clock for all that a call brings.
@@ -124,8 +125,8 @@ impl<'a> Host<'a> {
             todo: Vec::new(),
             sent: Vec::new(),
             is_pressed: false,
-            is_draining: false,
             drain_is_due: false,
+            is_draining: false,
             end: Nanos::MAX,
             now,
         })
@@ -272,6 +273,7 @@ impl<'a> Host<'a> {
         if self.end == Nanos::MAX {
             let grace = self.service.config.settings.time("GracefulShutdownTimeout");
             self.end = self.now.saturating_add(grace);
+            self.together.end();
             self.drain_is_due = true;
         }
     }
@@ -372,7 +374,7 @@ impl<'a> Host<'a> {
         let bytes = self.ring.received();
         let mut used = 0;
         if conn.late.is_empty() {
-            used = feed(&mut conn.exchange, bytes, self.is_draining, now);
+            used = feed(&mut conn.exchange, bytes, self.together.is_ending(), now);
         }
         if used < bytes.len() {
             conn.late.extend_from_slice(&bytes[used..]);
@@ -385,7 +387,7 @@ impl<'a> Host<'a> {
 
     /// Moves one connection on as far as it goes, or to the end of its turn.
     pub(super) fn turn(&mut self, index: u32) {
-        let (service, now, ending) = (self.service, self.now, self.is_draining);
+        let (service, now, ending) = (self.service, self.now, self.together.is_ending());
         loop {
             let conn = &mut self.conns[index as usize];
             match conn.phase {

@@ -4,7 +4,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -23,6 +23,9 @@ pub(super) enum Part<'a> {
 pub(super) struct Together {
     /// How many there are.
     pub(super) n_rings: usize,
+    /// A drain was asked for: what is received from now on is the last request of its connection. Rings
+    /// hear the bell a little later, and bytes that came after it may overtake it.
+    is_ending: AtomicBool,
     /// Rung once, by who leads: the server drains.
     pub(super) drain: Bell,
     /// Rung once, by who leads: the server ends now.
@@ -43,6 +46,7 @@ impl Together {
     pub(super) fn new(n_rings: usize) -> io::Result<Self> {
         Ok(Self {
             n_rings,
+            is_ending: AtomicBool::new(false),
             drain: Bell::new()?,
             stop: Bell::new()?,
             gone: Bell::new()?,
@@ -76,6 +80,16 @@ impl Together {
 
     fn lock_failure(&self) -> std::sync::MutexGuard<'_, Option<io::Error>> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A drain was asked for.
+    pub(super) fn end(&self) {
+        self.is_ending.store(true, SeqCst);
+    }
+
+    /// Whether one was.
+    pub(super) fn is_ending(&self) -> bool {
+        self.is_ending.load(Relaxed)
     }
 
     /// The drain begins with so many connections waiting; returns whether there are none.
