@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Brings the real servers and tools that the tests and benches are held against: apache2, nginx,
-# lighttpd; ab, wrk, h2load, hey, slowhttptest; curl, brotli, zstd, openssl, tshark; with `bench` also
+# lighttpd; ab, wrk, h2load, hey, slowhttptest; curl, brotli, zstd, openssl, tshark; python3, git,
+# php-cgi, php-fpm and go, which CGI and FastCGI are judged by; with `bench` also
 # h2o and Tomcat. Does nothing, and says nothing, where all are present. The packages' own services
 # are kept from starting: joust starts servers itself, on ports of its own.
 set -euo pipefail
@@ -20,6 +21,11 @@ readonly PEERS=(
   openssl:openssl
   tshark:tshark
   slowhttptest:slowhttptest
+  python3:python3
+  git:git
+  php-cgi:php-cgi
+  php-fpm8.2:php-fpm
+  go:golang-go
 )
 # What only benches need: `peers.sh bench`.
 readonly BENCH_PEERS=(

@@ -10,6 +10,7 @@
 
 mod cgi;
 mod environment;
+mod fastcgi;
 mod keeper;
 mod script;
 mod spool;
@@ -27,12 +28,13 @@ use wire::cgi::CgiHead;
 use wire::target::SafePath;
 
 use crate::ServeError;
-use crate::config::{Config, GatewayConfig, HalfClosed, Mapping};
+use crate::config::{Config, GatewayConfig, GatewayKind, HalfClosed, Mapping};
 use crate::exchange::{Answering, Awaited};
 use crate::log::ErrorLog;
 use crate::service::Service;
 use cgi::Running;
 use environment::{About, Environment};
+use fastcgi::{Address, Application, Conversation};
 use script::{Finder, Script};
 use spool::Spool;
 
@@ -53,6 +55,8 @@ pub(crate) struct Gateways {
 pub(crate) struct Gateway {
     config: GatewayConfig,
     finder: Finder,
+    /// What is asked over sockets; `None`: programs are started.
+    application: Option<Application>,
     /// Directory of the site, as programs are told.
     document_root: PathBuf,
     /// Requests in work, in this process.
@@ -67,8 +71,9 @@ impl Gateways {
     pub(crate) fn open(config: &Config) -> Result<Self, ServeError> {
         let open = |gateway: &GatewayConfig| {
             let (finder, document_root) = Finder::open(gateway, config)?;
+            let application = application(gateway)?;
             let running = AtomicU32::new(0);
-            Ok(Gateway { config: gateway.clone(), finder, document_root, running })
+            Ok(Gateway { config: gateway.clone(), finder, application, document_root, running })
         };
         Ok(Self { all: config.gateways.iter().map(open).collect::<Result<_, _>>()? })
     }
@@ -95,6 +100,16 @@ impl Gateways {
         };
         self.all.iter().position(matches)
     }
+}
+
+fn application(gateway: &GatewayConfig) -> Result<Option<Application>, ServeError> {
+    if gateway.kind == GatewayKind::Cgi {
+        return Ok(None);
+    }
+    let addresses =
+        gateway.sockets.iter().map(|text| Address::parse(text)).collect::<Result<_, _>>();
+    let addresses = addresses.map_err(|reason| ServeError::Gateway { reason })?;
+    Ok(Some(Application::new(addresses, gateway.connections_kept_max)))
 }
 
 impl Gateway {
@@ -166,7 +181,7 @@ pub(crate) struct Call<'s> {
     /// What is to answer; the status where there is nothing.
     script: Result<Script, u16>,
     spool: Spool,
-    backend: Option<Backend>,
+    backend: Option<Backend<'s>>,
     /// Its place among `programs_max`, from its start on.
     slot: Option<Slot<'s>>,
     /// How far the answer has come.
@@ -183,8 +198,9 @@ pub(crate) struct Call<'s> {
 
 /// What works on an answer.
 #[derive(Debug)]
-enum Backend {
+enum Backend<'s> {
     Cgi(Running),
+    FastCgi(Conversation<'s>),
 }
 
 /// One of the places of `programs_max`; free again when dropped.
@@ -303,9 +319,17 @@ impl<'s> Call<'s> {
             content_length: (requested.has_body && !is_redirected).then(|| self.spool.len()),
             server: server.unwrap_or_else(|| service.address()),
         });
-        let grace = self.gateway.config.timeout;
-        let running = Running::start(script, &environment, &mut self.spool, self.errors, grace)?;
-        self.backend = Some(Backend::Cgi(running));
+        self.backend = Some(match &self.gateway.application {
+            None => {
+                let grace = self.gateway.config.timeout;
+                let spool = &mut self.spool;
+                Backend::Cgi(Running::start(script, &environment, spool, self.errors, grace)?)
+            }
+            Some(application) => {
+                let name = script.name();
+                Backend::FastCgi(Conversation::begin(application, &environment, name)?)
+            }
+        });
         self.slot = Some(slot);
         self.since = now;
         Ok(())
@@ -329,6 +353,10 @@ impl<'s> Call<'s> {
                     Failure::new(502, format!("its output cannot be read: {error}"))
                 })?
             }
+            Backend::FastCgi(conversation) => {
+                let note = |name: &str, text: &str| keeper::note(self.errors, name, text);
+                conversation.read(&mut self.buffer, BATCH_BYTES, &self.spool, &note)?
+            }
         };
         let count = self.buffer.len() - before;
         if count > 0 {
@@ -347,6 +375,7 @@ impl<'s> Call<'s> {
     pub(crate) fn awaited(&self) -> Option<Awaited<'_>> {
         match self.backend.as_ref()? {
             Backend::Cgi(running) => Some(running.awaited()),
+            Backend::FastCgi(conversation) => conversation.awaited(),
         }
     }
 
@@ -395,7 +424,7 @@ impl<'s> Call<'s> {
     pub(crate) fn finish(&mut self) {
         match self.backend.take() {
             Some(Backend::Cgi(running)) => running.finish(),
-            None => {}
+            Some(Backend::FastCgi(_)) | None => {}
         }
         self.slot = None;
     }

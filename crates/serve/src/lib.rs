@@ -86,6 +86,8 @@ pub enum ServeError {
     PidFile { path: PathBuf, source: io::Error },
     #[error("{why}")]
     Ended { why: String },
+    #[error("[[gateway]]: {reason}")]
+    Gateway { reason: String },
     #[error("there is no CPU {cpu} that this process may run on; it has {}", listed(allowed))]
     NoSuchCpu { cpu: u32, allowed: Vec<u32> },
     #[error("the model {model} cannot run here: {why}")]

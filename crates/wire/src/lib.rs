@@ -18,6 +18,7 @@
 pub mod body;
 pub mod cgi;
 pub mod etag;
+pub mod fastcgi;
 mod framing;
 mod head;
 pub mod range;

@@ -43,6 +43,13 @@ pub struct GatewayConfig {
     pub script: Option<PathBuf>,
     /// What runs the script, as `/usr/bin/php-cgi`; `None`: it runs by itself.
     pub interpreter: Option<PathBuf>,
+    /// Where a FastCGI application listens: `unix:/PATH`, `tcp:HOST:PORT`; requests go to one after the
+    /// other, and past those that do not answer.
+    pub sockets: Vec<String>,
+    /// Idle connections to it that each process keeps. 0 (nginx's default) unless set: an application that
+    /// serves one connection a process (php-fpm) is held by each that is kept, and where a server has many
+    /// processes they would hold it all.
+    pub connections_kept_max: u32,
     /// Variables that each program is told.
     pub env: BTreeMap<String, String>,
     /// A program is told Authorization.
@@ -107,6 +114,8 @@ impl GatewayConfig {
             root: None,
             script: None,
             interpreter: None,
+            sockets: Vec::new(),
+            connections_kept_max: 0,
             env: BTreeMap::new(),
             pass_authorization: false,
             timeout: Nanos::from_secs(60),
@@ -131,6 +140,8 @@ struct Written {
     root: Option<PathBuf>,
     script: Option<PathBuf>,
     interpreter: Option<PathBuf>,
+    socket: Option<Sockets>,
+    connections_kept_max: Option<u32>,
     pass_authorization: Option<bool>,
     timeout: Option<String>,
     programs_max: Option<u32>,
@@ -142,6 +153,14 @@ struct Written {
     half_closed: Option<HalfClosed>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     env: BTreeMap<String, String>,
+}
+
+/// One socket, or several.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Sockets {
+    One(String),
+    Many(Vec<String>),
 }
 
 /// A number of bytes, as a number or with its unit.
@@ -186,6 +205,14 @@ impl TryFrom<Written> for GatewayConfig {
             root: written.root,
             script: written.script,
             interpreter: written.interpreter,
+            sockets: match written.socket {
+                None => Vec::new(),
+                Some(Sockets::One(socket)) => vec![socket],
+                Some(Sockets::Many(sockets)) => sockets,
+            },
+            connections_kept_max: written
+                .connections_kept_max
+                .unwrap_or(usual.connections_kept_max),
             env: written.env,
             pass_authorization: written.pass_authorization.unwrap_or(usual.pass_authorization),
             timeout,
@@ -230,6 +257,24 @@ impl GatewayConfig {
                     .to_owned(),
             );
         }
+        match self.kind {
+            GatewayKind::FastCgi if self.sockets.is_empty() => {
+                return Err("a FastCGI application is asked over a `socket`: name it, as in \
+                            \"unix:/run/php/php8.2-fpm.sock\" or \"tcp:127.0.0.1:9000\""
+                    .to_owned());
+            }
+            GatewayKind::FastCgi if self.interpreter.is_some() => {
+                return Err("`interpreter` runs CGI programs, and with `kind = \"fastcgi\"` the \
+                            application runs the script: leave it out"
+                    .to_owned());
+            }
+            GatewayKind::Cgi if !self.sockets.is_empty() => {
+                return Err("`socket` is of an application that runs already: set \
+                            `kind = \"fastcgi\"`, or leave it out"
+                    .to_owned());
+            }
+            GatewayKind::Cgi | GatewayKind::FastCgi => {}
+        }
         if self.timeout == Nanos::ZERO || self.programs_max == 0 || self.head_bytes_max.0 == 0 {
             return Err("`timeout`, `programs_max` and `head_bytes_max` are more than 0".to_owned());
         }
@@ -251,6 +296,8 @@ impl From<&GatewayConfig> for Written {
             root: gateway.root.clone(),
             script: gateway.script.clone(),
             interpreter: gateway.interpreter.clone(),
+            socket: (!gateway.sockets.is_empty()).then(|| Sockets::Many(gateway.sockets.clone())),
+            connections_kept_max: Some(gateway.connections_kept_max),
             pass_authorization: Some(gateway.pass_authorization),
             timeout: Some(keys::exact(gateway.timeout)),
             programs_max: Some(gateway.programs_max),

@@ -289,6 +289,41 @@ impl Conn {
         }
     }
 
+    /// Sends a request and takes its response, whose body may be chunked.
+    pub(crate) fn ask_any(&mut self, request: &str) -> Response {
+        self.send(request);
+        let end = self.head_end();
+        if !String::from_utf8_lossy(&self.rest[..end]).contains("Transfer-Encoding: chunked") {
+            return self.response();
+        }
+        let head = String::from_utf8(self.rest.drain(..end).collect()).unwrap();
+        let mut body = Vec::new();
+        loop {
+            let size = self.line();
+            let size = usize::from_str_radix(&size, 16).unwrap();
+            while self.rest.len() < size + 2 {
+                assert!(self.fill() > 0, "the connection ended in a chunk");
+            }
+            body.extend(self.rest.drain(..size));
+            self.rest.drain(..2);
+            if size == 0 {
+                return Response { head, body };
+            }
+        }
+    }
+
+    /// The next line, without its end.
+    fn line(&mut self) -> String {
+        loop {
+            if let Some(end) = self.rest.windows(2).position(|two| two == b"\r\n") {
+                let line = String::from_utf8(self.rest.drain(..end).collect()).unwrap();
+                self.rest.drain(..2);
+                return line;
+            }
+            assert!(self.fill() > 0, "the connection ended in a line");
+        }
+    }
+
     /// Everything up to the end of the connection; a reset is an end too.
     pub(crate) fn rest(mut self) -> Vec<u8> {
         while matches!(self.try_fill(), Ok(n) if n > 0) {}
