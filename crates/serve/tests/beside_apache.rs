@@ -7,8 +7,9 @@ mod support;
 use std::fmt::Write as _;
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use support::{Conn, GET, Server, Setup, children_of, eventually};
@@ -118,7 +119,8 @@ impl Apache {
         let process = Command::new(PROGRAM)
             .args(["-d", dir.path().to_str().unwrap(), "-D", "FOREGROUND", "-f"])
             .arg(dir.path().join("conf"))
-            .stderr(Stdio::inherit())
+            // It ends by a signal to its process group, which is not to be that of the tests.
+            .process_group(0)
             .spawn()
             .unwrap();
         let apache = Self { process, addr, _dir: dir };
