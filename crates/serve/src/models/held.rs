@@ -344,9 +344,8 @@ pub(super) enum Turned<'s> {
 }
 
 /// A turn of a connection: it is moved on until it has to wait for its client in the set, or is to be
-/// closed. `waiter` says for which waits that is so; for others the calling thread
-/// waits. `ending` says whether and how the process is to end; a signal that interrupts a wait makes
-/// that known.
+/// closed. `waiter` says for which waits that is so; for others the calling thread waits. `ending` says
+/// whether and how the process is to end; a signal that interrupts a wait makes that known.
 pub(super) fn turn<'s>(
     service: &'s Service,
     mut conn: Box<Conn<'s>>,
@@ -368,7 +367,10 @@ pub(super) fn turn<'s>(
             match drive::advance(socket.as_fd(), &mut conn.exchange, &mut inlet, look) {
                 Step::Close(how) => return Turned::Closes(conn, how),
                 // The thread is this connection's until it waits, as in the original.
-                Step::Turn => continue,
+                Step::Turn => {
+                    now = clock::monotonic();
+                    continue;
+                }
                 Step::Hold(until) => {
                     drive::sit_out(until);
                     now = clock::monotonic();

@@ -43,8 +43,13 @@ pub(super) struct Herd<'a> {
     pub(super) name: &'static str,
     /// Children at the start (StartServers).
     pub(super) start: usize,
-    /// Children at most.
+    /// Children at most that are not about to end.
     pub(super) children_max: usize,
+    /// Children at most, with those that end and still have connections.
+    pub(super) places: usize,
+    /// While a child ends, another is asked to only where there is room for a full set beside all that
+    /// are there: MPM event, whose children may take long to end.
+    pub(super) ends_one_at_a_time: bool,
     /// Workers of each child.
     pub(super) workers_per_child: usize,
     /// What may be raised where load grows faster than children come.
@@ -61,9 +66,9 @@ pub(super) struct Herd<'a> {
 /// What kept the first children from starting; a later lack only makes fewer of them.
 pub(super) fn lead(service: &Service, herd: Herd<'_>) -> Result<(), ServeError> {
     let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
-    let board = Scoreboard::new(&service.board, herd.children_max, herd.workers_per_child)
+    let board = Scoreboard::new(&service.board, herd.places, herd.workers_per_child)
         .map_err(system("cannot map the scoreboard of the children"))?;
-    let children = (0..herd.children_max).map(|_| None).collect();
+    let children = (0..herd.places).map(|_| None).collect();
     let mut parent =
         Parent { service, herd, board, children, limit_reported: false, has_served: false };
     let led = parent.start().and_then(|()| parent.watch(&signals));
@@ -208,11 +213,19 @@ impl Parent<'_> {
     }
 
     fn maintain(&mut self) {
-        let room = self.children.iter().filter(|child| child.is_none()).count();
+        let free = self.children.iter().filter(|child| child.is_none()).count();
+        let staying = self.staying().count();
+        let room = free.min(self.herd.children_max.saturating_sub(staying));
+        let is_none_leaving = free + staying == self.children.len();
         let idle = self.staying().map(|number| self.board.idle(number)).sum();
         let rate = self.herd.rule.spawn_rate();
         match self.herd.rule.maintain(Seen { idle, room }) {
             Maintain::Nothing => {}
+            // `do_kill` in perform_idle_server_maintenance of event.c.
+            Maintain::ReapOne
+                if self.herd.ends_one_at_a_time
+                    && !is_none_leaving
+                    && free <= self.herd.children_max => {}
             Maintain::ReapOne => self.reap_one(),
             Maintain::Spawn(n) => {
                 self.report_shortage(rate, idle, room);
@@ -245,7 +258,7 @@ impl Parent<'_> {
                 ),
             );
         } else if room > 0 && rate >= BUSY_RATE {
-            let (hint, children) = (self.herd.busy_hint, self.children.len() - room);
+            let (hint, children) = (self.herd.busy_hint, self.children.iter().flatten().count());
             errors.note(
                 Level::Info,
                 format_args!(

@@ -86,6 +86,8 @@ fn run(service: &Service) -> Result<(), ServeError> {
             name: "joust child",
             start: count("StartServers"),
             children_max: count("MaxRequestWorkers"),
+            places: count("MaxRequestWorkers"),
+            ends_one_at_a_time: false,
             workers_per_child: 1,
             busy_hint: "StartServers, or Min/MaxSpareServers",
             rule: SpareRule::new(count("MinSpareServers"), count("MaxSpareServers")),

@@ -112,6 +112,8 @@ fn run(service: &Service) -> Result<(), ServeError> {
             name: "joust child",
             start: count("StartServers"),
             children_max: count("MaxRequestWorkers") / threads,
+            places: count("MaxRequestWorkers") / threads,
+            ends_one_at_a_time: false,
             workers_per_child: threads,
             busy_hint: "StartServers, ThreadsPerChild or Min/MaxSpareThreads",
             rule: SpareRule::new(count("MinSpareThreads"), count("MaxSpareThreads")),
