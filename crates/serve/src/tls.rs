@@ -2,8 +2,8 @@
 //! must not know connections beyond making one, nor how TLS works (see `wire::tls`).
 //! Start reading at [`Tls::accept`].
 //!
-//! Files are looked at once a second at most, and only when somebody connects: three calls of stat beside
-//! a handshake's 100 us and more. Every process does so for itself, so that it works alike under all
+//! Files are looked at once a second at most, and only when somebody connects: a stat of each, beside a
+//! handshake. Every process does so for itself, so that it works alike under all
 //! models. A new certificate whose key is not there yet is no harm: the old one is shown until both fit.
 
 use std::fs;

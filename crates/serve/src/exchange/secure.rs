@@ -7,9 +7,8 @@
 //! TLS, in steps of one piece. A file cannot be sent by the kernel, which does not encrypt: whoever drives
 //! reads a piece of it (`Want::Load`).
 //!
-//! Cost on the build machine: a request of 100 B is decrypted in some 0.6 us, an answer of 3.4 KB encrypted
-//! in 1.5 us, and a large file passes at 2 GB/s and more. A connection keeps 4 KB for what it receives, and
-//! what rustls keeps; pieces are given back when an answer has been sent.
+//! A connection keeps 4 KB for what it receives, and what rustls keeps; pieces are given back when an answer
+//! has been sent. A connection without TLS pays for one comparison in each of `want`, `received`, `wrote`.
 
 use units::Nanos;
 use wire::tls::TlsServer;
@@ -25,7 +24,8 @@ const ROOM_FIRST: usize = 4096;
 /// The same where a read filled all of it: a record (RFC 8446, 5.1).
 const ROOM_MAX: usize = 17 * 1024;
 
-/// Bytes of the output that are encrypted at once: two records, so that a slow client holds some 70 KB.
+/// Bytes of the output that are encrypted at once: two records. A slow client holds twice that, plain and
+/// encrypted.
 const PIECE_MAX: usize = 32 * 1024;
 
 /// Capacity that the buffer of encrypted bytes keeps between two answers.

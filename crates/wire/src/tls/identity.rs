@@ -41,7 +41,7 @@ pub struct Identities {
 }
 
 impl Identities {
-    /// Reads them; the first is shown where no name fits. Costs some 100 us each.
+    /// Reads them; the first is shown where no name fits.
     ///
     /// # Errors
     /// Which of them, counted from 0, cannot be used and why.

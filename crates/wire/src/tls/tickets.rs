@@ -69,7 +69,7 @@ impl Ring {
         Self { epoch, current: Key::of(&chain), chain, previous: None }
     }
 
-    /// A clock that goes back changes nothing. One that goes far ahead costs a microsecond an epoch.
+    /// A clock that goes back changes nothing. One that goes far ahead costs a few hashes an epoch.
     fn rotate_to(&mut self, epoch: u64) {
         while self.epoch < epoch {
             let next = derived(&self.chain, b"next");
