@@ -504,25 +504,14 @@ impl<'s> Exchange<'s> {
         if self.input.is_empty() {
             return self.wait_for_head(now);
         }
-        let Self { parser, asked, decision, input, service, .. } = self;
-        let bytes = input.bytes();
-        if !(parser.repeats(bytes) && now < decision.until) {
-            match parser.parse(bytes) {
-                Ok(Some(request)) => {
-                    *asked = Asked::of(&request, bytes);
-                    *decision = service.site.decide(&request, now);
-                    if request.method != "TRACE" && decision.verdict == Verdict::Serve {
-                        let target = decision.target(asked.target.in_head(bytes));
-                        asked.gateway = service.gateways.route(target);
-                    }
-                }
-                Ok(None) => return self.wait_for_head(now),
-                Err(error) => {
-                    self.refuse(error.status(), now);
-                    return false;
-                }
-            }
+        // A head whose body has come was read and decided on before it.
+        let is_known = matches!(self.state, State::Answer)
+            || (self.parser.repeats(self.input.bytes()) && now < self.decision.until);
+        if !is_known && !self.read_head(now) {
+            return false;
         }
+        let Self { asked, decision, input, service, .. } = self;
+        let bytes = input.bytes();
         if let Some(index) = asked.gateway {
             return self.call_gateway(index, now);
         }
@@ -572,6 +561,29 @@ impl<'s> Exchange<'s> {
             false => State::Close(Close::Linger),
         };
         true
+    }
+
+    /// Reads the first head of the input, and decides what is to be done with it. False: more bytes are
+    /// needed, or it is refused.
+    fn read_head(&mut self, now: Nanos) -> bool {
+        let Self { parser, asked, decision, input, service, .. } = self;
+        let bytes = input.bytes();
+        match parser.parse(bytes) {
+            Ok(Some(request)) => {
+                *asked = Asked::of(&request, bytes);
+                *decision = service.site.decide(&request, now);
+                if request.method != "TRACE" && decision.verdict == Verdict::Serve {
+                    let target = decision.target(asked.target.in_head(bytes));
+                    asked.gateway = service.gateways.route(target);
+                }
+                true
+            }
+            Ok(None) => self.wait_for_head(now),
+            Err(error) => {
+                self.refuse(error.status(), now);
+                false
+            }
+        }
     }
 
     /// The head is not complete. False, always: more bytes are needed.
