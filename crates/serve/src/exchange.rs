@@ -35,6 +35,7 @@ use crate::fault::{Faults, Release};
 use crate::gateway::Call;
 use crate::service::Service;
 use crate::site::{Decision, Verdict};
+use crate::status;
 use answer::{Connection, Desk, Recent};
 use asked::{Asked, Method};
 use input::Input;
@@ -572,7 +573,9 @@ impl<'s> Exchange<'s> {
             Ok(Some(request)) => {
                 *asked = Asked::of(&request, bytes);
                 *decision = service.site.decide(&request, now);
-                if request.method != "TRACE" && decision.verdict == Verdict::Serve {
+                let is_status = status::is_at(service, asked.target.in_head(bytes));
+                let is_open = decision.verdict == Verdict::Serve && !is_status;
+                if request.method != "TRACE" && is_open {
                     let target = decision.target(asked.target.in_head(bytes));
                     asked.gateway = service.gateways.route(target);
                 }

@@ -12,6 +12,7 @@ pub mod log;
 pub mod models;
 pub mod service;
 pub mod site;
+mod status;
 pub mod supervisor;
 #[cfg(test)]
 mod testing;

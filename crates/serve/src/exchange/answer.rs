@@ -24,6 +24,7 @@ use super::stamp::Stamp;
 use crate::log::line;
 use crate::service::Service;
 use crate::site::{Decision, Edit, Found, How, Representation, Stored, Time, Verdict, escape_path};
+use crate::status;
 
 /// The methods that a file has.
 const ALLOW: &[u8] = b"Allow: GET, HEAD, OPTIONS\r\n";
@@ -139,7 +140,31 @@ impl Desk<'_> {
     /// request's, as it came.
     pub(super) fn answer(&mut self, head: &[u8], asked: &Asked, conn: Connection) {
         let start = self.output.buffer.len();
-        let told = match asked.method {
+        let told = match (asked.method, self.status_asked(head, asked)) {
+            (Method::Get, Some(form)) => self.status(form, Extent::Whole, conn),
+            (Method::Head, Some(form)) => self.status(form, Extent::HeadOnly, conn),
+            (method, _) => self.answer_of_site(method, head, asked, conn),
+        };
+        self.note(head, start, told, conn);
+    }
+
+    /// Whether and how the server is to tell about itself; before any rule, but for a request whose
+    /// host is malformed. Nothing is looked at where no path for it is set.
+    fn status_asked(&self, head: &[u8], asked: &Asked) -> Option<status::Form> {
+        if !self.service.board.is_watched() || self.decision.verdict == Verdict::Malformed {
+            return None;
+        }
+        status::asked(self.service, self.client.ip(), asked.target.in_head(head), head)
+    }
+
+    fn answer_of_site(
+        &mut self,
+        method: Method,
+        head: &[u8],
+        asked: &Asked,
+        conn: Connection,
+    ) -> Told {
+        match method {
             method if self.decision.verdict != Verdict::Serve => self.verdict(method, conn),
             Method::Get => self.content(head, asked, Extent::Whole, conn),
             Method::Head => {
@@ -149,8 +174,7 @@ impl Desk<'_> {
             Method::Options => self.options(conn),
             Method::NotAllowed => self.page(405, ALLOW, Extent::Whole, conn),
             Method::Unknown => self.page(501, b"", Extent::Whole, conn),
-        };
-        self.note(head, start, told, conn);
+        }
     }
 
     /// What the rules made of it.
@@ -263,6 +287,26 @@ impl Desk<'_> {
         let fields = asked.is_special.then(|| asked.fields.in_head(head));
         let target = self.decision.target(asked.target.in_head(head));
         self.content_at(target, fields.as_ref(), extent, conn)
+    }
+
+    /// What the server tells about itself, which is true now and at no other time.
+    fn status(&mut self, form: status::Form, extent: Extent, conn: Connection) -> Told {
+        let body = status::render(self.service, form, self.now);
+        self.begin_head(200);
+        let out = &mut self.output.buffer;
+        write!(
+            out,
+            "Cache-Control: no-store\r\nContent-Type: {}\r\nContent-Length: {}\r\n",
+            form.content_type(),
+            body.len()
+        )
+        .expect(WRITES);
+        self.end_head(conn);
+        if extent == Extent::Whole {
+            self.output.buffer.extend_from_slice(body.as_bytes());
+        }
+        let body_bytes = if extent == Extent::Whole { body.len() as u64 } else { 0 };
+        Told { status: 200, body_bytes }
     }
 
     fn content_at(
