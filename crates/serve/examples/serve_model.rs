@@ -1,8 +1,8 @@
 //! A server of one model as a process of its own, as the tests of the models need it: a model takes
 //! its whole process over (it forks, and owns the signals). Not for use; that is `joust serve`.
 //!
-//! `serve_model MODEL DIR|--fixed=BYTES LOG|off [SETTING=VALUE ...] [--fault=SPEC ...] [--config=TOML]` writes
-//! its address to standard output, and serves.
+//! `serve_model MODEL DIR|--fixed=BYTES LOG|off [SETTING=VALUE ...] [--fault=SPEC ...] [--status=PATH]
+//! [--config=TOML]` writes its address to standard output, and serves.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -30,6 +30,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for one in more {
         if let Some(fault) = one.strip_prefix("--fault=") {
             typed.fault.push(fault.to_owned());
+        } else if let Some(path) = one.strip_prefix("--status=") {
+            typed.status = Some(path.to_owned());
         } else if let Some(text) = one.strip_prefix("--config=") {
             file = text;
         } else {
