@@ -299,7 +299,7 @@ impl Parent<'_> {
         let end = clock::monotonic().saturating_add(grace);
         self.board.drain(self.service.waiting());
         self.service.accept_without_waiting();
-        let mut listening = true;
+        let (mut listening, mut was_taken) = (true, false);
         let mut reserve = Some(0);
         while self.has_children() || (reserve.is_some() && self.board.tickets() > 0) {
             // A signal to the whole process group (systemd's KillMode=control-group) may have ended the
@@ -309,15 +309,22 @@ impl Parent<'_> {
             }
             // Again each time: a signal that comes just before a call blocks is lost.
             self.signal_all(Signal::TERM);
-            if listening && self.board.tickets() == 0 {
+            // A ticket is taken before accept: whoever took the last has a tick to use it, or stopping
+            // would reset the connection that it is about to get.
+            let is_taken = self.board.tickets() == 0;
+            if listening && is_taken && was_taken {
                 listening = false;
                 self.service.stop_listening();
             }
+            was_taken = is_taken;
             let stop = signals.wait(ENDING_TICK)?;
             self.bury_all()?;
             if stop == Some(Stop::AtOnce) || clock::monotonic() >= end {
                 break;
             }
+        }
+        if listening {
+            self.service.stop_listening();
         }
         stop(self)
     }
