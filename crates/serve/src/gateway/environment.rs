@@ -137,8 +137,9 @@ impl Environment {
         if let Some(file) = file {
             self.set("SCRIPT_FILENAME", file.to_bytes());
         }
+        // Empty and absent mean the same (4.1), and Python's wsgiref.validate stumbles over an absent one.
+        self.set("PATH_INFO", info.as_deref().unwrap_or_default());
         if let Some(info) = info {
-            self.set("PATH_INFO", info);
             let root = about.gateway.document_root.as_os_str().as_bytes();
             let root = root.strip_suffix(b"/").unwrap_or(root);
             self.set("PATH_TRANSLATED", [root, info].concat());
