@@ -124,6 +124,30 @@ fn past_the_bound_connections_wait_and_are_served_in_the_end() {
 }
 
 #[test]
+fn an_idle_connection_of_a_loop_holds_less_than_two_kib() {
+    const COUNT: usize = 2000;
+    let files = sys::socket::raise_file_limit().unwrap();
+    assert!(files > 3 * COUNT as u64, "`ulimit -n` allows {files} files only");
+    for model in ["reactor", "reactors", "reactor-pool"] {
+        let settings = &["KeepAliveTimeout=600"];
+        let server = Server::start(model, Setup { settings, ..FIXED });
+        let ask = |count: usize| -> Vec<Conn> {
+            let asked = |_| {
+                let mut conn = server.connect();
+                assert_eq!(conn.ask(GET).status(), 200, "{model}");
+                conn
+            };
+            (0..count).map(asked).collect()
+        };
+        let _first = ask(100);
+        let before = server.memory_bytes();
+        let _idle = ask(COUNT);
+        let each = server.memory_bytes().saturating_sub(before) / COUNT as u64;
+        assert!(each < 2048, "{model}: {each} bytes");
+    }
+}
+
+#[test]
 fn overflow_close_closes_what_is_past_max_request() {
     let settings = &["max-request=1", "max-thread=1", "overflow=close"];
     let server = Server::start("pool", Setup { settings, ..FIXED });

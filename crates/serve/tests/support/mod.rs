@@ -131,6 +131,14 @@ impl Server {
         after_name.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
     }
 
+    /// Memory that is the server's own process's, in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let path = format!("/proc/{}/smaps_rollup", self.process.id());
+        let text = std::fs::read_to_string(path).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("Private_Dirty:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
     pub(crate) fn connect(&self) -> Conn {
         Conn::to(self.addr)
     }
