@@ -1,5 +1,5 @@
 //! One connection, without I/O: bytes in, an action out. Owns the order of reading, answering and
-//! closing, and every deadline; must not know sockets, clocks or who waits, which is what a model is.
+//! closing; must not know sockets, clocks or who waits, which is what a model is.
 //! Start reading at [`Exchange::want`] and `Exchange::advance`.
 //!
 //! Work is done when something happened (`received`, `wrote`, `timed_out`, `finish`, `lost`); `want` is
@@ -14,7 +14,9 @@
 
 mod answer;
 mod asked;
+mod body;
 mod conditions;
+mod deadlines;
 mod input;
 mod journal;
 mod output;
@@ -27,7 +29,7 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
 use units::Nanos;
-use wire::{BodyDecoder, BodyLimits, Framing, Piece, RequestLimits, RequestParser, Version};
+use wire::{Framing, RequestLimits, RequestParser, Version};
 
 use crate::board::State as Doing;
 use crate::config::{KeepAlive, Limits};
@@ -38,6 +40,7 @@ use crate::site::{Decision, Verdict};
 use crate::status;
 use answer::{Connection, Desk, Recent};
 use asked::{Asked, Method};
+use body::Body;
 use input::Input;
 use journal::Journal;
 use output::Output;
@@ -95,26 +98,13 @@ enum State {
     /// A head. The instant is that of its first byte; on a fresh connection, that of accepting it.
     Head(Option<Nanos>),
     /// The body of the request whose head is the first of the input.
-    Body(Drop),
+    Body(Body),
     /// A head whose body was dropped: to be answered.
     Answer,
     /// Nothing yet: the gateway that answers the first head of the input is at work.
     Gateway,
     /// Nothing: when the output has been sent, the connection is closed.
     Close(Close),
-}
-
-/// A body that is taken off the input: dropped, or kept for a gateway.
-#[derive(Debug)]
-struct Drop {
-    decoder: BodyDecoder,
-    /// Bytes of the head before it in the input.
-    head_len: usize,
-    began: Nanos,
-    /// Bytes of the body, without framing.
-    data: u64,
-    /// The most of them.
-    data_max: u64,
 }
 
 /// What a connection needs now.
@@ -407,36 +397,6 @@ impl<'s> Exchange<'s> {
             && self.secure.as_ref().is_none_or(|secure| secure.is_idle())
     }
 
-    /// When the current wait ends; see [`Exchange::timed_out`].
-    pub fn deadline(&self) -> Nanos {
-        self.deadline
-    }
-
-    /// The time is `now`. If that is past the deadline: an idle connection is closed, a request that
-    /// is under way is refused (408), an answer that the client does not take is cut.
-    pub fn timed_out(&mut self, now: Nanos) {
-        if now < self.deadline {
-            return;
-        }
-        // Not the client lets it wait. What was the server's own fault counts for neither.
-        if self.released(now) > now {
-            return self.rearm(now);
-        }
-        let is_sending = self.secure.as_ref().is_some_and(|secure| secure.is_sending());
-        if !self.output.is_empty() || is_sending {
-            self.lost(now);
-            self.state = State::Close(Close::Reset);
-        } else if self.is_idle() || matches!(self.state, State::Close(_) | State::Handshake(_)) {
-            self.state = State::Close(Close::Normal);
-        } else if matches!(self.state, State::Gateway) {
-            self.gateway_timed_out(now);
-        } else {
-            self.complete = now;
-            self.refuse(408, now);
-        }
-        self.rearm(now);
-    }
-
     /// The server ends, or this child of it: the next answer is the last one, and says so. A
     /// connection that has had an answer and is idle closes at once; a fresh one may still ask, since
     /// its request is most likely under way.
@@ -601,67 +561,6 @@ impl<'s> Exchange<'s> {
         false
     }
 
-    /// Begins with the body of what `asked` is of. False: it is refused.
-    fn begin_body(&mut self, now: Nanos) -> bool {
-        let Asked { head_len, framing, expects_continue: expects, .. } = self.asked;
-        let length = match framing {
-            Framing::Length(length) => length,
-            _ => 0,
-        };
-        let data_max = match &self.call {
-            Some(call) => call.gateway().body_bytes_max(),
-            None => self.service.config.limits.body_bytes_max,
-        };
-        if length > data_max {
-            self.refuse(413, now);
-            return false;
-        }
-        // Not needed where the body is coming already (RFC 9110, 10.1.1).
-        if expects && self.input.bytes().len() == head_len {
-            self.output.buffer.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
-        }
-        let decoder = BodyDecoder::new(framing, BodyLimits::DEFAULT);
-        self.state = State::Body(Drop { decoder, head_len, began: now, data: 0, data_max });
-        true
-    }
-
-    /// Drops what has come of a body. False: more bytes are needed, or it is refused.
-    fn drop_body(&mut self, now: Nanos) -> bool {
-        let State::Body(body) = &mut self.state else { return false };
-        let bytes = &self.input.bytes()[body.head_len..];
-        let (used, piece) = match body.decoder.decode(bytes) {
-            Ok(decoded) => decoded,
-            Err(_) => {
-                self.refuse(400, now);
-                return false;
-            }
-        };
-        let is_done = matches!(piece, Piece::Done);
-        let mut kept = Ok(());
-        if let Piece::Data(data) = piece {
-            body.data += data.len() as u64;
-            if let Some(call) = self.call.as_deref_mut().filter(|_| body.data <= body.data_max) {
-                kept = call.collect(data);
-            }
-        }
-        let is_too_large = body.data > body.data_max;
-        let needs_more = matches!(piece, Piece::NeedMore);
-        self.input.drop_after(body.head_len, used);
-        if let Err(failure) = kept {
-            self.note_failure(&failure);
-            self.refuse(failure.status, now);
-            return false;
-        }
-        if is_too_large {
-            self.refuse(413, now);
-        } else if is_done {
-            self.state = State::Answer;
-        } else if needs_more && self.half_closed {
-            self.state = State::Close(Close::Normal);
-        }
-        !needs_more && !is_too_large
-    }
-
     /// Answers with an error and ends the connection: where a next request would begin is not known.
     fn refuse(&mut self, status: u16, now: Nanos) {
         self.refuse_saying(status, None, now);
@@ -731,27 +630,6 @@ impl<'s> Exchange<'s> {
             self.state = State::Close(Close::Normal);
             self.deadline = Nanos::MAX;
         }
-    }
-
-    /// Sets the deadline of what is waited for now.
-    fn rearm(&mut self, now: Nanos) {
-        let limits = &self.service.config.limits;
-        let (from, length) = match &self.state {
-            _ if !self.output.is_empty() => (self.released(now), limits.write_timeout),
-            State::Head(None) => (now, self.service.config.keep_alive.timeout),
-            State::Head(Some(began)) => (*began, limits.head_timeout),
-            State::Body(body) => {
-                let earned_s = body.data / u64::from(limits.body_rate_min.max(1));
-                (body.began, limits.body_timeout.saturating_add(Nanos::from_secs(earned_s)))
-            }
-            State::Answer => (now, limits.head_timeout),
-            State::Gateway => (self.gateway_deadline(now), Nanos::ZERO),
-            State::Handshake(began) => (*began, limits.handshake_timeout),
-            // An alert or close_notify may still have to leave.
-            State::Close(_) if self.secure.is_some() => (now, limits.write_timeout),
-            State::Close(_) => (now, Nanos::MAX),
-        };
-        self.deadline = from.saturating_add(length);
     }
 }
 
