@@ -37,7 +37,7 @@ struct Cli {
 enum Command {
     Run(run::Args),
     Load(Box<load::Args>),
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     Report(report::Args),
     Doctor(doctor::Args),
     Models(models::Args),
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     let ended = match Cli::parse().command {
         Command::Run(args) => run::main(&args),
         Command::Load(args) => load::main(&args),
-        Command::Serve(args) => serve::main(args),
+        Command::Serve(args) => serve::main(*args),
         Command::Report(args) => report::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Models(args) => models::main(&args),

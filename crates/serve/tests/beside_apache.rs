@@ -2,6 +2,8 @@
 //! children and connections come of it. Needs Debian's apache2; without it each test says that it was
 //! skipped. Start reading at [`Contender`].
 
+#![allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
+
 mod support;
 
 use std::fmt::Write as _;

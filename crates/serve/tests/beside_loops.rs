@@ -2,6 +2,8 @@
 //! what a client sees when they are full. Needs Debian's lighttpd and nginx-light; without them each test
 //! says that it was skipped. Start reading at [`Peer`].
 
+#![allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
+
 mod support;
 
 use std::fs;

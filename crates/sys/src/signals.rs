@@ -372,7 +372,7 @@ mod tests {
         let mail = Mail::new().unwrap();
         assert_eq!(mail.next(Nanos::from_millis(1)).unwrap(), None);
         let sent = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGINT, libc::SIGCHLD];
-        sent.map(to_this_thread);
+        sent.into_iter().for_each(to_this_thread);
         // The kernel hands them out by number.
         let expected = [
             Asked::Reload,

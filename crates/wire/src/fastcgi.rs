@@ -265,8 +265,11 @@ mod tests {
 
     use super::*;
 
+    /// Output, errors, and the end.
+    type Said = (Vec<u8>, Vec<u8>, Option<Ended>);
+
     /// Everything that `bytes` in pieces of `size` say.
-    fn read(bytes: &[u8], size: usize) -> Result<(Vec<u8>, Vec<u8>, Option<Ended>), FastCgiFault> {
+    fn read(bytes: &[u8], size: usize) -> Result<Said, FastCgiFault> {
         let mut reader = Reader::default();
         let (mut out, mut err, mut end) = (Vec::new(), Vec::new(), None);
         for piece in bytes.chunks(size.max(1)) {

@@ -161,7 +161,7 @@ fn check_errors(errors: &BTreeMap<String, String>) -> Result<(), String> {
     })
 }
 
-fn check_hosts(hosts: &Vec<HostTable>) -> Result<(), String> {
+fn check_hosts(hosts: &[HostTable]) -> Result<(), String> {
     hosts.iter().try_for_each(HostTable::check)?;
     let mut names: Vec<String> =
         hosts.iter().flat_map(|host| &host.names).map(|name| name.to_ascii_lowercase()).collect();
@@ -176,7 +176,7 @@ fn check_hosts(hosts: &Vec<HostTable>) -> Result<(), String> {
 pub(super) static HOSTS: Table = Table {
     name: "host",
     take: |config, value| {
-        config.hosts = taken_as(value, check_hosts)?;
+        config.hosts = taken_as(value, |hosts: &Vec<HostTable>| check_hosts(hosts))?;
         Ok(())
     },
     show: |config| match config.hosts.is_empty() {

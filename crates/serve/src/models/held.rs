@@ -81,6 +81,7 @@ struct Inner<'s> {
     /// By place; empty while somebody has the connection.
     places: Vec<Option<Box<Conn<'s>>>>,
     /// What connections that have ended leave to later ones; each has its place.
+    #[expect(clippy::vec_box, reason = "they go back and forth as boxes, and are large")]
     spare: Vec<Box<Conn<'s>>>,
     timers: Timers,
     /// How many lie here with [`Rest::Idle`].
@@ -224,11 +225,12 @@ impl<'s> Held<'s> {
     }
 
     /// Takes up all that rest so.
+    #[expect(clippy::vec_box, reason = "they go back and forth as boxes, and are large")]
     pub(super) fn take_all(&self, rest: Option<Rest>) -> Vec<Box<Conn<'s>>> {
         let mut inner = self.lock();
-        let wanted = |conn: &Box<Conn<'s>>| rest.is_none_or(|rest| conn.rest == rest);
+        let wanted = |conn: &Conn<'s>| rest.is_none_or(|rest| conn.rest == rest);
         let places: Vec<usize> = (0..inner.places.len())
-            .filter(|&place| inner.places[place].as_ref().is_some_and(wanted))
+            .filter(|&place| inner.places[place].as_deref().is_some_and(wanted))
             .collect();
         places.into_iter().filter_map(|place| inner.take(place)).collect()
     }

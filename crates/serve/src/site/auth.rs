@@ -235,7 +235,8 @@ mod tests {
 
     #[test]
     fn credentials_are_read_as_rfc_7617_says() {
-        let cases: [(&str, Option<(&str, &[u8])>); 7] = [
+        type Pair = (&'static str, &'static [u8]);
+        let cases: [(&str, Option<Pair>); 7] = [
             ("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", Some(("Aladdin", b"open sesame"))),
             ("basic dGVzdDoxMjPCow==", Some(("test", "123\u{a3}".as_bytes()))),
             ("Basic YTpiOmM=", Some(("a", b"b:c"))),
