@@ -66,6 +66,9 @@ pub struct Args {
     /// A path at which the server shows what it does, to clients on this machine; none unless set
     #[arg(long, value_name = "PATH")]
     status: Option<String>,
+    /// Run the programs beneath this path of the directory as CGI, as in /cgi-bin/; repeatable
+    #[arg(long, value_name = "PREFIX")]
+    cgi: Vec<String>,
     /// Speak TLS with this certificate chain (PEM); read again when it changes
     #[arg(long, value_name = "FILE")]
     tls_cert: Option<PathBuf>,
@@ -165,6 +168,7 @@ fn typed(args: Args) -> Typed {
         cpus: args.cpus,
         fault: args.fault,
         status: args.status,
+        cgi: args.cgi,
         tls_cert: args.tls_cert,
         tls_key: args.tls_key,
         tls_self_signed: args.tls_self_signed,

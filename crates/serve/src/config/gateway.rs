@@ -3,13 +3,14 @@
 //! [`GatewayConfig`].
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
-use super::keys;
 use super::tables::Table;
+use super::{Config, Content, keys};
 
 /// The table.
 pub(super) static ITEM: Table = Table {
@@ -81,6 +82,13 @@ pub enum Mapping {
     Extension(String),
 }
 
+impl fmt::Display for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Path(text) | Self::Extension(text)) = self;
+        f.write_str(text)
+    }
+}
+
 /// What answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GatewayKind {
@@ -106,10 +114,18 @@ pub enum HalfClosed {
 }
 
 impl GatewayConfig {
-    /// CGI programs beneath `path`, which lies in the site or in `root`; all else by default.
-    pub fn cgi(path: &str) -> Self {
+    /// CGI programs of the site beneath that path, with or without its last slash; all else by default.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn cgi(path: &str) -> Result<Self, String> {
+        Ok(Self::usual(Mapping::Path(prefix(path)?)))
+    }
+
+    /// All by default.
+    fn usual(mapping: Mapping) -> Self {
         Self {
-            mapping: Mapping::Path(path.to_owned()),
+            mapping,
             kind: GatewayKind::Cgi,
             root: None,
             script: None,
@@ -193,14 +209,14 @@ impl TryFrom<Written> for GatewayConfig {
                     .to_owned());
             }
         };
-        let usual = Self::cgi("/");
+        let usual = Self::usual(mapping);
         let amount = |written: Option<Amount>, usual| written.map_or(Ok(usual), Amount::bytes);
         let timeout = match written.timeout {
             None => usual.timeout,
             Some(text) => text.parse().map_err(|error: units::ParseError| error.to_string())?,
         };
         let gateway = Self {
-            mapping,
+            mapping: usual.mapping,
             kind: written.kind.unwrap_or(GatewayKind::Cgi),
             root: written.root,
             script: written.script,
@@ -232,6 +248,19 @@ impl TryFrom<Written> for GatewayConfig {
 }
 
 impl GatewayConfig {
+    /// Its scripts are files of the site.
+    pub(crate) fn looks_in_site(&self) -> bool {
+        self.root.is_none() && self.has_files()
+    }
+
+    /// Each of its scripts is a file of its own.
+    pub(crate) fn has_files(&self) -> bool {
+        let is_found = self.kind == GatewayKind::Cgi
+            || self.root.is_some()
+            || matches!(self.mapping, Mapping::Extension(_));
+        is_found && self.script.is_none()
+    }
+
     /// What cannot go together, with the reason and the way out.
     fn check(&self) -> Result<(), String> {
         let is_bad = |(name, value): &(&String, &String)| {
@@ -279,6 +308,19 @@ impl GatewayConfig {
             return Err("`timeout`, `programs_max` and `head_bytes_max` are more than 0".to_owned());
         }
         Ok(())
+    }
+}
+
+/// What cannot be together with the rest of a configuration.
+pub(super) fn check_all(config: &Config) -> Result<(), String> {
+    let has_no_files = matches!(config.content, Content::Fixed(_));
+    match config.gateways.iter().find(|gateway| has_no_files && gateway.looks_in_site()) {
+        Some(gateway) => Err(format!(
+            "the scripts of the gateway at `{}` lie in the site, and with `fixed` there is none: give it \
+             a `root`, or serve a directory",
+            gateway.mapping
+        )),
+        None => Ok(()),
     }
 }
 

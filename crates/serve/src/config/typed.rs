@@ -10,7 +10,9 @@ use toml::de::{DeTable, DeValue};
 use units::Bytes;
 
 use super::keys::{self, Given, KEYS, Key, LIMITS};
-use super::{CertificateFiles, Config, Content, LogFormat, TlsConfig, status, tables};
+use super::{
+    CertificateFiles, Config, Content, GatewayConfig, LogFormat, TlsConfig, gateway, status, tables,
+};
 use crate::fault;
 use crate::models::{self, Model, Settings, edits};
 
@@ -48,6 +50,8 @@ pub struct Typed {
     pub fault: Vec<String>,
     /// `--status PATH`
     pub status: Option<String>,
+    /// `--cgi PREFIX`, each.
+    pub cgi: Vec<String>,
     /// `--tls-cert FILE`
     pub tls_cert: Option<PathBuf>,
     /// `--tls-key FILE`
@@ -170,12 +174,24 @@ impl Typed {
             };
             config.faults = self.fault.iter().map(read).collect::<Result<_, _>>()?;
         }
+        self.apply_cgi(config)?;
         self.apply_tls(config)?;
         self.set.iter().try_for_each(|pair| set_pair(config, settings, pair))
     }
 }
 
 impl Typed {
+    /// The first gateway that matches answers, so that those typed stand before those of the file.
+    fn apply_cgi(&self, config: &mut Config) -> Result<(), ConfigError> {
+        let read = |typed: &String| {
+            let refused = |reason| ConfigError::new(format!("--cgi {typed}: {reason}"));
+            GatewayConfig::cgi(typed).map_err(refused)
+        };
+        let typed: Vec<_> = self.cgi.iter().map(read).collect::<Result<_, _>>()?;
+        config.gateways.splice(..0, typed);
+        Ok(())
+    }
+
     /// What is said of certificates goes before all that the file says of them.
     fn apply_tls(&self, config: &mut Config) -> Result<(), ConfigError> {
         let certificate = match (&self.tls_cert, &self.tls_key) {
@@ -229,6 +245,7 @@ fn check(config: &Config) -> Result<(), String> {
         );
     }
     fault::check(&config.faults)?;
+    gateway::check_all(config)?;
     config.tls.as_ref().map_or(Ok(()), TlsConfig::check)?;
     if limits.target_bytes_max > limits.head_bytes_max {
         return Err(format!(
@@ -497,6 +514,20 @@ mod tests {
     }
 
     #[test]
+    fn programs_of_the_site_are_a_path_on_the_command_line_before_gateways_of_the_file() {
+        let text = "directory = \"/srv\"\n[[gateway]]\nextension = \".cgi\"\n";
+        let with = |cgi: &str| {
+            let typed = Typed { cgi: vec![cgi.to_owned()], ..Typed::default() };
+            typed.resolve_with("joust.toml", text).map_err(|error| error.to_string())
+        };
+        let gateways = with("/cgi-bin").unwrap().gateways;
+        let names: Vec<_> = gateways.iter().map(|gateway| gateway.mapping.to_string()).collect();
+        assert_eq!(names, ["/cgi-bin/", ".cgi"]);
+        let error = with("cgi-bin").unwrap_err();
+        assert!(error.starts_with("--cgi cgi-bin: ") && error.contains("/cgi-bin/"), "{error}");
+    }
+
+    #[test]
     fn what_is_printed_has_the_same_effect() {
         let typed = Typed { fixed: Some(Bytes(3361)), ..Typed::default() };
         let fixed = typed.resolve_with("", "").unwrap().print();
@@ -560,6 +591,7 @@ mod tests {
                 "no name of a host",
             ),
             ("fixed = 1\n[compression]\ngzip_level = 10", "joust.toml:", "1 to 9"),
+            ("fixed = 1\n[[gateway]]\npath = \"/a/\"", "", "give it a `root`"),
             ("", "", "there is nothing to serve"),
         ];
         for (text, place, hint) in cases {

@@ -91,12 +91,9 @@ impl Finder {
             Content::Directory(path) => absolute(path)?,
             Content::Fixed(_) => PathBuf::from("/"),
         };
-        let has_files = gateway.kind == GatewayKind::Cgi
-            || gateway.root.is_some()
-            || matches!(gateway.mapping, Mapping::Extension(_));
         let place = match (&gateway.script, &gateway.root) {
             (Some(script), _) => Place::one(script)?,
-            (None, _) if !has_files => Place::Application,
+            (None, _) if !gateway.has_files() => Place::Application,
             (None, root) => {
                 let path = root.as_deref().map_or_else(|| Ok(site.clone()), absolute)?;
                 let opened = Root::open(&path).map_err(|source| site::refused(&path, source))?;
