@@ -6,7 +6,11 @@ mod support;
 
 use std::path::PathBuf;
 
-use support::{FIXED, Server, Setup, models};
+use support::{FIXED, Server, Setup, children_of, eventually, models};
+use sys::process::Pid;
+
+/// One of each kind: a thread blocks, a loop, threads behind a loop, many processes, completions.
+const KINDS: [&str; 5] = ["thread", "reactor", "pool", "prefork", "uring"];
 
 /// A directory with programs, and the server's configuration for them.
 struct Site {
@@ -195,5 +199,194 @@ fn dechunked(head: &str, mut rest: &[u8]) -> Vec<u8> {
         }
         body.extend_from_slice(&rest[line + 2..line + 2 + size]);
         rest = &rest[line + 2 + size + 2..];
+    }
+}
+
+/// Processes that are zombies or whose command line holds `mark`, of this user's.
+fn left(mark: &str, server: &Server) -> Vec<String> {
+    let mut left = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        let Some((_, after)) = stat.rsplit_once(") ") else { continue };
+        let mut fields = after.split(' ');
+        let (state, parent) = (fields.next().unwrap(), fields.next().unwrap());
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let is_ours = parent == server.pid().as_raw_nonzero().to_string();
+        if (state == "Z" && is_ours) || (state != "Z" && line.contains(mark)) {
+            left.push(format!("{state} {line}"));
+        }
+    }
+    left
+}
+
+#[test]
+fn a_program_that_hangs_ends_with_504_and_its_grandchildren_with_it() {
+    let site = Site::new();
+    // A number that no other process sleeps for.
+    site.program("hang", "sleep 31415926 & sleep 31415926");
+    for model in models() {
+        let server = site.start(model, &[], "timeout = \"300ms\"");
+        let answer = get(&server, "/cgi-bin/hang");
+        assert!(answer.starts_with("HTTP/1.1 504 Gateway Timeout\r\n"), "{model}: {answer}");
+        eventually("nothing of it is left", || left("31415926", &server).is_empty());
+    }
+}
+
+#[test]
+fn a_client_that_goes_away_ends_its_program_and_no_zombie_stays() {
+    let site = Site::new();
+    site.program("wait", "echo Content-Type: text/plain; echo; echo begun; sleep 27182818");
+    site.program("quick", "echo Content-Type: text/plain; echo; echo done");
+    for model in models() {
+        let server = site.start(model, &[], "");
+        let mut conn = server.connect();
+        conn.send("GET /cgi-bin/wait HTTP/1.1\r\nHost: a\r\n\r\n");
+        conn.head_end();
+        drop(conn);
+        eventually("its program is gone", || left("27182818", &server).is_empty());
+        let mut conn = server.connect();
+        for _ in 0..40 {
+            let response = conn.ask_any("GET /cgi-bin/quick HTTP/1.1\r\nHost: a\r\n\r\n");
+            assert_eq!((response.status(), &response.body[..]), (200, &b"done\n"[..]), "{model}");
+        }
+        drop(conn);
+        eventually("no zombie stays", || left("no such process", &server).is_empty());
+    }
+}
+
+#[test]
+fn what_is_no_answer_is_502_and_said_in_the_error_log() {
+    let site = Site::new();
+    site.program("silent", "exit 3");
+    // It is killed once its head was refused.
+    site.program("split", "echo '\u{1b}[31m a line' >&2; printf 'Content-Type: a\\rX: b\\n\\n'");
+    site.program("raw", "printf 'HTTP/1.1 200 OK\\r\\n\\r\\n'");
+    site.program("short", "printf 'Content-Type: a/b\\nContent-Length: 9\\n\\nabc'");
+    site.program("loop", "echo Location: /cgi-bin/loop; echo");
+    site.program("local", "echo Location: /cgi-bin/env/x?y=z; echo");
+    let server = site.start("reactor", &[], "");
+    for name in ["silent", "split", "raw"] {
+        let answer = get(&server, &format!("/cgi-bin/{name}"));
+        assert!(answer.starts_with("HTTP/1.1 502 Bad Gateway\r\n"), "{name}: {answer}");
+    }
+    let answer = get(&server, "/cgi-bin/short");
+    assert!(answer.contains("Content-Length: 9") && answer.ends_with("\r\n\r\nabc"), "{answer}");
+    let answer = get(&server, "/cgi-bin/loop");
+    assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
+    let body = body(&get(&server, "/cgi-bin/local"));
+    assert_eq!(variable(&body, "PATH_INFO"), Some("/x"));
+    assert_eq!(variable(&body, "QUERY_STRING"), Some("y=z"));
+    eventually("all of it is in the log", || {
+        let log = std::fs::read_to_string(site.path("error.log")).unwrap_or_default();
+        assert!(!log.contains('\u{1b}'), "{log}");
+        ["/cgi-bin/silent", "/cgi-bin/split", "NPH", "a line"].iter().all(|text| log.contains(text))
+    });
+}
+
+/// The kinds that this machine can run.
+fn kinds() -> impl Iterator<Item = &'static str> {
+    models().filter(|model| KINDS.contains(model))
+}
+
+/// All processes of a server, programs too.
+fn processes(server: &Server) -> Vec<Pid> {
+    let mut all = vec![server.pid()];
+    let mut at = 0;
+    while at < all.len() {
+        all.extend(children_of(all[at]));
+        at += 1;
+    }
+    all
+}
+
+/// Bytes that a process has written, and whether it waits.
+fn written(pid: Pid) -> Option<(u64, bool)> {
+    let of = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", pid.as_raw_nonzero()));
+    let line = of("io").ok()?.lines().find_map(|line| Some(line.strip_prefix("wchar: ")?.parse()));
+    let waits = of("stat").ok()?.rsplit_once(") ")?.1.starts_with('S');
+    Some((line?.ok()?, waits))
+}
+
+#[test]
+fn a_client_that_reads_slowly_slows_the_program_and_takes_no_memory() {
+    const BYTES: u64 = 100_000_000;
+    let site = Site::new();
+    let name = "gateway-test-zeros";
+    site.program(
+        name,
+        &format!("echo Content-Type: application/x; echo; exec head -c {BYTES} /dev/zero"),
+    );
+    for model in kinds() {
+        let server = site.start(model, &[], "");
+        let mut conn = server.connect();
+        let target = format!("/cgi-bin/{name}");
+        conn.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
+        conn.head_end();
+        let program = |pid: &Pid| {
+            let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero()));
+            line.is_ok_and(|line| line.starts_with(b"head\0"))
+        };
+        let mut found = None;
+        eventually("the program runs", || {
+            found = processes(&server).into_iter().find(program);
+            found.is_some()
+        });
+        let mut before = None;
+        eventually("the program waits for its reader", || {
+            let now = found.and_then(written);
+            let is_stuck = before == now && now.is_some_and(|(_, waits)| waits);
+            before = now;
+            is_stuck
+        });
+        let (bytes, _) = before.unwrap();
+        assert!(bytes < BYTES / 2, "{model}: it wrote {bytes} although nobody read");
+        let ours = processes(&server).into_iter().filter(|pid| Some(*pid) != found);
+        let bytes: u64 = ours.map(memory_bytes).sum();
+        assert!(bytes < 32 << 20, "{model}: {bytes} bytes of memory");
+        let answer = conn.rest();
+        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
+        let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+        assert_eq!(dechunked(&head, &answer[end..]).len() as u64, BYTES, "{model}");
+    }
+}
+
+/// Memory that is a process's own.
+fn memory_bytes(pid: Pid) -> u64 {
+    let path = format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero());
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("Private_Dirty:"));
+    line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024)
+}
+
+#[test]
+fn a_thousand_programs_leave_neither_a_zombie_nor_a_descriptor() {
+    let site = Site::new();
+    site.program("quick", "echo Content-Type: text/plain; echo; echo done; echo said >&2");
+    // Of the one that has most: how many processes there are is the model's business.
+    let descriptors = |server: &Server| {
+        let of = |pid: Pid| std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()));
+        let all = processes(server);
+        all.into_iter().map(|pid| of(pid).map_or(0, Iterator::count)).max().unwrap()
+    };
+    for model in kinds() {
+        let server = site.start(model, &["MaxKeepAliveRequests=0"], "");
+        let mut conn = server.connect();
+        let mut run = |count: usize| {
+            for _ in 0..count {
+                let response = conn.ask_any("GET /cgi-bin/quick HTTP/1.1\r\nHost: a\r\n\r\n");
+                assert_eq!((response.status(), &response.body[..]), (200, &b"done\n"[..]));
+            }
+            eventually("no zombie stays", || left("no such process", &server).is_empty());
+        };
+        run(1);
+        // What the first one opened stays: it is that of the process.
+        let mut least = usize::MAX;
+        for _ in 0..10 {
+            least = least.min(descriptors(&server));
+        }
+        run(1000);
+        eventually("no descriptor stays", || descriptors(&server) <= least);
+        drop(server);
     }
 }

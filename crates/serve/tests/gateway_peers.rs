@@ -9,8 +9,10 @@ mod support;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
-use support::{FIXED, Server, Setup, eventually};
+use support::{FIXED, LONG, Server, Setup, eventually};
+use sys::process::{Pid, Signal};
 
 /// One that blocks in a thread, a loop, a pool of threads behind a loop, and one of many processes.
 const MODELS: [&str; 4] = ["thread", "reactor", "pool", "prefork"];
@@ -221,9 +223,17 @@ fn gos_cgi_is_told_all_that_it_asks_for() {
 struct Ended(Child);
 
 impl Drop for Ended {
+    /// Asks it to end first: workers of php-fpm outlive a master that was killed.
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let pid = Pid::from_raw(self.0.id() as i32).expect("it was started");
+        sys::process::signal(pid, Signal::TERM);
+        let start = Instant::now();
+        while matches!(self.0.try_wait(), Ok(None)) {
+            if start.elapsed() > LONG {
+                let _ = self.0.kill();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 

@@ -94,7 +94,9 @@ impl Exchange<'_> {
             Ok(got) => self.relay(got, now),
             Err(failure) => self.fail_gateway(failure, now),
         }
-        match waits && self.output.is_empty() && matches!(self.state, State::Gateway) {
+        // Where it redirected, another one is to be started.
+        let is_same = self.call.as_deref().is_some_and(Call::has_started);
+        match waits && is_same && self.output.is_empty() && matches!(self.state, State::Gateway) {
             true => Progress::Waits,
             false => Progress::Moved(moved),
         }
