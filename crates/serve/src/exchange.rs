@@ -24,6 +24,7 @@ mod ranges;
 mod relay;
 mod secure;
 mod stamp;
+mod wrong;
 
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -33,7 +34,7 @@ use wire::{Framing, RequestLimits, RequestParser, Version};
 
 use crate::board::State as Doing;
 use crate::config::{KeepAlive, Limits};
-use crate::fault::{Faults, Release};
+use crate::fault::{Answered, Faults, Release};
 use crate::gateway::Call;
 use crate::service::Service;
 use crate::site::{Decision, Verdict};
@@ -73,7 +74,8 @@ pub struct Exchange<'s> {
     /// The last receive, or the timeout that ended a request: when what is answered next was complete.
     /// Nothing is received while a complete request waits.
     complete: Nanos,
-    /// When what is in the output may leave; of use only where faults are planted.
+    /// What befalls the answer that is being made or is in the output, and when it may leave; of use only
+    /// where faults are planted.
     release: Release,
     /// The request that a program or an application is to answer, from the end of its head to the end
     /// of its answer. Boxed: most connections never have one.
@@ -471,8 +473,7 @@ impl<'s> Exchange<'s> {
         if !is_known && !self.read_head(now) {
             return false;
         }
-        let Self { asked, decision, input, service, .. } = self;
-        let bytes = input.bytes();
+        let Self { asked, decision, .. } = self;
         if let Some(index) = asked.gateway {
             return self.call_gateway(index, now);
         }
@@ -490,6 +491,9 @@ impl<'s> Exchange<'s> {
             self.state = State::Answer;
             return false;
         }
+        self.plan_answer();
+        let Self { asked, decision, input, service, .. } = self;
+        let bytes = input.bytes();
         self.stamp.set((service.wall_s)(), service.log.zone());
         let keep_alive = KeepAlive {
             enabled: service.config.keep_alive.enabled && !self.finishing && !body_is_due,
@@ -509,11 +513,11 @@ impl<'s> Exchange<'s> {
             recent: &mut self.recent,
             decision,
             is_last: bytes.len() == head_len,
+            flaws: service.faults.is_some().then_some(&mut self.release.flaws),
             now,
         };
         desk.answer(&bytes[..head_len], asked, conn);
         self.input.used(head_len);
-        self.plan_release();
         self.count();
         self.state = match conn.keeps {
             true => State::Head(None),
@@ -521,6 +525,7 @@ impl<'s> Exchange<'s> {
             false if asked_to_close && self.input.is_empty() => State::Close(Close::Normal),
             false => State::Close(Close::Linger),
         };
+        self.plan_release();
         true
     }
 
@@ -569,6 +574,7 @@ impl<'s> Exchange<'s> {
     /// The same with a text of its own, where the status alone would not say what is wrong.
     fn refuse_saying(&mut self, status: u16, text: Option<&str>, now: Nanos) {
         self.call = None;
+        self.plan_answer();
         let Self { service, input, .. } = self;
         let decision = Decision::default();
         self.stamp.set((service.wall_s)(), service.log.zone());
@@ -584,6 +590,7 @@ impl<'s> Exchange<'s> {
             recent: &mut self.recent,
             decision: &decision,
             is_last: true,
+            flaws: None,
             now,
         };
         desk.refuse(status, text, input.bytes());
@@ -598,10 +605,26 @@ impl<'s> Exchange<'s> {
         self.output.has_room() && (self.service.faults.is_none() || self.output.is_empty())
     }
 
-    /// Has the faults, if there are any, say when the answer that was made just now may leave.
-    fn plan_release(&mut self) {
+    /// Has the faults, if there are any, say what befalls the answer that is about to be made. Once for
+    /// each.
+    fn plan_answer(&mut self) {
         if let Some(faults) = &self.service.faults {
-            self.release = faults.next_response(self.complete, || self.output.body_at());
+            self.release = faults.plan(self.complete, Answered { on_connection: self.requests });
+        }
+    }
+
+    /// The answer was made, and what follows it is decided: the faults, if there are any, have their way.
+    fn plan_release(&mut self) {
+        if self.service.faults.is_some() {
+            self.release.place(|| self.output.body_at());
+            self.end_if_planned();
+        }
+    }
+
+    /// Has the answer be the last one where the faults, if there are any, want it so; it does not say it.
+    fn end_if_planned(&mut self) {
+        if self.release.flaws.ends && matches!(self.state, State::Head(_)) {
+            self.state = State::Close(Close::Linger);
         }
     }
 

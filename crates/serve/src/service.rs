@@ -7,12 +7,13 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
+use sys::listener::Inherited;
 use sys::{clock, listener};
 
 use crate::ServeError;
 use crate::board::Board;
 use crate::config::Config;
-use crate::fault::Faults;
+use crate::fault::{self, Faults};
 use crate::gateway::Gateways;
 use crate::log::{AccessLog, ErrorLog, Level, Reopen};
 use crate::site::Site;
@@ -216,8 +217,8 @@ impl Service {
             })?;
         }
         let Self { config, errors, .. } = self;
-        let call_max = crate::models::call_max(config);
-        listener::adopt(&self.listener, config.listen_backlog(), call_max).map_err(|source| {
+        let conns = inherited(config);
+        listener::adopt(&self.listener, config.listen_backlog(), conns).map_err(|source| {
             ServeError::System { doing: "cannot prepare the listening socket", source }
         })?;
         let (model, address) = (config.model.name, self.address());
@@ -271,22 +272,30 @@ fn check_model(config: &Config) -> Result<(), ServeError> {
         .map_err(|why| ServeError::NoModelHere { model: config.model.name, why })
 }
 
+/// What its connections are to have.
+fn inherited(config: &Config) -> Inherited {
+    Inherited {
+        call_max: crate::models::call_max(config),
+        nodelay: fault::has_nodelay(&config.faults),
+    }
+}
+
 fn listen(config: &Config) -> Result<TcpListener, ServeError> {
     let address = config.listen;
-    let (backlog, call_max) = (config.listen_backlog(), crate::models::call_max(config));
-    sys::listener::bind(address, backlog, call_max).map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => ServeError::AddressInUse { address },
-        io::ErrorKind::PermissionDenied => ServeError::PortNeedsPrivilege { address },
-        io::ErrorKind::AddrNotAvailable => ServeError::AddressNotHere { address },
-        _ => ServeError::Listen { address, source },
+    sys::listener::bind(address, config.listen_backlog(), inherited(config)).map_err(|source| {
+        match source.kind() {
+            io::ErrorKind::AddrInUse => ServeError::AddressInUse { address },
+            io::ErrorKind::PermissionDenied => ServeError::PortNeedsPrivilege { address },
+            io::ErrorKind::AddrNotAvailable => ServeError::AddressNotHere { address },
+            _ => ServeError::Listen { address, source },
+        }
     })
 }
 
 /// The queues that the model's loops have beside the first.
 fn listen_more(config: &Config, first: &TcpListener) -> Result<Vec<TcpListener>, ServeError> {
     let more = crate::models::queues(config)? - 1;
-    let (backlog, call_max) = (config.listen_backlog(), crate::models::call_max(config));
-    let queues = listener::bind_more(first, backlog, call_max, more);
+    let queues = listener::bind_more(first, config.listen_backlog(), inherited(config), more);
     queues.map_err(|source| ServeError::System {
         doing: "cannot open a queue of the port for each loop (accept = reuseport)",
         source,

@@ -1,93 +1,20 @@
 //! Planted faults: exact to the nanosecond in simulated time, and alike under every model live.
 //! What a fault is worth as an oracle is proved here; how exact a live one is depends on the machine,
-//! and `examples/fault_precision.rs` measures it. Start reading at [`Client`].
+//! and `examples/fault_precision.rs` measures it. Start reading at [`a_delay_ends_to_the_nanosecond_for_every_response`].
 
 mod support;
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use joust_serve::config::{Config, Content};
-use joust_serve::exchange::{Close, Exchange, Want};
-use joust_serve::fault::{Fault, Faults, HOLD_MAX};
-use joust_serve::models;
+use joust_serve::config::Config;
+use joust_serve::exchange::{Close, Want};
+use joust_serve::fault::{Fault, HOLD_MAX};
 use joust_serve::service::Service;
 use proptest::prelude::*;
+use support::simulated::{BODY_BYTES, Client, REQUEST, START, ms, service, service_of};
 use support::{FIXED, GET, Server, Setup, models as all_models};
 use sys::process::Signal;
-use units::{Bytes, Nanos};
-
-const START: Nanos = Nanos::from_secs(1000);
-const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-const BODY_BYTES: usize = 3361;
-
-fn ms(count: u64) -> Nanos {
-    Nanos::from_millis(count)
-}
-
-/// A server that starts at [`START`].
-fn service(faults: &[&str]) -> Service {
-    service_of(faults, |_| {})
-}
-
-fn service_of(faults: &[&str], change: impl FnOnce(&mut Config)) -> Service {
-    let mut config = Config::new(models::ALL[0], Content::Fixed(Bytes(BODY_BYTES as u64)));
-    config.listen.set_port(0);
-    config.keep_alive.requests_max = 0;
-    change(&mut config);
-    let faults: Vec<Fault> = faults.iter().map(|typed| typed.parse().unwrap()).collect();
-    let mut service = Service::bind(config).unwrap();
-    service.faults = Faults::plant(&faults, START).unwrap();
-    service
-}
-
-/// One client in simulated time, which passes only while the server holds an answer.
-struct Client<'s> {
-    exchange: Exchange<'s>,
-    now: Nanos,
-}
-
-impl<'s> Client<'s> {
-    fn new(service: &'s Service, now: Nanos) -> Self {
-        let peer = SocketAddr::from(([127, 0, 0, 1], 40000));
-        Self { exchange: Exchange::new(service, peer, now), now }
-    }
-
-    fn send(&mut self, bytes: &[u8]) {
-        let Want::Read(room) = self.exchange.want(|| self.now) else { panic!("it reads") };
-        room[..bytes.len()].copy_from_slice(bytes);
-        self.exchange.received(bytes.len(), self.now);
-    }
-
-    /// What leaves until the exchange reads or closes, and when each piece does.
-    fn pieces(&mut self) -> Vec<(Nanos, Vec<u8>)> {
-        let mut pieces = Vec::new();
-        loop {
-            let bytes = match self.exchange.want(|| self.now) {
-                Want::Load { .. } => unreachable!("there is no TLS here"),
-                Want::Read(_) | Want::Gateway | Want::Close(_) => return pieces,
-                Want::Hold(until) => {
-                    assert!(until > self.now, "a hold that is over");
-                    self.now = until;
-                    continue;
-                }
-                Want::Write { head, body } => [head, body].concat(),
-                Want::File { .. } => panic!("a fixed page is in memory"),
-            };
-            self.exchange.wrote(bytes.len(), self.now);
-            pieces.push((self.now, bytes));
-        }
-    }
-
-    /// How long after `at` the answer to a request that is complete then leaves.
-    fn held_at(&mut self, at: Nanos) -> Nanos {
-        self.now = at;
-        self.send(REQUEST);
-        let pieces = self.pieces();
-        assert_eq!(pieces.len(), 1);
-        pieces[0].0 - at
-    }
-}
+use units::Nanos;
 
 fn holds(service: &Service, count: u64) -> Vec<Nanos> {
     let mut client = Client::new(service, START);

@@ -35,19 +35,27 @@ pub enum Then {
     Nothing,
 }
 
-/// A listening socket on `addr` (port 0: the kernel chooses), blocking. Its connections have
-/// TCP_NODELAY, and a blocking receive or send on them fails with `WouldBlock` after `call_max`; so
-/// does a blocking accept. The kernel caps `backlog` by net.core.somaxconn.
+/// What connections take from their listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inherited {
+    /// A blocking receive or send fails with `WouldBlock` after this; so does a blocking accept.
+    pub call_max: Nanos,
+    /// TCP_NODELAY: a send leaves though an earlier one has not been acknowledged.
+    pub nodelay: bool,
+}
+
+/// A listening socket on `addr` (port 0: the kernel chooses), blocking. The kernel caps `backlog` by
+/// net.core.somaxconn.
 ///
 /// # Errors
 /// EADDRINUSE, EACCES (a port below 1024), EADDRNOTAVAIL, EAFNOSUPPORT.
-pub fn bind(addr: SocketAddr, backlog: u32, call_max: Nanos) -> io::Result<TcpListener> {
+pub fn bind(addr: SocketAddr, backlog: u32, conns: Inherited) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
     // Connections of an earlier server in TIME_WAIT must not keep the port; a living one still does.
     socket.set_reuse_address(true)?;
     // All of it before listen: a connection is a copy of its listener at the end of the handshake,
     // which may be long before it is accepted.
-    prepare(SockRef::from(&socket), call_max)?;
+    prepare(SockRef::from(&socket), conns)?;
     socket.bind(&addr.into())?;
     socket.listen(listen_backlog(backlog))?;
     Ok(socket.into())
@@ -62,7 +70,7 @@ pub fn bind(addr: SocketAddr, backlog: u32, call_max: Nanos) -> io::Result<TcpLi
 pub fn bind_more(
     first: &TcpListener,
     backlog: u32,
-    call_max: Nanos,
+    conns: Inherited,
     count: usize,
 ) -> io::Result<Vec<TcpListener>> {
     // Said only now that it has the port to itself: two servers that said so before would share it.
@@ -72,7 +80,7 @@ pub fn bind_more(
         let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
         socket.set_reuse_port(true)?;
-        prepare(SockRef::from(&socket), call_max)?;
+        prepare(SockRef::from(&socket), conns)?;
         socket.bind(&addr.into())?;
         socket.listen(listen_backlog(backlog))?;
         Ok(socket.into())
@@ -85,18 +93,18 @@ pub fn bind_more(
 ///
 /// # Errors
 /// None in practice.
-pub fn adopt(listener: &TcpListener, backlog: u32, call_max: Nanos) -> io::Result<()> {
+pub fn adopt(listener: &TcpListener, backlog: u32, conns: Inherited) -> io::Result<()> {
     set_mode(listener, Mode::Blocking)?;
     let socket = SockRef::from(listener);
-    prepare(socket, call_max)?;
+    prepare(socket, conns)?;
     // Again, on a listening socket, only sets the length of its queue.
     SockRef::from(listener).listen(listen_backlog(backlog))
 }
 
-fn prepare(socket: SockRef<'_>, call_max: Nanos) -> io::Result<()> {
-    socket.set_tcp_nodelay(true)?;
+fn prepare(socket: SockRef<'_>, conns: Inherited) -> io::Result<()> {
+    socket.set_tcp_nodelay(conns.nodelay)?;
     // The kernel counts in microseconds and takes 0 for "no bound".
-    let call_max = Some(Duration::from(call_max).max(Duration::from_micros(1)));
+    let call_max = Some(Duration::from(conns.call_max).max(Duration::from_micros(1)));
     socket.set_read_timeout(call_max)?;
     socket.set_write_timeout(call_max)
 }
@@ -295,9 +303,10 @@ mod tests {
 
     use super::*;
 
+    const CONNS: Inherited = Inherited { call_max: Nanos::from_millis(20), nodelay: true };
+
     fn local() -> (TcpListener, SocketAddr) {
-        let call_max = Nanos::from_millis(20);
-        let listener = bind("127.0.0.1:0".parse().unwrap(), 64, call_max).unwrap();
+        let listener = bind("127.0.0.1:0".parse().unwrap(), 64, CONNS).unwrap();
         let addr = listener.local_addr().unwrap();
         (listener, addr)
     }
@@ -316,6 +325,15 @@ mod tests {
         let send = sockopt::socket_timeout(&socket, sockopt::Timeout::Send).unwrap().unwrap();
         // The kernel keeps it in ticks of 1 to 10 ms.
         assert!(send >= Duration::from_millis(20) && send <= Duration::from_millis(30), "{send:?}");
+    }
+
+    #[test]
+    fn a_connection_has_no_nodelay_where_its_listener_has_none() {
+        let conns = Inherited { nodelay: false, ..CONNS };
+        let listener = bind("127.0.0.1:0".parse().unwrap(), 64, conns).unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (socket, _) = accept(&listener, Mode::Blocking).unwrap();
+        assert!(!sockopt::tcp_nodelay(&socket).unwrap());
     }
 
     #[test]
@@ -376,23 +394,20 @@ mod tests {
     #[test]
     fn queues_of_one_port_share_its_connections_and_nobody_else_gets_the_port() {
         let (first, addr) = local();
-        let more = bind_more(&first, 64, Nanos::from_secs(1), 2).unwrap();
+        let more = bind_more(&first, 64, CONNS, 2).unwrap();
         assert!(more.iter().all(|queue| queue.local_addr().unwrap() == addr));
         let _clients: Vec<_> = (0..48).map(|_| TcpStream::connect(addr).unwrap()).collect();
         let waiting: Vec<u32> = std::iter::once(&first).chain(&more).map(waiting).collect();
         assert_eq!(waiting.iter().sum::<u32>(), 48);
         // Of 3^48 ways to spread them, 3 * 2^48 leave one out.
         assert!(waiting.iter().all(|&waiting| waiting > 0), "{waiting:?}");
-        let refused = bind(addr, 16, Nanos::from_secs(1)).unwrap_err();
+        let refused = bind(addr, 16, CONNS).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
     }
 
     #[test]
     fn a_taken_port_is_refused() {
         let (_listener, addr) = local();
-        assert_eq!(
-            bind(addr, 16, Nanos::from_secs(1)).unwrap_err().kind(),
-            io::ErrorKind::AddrInUse
-        );
+        assert_eq!(bind(addr, 16, CONNS).unwrap_err().kind(), io::ErrorKind::AddrInUse);
     }
 }

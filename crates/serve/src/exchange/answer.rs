@@ -21,6 +21,7 @@ use super::journal::{Answered, Journal};
 use super::output::Output;
 use super::ranges::{self, Multipart};
 use super::stamp::Stamp;
+use crate::fault::Flaws;
 use crate::log::line;
 use crate::service::Service;
 use crate::site::{Decision, Edit, Found, How, Representation, Stored, Time, Verdict, escape_path};
@@ -52,6 +53,8 @@ pub(super) struct Desk<'a> {
     pub(super) decision: &'a Decision,
     /// Whether the answer may be sent by itself: no request lies behind that which it answers.
     pub(super) is_last: bool,
+    /// What is to be wrong with the answer; `None`: no fault is planted.
+    pub(super) flaws: Option<&'a mut Flaws>,
     pub(super) now: Nanos,
 }
 
@@ -129,10 +132,10 @@ enum Extent {
 
 /// What was put into the output.
 #[derive(Debug, Clone, Copy)]
-struct Told {
-    status: u16,
+pub(super) struct Told {
+    pub(super) status: u16,
     /// Bytes of its body; 0 for HEAD.
-    body_bytes: u64,
+    pub(super) body_bytes: u64,
 }
 
 impl Desk<'_> {
@@ -140,12 +143,20 @@ impl Desk<'_> {
     /// request's, as it came.
     pub(super) fn answer(&mut self, head: &[u8], asked: &Asked, conn: Connection) {
         let start = self.output.buffer.len();
-        let told = match (asked.method, self.status_asked(head, asked)) {
+        let told = match self.flaws.take() {
+            None => self.right_answer(head, asked, conn),
+            Some(flaws) => self.wrong_answer(flaws, head, asked, conn),
+        };
+        self.note(head, start, told, conn);
+    }
+
+    /// The answer, but for its line in the journal.
+    pub(super) fn right_answer(&mut self, head: &[u8], asked: &Asked, conn: Connection) -> Told {
+        match (asked.method, self.status_asked(head, asked)) {
             (Method::Get, Some(form)) => self.status(form, Extent::Whole, conn),
             (Method::Head, Some(form)) => self.status(form, Extent::HeadOnly, conn),
             (method, _) => self.answer_of_site(method, head, asked, conn),
-        };
-        self.note(head, start, told, conn);
+        }
     }
 
     /// Whether and how the server is to tell about itself; before any rule, but for a request whose
@@ -202,12 +213,18 @@ impl Desk<'_> {
 
     /// An error of a gateway, after which the connection may go on.
     pub(super) fn fail(&mut self, status: u16, head: &[u8], asked: &Asked, conn: Connection) {
+        let start = self.output.buffer.len();
+        let told = self.error(status, asked, conn);
+        self.note(head, start, told, conn);
+    }
+
+    /// An error that is the server's, and may be over soon.
+    pub(super) fn error(&mut self, status: u16, asked: &Asked, conn: Connection) -> Told {
         let fields: &[u8] = if status == 503 { b"Retry-After: 1\r\n" } else { b"" };
         let extent = if asked.method == Method::Head { Extent::HeadOnly } else { Extent::Whole };
-        let start = self.output.buffer.len();
         let told = self.page(status, fields, extent, conn);
         let body_bytes = if extent == Extent::HeadOnly { 0 } else { told.body_bytes };
-        self.note(head, start, Told { status, body_bytes }, conn);
+        Told { status, body_bytes }
     }
 
     /// The head of an answer that a gateway makes. `length` is that of its body, if known.
@@ -562,7 +579,7 @@ impl Desk<'_> {
 
 /// Changes the fields of the head that begins there and has not ended yet. It was checked when the
 /// rule was read that the field breaks nothing.
-fn edit_head(out: &mut Vec<u8>, head_at: usize, edit: &Edit) {
+pub(super) fn edit_head(out: &mut Vec<u8>, head_at: usize, edit: &Edit) {
     let name = edit.name.as_bytes();
     if !matches!(edit.how, How::Add(_)) {
         let is_it = |line: &[u8]| {

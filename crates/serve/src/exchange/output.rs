@@ -7,9 +7,12 @@
 //! Where the same answer is sent again within a second, it is not even copied: it lies ready in one
 //! piece, which all connections share, so that it stays in the processor's cache.
 
+use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
+
+use rustix::io::pread;
 
 use super::Want;
 use crate::site::{Prepared, Representation, Stored};
@@ -181,6 +184,53 @@ impl Output {
         let end = head.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4;
         let at = self.sent + end as u64;
         (at < self.ends_at()).then_some(at)
+    }
+
+    /// The one answer that is here, and of which nothing was sent yet, as one that may be changed: its
+    /// head lies in the buffer from the first of these on, and what follows it from the second on.
+    pub(super) fn open(&mut self) -> (usize, usize) {
+        if let Some(prepared) = self.prepared.as_ref().filter(|_| !self.prepared_left.is_empty()) {
+            self.buffer.extend_from_slice(prepared.bytes());
+            self.prepared_left = 0..0;
+        }
+        let start = self.buffer_sent;
+        let head = self.buffer[start..].windows(4).position(|bytes| bytes == b"\r\n\r\n");
+        (start, start + head.expect("an answer has a head") + 4)
+    }
+
+    /// The body of that answer, which has no parts.
+    ///
+    /// # Errors
+    /// Its file cannot be read, or is shorter by now.
+    pub(super) fn body_bytes(&self, body_at: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = self.buffer[body_at..].to_vec();
+        let Some(Span { of, range }) = &self.body else { return Ok(bytes) };
+        match of.stored() {
+            Stored::Memory(content) => {
+                bytes.extend_from_slice(&content[range.start as usize..range.end as usize]);
+            }
+            Stored::File(file) => {
+                let mut filled = bytes.len();
+                bytes.resize(filled + (range.end - range.start) as usize, 0);
+                let mut offset = range.start;
+                while filled < bytes.len() {
+                    let count = pread(file, &mut bytes[filled..], offset)?;
+                    if count == 0 {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                    filled += count;
+                    offset += count as u64;
+                }
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Takes the body of that answer off it.
+    pub(super) fn drop_body(&mut self, body_at: usize) {
+        self.buffer.truncate(body_at);
+        self.body = None;
+        self.parts = None;
     }
 
     /// `count` bytes of it were sent.

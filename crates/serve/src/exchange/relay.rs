@@ -233,6 +233,7 @@ impl Exchange<'_> {
             false if asked_to_close && self.input.is_empty() => State::Close(Close::Normal),
             false => State::Close(Close::Linger),
         };
+        self.end_if_planned();
     }
 
     /// The gateway failed: an error page, or the end of the connection where its answer has begun.
@@ -311,6 +312,11 @@ impl Exchange<'_> {
                 return self.begin_body(now);
             }
         }
+        self.plan_answer();
+        if let Some(status) = self.release.flaws.status {
+            self.fail_gateway(Failure { status, why: None }, now);
+            return true;
+        }
         self.state = State::Gateway;
         self.input.make_room();
         false
@@ -339,6 +345,7 @@ impl Exchange<'_> {
             recent,
             decision,
             is_last: false,
+            flaws: None,
             now,
         };
         (desk, &input.bytes()[..asked.head_len], asked)

@@ -11,6 +11,7 @@ use super::{Draw, Effect, HOLD_MAX, Hold, Kind, spec};
 pub(super) static ITEM: Kind = Kind {
     name: "delay",
     forms: "delay=5ms or delay=exp:2ms (exponentially distributed with that mean), with ,seed=N",
+    is_unique: false,
     read: |spec| {
         let seed = spec.seed()?;
         let typed = spec.first("the time")?;

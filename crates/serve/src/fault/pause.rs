@@ -14,6 +14,7 @@ use super::{Effect, Kind, spec};
 pub(super) static ITEM: Kind = Kind {
     name: "pause",
     forms: "pause=every:2s,for:100ms (2 s, 4 s, 6 s ... after the start) or pause=at:1s,for:1s (once)",
+    is_unique: false,
     read: |spec| {
         let length = spec.time("for")?.ok_or("for:TIME is missing")?;
         let mut begin =

@@ -1,7 +1,7 @@
 //! The words of a fault as it is typed: `NAME=VALUE,NAME:VALUE,...`. Owns dividing it; must not know
 //! which words a fault has. Start reading at [`Spec`].
 
-use units::Nanos;
+use units::{Nanos, Share};
 
 use super::HOLD_MAX;
 
@@ -42,10 +42,16 @@ impl<'t> Spec<'t> {
 
     /// `seed=NUMBER`, or the one that holds without it.
     pub(super) fn seed(&mut self) -> Result<u64, String> {
+        self.seed_given().map(|seed| seed.unwrap_or(SEED))
+    }
+
+    /// `seed=NUMBER`.
+    pub(super) fn seed_given(&mut self) -> Result<Option<u64>, String> {
         let typed = self.named("seed");
-        typed.map_or(Ok(SEED), |typed| {
+        let read = |typed: &str| {
             typed.parse().map_err(|_| format!("the seed `{typed}` is not a whole number"))
-        })
+        };
+        typed.map(read).transpose()
     }
 
     /// Refuses what was not read.
@@ -68,4 +74,19 @@ pub(super) fn time(typed: &str, most: Nanos) -> Result<Nanos, String> {
         time if time > most => Err(format!("`{typed}` is longer than {most}")),
         time => Ok(time),
     }
+}
+
+/// A share above 0 and at most 1.
+pub(super) fn share(typed: &str) -> Result<f64, String> {
+    let share = typed.parse::<Share>().map_err(|error| error.to_string())?.0;
+    match share > 0.0 && share <= 1.0 {
+        true => Ok(share),
+        false => Err(format!("the share `{typed}` is not above 0 and at most 100%")),
+    }
+}
+
+/// A whole number from 1 to `most`.
+pub(super) fn count(typed: &str, most: u32) -> Result<u32, String> {
+    let count = typed.parse().ok().filter(|count| (1..=most).contains(count));
+    count.ok_or_else(|| format!("`{typed}` is no whole number from 1 to {most}"))
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use units::{Nanos, Share};
+use units::Nanos;
 
 use super::{Draw, Effect, HOLD_MAX, Hold, Kind, spec};
 
@@ -11,6 +11,7 @@ use super::{Draw, Effect, HOLD_MAX, Hold, Kind, spec};
 pub(super) static ITEM: Kind = Kind {
     name: "stall",
     forms: "stall=1%,200ms, with ,phase=body where the head leaves before, and ,seed=N",
+    is_unique: false,
     read: |spec| {
         let seed = spec.seed()?;
         let phase = match spec.named("phase") {
@@ -18,11 +19,7 @@ pub(super) static ITEM: Kind = Kind {
             Some("body") => Phase::Body,
             Some(other) => return Err(format!("the phase `{other}` is neither head nor body")),
         };
-        let typed = spec.first("the share")?;
-        let share = typed.parse::<Share>().map_err(|error| error.to_string())?.0;
-        if !(share > 0.0 && share <= 1.0) {
-            return Err(format!("the share `{typed}` is not above 0 and at most 100%"));
-        }
+        let share = spec::share(spec.first("the share")?)?;
         let time = spec::time(spec.first("the time")?, HOLD_MAX)?;
         Ok(Arc::new(Stall { share, time, phase, seed }))
     },

@@ -144,6 +144,9 @@ impl Parent<'_> {
         self.board.set_all(number, State::Starting);
         let (board, run) = (&self.board, self.herd.child);
         let forked = process::fork(&format!("{} {number}", self.herd.name), || {
+            if let Some(faults) = &self.service.faults {
+                faults.enter_child();
+            }
             let status = match signals::in_child() {
                 Ok(()) => run(board, number),
                 Err(error) => {

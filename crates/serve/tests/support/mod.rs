@@ -3,6 +3,8 @@
 //! Start reading at [`Server::start`].
 #![allow(dead_code, reason = "each test file uses its part of it")]
 
+pub(crate) mod simulated;
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -269,6 +271,26 @@ impl Conn {
             assert!(self.fill() > 0, "the connection ended in a body");
         }
         Response { head, body: self.rest.drain(..length).collect() }
+    }
+
+    /// Sends a request and takes what comes, up to the end of an answer or of the connection; `None`
+    /// where that ended before. A body may be shorter than its head says.
+    pub(crate) fn ask_whatever(&mut self, request: &str) -> Option<Response> {
+        let took = |conn: &mut Self| matches!(conn.try_fill(), Ok(n) if n > 0);
+        if !self.try_send(request) {
+            return None;
+        }
+        while !self.rest.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
+            if !took(self) {
+                return None;
+            }
+        }
+        let head = self.head();
+        let field = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+        let length: usize = field.unwrap_or("0").parse().unwrap();
+        while self.rest.len() < length && took(self) {}
+        let body = self.rest.drain(..length.min(self.rest.len())).collect();
+        Some(Response { head, body })
     }
 
     /// Waits for the next response or the end of the connection; whether it is a response.

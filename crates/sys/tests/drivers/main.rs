@@ -753,7 +753,8 @@ fn what_lies_behind_enough_is_told_with_what_comes_next() {
 /// A listener of whose queue nothing is free: a connect to it waits for the kernel's second SYN, a second
 /// later.
 fn full_listener() -> (TcpListener, Vec<TcpStream>) {
-    let listener = joust_sys::listener::bind(([127, 0, 0, 1], 0).into(), 1, Nanos::MAX).unwrap();
+    let conns = joust_sys::listener::Inherited { call_max: Nanos::MAX, nodelay: true };
+    let listener = joust_sys::listener::bind(([127, 0, 0, 1], 0).into(), 1, conns).unwrap();
     let addr = listener.local_addr().unwrap();
     let short = Duration::from_millis(100);
     let queued = std::iter::from_fn(|| TcpStream::connect_timeout(&addr, short).ok());

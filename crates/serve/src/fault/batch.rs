@@ -1,0 +1,34 @@
+//! `batch`: answers leave only at multiples of a time since the start of the server, all that are ready
+//! then at once: bursts, and silence in between. Owns when; must not know who waits. Start reading at
+//! [`Batch`].
+//!
+//! An answer that is held otherwise is ready when that hold is over. It begins to leave at the first
+//! multiple not before, and a long one then leaves without further stops. A pause is not cut short: what
+//! was to leave in one leaves at its end.
+
+use std::sync::Arc;
+
+use units::Nanos;
+
+use super::{Effect, HOLD_MAX, Kind, spec};
+
+/// The fault.
+pub(super) static ITEM: Kind = Kind {
+    name: "batch",
+    forms: "batch=50ms (answers leave only at multiples of it since the start)",
+    is_unique: true,
+    read: |spec| Ok(Arc::new(Batch { period: spec::time(spec.first("the time")?, HOLD_MAX)? })),
+};
+
+/// When answers may begin to leave.
+#[derive(Debug)]
+struct Batch {
+    /// Above 0.
+    period: Nanos,
+}
+
+impl Effect for Batch {
+    fn align(&self, at: Nanos) -> Nanos {
+        Nanos(at.0.div_ceil(self.period.0).saturating_mul(self.period.0))
+    }
+}

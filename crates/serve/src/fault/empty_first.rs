@@ -1,0 +1,27 @@
+//! `empty-first`: the first answer of each connection is a 200 with an empty body, so that a client that
+//! takes the first for the norm calls all others wrong. Owns which ones; must not know what an answer is.
+//! Start reading at [`EmptyFirst`].
+//!
+//! Only what would be a 200 is made empty; what a gateway answers is left.
+
+use std::sync::Arc;
+
+use super::{Answered, Draw, Effect, Flaws, Kind};
+
+/// The fault.
+pub(super) static ITEM: Kind = Kind {
+    name: "empty-first",
+    forms: "empty-first (the first answer of each connection has an empty body)",
+    is_unique: true,
+    read: |_| Ok(Arc::new(EmptyFirst)),
+};
+
+/// The first of each connection.
+#[derive(Debug)]
+struct EmptyFirst;
+
+impl Effect for EmptyFirst {
+    fn flaw(&self, _: Draw, answered: Answered, flaws: &mut Flaws) {
+        flaws.is_empty |= answered.on_connection == 0;
+    }
+}

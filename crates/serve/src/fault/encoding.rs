@@ -1,0 +1,31 @@
+//! `encoding`: answers are in gzip though nobody asked for it, so that two servers seem to send the same
+//! and do not. Owns that they are; must not know the codec. Start reading at [`Encoding`].
+//!
+//! Each 200 that has a body and no coding yet is coded anew, at the level of `compression.gzip_level`,
+//! which costs what it costs Apache's mod_deflate; its validators are left as they are. A file of more
+//! than 8 MiB is sent as it is, and so are answers to HEAD, ranges and what a gateway answers.
+
+use std::sync::Arc;
+
+use super::{Answered, Draw, Effect, Flaws, Kind};
+
+/// The fault.
+pub(super) static ITEM: Kind = Kind {
+    name: "encoding",
+    forms: "encoding=gzip (answers are in gzip though nobody asked for it)",
+    is_unique: true,
+    read: |spec| match spec.first("`gzip`")? {
+        "gzip" => Ok(Arc::new(Encoding)),
+        other => Err(format!("`{other}` is not gzip")),
+    },
+};
+
+/// All of them.
+#[derive(Debug)]
+struct Encoding;
+
+impl Effect for Encoding {
+    fn flaw(&self, _: Draw, _: Answered, flaws: &mut Flaws) {
+        flaws.is_coded = true;
+    }
+}

@@ -1,0 +1,34 @@
+//! `keepalive`: the connection is closed after so many answers, and none of them has said so. A client
+//! learns it from the end of the stream where the next answer should be. Owns the number; must not know
+//! how a connection is closed. Start reading at [`KeepAlive`].
+//!
+//! A limit that the server announces (MaxKeepAliveRequests, `server.max-keep-alive-requests`) and that is
+//! lower comes first.
+
+use std::sync::Arc;
+
+use super::{Answered, Draw, Effect, Flaws, Kind, spec};
+
+/// The fault.
+pub(super) static ITEM: Kind = Kind {
+    name: "keepalive",
+    forms: "keepalive=10 (answers after which a connection is closed without a word)",
+    is_unique: true,
+    read: |spec| {
+        let answers = spec::count(spec.first("the number of answers")?, u32::MAX)?;
+        Ok(Arc::new(KeepAlive { answers }))
+    },
+};
+
+/// How long a connection lives.
+#[derive(Debug)]
+struct KeepAlive {
+    /// At least 1.
+    answers: u32,
+}
+
+impl Effect for KeepAlive {
+    fn flaw(&self, _: Draw, answered: Answered, flaws: &mut Flaws) {
+        flaws.ends |= answered.on_connection + 1 >= self.answers;
+    }
+}

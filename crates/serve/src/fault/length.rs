@@ -1,0 +1,36 @@
+//! `length`: a share of the answers is one byte shorter than its Content-Length says, and the connection
+//! is closed behind it. Owns which ones; must not know what an answer is. Start reading at [`Length`].
+//!
+//! Of answers without a body (HEAD, 304) nobody could see it, and they are left right. So are those of
+//! gateways.
+
+use std::sync::Arc;
+
+use super::{Answered, Draw, Effect, Flaws, Kind, spec};
+
+/// The fault.
+pub(super) static ITEM: Kind = Kind {
+    name: "length",
+    forms: "length=wrong:1% (that share of the answers is a byte short of its length), with ,seed=N",
+    is_unique: true,
+    read: |spec| {
+        let seed = spec.seed()?;
+        let typed = spec.first("wrong:SHARE")?;
+        let share = typed.strip_prefix("wrong:").ok_or("it needs wrong:SHARE")?;
+        Ok(Arc::new(Length { share: spec::share(share.trim())?, seed }))
+    },
+};
+
+/// Each answer has this probability, whatever befell those before it.
+#[derive(Debug)]
+struct Length {
+    /// Above 0 and at most 1.
+    share: f64,
+    seed: u64,
+}
+
+impl Effect for Length {
+    fn flaw(&self, draw: Draw, _: Answered, flaws: &mut Flaws) {
+        flaws.is_short |= draw.unit(self.seed) <= self.share;
+    }
+}

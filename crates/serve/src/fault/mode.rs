@@ -1,0 +1,48 @@
+//! `mode`: every second start of the server is slower, as a layout of memory or a choice at the start can
+//! make it. Owns which start, and by how much; must not know what a request costs. Start reading at
+//! [`Mode`].
+//!
+//! The process that reads the fault is the first of the server: where its pid is odd, each request costs
+//! its thread so much CPU time more, in a loop. With a seed the seed's parity decides instead. A request
+//! costs this server some 50 us of CPU, kernel included, so that 5 us are about 10 %.
+
+use std::sync::Arc;
+
+use units::Nanos;
+
+use super::{Effect, Kind, spec};
+
+/// The fault.
+pub(super) static ITEM: Kind = Kind {
+    name: "mode",
+    forms: "mode=pid (every second start needs more CPU time for a request), with ,cost:5us and ,seed=N",
+    is_unique: true,
+    read: |spec| {
+        let number = spec.seed_given()?.unwrap_or_else(|| std::process::id().into());
+        let cost = spec.named("cost").map(|typed| spec::time(typed, COST_MAX)).transpose()?;
+        match spec.first("`pid`")? {
+            "pid" if number % 2 == 0 => Ok(Arc::new(Mode { cost: Nanos::ZERO })),
+            "pid" => Ok(Arc::new(Mode { cost: cost.unwrap_or(COST) })),
+            other => Err(format!("`{other}` is not pid")),
+        }
+    },
+};
+
+/// Unless it is said.
+const COST: Nanos = Nanos::from_micros(5);
+
+/// What costs more is a delay.
+const COST_MAX: Nanos = Nanos::from_millis(100);
+
+/// The mode that this start is in.
+#[derive(Debug)]
+struct Mode {
+    /// CPU time of each request; none in a fast start.
+    cost: Nanos,
+}
+
+impl Effect for Mode {
+    fn cost(&self) -> Nanos {
+        self.cost
+    }
+}

@@ -1,0 +1,33 @@
+//! `nodelay`: TCP_NODELAY is off, and an answer leaves in two sends, its head and then the rest. The
+//! second waits for the acknowledgement of the first (RFC 896), which the client's kernel delays by 40 ms
+//! once the connection is no longer new. What a gateway answers leaves as it comes. Owns that both go
+//! together; must not know sockets. Start reading at [`Nagle`].
+
+use std::sync::Arc;
+
+use super::{Answered, Draw, Effect, Flaws, Kind};
+
+/// The fault.
+pub(super) static ITEM: Kind = Kind {
+    name: "nodelay",
+    forms: "nodelay=off (head and body in two sends, without TCP_NODELAY)",
+    is_unique: true,
+    read: |spec| match spec.first("`off`")? {
+        "off" => Ok(Arc::new(Nagle)),
+        other => Err(format!("`{other}` is not off")),
+    },
+};
+
+/// What one send would have avoided.
+#[derive(Debug)]
+struct Nagle;
+
+impl Effect for Nagle {
+    fn flaw(&self, _: Draw, _: Answered, flaws: &mut Flaws) {
+        flaws.is_split = true;
+    }
+
+    fn is_nodelay_off(&self) -> bool {
+        true
+    }
+}

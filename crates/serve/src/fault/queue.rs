@@ -1,0 +1,47 @@
+//! The one queue of a server with a limited number of slots. Owns when each slot is free; must not know
+//! what is done in one. Start reading at [`Queue::enter`].
+//!
+//! How long a request is in work is known when it is complete. So nobody ever waits here: who comes is
+//! told when its turn will be, and the answer is held until its end. Whoever comes first is first, in
+//! whichever process, and equal arrivals give equal instants.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use sys::process::SharedCells;
+use units::Nanos;
+
+/// The slots, shared by all processes.
+#[derive(Debug)]
+pub(super) struct Queue {
+    /// When each is free again; it never falls.
+    free_ns: SharedCells<AtomicU64>,
+}
+
+impl Queue {
+    /// With so many slots, all free.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub(super) fn new(slots: u32) -> io::Result<Self> {
+        Ok(Self { free_ns: SharedCells::new(slots as usize)? })
+    }
+
+    /// Takes the slot that is free first, from `at` or that instant on, for so long: when that begins.
+    /// `None`: it would begin more than `wait_max` after `at`, and none is taken.
+    pub(super) fn enter(&self, at: Nanos, work: Nanos, wait_max: Nanos) -> Option<Nanos> {
+        loop {
+            // Each failed exchange is another request that has got a slot, so this ends.
+            let slots = self.free_ns.iter().map(|cell| (cell.load(Relaxed), cell));
+            let (free, slot) = slots.min_by_key(|(free, _)| *free)?;
+            let begin = at.max(Nanos(free));
+            if begin.saturating_sub(at) > wait_max {
+                return None;
+            }
+            let end = begin.saturating_add(work).0;
+            if slot.compare_exchange(free, end, Relaxed, Relaxed).is_ok() {
+                return Some(begin);
+            }
+        }
+    }
+}

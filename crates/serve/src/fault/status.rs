@@ -1,0 +1,43 @@
+//! `status`: a share of the requests is answered with an error, and sooner than the others are. Owns
+//! which ones; must not know the page. Start reading at [`Status`].
+//!
+//! The page is the one that the site has for that status, and no work is done for it: it is not held by
+//! `delay` and `stall`, and needs none of the `slots`. The connection goes on. What is refused already,
+//! since it could not be read, is refused as ever.
+
+use std::sync::Arc;
+
+use super::{Answered, Draw, Effect, Flaws, Kind, spec};
+
+/// The fault.
+pub(super) static ITEM: Kind = Kind {
+    name: "status",
+    forms: "status=503:5% (that share of the requests gets that error at once), with ,seed=N",
+    is_unique: false,
+    read: |spec| {
+        let seed = spec.seed()?;
+        let typed = spec.first("CODE:SHARE")?;
+        let (code, share) = typed.split_once(':').ok_or("the share is missing behind the code")?;
+        let status = code.trim().parse().ok().filter(|status| (400..=599).contains(status));
+        let status = status.ok_or_else(|| format!("`{code}` is no error, 400 to 599"))?;
+        Ok(Arc::new(Status { status, share: spec::share(share.trim())?, seed }))
+    },
+};
+
+/// Each request has this probability, whatever befell those before it.
+#[derive(Debug)]
+struct Status {
+    /// 400 to 599.
+    status: u16,
+    /// Above 0 and at most 1.
+    share: f64,
+    seed: u64,
+}
+
+impl Effect for Status {
+    fn flaw(&self, draw: Draw, _: Answered, flaws: &mut Flaws) {
+        if draw.unit(self.seed) <= self.share {
+            flaws.status = flaws.status.or(Some(self.status));
+        }
+    }
+}
