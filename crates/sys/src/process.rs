@@ -205,13 +205,13 @@ fn pid_of(raw: i32) -> Pid {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::atomic::Ordering;
 
     use super::*;
 
     /// Runs `test` in a copy of this process, which has one thread: that of the test.
-    fn alone(test: impl FnOnce()) {
+    pub(crate) fn alone(test: impl FnOnce()) {
         // SAFETY: of the harness's threads none is in the child, which only uses the allocator (glibc
         // makes it usable after fork) and system calls, and ends by _exit.
         match unsafe { nix::unistd::fork() }.unwrap() {
