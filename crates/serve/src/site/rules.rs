@@ -176,7 +176,10 @@ impl Rules {
                         applied.verdict = Verdict::Tell(503, "Retry-After: 1\r\n".to_owned());
                         applied.until = Some(now);
                     }
-                    Passed::Broken => applied.verdict = Verdict::Deny(500),
+                    Passed::Broken => {
+                        applied.verdict = Verdict::Deny(500);
+                        applied.until = Some(now);
+                    }
                 },
             }
             if applied.verdict != Verdict::Serve {
