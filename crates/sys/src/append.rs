@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, fchown};
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,6 +22,18 @@ pub const PIPE_WRITE_MAX: usize = 4096;
 /// ENOENT (its directory), EACCES, EISDIR, EROFS, ENOSPC.
 pub fn open(path: &Path) -> io::Result<File> {
     File::options().append(true).create(true).open(path)
+}
+
+/// Makes the file where there is none, for a user of that number or for this process' own. One that is
+/// there is nobody else's business: it stays as it is, and so does what a symbolic link leads to.
+///
+/// # Errors
+/// As [`open`]; EPERM where this process may not give files away.
+pub fn make(path: &Path, owner: Option<u32>) -> io::Result<()> {
+    match File::options().append(true).create_new(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => fchown(made?, owner, None),
+    }
 }
 
 /// Whether [`open`] would do, without making the file or waiting for the reader of a pipe.

@@ -6,6 +6,7 @@ use std::ffi::CString;
 use std::io;
 
 use nix::unistd::{self, Gid, Group, Uid, User};
+use rustix::process::{getppid, parent_process_death_signal, set_parent_process_death_signal};
 
 /// A user, a group, and further groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,13 +61,14 @@ impl Identity {
         self.uid.as_raw()
     }
 
-    /// Has this process, all its threads, be that user and in those groups, for good. The kernel no
-    /// longer kills it with its parent (prctl(2), PR_SET_PDEATHSIG) unless it is asked again.
+    /// Has this process, all its threads, be that user and in those groups, for good. A signal that it
+    /// is to get with the end of its parent stays as it is.
     ///
     /// # Errors
-    /// EPERM where it is not root; `Other` where something of before is left.
+    /// EPERM where it is not root; `Other` where something of before is left, or the parent has ended.
     pub fn assume(&self) -> io::Result<()> {
         let Self { uid, gid, groups } = self;
+        let (parent, at_its_end) = (getppid(), parent_process_death_signal()?);
         // The user last: it is what allows the others. All three numbers of each: a saved one would
         // be a way back.
         unistd::setgroups(groups)?;
@@ -87,6 +89,11 @@ impl Identity {
         // With CAP_SETUID kept by a securebit it could still come back.
         if unistd::setuid(Uid::from_raw(0)).is_ok() || unistd::setgid(Gid::from_raw(0)).is_ok() {
             return Err(io::Error::other("the process could become root again (securebits?)"));
+        }
+        // The kernel forgets it where the user changes (prctl(2), PR_SET_PDEATHSIG).
+        set_parent_process_death_signal(at_its_end)?;
+        if at_its_end.is_some() && getppid() != parent {
+            return Err(io::Error::other("the process that started this one has ended"));
         }
         Ok(())
     }
@@ -110,6 +117,8 @@ fn group_of(typed: &str) -> Result<Gid, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
     use crate::process::tests::alone;
 
@@ -126,12 +135,15 @@ mod tests {
     #[test]
     fn an_identity_is_taken_on_with_all_its_groups_and_for_good() {
         if !is_root() {
-            eprintln!("skipped: 1 test, only root can take on another identity");
+            let _ =
+                writeln!(io::stderr(), "skipped: 1 test, only root can take on another identity");
             return;
         }
         alone(|| {
             let nobody = Identity::find("nobody", None).unwrap();
+            crate::process::die_with_parent().unwrap();
             nobody.assume().unwrap();
+            assert!(parent_process_death_signal().unwrap().is_some());
             let status = std::fs::read_to_string("/proc/self/status").unwrap();
             let line = |name: &str| {
                 let line = status.lines().find(|line| line.starts_with(name)).unwrap();

@@ -207,6 +207,7 @@ impl Ruleset {
 #[cfg(test)]
 mod tests {
     use std::fs::File;
+    use std::io::Write as _;
     use std::net::{TcpListener, TcpStream};
     use std::os::unix::fs::OpenOptionsExt as _;
 
@@ -216,7 +217,7 @@ mod tests {
     fn has_landlock() -> bool {
         let abi = abi();
         if let Err(error) = &abi {
-            eprintln!("skipped: 1 test, this kernel has no Landlock: {error}");
+            let _ = writeln!(io::stderr(), "skipped: 1 test, this kernel has no Landlock: {error}");
         }
         abi.is_ok()
     }
