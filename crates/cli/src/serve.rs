@@ -53,6 +53,12 @@ pub struct Args {
     /// List directories that have no index file
     #[arg(long)]
     listing: bool,
+    /// Give up root for this user once port and logs are open
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// In this group, unless set the user's own
+    #[arg(long, value_name = "NAME")]
+    group: Option<String>,
     /// CPUs to run on, as in 0 or 2,3
     #[arg(long, value_delimiter = ',', value_name = "CPU")]
     cpus: Vec<u32>,
@@ -167,6 +173,8 @@ fn typed(args: Args) -> Typed {
         error_level: args.error_level,
         listing: args.listing,
         cpus: args.cpus,
+        user: args.user,
+        group: args.group,
         fault: args.fault,
         status: args.status,
         cgi: args.cgi,

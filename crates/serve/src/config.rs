@@ -69,6 +69,14 @@ pub struct Config {
     pub default_host: Option<usize>,
     /// Whether such a request is refused instead, if it names a host at all (421).
     pub refuse_unknown_hosts: bool,
+    /// Whose rights the processes that serve have once everything is open, by name or number; `None`: those
+    /// that it is started with.
+    pub user: Option<String>,
+    /// In which group; `None`: the user's own.
+    pub group: Option<String>,
+    /// Whether they keep only the files and ports that this configuration names, where the kernel can do
+    /// that (Landlock).
+    pub confine: bool,
     /// CPUs the server may run on; empty: all that it was given.
     pub cpus: Vec<u32>,
     /// What is wrong on purpose; nothing unless set.
@@ -196,6 +204,9 @@ impl Config {
             hosts: Vec::new(),
             default_host: None,
             refuse_unknown_hosts: false,
+            user: None,
+            group: None,
+            confine: true,
             cpus: Vec::new(),
             faults: Vec::new(),
             gateways: Vec::new(),

@@ -78,6 +78,14 @@ impl Gateways {
         Ok(Self { all: config.gateways.iter().map(open).collect::<Result<_, _>>()? })
     }
 
+    /// TCP ports of applications.
+    pub(crate) fn ports(&self) -> impl Iterator<Item = u16> {
+        self.all
+            .iter()
+            .filter_map(|gateway| gateway.application.as_ref())
+            .flat_map(Application::ports)
+    }
+
     /// Which gateway answers this path and query; the first that matches. By the normalised path, the
     /// one that would be opened.
     pub(crate) fn route(&self, target: &[u8]) -> Option<usize> {

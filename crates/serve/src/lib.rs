@@ -10,6 +10,7 @@ pub mod fault;
 mod gateway;
 pub mod log;
 pub mod models;
+mod rights;
 pub mod service;
 pub mod site;
 mod status;
@@ -87,6 +88,8 @@ pub enum ServeError {
     PidFile { path: PathBuf, source: io::Error },
     #[error("{why}")]
     Ended { why: String },
+    #[error("{reason}")]
+    Rights { reason: String },
     #[error("[[gateway]]: {reason}")]
     Gateway { reason: String },
     #[error("there is no CPU {cpu} that this process may run on; it has {}", listed(allowed))]

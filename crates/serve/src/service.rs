@@ -7,6 +7,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
+use sys::identity::Identity;
 use sys::listener::Inherited;
 use sys::{clock, listener};
 
@@ -16,6 +17,7 @@ use crate::config::Config;
 use crate::fault::{self, Faults};
 use crate::gateway::Gateways;
 use crate::log::{AccessLog, ErrorLog, Level, Reopen};
+use crate::rights;
 use crate::site::Site;
 use crate::supervisor::generation::Handover;
 use crate::tls::Tls;
@@ -50,6 +52,8 @@ pub struct Service {
     pub board: Board,
     /// How it speaks TLS; `None`: not at all.
     pub tls: Option<Tls>,
+    /// Whose rights a generation takes on; `None`: it keeps its own.
+    pub(crate) identity: Option<Identity>,
 }
 
 /// What a server is given by whoever starts it, beside its configuration.
@@ -83,6 +87,8 @@ impl Service {
         let shared = |source| ServeError::System { doing: "cannot share a count", source };
         let reopen = given.reopen.map_or_else(Reopen::new, Ok).map_err(shared)?;
         let handover = Handover::none().map_err(shared)?;
+        let identity = rights::identity(&config)?;
+        rights::make_logs(&config, identity.as_ref());
         let errors = Arc::new(ErrorLog::open(&config.error_log, given.stderr, &reopen)?);
         let site = Site::open(&config)?;
         let gateways = Gateways::open(&config)?;
@@ -111,6 +117,7 @@ impl Service {
             handover,
             board,
             tls,
+            identity,
         })
     }
 
@@ -120,6 +127,7 @@ impl Service {
         let checks = [
             check_cpus(&config.cpus),
             check_model(config),
+            rights::identity(config).map(drop),
             Site::open(config).map(drop),
             AccessLog::check(&config.access_log),
             ErrorLog::check(&config.error_log),

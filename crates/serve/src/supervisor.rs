@@ -35,6 +35,7 @@ use units::Nanos;
 use crate::ServeError;
 use crate::config::Config;
 use crate::log::{ErrorLog, Level, Reopen};
+use crate::rights;
 use crate::service::{Given, Service};
 use generation::Generation;
 pub use notify::Notify;
@@ -183,6 +184,8 @@ impl Supervisor<'_> {
 
     /// Every process sees it before its next line, and those that wait within some seconds.
     fn reopen(&self) {
+        // With our rights: those who serve may have lost that of making files.
+        rights::make_logs(&self.serving.config, self.serving.identity.as_ref());
         self.reopen.ask();
         self.errors.note(Level::Notice, format_args!("SIGUSR1: opens the logs again"));
     }

@@ -13,6 +13,7 @@ mod pty;
 mod reload;
 mod report;
 mod requests;
+mod rights;
 mod run;
 mod screen;
 mod serve;

@@ -152,6 +152,37 @@ pub(super) static KEYS: &[Key] = &[
         },
     ),
     top(
+        "user",
+        "whose rights the server has once port and logs are open (root only); empty: those of the start",
+        |config, given| {
+            config.user = word(one(given, "the name of a user")?);
+            Ok(())
+        },
+        |config| Some(quoted(config.user.as_deref().unwrap_or_default())),
+    ),
+    top(
+        "group",
+        "in which group; empty: the user's own",
+        |config, given| {
+            config.group = word(one(given, "the name of a group")?);
+            Ok(())
+        },
+        |config| Some(quoted(config.group.as_deref().unwrap_or_default())),
+    ),
+    top(
+        "confine",
+        "on: what serves keeps only the files and ports that are named here (Landlock); off: all",
+        |config, given| {
+            config.confine = match one(given, "on or off")? {
+                "on" => true,
+                "off" => false,
+                other => return Err(format!("`{other}` is neither on nor off")),
+            };
+            Ok(())
+        },
+        |config| Some(quoted(if config.confine { "on" } else { "off" })),
+    ),
+    top(
         "refuse_unknown_hosts",
         "whether a request for a host that has no table is refused (421), not served by the default one",
         |config, given| {
@@ -316,6 +347,11 @@ pub(super) static KEYS: &[Key] = &[
 /// What `--access-log FILE|off` means, and other files that need not be.
 pub(super) fn log_file(typed: &str) -> Option<PathBuf> {
     (typed != "off").then(|| typed.into())
+}
+
+/// A name that need not be.
+fn word(typed: &str) -> Option<String> {
+    (!typed.is_empty()).then(|| typed.to_owned())
 }
 
 /// What `--error-log FILE|stderr|off` means.

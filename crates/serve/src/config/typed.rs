@@ -46,6 +46,10 @@ pub struct Typed {
     pub listing: bool,
     /// `--cpus LIST`; empty: not said.
     pub cpus: Vec<u32>,
+    /// `--user NAME`
+    pub user: Option<String>,
+    /// `--group NAME`
+    pub group: Option<String>,
     /// `--fault SPEC`, each; none: not said.
     pub fault: Vec<String>,
     /// `--status PATH`
@@ -145,6 +149,14 @@ impl Typed {
         }
         config.listen = self.listen.unwrap_or(config.listen);
         config.listing |= self.listing;
+        if self.user.is_some() {
+            // The group of another user would be none of its.
+            config.user.clone_from(&self.user);
+            config.group = None;
+        }
+        if self.group.is_some() {
+            config.group.clone_from(&self.group);
+        }
         if !self.cpus.is_empty() {
             config.cpus.clone_from(&self.cpus);
         }
@@ -243,6 +255,9 @@ fn check(config: &Config) -> Result<(), String> {
                     serve a directory"
                 .to_owned(),
         );
+    }
+    if let (Some(group), None) = (&config.group, &config.user) {
+        return Err(format!("group {group} is nobody's: say `user` too"));
     }
     fault::check(&config.faults)?;
     gateway::check_all(config)?;

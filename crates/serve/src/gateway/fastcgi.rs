@@ -103,6 +103,14 @@ impl fmt::Display for Address {
 }
 
 impl Application {
+    /// TCP ports of its sockets.
+    pub(super) fn ports(&self) -> impl Iterator<Item = u16> {
+        self.addresses.iter().filter_map(|address| match address {
+            Address::Unix(_) => None,
+            Address::Tcp(address) => Some(address.port()),
+        })
+    }
+
     /// At those addresses, of which there is at least one; at most so many idle connections are kept.
     pub(super) fn new(addresses: Vec<Address>, kept_max: u32) -> Self {
         let kept_max = kept_max as usize;

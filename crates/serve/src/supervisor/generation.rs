@@ -7,11 +7,13 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use sys::identity::Identity;
 use sys::process::{self, Pid, SharedCells, Signal};
 use sys::signals;
 use units::Nanos;
 
 use crate::config::Config;
+use crate::rights;
 use crate::service::Service;
 
 /// What ps and top show for the process that serves.
@@ -61,6 +63,8 @@ pub(super) struct Generation {
     pub(super) pid: Pid,
     /// By what it serves.
     pub(super) config: Config,
+    /// With whose rights, where they are not the supervisor's.
+    pub(super) identity: Option<Identity>,
     /// When it began.
     pub(super) born: Nanos,
     /// It was reaped, so that its number may be another's.
@@ -80,7 +84,8 @@ impl Generation {
         line.set_nonblocking(true)?;
         let pid = process::fork(NAME, || live(service, theirs))?;
         let (config, handover) = (service.config.clone(), service.handover.clone());
-        Ok(Self { pid, config, born: now, has_ended: false, handover, line })
+        let identity = service.identity.clone();
+        Ok(Self { pid, config, identity, born: now, has_ended: false, handover, line })
     }
 
     /// Lets it serve.
@@ -113,7 +118,10 @@ impl Generation {
 fn live(service: &Service, mut line: UnixStream) -> u8 {
     let begun = signals::in_generation().and_then(|()| line.read_exact(&mut [0]));
     let served = match begun {
-        Ok(()) => service.run().map_err(|error| error.to_string()),
+        Ok(()) => {
+            let served = rights::give_up(service).and_then(|()| service.run());
+            served.map_err(|error| error.to_string())
+        }
         Err(error) => Err(format!("the process that was to serve could not begin: {error}")),
     };
     match served {

@@ -1,0 +1,174 @@
+//! The rights of the processes that serve: what they give up between opening everything and the first
+//! connection. Owns which rights a configuration needs; must not know how the kernel takes the others away
+//! (see `sys::identity` and `sys::landlock`). Start reading at [`give_up`].
+//!
+//! 1 The user (`user`, `group`). The supervisor stays what it was, so that a reload can open ports, keys and
+//!   directories that those who serve cannot. What they read later by themselves (changed certificates and
+//!   password files) must be readable by the user; SIGHUP reads it with the rights of the supervisor.
+//! 2 Landlock (`confine`), in every process that serves: files are read beneath the directories of sites,
+//!   and in those of certificates, password files and scripts of FastCGI; existing files are written to in
+//!   the directories of logs; nothing else is opened, executed, made or removed. TCP ports are not bound,
+//!   and connected to only where FastCGI applications listen; no process outside is signalled. The
+//!   supervisor is not confined, for a reload may name other directories.
+//!
+//! Programs of `[[gateway]]`s of kind cgi would be confined with the server that starts them, and what they
+//! need is not known here. So with one of them nothing is confined, and the error log says so. FastCGI
+//! applications are started by others, and keep what they have.
+
+use std::path::{Path, PathBuf};
+
+use sys::append;
+use sys::identity::{self, Identity};
+use sys::landlock::{self, Access, Rules, Ruleset};
+
+use crate::ServeError;
+use crate::config::{Config, Content, ErrorLogTo, GatewayConfig, GatewayKind};
+use crate::log::Level;
+use crate::service::Service;
+
+/// What is read by libraries at times of their own: the time zone, and which threads there are.
+const ALWAYS: [(&str, Access); 4] = [
+    ("/proc", Access::List),
+    ("/dev/null", Access::Read),
+    ("/etc/localtime", Access::Read),
+    ("/usr/share/zoneinfo", Access::Read),
+];
+
+/// Whose rights those who serve are to have; `None`: those that there are.
+///
+/// # Errors
+/// There is no such user or group, or this process cannot give its rights up.
+pub(crate) fn identity(config: &Config) -> Result<Option<Identity>, ServeError> {
+    let Some(user) = &config.user else { return Ok(None) };
+    let refused = |reason| ServeError::Rights { reason };
+    let found = Identity::find(user, config.group.as_deref()).map_err(refused)?;
+    if !identity::is_root() {
+        return Err(refused(format!(
+            "cannot take on the rights of `{user}`: only root can have those of others. Start it as root, \
+             or leave `user` and `group` out (systemd: User=, AmbientCapabilities=CAP_NET_BIND_SERVICE)"
+        )));
+    }
+    Ok(Some(found))
+}
+
+/// Makes the files of the logs where they are missing, for those who will open them again.
+pub(crate) fn make_logs(config: &Config, identity: Option<&Identity>) {
+    for path in logs(config) {
+        // Opening it says what is wrong.
+        let _ = append::make(path, identity.map(Identity::uid));
+    }
+}
+
+fn logs(config: &Config) -> impl Iterator<Item = &Path> {
+    let errors = match &config.error_log.to {
+        ErrorLogTo::File(path) => Some(path.as_path()),
+        ErrorLogTo::Stderr | ErrorLogTo::Off => None,
+    };
+    config.access_log.file.as_deref().into_iter().chain(errors)
+}
+
+/// Leaves this process, and all that it will start, the rights that serving needs.
+///
+/// # Errors
+/// What was asked for and could not be done.
+pub(crate) fn give_up(service: &Service) -> Result<(), ServeError> {
+    let errors = &service.errors;
+    // While everything that it names can be found.
+    let confinement = confinement(service);
+    match &service.identity {
+        Some(identity) => identity.assume().map_err(|source| ServeError::System {
+            doing: "cannot give up the rights of root",
+            source,
+        })?,
+        None if identity::is_root() => errors.note(
+            Level::Warn,
+            format_args!(
+                "serves with the rights of root: the key user, or --user NAME, gives them up"
+            ),
+        ),
+        None => {}
+    }
+    match confinement {
+        Ok(ruleset) => {
+            let abi = ruleset.abi();
+            ruleset.enforce().map_err(|source| ServeError::System {
+                doing: "cannot confine the processes that serve (the key confine, off, does without)",
+                source,
+            })?;
+            errors.note(
+                Level::Notice,
+                format_args!("confined to what is served, by Landlock {abi}: {}", enforced(abi)),
+            );
+        }
+        Err((level, why)) => errors.note(level, format_args!("not confined: {why}")),
+    }
+    Ok(())
+}
+
+/// What is to be enforced; or why nothing is, and how much that matters.
+fn confinement(service: &Service) -> Result<Ruleset, (Level, String)> {
+    let config = &service.config;
+    if !config.confine {
+        return Err((Level::Info, "it is switched off".to_owned()));
+    }
+    if config.gateways.iter().any(|gateway| gateway.kind == GatewayKind::Cgi) {
+        let why = "programs of [[gateway]] would inherit it; FastCGI applications would not";
+        return Err((Level::Notice, why.to_owned()));
+    }
+    if let Err(error) = landlock::abi() {
+        return Err((Level::Info, format!("this kernel has no Landlock: {error}")));
+    }
+    let rules = Rules { files: files(config), ports: service.gateways.ports().collect() };
+    let failed = |error| (Level::Warn, format!("cannot make rules for Landlock: {error}"));
+    Ruleset::new(&rules).map_err(failed)
+}
+
+fn enforced(abi: u32) -> &'static str {
+    match abi {
+        0..4 => "files",
+        4..6 => "files and TCP ports",
+        _ => "files, TCP ports and signals",
+    }
+}
+
+/// All that those who serve may open.
+fn files(config: &Config) -> Vec<(PathBuf, Access)> {
+    let mut files = ALWAYS.map(|(path, access)| (PathBuf::from(path), access)).to_vec();
+    for host in config.all_hosts().0 {
+        if let Content::Directory(path) = host.content {
+            files.push((path, Access::ReadAndList));
+        }
+        let guards = host.rules.iter().filter_map(|rule| rule.auth.as_ref());
+        guards.for_each(|auth| files.extend(around(&auth.file, Access::Read)));
+    }
+    for certificate in config.tls.iter().flat_map(|tls| &tls.certificate) {
+        files.extend(around(&certificate.chain, Access::Read));
+        files.extend(around(&certificate.key, Access::Read));
+    }
+    config.gateways.iter().for_each(|gateway| files.extend(of_gateway(gateway)));
+    for log in logs(config) {
+        match log.metadata() {
+            Ok(facts) if !facts.is_file() => files.push((log.to_owned(), Access::Write)),
+            _ => files.extend(around(log, Access::Write)),
+        }
+    }
+    files
+}
+
+/// Directories in which a file lies, and in which another will that takes its place: where its path says,
+/// and where a symbolic link leads.
+fn around(file: &Path, access: Access) -> impl Iterator<Item = (PathBuf, Access)> {
+    let real = file.canonicalize().ok();
+    let both = [Some(file.to_owned()), real].into_iter().flatten();
+    both.map(move |path| {
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        (directory.unwrap_or(Path::new(".")).to_owned(), access)
+    })
+}
+
+fn of_gateway(gateway: &GatewayConfig) -> impl Iterator<Item = (PathBuf, Access)> {
+    let script = gateway.script.as_deref().and_then(Path::parent);
+    let scripts = [gateway.root.as_deref(), script].into_iter().flatten();
+    let bodies = (gateway.body_directory.clone(), Access::Temporary);
+    scripts.map(|path| (path.to_owned(), Access::ReadAndList)).chain([bodies])
+}
