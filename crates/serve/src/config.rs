@@ -24,7 +24,7 @@ use crate::log::Level;
 pub use crate::log::LogFormat;
 use crate::models::{Model, Settings};
 
-pub use gateway::{GatewayConfig, GatewayKind, HalfClosed, Mapping};
+pub use gateway::{GatewayConfig, GatewayKind, HalfClosed, Mapping, Spawn};
 pub use host::{HostConfig, HostTable};
 pub use look::{Compression, Look};
 pub use rule::{AuthConfig, RuleConfig};

@@ -12,6 +12,7 @@ mod cgi;
 mod environment;
 mod fastcgi;
 mod keeper;
+mod responders;
 mod script;
 mod spool;
 
@@ -37,6 +38,8 @@ use environment::{About, Environment};
 use fastcgi::{Address, Application, Conversation};
 use script::{Finder, Script};
 use spool::Spool;
+
+pub(crate) use responders::Responders;
 
 /// Redirects within the server in a row (RFC 3875, 6.2.2), each of which starts a program.
 pub(crate) const REDIRECTS_MAX: u32 = 10;
@@ -113,6 +116,9 @@ impl Gateways {
 fn application(gateway: &GatewayConfig) -> Result<Option<Application>, ServeError> {
     if gateway.kind == GatewayKind::Cgi {
         return Ok(None);
+    }
+    if gateway.spawn.is_some() {
+        return Ok(Some(Application::spawned(gateway.connections_kept_max)));
     }
     let addresses =
         gateway.sockets.iter().map(|text| Address::parse(text)).collect::<Result<_, _>>();

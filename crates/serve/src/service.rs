@@ -15,7 +15,7 @@ use crate::ServeError;
 use crate::board::Board;
 use crate::config::Config;
 use crate::fault::{self, Faults};
-use crate::gateway::Gateways;
+use crate::gateway::{Gateways, Responders};
 use crate::log::{AccessLog, ErrorLog, Level, Reopen};
 use crate::rights;
 use crate::site::Site;
@@ -231,6 +231,8 @@ impl Service {
         })?;
         let (model, address) = (config.model.name, self.address());
         errors.note(Level::Notice, format_args!("{model} serves on {address}"));
+        // They end with the server, whatever ends it.
+        let _responders = Responders::start(&self.gateways, errors)?;
         let result = (config.model.run)(self);
         self.log.flush();
         match self.log.lines_lost() {

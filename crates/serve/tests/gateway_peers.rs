@@ -173,6 +173,12 @@ func main() {
 		}
 		panic(fcgi.Serve(listener, http.HandlerFunc(handle)))
 	}
+	if info, err := os.Stdin.Stat(); err == nil && info.Mode()&os.ModeSocket != 0 {
+		println("begins")
+		if err := fcgi.Serve(nil, http.HandlerFunc(handle)); err != nil {
+			panic(err)
+		}
+	}
 	if err := cgi.Serve(http.HandlerFunc(handle)); err != nil {
 		panic(err)
 	}
@@ -289,6 +295,50 @@ fn gos_fastcgi_serves_on_kept_connections_and_after_it_was_started_again() {
         assert_eq!(response.status(), 503, "{model}");
         assert!(response.head.contains("Retry-After: 1"), "{}", response.head);
     }
+}
+
+#[test]
+fn an_application_that_the_server_starts_is_started_again_and_ends_with_it() {
+    let site = Site::new();
+    let Some(program) = build_go(&site) else { return };
+    let path = program.to_str().unwrap();
+    let running = || {
+        let entries = std::fs::read_dir("/proc").unwrap().flatten();
+        let is_it = |line: Vec<u8>| line.split(|&byte| byte == 0).next() == Some(path.as_bytes());
+        let is_it = |entry: &std::fs::DirEntry| {
+            std::fs::read(entry.path().join("cmdline")).is_ok_and(is_it)
+        };
+        let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse::<i32>().ok();
+        let found = entries.filter(is_it).filter_map(number).filter_map(Pid::from_raw);
+        found.collect::<Vec<_>>()
+    };
+    std::fs::create_dir(site.path("sockets")).unwrap();
+    for model in support::models() {
+        for signal in [Signal::TERM, Signal::INT, Signal::KILL] {
+            let gateway = format!(
+                "path = \"/app/\"\nkind = \"fastcgi\"\nbody_directory = \"{}\"\n\
+                 spawn = {{ command = [\"{path}\"], count = 2 }}",
+                site.path("sockets").display()
+            );
+            let mut server = site.start(model, &gateway);
+            let answers = || {
+                let answer = post(&server, "/app/a", "abc");
+                assert!(answer.contains("/app/a a.test 3 <nil>"), "{model}: {answer}");
+            };
+            answers();
+            eventually("both run", || running().len() == 2);
+            running().into_iter().for_each(|pid| _ = sys::process::signal(pid, Signal::KILL));
+            answers();
+            eventually("both run again", || running().len() == 2);
+            server.signal(signal);
+            server.ended();
+            eventually("none is left", || running().is_empty());
+            let is_empty = || std::fs::read_dir(site.path("sockets")).unwrap().next().is_none();
+            eventually("no socket is left", is_empty);
+        }
+    }
+    let errors = site.errors();
+    assert!(errors.contains("begins") && errors.contains("killed by signal 9"), "{errors}");
 }
 
 const PHP: &str = r#"<?php

@@ -5,6 +5,7 @@
 use std::ffi::CString;
 use std::io;
 use std::ops::Deref;
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -85,6 +86,12 @@ pub fn reap_waiting() -> io::Result<(Pid, Ended)> {
     }
 }
 
+/// Waits for the end of one child; returns at once where it was reaped.
+pub fn reap_this(pid: Pid) {
+    let wait = || rustix::process::waitpid(Some(pid), WaitOptions::empty());
+    while matches!(wait(), Err(rustix::io::Errno::INTR)) {}
+}
+
 /// Whether a child that was not reaped yet has ended; it stays to be reaped.
 pub fn has_ended(pid: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -108,6 +115,19 @@ pub fn signal(pid: Pid, signal: Signal) -> bool {
 /// None in practice.
 pub fn die_with_parent() -> io::Result<()> {
     Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?)
+}
+
+/// Takes back [`die_with_parent`], and returns a file that is readable once the parent has ended. What
+/// the process holds can then be put away first.
+///
+/// # Errors
+/// EMFILE; ESRCH where the parent has ended.
+pub fn outlive_parent() -> io::Result<OwnedFd> {
+    let parent = rustix::process::getppid().ok_or(rustix::io::Errno::SRCH)?;
+    let ended = rustix::process::pidfd_open(parent, rustix::process::PidfdFlags::empty())?;
+    // Until here the kernel kills it with its parent, so that the number was that of its parent.
+    rustix::process::set_parent_process_death_signal(None)?;
+    Ok(ended)
 }
 
 /// What ps, top and /proc/PID/comm show for the calling thread; the kernel keeps 15 bytes.

@@ -110,6 +110,19 @@ impl Program {
         let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
     }
 
+    /// Asks it and all of its group to end (SIGTERM).
+    pub fn ask_to_end(&self) {
+        // As above.
+        let _ = rustix::process::kill_process_group(self.pid, Signal::TERM);
+    }
+
+    /// Whether it has ended; it stays to be reaped, and its group its own.
+    pub fn has_ended(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let id = WaitId::PidFd(self.pidfd.as_fd());
+        !matches!(rustix::process::waitid(id, options), Ok(None))
+    }
+
     /// How it ended, without waiting; `None`: it runs. Reaps it, so that it may be asked once.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
-use super::tables::Table;
+use super::tables::{Table, shown_as};
 use super::{Config, Content, keys};
 
 /// The table.
@@ -20,12 +20,8 @@ pub(super) static ITEM: Table = Table {
         Ok(())
     },
     show: |config| {
-        let show = |gateway: &GatewayConfig| {
-            let text = toml::to_string(&Written::from(gateway)).expect("all of it is plain data");
-            format!("[[gateway]]\n{text}")
-        };
-        let all: Vec<_> = config.gateways.iter().map(show).collect();
-        (!all.is_empty()).then(|| all.join("\n"))
+        let all: Vec<_> = config.gateways.iter().map(Written::from).collect();
+        (!all.is_empty()).then(|| shown_as("gateway", &all))
     },
 };
 
@@ -47,6 +43,8 @@ pub struct GatewayConfig {
     /// Where a FastCGI application listens: `unix:/PATH`, `tcp:HOST:PORT`; requests go to one after the
     /// other, and past those that do not answer.
     pub sockets: Vec<String>,
+    /// A FastCGI application that the server starts, and ends with itself; it has no `sockets` then.
+    pub spawn: Option<Spawn>,
     /// Idle connections to it that each process keeps. 0 (nginx's default) unless set: an application that
     /// serves one connection a process (php-fpm) is held by each that is kept, and where a server has many
     /// processes they would hold it all.
@@ -63,7 +61,7 @@ pub struct GatewayConfig {
     pub body_bytes_max: Bytes,
     /// A longer body lies in a file.
     pub body_memory_bytes_max: Bytes,
-    /// Where that file lies, without a name.
+    /// Where that file lies, without a name; and a directory with the socket of what is spawned.
     pub body_directory: PathBuf,
     /// Bytes of an answer's head (502).
     pub head_bytes_max: Bytes,
@@ -88,6 +86,25 @@ impl fmt::Display for Mapping {
         f.write_str(text)
     }
 }
+
+/// An application that the server starts: each process has the listening socket as its standard input
+/// (FCGI_LISTENSOCK_FILENO).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spawn {
+    /// The program, by its path, and its arguments.
+    pub command: Vec<String>,
+    /// How many processes.
+    #[serde(default = "one")]
+    pub count: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Processes of an application at most.
+const SPAWNED_MAX: u32 = 1024;
 
 /// What answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,6 +148,7 @@ impl GatewayConfig {
             script: None,
             interpreter: None,
             sockets: Vec::new(),
+            spawn: None,
             connections_kept_max: 0,
             env: BTreeMap::new(),
             pass_authorization: false,
@@ -167,6 +185,7 @@ struct Written {
     head_bytes_max: Option<Amount>,
     output_bytes_max: Option<Amount>,
     half_closed: Option<HalfClosed>,
+    spawn: Option<Spawn>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     env: BTreeMap<String, String>,
 }
@@ -226,6 +245,7 @@ impl TryFrom<Written> for GatewayConfig {
                 Some(Sockets::One(socket)) => vec![socket],
                 Some(Sockets::Many(sockets)) => sockets,
             },
+            spawn: written.spawn,
             connections_kept_max: written
                 .connections_kept_max
                 .unwrap_or(usual.connections_kept_max),
@@ -287,9 +307,11 @@ impl GatewayConfig {
             );
         }
         match self.kind {
-            GatewayKind::FastCgi if self.sockets.is_empty() => {
-                return Err("a FastCGI application is asked over a `socket`: name it, as in \
-                            \"unix:/run/php/php8.2-fpm.sock\" or \"tcp:127.0.0.1:9000\""
+            GatewayKind::FastCgi if self.sockets.is_empty() == self.spawn.is_none() => {
+                return Err("a FastCGI application is asked over a `socket`, as in \
+                            \"unix:/run/php/php8.2-fpm.sock\" or \"tcp:127.0.0.1:9000\", or is \
+                            started here, as in `spawn = { command = [\"/usr/bin/php-cgi\"], \
+                            count = 4 }`: set one of the two"
                     .to_owned());
             }
             GatewayKind::FastCgi if self.interpreter.is_some() => {
@@ -297,17 +319,33 @@ impl GatewayConfig {
                             application runs the script: leave it out"
                     .to_owned());
             }
-            GatewayKind::Cgi if !self.sockets.is_empty() => {
-                return Err("`socket` is of an application that runs already: set \
-                            `kind = \"fastcgi\"`, or leave it out"
+            GatewayKind::Cgi if !self.sockets.is_empty() || self.spawn.is_some() => {
+                return Err("`socket` and `spawn` are of a FastCGI application: set \
+                            `kind = \"fastcgi\"`, or leave them out"
                     .to_owned());
             }
             GatewayKind::Cgi | GatewayKind::FastCgi => {}
         }
+        self.spawn.as_ref().map_or(Ok(()), Spawn::check)?;
         if self.timeout == Nanos::ZERO || self.programs_max == 0 || self.head_bytes_max.0 == 0 {
             return Err("`timeout`, `programs_max` and `head_bytes_max` are more than 0".to_owned());
         }
         Ok(())
+    }
+}
+
+impl Spawn {
+    fn check(&self) -> Result<(), String> {
+        let is_path = self.command.first().is_some_and(|program| program.starts_with('/'));
+        if !is_path || self.command.iter().any(|word| word.contains('\0')) {
+            return Err("`spawn`: its command begins with the path of a program, as in \
+                        [\"/usr/bin/php-cgi\"]"
+                .to_owned());
+        }
+        match self.count {
+            1..=SPAWNED_MAX => Ok(()),
+            count => Err(format!("`spawn`: its count is {count}, not within 1 to {SPAWNED_MAX}")),
+        }
     }
 }
 
@@ -349,6 +387,7 @@ impl From<&GatewayConfig> for Written {
             head_bytes_max: amount(gateway.head_bytes_max),
             output_bytes_max: amount(gateway.output_bytes_max),
             half_closed: Some(gateway.half_closed),
+            spawn: gateway.spawn.clone(),
             env: gateway.env.clone(),
         }
     }

@@ -492,6 +492,9 @@ mod tests {
         [access_log]\nfile = \"/tmp/log\"\nformat = \"combined\"\n\
         [limits]\nhead_timeout = \"1500ms\"\ncache_bytes_max = \"32MiB\"\nranges_max = 0x10\n\
         [types]\nfoo = \"text/x-foo\"\n[compression]\ngzip_level = 1\n\
+        [[gateway]]\npath = \"/cgi-bin\"\nroot = \"/srv/cgi\"\nenv = { A = \"b\" }\n\
+        [[gateway]]\nextension = \".php\"\nroot = \"/srv/php\"\nkind = \"fastcgi\"\n\
+        spawn = { command = [\"/usr/bin/php-cgi\"], count = 3 }\nenv = { A = \"c\" }\n\
         [errors]\n404 = \"/404.html\"\n[[rule]]\nprefix = \"/a\"\nset = { A = \"b\" }\ndeny = 403\n\
         [[host]]\nnames = [\"a.test\"]\nfixed = 3\n[[host.rule]]\nglob = \"/x*\"\nredirect = \"/$1\"\n\
         [settings]\nkeepalivetimeout = 2.5\nMaxKeepAliveRequests = 7\nKeepAlive = true\n";
@@ -607,6 +610,17 @@ mod tests {
             ),
             ("fixed = 1\n[compression]\ngzip_level = 10", "joust.toml:", "1 to 9"),
             ("fixed = 1\n[[gateway]]\npath = \"/a/\"", "", "give it a `root`"),
+            (
+                "fixed = 1\n[[gateway]]\npath = \"/a/\"\nkind = \"fastcgi\"",
+                "joust.toml:",
+                "set one of the two",
+            ),
+            (
+                "fixed = 1\n[[gateway]]\npath = \"/a/\"\nkind = \"fastcgi\"\n\
+                 spawn = { command = [\"php-cgi\"] }",
+                "joust.toml:",
+                "the path of a program",
+            ),
             ("", "", "there is nothing to serve"),
         ];
         for (text, place, hint) in cases {

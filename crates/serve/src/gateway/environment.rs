@@ -18,7 +18,7 @@ use super::{Gateway, Requested};
 use crate::config::GatewayKind;
 
 /// Where programs look for programs, unless `env` says otherwise.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Fields that have a variable of their own, or are none of a program's business.
 const NOT_PASSED: [&str; 4] = ["Content-Type", "Content-Length", "Transfer-Encoding", "Proxy"];

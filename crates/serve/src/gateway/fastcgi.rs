@@ -11,7 +11,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -41,7 +41,8 @@ pub(super) enum Address {
 /// The sockets of an application, and connections to them that are kept.
 #[derive(Debug)]
 pub(super) struct Application {
-    addresses: Vec<Address>,
+    /// Those of one that is started here are known once it is.
+    addresses: OnceLock<Vec<Address>>,
     /// The one that is asked first next time.
     next: AtomicUsize,
     kept_max: usize,
@@ -113,8 +114,24 @@ impl Application {
 
     /// At those addresses, of which there is at least one; at most so many idle connections are kept.
     pub(super) fn new(addresses: Vec<Address>, kept_max: u32) -> Self {
-        let kept_max = kept_max as usize;
-        Self { addresses, next: AtomicUsize::new(0), kept_max, kept: Mutex::default() }
+        let application = Self::spawned(kept_max);
+        application.is_at(addresses);
+        application
+    }
+
+    /// The same, of one that is yet to be started.
+    pub(super) fn spawned(kept_max: u32) -> Self {
+        Self {
+            addresses: OnceLock::new(),
+            next: AtomicUsize::new(0),
+            kept_max: kept_max as usize,
+            kept: Mutex::default(),
+        }
+    }
+
+    /// Says where it listens. Holds for the first time.
+    pub(super) fn is_at(&self, addresses: Vec<Address>) {
+        let _ = self.addresses.set(addresses);
     }
 
     fn kept(&self) -> MutexGuard<'_, Vec<OwnedFd>> {
@@ -124,9 +141,10 @@ impl Application {
     /// A fresh connection to the next address that takes one, and what the others said.
     fn connect(&self, tried: &mut usize) -> Result<OwnedFd, Failure> {
         let first = self.next.fetch_add(1, Relaxed);
+        let addresses = self.addresses.get().map_or(&[][..], Vec::as_slice);
         let mut said = Vec::new();
-        while *tried < self.addresses.len() {
-            let address = &self.addresses[(first + *tried) % self.addresses.len()];
+        while *tried < addresses.len() {
+            let address = &addresses[(first + *tried) % addresses.len()];
             *tried += 1;
             match address.connect() {
                 Ok(socket) => return Ok(socket),

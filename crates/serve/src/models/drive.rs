@@ -470,7 +470,7 @@ pub(super) fn wait_beside(
 ///
 /// # Errors
 /// ENOMEM.
-pub(super) fn poll_files(files: &mut [PollFd<'_>], most: Option<Nanos>) -> io::Result<()> {
+pub(crate) fn poll_files(files: &mut [PollFd<'_>], most: Option<Nanos>) -> io::Result<()> {
     match poll(files, most.map(timespec).as_ref()) {
         Ok(_) => Ok(()),
         Err(rustix::io::Errno::INTR) => {

@@ -33,7 +33,7 @@ mod timers;
 mod uring;
 mod worker;
 
-pub(crate) use drive::call_max;
+pub(crate) use drive::{call_max, poll_files};
 pub(crate) use settings::edits;
 pub use settings::{COMMON, Decimal, Kind, SettingError, SettingSpec, Settings, Value};
 
