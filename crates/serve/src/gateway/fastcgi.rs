@@ -106,7 +106,7 @@ impl fmt::Display for Address {
 impl Application {
     /// TCP ports of its sockets.
     pub(super) fn ports(&self) -> impl Iterator<Item = u16> {
-        self.addresses.iter().filter_map(|address| match address {
+        self.addresses.get().into_iter().flatten().filter_map(|address| match address {
             Address::Unix(_) => None,
             Address::Tcp(address) => Some(address.port()),
         })
