@@ -17,6 +17,7 @@ mod asked;
 mod body;
 mod conditions;
 mod deadlines;
+mod held;
 mod input;
 mod journal;
 mod output;
@@ -34,7 +35,7 @@ use wire::{Framing, RequestLimits, RequestParser, Version};
 
 use crate::board::State as Doing;
 use crate::config::{KeepAlive, Limits};
-use crate::fault::{Answered, Faults, Release};
+use crate::fault::Release;
 use crate::gateway::Call;
 use crate::service::Service;
 use crate::site::{Decision, Verdict};
@@ -599,53 +600,6 @@ impl<'s> Exchange<'s> {
         self.state = State::Close(Close::Linger);
     }
 
-    /// Whether another answer may be put behind what is to be sent. Each is held for a time of its own,
-    /// so that with faults none is.
-    fn has_room(&self) -> bool {
-        self.output.has_room() && (self.service.faults.is_none() || self.output.is_empty())
-    }
-
-    /// Has the faults, if there are any, say what befalls the answer that is about to be made. Once for
-    /// each.
-    fn plan_answer(&mut self) {
-        if let Some(faults) = &self.service.faults {
-            self.release = faults.plan(self.complete, Answered { on_connection: self.requests });
-        }
-    }
-
-    /// The answer was made, and what follows it is decided: the faults, if there are any, have their way.
-    fn plan_release(&mut self) {
-        if self.service.faults.is_some() {
-            self.release.place(|| self.output.body_at());
-            self.end_if_planned();
-        }
-    }
-
-    /// Has the answer be the last one where the faults, if there are any, want it so; it does not say it.
-    fn end_if_planned(&mut self) {
-        if self.release.flaws.ends && matches!(self.state, State::Head(_)) {
-            self.state = State::Close(Close::Linger);
-        }
-    }
-
-    /// From when on the output may be sent, `now` or later.
-    fn released(&self, now: Nanos) -> Nanos {
-        match &self.service.faults {
-            Some(faults) if !self.output.is_empty() => {
-                self.release.next(faults, self.output.sent(), now)
-            }
-            _ => now,
-        }
-    }
-
-    /// What is wanted while there is output.
-    fn to_send(&self, now: impl FnOnce() -> Nanos) -> Want<'_> {
-        match &self.service.faults {
-            None => self.output.next(),
-            Some(faults) => want_released(&self.output, &self.release, faults, now()),
-        }
-    }
-
     fn close_if_finished(&mut self) {
         // Where another process goes on with the port, a client that is about to ask again loses nothing:
         // it is answered once more, and told that this was the last.
@@ -653,26 +607,6 @@ impl<'s> Exchange<'s> {
             self.state = State::Close(Close::Normal);
             self.deadline = Nanos::MAX;
         }
-    }
-}
-
-/// What of the output may be sent now, of which there is some.
-fn want_released<'a>(
-    output: &'a Output,
-    release: &Release,
-    faults: &Faults,
-    now: Nanos,
-) -> Want<'a> {
-    let sent = output.sent();
-    let until = release.next(faults, sent, now);
-    if until > now {
-        return Want::Hold(until);
-    }
-    match (output.next(), release.bytes_max(sent, now)) {
-        (Want::Write { head, .. } | Want::File { head, .. }, Some(most)) => {
-            Want::Write { head: &head[..most], body: &[] }
-        }
-        (all, _) => all,
     }
 }
 

@@ -182,7 +182,7 @@ impl<'s> Exchange<'s> {
         if !output.is_empty() {
             let next = match &service.faults {
                 None => output.next(),
-                Some(faults) => super::want_released(output, release, faults, now()),
+                Some(faults) => super::held::want_released(output, release, faults, now()),
             };
             let is_sealed = match next {
                 Want::Hold(until) => return Plan::Hold(until),

@@ -10,100 +10,85 @@ const WRITES: &str = "a String takes every write";
 
 /// All metrics.
 pub(super) fn text(told: &Told<'_>) -> String {
-    let reading = &told.reading;
-    let count = |of| reading.count(of);
     let mut text = String::with_capacity(4096);
     let model = told.service.config.model.name;
     let version = env!("CARGO_PKG_VERSION");
     head(&mut text, "joust_info", "gauge", "Model and version; always 1.");
     writeln!(text, "joust_info{{model=\"{model}\",version=\"{version}\"}} 1").expect(WRITES);
-    let rows: [(&str, &str, &str, u64); 15] = [
-        ("joust_start_time_seconds", "gauge", "Start, since 1970.", reading.started_s),
-        (
-            "joust_connections_accepted_total",
-            "counter",
-            "Connections that were accepted.",
-            reading.sum(|seat| seat.accepted_ever),
-        ),
-        (
-            "joust_connections_refused_total",
-            "counter",
-            "Connections that were closed because there was no room.",
-            count(Counter::Refused),
-        ),
-        (
-            "joust_connections",
-            "gauge",
-            "Connections that are open.",
-            reading.sum(|seat| seat.connections),
-        ),
-        (
-            "joust_keepalive_closed_total",
-            "counter",
-            "Kept-alive connections that were closed to make room.",
-            count(Counter::KeepAliveClosed),
-        ),
-        (
-            "joust_requests_total",
-            "counter",
-            "Requests that were answered or refused.",
-            reading.sum(|seat| seat.requests_ever),
-        ),
-        (
-            "joust_sent_bytes_total",
-            "counter",
-            "Bytes that were sent.",
-            reading.sum(|seat| seat.bytes_ever),
-        ),
-        ("joust_queue_length", "gauge", "What waits in a queue of the server.", reading.queue),
-        (
-            "joust_backlog_length",
-            "gauge",
-            "Connections that wait in the kernel to be accepted.",
-            told.service.waiting().into(),
-        ),
-        ("joust_processes", "gauge", "Processes that serve.", told.processes() as u64),
-        (
-            "joust_processes_spawned_total",
-            "counter",
-            "Child processes that were started.",
-            count(Counter::ProcessesSpawned),
-        ),
-        (
-            "joust_processes_reaped_total",
-            "counter",
-            "Child processes that have ended.",
-            count(Counter::ProcessesReaped),
-        ),
-        (
-            "joust_threads_spawned_total",
-            "counter",
-            "Threads that have begun to serve.",
-            count(Counter::ThreadsSpawned),
-        ),
-        (
-            "joust_threads_reaped_total",
-            "counter",
-            "Threads that serve no more.",
-            count(Counter::ThreadsReaped),
-        ),
-        (
-            "joust_unseated_total",
-            "counter",
-            "Threads for which the status board had no seat.",
-            count(Counter::Unseated),
-        ),
-    ];
-    for (name, kind, help, value) in rows {
+    for (name, help, value) in rows(told) {
+        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
         head(&mut text, name, kind, help);
         writeln!(text, "{name} {value}").expect(WRITES);
     }
     head(&mut text, "joust_workers", "gauge", "Processes or threads that serve, by what they do.");
     for state in State::ALL.into_iter().filter(|state| *state != State::Free) {
-        let workers = reading.sum(|seat| u64::from(seat.state == state));
+        let workers = told.reading.sum(|seat| u64::from(seat.state == state));
         writeln!(text, "joust_workers{{state=\"{}\"}} {workers}", word(state)).expect(WRITES);
     }
     text
+}
+
+/// Metrics without labels: name, help, value.
+fn rows(told: &Told<'_>) -> [(&'static str, &'static str, u64); 15] {
+    let reading = &told.reading;
+    let count = |of| reading.count(of);
+    [
+        ("joust_start_time_seconds", "Start, since 1970.", reading.started_s),
+        (
+            "joust_connections_accepted_total",
+            "Connections that were accepted.",
+            reading.sum(|seat| seat.accepted_ever),
+        ),
+        (
+            "joust_connections_refused_total",
+            "Connections that were closed because there was no room.",
+            count(Counter::Refused),
+        ),
+        ("joust_connections", "Connections that are open.", reading.sum(|seat| seat.connections)),
+        (
+            "joust_keepalive_closed_total",
+            "Kept-alive connections that were closed to make room.",
+            count(Counter::KeepAliveClosed),
+        ),
+        (
+            "joust_requests_total",
+            "Requests that were answered or refused.",
+            reading.sum(|seat| seat.requests_ever),
+        ),
+        ("joust_sent_bytes_total", "Bytes that were sent.", reading.sum(|seat| seat.bytes_ever)),
+        ("joust_queue_length", "What waits in a queue of the server.", reading.queue),
+        (
+            "joust_backlog_length",
+            "Connections that wait in the kernel to be accepted.",
+            told.service.waiting().into(),
+        ),
+        ("joust_processes", "Processes that serve.", told.processes() as u64),
+        (
+            "joust_processes_spawned_total",
+            "Child processes that were started.",
+            count(Counter::ProcessesSpawned),
+        ),
+        (
+            "joust_processes_reaped_total",
+            "Child processes that have ended.",
+            count(Counter::ProcessesReaped),
+        ),
+        (
+            "joust_threads_spawned_total",
+            "Threads that have begun to serve.",
+            count(Counter::ThreadsSpawned),
+        ),
+        (
+            "joust_threads_reaped_total",
+            "Threads that serve no more.",
+            count(Counter::ThreadsReaped),
+        ),
+        (
+            "joust_unseated_total",
+            "Threads for which the status board had no seat.",
+            count(Counter::Unseated),
+        ),
+    ]
 }
 
 fn head(text: &mut String, name: &str, kind: &str, help: &str) {
