@@ -2,7 +2,7 @@
 CARGO ?= cargo
 JOUST := target/release/joust
 
-.PHONY: help run build test bench bench-serve bench-load bench-screen bench-fidelity picture audit clean
+.PHONY: help run build test bench bench-serve bench-serve-soak bench-load bench-screen bench-fidelity picture audit clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -25,6 +25,10 @@ bench: bench-serve bench-load ## server and generator beside their peers, interl
 bench-serve: build ## our server's models beside nginx, lighttpd, h2o, Apache, Tomcat
 	scripts/peers.sh bench
 	$(CARGO) bench --locked --package joust --bench serve_beside_peers
+
+bench-serve-soak: ## a million requests with faults under each model, ten minutes each at most: nothing stays behind
+	$(CARGO) build --release --locked --package joust-serve --examples
+	target/release/examples/soak 1000000 10m
 
 bench-load: build ## our load generator beside wrk, h2load, ab, hey and a bare loop
 	scripts/peers.sh
