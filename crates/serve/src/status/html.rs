@@ -24,7 +24,8 @@ table{border-collapse:collapse;width:100%}\
 th,td{padding:.2rem .8rem .2rem 0;text-align:right;border-bottom:1px solid #8884;font-variant-numeric:tabular-nums}\
 th:first-child,td:first-child,.text{text-align:left}th{font-weight:600}\
 pre{font:15px/1.4 ui-monospace,monospace;background:#8882;padding:.7rem;overflow-x:auto}\
-.facts td{width:50%}small{opacity:.75}";
+.facts{width:auto}.facts td:last-child{padding-left:2rem}td.text{padding-left:.8rem}th.text{padding-left:.8rem}small{opacity:.75}\
+@media(max-width:45rem){body{margin:1rem auto;font-size:13px}table{display:block;overflow-x:auto}}";
 
 /// All of it.
 pub(super) fn page(told: &Told<'_>, refresh_s: Option<u32>) -> String {
