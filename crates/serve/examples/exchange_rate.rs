@@ -1,12 +1,13 @@
 //! What an exchange costs beside its system calls: answers a request again and again in memory.
-//! `cargo run --release -p joust-serve --example exchange_rate [DIR/FILE]`; without a file, a fixed
-//! page of 3,361 bytes. Owns nothing that is used elsewhere.
+//! `cargo run --release -p joust-serve --example exchange_rate [DIR/FILE|-] [FORMAT]`; without a file, or
+//! with a hyphen, a fixed page of 3,361 bytes; with a format, an access log of it to /dev/null. Owns
+//! nothing that is used elsewhere.
 
 use std::error::Error;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use joust_serve::config::Content;
+use joust_serve::config::{Content, LogFormat};
 use joust_serve::exchange::{Exchange, Want};
 use joust_serve::{Config, Service, models};
 use units::{Bytes, Nanos};
@@ -14,7 +15,7 @@ use units::{Bytes, Nanos};
 const ROUNDS: u32 = 1_000_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let file = std::env::args().nth(1).map(PathBuf::from);
+    let file = std::env::args().nth(1).filter(|name| name != "-").map(PathBuf::from);
     let (content, name) = match &file {
         None => (Content::Fixed(Bytes(3361)), "page.html"),
         Some(path) => {
@@ -25,6 +26,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut config = Config::new(models::ALL[0], content);
     config.listen.set_port(0);
     config.keep_alive.requests_max = 0;
+    if let Some(format) = std::env::args().nth(2) {
+        config.access_log.file = Some("/dev/null".into());
+        config.access_log.format = LogFormat::read(&format)?;
+    }
     let service = Service::bind(config)?;
     let request = format!(
         "GET /{name} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: joust\r\nAccept: */*\r\n\r\n"

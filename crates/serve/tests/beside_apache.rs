@@ -7,35 +7,16 @@
 mod support;
 
 use std::fmt::Write as _;
-use std::fs;
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::process::CommandExt as _;
-use std::path::Path;
-use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use support::apache::Apache;
 use support::{Conn, GET, Server, Setup, children_of, eventually};
-use sys::process::{Pid, Signal};
+use sys::process::Pid;
 
 /// A server under test, ours or Apache's.
 enum Contender {
     Ours(Server),
     Apache(Apache),
-}
-
-struct Apache {
-    process: Child,
-    addr: SocketAddr,
-    _dir: tempfile::TempDir,
-}
-
-impl Drop for Apache {
-    fn drop(&mut self) {
-        // As its parent ends it ends its children.
-        let pid = Pid::from_raw(self.process.id() as i32).unwrap();
-        let _ = sys::process::signal(pid, Signal::TERM);
-        let _ = self.process.wait();
-    }
 }
 
 impl Contender {
@@ -79,48 +60,6 @@ impl Contender {
             seen.last() == Some(&last)
         });
         seen
-    }
-}
-
-impl Apache {
-    fn start(model: &str, settings: &[&str]) -> Option<Self> {
-        const PROGRAM: &str = "/usr/sbin/apache2";
-        const MODULES: &str = "/usr/lib/apache2/modules";
-        if !Path::new(PROGRAM).exists() {
-            return None;
-        }
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().display();
-        let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let mut text = format!(
-            "ServerRoot {path}\nDefaultRuntimeDir {path}\nPidFile {path}/pid\nServerName localhost\n\
-             Listen {addr}\nLoadModule mpm_{model}_module {MODULES}/mod_mpm_{model}.so\n\
-             LoadModule authz_core_module {MODULES}/mod_authz_core.so\n\
-             LoadModule dir_module {MODULES}/mod_dir.so\nErrorLog {path}/error.log\n\
-             DocumentRoot {path}/root\nDirectoryIndex index.html\n"
-        );
-        if rustix::process::geteuid().is_root() {
-            text.push_str("User www-data\nGroup www-data\n");
-        }
-        for setting in settings {
-            writeln!(text, "{}", setting.replace('=', " ")).unwrap();
-        }
-        fs::create_dir(dir.path().join("root")).unwrap();
-        fs::write(dir.path().join("root/index.html"), [b'x'; 3361]).unwrap();
-        fs::write(dir.path().join("conf"), text).unwrap();
-        // Its children serve as another account.
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(dir.path(), mode).unwrap();
-        let process = Command::new(PROGRAM)
-            .args(["-d", dir.path().to_str().unwrap(), "-D", "FOREGROUND", "-f"])
-            .arg(dir.path().join("conf"))
-            // It ends by a signal to its process group, which is not to be that of the tests.
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        let apache = Self { process, addr, _dir: dir };
-        eventually("Apache listens", || TcpStream::connect(addr).is_ok());
-        Some(apache)
     }
 }
 

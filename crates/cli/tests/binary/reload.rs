@@ -16,8 +16,12 @@ use crate::{Server, output, said};
 /// Longer than anything takes on a loaded machine; only a failed test waits for it.
 const LONG: Duration = Duration::from_secs(60);
 
+/// Those that this machine can run.
 pub(crate) fn models() -> impl Iterator<Item = &'static str> {
-    serve::models::ALL.iter().map(|model| model.name)
+    let runs = |model: &serve::models::Model| {
+        (model.available)(&serve::models::Settings::defaults(model)).is_ok()
+    };
+    serve::models::ALL.iter().filter(move |model| runs(model)).map(|model| model.name)
 }
 
 /// A server that serves by a file, which the test changes.

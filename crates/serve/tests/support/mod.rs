@@ -3,6 +3,7 @@
 //! Start reading at [`Server::start`].
 #![allow(dead_code, reason = "each test file uses its part of it")]
 
+pub(crate) mod apache;
 pub(crate) mod simulated;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
