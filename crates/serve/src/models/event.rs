@@ -207,7 +207,7 @@ fn work<'a>(hall: &Hall<'a>, worker: usize) {
         Rest::Idle | Rest::Reading => Waiter::Thread,
     };
     let Hall { held, desk, .. } = hall;
-    let ending = || signals::asked_to_end().or(desk.is_ending().then_some(Stop::Drain));
+    let ending = || hall.board.ending().or(desk.is_ending().then_some(Stop::Drain));
     status(State::Waiting);
     desk.be_idle();
     while let Taken::Item(conn) = desk.take_as_idle(None) {

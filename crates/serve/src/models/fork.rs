@@ -15,11 +15,12 @@ use std::collections::HashSet;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering::Relaxed;
 
 use rustix::event::{PollFd, PollFlags};
 use sys::clock;
 use sys::listener::{self, Mode};
-use sys::process::{self, Ended, Pid, Signal};
+use sys::process::{self, Ended, Pid, SharedCells, Signal};
 use sys::signals::{self, ChildEnds, Signals, Stop};
 use units::Nanos;
 
@@ -68,6 +69,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
         next: None,
         rest: Nanos::ZERO,
         tickets: None,
+        draining: SharedCells::new(1).map_err(system("cannot share that the server is to end"))?,
     };
     let served = parent.serve(&signals, &ends);
     // On the way of an error too: no child is to outlive its parent's word.
@@ -85,6 +87,9 @@ struct Parent<'s> {
     rest: Nanos,
     /// In a drain, how many of the connections that waited when it began are still to be accepted.
     tickets: Option<u32>,
+    /// Whether the drain has begun, for the children: one that is forked in it answers before a signal
+    /// reaches it.
+    draining: SharedCells,
 }
 
 impl Parent<'_> {
@@ -103,6 +108,7 @@ impl Parent<'_> {
                 Some(Stop::Drain) if end == Nanos::MAX => {
                     end = clock::monotonic().saturating_add(grace);
                     self.tickets = Some(self.service.waiting());
+                    self.draining[0].store(1, Relaxed);
                 }
                 _ => {}
             }
@@ -174,9 +180,13 @@ impl Parent<'_> {
         }
         // What this process has buffered would be written by both.
         self.service.log.flush();
-        let Self { service, next, .. } = self;
+        let Self { service, next, draining, .. } = self;
+        let ending = || {
+            let is_draining = draining[0].load(Relaxed) != 0;
+            signals::asked_to_end().or(is_draining.then_some(Stop::Drain))
+        };
         let forked = process::fork("joust child", || match next.take() {
-            Some((socket, peer)) => serve(service, socket, peer),
+            Some((socket, peer)) => serve(service, socket, peer, &ending),
             None => child::DONE,
         });
         match forked {
@@ -208,13 +218,18 @@ impl Family for Parent<'_> {
     }
 }
 
-/// The life of a child: one connection.
-fn serve(service: &Service, socket: OwnedFd, peer: SocketAddr) -> u8 {
+/// The life of a child: one connection. `ending` says whether and how it is to end.
+fn serve(
+    service: &Service,
+    socket: OwnedFd,
+    peer: SocketAddr,
+    ending: &impl Fn() -> Option<Stop>,
+) -> u8 {
     if signals::in_child().is_err() {
         return child::FATAL;
     }
     let mut exchange = Exchange::new(service, peer, clock::monotonic());
-    drive::serve_blocking(socket, &mut exchange, Patience::of(service), &signals::asked_to_end);
+    drive::serve_blocking(socket, &mut exchange, Patience::of(service), ending);
     service.log.flush();
     child::DONE
 }

@@ -7,8 +7,6 @@
 //! connection: accept and close. The kernel bounds each wait (see `drive::Patience`). Children block
 //! in accept on the same socket, without a lock: the kernel wakes the one that waits longest.
 
-use sys::signals;
-
 use super::child::{self, Accepted};
 use super::drive::{self, Patience};
 use super::parent::{self, Herd};
@@ -109,7 +107,7 @@ fn serve(service: &Service, patience: Patience, board: &Scoreboard, number: usiz
                 left -= 1;
                 board.set(number, 0, State::Reading);
                 let exchange = drive::seat(&mut seat, service, peer);
-                drive::serve_blocking(socket, exchange, patience, &signals::asked_to_end);
+                drive::serve_blocking(socket, exchange, patience, &|| board.ending());
             }
             Accepted::Nothing => {}
             Accepted::Leave(status) => return status,

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
 use sys::process::SharedCells;
+use sys::signals::{self, Stop};
 
 use crate::board::{Board, Seat, State};
 
@@ -81,6 +82,11 @@ impl Scoreboard {
     /// Whether the drain has begun.
     pub(super) fn is_draining(&self) -> bool {
         self.cells[DRAINING].load(Relaxed) != 0
+    }
+
+    /// Whether and how the calling child is to end. Of a drain the board tells before its signal comes.
+    pub(super) fn ending(&self) -> Option<Stop> {
+        signals::asked_to_end().or(self.is_draining().then_some(Stop::Drain))
     }
 
     /// The right to accept one of the connections that waited when the drain began.

@@ -189,7 +189,7 @@ fn listen(place: &Place<'_>) -> u8 {
 /// The life of a worker: take a connection, serve it to its end, again.
 fn work(place: &Place<'_>, worker: usize) {
     let doing = |state| place.board.set(place.number, worker, state);
-    let ending = || signals::asked_to_end().or(place.desk.is_ending().then_some(Stop::Drain));
+    let ending = || place.board.ending().or(place.desk.is_ending().then_some(Stop::Drain));
     let mut seat = None;
     let _present = place.desk.sign_in();
     let _place = place.board.sit(place.number, worker);
