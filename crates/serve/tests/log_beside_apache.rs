@@ -46,10 +46,14 @@ fn ask_all(addr: SocketAddr) {
     old.rest();
 }
 
-/// But for what a server is asked to see whether it is there.
+/// But for what a server is asked to see whether it is there. In one order: a child writes its lines
+/// when it has some, or when it ends.
 fn lines(path: &Path) -> Vec<String> {
     let text = fs::read_to_string(path).unwrap_or_default();
-    text.lines().filter(|line| line.contains("page")).map(str::to_owned).collect()
+    let mut lines: Vec<_> =
+        text.lines().filter(|line| line.contains("page")).map(str::to_owned).collect();
+    lines.sort_unstable();
+    lines
 }
 
 #[test]
