@@ -307,11 +307,26 @@ impl<'h, 'a> Listener<'h, 'a> {
                 }
             }
             self.expire();
-            if busy && held.idle() > 0 {
-                // httpd: "All workers are busy, will close %d keep-alive connections".
-                for conn in held.take_all(Some(Rest::Idle)) {
-                    held.close(conn, Close::Linger);
-                }
+            if busy && desk.idlers() == 0 {
+                self.close_idle();
+            }
+        }
+    }
+
+    /// httpd: "All workers are busy, will close %d keep-alive connections".
+    fn close_idle(&self) {
+        let Hall { held, desk, .. } = self.hall;
+        if held.idle() == 0 {
+            return;
+        }
+        let idle = held.take_all(Some(Rest::Idle));
+        // A worker may have become idle meanwhile, with a connection that is among these: its client has
+        // just had an answer, and most likely asks again.
+        let all_work = desk.idlers() == 0;
+        for conn in idle {
+            match all_work {
+                true => held.close(conn, Close::Linger),
+                false => held.keep(conn, Rest::Idle),
             }
         }
     }

@@ -357,12 +357,14 @@ pub(super) fn turn<'s>(
     let mut now = clock::monotonic();
     let mut finishes = false;
     loop {
-        if ending() == Some(Stop::AtOnce) {
+        // Before the socket is asked: what had arrived when the end began is taken in below.
+        let stop = ending();
+        if stop == Some(Stop::AtOnce) {
             conn.exchange.lost(now);
         }
         conn.exchange.timed_out(now);
         let Socket::Open(socket) = &conn.socket else { return Turned::Lingers(conn) };
-        let look = || Look { now: drive::time(service, now), ending: ending().is_some() };
+        let look = || Look { now: drive::time(service, now), ending: stop.is_some() };
         // Level-triggered: an end of the stream that comes with the last bytes is seen next time.
         let mut inlet = Inlet::Open;
         let (rest, flags) =
@@ -385,7 +387,7 @@ pub(super) fn turn<'s>(
                     continue;
                 }
                 // What had arrived was taken above; nothing is under way.
-                Step::Read | Step::Write if !finishes && ending().is_some() => {
+                Step::Read | Step::Write if !finishes && stop.is_some() => {
                     finishes = true;
                     conn.exchange.finish();
                     continue;

@@ -292,7 +292,9 @@ impl<'s> Hall<'s> {
         process::set_name("joust acceptor");
         let _present = self.acceptor.sign_in();
         while !self.stopping.load(Relaxed) {
-            if self.draining.load(Relaxed) && self.tickets.load(Relaxed) == 0 {
+            // Before it accepts: what it takes while the drain begins may not be among those counted then.
+            let needs_ticket = self.draining.load(Relaxed);
+            if needs_ticket && self.tickets.load(Relaxed) == 0 {
                 break;
             }
             // The latch: a connection is counted before it is accepted.
@@ -320,8 +322,10 @@ impl<'s> Hall<'s> {
                 // The connection was gone before it was accepted; there may be others.
                 Err(_) => {}
             }
-            let left = |left: u32| left.checked_sub(1);
-            let _ = self.tickets.fetch_update(Relaxed, Relaxed, left);
+            if needs_ticket {
+                let left = |left: u32| left.checked_sub(1);
+                let _ = self.tickets.fetch_update(Relaxed, Relaxed, left);
+            }
         }
         self.service.stop_listening();
         self.accepts.store(false, Relaxed);
