@@ -431,7 +431,7 @@ fn a_service_manager_is_told_of_start_reload_and_end() {
         let n = manager.recv(&mut buf).unwrap();
         String::from_utf8(buf[..n].to_vec()).unwrap()
     };
-    assert!(told().starts_with("READY=1\nSTATUS=reactor serves on 127.0.0.1:"));
+    assert!(told().starts_with("READY=1\nSTATUS=reactors serves on 127.0.0.1:"));
     kill("HUP", child.id());
     let reloading = told();
     let usec = reloading.lines().find_map(|line| line.strip_prefix("MONOTONIC_USEC="));
