@@ -163,6 +163,8 @@ pub(crate) struct Requested<'a> {
     pub(crate) client: SocketAddr,
     /// The connection is one of TLS.
     pub(crate) is_secure: bool,
+    /// Who it is from, where a rule demanded and proved it (Basic).
+    pub(crate) user: Option<&'a str>,
     /// It says that it has a body, which may be empty.
     pub(crate) has_body: bool,
 }

@@ -13,7 +13,7 @@
 //!
 //! Programs of `[[gateway]]`s of kind cgi would be confined with the server that starts them, and what they
 //! need is not known here. So with one of them nothing is confined, and the error log says so. FastCGI
-//! applications are started by others, and keep what they have.
+//! applications that are started with the server have its user, and are not confined.
 
 use std::path::{Path, PathBuf};
 
@@ -23,6 +23,7 @@ use sys::landlock::{self, Access, Rules, Ruleset};
 
 use crate::ServeError;
 use crate::config::{Config, Content, ErrorLogTo, GatewayConfig, GatewayKind};
+use crate::gateway::Responders;
 use crate::log::Level;
 use crate::service::Service;
 
@@ -67,11 +68,12 @@ fn logs(config: &Config) -> impl Iterator<Item = &Path> {
     config.access_log.file.as_deref().into_iter().chain(errors)
 }
 
-/// Leaves this process, and all that it will start, the rights that serving needs.
+/// Leaves this process, and all that it will start, the rights that serving needs; starts before that
+/// what needs more.
 ///
 /// # Errors
 /// What was asked for and could not be done.
-pub(crate) fn give_up(service: &Service) -> Result<(), ServeError> {
+pub(crate) fn give_up(service: &Service) -> Result<Option<Responders>, ServeError> {
     let errors = &service.errors;
     // While everything that it names can be found.
     let confinement = confinement(service);
@@ -88,6 +90,7 @@ pub(crate) fn give_up(service: &Service) -> Result<(), ServeError> {
         ),
         None => {}
     }
+    let responders = Responders::start(service)?;
     match confinement {
         Ok(ruleset) => {
             let abi = ruleset.abi();
@@ -102,7 +105,7 @@ pub(crate) fn give_up(service: &Service) -> Result<(), ServeError> {
         }
         Err((level, why)) => errors.note(level, format_args!("not confined: {why}")),
     }
-    Ok(())
+    Ok(responders)
 }
 
 /// What is to be enforced; or why nothing is, and how much that matters.

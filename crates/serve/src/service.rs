@@ -211,6 +211,11 @@ impl Service {
     /// # Errors
     /// What the model could not get from the kernel.
     pub fn run(&self) -> Result<(), ServeError> {
+        self.run_beside(Responders::start(self)?)
+    }
+
+    /// The same, beside applications that end with it, whatever ends it.
+    pub(crate) fn run_beside(&self, _responders: Option<Responders>) -> Result<(), ServeError> {
         if !self.config.cpus.is_empty() {
             sys::affinity::pin(&self.config.cpus).map_err(|source| ServeError::System {
                 doing: "cannot run on the CPUs that it was given",
@@ -231,8 +236,6 @@ impl Service {
         })?;
         let (model, address) = (config.model.name, self.address());
         errors.note(Level::Notice, format_args!("{model} serves on {address}"));
-        // They end with the server, whatever ends it.
-        let _responders = Responders::start(&self.gateways, errors)?;
         let result = (config.model.run)(self);
         self.log.flush();
         match self.log.lines_lost() {

@@ -390,3 +390,28 @@ fn a_thousand_programs_leave_neither_a_zombie_nor_a_descriptor() {
         drop(server);
     }
 }
+
+#[test]
+fn who_has_proved_who_he_is_is_told_to_the_program_and_his_password_is_not() {
+    let site = Site::new();
+    // "secret", by htpasswd -nbBC 4.
+    let hash = "$2y$04$8K69ZjhrDERgvrhS1xAGoel0H0hOdAGRZtLUBA7COzPsq8.Fd010q";
+    std::fs::write(site.path("users"), format!("anna:{hash}\n")).unwrap();
+    let guard = format!(
+        "[[rule]]\nprefix = \"/cgi-bin/\"\nauth = {{ realm = \"r\", file = \"{}\" }}",
+        site.path("users").display()
+    );
+    for model in kinds() {
+        let server = site.start(model, &[], &guard);
+        assert!(get(&server, "/cgi-bin/env").starts_with("HTTP/1.1 401 "), "{model}");
+        let answer = ask(
+            &server,
+            "GET /cgi-bin/env HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\
+             Authorization: Basic YW5uYTpzZWNyZXQ=\r\n\r\n",
+        );
+        let body = body(&answer);
+        assert_eq!(variable(&body, "REMOTE_USER"), Some("anna"), "{model}: {answer}");
+        assert_eq!(variable(&body, "AUTH_TYPE"), Some("Basic"), "{model}");
+        assert!(!body.contains("YW5uYTpzZWNyZXQ"), "{model}: {body}");
+    }
+}

@@ -79,6 +79,7 @@ impl Exchange<'_> {
                 socket,
                 client: self.peer,
                 is_secure: self.secure.is_some(),
+                user: self.decision.user.as_deref(),
                 has_body: self.asked.has_body,
             };
             if let Err(failure) = call.start(&requested, self.service, now) {

@@ -58,6 +58,10 @@ impl Environment {
         let (method, uri, fields) = request(about.requested.head);
         variables.of_server(about, fields.get("host"));
         variables.of_client(about.requested.client);
+        if let Some(user) = about.requested.user {
+            variables.set("AUTH_TYPE", "Basic");
+            variables.set("REMOTE_USER", user);
+        }
         let method = if about.is_redirected && method != b"HEAD" { b"GET" } else { method };
         variables.set("REQUEST_METHOD", method);
         variables.set("REQUEST_URI", uri);

@@ -32,11 +32,12 @@ use sys::{clock, signals};
 use units::Nanos;
 
 use super::fastcgi::Address;
-use super::{Gateway, Gateways, environment, keeper};
+use super::{Gateway, environment, keeper};
 use crate::ServeError;
 use crate::config::Spawn;
 use crate::log::{ErrorLog, Level};
 use crate::models::poll_files;
+use crate::service::Service;
 
 /// Connections that wait for an application, of which the kernel allows net.core.somaxconn.
 const BACKLOG: i32 = 1024;
@@ -71,10 +72,8 @@ impl Responders {
     /// # Errors
     /// Sockets that cannot be made; EAGAIN and the like of fork. An application that cannot be started is
     /// in the error log, and tried again.
-    pub(crate) fn start(
-        gateways: &Gateways,
-        errors: &Arc<ErrorLog>,
-    ) -> Result<Option<Self>, ServeError> {
+    pub(crate) fn start(service: &Service) -> Result<Option<Self>, ServeError> {
+        let Service { gateways, errors, config, .. } = service;
         let spawned: Vec<(&Gateway, &Spawn)> =
             gateways.all.iter().filter_map(|one| Some((one, one.config.spawn.as_ref()?))).collect();
         let Some((first, _)) = spawned.first() else { return Ok(None) };
@@ -86,7 +85,7 @@ impl Responders {
             ),
         };
         let place = private_directory(directory).map_err(refused)?;
-        let begun = begin(&spawned, &place, errors).map_err(refused);
+        let begun = begin(&spawned, &place, &config.cpus, errors).map_err(refused);
         if begun.is_err() {
             let _ = std::fs::remove_dir_all(&place);
         }
@@ -122,6 +121,7 @@ fn private_directory(within: &Path) -> io::Result<PathBuf> {
 fn begin(
     spawned: &[(&Gateway, &Spawn)],
     place: &Path,
+    cpus: &[u32],
     errors: &Arc<ErrorLog>,
 ) -> io::Result<Responders> {
     let mut posts = Vec::new();
@@ -139,7 +139,12 @@ fn begin(
     }
     let (line, theirs) = UnixStream::pair()?;
     let (place, errors) = (place.to_owned(), Arc::clone(errors));
+    let cpus = cpus.to_owned();
     let warden = process::fork("joust warden", move || {
+        if !cpus.is_empty() {
+            // Where it cannot, the server says so, and ends.
+            let _ = sys::affinity::pin(&cpus);
+        }
         // SIGTERM and SIGINT are for the server.
         let watched = signals::hidden_from(|| Warden { posts, errors, line: theirs }.watch());
         let _ = std::fs::remove_dir_all(&place);

@@ -119,7 +119,8 @@ fn live(service: &Service, mut line: UnixStream) -> u8 {
     let begun = signals::in_generation().and_then(|()| line.read_exact(&mut [0]));
     let served = match begun {
         Ok(()) => {
-            let served = rights::give_up(service).and_then(|()| service.run());
+            let begun = rights::give_up(service);
+            let served = begun.and_then(|responders| service.run_beside(responders));
             served.map_err(|error| error.to_string())
         }
         Err(error) => Err(format!("the process that was to serve could not begin: {error}")),
