@@ -1,6 +1,7 @@
 //! Planted faults: a server that is wrong on purpose and by a known amount, so that what measures it
 //! can be proved. Owns what a fault may do to a response, how one is typed, and the one stream of
-//! chance; must not know sockets, nor who waits while a response is held.
+//! chance; must not know sockets, nor who waits while a response is held. What a user sees of each is in
+//! docs/faults.md.
 //! Start reading at `Effect`, then `delay`, the shortest.
 //!
 //! A hold counts from the completion of the request at the server, which is the return of the receive
@@ -44,8 +45,8 @@ use spec::Spec;
 
 use crate::models::edits;
 
-/// The longest that the faults of a server together delay or stall a response, and that one pause
-/// lasts.
+/// The longest that the faults of a server together delay or stall a response, that it waits for a slot
+/// before, and that one pause or one batch lasts.
 pub const HOLD_MAX: Nanos = Nanos::from_secs(60);
 
 /// Faults that a server may have.

@@ -182,6 +182,8 @@ proptest! {
             format!("stall=100%,{stall_ms}ms,phase=body"),
             format!("pause=every:{}ms,for:{pause_ms}ms", pause_ms + gap_ms),
             format!("pause=at:{at_ms}ms,for:{pause_ms}ms"),
+            format!("batch={gap_ms}ms"),
+            "slots=1".to_owned(),
         ];
         let service = service(&faults.each_ref().map(String::as_str));
         let mut client = Client::new(&service, START);
@@ -189,8 +191,8 @@ proptest! {
         let at = client.now;
         client.send(REQUEST);
         let last = client.pieces().pop().unwrap().0;
-        // The hold, and the two pauses and the gap that may follow it.
-        let most = HOLD_MAX.0 + 3 * HOLD_MAX.0 + ms(gap_ms).0;
+        // The hold, the rest of a batch, and the two pauses and the gap that may follow it.
+        let most = HOLD_MAX.0 + ms(gap_ms).0 + 3 * HOLD_MAX.0 + ms(gap_ms).0;
         prop_assert!(last.0 - at.0 <= most, "{}", last - at);
     }
 }

@@ -136,10 +136,7 @@ impl Server {
 
     /// Memory that is the server's own process's, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let path = format!("/proc/{}/smaps_rollup", self.process.id());
-        let text = std::fs::read_to_string(path).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix("Private_Dirty:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+        memory_of(self.pid()).unwrap()
     }
 
     pub(crate) fn connect(&self) -> Conn {
@@ -181,6 +178,14 @@ fn processes() -> Vec<(Pid, Pid)> {
 /// Living children of a process.
 pub(crate) fn children_of(pid: Pid) -> Vec<Pid> {
     processes().into_iter().filter(|(_, parent)| *parent == pid).map(|found| found.0).collect()
+}
+
+/// Memory that is that process's own, in bytes; `None` where it has ended.
+pub(crate) fn memory_of(pid: Pid) -> Option<u64> {
+    let path = format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero());
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Private_Dirty:"))?;
+    Some(line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024)
 }
 
 pub(crate) fn is_alive(pid: Pid) -> bool {

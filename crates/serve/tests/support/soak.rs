@@ -6,7 +6,7 @@ use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use super::support::{FIXED, GET, Server, Setup, children_of, eventually};
+use super::support::{FIXED, GET, Server, Setup, children_of, eventually, memory_of};
 use sys::process::Pid;
 
 /// All that ends connections, answers and processes, and holds short enough for a soak.
@@ -24,19 +24,19 @@ const FAULTS: &[&str] = &[
 
 const CLIENTS: usize = 8;
 
-/// What a server's processes have together may grow by so much: buffers that came late, arenas of the
-/// allocator. A leak of 100 bytes a request is three times that in 30,000.
+/// The memory of a process may grow by so much: buffers that came late, arenas of the allocator. A leak of
+/// 100 bytes a request is three times that in 30,000.
 const GROWTH_BYTES_MAX: u64 = 1024 * 1024;
 
 /// What there is of a server at rest.
 #[derive(Debug, Clone, Copy)]
 struct Held {
-    /// Open files of all its processes, over the number of these.
+    /// Open files of the process that has most.
     files_per_process: usize,
     processes: usize,
     /// Of the process that leads.
     threads: usize,
-    /// Private memory of the process that leads.
+    /// Private memory of the process that has most.
     memory_bytes: u64,
 }
 
@@ -80,12 +80,12 @@ impl fmt::Display for Soaked {
         let rate = *answered as f64 / took.as_secs_f64();
         write!(
             f,
-            "{answered:>8} answers, {rate:>7.0}/s; at rest {} processes, {} files each, {} threads and \
-             {} KiB in the first",
+            "{answered:>8} answers, {rate:>7.0}/s; at rest {} processes, {} files each, {} KiB at most; {} threads \
+             in the first",
             after.processes,
             after.files_per_process,
-            after.threads,
-            after.memory_bytes / 1024
+            after.memory_bytes / 1024,
+            after.threads
         )
     }
 }
@@ -142,7 +142,7 @@ fn at_rest(server: &Server) -> Held {
         files_per_process: files,
         processes: all.len(),
         threads: server.threads().len(),
-        memory_bytes: server.memory_bytes(),
+        memory_bytes: all.iter().filter_map(|pid| memory_of(*pid)).max().unwrap_or(0),
     }
 }
 
