@@ -10,6 +10,7 @@ use std::sync::Arc;
 use sys::identity::Identity;
 use sys::listener::Inherited;
 use sys::{clock, listener};
+use wire::tls::TicketKeys;
 
 use crate::ServeError;
 use crate::board::Board;
@@ -65,6 +66,8 @@ pub struct Given {
     pub listener: Option<TcpListener>,
     /// How often the logs were to be opened again, counted by someone else.
     pub reopen: Option<Reopen>,
+    /// Keys of TLS tickets that clients have already.
+    pub tickets: Option<TicketKeys>,
 }
 
 impl Service {
@@ -93,7 +96,9 @@ impl Service {
         let site = Site::open(&config)?;
         let gateways = Gateways::open(&config)?;
         let log = AccessLog::open(&config.access_log, &reopen)?;
-        let tls = config.tls.as_ref().map(|tls| Tls::open(tls, clock::wall_secs_coarse));
+        let now_s = clock::wall_secs_coarse;
+        let tickets = given.tickets.unwrap_or_else(|| TicketKeys::new(now_s));
+        let tls = config.tls.as_ref().map(|tls| Tls::open(tls, &tickets, now_s));
         let tls = tls.transpose()?;
         let listener = given.listener.map_or_else(|| listen(&config), Ok)?;
         let more_listeners = listen_more(&config, &listener)?;
@@ -131,7 +136,10 @@ impl Service {
             Site::open(config).map(drop),
             AccessLog::check(&config.access_log),
             ErrorLog::check(&config.error_log),
-            config.tls.as_ref().map_or(Ok(()), |tls| Tls::open(tls, || 0).map(drop)),
+            config
+                .tls
+                .as_ref()
+                .map_or(Ok(()), |tls| Tls::open(tls, &TicketKeys::new(|| 0), || 0).map(drop)),
         ];
         checks.into_iter().filter_map(Result::err).collect()
     }

@@ -31,6 +31,7 @@ use sys::clock;
 use sys::process::{self, Ended, Pid, Signal};
 use sys::signals::{Asked, Mail, Stop};
 use units::Nanos;
+use wire::tls::TicketKeys;
 
 use crate::ServeError;
 use crate::config::Config;
@@ -82,11 +83,13 @@ pub fn supervise(start: Start<'_>) -> Result<(), ServeError> {
     // Before anyone is told the address: a signal that comes from then on waits for us.
     let mail = Mail::new().map_err(system("cannot take signals as a file"))?;
     let reopen = Reopen::new().map_err(system("cannot share a count"))?;
+    let tickets = TicketKeys::new(clock::wall_secs_coarse);
     let is_passed = start.passed.is_some();
     let given = Given {
         stderr: copy_of(start.stderr.as_ref())?,
         listener: start.passed,
         reopen: Some(reopen.clone()),
+        tickets: Some(tickets.clone()),
     };
     let service = Service::bind_given(start.config, given)?;
     let _pid_file = PidFile::write(service.config.pid_file.as_deref())?;
@@ -98,6 +101,7 @@ pub fn supervise(start: Start<'_>) -> Result<(), ServeError> {
     let mut supervisor = Supervisor {
         mail,
         reopen,
+        tickets,
         read: start.read,
         stderr: start.stderr,
         notify: start.notify,
@@ -117,6 +121,9 @@ pub fn supervise(start: Start<'_>) -> Result<(), ServeError> {
 struct Supervisor<'a> {
     mail: Mail,
     reopen: Reopen,
+    /// Clients resume their sessions after a reload too. Kept where nobody speaks to clients, and passed on
+    /// by fork alone.
+    tickets: TicketKeys,
     read: &'a dyn Fn() -> Result<Config, String>,
     stderr: Option<File>,
     notify: Notify,
@@ -157,7 +164,9 @@ impl Supervisor<'_> {
                 Some(Asked::End(stop)) => self.end(stop),
                 Some(Asked::Reload) if !self.ending => self.reload(),
                 Some(Asked::Reopen) => self.reopen(),
-                Some(Asked::Reload | Asked::ChildEnded) | None => {}
+                Some(Asked::Reload | Asked::ChildEnded) => {}
+                // Now and then: a key that nobody may use any more is not to lie here.
+                None => self.tickets.keep_up(),
             }
         }
     }
@@ -221,7 +230,8 @@ impl Supervisor<'_> {
             false => None,
         };
         let stderr = self.stderr.as_ref().map(File::try_clone).transpose().map_err(says)?;
-        let given = Given { stderr, listener, reopen: Some(self.reopen.clone()) };
+        let tickets = Some(self.tickets.clone());
+        let given = Given { stderr, listener, reopen: Some(self.reopen.clone()), tickets };
         let service = Service::bind_given(config, given).map_err(|error| error.to_string())?;
         let next = Generation::begin(&service, clock::monotonic())
             .map_err(|error| format!("cannot start another process: {error}"))?;

@@ -13,7 +13,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use wire::tls::{Identities, PemIdentity, TlsServer, TlsServerConfig, TlsServerOptions, Versions};
+use wire::tls::{
+    Identities, PemIdentity, TicketKeys, TlsServer, TlsServerConfig, TlsServerOptions, Versions,
+};
 
 use crate::ServeError;
 use crate::config::{CertificateFiles, MinVersion, TlsConfig};
@@ -33,11 +35,15 @@ pub struct Tls {
 type Stamp = Option<[i64; 5]>;
 
 impl Tls {
-    /// Reads the certificates and makes the keys of tickets, which forked processes then share.
+    /// Reads the certificates. Forked processes share the keys of `tickets`.
     ///
     /// # Errors
     /// Which file cannot be read or used, and why.
-    pub fn open(config: &TlsConfig, now_s: fn() -> u64) -> Result<Self, ServeError> {
+    pub fn open(
+        config: &TlsConfig,
+        tickets: &TicketKeys,
+        now_s: fn() -> u64,
+    ) -> Result<Self, ServeError> {
         let seen = stamps(&config.certificate);
         let identities = if config.self_signed {
             let pem = wire::tls::self_signed(&["localhost"]).map_err(ServeError::Tls)?;
@@ -51,9 +57,8 @@ impl Tls {
                 MinVersion::Tls13 => Versions::Only13,
             },
             alpn: ["http/1.1", "http/1.0"].map(str::to_owned).to_vec(),
-            has_tickets: config.session_tickets,
+            tickets: config.session_tickets.then(|| tickets.clone()),
             sessions_max: config.session_cache as usize,
-            now_s,
         };
         let shared = TlsServerConfig::new(&options, identities)
             .map_err(|error| ServeError::Tls(error.to_string()))?;

@@ -36,3 +36,4 @@ pub use identity::{Identities, PemIdentity};
 pub use self_signed::self_signed;
 pub use server::{TlsServer, TlsServerConfig, TlsServerError, TlsServerOptions};
 pub use sessions::{SERVERS_MAX, SessionTotals};
+pub use tickets::TicketKeys;

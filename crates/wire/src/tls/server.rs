@@ -15,7 +15,7 @@ use super::config::{Versions, alpn};
 use super::fault::TlsConfigError;
 use super::identity::Identities;
 use super::records::{self, Unfed};
-use super::tickets::Tickets;
+use super::tickets::TicketKeys;
 
 /// How a server speaks TLS, beside its certificates.
 #[derive(Debug, Clone)]
@@ -25,13 +25,11 @@ pub struct TlsServerOptions {
     /// Protocols that ALPN may choose, the best first. A client that names none of them is refused
     /// (RFC 7301, 3.2); one without ALPN is not.
     pub alpn: Vec<String>,
-    /// Whether clients are given their sessions as tickets, to resume them at any process that was
-    /// forked from this one.
-    pub has_tickets: bool,
+    /// With which clients get tickets, so that no server has to remember their sessions; `None`: they
+    /// get none.
+    pub tickets: Option<TicketKeys>,
     /// Sessions that are kept in memory, for clients without tickets; 0: none.
     pub sessions_max: usize,
-    /// The time of day in whole seconds, for the keys of tickets.
-    pub now_s: fn() -> u64,
 }
 
 /// What all connections of a server have in common. Cheap to clone; clones share everything.
@@ -71,8 +69,8 @@ impl TlsServerConfig {
             0 => Arc::new(NoServerSessionStorage {}),
             max => ServerSessionMemoryCache::new(max),
         };
-        if options.has_tickets {
-            config.ticketer = Arc::new(Tickets::new(options.now_s));
+        if let Some(TicketKeys(tickets)) = &options.tickets {
+            config.ticketer = Arc::clone(tickets) as _;
         }
         Ok(Self { config: Arc::new(config), shelf })
     }

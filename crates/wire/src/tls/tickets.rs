@@ -1,5 +1,5 @@
 //! Owns the keys under which a server gives its sessions away to clients as tickets, and their rotation.
-//! Must not know a connection. Start reading at [`Tickets`].
+//! Must not know a connection. Start reading at [`TicketKeys`].
 //!
 //! rustls' own ticketer draws each new key at random, so that after the first rotation the processes of
 //! one server would no longer know each other's tickets. Here the next key follows from the present one
@@ -7,7 +7,7 @@
 //! a word between them, and none can go back to a key that it has dropped, so that tickets of yesterday
 //! stay closed though today's memory is read.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, Prk};
@@ -24,6 +24,24 @@ const SECRET_LEN: usize = 32;
 const NAME_LEN: usize = 8;
 
 type Secret = [u8; SECRET_LEN];
+
+/// The keys of tickets. Cheap to clone; clones are the same keys, so that a configuration that takes the
+/// place of another can go on with its tickets.
+#[derive(Debug, Clone)]
+pub struct TicketKeys(pub(super) Arc<Tickets>);
+
+impl TicketKeys {
+    /// New ones, at random; `now_s` is the time of day in whole seconds.
+    pub fn new(now_s: fn() -> u64) -> Self {
+        Self(Arc::new(Tickets::new(now_s)))
+    }
+
+    /// Drops keys whose time is over. They go by themselves where tickets are made; this is for a process
+    /// that only keeps the keys for others.
+    pub fn keep_up(&self) {
+        self.0.with(|_| ());
+    }
+}
 
 /// Makes and opens tickets.
 pub(super) struct Tickets {
@@ -49,7 +67,7 @@ struct Key {
 
 impl Tickets {
     /// With a secret of its own; `now_s` is the time of day in whole seconds.
-    pub(super) fn new(now_s: fn() -> u64) -> Self {
+    fn new(now_s: fn() -> u64) -> Self {
         let mut chain = [0; SECRET_LEN];
         rand::fill(&mut chain).expect("the kernel has random bytes");
         let epoch = now_s() / EPOCH_S;
