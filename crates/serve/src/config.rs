@@ -87,6 +87,9 @@ pub struct Config {
     pub status: StatusConfig,
     /// How it speaks TLS; `None`: not at all.
     pub tls: Option<TlsConfig>,
+    /// Every request is sent on to this port, where TLS is spoken. Never typed: see
+    /// `TlsConfig::redirect_from`.
+    pub(crate) https_port: Option<u16>,
 }
 
 /// What is served.
@@ -212,9 +215,27 @@ impl Config {
             gateways: Vec::new(),
             status: StatusConfig::default(),
             tls: None,
+            https_port: None,
         };
         config.derive();
         config
+    }
+
+    /// Of the server that sends plain requests on to `port`; `None`: there is none.
+    pub(crate) fn redirecting(&self, port: u16) -> Option<Self> {
+        let listen = self.tls.as_ref()?.redirect_from?;
+        // One process, which costs next to nothing while nobody comes.
+        let mut config = Self::new(crate::models::redirecting(), Content::Fixed(Bytes(0)));
+        config.listen = listen;
+        config.https_port = Some(port);
+        config.limits = Limits { write_timeout: config.limits.write_timeout, ..self.limits };
+        config.access_log.clone_from(&self.access_log);
+        config.error_log.clone_from(&self.error_log);
+        config.user.clone_from(&self.user);
+        config.group.clone_from(&self.group);
+        config.confine = self.confine;
+        config.cpus.clone_from(&self.cpus);
+        Some(config)
     }
 
     /// Connections that may wait to be accepted.

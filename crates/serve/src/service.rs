@@ -243,7 +243,7 @@ impl Service {
             ServeError::System { doing: "cannot prepare the listening socket", source }
         })?;
         let (model, address) = (config.model.name, self.address());
-        errors.note(Level::Notice, format_args!("{model} serves on {address}"));
+        self.note_start();
         let result = (config.model.run)(self);
         self.log.flush();
         match self.log.lines_lost() {
@@ -260,6 +260,17 @@ impl Service {
             Err(error) => errors.note(Level::Emerg, format_args!("{error}")),
         }
         result
+    }
+
+    fn note_start(&self) {
+        let (model, address) = (self.config.model.name, self.address());
+        match self.config.https_port {
+            None => self.errors.note(Level::Notice, format_args!("{model} serves on {address}")),
+            Some(port) => self.errors.note(
+                Level::Notice,
+                format_args!("plain requests at {address} are sent on to TLS on port {port}"),
+            ),
+        }
     }
 
     /// Says that a connection could not be accepted for lack of descriptors or memory.

@@ -11,6 +11,7 @@ mod listing;
 mod media;
 mod names;
 mod pattern;
+mod redirect;
 mod representation;
 mod rules;
 
@@ -45,6 +46,8 @@ pub(crate) const FRESH_FOR: Nanos = Nanos::from_secs(1);
 /// What is served. Shared by all threads of a process.
 #[derive(Debug)]
 pub struct Site {
+    /// All requests are sent on to that port, where TLS is spoken.
+    https_port: Option<u16>,
     /// At least one.
     hosts: Vec<Host>,
     names: Names<usize>,
@@ -166,6 +169,7 @@ impl Site {
             .flat_map(|(index, host)| host.names.iter().map(move |name| (name.as_str(), index)));
         let decides = |host: &Host| host.has_codings || host.has_listings || !host.rules.is_empty();
         Ok(Self {
+            https_port: config.https_port,
             is_plain: hosts.len() == 1
                 && !hosts.iter().any(decides)
                 && !config.refuse_unknown_hosts,
@@ -178,6 +182,10 @@ impl Site {
 
     /// What is to be done with a request.
     pub(crate) fn decide(&self, request: &Request<'_>, now: Nanos) -> Decision {
+        if let Some(port) = self.https_port {
+            let verdict = redirect::to_https(request, port);
+            return Decision { verdict, ..Decision::default() };
+        }
         if self.is_plain {
             return Decision::default();
         }

@@ -20,6 +20,7 @@
 
 pub(crate) mod generation;
 mod notify;
+mod redirect;
 
 use std::fs::File;
 use std::io;
@@ -40,6 +41,7 @@ use crate::rights;
 use crate::service::{Given, Service};
 use generation::Generation;
 pub use notify::Notify;
+use redirect::Redirect;
 
 /// How long a generation has, once it was told, until it accepts no more. A process of its model that
 /// is busy for longer is not waited for: both then accept for a while.
@@ -92,10 +94,18 @@ pub fn supervise(start: Start<'_>) -> Result<(), ServeError> {
         tickets: Some(tickets.clone()),
     };
     let service = Service::bind_given(start.config, given)?;
+    let given = Given {
+        stderr: copy_of(start.stderr.as_ref())?,
+        reopen: Some(reopen.clone()),
+        ..Given::default()
+    };
+    let plain = Redirect::prepare(&service, None, given)?;
     let _pid_file = PidFile::write(service.config.pid_file.as_deref())?;
     (start.opened)(&service);
     let serving = Generation::begin(&service, clock::monotonic())
         .map_err(system("cannot start the process that serves"))?;
+    let redirect = plain.map(begin_redirect).transpose();
+    let redirect = redirect.map_err(system("cannot start the process that redirects"))?;
     serving.go();
     let Service { listener, errors, .. } = service;
     let mut supervisor = Supervisor {
@@ -109,6 +119,7 @@ pub fn supervise(start: Start<'_>) -> Result<(), ServeError> {
         listener,
         errors,
         serving,
+        redirect,
         before: None,
         draining: Vec::new(),
         ending: false,
@@ -133,6 +144,8 @@ struct Supervisor<'a> {
     listener: TcpListener,
     errors: Arc<ErrorLog>,
     serving: Generation,
+    /// What sends plain requests on to it.
+    redirect: Option<Redirect>,
     /// What was served by before the last reload.
     before: Option<Config>,
     /// Generations that were followed by another and have not ended.
@@ -153,6 +166,11 @@ impl Supervisor<'_> {
                 self.draining.retain(|draining| *draining != pid);
                 if pid == self.serving.pid {
                     self.over = self.served(ended);
+                } else if self.redirect.as_ref().is_some_and(|redirect| redirect.pid() == pid) {
+                    self.redirect_lost();
+                }
+                if self.over.is_some() {
+                    self.end_redirect(Signal::TERM);
                 }
             }
             if self.draining.is_empty()
@@ -182,7 +200,27 @@ impl Supervisor<'_> {
         if self.over.is_none() {
             process::signal(self.serving.pid, signal);
         }
+        self.end_redirect(signal);
         self.signal_draining(signal);
+    }
+
+    fn end_redirect(&mut self, signal: Signal) {
+        if let Some(redirect) = self.redirect.take() {
+            process::signal(redirect.pid(), signal);
+            self.draining.push(redirect.pid());
+        }
+    }
+
+    /// It is no reason for the others to end.
+    fn redirect_lost(&mut self) {
+        let why = self.redirect.take().map(|redirect| redirect.generation.last_words());
+        self.errors.note(
+            Level::Alert,
+            format_args!(
+                "plain requests are no longer sent on to TLS, until SIGHUP: that process has ended: {}",
+                why.unwrap_or_default()
+            ),
+        );
     }
 
     fn signal_draining(&self, signal: Signal) {
@@ -231,8 +269,13 @@ impl Supervisor<'_> {
         };
         let stderr = self.stderr.as_ref().map(File::try_clone).transpose().map_err(says)?;
         let tickets = Some(self.tickets.clone());
-        let given = Given { stderr, listener, reopen: Some(self.reopen.clone()), tickets };
+        let reopen = Some(self.reopen.clone());
+        let beside = copy_of(self.stderr.as_ref()).map_err(|error| error.to_string())?;
+        let beside = Given { stderr: beside, reopen: reopen.clone(), ..Given::default() };
+        let given = Given { stderr, listener, reopen, tickets };
         let service = Service::bind_given(config, given).map_err(|error| error.to_string())?;
+        let plain = Redirect::prepare(&service, self.redirect.as_ref(), beside)
+            .map_err(|error| error.to_string())?;
         let next = Generation::begin(&service, clock::monotonic())
             .map_err(|error| format!("cannot start another process: {error}"))?;
         let last = std::mem::replace(&mut self.serving, next);
@@ -247,7 +290,34 @@ impl Supervisor<'_> {
         }
         self.serving.go();
         Service { listener: self.listener, errors: self.errors, .. } = service;
+        self.follow_redirect(plain);
         Ok(())
+    }
+
+    /// Puts the process that redirects by the configuration of now in the place of the one that did.
+    fn follow_redirect(&mut self, plain: Option<Service>) {
+        let last = self.redirect.take();
+        let next = match plain.map(prepared_redirect).transpose() {
+            Ok(next) => next,
+            Err(error) => {
+                let what = "cannot start the process that sends plain requests on to TLS";
+                self.errors.note(Level::Alert, format_args!("{what}: {error}"));
+                None
+            }
+        };
+        if let Some(last) = last {
+            let listens = |next: &Redirect| next.generation.config.listen;
+            let goes_on = next.as_ref().map(listens) == Some(last.generation.config.listen);
+            self.draining.push(last.pid());
+            match goes_on {
+                true => hand_over(&last.generation),
+                false => _ = process::signal(last.pid(), Signal::TERM),
+            }
+        }
+        if let Some(next) = &next {
+            next.generation.go();
+        }
+        self.redirect = next;
     }
 
     /// The generation that serves has ended. `None`: another has taken its place.
@@ -285,6 +355,19 @@ impl Supervisor<'_> {
         let model = config.model.name;
         self.notify.tell(&format!("READY=1\nSTATUS={model} serves on {address}"));
     }
+}
+
+/// A process that redirects once it is told to.
+fn prepared_redirect(service: Service) -> io::Result<Redirect> {
+    let generation = Generation::begin(&service, clock::monotonic())?;
+    Ok(Redirect { listener: service.listener, generation })
+}
+
+/// One that does so now.
+fn begin_redirect(service: Service) -> io::Result<Redirect> {
+    let redirect = prepared_redirect(service)?;
+    redirect.generation.go();
+    Ok(redirect)
 }
 
 /// Has the generation drain and leave the port, and waits until it accepts no more or has ended.

@@ -2,6 +2,7 @@
 //! used (see `crate::tls`). Start reading at [`TlsConfig`].
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -27,6 +28,8 @@ pub struct TlsConfig {
     pub certificate: Vec<CertificateFiles>,
     /// A certificate for localhost is made in memory at the start; for trying out.
     pub self_signed: bool,
+    /// Where plain requests are sent on to the port of TLS; `None`: nowhere.
+    pub redirect_from: Option<SocketAddr>,
     /// Older versions are refused.
     pub min_version: MinVersion,
     /// Whether clients get tickets to resume their sessions with, at any process of the server.
@@ -63,6 +66,7 @@ impl Default for TlsConfig {
         Self {
             certificate: Vec::new(),
             self_signed: false,
+            redirect_from: None,
             min_version: MinVersion::default(),
             session_tickets: true,
             // As many as rustls keeps unless told otherwise.
@@ -111,6 +115,14 @@ impl TlsConfig {
             self.session_tickets,
             self.session_cache,
         );
+        if let Some(address) = self.redirect_from {
+            let address = quoted(&address.to_string());
+            write!(
+                text,
+                "\n# plain requests there are sent on to this port\nredirect_from = {address}\n"
+            )
+            .expect(WRITES);
+        }
         for files in &self.certificate {
             let [chain, key] =
                 [&files.chain, &files.key].map(|path| quoted(&path.to_string_lossy()));

@@ -91,6 +91,11 @@ pub static ALL: &[&Model] = &[
     &uring::ITEM,
 ];
 
+/// The model of the process that sends plain requests on to TLS: one thread, and little memory.
+pub(crate) fn redirecting() -> &'static Model {
+    &reactor::ITEM
+}
+
 /// The model that is called `name`.
 pub fn by_name(name: &str) -> Option<&'static Model> {
     ALL.iter().copied().find(|model| model.name.eq_ignore_ascii_case(name))

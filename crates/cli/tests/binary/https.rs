@@ -1,0 +1,98 @@
+//! `joust serve` with TLS across reloads: tickets that stay good, and the port beside it that sends plain
+//! requests on, asked by openssl and curl. Start reading at [`secure`].
+
+use std::process::Command;
+
+use crate::reload::{Site, models, until};
+
+/// The configuration of a server with TLS, whose certificate lies in its folder.
+fn secure(site: &Site, model: &str, bytes: usize, more: &str) -> String {
+    let pem = site.file("both.pem");
+    if !pem.exists() {
+        let made = wire::tls::self_signed(&["localhost"]).unwrap();
+        std::fs::write(&pem, [made.chain, made.key].concat()).unwrap();
+    }
+    format!(
+        "model = \"{model}\"\nfixed = {bytes}\n[tls]\nsession_cache = 0\n{more}\n\
+         [[tls.certificate]]\nchain = {pem:?}\nkey = {pem:?}\n"
+    )
+}
+
+/// What a program writes; `None`: there is no such program.
+fn run(program: &str, args: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(args).stdin(std::process::Stdio::null()).output();
+    let Ok(output) = output else {
+        println!("skipped: there is no {program} here");
+        return None;
+    };
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn a_session_is_resumed_after_a_reload() {
+    for model in ["prefork", "reactor", "reactors"] {
+        let site = Site::start(&format!("model = \"{model}\"\nfixed = 10\n"));
+        let addr = site.address();
+        let url = format!("https://{addr}/");
+        let length = |bytes| {
+            let served = run("curl", &["-sk", &url]);
+            served.is_none_or(|body| body.len() == bytes)
+        };
+        site.reload(&secure(&site, model, 20, ""));
+        until("TLS", || length(20));
+        let kept = site.file("session");
+        let kept = kept.to_str().unwrap();
+        let client = |flag| run("openssl", &["s_client", "-connect", &addr, "-tls1_2", flag, kept]);
+        let Some(first) = client("-sess_out") else { return };
+        assert!(first.contains("New, TLSv1.2"), "{model}: {first}");
+        for bytes in [30, 40] {
+            site.reload(&secure(&site, model, bytes, ""));
+            until("the new answer", || length(bytes));
+            let next = client("-sess_in").unwrap();
+            assert!(next.contains("Reused, TLSv1.2"), "{model}: {next}");
+        }
+        site.ends_well();
+    }
+}
+
+#[test]
+fn plain_requests_are_sent_on_to_tls_and_still_are_after_reloads() {
+    for model in models() {
+        let site = Site::start(&format!("model = \"{model}\"\nfixed = 10\n"));
+        let port = site.address().rsplit_once(':').unwrap().1.to_owned();
+        let more = "redirect_from = \"127.0.0.1:0\"";
+        site.reload(&secure(&site, model, 20, more));
+        site.says(&format!("are sent on to TLS on port {port}"));
+        let errors = site.errors();
+        let plain = errors.split("plain requests at ").nth(1).unwrap().split(' ').next().unwrap();
+        let ask = |args: &[&str]| {
+            let url = format!("http://{plain}/a%20b?c=d");
+            let form = "%{http_code} %{redirect_url}";
+            let args = [&["-s", "-o", "/dev/null", "-w", form, &url], args].concat();
+            run("curl", &args)
+        };
+        let place = format!("https://127.0.0.1:{port}/a%20b?c=d");
+        let Some(told) = ask(&[]) else { return };
+        assert_eq!(told, format!("301 {place}"), "{model}");
+        assert_eq!(ask(&["-d", "x=y"]).unwrap(), format!("308 {place}"), "{model}");
+        let named = ask(&["-H", "Host: www.example.org:80"]).unwrap();
+        assert_eq!(named, format!("301 https://www.example.org:{port}/a%20b?c=d"));
+        let followed = run("curl", &["-skL", &format!("http://{plain}/x")]).unwrap();
+        assert_eq!(followed.len(), 20, "{model}");
+        // The port goes on through a reload.
+        site.reload(&secure(&site, model, 30, more));
+        let followed = || run("curl", &["-skL", &format!("http://{plain}/x")]).unwrap().len();
+        until("the new answer", || {
+            let length = followed();
+            assert!(length == 20 || length == 30, "{model}: {length}");
+            length == 30
+        });
+        until("two processes", || site.generations().len() == 2);
+        site.reload(&secure(&site, model, 40, ""));
+        until("the port is closed", || std::net::TcpStream::connect(plain).is_err());
+        until("one process", || site.generations().len() == 1);
+        site.reload(&secure(&site, model, 50, more));
+        until("two processes", || site.generations().len() == 2);
+        site.ends_well();
+    }
+}
