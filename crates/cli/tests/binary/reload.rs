@@ -419,7 +419,7 @@ fn a_service_manager_is_told_of_start_reload_and_end() {
     let (file, path) = (dir.path().join("joust.toml"), dir.path().join("notify"));
     let manager = UnixDatagram::bind(&path).unwrap();
     manager.set_read_timeout(Some(LONG)).unwrap();
-    std::fs::write(&file, "listen = \"127.0.0.1:0\"\nmodel = \"reactor\"\nfixed = 10\n").unwrap();
+    std::fs::write(&file, "listen = \"127.0.0.1:0\"\nfixed = 10\n").unwrap();
     let mut child = crate::joust(&["serve", "--config", file.to_str().unwrap()])
         .env("NOTIFY_SOCKET", &path)
         .stdout(Stdio::null())
