@@ -449,7 +449,7 @@ fn linger_blocking(socket: OwnedFd, how: Close, ending: &impl Fn() -> Option<Sto
 }
 
 /// Waits until the socket is ready, the time is over or a signal comes; returns whether it is ready.
-fn wait(socket: BorrowedFd<'_>, flags: PollFlags, most: Nanos) -> bool {
+pub(super) fn wait(socket: BorrowedFd<'_>, flags: PollFlags, most: Nanos) -> bool {
     poll(&mut [PollFd::new(&socket, flags)], Some(&timespec(most))).is_ok_and(|n| n > 0)
 }
 

@@ -401,9 +401,8 @@ impl<'h, 'a> Listener<'h, 'a> {
     fn finish_idle(&self) {
         let Hall { held, desk, .. } = self.hall;
         desk.hurry();
-        // A worker looks at each once more: a request that has arrived is still answered.
         if held.idle() > 0 {
-            held.take_all(Some(Rest::Idle)).into_iter().for_each(|conn| desk.put(conn));
+            held.finish_idle().for_each(|conn| desk.put(conn));
         }
     }
 

@@ -21,7 +21,7 @@ use units::Nanos;
 
 use super::drive::{self, Inlet, Look, Step};
 use super::timers::Timers;
-use crate::exchange::{Close, Exchange};
+use crate::exchange::{Close, Exchange, Want};
 use crate::service::Service;
 
 /// Tokens of a connection are its place; these are above every place.
@@ -233,6 +233,37 @@ impl<'s> Held<'s> {
             .filter(|&place| inner.places[place].as_deref().is_some_and(wanted))
             .collect();
         places.into_iter().filter_map(|place| inner.take(place)).collect()
+    }
+
+    /// Has no connection be kept alive that lies here between two requests. Returns those that a thread is
+    /// to look at: a request that has arrived is still answered. The others end here, for every thread may
+    /// be waiting for a client.
+    pub(super) fn finish_idle(&self) -> impl Iterator<Item = Box<Conn<'s>>> {
+        let mut asking = Vec::new();
+        for mut conn in self.take_all(Some(Rest::Idle)) {
+            let Socket::Open(socket) = &conn.socket else { continue };
+            if drive::wait(socket.as_fd(), PollFlags::IN, Nanos::ZERO) {
+                asking.push(conn);
+                continue;
+            }
+            conn.exchange.finish();
+            let close = match conn.exchange.want(clock::monotonic) {
+                Want::Close(how) => Some(how),
+                Want::Read(_) => None,
+                _ => {
+                    asking.push(conn);
+                    continue;
+                }
+            };
+            match close {
+                Some(how) => {
+                    conn.exchange.ended();
+                    self.close(conn, how);
+                }
+                None => self.keep(conn, Rest::Idle),
+            }
+        }
+        asking.into_iter()
     }
 
     /// Waits for events, for a deadline, for [`Held::wake`] or until `end`.

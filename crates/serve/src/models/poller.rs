@@ -448,8 +448,7 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
         acceptor.hurry();
         desk.hurry();
         if held.idle() > 0 {
-            // A thread looks at each once more: a request that has arrived is still answered.
-            for conn in held.take_all(Some(Rest::Idle)) {
+            for conn in held.finish_idle() {
                 self.executor.submit(conn);
             }
         }
