@@ -19,10 +19,11 @@ mod spool;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use rustix::fs::Access;
 use units::Nanos;
 use wire::Version;
 use wire::cgi::CgiHead;
@@ -81,6 +82,13 @@ impl Gateways {
         Ok(Self { all: config.gateways.iter().map(open).collect::<Result<_, _>>()? })
     }
 
+    /// All that is wrong with what the configuration names and can be known before a request comes.
+    pub(crate) fn check(config: &Config) -> Vec<ServeError> {
+        let refused = |reason| ServeError::Gateway { reason };
+        let opened = Self::open(config).err();
+        opened.into_iter().chain(config.gateways.iter().flat_map(missing).map(refused)).collect()
+    }
+
     /// TCP ports of applications.
     pub(crate) fn ports(&self) -> impl Iterator<Item = u16> {
         self.all
@@ -111,6 +119,32 @@ impl Gateways {
         };
         self.all.iter().position(matches)
     }
+}
+
+/// Programs that are not there or may not be run, and directories of sockets that are not there.
+fn missing(gateway: &GatewayConfig) -> Vec<String> {
+    let runs_script = gateway.kind == GatewayKind::Cgi && gateway.interpreter.is_none();
+    let spawned = gateway.spawn.as_ref().map(|spawn| Path::new(&spawn.command[0]));
+    let programs = [
+        gateway.interpreter.as_deref(),
+        // One that is not there was found missing before.
+        gateway.script.as_deref().filter(|script| runs_script && script.exists()),
+        spawned,
+    ];
+    let cannot_run = |program: &Path| {
+        let error = rustix::fs::access(program, Access::EXEC_OK).err()?;
+        Some(format!("{} cannot be run: {error}", program.display()))
+    };
+    let no_directory = |socket: &String| {
+        let directory = Path::new(socket.strip_prefix("unix:")?).parent()?;
+        let is_missing = !directory.is_dir();
+        is_missing.then(|| {
+            let directory = directory.display();
+            format!("there is no directory {directory}, in which `{socket}` is to be: is its application installed?")
+        })
+    };
+    let programs = programs.into_iter().flatten().filter_map(cannot_run);
+    programs.chain(gateway.sockets.iter().filter_map(no_directory)).collect()
 }
 
 fn application(gateway: &GatewayConfig) -> Result<Option<Application>, ServeError> {
@@ -459,4 +493,26 @@ impl<'s> Call<'s> {
 fn next_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Typed;
+
+    #[test]
+    fn a_check_names_each_program_and_directory_that_is_missing() {
+        let text = "fixed = 1\n\
+            [[gateway]]\npath = \"/a/\"\nscript = \"/usr/nonexistent\"\n\
+            [[gateway]]\npath = \"/b/\"\nkind = \"fastcgi\"\nsocket = \"unix:/nonexistent/sock\"\n\
+            [[gateway]]\npath = \"/c/\"\nkind = \"fastcgi\"\nspawn = { command = [\"/etc/passwd\"] }\n\
+            [[gateway]]\npath = \"/d/\"\nscript = \"/bin/true\"\n";
+        let config = Typed::default().resolve_with("joust.toml", text).unwrap();
+        let said: Vec<_> = Gateways::check(&config).iter().map(ToString::to_string).collect();
+        let expected = ["the script /usr/nonexistent:", "directory /nonexistent,", "/etc/passwd"];
+        assert_eq!(said.len(), expected.len(), "{said:?}");
+        for (said, expected) in said.iter().zip(expected) {
+            assert!(said.contains(expected), "{said}");
+        }
+    }
 }

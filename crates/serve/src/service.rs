@@ -141,7 +141,7 @@ impl Service {
                 .as_ref()
                 .map_or(Ok(()), |tls| Tls::open(tls, &TicketKeys::new(|| 0), || 0).map(drop)),
         ];
-        checks.into_iter().filter_map(Result::err).collect()
+        checks.into_iter().filter_map(Result::err).chain(Gateways::check(config)).collect()
     }
 
     /// Where it listens; with port 0 asked for, the port that the kernel chose.

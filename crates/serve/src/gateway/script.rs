@@ -213,7 +213,9 @@ impl Finder {
 
 impl Place {
     fn one(script: &Path) -> Result<Self, ServeError> {
-        let script = absolute(script)?;
+        let script = std::fs::canonicalize(script).map_err(|error| ServeError::Gateway {
+            reason: format!("cannot find the script {}: {error}", script.display()),
+        })?;
         let parent = script.parent().unwrap_or(Path::new("/"));
         let refused = |source| site::refused(parent, source);
         let directory = Root::open(parent).and_then(|root| root.look_beneath(c"."));
