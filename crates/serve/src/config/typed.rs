@@ -160,20 +160,7 @@ impl Typed {
         if !self.cpus.is_empty() {
             config.cpus.clone_from(&self.cpus);
         }
-        if let Some(typed) = &self.access_log {
-            config.access_log.file = keys::log_file(typed);
-        }
-        if let Some(typed) = &self.log_format {
-            let refused = |reason| ConfigError::new(format!("--log-format: {reason}"));
-            config.access_log.format = LogFormat::read(typed).map_err(refused)?;
-        }
-        if let Some(typed) = &self.error_log {
-            config.error_log.to = keys::error_log_to(typed);
-        }
-        if let Some(typed) = &self.error_level {
-            let refused = |reason| ConfigError::new(format!("--error-level: {reason}"));
-            config.error_log.level = keys::level(typed).map_err(refused)?;
-        }
+        self.apply_logs(config)?;
         if let Some(typed) = &self.status {
             let refused = |reason| ConfigError::new(format!("--status: {reason}"));
             config.status.path = status::path(typed).map_err(refused)?;
@@ -193,6 +180,24 @@ impl Typed {
 }
 
 impl Typed {
+    fn apply_logs(&self, config: &mut Config) -> Result<(), ConfigError> {
+        if let Some(typed) = &self.access_log {
+            config.access_log.file = keys::log_file(typed);
+        }
+        if let Some(typed) = &self.log_format {
+            let refused = |reason| ConfigError::new(format!("--log-format: {reason}"));
+            config.access_log.format = LogFormat::read(typed).map_err(refused)?;
+        }
+        if let Some(typed) = &self.error_log {
+            config.error_log.to = keys::error_log_to(typed);
+        }
+        if let Some(typed) = &self.error_level {
+            let refused = |reason| ConfigError::new(format!("--error-level: {reason}"));
+            config.error_log.level = keys::level(typed).map_err(refused)?;
+        }
+        Ok(())
+    }
+
     /// The first gateway that matches answers, so that those typed stand before those of the file.
     fn apply_cgi(&self, config: &mut Config) -> Result<(), ConfigError> {
         let read = |typed: &String| {
