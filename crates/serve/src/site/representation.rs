@@ -66,7 +66,10 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// Whether it is of that second, since 1970, and changed by those rules.
     pub(crate) fn is_of(&self, second: u64, edits: &[u16]) -> bool {
-        self.second == second && *self.edits == *edits
+        // To compare nothing with nothing would be a call with pointers to no memory, and the masked load
+        // that it begins with costs 150 ns there.
+        let is_unchanged = self.edits.is_empty() && edits.is_empty();
+        self.second == second && (is_unchanged || *self.edits == *edits)
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
