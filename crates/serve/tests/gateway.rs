@@ -284,6 +284,29 @@ fn what_is_no_answer_is_502_and_said_in_the_error_log() {
     });
 }
 
+#[test]
+fn what_a_program_redirects_to_is_guarded_like_what_a_client_asks_for() {
+    let site = Site::new();
+    site.program("to-guarded", "echo Location: /guarded/x.txt; echo");
+    site.program("to-open", "echo Location: /open.txt; echo");
+    std::fs::create_dir(site.path("site/guarded")).unwrap();
+    std::fs::write(site.path("site/guarded/x.txt"), "secret").unwrap();
+    std::fs::write(site.path("site/open.txt"), "open").unwrap();
+    let rules = "[[rule]]\nprefix = \"/guarded\"\ndeny = 403\n[[rule]]\nprefix = \"/open.txt\"\n\
+                 set = { X-Rule = \"applied\" }\n";
+    let server = site.start("reactor", &[], rules);
+    // Twice on one connection: what was decided on the way is not kept for the same head.
+    let again = "GET /cgi-bin/to-guarded HTTP/1.1\r\nHost: a\r\n\r\n";
+    let answers = ask(
+        &server,
+        &format!("{again}{again}GET /cgi-bin/env HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"),
+    );
+    assert_eq!(answers.matches("HTTP/1.1 403 ").count(), 2, "{answers}");
+    assert!(answers.contains("HTTP/1.1 200 OK") && !answers.contains("secret"), "{answers}");
+    let open = get(&server, "/cgi-bin/to-open");
+    assert!(open.contains("X-Rule: applied\r\n") && open.ends_with("open"), "{open}");
+}
+
 /// The kinds that this machine can run.
 fn kinds() -> impl Iterator<Item = &'static str> {
     models().filter(|model| KINDS.contains(model))

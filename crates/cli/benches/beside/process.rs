@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,8 @@ pub fn pinned(cpu: &str, program: impl AsRef<OsStr>) -> Command {
     command.args(["--pdeathsig", "TERM", "taskset", "-c", cpu]).arg(program);
     // Servers lie in sbin, which is not on the PATH of an ordinary user.
     command.env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()));
-    command.stdin(Stdio::null());
+    // Apache ends by a signal to its process group, which is not to be ours.
+    command.stdin(Stdio::null()).process_group(0);
     command
 }
 

@@ -39,8 +39,7 @@ const fn ours(name: &'static str, launch: fn(&Place<'_>) -> Outcome<Launch>) -> 
 }
 
 pub static REACTOR: Contender = ours("joust reactor", |place| joust(place, "reactor", &[]));
-pub static URING: Contender =
-    ours("joust uring", |place| joust(place, "uring", &["rings=1"]));
+pub static URING: Contender = ours("joust uring", |place| joust(place, "uring", &["rings=1"]));
 pub static PREFORK: Contender = ours("joust prefork", |place| joust(place, "prefork", PROCESSES));
 pub static WORKER: Contender = ours("joust worker", |place| joust(place, "worker", THREADS));
 pub static EVENT: Contender = ours("joust event", |place| joust(place, "event", THREADS));

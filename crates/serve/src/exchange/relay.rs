@@ -11,13 +11,14 @@ use std::os::fd::BorrowedFd;
 
 use units::Nanos;
 use wire::cgi::CgiHead;
-use wire::{Framing, LAST_CHUNK, Version, write_chunk_head};
+use wire::{Framing, LAST_CHUNK, Request, Version, write_chunk_head};
 
 use super::answer::{Connection, Desk, UNREAD};
 use super::asked::{Asked, Method};
 use super::{Close, Exchange, State, connection};
 use crate::config::KeepAlive;
 use crate::gateway::{Answer, Call, Failure, Got, REDIRECTS_MAX, Requested};
+use crate::site::{Decision, Verdict};
 
 /// What [`Exchange::ask_gateway`] came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -280,26 +281,47 @@ impl Exchange<'_> {
     }
 
     /// What `target` answers to GET goes to the client, as if it had asked for that (RFC 3875, 6.2.2).
-    /// Which gateway, if any, is decided by the path as for a request.
+    /// What is to be done with it, and which gateway answers, if any, is decided as for a request.
     fn redirect(&mut self, target: Vec<u8>, now: Nanos) {
-        let Self { service, .. } = *self;
         let Some(call) = self.call.as_deref_mut() else { return };
         let redirects = call.redirects() + 1;
         if redirects > REDIRECTS_MAX {
             let why = "it redirected within the server once too often";
             return self.fail_gateway(Failure::new(500, why), now);
         }
-        call.finish();
-        if let Some(index) = service.gateways.route(&target) {
+        if !self.decide_on(&target, now) {
+            return self.fail_gateway(Failure::new(502, "it redirected to what is no target"), now);
+        }
+        let (service, serves) = (self.service, self.decision.verdict == Verdict::Serve);
+        let target = self.decision.target(&target).to_owned();
+        if let Some(call) = self.call.as_deref_mut() {
+            call.finish();
+        }
+        if let Some(index) = service.gateways.route(&target).filter(|_| serves) {
             self.call = Some(Box::new(Call::redirected(service, index, target, redirects)));
             return;
         }
         self.call = None;
         let conn = self.goes_on(Body::None);
         let (mut desk, head, asked) = self.desk(now);
-        desk.answer_instead(&target, head, asked, conn);
+        match serves {
+            true => desk.answer_instead(&target, head, asked, conn),
+            // Denied, sent elsewhere, or asked for a password.
+            false => desk.answer(head, asked, conn),
+        }
         self.plan_release();
         self.after_answer(conn);
+    }
+
+    /// Has rules and hosts decide on `target` as if the client had asked for it; not for the next request
+    /// with the same head. False: it is no target.
+    fn decide_on(&mut self, target: &[u8], now: Nanos) -> bool {
+        let Self { parser, decision, input, service, .. } = self;
+        let Ok(target) = std::str::from_utf8(target) else { return false };
+        let Ok(Some(request)) = parser.parse(input.bytes()) else { return false };
+        let asked = Request { method: "GET", target, path_and_query: target, ..request };
+        *decision = Decision { until: Nanos::ZERO, ..service.site.decide(&asked, now) };
+        true
     }
 
     /// Begins with the request of the first head, which a gateway answers. False: more bytes are needed,
