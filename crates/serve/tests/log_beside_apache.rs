@@ -1,6 +1,8 @@
 //! The access log beside Apache's: the same format and the same requests give the same lines. Needs
 //! Debian's apache2; without it the test says that it was skipped. Start reading at the test.
 
+#![allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
+
 mod support;
 
 use std::fs;

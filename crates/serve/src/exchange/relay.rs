@@ -18,7 +18,7 @@ use super::asked::{Asked, Method};
 use super::{Close, Exchange, State, connection};
 use crate::config::KeepAlive;
 use crate::gateway::{Answer, Call, Failure, Got, REDIRECTS_MAX, Requested};
-use crate::site::{Decision, Verdict};
+use crate::site::Verdict;
 
 /// What [`Exchange::ask_gateway`] came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -320,7 +320,8 @@ impl Exchange<'_> {
         let Ok(target) = std::str::from_utf8(target) else { return false };
         let Ok(Some(request)) = parser.parse(input.bytes()) else { return false };
         let asked = Request { method: "GET", target, path_and_query: target, ..request };
-        *decision = Decision { until: Nanos::ZERO, ..service.site.decide(&asked, now) };
+        *decision = service.site.decide(&asked, now);
+        decision.until = Nanos::ZERO;
         true
     }
 
