@@ -150,6 +150,7 @@ mod tests {
     #[test]
     fn a_generator_that_was_busy_or_refused_by_its_machine_was_the_limit() {
         let mut load = load(10, 10, 0);
+        load.seconds = 1.0;
         assert_eq!(load.generator_limits(), []);
         let wall = Nanos::from_secs(1);
         let thread = |percent: u64| ThreadUse {
@@ -165,6 +166,8 @@ mod tests {
         assert_eq!(limits[0], GeneratorLimit::Files { n_requests: 1 });
         assert_eq!(limits[1], GeneratorLimit::Ports { n_requests: 2 });
         assert_eq!(limits[2], GeneratorLimit::Busy { share: 0.9 });
+        load.seconds = 0.009;
+        assert_eq!(load.generator_limits().len(), 2, "to begin is work");
     }
 
     #[test]

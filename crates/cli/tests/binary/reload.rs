@@ -387,7 +387,8 @@ fn a_passed_socket_is_served_and_kept_over_a_reload() {
         socket.as_raw_fd()
     );
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::empty()).unwrap();
-    let mut child = Command::new("sh")
+    // Not sh: to dash a descriptor has one digit.
+    let mut child = Command::new("bash")
         .args(["-c", &script, env!("CARGO_BIN_EXE_joust"), file.to_str().unwrap()])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
