@@ -110,7 +110,7 @@ fn prefork_children_come_and_go_in_apaches_sequence() {
 }
 
 #[test]
-fn worker_and_event_children_come_and_go_in_apaches_sequence() {
+fn worker_children_come_and_go_in_apaches_sequence() {
     let settings = [
         "StartServers=1",
         "ThreadsPerChild=2",
@@ -118,17 +118,15 @@ fn worker_and_event_children_come_and_go_in_apaches_sequence() {
         "MinSpareThreads=2",
         "MaxSpareThreads=4",
     ];
-    for model in ["worker", "event"] {
-        let seen = agree(model, &settings, |contender| {
-            let before = contender.settled_children(1);
-            let held = begin(contender, 4);
-            let under_load = contender.settled_children(4);
-            drop(held);
-            (before, under_load, contender.settled_children(2))
-        });
-        if let Some(seen) = seen {
-            assert_eq!(seen, (vec![1], vec![1, 2, 4], vec![4, 3, 2]), "{model}");
-        }
+    let seen = agree("worker", &settings, |contender| {
+        let before = contender.settled_children(1);
+        let held = begin(contender, 4);
+        let under_load = contender.settled_children(4);
+        drop(held);
+        (before, under_load, contender.settled_children(2))
+    });
+    if let Some(seen) = seen {
+        assert_eq!(seen, (vec![1], vec![1, 2, 4], vec![4, 3, 2]));
     }
 }
 
