@@ -42,8 +42,6 @@ pub fn end(child: &mut Child) {
 struct Stat {
     pid: u32,
     parent: u32,
-    /// In user and kernel mode, its own.
-    own_ticks: u64,
     /// The same of its children that ended and were waited for.
     ended_ticks: u64,
 }
@@ -57,12 +55,7 @@ impl Stat {
         // The third field of the file is the first of these.
         let field = |number: usize| fields.get(number - 3).ok_or("/proc/PID/stat is cut off");
         let ticks = |number| Ok::<u64, Box<dyn std::error::Error>>(field(number)?.parse()?);
-        Ok(Self {
-            pid,
-            parent: field(4)?.parse()?,
-            own_ticks: ticks(14)? + ticks(15)?,
-            ended_ticks: ticks(16)? + ticks(17)?,
-        })
+        Ok(Self { pid, parent: field(4)?.parse()?, ended_ticks: ticks(16)? + ticks(17)? })
     }
 }
 
@@ -89,8 +82,23 @@ fn family(first: u32) -> Outcome<Vec<Stat>> {
 /// CPU time of a process and all that descend from it, those that have ended included, in seconds.
 /// Of children that were never waited for nothing is known.
 pub fn cpu_seconds(first: u32) -> Outcome<f64> {
-    let ticks: u64 = family(first)?.iter().map(|stat| stat.own_ticks + stat.ended_ticks).sum();
-    Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+    let family = family(first)?;
+    let ended: u64 = family.iter().map(|stat| stat.ended_ticks).sum();
+    let own_ns: u64 = family.iter().map(|stat| own_cpu_ns(stat.pid)).sum();
+    let per_s = rustix::param::clock_ticks_per_second() as f64;
+    Ok(ended as f64 / per_s + own_ns as f64 / 1e9)
+}
+
+/// CPU time of all threads of a process, in nanoseconds (Documentation/scheduler/sched-stats.rst). Not from
+/// `stat`, whose ticks of 10 ms are cut off for each process: a hundred children that share a second
+/// would have used none. Threads may end while we look.
+fn own_cpu_ns(pid: u32) -> u64 {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
+    let of = |task: fs::DirEntry| -> Option<u64> {
+        let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse().ok()
+    };
+    tasks.filter_map(|task| of(task.ok()?)).sum()
 }
 
 /// Memory of a process and all that descend from it, pages that they share counted once (PSS), in
