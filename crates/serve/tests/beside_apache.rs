@@ -110,7 +110,7 @@ fn prefork_children_come_and_go_in_apaches_sequence() {
 }
 
 #[test]
-fn worker_children_come_and_go_in_apaches_sequence() {
+fn worker_and_event_children_come_and_go_in_apaches_sequence() {
     let settings = [
         "StartServers=1",
         "ThreadsPerChild=2",
@@ -118,15 +118,17 @@ fn worker_children_come_and_go_in_apaches_sequence() {
         "MinSpareThreads=2",
         "MaxSpareThreads=4",
     ];
-    let seen = agree("worker", &settings, |contender| {
-        let before = contender.settled_children(1);
-        let held = begin(contender, 4);
-        let under_load = contender.settled_children(4);
-        drop(held);
-        (before, under_load, contender.settled_children(2))
-    });
-    if let Some(seen) = seen {
-        assert_eq!(seen, (vec![1], vec![1, 2, 4], vec![4, 3, 2]));
+    for model in ["worker", "event"] {
+        let seen = agree(model, &settings, |contender| {
+            let before = contender.settled_children(1);
+            let held = begin(contender, 4);
+            let under_load = contender.settled_children(4);
+            drop(held);
+            (before, under_load, contender.settled_children(2))
+        });
+        if let Some(seen) = seen {
+            assert_eq!(seen, (vec![1], vec![1, 2, 4], vec![4, 3, 2]), "{model}");
+        }
     }
 }
 
@@ -164,12 +166,16 @@ fn answered(conns: &mut [Conn]) -> Vec<usize> {
 fn an_event_child_takes_as_many_connections_as_apaches_and_closes_idle_ones_when_all_work() {
     let seen = agree("event", &ONE_CHILD, |contender| {
         // One after the other: a worker is idle again before the next comes.
-        let mut conns = Vec::new();
+        let (mut conns, mut is_open) = (Vec::new(), true);
         for _ in 0..20 {
             let mut conn = contender.connect();
             conn.send(GET);
+            let asked = Instant::now();
+            while is_open && !conn.has_bytes() {
+                std::thread::sleep(Duration::from_millis(5));
+                is_open = asked.elapsed() < Duration::from_secs(2);
+            }
             conns.push(conn);
-            std::thread::sleep(Duration::from_millis(20));
         }
         let taken = answered(&mut conns);
         // All four threads work on requests that have begun.

@@ -12,14 +12,15 @@
 //! the whole of its first request. A kept-alive one whose next request comes while no worker is idle is
 //! closed, and so are all idle ones: the client may come again, to another process. Taken over with
 //! them: one connection is accepted at a time. What differs: the limit takes AsyncRequestWorkerFactor as
-//! it is set, where httpd cuts it to a whole number; what a lingering connection is sent the listener
+//! it is set, where httpd cuts it to a whole number; a child accepts when all of its threads have
+//! started, where httpd's does with the first; what a lingering connection is sent the listener
 //! drops itself, without a worker; all linger for the same time, so Apache's two queues of them are one;
 //! and a connection whose client takes its answer again waits for a worker at the end of the queue,
 //! where httpd's listener waits with it.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use sys::clock;
@@ -145,6 +146,8 @@ struct Hall<'a> {
     held: Held<'a>,
     desk: Desk<Box<Conn<'a>>>,
     limit: Limit,
+    /// Workers that have been idle once: with fewer, a few first clients would keep all of them busy.
+    started: AtomicUsize,
     /// The listening socket is out of the set; held while that is changed.
     change: Mutex<()>,
     disabled: AtomicBool,
@@ -169,6 +172,7 @@ fn serve(service: &Service, board: &Scoreboard, number: usize, threads: usize) -
         held,
         desk: Desk::default(),
         limit: Limit { threads, factor },
+        started: AtomicUsize::new(0),
         change: Mutex::new(()),
         disabled: AtomicBool::new(true),
         closed: AtomicBool::new(false),
@@ -210,6 +214,9 @@ fn work<'a>(hall: &Hall<'a>, worker: usize) {
     let ending = || hall.board.ending().or(desk.is_ending().then_some(Stop::Drain));
     status(State::Waiting);
     desk.be_idle();
+    // The last one opens the child: the listener waits, and would not look again by itself.
+    hall.started.fetch_add(1, Relaxed);
+    hall.enable_below_limit(desk.idlers());
     while let Taken::Item(conn) = desk.take_as_idle(None) {
         status(State::Reading);
         let turned = held::turn(hall.service, conn, waiter, ending);
@@ -233,7 +240,11 @@ impl Hall<'_> {
 
     /// Takes the listening socket into the set again, where this many idle threads allow it.
     fn enable_below_limit(&self, idle: usize) {
-        let wanted = || self.disabled.load(Relaxed) && self.limit.allows(self.load(idle));
+        let wanted = || {
+            self.disabled.load(Relaxed)
+                && self.started.load(Relaxed) == self.limit.threads
+                && self.limit.allows(self.load(idle))
+        };
         if !wanted() {
             return;
         }
