@@ -142,6 +142,26 @@ impl Server {
     pub(crate) fn connect(&self) -> Conn {
         Conn::to(self.addr)
     }
+
+    /// Whether a process holds the server's ends of these connections, in their order.
+    pub(crate) fn holds(&self, pid: Pid, conns: &[Conn]) -> Vec<bool> {
+        let dir = format!("/proc/{}/fd", pid.as_raw_nonzero());
+        // None where it has ended.
+        let fds = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        let held: Vec<_> = fds.filter_map(|fd| std::fs::read_link(fd.path()).ok()).collect();
+        // Once for all: a machine that has served much has a long table.
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        let holds = |conn: &Conn| {
+            let ours = conn.stream.local_addr().unwrap().port();
+            let ends = [self.addr.port(), ours].map(|port| format!(":{port:04X}"));
+            // proc_pid_net(5): number, local, remote, state, ..., the tenth is the inode.
+            let mut rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+            let row = rows.find(|row| row[1].ends_with(&ends[0]) && row[2].ends_with(&ends[1]));
+            let name = format!("socket:[{}]", row.expect("the connection stands")[9]);
+            held.iter().any(|fd| fd.as_os_str() == &*name)
+        };
+        conns.iter().map(holds).collect()
+    }
 }
 
 impl Drop for Server {
