@@ -18,7 +18,7 @@ test: ## everything that must hold: peers, format, lints, docs, tests
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
-	$(CARGO) test --workspace --locked --no-fail-fast
+	timeout --kill-after=10s 40m $(CARGO) test --workspace --locked --no-fail-fast # one that hangs fails
 
 bench: bench-serve bench-load ## server and generator beside their peers, interleaved, ratios with intervals
 
