@@ -8,6 +8,7 @@ pub mod compare;
 pub mod http;
 pub mod machine;
 pub mod process;
+pub mod server;
 
 use std::error::Error;
 

@@ -10,8 +10,9 @@ use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 use rand_pcg::Pcg64;
 
+use crate::beside::{process, server::Server};
 use crate::generators::{Call, Generator, OURS};
-use crate::servers::Server;
+use crate::servers;
 use crate::{Outcome, Row, SEED, Settings};
 
 /// What one run of one generator showed.
@@ -38,7 +39,7 @@ pub fn generators(row: &Row) -> Vec<&'static Generator> {
 
 /// Starts the row's server and runs all blocks on it.
 pub fn meet(row: &Row, settings: &Settings) -> Outcome<Vec<Block>> {
-    let server = Server::start(row, settings)?;
+    let server = servers::start(row, settings)?;
     let generators = generators(row);
     let mut rng = Pcg64::seed_from_u64(SEED);
     let mut order: Vec<usize> = (0..generators.len()).collect();
@@ -67,14 +68,14 @@ fn run(generator: &Generator, row: &Row, server: &Server, settings: &Settings) -
         keep_alive: row.keep_alive,
     };
     let time_wait = time_wait()?;
-    let (own_before, server_before) = (children_cpu_us()?, server.cpu_seconds()?);
+    let (own_before, server_before) = (children_cpu_us()?, process::cpu_seconds(server.pid())?);
     let begun = Instant::now();
     let output = (generator.command)(&call).stdin(Stdio::null()).output().map_err(|error| {
         format!("{} does not start: {error}; scripts/peers.sh brings it", generator.name)
     })?;
     let lived = begun.elapsed().as_secs_f64();
     let own_cpu_us = children_cpu_us()? - own_before;
-    let server_cpu = server.cpu_seconds()? - server_before;
+    let server_cpu = process::cpu_seconds(server.pid())? - server_before;
     let text = String::from_utf8_lossy(&output.stdout);
     let wrong = |what: &str| {
         let errors = String::from_utf8_lossy(&output.stderr);

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 
 use super::beside::{Outcome, http, process};
 use super::contenders::{Contender, Place, REACTOR};
-use super::servers::{Server, Site};
+use super::servers::{self, Site};
 use super::{Page, Settings};
 
 /// Connections that are held.
@@ -39,14 +39,14 @@ static PATIENT: Contender = Contender {
 pub fn memory(settings: &Settings) -> Outcome<Memory> {
     sys::socket::raise_file_limit()?;
     let site = Site::new(Page::File(3361))?;
-    let server = Server::start(&PATIENT, &site, settings)?;
+    let server = servers::start(&PATIENT, &site, settings)?;
     let bare_bytes = process::memory_bytes(server.pid())?;
-    let reply_bytes = http::reply_bytes(server.addr(), "/page.html")?;
-    let request = http::request(server.addr(), "/page.html");
+    let reply_bytes = http::reply_bytes(server.addr, "/page.html")?;
+    let request = http::request(server.addr, "/page.html");
     let mut reply = vec![0; reply_bytes];
     let mut held = Vec::new();
     for _ in 0..CONNECTIONS {
-        let mut stream = TcpStream::connect(server.addr())?;
+        let mut stream = TcpStream::connect(server.addr)?;
         stream.write_all(&request)?;
         stream.read_exact(&mut reply)?;
         held.push(stream);

@@ -7,9 +7,10 @@ use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 use rand_pcg::Pcg64;
 
+use super::beside::server::Server;
 use super::beside::{CLIENT_CPU, Outcome, SEED, process};
 use super::contenders::Contender;
-use super::servers::{Server, Site};
+use super::servers::{self, Site};
 use super::{Row, Settings};
 
 /// What one run of one server showed.
@@ -38,7 +39,7 @@ pub fn meet(row: &Row, settings: &Settings) -> Outcome<Vec<Block>> {
     let mut servers = Vec::new();
     for contender in &contenders {
         eprintln!("{}: {} starts", row.name, contender.name);
-        let server = Server::start(contender, &site, settings)?;
+        let server = servers::start(contender, &site, settings)?;
         load(row, contender, &server, settings, contender.warm_up)?;
         servers.push(server);
     }
