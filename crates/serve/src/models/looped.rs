@@ -27,10 +27,10 @@ use units::Nanos;
 
 use super::acceptor::Acceptor;
 use super::crew::{Crew, Orders};
-use super::drive::{self, Inlet, Look, SPIN, Step};
+use super::drive::{self, Inlet, Look, Step};
 use super::hands::{Hands, Job};
-use super::holds::Holds;
 use super::timers::Timers;
+use super::turns::{Mark, Turns};
 use crate::exchange::{Close, Exchange, Spare};
 use crate::service::Service;
 
@@ -75,11 +75,9 @@ pub(super) struct Loop<'h, 's, W> {
     conns: Vec<Conn<'s>>,
     /// Indices of `conns` that hold no connection.
     free: Vec<u32>,
-    /// Connections that are to have a turn without the kernel saying so: fresh ones, and those that
-    /// used up their last one.
-    turns: VecDeque<u32>,
+    /// Queued are fresh connections, and those that used up their last turn.
+    turns: Turns,
     timers: Timers,
-    holds: Holds,
     acceptor: Acceptor<'s>,
     accepting: Accepting,
     /// Connections accepted since the listener was put behind those of the other loops.
@@ -121,10 +119,8 @@ struct Conn<'s> {
     inlet: Inlet,
     /// Differs from use to use, so that an event of an earlier connection is known as such.
     generation: u32,
-    /// It is in `turns`; until it is at the head, events of it wait as well.
-    queued: bool,
-    /// It is in `holds` until then; zero: it is not.
-    held_until: Nanos,
+    /// While it is queued, events of it wait as well.
+    mark: Mark,
     /// The file of a gateway that is watched for it, by its id; 0: none.
     watches: u64,
     phase: Phase,
@@ -175,9 +171,8 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
             watch: W::new()?,
             conns: Vec::new(),
             free: Vec::new(),
-            turns: VecDeque::new(),
+            turns: Turns::default(),
             timers: Timers::new(now),
-            holds: Holds::default(),
             acceptor: Acceptor::new(service, listener, rules.round_max),
             accepting: Accepting::Yes,
             accepted: 0,
@@ -258,15 +253,15 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
     }
 
     fn timeout(&self) -> Option<Nanos> {
-        if !self.turns.is_empty() {
+        if self.turns.queued() > 0 {
             return Some(Nanos::ZERO);
         }
         let rest = match self.accepting {
             Accepting::Rests(until) => until,
             Accepting::Yes | Accepting::No => Nanos::MAX,
         };
-        let held = self.holds.next().map_or(Nanos::MAX, |until| until.saturating_sub(SPIN));
-        let next = self.timers.next().unwrap_or(Nanos::MAX).min(rest).min(self.end).min(held);
+        let timed = self.timers.next().unwrap_or(Nanos::MAX).min(self.turns.wake_at());
+        let next = timed.min(rest).min(self.end);
         (next != Nanos::MAX).then(|| next.saturating_sub(self.now))
     }
 
@@ -283,7 +278,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
             Some(conn) if event.flags.contains(EventFlags::IN) => conn.inlet = Inlet::Open,
             Some(_) => {}
         }
-        if !self.conns[index as usize].queued {
+        if !self.conns[index as usize].mark.is_queued() {
             self.turn(index);
         }
     }
@@ -291,26 +286,20 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
     /// Gives a turn to each connection whose hold is over: between any two events, since each may take
     /// as long as a hold may end late.
     fn end_holds(&mut self) {
-        while let Some(until) = self.holds.next() {
-            if clock::monotonic() < until {
-                return;
-            }
-            let Some(index) = self.holds.pop() else { return };
-            self.conns[index as usize].held_until = Nanos::ZERO;
+        while let Some(index) = self.turns.take_held(clock::monotonic) {
+            self.conns[index as usize].mark.let_go();
             self.turn(index);
         }
     }
 
     fn queue(&mut self, index: u32) {
-        if !std::mem::replace(&mut self.conns[index as usize].queued, true) {
-            self.turns.push_back(index);
-        }
+        self.turns.queue(index, &mut self.conns[index as usize].mark);
     }
 
     fn take_turns(&mut self) {
-        for _ in 0..self.turns.len() {
-            let Some(index) = self.turns.pop_front() else { return };
-            self.conns[index as usize].queued = false;
+        for _ in 0..self.turns.queued() {
+            let Some(index) = self.turns.take_queued() else { return };
+            self.conns[index as usize].mark.leave_queue();
             self.turn(index);
         }
     }
@@ -366,17 +355,10 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         }
         match step {
             Step::Turn => self.queue(index),
-            Step::Hold(until) => self.hold(index, until),
+            Step::Hold(until) => {
+                self.turns.hold(index, until, &mut self.conns[index as usize].mark);
+            }
             _ => {}
-        }
-    }
-
-    /// Has the connection wait until then; an event may have it looked at before, more than once.
-    fn hold(&mut self, index: u32, until: Nanos) {
-        let held_until = &mut self.conns[index as usize].held_until;
-        if *held_until != until {
-            *held_until = until;
-            self.holds.push(until, index);
         }
     }
 

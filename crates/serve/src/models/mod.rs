@@ -15,7 +15,6 @@ mod event;
 mod fork;
 mod hands;
 mod held;
-mod holds;
 mod iterative;
 mod looped;
 mod parent;
@@ -30,6 +29,7 @@ pub mod settings;
 mod spare;
 mod thread;
 mod timers;
+mod turns;
 mod uring;
 mod worker;
 

@@ -12,7 +12,7 @@ use units::Nanos;
 use super::super::acceptor::{Next, Room};
 use super::super::crew::Crew;
 use super::super::drive::{EXHAUSTED_REST, Inlet};
-use super::{Accepting, Conn, LISTENER, Loop, Overflow, Phase, Rules};
+use super::{Accepting, Conn, LISTENER, Loop, Mark, Overflow, Phase, Rules};
 use crate::exchange::{Close, Exchange};
 
 /// How often a listener that several loops watch is put behind theirs: nginx's number
@@ -126,8 +126,7 @@ impl<W: Watch> Loop<'_, '_, W> {
                     exchange: Some(Box::new(exchange)),
                     inlet: Inlet::Open,
                     generation: 0,
-                    queued: false,
-                    held_until: Nanos::ZERO,
+                    mark: Mark::default(),
                     watches: 0,
                     phase: Phase::Free,
                 });

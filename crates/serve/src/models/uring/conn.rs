@@ -7,6 +7,7 @@ use rustix::event::PollFlags;
 use units::Nanos;
 
 use crate::exchange::{Close, Exchange};
+use crate::models::turns::Mark;
 
 /// A place; its buffers serve one connection after the other. It is used again only when the kernel has
 /// ended all that was under way, so that no event is ever of an earlier connection.
@@ -28,10 +29,8 @@ pub(super) struct Conn<'s> {
     pub(super) is_sending: bool,
     /// A send was not taken as a whole: what was, if the connection is not lost.
     pub(super) cut: Option<Option<usize>>,
-    /// It is in the queue of turns.
-    pub(super) is_queued: bool,
-    /// It is held until then; zero: it is not.
-    pub(super) held_until: Nanos,
+    /// For the turns that it has without an event.
+    pub(super) mark: Mark,
 }
 
 /// Bytes of a client that does not wait for its answers are taken up to here; then it is received from
@@ -85,8 +84,7 @@ impl<'s> Conn<'s> {
             stream: Stream::Open,
             is_sending: false,
             cut: None,
-            is_queued: false,
-            held_until: Nanos::ZERO,
+            mark: Mark::default(),
         }
     }
 

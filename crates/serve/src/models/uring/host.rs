@@ -11,7 +11,6 @@
 //! next request keeps the call from sleeping (`is_pressed`), and the others are told the time at which
 //! it was sent.
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -27,9 +26,9 @@ use super::accepting::Accepting;
 use super::conn::{Conn, LATE_MAX, Phase, Stream, Under, feed};
 use super::together::{Part, Together};
 use crate::exchange::{Close, Exchange};
-use crate::models::drive::{self, Inlet, LINGER_BYTES_MAX, LINGER_MAX, Look, SPIN, Step};
-use crate::models::holds::Holds;
+use crate::models::drive::{self, Inlet, LINGER_BYTES_MAX, LINGER_MAX, Look, Step};
 use crate::models::timers::Timers;
+use crate::models::turns::Turns;
 use crate::service::Service;
 
 /// Names of operations that belong to no connection; those of connections are their places.
@@ -53,10 +52,9 @@ pub(super) struct Host<'a> {
     conns_max: usize,
     /// Places that hold no connection.
     free: Vec<u32>,
-    /// Connections that used up their last turn and are to have another.
-    turns: VecDeque<u32>,
+    /// Queued are connections that used up their last turn.
+    turns: Turns,
     timers: Timers,
-    holds: Holds,
     pub(super) accepting: Accepting,
     /// What is to be done with the next call: the sends, and all else.
     sends: Vec<Send>,
@@ -117,9 +115,8 @@ impl<'a> Host<'a> {
             conns: Vec::new(),
             conns_max,
             free: Vec::new(),
-            turns: VecDeque::new(),
+            turns: Turns::default(),
             timers: Timers::new(now),
-            holds: Holds::default(),
             accepting: Accepting::Rests(Nanos::ZERO),
             sends: Vec::new(),
             todo: Vec::new(),
@@ -220,15 +217,15 @@ impl<'a> Host<'a> {
     }
 
     fn wait(&self) -> Wait {
-        if self.is_pressed || self.drain_is_due || !self.turns.is_empty() {
+        if self.is_pressed || self.drain_is_due || self.turns.queued() > 0 {
             return Wait::No;
         }
         let rest = match self.accepting {
             Accepting::Rests(until) if self.places() > 0 => until,
             _ => Nanos::MAX,
         };
-        let held = self.holds.next().map_or(Nanos::MAX, |until| until.saturating_sub(SPIN));
-        let next = self.timers.next().unwrap_or(Nanos::MAX).min(rest).min(self.end).min(held);
+        let timed = self.timers.next().unwrap_or(Nanos::MAX).min(self.turns.wake_at());
+        let next = timed.min(rest).min(self.end);
         if next <= self.now { Wait::No } else { Wait::Until(next) }
     }
 
@@ -432,7 +429,9 @@ impl<'a> Host<'a> {
                 }
                 Step::Write => self.await_room(index),
                 Step::Turn => self.queue(index),
-                Step::Hold(until) => self.hold(index, until),
+                Step::Hold(until) => {
+                    self.turns.hold(index, until, &mut self.conns[index as usize].mark);
+                }
                 Step::Close(how) => self.close(index, how),
             }
             return;
@@ -517,35 +516,20 @@ impl<'a> Host<'a> {
     /// Gives a turn to each connection whose hold is over: between any two events, since each may take
     /// as long as a hold may end late.
     fn end_holds(&mut self) {
-        while let Some(until) = self.holds.next() {
-            if clock::monotonic() < until {
-                return;
-            }
-            let Some(index) = self.holds.pop() else { return };
-            self.conns[index as usize].held_until = Nanos::ZERO;
+        while let Some(index) = self.turns.take_held(clock::monotonic) {
+            self.conns[index as usize].mark.let_go();
             self.turn(index);
         }
     }
 
-    /// Has the connection wait until then; an event may have it looked at before, more than once.
-    fn hold(&mut self, index: u32, until: Nanos) {
-        let held_until = &mut self.conns[index as usize].held_until;
-        if *held_until != until {
-            *held_until = until;
-            self.holds.push(until, index);
-        }
-    }
-
     fn queue(&mut self, index: u32) {
-        if !std::mem::replace(&mut self.conns[index as usize].is_queued, true) {
-            self.turns.push_back(index);
-        }
+        self.turns.queue(index, &mut self.conns[index as usize].mark);
     }
 
     fn take_turns(&mut self) {
-        for _ in 0..self.turns.len() {
-            let Some(index) = self.turns.pop_front() else { return };
-            self.conns[index as usize].is_queued = false;
+        for _ in 0..self.turns.queued() {
+            let Some(index) = self.turns.take_queued() else { return };
+            self.conns[index as usize].mark.leave_queue();
             self.turn(index);
         }
     }
