@@ -214,8 +214,11 @@ impl Board {
     }
 
     /// So many connections or requests wait in a queue of the server's own.
+    #[inline]
     pub fn queue(&self, len: usize) {
-        self.line(QUEUE)[0].store(len as u64, Relaxed);
+        if self.is_watched {
+            self.line(QUEUE)[0].store(len as u64, Relaxed);
+        }
     }
 
     /// Whether single requests are noted.

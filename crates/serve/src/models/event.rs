@@ -40,7 +40,7 @@ use super::spare::SpareRule;
 use super::worker;
 use super::{Decimal, Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
 use crate::ServeError;
-use crate::board::State;
+use crate::board::{Counter, State};
 use crate::exchange::{Close, Exchange};
 use crate::service::Service;
 
@@ -336,7 +336,7 @@ impl<'h, 'a> Listener<'h, 'a> {
         let all_work = desk.idlers() == 0;
         for conn in idle {
             match all_work {
-                true => held.close(conn, Close::Linger),
+                true => self.close_kept(conn),
                 false => held.keep(conn, Rest::Idle),
             }
         }
@@ -350,12 +350,17 @@ impl<'h, 'a> Listener<'h, 'a> {
             Rest::Writing | Rest::Reading => desk.put(conn),
             Rest::Idle => {
                 if let Err(conn) = desk.put_to_idler(conn) {
-                    held.close(conn, Close::Linger);
+                    self.close_kept(conn);
                     return true;
                 }
             }
         }
         false
+    }
+
+    fn close_kept(&self, conn: Box<Conn<'a>>) {
+        self.hall.service.board.count(Counter::KeepAliveClosed);
+        self.hall.held.close(conn, Close::Linger);
     }
 
     /// A connection waits to be accepted. Returns whether all workers were busy.

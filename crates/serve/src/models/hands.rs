@@ -32,6 +32,8 @@ pub(super) struct Job<'s> {
 pub(super) struct Hands<'s> {
     service: &'s Service,
     asked: Desk<Job<'s>>,
+    /// Who answers.
+    threads: usize,
     /// Connections that may be on their way at once.
     jobs_max: usize,
     /// Those that are to go back to the loop.
@@ -43,17 +45,23 @@ pub(super) struct Hands<'s> {
 }
 
 impl<'s> Hands<'s> {
-    /// For at most `jobs_max` connections at once, in work or waiting for it.
-    pub(super) fn new(service: &'s Service, jobs_max: usize) -> io::Result<Self> {
+    /// Of so many threads, for at most `jobs_max` connections at once, in work or waiting for it.
+    pub(super) fn new(service: &'s Service, threads: usize, jobs_max: usize) -> io::Result<Self> {
         let (returns, ends) = (Wake::new()?, Wake::new()?);
         Ok(Self {
             service,
             asked: Desk::default(),
+            threads,
             jobs_max,
             done: Mutex::default(),
             returns,
             ends,
         })
+    }
+
+    /// How many answer.
+    pub(super) fn threads(&self) -> usize {
+        self.threads
     }
 
     /// Connections that may be on their way at once; the loop counts them.
@@ -162,7 +170,7 @@ mod tests {
     #[test]
     fn what_was_asked_is_answered_and_comes_back() {
         let service = Service::bind(testing::config()).unwrap();
-        let hands = Hands::new(&service, 8).unwrap();
+        let hands = Hands::new(&service, 1, 8).unwrap();
         let (mut client, mut job) = job(&service, 7);
         client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HT").unwrap();
         let look = || Look { now: clock::monotonic(), ending: false };
@@ -189,7 +197,7 @@ mod tests {
         let mut config = testing::config();
         config.content = crate::config::Content::Fixed(units::Bytes(8 << 20));
         let service = Service::bind(config).unwrap();
-        let hands = Hands::new(&service, 8).unwrap();
+        let hands = Hands::new(&service, 1, 8).unwrap();
         let (mut client, mut job) = job(&service, 7);
         client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         let look = || Look { now: clock::monotonic(), ending: false };

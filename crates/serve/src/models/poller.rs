@@ -243,7 +243,7 @@ impl<'s> Hall<'s> {
             match self.desk.take(Some(self.idle_max)) {
                 Taken::Item(conn) => {
                     let turned = held::turn(self.service, conn, waiter, || self.ending());
-                    self.submitted.fetch_sub(1, Relaxed);
+                    self.show_queue(self.submitted.fetch_sub(1, Relaxed) - 1);
                     self.held.settle(turned);
                     self.unpark_acceptor();
                     if self.draining.load(Relaxed) {
@@ -266,6 +266,11 @@ impl<'s> Hall<'s> {
         let min = self.rule.threads_min;
         let fewer = |threads: usize| (threads > min).then(|| threads - 1);
         self.threads.fetch_update(Relaxed, Relaxed, fewer).is_ok()
+    }
+
+    /// Of what is submitted, more than there are threads waits.
+    fn show_queue(&self, submitted: usize) {
+        self.service.board.queue(submitted.saturating_sub(self.threads.load(Relaxed)));
     }
 
     fn has_room(&self) -> bool {
@@ -380,6 +385,7 @@ impl<'h: 'scope, 's, 'scope> Executor<'h, 's, 'scope, '_> {
                 return hall.held.close(conn, Close::Linger);
             }
         }
+        hall.show_queue(submitted);
         hall.desk.put(conn);
     }
 }

@@ -27,6 +27,7 @@ use super::drive::{self, ACCEPTS_MAX, Inlet, Look, SPIN, Step};
 use super::timers::Timers;
 use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
+use crate::board::Board;
 use crate::exchange::{Close, Exchange};
 use crate::service::Service;
 
@@ -152,17 +153,25 @@ struct ReadyQueue {
 }
 
 impl ReadyQueue {
-    fn push(&self, index: u32) {
-        lock(&self.inner).0.push_back(index);
+    fn push(&self, index: u32, board: &Board) {
+        let mut inner = lock(&self.inner);
+        inner.0.push_back(index);
+        board.queue(inner.0.len());
+        drop(inner);
         self.changed.notify_one();
     }
 
     /// The next one, waiting for it; `None` once the queue is closed.
-    fn pop(&self) -> Option<u32> {
+    fn pop(&self, board: &Board) -> Option<u32> {
         let nothing = |inner: &mut (VecDeque<u32>, bool)| inner.0.is_empty() && !inner.1;
         let waited = self.changed.wait_while(lock(&self.inner), nothing);
         let mut inner = waited.unwrap_or_else(PoisonError::into_inner);
-        if inner.1 { None } else { inner.0.pop_front() }
+        if inner.1 {
+            return None;
+        }
+        let index = inner.0.pop_front();
+        board.queue(inner.0.len());
+        index
     }
 
     /// Waits until that instant; false: the queue was closed before.
@@ -235,7 +244,7 @@ impl<'s> Pool<'s> {
                         }
                         _ => {}
                     },
-                    index => self.ready.push(index as u32),
+                    index => self.ready.push(index as u32, &self.service.board),
                 }
             }
             watcher.expire();
@@ -248,7 +257,7 @@ impl<'s> Pool<'s> {
     /// gives it back to the poll set.
     fn work(&self) {
         let _seat = self.service.board.sit();
-        while let Some(index) = self.ready.pop() {
+        while let Some(index) = self.ready.pop(&self.service.board) {
             self.turn(index);
             self.service.board.wait(clock::monotonic);
         }
@@ -320,12 +329,12 @@ impl<'s> Pool<'s> {
     /// Gives a connection back to the acceptor's poll set, or to the end of the queue.
     fn watch(&self, index: u32, conn: &mut Conn<'s>, step: Step) {
         let wanted = match step {
-            Step::Turn => return self.ready.push(index),
+            Step::Turn => return self.ready.push(index, &self.service.board),
             // It is held at the end of the server, which cuts it.
             Step::Write | Step::Hold(_) => EventFlags::OUT | EventFlags::RDHUP,
             Step::Gateway => match self.watch_gateway(index, conn) {
                 Some(wanted) => wanted,
-                None => return self.ready.push(index),
+                None => return self.ready.push(index, &self.service.board),
             },
             Step::Read | Step::Close(_) => EventFlags::IN | EventFlags::RDHUP,
         };
@@ -498,7 +507,7 @@ impl<'p, 's> Watcher<'p, 's> {
                 continue;
             }
             let look = if deadline <= self.now {
-                self.pool.ready.push(index);
+                self.pool.ready.push(index, &self.pool.service.board);
                 self.now.saturating_add(self.glance)
             } else {
                 deadline.min(self.now.saturating_add(self.glance))
@@ -513,7 +522,7 @@ impl<'p, 's> Watcher<'p, 's> {
         self.acceptor.drain(self.pool.service.waiting());
         self.pool.draining.store(true, Relaxed);
         for index in 0..self.pool.places.len() as u32 {
-            self.pool.ready.push(index);
+            self.pool.ready.push(index, &self.pool.service.board);
         }
     }
 

@@ -87,7 +87,9 @@ fn run(service: &Service) -> Result<(), ServeError> {
         overflow: Overflow::Wait,
         is_shared: false,
     };
-    let hands = Hands::new(service, (settings.count(THREADS) + settings.count(QUEUE_MAX)) as usize)
+    let (threads, queued_max) =
+        (settings.count(THREADS) as usize, settings.count(QUEUE_MAX) as usize);
+    let hands = Hands::new(service, threads, threads + queued_max)
         .map_err(system("cannot create what wakes the threads"))?;
     let mut reactor = Loop::<Epoll>::new(service, &service.listener, rules, Some(&hands))
         .map_err(system("cannot create the poll set"))?;

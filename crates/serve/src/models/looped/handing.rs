@@ -32,6 +32,8 @@ impl<W: Watch> Loop<'_, '_, W> {
             self.away += 1;
             hands.ask(job);
         }
+        let waiting = self.away.saturating_sub(hands.threads()) + self.parked.len();
+        self.service.board.queue(waiting);
     }
 
     /// Goes on with the connections that the hands have answered.

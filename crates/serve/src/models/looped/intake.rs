@@ -13,6 +13,7 @@ use super::super::acceptor::{Next, Room};
 use super::super::crew::Crew;
 use super::super::drive::{EXHAUSTED_REST, Inlet};
 use super::{Accepting, Conn, LISTENER, Loop, Mark, Overflow, Phase, Rules};
+use crate::board::Counter;
 use crate::exchange::{Close, Exchange};
 
 /// How often a listener that several loops watch is put behind theirs: nginx's number
@@ -101,6 +102,7 @@ impl<W: Watch> Loop<'_, '_, W> {
         self.turn(index);
         let was_idle = self.conns[index as usize].idle_until() == Some(deadline);
         if was_idle {
+            self.service.board.count(Counter::KeepAliveClosed);
             self.close(index, Close::Normal);
         }
         was_idle
