@@ -268,7 +268,7 @@ impl<'s> Exchange<'s> {
     /// time at which they were sent.
     pub fn rests_after(&self, count: usize) -> bool {
         let rests = matches!(self.state, State::Head(_)) && self.input.is_empty();
-        let is_silent = self.service.log.format().is_none() && self.service.faults.is_none();
+        let is_silent = self.journal.is_empty() && self.service.faults.is_none();
         let is_all = self.output.ends_at() == self.output.sent() + count as u64;
         rests && is_silent && is_all && !self.finishing && !self.half_closed
     }
@@ -577,7 +577,7 @@ impl<'s> Exchange<'s> {
         self.call = None;
         self.plan_answer();
         let Self { service, input, .. } = self;
-        let decision = Decision::default();
+        let decision = service.site.undecided();
         self.stamp.set((service.wall_s)(), service.log.zone());
         let mut desk = Desk {
             service,

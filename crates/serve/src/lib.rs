@@ -75,8 +75,9 @@ pub enum ServeError {
     #[error("cannot open the directory {path}: {source}", path = path.display())]
     Directory { path: PathBuf, source: io::Error },
     #[error(
-        "cannot write the access log {path}: {source}; name another with --access-log FILE, or \
-         `off`", path = path.display()
+        "cannot write the access log {path}: {source}; its folder must be there. Name another file \
+         (--access-log, or `file` in the access_log of the server or the host), or `off`",
+        path = path.display()
     )]
     AccessLog { path: PathBuf, source: io::Error },
     #[error(
@@ -84,6 +85,8 @@ pub enum ServeError {
          `stderr`, or `off`", path = path.display()
     )]
     ErrorLog { path: PathBuf, source: io::Error },
+    #[error("{table}: {error}")]
+    Within { table: String, error: Box<Self> },
     #[error("cannot write the file of the process number {path}: {source}", path = path.display())]
     PidFile { path: PathBuf, source: io::Error },
     #[error("{why}")]

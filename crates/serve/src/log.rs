@@ -1,236 +1,158 @@
-//! The access log: whole lines, buffered per process, appended to one file by all processes. Owns
-//! when lines reach the file; must not know what a request is (see `line` for what is in one).
-//! Start reading at [`AccessLog::append`]; for what the server says of itself at [`ErrorLog`].
+//! The access logs, one for each host, of which many may be the same: whole lines, buffered per process,
+//! appended to a file by all processes. Owns whose lines go where; must not know what a request is (see
+//! `line` for what is in one), nor when lines reach a file (see `sink`).
+//! Start reading at [`AccessLogs::append`]; for what the server says of itself at [`ErrorLog`].
 //!
-//! Cost when off: nothing. When on: a line is copied under a mutex, and one write carries some 64 KiB
-//! of lines, or those of the last second. A line is never in two writes: with O_APPEND the kernel
-//! holds the inode's lock for one write, so lines of several processes do not interleave.
+//! Cost when off: nothing. When on: which log it is is an index, a line is copied under a mutex, and one
+//! write carries some 64 KiB of lines, or those of the last second.
 
 mod errors;
 mod file;
 mod format;
 pub(crate) mod line;
+mod sink;
 
-use std::io::{self, Write as _};
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::path::Path;
+use std::sync::Arc;
 
 use jiff::tz::TimeZone;
-use sys::process::SharedCells;
 use sys::{append, clock};
 use units::Nanos;
 
 use crate::ServeError;
-use crate::config::AccessLogConfig;
+use crate::config::{AccessLogConfig, Config};
 pub use errors::{ErrorLog, Level};
-use file::LogFile;
 pub use file::Reopen;
 pub use format::LogFormat;
+use sink::Sinks;
 
-/// Bytes of lines in one write to a regular file.
-const WRITE_MAX: usize = 64 * 1024;
-
-/// A line reaches the file within this time, however quiet the server is.
-const LINE_AGE_MAX: Duration = Duration::from_millis(900);
-
-/// A process that has no lines to write looks this often whether the file was moved away: until then
-/// it keeps the room of a moved one that was deleted.
-const QUIET_MAX: Duration = Duration::from_secs(5);
-
-/// The access log of a process.
+/// The access logs of a process.
 #[derive(Debug)]
-pub struct AccessLog {
+pub struct AccessLogs {
+    /// By the number of the host; `None`: it has none.
+    of_hosts: Box<[Option<AccessLog>]>,
     on: Option<On>,
 }
 
+/// What there is where any host has a log.
 #[derive(Debug)]
 struct On {
-    format: LogFormat,
     zone: TimeZone,
-    shared: Arc<Shared>,
+    sinks: Arc<Sinks>,
 }
 
+/// The access log of a host.
 #[derive(Debug)]
-struct Shared {
-    file: LogFile,
-    write_max: usize,
-    /// One cell: lines that could not be written (a full disk), here and in forked children.
-    lost: SharedCells,
-    buffer: Mutex<Buffer>,
-    /// Signalled when the buffer is no longer empty, or the log ends.
-    changed: Condvar,
+pub(crate) struct AccessLog {
+    format: LogFormat,
+    /// Where its lines go.
+    sink: usize,
 }
 
-#[derive(Debug, Default)]
-struct Buffer {
-    /// Whole lines that were not written yet.
-    lines: Vec<u8>,
-    /// The last write was cut inside a line.
-    cut: bool,
-    ended: bool,
-    flusher: Option<JoinHandle<()>>,
-}
-
-impl AccessLog {
-    /// Opens the file for appending; makes it where there is none.
+impl AccessLogs {
+    /// Opens the files for appending, each once; makes them where there are none.
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn open(config: &AccessLogConfig, reopen: &Reopen) -> Result<Self, ServeError> {
-        let Some(path) = &config.file else { return Ok(Self { on: None }) };
-        let failed = |source| ServeError::AccessLog { path: path.clone(), source };
-        let file = LogFile::open(path, reopen).map_err(failed)?;
-        let shared = Shared {
-            write_max: if file.in_pieces { append::PIPE_WRITE_MAX } else { WRITE_MAX },
-            file,
-            lost: SharedCells::new(1).map_err(failed)?,
-            buffer: Mutex::default(),
-            changed: Condvar::new(),
+    pub fn open(config: &Config, reopen: &Reopen) -> Result<Self, ServeError> {
+        let (hosts, _) = config.all_hosts();
+        let mut sinks = Sinks::new();
+        let mut open = |log: &AccessLogConfig| {
+            let Some(path) = &log.file else { return Ok(None) };
+            let sink = sinks.add(path, reopen).map_err(|source| refused(path, source))?;
+            Ok(Some(AccessLog { format: log.format.clone(), sink }))
         };
-        let zone = TimeZone::system();
-        Ok(Self { on: Some(On { format: config.format.clone(), zone, shared: Arc::new(shared) }) })
+        let of_hosts = hosts.iter().map(|host| open(&host.access_log).map_err(host.named()));
+        let of_hosts: Box<[_]> = of_hosts.collect::<Result<_, _>>()?;
+        let on = of_hosts.iter().any(Option::is_some);
+        let on = on.then(|| On { zone: TimeZone::system(), sinks: Arc::new(sinks) });
+        Ok(Self { of_hosts, on })
     }
 
-    /// Whether [`AccessLog::open`] would do, without making the file.
+    /// Whether [`AccessLogs::open`] would do for that log, without making its file.
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn check(config: &AccessLogConfig) -> Result<(), ServeError> {
+    pub(crate) fn check(config: &AccessLogConfig) -> Result<(), ServeError> {
         let Some(path) = &config.file else { return Ok(()) };
-        append::check(path).map_err(|source| ServeError::AccessLog { path: path.clone(), source })
+        append::check(path).map_err(|source| refused(path, source))
     }
 
-    /// What a line holds; `None`: the log is off.
-    pub fn format(&self) -> Option<&LogFormat> {
-        self.on.as_ref().map(|on| &on.format)
+    /// The log of the host of that number; `None`: it has none.
+    #[inline]
+    pub(crate) fn of(&self, host: usize) -> Option<&AccessLog> {
+        self.of_hosts.get(host)?.as_ref()
     }
 
-    /// The time, if a line says how long something took.
-    pub(crate) fn time(&self) -> Option<Nanos> {
-        let is_timed = self.on.as_ref().is_some_and(|on| on.format.is_timed());
-        is_timed.then(clock::monotonic)
-    }
-
-    /// The zone of the times in it.
+    /// The zone of the times in them; `None`: no host has a log.
     pub(crate) fn zone(&self) -> Option<&TimeZone> {
         self.on.as_ref().map(|on| &on.zone)
     }
 
-    /// Adds a line, its newline included. It is in the file after [`AccessLog::flush`], and at the
-    /// latest after a second.
-    pub fn append(&self, line: &[u8]) {
-        let Some(on) = &self.on else { return };
-        let mut buffer = on.shared.lock();
-        if buffer.lines.len() + line.len() > on.shared.write_max {
-            on.shared.write(&mut buffer);
-        }
-        if buffer.lines.is_empty() {
-            on.shared.changed.notify_one();
-        }
-        buffer.lines.extend_from_slice(line);
-        if buffer.flusher.is_none() {
-            buffer.flusher = on.start_flusher();
+    /// Adds a line, its newline included, to a log of these. It is in the file after
+    /// [`AccessLogs::flush`], and at the latest after a second.
+    pub(crate) fn append(&self, log: &AccessLog, line: &[u8]) {
+        if let Some(on) = &self.on {
+            on.sinks.append(log.sink, line);
         }
     }
 
-    /// Writes all lines, and opens the file again if that was asked for. To be called before a
+    /// Writes all lines, and opens the files again if that was asked for. To be called before a
     /// process forks, waits for long, or ends.
     pub fn flush(&self) {
         if let Some(on) = &self.on {
-            on.shared.write(&mut on.shared.lock());
-            on.shared.file.keep_up();
+            on.sinks.flush();
         }
     }
 
-    /// Lines that could not be written (a full disk), by this process and by children forked from it
-    /// since the log was opened.
-    pub fn lines_lost(&self) -> u32 {
-        self.on.as_ref().map_or(0, |on| on.shared.lost[0].load(Relaxed))
+    /// Lines that could not be written (a full disk) since the logs were opened, by this process and by
+    /// children forked from it: of each file where there are any.
+    pub fn lost(&self) -> impl Iterator<Item = (&Path, u32)> {
+        self.on.iter().flat_map(|on| on.sinks.lost())
     }
 }
 
-impl Drop for AccessLog {
+impl Drop for AccessLogs {
     fn drop(&mut self) {
-        let Some(on) = &self.on else { return };
-        let flusher = {
-            let mut buffer = on.shared.lock();
-            buffer.ended = true;
-            on.shared.write(&mut buffer);
-            on.shared.changed.notify_one();
-            buffer.flusher.take()
-        };
-        if let Some(flusher) = flusher {
-            // It only ends by returning; a panic in it was reported by its own thread.
-            let _ = flusher.join();
+        if let Some(on) = &self.on {
+            on.sinks.end();
         }
     }
 }
 
-impl On {
-    /// Starts the thread that writes what is left lying. Only once a line is there, so that it
-    /// belongs to the process that serves and not to the one that forked it. Without it (the process
-    /// may start no more threads) lines wait for a full buffer or a flush.
-    fn start_flusher(&self) -> Option<JoinHandle<()>> {
-        let shared = Arc::clone(&self.shared);
-        let builder = std::thread::Builder::new().name("access-log".to_owned());
-        sys::signals::hidden_from(|| builder.spawn(move || shared.flush_for_ever()).ok()).ok()?
+impl AccessLog {
+    /// What a line holds.
+    pub(crate) fn format(&self) -> &LogFormat {
+        &self.format
+    }
+
+    /// The time, if a line says how long something took.
+    pub(crate) fn time(&self) -> Option<Nanos> {
+        self.format.is_timed().then(clock::monotonic)
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Buffer> {
-        // Every state of the buffer is a valid one, so a panic elsewhere does not spoil it.
-        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn flush_for_ever(&self) {
-        let mut buffer = self.lock();
-        while !buffer.ended {
-            if buffer.lines.is_empty() {
-                let waited = self.changed.wait_timeout(buffer, QUIET_MAX);
-                buffer = waited.unwrap_or_else(PoisonError::into_inner).0;
-                self.file.keep_up();
-                continue;
-            }
-            // Lets lines gather; woken early only by the end.
-            let gathered = self.changed.wait_timeout_while(buffer, LINE_AGE_MAX, |b| !b.ended);
-            buffer = gathered.unwrap_or_else(PoisonError::into_inner).0;
-            self.write(&mut buffer);
-        }
-    }
-
-    fn write(&self, buffer: &mut Buffer) {
-        if buffer.lines.is_empty() {
-            return;
-        }
-        if std::mem::take(&mut buffer.cut) {
-            buffer.lines.insert(0, b'\n');
-        }
-        let mut file = self.file.current();
-        let mut rest = &buffer.lines[..];
-        while !rest.is_empty() {
-            match file.write(rest) {
-                Ok(n) => rest = &rest[n..],
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
-        let lost = rest.iter().filter(|&&byte| byte == b'\n').count() as u32;
-        buffer.cut = lost > 0 && rest.len() < buffer.lines.len();
-        self.lost[0].fetch_add(lost, Relaxed);
-        buffer.lines.clear();
-    }
+fn refused(path: &Path, source: std::io::Error) -> ServeError {
+    ServeError::AccessLog { path: path.to_owned(), source }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing;
 
-    fn log_to(path: &std::path::Path) -> AccessLog {
-        let config = AccessLogConfig { file: Some(path.to_owned()), format: LogFormat::default() };
-        AccessLog::open(&config, &Reopen::new().unwrap()).unwrap()
+    fn config(path: &Path) -> Config {
+        let mut config = testing::config();
+        config.access_log.file = Some(path.to_owned());
+        config
+    }
+
+    fn logs_to(path: &Path) -> AccessLogs {
+        AccessLogs::open(&config(path), &Reopen::new().unwrap()).unwrap()
+    }
+
+    fn append(logs: &AccessLogs, line: &[u8]) {
+        logs.append(logs.of(0).unwrap(), line);
     }
 
     #[test]
@@ -241,9 +163,9 @@ mod tests {
             for writer in 0..4 {
                 let path = &path;
                 scope.spawn(move || {
-                    let log = log_to(path);
+                    let log = logs_to(path);
                     let line = format!("{}\n", writer.to_string().repeat(997));
-                    (0..500).for_each(|_| log.append(line.as_bytes()));
+                    (0..500).for_each(|_| append(&log, line.as_bytes()));
                 });
             }
         });
@@ -257,8 +179,8 @@ mod tests {
     fn a_line_reaches_the_file_by_itself() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("access.log");
-        let log = log_to(&path);
-        log.append(b"one\n");
+        let log = logs_to(&path);
+        append(&log, b"one\n");
         // Bounded by the test runner alone: no speed is promised on a loaded machine.
         while std::fs::read(&path).unwrap() != b"one\n" {
             std::thread::yield_now();
@@ -269,24 +191,23 @@ mod tests {
     fn flushed_lines_are_in_the_file_and_lost_ones_are_counted() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("access.log");
-        let log = log_to(&path);
-        log.append(b"one\n");
-        log.append(b"two\n");
+        let log = logs_to(&path);
+        append(&log, b"one\n");
+        append(&log, b"two\n");
         log.flush();
         assert_eq!(std::fs::read(&path).unwrap(), b"one\ntwo\n");
-        assert_eq!(log.lines_lost(), 0);
-        let full = log_to(std::path::Path::new("/dev/full"));
-        full.append(b"one\n");
-        full.append(b"two\n");
+        assert_eq!(log.lost().count(), 0);
+        let full = logs_to(Path::new("/dev/full"));
+        append(&full, b"one\n");
+        append(&full, b"two\n");
         full.flush();
-        assert_eq!(full.lines_lost(), 2);
+        assert_eq!(full.lost().collect::<Vec<_>>(), [(Path::new("/dev/full"), 2)]);
     }
 
     #[test]
     fn a_log_that_cannot_be_opened_is_refused_with_the_way_out() {
-        let config =
-            AccessLogConfig { file: Some("/nonexistent/log".into()), ..Default::default() };
-        let error = AccessLog::open(&config, &Reopen::new().unwrap()).unwrap_err().to_string();
+        let config = config(Path::new("/nonexistent/log"));
+        let error = AccessLogs::open(&config, &Reopen::new().unwrap()).unwrap_err().to_string();
         assert!(error.contains("/nonexistent/log") && error.contains("--access-log"), "{error}");
     }
 }

@@ -15,6 +15,7 @@
 //! need is not known here. So with one of them nothing is confined, and the error log says so. FastCGI
 //! applications that are started with the server have its user, and are not confined.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use sys::append;
@@ -54,18 +55,20 @@ pub(crate) fn identity(config: &Config) -> Result<Option<Identity>, ServeError> 
 
 /// Makes the files of the logs where they are missing, for those who will open them again.
 pub(crate) fn make_logs(config: &Config, identity: Option<&Identity>) {
-    for path in logs(config) {
+    for path in &logs(config) {
         // Opening it says what is wrong.
         let _ = append::make(path, identity.map(Identity::uid));
     }
 }
 
-fn logs(config: &Config) -> impl Iterator<Item = &Path> {
+/// Each file once.
+fn logs(config: &Config) -> BTreeSet<PathBuf> {
     let errors = match &config.error_log.to {
-        ErrorLogTo::File(path) => Some(path.as_path()),
+        ErrorLogTo::File(path) => Some(path.clone()),
         ErrorLogTo::Stderr | ErrorLogTo::Off => None,
     };
-    config.access_log.file.as_deref().into_iter().chain(errors)
+    let hosts = config.all_hosts().0.into_iter();
+    hosts.filter_map(|host| host.access_log.file).chain(errors).collect()
 }
 
 /// Leaves this process, and all that it will start, the rights that serving needs; starts before that
@@ -151,8 +154,8 @@ fn files(config: &Config) -> Vec<(PathBuf, Access)> {
     config.gateways.iter().for_each(|gateway| files.extend(of_gateway(gateway)));
     for log in logs(config) {
         match log.metadata() {
-            Ok(facts) if !facts.is_file() => files.push((log.to_owned(), Access::Write)),
-            _ => files.extend(around(log, Access::Write)),
+            Ok(facts) if !facts.is_file() => files.push((log, Access::Write)),
+            _ => files.extend(around(&log, Access::Write)),
         }
     }
     files

@@ -17,7 +17,7 @@ use crate::board::Board;
 use crate::config::Config;
 use crate::fault::{self, Faults};
 use crate::gateway::{Gateways, Responders};
-use crate::log::{AccessLog, ErrorLog, Level, Reopen};
+use crate::log::{AccessLogs, ErrorLog, Level, Reopen};
 use crate::rights;
 use crate::site::Site;
 use crate::supervisor::generation::Handover;
@@ -38,7 +38,7 @@ pub struct Service {
     /// How.
     pub config: Config,
     /// Where it is noted.
-    pub log: AccessLog,
+    pub log: AccessLogs,
     /// Where the server says what happens to it.
     pub errors: Arc<ErrorLog>,
     /// What answers requests that no file does.
@@ -95,7 +95,7 @@ impl Service {
         let errors = Arc::new(ErrorLog::open(&config.error_log, given.stderr, &reopen)?);
         let site = Site::open(&config)?;
         let gateways = Gateways::open(&config)?;
-        let log = AccessLog::open(&config.access_log, &reopen)?;
+        let log = AccessLogs::open(&config, &reopen)?;
         let now_s = clock::wall_secs_coarse;
         let tickets = given.tickets.unwrap_or_else(|| TicketKeys::new(now_s));
         let tls = config.tls.as_ref().map(|tls| Tls::open(tls, &tickets, now_s));
@@ -133,15 +133,11 @@ impl Service {
             check_cpus(&config.cpus),
             check_model(config),
             rights::identity(config).map(drop),
-            Site::open(config).map(drop),
-            AccessLog::check(&config.access_log),
             ErrorLog::check(&config.error_log),
-            config
-                .tls
-                .as_ref()
-                .map_or(Ok(()), |tls| Tls::open(tls, &TicketKeys::new(|| 0), || 0).map(drop)),
         ];
-        checks.into_iter().filter_map(Result::err).chain(Gateways::check(config)).collect()
+        let checks = checks.into_iter().filter_map(Result::err);
+        let tls = config.tls.iter().flat_map(Tls::check);
+        checks.chain(Site::check(config)).chain(tls).chain(Gateways::check(config)).collect()
     }
 
     /// Where it listens; with port 0 asked for, the port that the kernel chose.
@@ -246,14 +242,14 @@ impl Service {
         self.note_start();
         let result = (config.model.run)(self);
         self.log.flush();
-        match self.log.lines_lost() {
-            0 => {}
-            lost => errors.note(
+        for (path, lost) in self.log.lost() {
+            let path = path.display();
+            errors.note(
                 Level::Warn,
                 format_args!(
-                    "{lost} lines of the access log could not be written: is its disk full? (`df -h`)"
+                    "{lost} lines of the access log {path} could not be written: is its disk full? (`df -h`)"
                 ),
-            ),
+            );
         }
         match &result {
             Ok(()) => errors.note(Level::Notice, format_args!("{model} on {address} has ended")),

@@ -15,7 +15,7 @@ mod redirect;
 mod representation;
 mod rules;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,15 +27,16 @@ use wire::Request;
 
 use crate::ServeError;
 use crate::config::{Config, Content, HostConfig, Limits};
+use crate::log::AccessLogs;
 use directory::Directory;
-use names::{Names, host_name};
+use names::Names;
 use rules::Rules;
 
 pub use coding::Coding;
 pub(crate) use coding::Wants;
 pub(crate) use hide::Hide;
 pub(crate) use listing::escape_path;
-pub(crate) use names::check as check_name;
+pub(crate) use names::{check as check_name, host_name};
 pub(crate) use representation::Prepared;
 pub use representation::{Representation, Stored, Validators};
 pub(crate) use rules::{Edit, How, Verdict, check as check_rule};
@@ -143,6 +144,11 @@ impl Default for Decision {
 }
 
 impl Decision {
+    /// The number of the host whose content and log are meant.
+    pub(crate) fn host(&self) -> usize {
+        self.host
+    }
+
     /// Whether what was found for one serves for the other.
     pub(crate) fn finds_the_same(&self, other: &Self) -> bool {
         self.host == other.host && self.wants == other.wants
@@ -161,7 +167,7 @@ impl Site {
     /// A directory that is missing, none, or forbidden; a kernel without openat2.
     pub fn open(config: &Config) -> Result<Self, ServeError> {
         let (configs, default_host) = config.all_hosts();
-        let open = |host: &HostConfig| Host::open(host, &config.limits);
+        let open = |host: &HostConfig| Host::open(host, &config.limits).map_err(host.named());
         let hosts = configs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let named = configs
             .iter()
@@ -178,6 +184,24 @@ impl Site {
             refuses_unknown: config.refuse_unknown_hosts,
             hosts,
         })
+    }
+
+    /// All that is wrong with what the configuration names; what hosts have in common, once.
+    pub(crate) fn check(config: &Config) -> Vec<ServeError> {
+        let mut said = BTreeSet::new();
+        let check = |host: &HostConfig| {
+            let opened = Host::open(host, &config.limits).map(drop);
+            let checks = [opened, AccessLogs::check(&host.access_log)];
+            let wrong = checks.into_iter().filter_map(Result::err);
+            let wrong = wrong.filter(|error| said.insert(error.to_string()));
+            wrong.map(host.named()).collect::<Vec<_>>()
+        };
+        config.all_hosts().0.iter().flat_map(check).collect()
+    }
+
+    /// Of a request that cannot be read, so that nobody knows whom it is for: the default host tells of it.
+    pub(crate) fn undecided(&self) -> Decision {
+        Decision { host: self.default_host, ..Decision::default() }
     }
 
     /// What is to be done with a request.

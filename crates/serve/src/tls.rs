@@ -49,7 +49,7 @@ impl Tls {
             let pem = wire::tls::self_signed(&["localhost"]).map_err(ServeError::Tls)?;
             Identities::new(&[pem]).map_err(|(_, error)| ServeError::Tls(error.to_string()))
         } else {
-            read(&config.certificate).map_err(ServeError::Tls)
+            read(&config.certificate).map_err(within)
         }?;
         let options = TlsServerOptions {
             versions: match config.min_version {
@@ -68,6 +68,16 @@ impl Tls {
             looked_s: AtomicU64::new(now_s()),
             seen: Mutex::new(seen),
         })
+    }
+
+    /// All that is wrong with the certificates.
+    pub(crate) fn check(config: &TlsConfig) -> Vec<ServeError> {
+        let each = config.certificate.iter().map(|files| read(std::slice::from_ref(files)).err());
+        let each: Vec<_> = each.flatten().collect();
+        if !each.is_empty() {
+            return each.into_iter().map(within).collect();
+        }
+        Self::open(config, &TicketKeys::new(|| 0), || 0).err().into_iter().collect()
     }
 
     /// A connection that was accepted in this second; `failed` hears why changed files are not used.
@@ -93,6 +103,10 @@ impl Tls {
         self.config.replace(identities);
         Ok(())
     }
+}
+
+fn within(reason: String) -> ServeError {
+    ServeError::Tls(format!("[[tls.certificate]]: {reason}"))
 }
 
 fn stamps(files: &[CertificateFiles]) -> Vec<Stamp> {

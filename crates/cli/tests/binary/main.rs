@@ -5,6 +5,7 @@ mod bad_input;
 mod connections;
 mod docs;
 mod gates;
+mod hosts;
 mod https;
 mod laws;
 mod load;

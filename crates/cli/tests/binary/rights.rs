@@ -11,7 +11,7 @@ use crate::{joust, said};
 
 const NOBODY: &str = "65534";
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
     if !is_root {
         println!("skipped: 1 test, only root can give rights up");
@@ -32,7 +32,7 @@ fn status(pid: u32, line: &str) -> Vec<String> {
 }
 
 /// A directory that everybody may read, with a page of so many bytes.
-fn content(site: &Site, name: &str, bytes: usize) -> String {
+pub(crate) fn content(site: &Site, name: &str, bytes: usize) -> String {
     let path = site.file(name);
     std::fs::create_dir(&path).unwrap();
     std::fs::write(path.join("page"), vec![b'x'; bytes]).unwrap();

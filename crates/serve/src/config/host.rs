@@ -10,12 +10,15 @@ use units::Bytes;
 
 use super::look::{check_media, check_types};
 use super::tables::{Table, shown_as, taken_as};
-use super::{Compression, Config, Content, Look, RuleConfig};
-use crate::site::{check_name, check_rule};
+use super::{AccessLogConfig, Compression, Config, Content, LogFormat, Look, RuleConfig, keys};
+use crate::ServeError;
+use crate::site::{check_name, check_rule, host_name};
 
 /// All that is decided by host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostConfig {
+    /// How a message names its table; `None`: it is the top of the file.
+    pub table: Option<String>,
     /// Whose requests are its own; `*.example.org` are all beneath it.
     pub names: Vec<String>,
     /// What is served.
@@ -30,6 +33,18 @@ pub struct HostConfig {
     pub errors: BTreeMap<u16, String>,
     /// Rules, those of the top of the file first.
     pub rules: Vec<RuleConfig>,
+    /// Where its requests are noted.
+    pub access_log: AccessLogConfig,
+}
+
+impl HostConfig {
+    /// Has an error say of which table it is.
+    pub(crate) fn named(&self) -> impl Fn(ServeError) -> ServeError {
+        |error| match &self.table {
+            None => error,
+            Some(table) => ServeError::Within { table: table.clone(), error: Box::new(error) },
+        }
+    }
 }
 
 /// `[[host]]`, as it stands in a file. What it does not say is as at the top of the file.
@@ -61,8 +76,31 @@ pub struct HostTable {
     compression: Option<Compression>,
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    access_log: Option<HostLog>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     rule: Vec<RuleConfig>,
+}
+
+/// `[host.access_log]`. What it does not say is as in `[access_log]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct HostLog {
+    /// A file, or `off`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<LogFormat>,
+}
+
+impl HostLog {
+    fn over(&self, top: &AccessLogConfig) -> AccessLogConfig {
+        let file = self.file.as_deref().map(keys::log_file);
+        AccessLogConfig {
+            file: file.unwrap_or_else(|| top.file.clone()),
+            format: self.format.as_ref().unwrap_or(&top.format).clone(),
+        }
+    }
 }
 
 impl Config {
@@ -70,6 +108,7 @@ impl Config {
     /// index of the host of requests that name none of them.
     pub(crate) fn all_hosts(&self) -> (Vec<HostConfig>, usize) {
         let top = HostConfig {
+            table: None,
             names: Vec::new(),
             content: self.content.clone(),
             index: self.index.clone(),
@@ -77,6 +116,7 @@ impl Config {
             look: self.look.clone(),
             errors: statuses(&self.errors),
             rules: self.rules.clone(),
+            access_log: self.access_log.clone(),
         };
         let named: Vec<HostConfig> = self.hosts.iter().map(|table| table.over(&top)).collect();
         match self.default_host {
@@ -108,6 +148,7 @@ impl HostTable {
         let own = |own: &Option<Vec<String>>, top: &Vec<String>| own.clone().unwrap_or(top.clone());
         let look = &top.look;
         HostConfig {
+            table: Some(self.title()),
             names: self.names.clone(),
             content: self.content().unwrap_or(top.content.clone()),
             index: own(&self.index, &top.index),
@@ -122,7 +163,16 @@ impl HostTable {
             },
             errors: self.errors.as_ref().map_or(top.errors.clone(), statuses),
             rules: top.rules.iter().chain(&self.rule).cloned().collect(),
+            access_log: self
+                .access_log
+                .as_ref()
+                .map_or_else(|| top.access_log.clone(), |own| own.over(&top.access_log)),
         }
+    }
+
+    /// How a message names it.
+    fn title(&self) -> String {
+        format!("[[host]] {}", self.names.first().map_or("default", String::as_str))
     }
 
     fn check(&self) -> Result<(), String> {
@@ -162,12 +212,38 @@ fn check_errors(errors: &BTreeMap<String, String>) -> Result<(), String> {
 }
 
 fn check_hosts(hosts: &[HostTable]) -> Result<(), String> {
-    hosts.iter().try_for_each(HostTable::check)?;
+    for (number, host) in hosts.iter().enumerate() {
+        // By its place too: one without a name has no other.
+        host.check().map_err(|why| format!("{} (table {}): {why}", host.title(), number + 1))?;
+    }
+    // As they are compared with those of requests.
     let mut names: Vec<String> =
-        hosts.iter().flat_map(|host| &host.names).map(|name| name.to_ascii_lowercase()).collect();
+        hosts.iter().flat_map(|host| &host.names).map(|name| host_name(name)).collect();
     names.sort_unstable();
-    match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(format!("two hosts are named `{}`", pair[0])),
+    if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(format!(
+            "`{}` is named twice in `names`, and a request can have but one host: leave it out of one \
+             of the tables",
+            pair[0]
+        ));
+    }
+    match hosts.iter().filter(|host| host.default).map(HostTable::title).collect::<Vec<_>>() {
+        defaults if defaults.len() > 1 => {
+            Err(format!("only one host can be the `default` one, not {}", defaults.join(" and ")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What cannot be together with the rest of a configuration.
+pub(super) fn check_all(config: &Config) -> Result<(), String> {
+    let default = config.hosts.iter().find(|host| host.default);
+    match default.filter(|_| config.default_host.is_none()) {
+        Some(host) => Err(format!(
+            "{} is the `default` one, and the top of the file (or the command line) has content for \
+             requests that name no host too: leave one of them out",
+            host.title()
+        )),
         None => Ok(()),
     }
 }

@@ -11,7 +11,8 @@ use units::Bytes;
 
 use super::keys::{self, Given, KEYS, Key, LIMITS};
 use super::{
-    CertificateFiles, Config, Content, GatewayConfig, LogFormat, TlsConfig, gateway, status, tables,
+    CertificateFiles, Config, Content, GatewayConfig, LogFormat, TlsConfig, gateway, host, status,
+    tables,
 };
 use crate::fault;
 use crate::models::{self, Model, Settings, edits};
@@ -266,6 +267,7 @@ fn check(config: &Config) -> Result<(), String> {
     }
     fault::check(&config.faults)?;
     gateway::check_all(config)?;
+    host::check_all(config)?;
     config.tls.as_ref().map_or(Ok(()), TlsConfig::check)?;
     if limits.target_bytes_max > limits.head_bytes_max {
         return Err(format!(
@@ -501,7 +503,8 @@ mod tests {
         [[gateway]]\nextension = \".php\"\nroot = \"/srv/php\"\nkind = \"fastcgi\"\n\
         spawn = { command = [\"/usr/bin/php-cgi\"], count = 3 }\nenv = { A = \"c\" }\n\
         [errors]\n404 = \"/404.html\"\n[[rule]]\nprefix = \"/a\"\nset = { A = \"b\" }\ndeny = 403\n\
-        [[host]]\nnames = [\"a.test\"]\nfixed = 3\n[[host.rule]]\nglob = \"/x*\"\nredirect = \"/$1\"\n\
+        [[host]]\nnames = [\"a.test\"]\nfixed = 3\n\
+        access_log = { file = \"/tmp/a.log\", format = \"%h %>s\" }\n[[host.rule]]\nglob = \"/x*\"\nredirect = \"/$1\"\n\
         [settings]\nkeepalivetimeout = 2.5\nMaxKeepAliveRequests = 7\nKeepAlive = true\n";
 
     #[test]
@@ -511,6 +514,9 @@ mod tests {
         assert_eq!(config.content, Content::Directory("/srv/a \"b\"".into()));
         assert_eq!((&config.index[..], config.listing), (&["home.html".to_owned()][..], true));
         assert_eq!(config.cpus, [0, 1]);
+        let own = &config.all_hosts().0[1].access_log;
+        assert_eq!(own.file.as_deref(), Some(std::path::Path::new("/tmp/a.log")));
+        assert_eq!(own.format.typed(), "%h %>s");
         assert_eq!(config.access_log.format, LogFormat::read("combined").unwrap());
         assert_eq!(config.limits.head_timeout, Nanos::from_millis(1500));
         assert_eq!((config.limits.cache_bytes_max, config.limits.ranges_max), (32 << 20, 16));
@@ -627,6 +633,44 @@ mod tests {
                 "the path of a program",
             ),
             ("", "", "there is nothing to serve"),
+        ];
+        for (text, place, hint) in cases {
+            let error = resolve(text).unwrap_err();
+            assert!(error.starts_with(place) && error.contains(hint), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_with_hosts_is_refused_with_the_table() {
+        let cases = [
+            (
+                "fixed = 1\n[[host]]\nnames = [\"a\"]\nfixed = 1\naccess_log = { format = \"%Z\" }",
+                "joust.toml:",
+                "(at 0)",
+            ),
+            (
+                "fixed = 1\n[[host]]\nnames = [\"a\"]\nfixed = 1\naccess_log = { fil = \"x\" }",
+                "joust.toml:5: ",
+                "`file`",
+            ),
+            (
+                "fixed = 1\n[[host]]\nnames = [\"A.test\"]\nfixed = 1\n\
+                 [[host]]\nnames = [\"b\", \"a.test.\"]\nfixed = 1",
+                "joust.toml:",
+                "`a.test` is named twice",
+            ),
+            (
+                "[[host]]\nnames = [\"a\"]\nfixed = 1\ndefault = true\n\
+                 [[host]]\nfixed = 1\ndefault = true",
+                "joust.toml:",
+                "not [[host]] a and [[host]] default",
+            ),
+            (
+                "fixed = 1\n[[host]]\nnames = [\"a\"]\nfixed = 1\ndefault = true",
+                "",
+                "leave one of them out",
+            ),
+            ("[[host]]\nnames = [\"a\"]", "joust.toml:", "[[host]] a (table 1)"),
         ];
         for (text, place, hint) in cases {
             let error = resolve(text).unwrap_err();

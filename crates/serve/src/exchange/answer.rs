@@ -279,9 +279,13 @@ impl Desk<'_> {
 
     /// Puts the line of an answer into the journal, which begins at `start` of the output's buffer.
     fn note(&mut self, head: &[u8], start: usize, told: Told, conn: Connection) {
-        let log = &self.service.log;
-        let (Some(format), Some(zone)) = (log.format(), log.zone()) else { return };
+        let logs = &self.service.log;
+        let Some(zone) = logs.zone() else { return };
         let Told { status, body_bytes } = told;
+        let answered = Answered { body_bytes, ends_at: self.output.ends_at(), keeps: conn.keeps };
+        let bytes_in = self.journal.bytes_in(self.taken);
+        let host = self.decision.host();
+        let Some(log) = logs.of(host) else { return self.journal.skip(answered) };
         let line = line::Told {
             client: self.client,
             local: self.service.local,
@@ -293,10 +297,9 @@ impl Desk<'_> {
             answer: self.output.since(start),
             status,
             requests_before: self.requests_before,
-            bytes_in: self.journal.bytes_in(self.taken),
+            bytes_in,
         };
-        let answered = Answered { body_bytes, ends_at: self.output.ends_at(), keeps: conn.keeps };
-        self.journal.begin(format, &line, answered, self.complete);
+        self.journal.begin(host, log.format(), &line, answered, self.complete);
     }
 
     /// GET and HEAD.

@@ -1,11 +1,11 @@
-//! The lines of the access log that wait for their answers to be sent. Owns the link between bytes
+//! The lines of the access logs that wait for their answers to be sent. Owns the link between bytes
 //! sent and lines due; must not know how a line looks (see `log::line`) or is written.
-//! Start reading at [`Journal::begin`]. With the log off nothing here does anything.
+//! Start reading at [`Journal::begin`]. With all logs off nothing here does anything.
 
 use units::Nanos;
 
 use crate::log::line::{self, Hole, Sent};
-use crate::log::{AccessLog, LogFormat};
+use crate::log::{AccessLogs, LogFormat};
 
 /// Lines of answers that were not sent whole yet, in the order of the answers.
 #[derive(Debug, Default)]
@@ -27,6 +27,8 @@ pub(super) struct Journal {
 /// A line without what is known late.
 #[derive(Debug, Clone, Copy)]
 struct Due {
+    /// The host, whose log it is of.
+    host: usize,
     /// Where its text ends; it begins where that of the one before ends.
     text_end: usize,
     /// Of `holes`, likewise.
@@ -68,9 +70,21 @@ impl Journal {
         taken.saturating_sub(std::mem::replace(&mut self.taken, taken))
     }
 
-    /// Notes an answer; its line is written when it was sent.
+    /// Whether no line waits.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.due.is_empty()
+    }
+
+    /// Notes an answer that no log has a line for.
+    pub(super) fn skip(&mut self, answered: Answered) {
+        self.ended = answered.ends_at;
+    }
+
+    /// Notes an answer; its line is written to the log of that host when it was sent.
     pub(super) fn begin(
         &mut self,
+        host: usize,
         format: &LogFormat,
         told: &line::Told<'_>,
         answered: Answered,
@@ -79,18 +93,18 @@ impl Journal {
         line::begin(format, told, &mut self.texts, &mut self.holes);
         let (text_end, holes_end) = (self.texts.len(), self.holes.len());
         let begins_at = std::mem::replace(&mut self.ended, answered.ends_at);
-        self.due.push(Due { text_end, holes_end, began: now, begins_at, answered });
+        self.due.push(Due { host, text_end, holes_end, began: now, begins_at, answered });
     }
 
     /// Writes the lines of the answers that lie within the first `sent` bytes of the connection.
     #[inline]
-    pub(super) fn sent(&mut self, sent: u64, log: &AccessLog) {
+    pub(super) fn sent(&mut self, sent: u64, logs: &AccessLogs) {
         if self.due.is_empty() {
             return;
         }
         while let Some(due) = self.due.get(self.written).filter(|due| due.answered.ends_at <= sent)
         {
-            self.write(*due, sent, log);
+            self.write(*due, sent, logs);
         }
         if self.written == self.due.len() {
             self.clear();
@@ -98,14 +112,15 @@ impl Journal {
     }
 
     /// The connection ended after `sent` bytes: what was cut is noted with what was sent of it.
-    pub(super) fn cut(&mut self, sent: u64, log: &AccessLog) {
+    pub(super) fn cut(&mut self, sent: u64, logs: &AccessLogs) {
         while let Some(&due) = self.due.get(self.written) {
-            self.write(due, sent, log);
+            self.write(due, sent, logs);
         }
         self.clear();
     }
 
-    fn write(&mut self, due: Due, sent: u64, log: &AccessLog) {
+    fn write(&mut self, due: Due, sent: u64, logs: &AccessLogs) {
+        let log = logs.of(due.host).expect("a line is begun only where there is a log");
         let before = self.written.checked_sub(1).map(|before| self.due[before]);
         let (mut from, holes_start) = before.map_or((0, 0), |due| (due.text_end, due.holes_end));
         let Answered { body_bytes, ends_at, keeps } = due.answered;
@@ -125,7 +140,7 @@ impl Journal {
         }
         self.line.extend_from_slice(&self.texts[from..due.text_end]);
         self.line.push(b'\n');
-        log.append(&self.line);
+        logs.append(log, &self.line);
         self.written += 1;
     }
 }

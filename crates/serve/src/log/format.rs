@@ -8,6 +8,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::models::edits;
 
 const COMMON: &str = "%h %l %u %t \"%r\" %>s %b";
@@ -19,7 +21,8 @@ const JSON: &str = "{\"time\":\"%{%Y-%m-%dT%H:%M:%S%:z}t\",\"client\":\"%a\",\"u
                     \"referer\":\"%{Referer}i\",\"user_agent\":\"%{User-agent}i\"}";
 
 /// What a line of the access log holds. `common` unless set; cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct LogFormat(Arc<Inner>);
 
 struct Inner {
@@ -164,6 +167,20 @@ impl LogFormat {
 impl Default for LogFormat {
     fn default() -> Self {
         Self::read("common").expect("the common format is one")
+    }
+}
+
+impl TryFrom<String> for LogFormat {
+    type Error = String;
+
+    fn try_from(typed: String) -> Result<Self, String> {
+        Self::read(&typed)
+    }
+}
+
+impl From<LogFormat> for String {
+    fn from(format: LogFormat) -> Self {
+        format.0.typed.clone()
     }
 }
 

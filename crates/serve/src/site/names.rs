@@ -40,7 +40,7 @@ impl<T: Copy> Names<T> {
 }
 
 /// The name in a Host, without its port, in lower case, and without the dot of a full name.
-pub(super) fn host_name(host: &str) -> String {
+pub(crate) fn host_name(host: &str) -> String {
     // Colons in brackets are an address's (RFC 3986, 3.2.2).
     let name = match host.rsplit_once(':') {
         Some((name, port))

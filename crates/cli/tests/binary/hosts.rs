@@ -1,0 +1,131 @@
+//! `joust serve` with hosts that have logs of their own: across rotation, reload and the loss of rights, and
+//! what `--check-config` says of hosts. Start reading at [`each_host_keeps_its_log_over_rotation_and_reload`].
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt as _;
+
+use crate::reload::{Site, models, until};
+use crate::rights::{content, is_root};
+use crate::{output, said};
+
+/// What a host answers to a request of that target, on a connection of its own.
+pub(crate) fn answer(address: &str, host: &str, target: &str) -> String {
+    let mut conn = TcpStream::connect(address).unwrap();
+    let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    conn.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    conn.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn lines(site: &Site, name: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(site.file(name)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Under root, those who serve are another user, who could not make the files; under a kernel that has
+/// Landlock they are confined.
+#[test]
+fn each_host_keeps_its_log_over_rotation_and_reload() {
+    for model in models() {
+        let site = Site::start(&format!("model = \"{model}\"\nfixed = 10\n"));
+        let path = content(&site, "site", 20);
+        let user = if is_root() { "user = \"nobody\"\n" } else { "" };
+        let config = |a: &str| {
+            let log = |name: &str| site.file(name).display().to_string();
+            format!(
+                "model = \"{model}\"\ndirectory = \"{path}\"\n{user}\
+                 [access_log]\nfile = \"{}\"\nformat = \"top %V %U\"\n\
+                 [[host]]\nnames = [\"a.test\"]\ndirectory = \"{path}\"\n\
+                 access_log = {{ file = \"{}\", format = \"a %V %U\" }}\n\
+                 [[host]]\nnames = [\"b.test\"]\ndirectory = \"{path}\"\n\
+                 access_log = {{ file = \"{}\" }}\n",
+                log("top.log"),
+                log(a),
+                log("b.log"),
+            )
+        };
+        site.reload(&config("a.log"));
+        until("the new answer", || site.answers() == Some(20));
+        let address = site.address();
+        let ask = |round: u32| {
+            for host in ["a.test", "b.test"] {
+                let answer = answer(&address, host, &format!("/page?{round}"));
+                assert!(answer.starts_with("HTTP/1.1 200"), "{model}: {answer}");
+            }
+        };
+        ask(1);
+        until("lines of both", || {
+            lines(&site, "a.log").len() == 1 && lines(&site, "b.log").len() == 1
+        });
+        for name in ["a.log", "b.log"] {
+            std::fs::rename(site.file(name), site.file(&format!("{name}.1"))).unwrap();
+        }
+        site.server.signal("USR1");
+        until("new files", || site.file("a.log").exists() && site.file("b.log").exists());
+        site.says("opens the logs again");
+        ask(2);
+        until("lines of both", || {
+            lines(&site, "a.log").len() == 1 && lines(&site, "b.log").len() == 1
+        });
+        assert_eq!(lines(&site, "a.log.1"), ["a a.test /page"], "{model}");
+        assert_eq!(lines(&site, "b.log.1"), ["top b.test /page"], "{model}");
+        // Who serves was told by the last line that its rights let it write.
+        if is_root() {
+            assert_ne!(std::fs::metadata(site.file("b.log")).unwrap().uid(), 0, "{model}");
+        }
+        site.reload(&config("other.log"));
+        until("the new log", || {
+            ask(3);
+            !lines(&site, "other.log").is_empty()
+        });
+        site.ends_well();
+    }
+}
+
+#[test]
+fn what_is_wrong_with_hosts_is_found_by_a_check_with_its_table_and_the_way_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("joust.toml");
+    let good = dir.path().display().to_string();
+    let check = |config: &str| {
+        std::fs::write(&file, config).unwrap();
+        let output = output(&["serve", "--config", file.to_str().unwrap(), "--check-config"]);
+        (output.status.code(), said(&output))
+    };
+    let (status, all) = check(&format!(
+        "fixed = 1\n[[rule]]\nprefix = \"/x\"\nauth = {{ realm = \"r\", file = \"/none/users\" }}\n\
+         [[host]]\nnames = [\"a.test\", \"www.a.test\"]\ndirectory = \"/none/a\"\n\
+         access_log = {{ file = \"/none/log/a\" }}\n\
+         [[host]]\nnames = [\"b.test\"]\ndirectory = \"{good}/joust.toml\"\n\
+         access_log = {{ file = \"{good}\" }}\n\
+         [[host]]\nnames = [\"c.test\"]\ndirectory = \"{good}\"\n\
+         [tls]\n[[tls.certificate]]\nchain = \"/none/c.pem\"\nkey = \"/none/c.pem\"\n\
+         [[tls.certificate]]\nchain = \"{good}/joust.toml\"\nkey = \"{good}/joust.toml\"\n"
+    ));
+    assert_eq!(status, Some(2), "{all}");
+    let expected = [
+        "[[host]] a.test: there is no directory /none/a: check the path",
+        "[[host]] a.test: cannot write the access log /none/log/a:",
+        "[[host]] b.test: ",
+        "joust.toml is not a directory",
+        "[[host]] b.test: cannot write the access log",
+        "cannot use the password file /none/users",
+        "[[tls.certificate]]: cannot read /none/c.pem",
+        "[[tls.certificate]]: cannot use the certificate",
+    ];
+    for expected in expected {
+        assert!(all.contains(expected), "{expected} is not in {all}");
+    }
+    // What all hosts have in common is said once.
+    assert_eq!(all.matches("/none/users").count(), 1, "{all}");
+    assert!(!dir.path().join("log").exists());
+    let twice = "[[host]]\nnames = [\"a.test\"]\nfixed = 1\n\
+                 [[host]]\nnames = [\"A.TEST.\"]\nfixed = 1\n";
+    let (status, said) = check(twice);
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("joust.toml:1: ") && said.contains("`a.test` is named twice"), "{said}");
+    let (status, said) = check(&format!("[[host]]\nnames = [\"a\"]\ndirectory = \"{good}\"\n"));
+    assert_eq!((status, &said[..]), (Some(0), ""));
+}

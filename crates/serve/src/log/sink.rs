@@ -1,0 +1,205 @@
+//! The files that access logs are appended to, and the lines that wait for them. Owns when lines reach a
+//! file; must not know whose they are. Start reading at [`Sinks::append`].
+//!
+//! A line is never in two writes: with O_APPEND the kernel holds the inode's lock for one write, so lines
+//! of several processes do not interleave. Each file has a buffer and a lock of its own, so that one that
+//! is slow (a pipe) does not hold up the others before their buffers are full; one thread of each process
+//! writes what is left lying in any of them, however many hosts there are.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use sys::append;
+use sys::process::SharedCells;
+
+use super::file::{LogFile, Reopen};
+
+/// Bytes of lines in one write to a regular file.
+const WRITE_MAX: usize = 64 * 1024;
+
+/// A line reaches the file within this time, however quiet the server is.
+const LINE_AGE_MAX: Duration = Duration::from_millis(900);
+
+/// A process that has no lines to write looks this often whether a file was moved away: until then
+/// it keeps the room of a moved one that was deleted.
+const QUIET_MAX: Duration = Duration::from_secs(5);
+
+/// Files, each of them once.
+#[derive(Debug)]
+pub(super) struct Sinks {
+    all: Vec<Sink>,
+    flusher: Mutex<Flusher>,
+    /// Signalled when a buffer is no longer empty, or the logs end.
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Sink {
+    path: PathBuf,
+    file: LogFile,
+    write_max: usize,
+    /// One cell: lines that could not be written (a full disk), here and in forked children.
+    lost: SharedCells,
+    buffer: Mutex<Buffer>,
+}
+
+#[derive(Debug, Default)]
+struct Buffer {
+    /// Whole lines that were not written yet.
+    lines: Vec<u8>,
+    /// The last write was cut inside a line.
+    cut: bool,
+}
+
+#[derive(Debug, Default)]
+struct Flusher {
+    thread: Option<JoinHandle<()>>,
+    /// A buffer is not empty.
+    has_lines: bool,
+    ended: bool,
+}
+
+impl Sinks {
+    pub(super) fn new() -> Self {
+        Self { all: Vec::new(), flusher: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Opens a file, unless it is there already; returns its number.
+    ///
+    /// # Errors
+    /// As [`append::open`].
+    pub(super) fn add(&mut self, path: &Path, reopen: &Reopen) -> io::Result<usize> {
+        if let Some(number) = self.all.iter().position(|sink| sink.path == path) {
+            return Ok(number);
+        }
+        let file = LogFile::open(path, reopen)?;
+        self.all.push(Sink {
+            path: path.to_owned(),
+            write_max: if file.in_pieces { append::PIPE_WRITE_MAX } else { WRITE_MAX },
+            file,
+            lost: SharedCells::new(1)?,
+            buffer: Mutex::default(),
+        });
+        Ok(self.all.len() - 1)
+    }
+
+    /// Adds a line, its newline included, to the file of that number.
+    pub(super) fn append(self: &Arc<Self>, number: usize, line: &[u8]) {
+        let sink = &self.all[number];
+        let was_empty = {
+            let mut buffer = lock(&sink.buffer);
+            if buffer.lines.len() + line.len() > sink.write_max {
+                sink.write(&mut buffer);
+            }
+            let was_empty = buffer.lines.is_empty();
+            buffer.lines.extend_from_slice(line);
+            was_empty
+        };
+        if was_empty {
+            self.wake();
+        }
+    }
+
+    /// Has what is left lying written after a while. The thread for it is started only once a line is
+    /// there, so that it belongs to the process that serves and not to the one that forked it. Without
+    /// it (the process may start no more threads) lines wait for a full buffer or a flush.
+    fn wake(self: &Arc<Self>) {
+        let mut flusher = lock(&self.flusher);
+        if !std::mem::replace(&mut flusher.has_lines, true) {
+            self.changed.notify_one();
+        }
+        if flusher.thread.is_none() && !flusher.ended {
+            let sinks = Arc::clone(self);
+            let builder = std::thread::Builder::new().name("access-log".to_owned());
+            let start = || builder.spawn(move || sinks.flush_for_ever()).ok();
+            flusher.thread = sys::signals::hidden_from(start).ok().flatten();
+        }
+    }
+
+    /// Writes all lines, and opens files again if that was asked for.
+    pub(super) fn flush(&self) {
+        for sink in &self.all {
+            sink.write(&mut lock(&sink.buffer));
+            sink.file.keep_up();
+        }
+    }
+
+    /// Writes all lines, and ends the thread that did.
+    pub(super) fn end(&self) {
+        let thread = {
+            let mut flusher = lock(&self.flusher);
+            flusher.ended = true;
+            self.changed.notify_one();
+            flusher.thread.take()
+        };
+        if let Some(thread) = thread {
+            // It only ends by returning; a panic in it was reported by its own thread.
+            let _ = thread.join();
+        }
+        self.flush();
+    }
+
+    /// Files of which lines could not be written, and how many.
+    pub(super) fn lost(&self) -> impl Iterator<Item = (&Path, u32)> {
+        let lost = self.all.iter().map(|sink| (sink.path.as_path(), sink.lost().load(Relaxed)));
+        lost.filter(|(_, lost)| *lost > 0)
+    }
+
+    fn flush_for_ever(&self) {
+        let mut flusher = lock(&self.flusher);
+        while !flusher.ended {
+            if !flusher.has_lines {
+                let waited = self.changed.wait_timeout(flusher, QUIET_MAX);
+                flusher = waited.unwrap_or_else(PoisonError::into_inner).0;
+                self.all.iter().for_each(|sink| sink.file.keep_up());
+                continue;
+            }
+            // Lets lines gather; woken early only by the end.
+            let gathered = self.changed.wait_timeout_while(flusher, LINE_AGE_MAX, |f| !f.ended);
+            flusher = gathered.unwrap_or_else(PoisonError::into_inner).0;
+            // Before they are written: a line that comes between is written or seen.
+            flusher.has_lines = false;
+            drop(flusher);
+            self.flush();
+            flusher = lock(&self.flusher);
+        }
+    }
+}
+
+impl Sink {
+    fn lost(&self) -> &AtomicU32 {
+        &self.lost[0]
+    }
+
+    fn write(&self, buffer: &mut Buffer) {
+        if buffer.lines.is_empty() {
+            return;
+        }
+        if std::mem::take(&mut buffer.cut) {
+            buffer.lines.insert(0, b'\n');
+        }
+        let mut file = self.file.current();
+        let mut rest = &buffer.lines[..];
+        while !rest.is_empty() {
+            match file.write(rest) {
+                Ok(n) => rest = &rest[n..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        let lost = rest.iter().filter(|&&byte| byte == b'\n').count() as u32;
+        buffer.cut = lost > 0 && rest.len() < buffer.lines.len();
+        self.lost().fetch_add(lost, Relaxed);
+        buffer.lines.clear();
+    }
+}
+
+/// Every state of what is locked here is a valid one, so a panic elsewhere does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
