@@ -62,8 +62,9 @@ pub struct Service {
 pub struct Given {
     /// What `stderr` means as the file of the error log; without it that is `off`.
     pub stderr: Option<File>,
-    /// A socket that listens already; [`Service::run`] gives it what the configuration says of one.
-    pub listener: Option<TcpListener>,
+    /// Queues of a port that listen already, the first of them in place of `listen`; those that the
+    /// model has no loop for are closed. [`Service::run`] gives them what the configuration says.
+    pub listeners: Vec<TcpListener>,
     /// How often the logs were to be opened again, counted by someone else.
     pub reopen: Option<Reopen>,
     /// Keys of TLS tickets that clients have already.
@@ -100,8 +101,9 @@ impl Service {
         let tickets = given.tickets.unwrap_or_else(|| TicketKeys::new(now_s));
         let tls = config.tls.as_ref().map(|tls| Tls::open(tls, &tickets, now_s));
         let tls = tls.transpose()?;
-        let listener = given.listener.map_or_else(|| listen(&config), Ok)?;
-        let more_listeners = listen_more(&config, &listener)?;
+        let mut listeners = given.listeners.into_iter();
+        let listener = listeners.next().map_or_else(|| listen(&config), Ok)?;
+        let more_listeners = listen_more(&config, &listener, listeners.collect())?;
         let faults = Faults::plant(&config.faults, clock::monotonic()).map_err(|source| {
             ServeError::System { doing: "cannot share the count of planted faults", source }
         })?;
@@ -163,11 +165,15 @@ impl Service {
         self.listeners().map(|listener| self.waiting_at(listener)).sum()
     }
 
-    /// As [`Service::waiting`], of one of its queues. Further ones are never handed over: the next
-    /// process opens its own.
+    /// As [`Service::waiting`], of one of its queues.
     pub fn waiting_at(&self, listener: &TcpListener) -> u32 {
-        let is_first = std::ptr::eq(listener, &self.listener);
-        if is_first && self.is_handed_over() { 0 } else { listener::waiting(listener) }
+        if self.goes_on(listener) { 0 } else { listener::waiting(listener) }
+    }
+
+    /// Whether another process goes on with that queue: with as many as it has loops.
+    fn goes_on(&self, listener: &TcpListener) -> bool {
+        let mut handed_over = self.listeners().take(self.handover.queues());
+        handed_over.any(|queue| std::ptr::eq(queue, listener))
     }
 
     /// Every queue of the port.
@@ -197,7 +203,7 @@ impl Service {
 
     /// As [`Service::stop_listening`], of one of its queues: what follows goes to the others.
     pub fn stop_listening_at(&self, listener: &TcpListener) {
-        if !(std::ptr::eq(listener, &self.listener) && self.is_handed_over()) {
+        if !self.goes_on(listener) {
             // As above.
             let _ = listener::stop_listening(listener);
         }
@@ -321,13 +327,22 @@ fn listen(config: &Config) -> Result<TcpListener, ServeError> {
 }
 
 /// The queues that the model's loops have beside the first.
-fn listen_more(config: &Config, first: &TcpListener) -> Result<Vec<TcpListener>, ServeError> {
-    let more = crate::models::queues(config)? - 1;
-    let queues = listener::bind_more(first, config.listen_backlog(), inherited(config), more);
-    queues.map_err(|source| ServeError::System {
-        doing: "cannot open a queue of the port for each loop (accept = reuseport)",
-        source,
-    })
+fn listen_more(
+    config: &Config,
+    first: &TcpListener,
+    mut queues: Vec<TcpListener>,
+) -> Result<Vec<TcpListener>, ServeError> {
+    let wanted = crate::models::queues(config)? - 1;
+    queues.truncate(wanted);
+    if wanted == 0 || queues.len() < wanted {
+        let more = wanted - queues.len();
+        let opened = listener::bind_more(first, config.listen_backlog(), inherited(config), more);
+        queues.extend(opened.map_err(|source| ServeError::System {
+            doing: "cannot open a queue of the port for each loop (accept = reuseport)",
+            source,
+        })?);
+    }
+    Ok(queues)
 }
 
 #[cfg(test)]

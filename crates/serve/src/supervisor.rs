@@ -89,7 +89,7 @@ pub fn supervise(start: Start<'_>) -> Result<(), ServeError> {
     let is_passed = start.passed.is_some();
     let given = Given {
         stderr: copy_of(start.stderr.as_ref())?,
-        listener: start.passed,
+        listeners: start.passed.into_iter().collect(),
         reopen: Some(reopen.clone()),
         tickets: Some(tickets.clone()),
     };
@@ -107,7 +107,7 @@ pub fn supervise(start: Start<'_>) -> Result<(), ServeError> {
     let redirect = plain.map(begin_redirect).transpose();
     let redirect = redirect.map_err(system("cannot start the process that redirects"))?;
     serving.go();
-    let Service { listener, errors, .. } = service;
+    let Service { listener, more_listeners, errors, .. } = service;
     let mut supervisor = Supervisor {
         mail,
         reopen,
@@ -117,6 +117,7 @@ pub fn supervise(start: Start<'_>) -> Result<(), ServeError> {
         notify: start.notify,
         is_passed,
         listener,
+        more_listeners,
         errors,
         serving,
         redirect,
@@ -140,8 +141,9 @@ struct Supervisor<'a> {
     notify: Notify,
     /// The socket is not ours to exchange.
     is_passed: bool,
-    /// That of the generation that serves.
+    /// That of the generation that serves, and further queues of its port.
     listener: TcpListener,
+    more_listeners: Vec<TcpListener>,
     errors: Arc<ErrorLog>,
     serving: Generation,
     /// What sends plain requests on to it.
@@ -263,16 +265,16 @@ impl Supervisor<'_> {
     fn follow(&mut self, config: Config) -> Result<(), String> {
         let goes_on = self.is_passed || config.listen == self.serving.config.listen;
         let says = |error: io::Error| format!("cannot duplicate a descriptor: {error}");
-        let listener = match goes_on {
-            true => Some(self.listener.try_clone().map_err(says)?),
-            false => None,
-        };
+        let queues = std::iter::once(&self.listener).chain(&self.more_listeners);
+        let queues = queues.take(if goes_on { usize::MAX } else { 0 });
+        let listeners =
+            queues.map(TcpListener::try_clone).collect::<Result<_, _>>().map_err(says)?;
         let stderr = self.stderr.as_ref().map(File::try_clone).transpose().map_err(says)?;
         let tickets = Some(self.tickets.clone());
         let reopen = Some(self.reopen.clone());
         let beside = copy_of(self.stderr.as_ref()).map_err(|error| error.to_string())?;
         let beside = Given { stderr: beside, reopen: reopen.clone(), ..Given::default() };
-        let given = Given { stderr, listener, reopen, tickets };
+        let given = Given { stderr, listeners, reopen, tickets };
         let service = Service::bind_given(config, given).map_err(|error| error.to_string())?;
         let plain = Redirect::prepare(&service, self.redirect.as_ref(), beside)
             .map_err(|error| error.to_string())?;
@@ -282,14 +284,19 @@ impl Supervisor<'_> {
         if !last.has_ended {
             self.draining.push(last.pid);
             if goes_on {
-                hand_over(&last);
+                hand_over(&last, 1 + service.more_listeners.len());
             } else {
                 // Nobody else has its port: it answers those who wait there too, and closes it.
                 process::signal(last.pid, Signal::TERM);
             }
         }
         self.serving.go();
-        Service { listener: self.listener, errors: self.errors, .. } = service;
+        Service {
+            listener: self.listener,
+            more_listeners: self.more_listeners,
+            errors: self.errors,
+            ..
+        } = service;
         self.follow_redirect(plain);
         Ok(())
     }
@@ -310,7 +317,7 @@ impl Supervisor<'_> {
             let goes_on = next.as_ref().map(listens) == Some(last.generation.config.listen);
             self.draining.push(last.pid());
             match goes_on {
-                true => hand_over(&last.generation),
+                true => hand_over(&last.generation, 1),
                 false => _ = process::signal(last.pid(), Signal::TERM),
             }
         }
@@ -370,12 +377,13 @@ fn begin_redirect(service: Service) -> io::Result<Redirect> {
     Ok(redirect)
 }
 
-/// Has the generation drain and leave the port, and waits until it accepts no more or has ended.
-fn hand_over(last: &Generation) {
+/// Has the generation drain and leave the first so many queues of the port, and waits until it accepts no
+/// more or has ended.
+fn hand_over(last: &Generation, queues: usize) {
     let until = clock::monotonic().saturating_add(HANDOVER_MAX);
     while !last.is_past() && !process::has_ended(last.pid) && clock::monotonic() < until {
         // Again each time: a signal that comes just before a call blocks may not end it.
-        last.hand_over();
+        last.hand_over(queues);
         std::thread::sleep(HANDOVER_TICK.into());
     }
 }

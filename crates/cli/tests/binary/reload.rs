@@ -228,6 +228,40 @@ fn a_reload_changes_the_model_in_either_direction_without_a_loss() {
     site.ends_well();
 }
 
+/// Sockets that listen on that port, by their inodes (proc_pid_net(5), state 0A).
+fn queues(address: &str) -> BTreeSet<String> {
+    let port: u16 = address.rsplit(':').next().unwrap().parse().unwrap();
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let ours = rows.filter(|row| row[1].ends_with(&format!(":{port:04X}")) && row[3] == "0A");
+    ours.map(|row| row[9].to_owned()).collect()
+}
+
+#[test]
+fn every_queue_of_a_port_goes_on_in_the_next_generation() {
+    let loops = |count: usize, bytes| {
+        let settings = format!("accept = \"reuseport\"\nworker_processes = {count}\n");
+        format!("{}[settings]\n{settings}", fixed("reactors", bytes))
+    };
+    let site = Site::start(&loops(3, 10));
+    let first = queues(&site.address());
+    assert_eq!(first.len(), 3);
+    under_load(&site.address(), |answers| {
+        for (count, bytes) in [(3, 11), (5, 12), (5, 13)] {
+            site.reload(&loops(count, bytes));
+            until("the new answer", || site.answers() == Some(bytes));
+            more(answers, 50);
+            let now = queues(&site.address());
+            assert!(now.len() == count && now.is_superset(&first), "{first:?}, then {now:?}");
+        }
+    });
+    // Those that have no loop any more are closed.
+    site.reload(&loops(2, 14));
+    until("two are left", || queues(&site.address()).len() == 2);
+    assert!(queues(&site.address()).is_subset(&first));
+    site.ends_well();
+}
+
 #[test]
 fn a_broken_configuration_is_said_and_the_server_goes_on() {
     let site = Site::start(&fixed("prefork", 10));

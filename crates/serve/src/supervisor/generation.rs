@@ -38,13 +38,18 @@ impl Handover {
         Ok(Self(Arc::new(SharedCells::new(2)?)))
     }
 
-    /// From now on: the one that has the socket leaves it, and the port, open.
-    pub(crate) fn begin(&self) {
-        self.0[0].store(1, Relaxed);
+    /// From now on: the one that has the first so many queues of the port leaves them open.
+    pub(crate) fn begin(&self, queues: usize) {
+        self.0[0].store(queues as u32, Relaxed);
     }
 
     pub(crate) fn has_begun(&self) -> bool {
-        self.0[0].load(Relaxed) != 0
+        self.queues() != 0
+    }
+
+    /// Queues that the other one has.
+    pub(crate) fn queues(&self) -> usize {
+        self.0[0].load(Relaxed) as usize
     }
 
     /// The one that has the socket takes no connection from it any more.
@@ -94,9 +99,10 @@ impl Generation {
         let _ = (&self.line).write_all(&[0]);
     }
 
-    /// Has it drain and leave the port to another. Its children learn it before the signal comes.
-    pub(super) fn hand_over(&self) {
-        self.handover.begin();
+    /// Has it drain and leave the first so many queues of the port to another. Its children learn it
+    /// before the signal comes.
+    pub(super) fn hand_over(&self, queues: usize) {
+        self.handover.begin(queues);
         process::signal(self.pid, Signal::TERM);
     }
 

@@ -31,9 +31,10 @@ impl Redirect {
             return Ok(None);
         };
         let same = last.filter(|last| last.generation.config.listen == config.listen);
-        let listener = same.map(|last| last.listener.try_clone()).transpose();
-        let listener = listener.map_err(super::system("cannot duplicate a descriptor"))?;
-        Service::bind_given(config, Given { listener, ..given }).map(Some)
+        let listeners =
+            same.map(|last| last.listener.try_clone()).into_iter().collect::<Result<_, _>>();
+        let listeners = listeners.map_err(super::system("cannot duplicate a descriptor"))?;
+        Service::bind_given(config, Given { listeners, ..given }).map(Some)
     }
 
     pub(super) fn pid(&self) -> Pid {
