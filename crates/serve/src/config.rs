@@ -108,7 +108,7 @@ pub struct KeepAlive {
     pub enabled: bool,
     /// `KeepAliveTimeout`: until the first byte of the next request.
     pub timeout: Nanos,
-    /// `MaxKeepAliveRequests`; 0: any number.
+    /// `MaxKeepAliveRequests`: answers after which a connection goes on; 0: any number.
     pub requests_max: u32,
 }
 

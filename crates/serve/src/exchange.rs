@@ -619,11 +619,12 @@ fn request_limits(limits: &Limits) -> RequestLimits {
 }
 
 /// Whether the connection goes on after an answer, by Apache's rule (ap_set_keepalive), and what is
-/// said of it. `answered` counts the requests before this one.
+/// said of it. `answered` counts the requests before this one: the answers that go on are counted, and the
+/// last, which does not, is not one of them.
 fn connection(keep_alive: KeepAlive, answered: u32, asked: &Asked) -> Connection {
     let further = match keep_alive.requests_max {
         0 => None,
-        max => Some(max.saturating_sub(answered).saturating_sub(1)),
+        max => Some(max.saturating_sub(answered)),
     };
     let keeps = keep_alive.enabled && asked.keep_alive && further != Some(0);
     let said = asked.keep_alive_token || asked.version == Version::Http10;

@@ -202,3 +202,47 @@ fn an_event_child_takes_as_many_connections_as_apaches_and_closes_idle_ones_when
         assert_eq!(seen, ((0..12).collect(), vec![false; 8], vec![200; 4], true));
     }
 }
+
+/// What one connection shows of its limits.
+#[derive(Debug, PartialEq, Eq)]
+struct Kept {
+    /// Of each answer until the last: its `Keep-Alive` and whether it is the last.
+    answers: Vec<(Option<String>, bool)>,
+    /// It ended after the last answer, silently.
+    ended: bool,
+}
+
+/// Asks on one connection for as long as it may.
+fn ask_on(contender: &Contender, request: &str) -> Kept {
+    let mut conn = contender.connect();
+    let mut answers = Vec::new();
+    while answers.last().is_none_or(|(_, closes)| !closes) {
+        let response = conn.ask(request);
+        let field = response.head.lines().find_map(|line| line.strip_prefix("Keep-Alive: "));
+        answers.push((field.map(str::to_owned), response.closes()));
+    }
+    Kept { answers, ended: conn.rest().is_empty() }
+}
+
+#[test]
+fn connections_are_kept_alive_as_often_and_as_long_as_apaches() {
+    let old = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
+    let asked = "GET / HTTP/1.1\r\nHost: test\r\nConnection: keep-alive\r\n\r\n";
+    for model in ["prefork", "worker", "event"] {
+        let settings = ["MaxKeepAliveRequests=3", "KeepAliveTimeout=1"];
+        agree(model, &settings, |contender| {
+            let kept = [GET, asked, old].map(|request| ask_on(contender, request));
+            // Nothing is asked any more: it ends by itself, after a second and not at once.
+            let mut conn = contender.connect();
+            assert_eq!(conn.ask(GET).status(), 200);
+            let since = Instant::now();
+            let silent = conn.rest().is_empty();
+            (kept, silent, since.elapsed() > Duration::from_millis(900))
+        });
+        agree(model, &["MaxKeepAliveRequests=0"], |contender| {
+            let mut conn = contender.connect();
+            (0..150).all(|_| !conn.ask(GET).closes())
+        });
+        agree(model, &["KeepAlive=Off"], |contender| ask_on(contender, asked));
+    }
+}

@@ -57,25 +57,33 @@ impl Peer {
     }
 
     fn lighttpd(dir: &Path, conns_max: usize) -> Option<Self> {
+        Self::lighttpd_with(dir, conns_max, "server.max-keep-alive-idle = 60")
+    }
+
+    fn lighttpd_with(dir: &Path, conns_max: usize, more: &str) -> Option<Self> {
         Self::start("lighttpd", dir, &["-D", "-f"], |addr| {
             let (path, port) = (dir.display(), addr.port());
             format!(
                 "server.document-root = \"{path}/site\"\nserver.bind = \"127.0.0.1\"\n\
                  server.port = {port}\nserver.max-connections = {conns_max}\n\
-                 server.max-keep-alive-idle = 60\nindex-file.names = (\"index.html\")\n\
+                 {more}\nindex-file.names = (\"index.html\")\n\
                  server.errorlog = \"{path}/lighttpd.log\"\n"
             )
         })
     }
 
     fn nginx(dir: &Path, conns_max: usize) -> Option<Self> {
+        Self::nginx_with(dir, conns_max, "keepalive_timeout 60s;")
+    }
+
+    fn nginx_with(dir: &Path, conns_max: usize, more: &str) -> Option<Self> {
         Self::start("nginx", dir, &["-e", "/dev/null", "-c"], |addr| {
             let path = dir.display();
             format!(
                 "daemon off; master_process off; pid {path}/nginx.pid;\n\
                  error_log {path}/nginx.log; worker_processes 1;\n\
                  events {{ worker_connections {conns_max}; }}\n\
-                 http {{ access_log off; keepalive_timeout 60s;\n\
+                 http {{ access_log off; {more}\n\
                  server {{ listen {addr}; root {path}/site; }} }}\n"
             )
         })
@@ -215,5 +223,41 @@ fn idle_connections_make_room_the_oldest_first_as_in_nginx() {
         let kept = open.iter().filter(|open| **open).count();
         assert!((64 - 4 - 8..=64 - 4 + 1).contains(&kept), "{name} kept {kept}: {open:?}");
         assert!(open.is_sorted(), "{name} closed a younger one before an older: {open:?}");
+    }
+}
+
+/// Answers on one connection up to the one that says it is the last, and whether an idle one ends by itself
+/// after the second that it may wait, and not at once.
+fn kept(addr: SocketAddr) -> (usize, bool) {
+    let mut conn = Conn::to(addr);
+    let mut answers = 1;
+    while !conn.ask(GET).closes() {
+        answers += 1;
+    }
+    assert!(conn.rest().is_empty());
+    let mut conn = Conn::to(addr);
+    assert_eq!(conn.ask(GET).status(), 200);
+    let since = Instant::now();
+    // lighttpd looks once a second.
+    (answers, conn.rest().is_empty() && since.elapsed() > Duration::from_millis(900))
+}
+
+#[test]
+fn connections_are_kept_alive_as_often_as_lighttpds_and_once_more_than_nginxs() {
+    let dir = site();
+    let content = dir.path().join("site");
+    let content = content.to_str().unwrap();
+    let settings = &["MaxKeepAliveRequests=3", "KeepAliveTimeout=1"];
+    let ours =
+        |model| kept(Server::start(model, Setup { content, settings, ..support::FIXED }).addr);
+    let limits = "server.max-keep-alive-requests = 3\nserver.max-keep-alive-idle = 1";
+    if let Some(lighttpd) = Peer::lighttpd_with(dir.path(), 64, limits) {
+        assert_eq!((kept(lighttpd.addr), ours("reactor")), ((4, true), (4, true)));
+    }
+    // nginx counts the last answer too, httpd and lighttpd do not: the setting's name is httpd's.
+    if let Some(nginx) =
+        Peer::nginx_with(dir.path(), 64, "keepalive_timeout 1s; keepalive_requests 4;")
+    {
+        assert_eq!((kept(nginx.addr), ours("reactors")), ((4, true), (4, true)));
     }
 }

@@ -95,14 +95,14 @@ fn every_model_serves_a_fixed_body_and_reuses_connections_up_to_the_quota() {
         let server = Server::start(model, Setup { settings, ..FIXED });
         for _ in 0..2 {
             let mut conn: Conn = server.connect();
-            let closes: Vec<bool> = (0..3)
+            let closes: Vec<bool> = (0..4)
                 .map(|_| {
                     let response = conn.ask(support::GET);
                     assert_eq!((response.status(), response.body.len()), (200, 3361), "{model}");
                     response.closes()
                 })
                 .collect();
-            assert_eq!(closes, [false, false, true], "{model}");
+            assert_eq!(closes, [false, false, false, true], "{model}");
             assert_eq!(conn.rest(), b"", "{model}");
         }
     }

@@ -141,7 +141,8 @@ pub static COMMON: &[SettingSpec] = &[
     SettingSpec {
         name: "MaxKeepAliveRequests",
         kind: Kind::Count { default: 100, min: 0, max: u32::MAX as u64 },
-        about: "requests a connection may carry; 0: any number",
+        about: "answers after which a connection goes on, as httpd counts: with 100 it carries 101 \
+                requests; 0: any number",
     },
     SettingSpec {
         name: "ListenBacklog",
