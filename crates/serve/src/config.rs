@@ -25,7 +25,7 @@ pub use crate::log::LogFormat;
 use crate::models::{Model, Settings};
 
 pub use gateway::{GatewayConfig, GatewayKind, HalfClosed, Mapping, Spawn};
-pub use host::{HostConfig, HostTable};
+pub use host::{ErrorPage, HostConfig, HostTable, OwnPage};
 pub use look::{Compression, Look};
 pub use rule::{AuthConfig, RuleConfig};
 pub use status::{StatusAllow, StatusConfig};
@@ -59,8 +59,8 @@ pub struct Config {
     pub pid_file: Option<PathBuf>,
     /// How files are shown.
     pub look: Look,
-    /// Paths of the pages that stand for errors, by status.
-    pub errors: BTreeMap<String, String>,
+    /// The pages that stand for errors, by status.
+    pub errors: BTreeMap<String, ErrorPage>,
     /// What is done with requests that fit a pattern, in order.
     pub rules: Vec<RuleConfig>,
     /// Hosts by name.

@@ -72,6 +72,11 @@ pub enum ServeError {
         path = path.display()
     )]
     Passwords { path: PathBuf, reason: String },
+    #[error(
+        "cannot use {path} as an error page: {reason}; it is read at the start and at a reload, and then \
+         lies in memory", path = path.display()
+    )]
+    ErrorPage { path: PathBuf, reason: String },
     #[error("cannot open the directory {path}: {source}", path = path.display())]
     Directory { path: PathBuf, source: io::Error },
     #[error(

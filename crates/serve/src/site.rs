@@ -10,6 +10,7 @@ mod hide;
 mod listing;
 mod media;
 mod names;
+mod pages;
 mod pattern;
 mod redirect;
 mod representation;
@@ -30,6 +31,7 @@ use crate::config::{Config, Content, HostConfig, Limits};
 use crate::log::AccessLogs;
 use directory::Directory;
 use names::Names;
+use pages::Page;
 use rules::Rules;
 
 pub use coding::Coding;
@@ -69,8 +71,8 @@ struct Host {
     /// Whether directories are listed.
     has_listings: bool,
     rules: Rules,
-    /// Paths of the pages that stand for errors.
-    errors: BTreeMap<u16, String>,
+    /// What stands for errors.
+    errors: BTreeMap<u16, Page>,
 }
 
 #[derive(Debug)]
@@ -190,8 +192,12 @@ impl Site {
     pub(crate) fn check(config: &Config) -> Vec<ServeError> {
         let mut said = BTreeSet::new();
         let check = |host: &HostConfig| {
-            let opened = Host::open(host, &config.limits).map(drop);
-            let checks = [opened, AccessLogs::check(&host.access_log)];
+            let checks = [
+                Source::open(host, &config.limits).map(drop),
+                Rules::new(&host.rules).map(drop),
+                pages::open(host).map(drop),
+                AccessLogs::check(&host.access_log),
+            ];
             let wrong = checks.into_iter().filter_map(Result::err);
             let wrong = wrong.filter(|error| said.insert(error.to_string()));
             wrong.map(host.named()).collect::<Vec<_>>()
@@ -245,10 +251,10 @@ impl Site {
         time: Time,
     ) -> Option<Arc<Representation>> {
         let host = &self.hosts[decision.host];
-        let path = host.errors.get(&status)?;
-        match &host.source {
-            Source::Fixed(_) => None,
-            Source::Directory(directory) => {
+        match (host.errors.get(&status)?, &host.source) {
+            (Page::Own(page), _) => Some(Arc::clone(page)),
+            (Page::OfSite(_), Source::Fixed(_)) => None,
+            (Page::OfSite(path), Source::Directory(directory)) => {
                 match directory.find(path.as_bytes(), Wants::default(), time) {
                     Found::Here(page, _) => Some(page),
                     _ => None,
@@ -286,27 +292,33 @@ impl Site {
     }
 }
 
-impl Host {
+impl Source {
     fn open(config: &HostConfig, limits: &Limits) -> Result<Self, ServeError> {
-        let source = match &config.content {
+        match &config.content {
             Content::Fixed(bytes) => {
                 let modified_s = sys::clock::wall_secs_coarse();
-                Source::Fixed(Arc::new(Representation::fixed(bytes.0, modified_s)))
+                Ok(Self::Fixed(Arc::new(Representation::fixed(bytes.0, modified_s))))
             }
             Content::Directory(path) => {
                 let root = Root::open(path).map_err(|error| refused(path, error))?;
                 let directory = Directory::new(root, config, limits)
                     .map_err(|reason| ServeError::Pattern { reason })?;
-                Source::Directory(Box::new(directory))
+                Ok(Self::Directory(Box::new(directory)))
             }
-        };
+        }
+    }
+}
+
+impl Host {
+    fn open(config: &HostConfig, limits: &Limits) -> Result<Self, ServeError> {
+        let source = Source::open(config, limits)?;
         let is_directory = matches!(source, Source::Directory(_));
         Ok(Self {
             source,
             has_codings: is_directory && config.look.compression.is_some(),
             has_listings: is_directory && config.listing,
             rules: Rules::new(&config.rules)?,
-            errors: config.errors.clone(),
+            errors: pages::open(config)?,
         })
     }
 

@@ -131,6 +131,48 @@ fn a_malformed_request_is_told_of_by_the_default_host_and_not_by_the_first() {
     assert_eq!((lines("a.log"), lines("b.log")), (0, 1));
 }
 
+/// Of any host, of files or not; and whatever becomes of the file, for it may not be readable any more.
+#[test]
+fn an_error_page_from_outside_of_the_site_stands_for_its_status() {
+    let outside = tempfile::tempdir().unwrap();
+    let file = |name: &str| outside.path().join(name).display().to_string();
+    fs::write(file("gone.html"), "<p>gone</p>").unwrap();
+    fs::write(file("denied.txt"), "x".repeat(300_000)).unwrap();
+    let config = format!(
+        "[errors]\n400 = {{ file = {:?} }}\n\
+         [[rule]]\nprefix = \"/denied\"\ndeny = 403\n[[rule]]\nprefix = \"/gone\"\ndeny = 410\n\
+         [[host]]\nnames = [\"a.test\"]\nfixed = 3\ncharset = \"latin1\"\n\
+         errors = {{ 403 = {{ file = {:?} }}, 410 = {{ file = {:?} }} }}\n",
+        file("gone.html"),
+        file("denied.txt"),
+        file("gone.html"),
+    );
+    for model in models() {
+        fs::write(file("gone.html"), "<p>gone</p>").unwrap();
+        let place = Place::start(model, &config);
+        fs::remove_file(file("gone.html")).unwrap();
+        let mut conn = Conn::to(place.server.addr);
+        for _ in 0..2 {
+            let gone = conn.ask(&request("a.test", "/gone"));
+            assert_eq!((gone.status(), &gone.body[..]), (410, &b"<p>gone</p>"[..]), "{model}");
+            assert!(gone.head.contains("Content-Type: text/html; charset=latin1\r\n"));
+            assert!(!gone.head.contains("ETag"), "it is of another status");
+            let denied = conn.ask(&request("a.test", "/denied"));
+            assert_eq!((denied.status(), denied.body.len()), (403, 300_000), "{model}");
+            assert_eq!(conn.ask(&request("a.test", "/")).status(), 200, "{model}");
+        }
+        conn.send(request("a.test", "/gone").replace("GET", "HEAD"));
+        assert!(conn.head().contains("Content-Length: 11\r\n"), "{model}");
+        let other = conn.ask(&request("b.test", "/gone"));
+        assert!(
+            other.status() == 410 && other.body != b"<p>gone</p>",
+            "the top has none of its own"
+        );
+        conn.send("GET / HTTP/1.1\r\n\r\n");
+        assert!(conn.response().body == b"<p>gone</p>", "{model}");
+    }
+}
+
 #[test]
 fn hosts_that_name_one_file_write_to_it_once_each_with_its_own_format() {
     let hosts: String = (0..200)

@@ -3,7 +3,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use crate::reload::{Site, models, until};
 use crate::rights::{content, is_root};
@@ -84,6 +84,35 @@ fn each_host_keeps_its_log_over_rotation_and_reload() {
     }
 }
 
+/// The page lies where those who serve cannot read: they are another user (under root) and confined.
+#[test]
+fn an_error_page_that_only_the_supervisor_can_read_is_shown_and_follows_a_reload() {
+    for model in ["prefork", "reactor", "reactors"] {
+        let site = Site::start(&format!("model = \"{model}\"\nfixed = 10\n"));
+        let path = content(&site, "site", 20);
+        let (folder, page) = (site.file("private"), site.file("private/404.html"));
+        std::fs::create_dir(&folder).unwrap();
+        let closed = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(&folder, closed).unwrap();
+        let user = if is_root() { "user = \"nobody\"\n" } else { "" };
+        let config = format!(
+            "model = \"{model}\"\ndirectory = \"{path}\"\n{user}[errors]\n404 = {{ file = {page:?} }}\n"
+        );
+        for text in ["first", "second"] {
+            std::fs::write(&page, text).unwrap();
+            site.reload(&config);
+            until("the page", || answer(&site.address(), "test", "/none").ends_with(text));
+        }
+        // Without it nothing changes.
+        std::fs::remove_file(&page).unwrap();
+        site.server.signal("HUP");
+        site.says("404.html as an error page: No such file");
+        let told = answer(&site.address(), "test", "/none");
+        assert!(told.starts_with("HTTP/1.1 404") && told.ends_with("second"), "{model}: {told}");
+        site.ends_well();
+    }
+}
+
 #[test]
 fn what_is_wrong_with_hosts_is_found_by_a_check_with_its_table_and_the_way_out() {
     let dir = tempfile::tempdir().unwrap();
@@ -97,7 +126,7 @@ fn what_is_wrong_with_hosts_is_found_by_a_check_with_its_table_and_the_way_out()
     let (status, all) = check(&format!(
         "fixed = 1\n[[rule]]\nprefix = \"/x\"\nauth = {{ realm = \"r\", file = \"/none/users\" }}\n\
          [[host]]\nnames = [\"a.test\", \"www.a.test\"]\ndirectory = \"/none/a\"\n\
-         access_log = {{ file = \"/none/log/a\" }}\n\
+         access_log = {{ file = \"/none/log/a\" }}\nerrors = {{ 500 = {{ file = \"{good}\" }} }}\n\
          [[host]]\nnames = [\"b.test\"]\ndirectory = \"{good}/joust.toml\"\n\
          access_log = {{ file = \"{good}\" }}\n\
          [[host]]\nnames = [\"c.test\"]\ndirectory = \"{good}\"\n\
@@ -108,6 +137,8 @@ fn what_is_wrong_with_hosts_is_found_by_a_check_with_its_table_and_the_way_out()
     let expected = [
         "[[host]] a.test: there is no directory /none/a: check the path",
         "[[host]] a.test: cannot write the access log /none/log/a:",
+        "[[host]] a.test: cannot use",
+        "as an error page: it is no regular file",
         "[[host]] b.test: ",
         "joust.toml is not a directory",
         "[[host]] b.test: cannot write the access log",

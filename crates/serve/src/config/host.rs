@@ -29,8 +29,8 @@ pub struct HostConfig {
     pub listing: bool,
     /// How files are shown.
     pub look: Look,
-    /// Paths of the pages that stand for errors, by status.
-    pub errors: BTreeMap<u16, String>,
+    /// The pages that stand for errors, by status.
+    pub errors: BTreeMap<u16, ErrorPage>,
     /// Rules, those of the top of the file first.
     pub rules: Vec<RuleConfig>,
     /// Where its requests are noted.
@@ -75,11 +75,33 @@ pub struct HostTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     compression: Option<Compression>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    errors: Option<BTreeMap<String, String>>,
+    errors: Option<BTreeMap<String, ErrorPage>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     access_log: Option<HostLog>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     rule: Vec<RuleConfig>,
+}
+
+/// What stands for an error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "write it as in \"/404.html\", a page of the site, or \
+                               { file = \"/etc/joust/404.html\" }"
+)]
+pub enum ErrorPage {
+    /// What lies at that path of the site when it is needed.
+    OfSite(String),
+    /// A file of its own, which lies anywhere.
+    Own(OwnPage),
+}
+
+/// A page that is read when the server starts or reloads, with the rights that it has then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnPage {
+    /// Its absolute path.
+    pub file: PathBuf,
 }
 
 /// `[host.access_log]`. What it does not say is as in `[access_log]`.
@@ -197,16 +219,23 @@ impl HostTable {
     }
 }
 
-fn statuses(errors: &BTreeMap<String, String>) -> BTreeMap<u16, String> {
-    errors.iter().filter_map(|(status, path)| Some((status.parse().ok()?, path.clone()))).collect()
+fn statuses(errors: &BTreeMap<String, ErrorPage>) -> BTreeMap<u16, ErrorPage> {
+    errors.iter().filter_map(|(status, page)| Some((status.parse().ok()?, page.clone()))).collect()
 }
 
-fn check_errors(errors: &BTreeMap<String, String>) -> Result<(), String> {
-    errors.iter().try_for_each(|(status, path)| {
+fn check_errors(errors: &BTreeMap<String, ErrorPage>) -> Result<(), String> {
+    errors.iter().try_for_each(|(status, page)| {
         let is_error = status.parse::<u16>().is_ok_and(|status| (400..600).contains(&status));
-        match is_error && path.starts_with('/') {
+        let (is_absolute, typed) = match page {
+            ErrorPage::OfSite(path) => (path.starts_with('/'), format!("{path:?}")),
+            ErrorPage::Own(own) => (own.file.is_absolute(), format!("{{ file = {:?} }}", own.file)),
+        };
+        match is_error && is_absolute {
             true => Ok(()),
-            false => Err(format!("write it as in `404 = \"/404.html\"`, not {status} = {path:?}")),
+            false => Err(format!(
+                "write it as in `404 = \"/404.html\"`, a page of the site, or \
+                 `404 = {{ file = \"/etc/joust/404.html\" }}`, not {status} = {typed}"
+            )),
         }
     })
 }

@@ -502,7 +502,8 @@ mod tests {
         [[gateway]]\npath = \"/cgi-bin\"\nroot = \"/srv/cgi\"\nenv = { A = \"b\" }\n\
         [[gateway]]\nextension = \".php\"\nroot = \"/srv/php\"\nkind = \"fastcgi\"\n\
         spawn = { command = [\"/usr/bin/php-cgi\"], count = 3 }\nenv = { A = \"c\" }\n\
-        [errors]\n404 = \"/404.html\"\n[[rule]]\nprefix = \"/a\"\nset = { A = \"b\" }\ndeny = 403\n\
+        [errors]\n404 = \"/404.html\"\n\
+        503 = { file = \"/etc/503.html\" }\n[[rule]]\nprefix = \"/a\"\nset = { A = \"b\" }\ndeny = 403\n\
         [[host]]\nnames = [\"a.test\"]\nfixed = 3\n\
         access_log = { file = \"/tmp/a.log\", format = \"%h %>s\" }\n[[host.rule]]\nglob = \"/x*\"\nredirect = \"/$1\"\n\
         [settings]\nkeepalivetimeout = 2.5\nMaxKeepAliveRequests = 7\nKeepAlive = true\n";
@@ -670,6 +671,13 @@ mod tests {
                 "",
                 "leave one of them out",
             ),
+            (
+                "fixed = 1\n[errors]\n404 = { file = \"a.html\" }",
+                "joust.toml:",
+                "/etc/joust/404.html",
+            ),
+            ("fixed = 1\n[errors]\n404 = 3", "joust.toml:3", "/etc/joust/404.html"),
+            ("fixed = 1\n[errors]\n200 = \"/x\"", "joust.toml:", "404 = "),
             ("[[host]]\nnames = [\"a\"]", "joust.toml:", "[[host]] a (table 1)"),
         ];
         for (text, place, hint) in cases {
