@@ -475,8 +475,8 @@ impl<'s> Exchange<'s> {
             return false;
         }
         let Self { asked, decision, .. } = self;
-        if let Some(index) = asked.gateway {
-            return self.call_gateway(index, now);
+        if let Some(route) = asked.gateway {
+            return self.call_gateway(route, now);
         }
         let body_is_due = asked.framing != Framing::None && !matches!(self.state, State::Answer);
         if body_is_due {
@@ -543,7 +543,7 @@ impl<'s> Exchange<'s> {
                 let is_open = decision.verdict == Verdict::Serve && !is_status;
                 if request.method != "TRACE" && is_open {
                     let target = decision.target(asked.target.in_head(bytes));
-                    asked.gateway = service.gateways.route(target);
+                    asked.gateway = service.gateways.route(target, decision.host());
                 }
                 true
             }

@@ -19,7 +19,7 @@ mod spool;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -54,15 +54,23 @@ pub(crate) struct Gateways {
     all: Vec<Gateway>,
 }
 
+/// What answers a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Route {
+    /// The number of the gateway,
+    gateway: usize,
+    /// and of the host.
+    host: usize,
+}
+
 /// One `[[gateway]]`, ready for use.
 #[derive(Debug)]
 pub(crate) struct Gateway {
     config: GatewayConfig,
-    finder: Finder,
+    /// By the number of the host; `None`: it does not answer there.
+    finders: Box<[Option<Finder>]>,
     /// What is asked over sockets; `None`: programs are started.
     application: Option<Application>,
-    /// Directory of the site, as programs are told.
-    document_root: PathBuf,
     /// Requests in work, in this process.
     running: AtomicU32,
 }
@@ -73,11 +81,12 @@ impl Gateways {
     /// # Errors
     /// A directory of programs that is missing, none, or forbidden.
     pub(crate) fn open(config: &Config) -> Result<Self, ServeError> {
+        let (hosts, _) = config.all_hosts();
         let open = |gateway: &GatewayConfig| {
-            let (finder, document_root) = Finder::open(gateway, config)?;
+            let finders = Finder::of_hosts(gateway, &hosts)?;
             let application = application(gateway)?;
             let running = AtomicU32::new(0);
-            Ok(Gateway { config: gateway.clone(), finder, application, document_root, running })
+            Ok(Gateway { config: gateway.clone(), finders, application, running })
         };
         Ok(Self { all: config.gateways.iter().map(open).collect::<Result<_, _>>()? })
     }
@@ -97,13 +106,14 @@ impl Gateways {
             .flat_map(Application::ports)
     }
 
-    /// Which gateway answers this path and query; the first that matches. By the normalised path, the
-    /// one that would be opened.
-    pub(crate) fn route(&self, target: &[u8]) -> Option<usize> {
+    /// Which gateway answers this path and query of that host; the first that matches. By the normalised
+    /// path, the one that would be opened.
+    pub(crate) fn route(&self, target: &[u8], host: usize) -> Option<Route> {
         if self.all.is_empty() {
             return None;
         }
         let path = SafePath::new(std::str::from_utf8(target).ok()?).ok()?;
+        let is_of_host = |gateway: &Gateway| gateway.finders.get(host).is_some_and(Option::is_some);
         let matches = |gateway: &Gateway| match &gateway.config.mapping {
             Mapping::Path(prefix) => {
                 let path = path.path();
@@ -117,7 +127,8 @@ impl Gateways {
                 path.segments().any(is_it)
             }
         };
-        self.all.iter().position(matches)
+        let gateway = self.all.iter().position(|one| is_of_host(one) && matches(one))?;
+        Some(Route { gateway, host })
     }
 }
 
@@ -225,6 +236,7 @@ pub(crate) enum Answer {
 #[derive(Debug)]
 pub(crate) struct Call<'s> {
     gateway: &'s Gateway,
+    finder: &'s Finder,
     errors: &'s Arc<ErrorLog>,
     /// Path and query that led here.
     target: Vec<u8>,
@@ -273,24 +285,27 @@ impl Drop for Slot<'_> {
 }
 
 impl<'s> Call<'s> {
-    /// For a request of that target, which the gateway of that number answers.
-    pub(crate) fn new(service: &'s Service, index: usize, target: Vec<u8>) -> Self {
-        Self::redirected(service, index, target, 0)
+    /// For a request of that target, which leads there.
+    pub(crate) fn new(service: &'s Service, route: Route, target: Vec<u8>) -> Self {
+        Self::redirected(service, route, target, 0)
     }
 
     /// The same, after so many redirects.
     pub(crate) fn redirected(
         service: &'s Service,
-        index: usize,
+        route: Route,
         target: Vec<u8>,
         redirects: u32,
     ) -> Self {
-        let gateway = &service.gateways.all[index];
+        let gateway = &service.gateways.all[route.gateway];
+        let finder = gateway.finders[route.host].as_ref();
+        let finder = finder.expect("only gateways of a host are its routes");
         let text = std::str::from_utf8(&target).unwrap_or_default();
         let path = SafePath::new(text).map_err(|_| 400);
-        let script = path.and_then(|path| gateway.finder.find(&path));
+        let script = path.and_then(|path| finder.find(&path));
         Self {
             gateway,
+            finder,
             errors: &service.errors,
             target,
             script,
@@ -362,6 +377,7 @@ impl<'s> Call<'s> {
         let server = server.and_then(|any| SocketAddr::try_from(any).ok());
         let environment = Environment::of(&About {
             gateway: self.gateway,
+            document_root: self.finder.document_root(),
             script,
             requested,
             target: &self.target,

@@ -2,6 +2,7 @@
 //! configuration and the logs. Owns the order in which they come to be; must not know how a
 //! model waits. Start reading at [`Service::bind`].
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -139,7 +140,10 @@ impl Service {
         ];
         let checks = checks.into_iter().filter_map(Result::err);
         let tls = config.tls.iter().flat_map(Tls::check);
-        checks.chain(Site::check(config)).chain(tls).chain(Gateways::check(config)).collect()
+        let all = checks.chain(Site::check(config)).chain(tls).chain(Gateways::check(config));
+        // A directory of a site may be one of programs too.
+        let mut said = BTreeSet::new();
+        all.filter(|error| said.insert(error.to_string())).collect()
     }
 
     /// Where it listens; with port 0 asked for, the port that the kernel chose.

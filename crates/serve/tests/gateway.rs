@@ -88,6 +88,80 @@ fn variable<'a>(body: &'a str, name: &str) -> Option<&'a str> {
     body.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
 }
 
+fn get_of(server: &Server, host: &str, target: &str) -> String {
+    ask(server, &format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"))
+}
+
+/// A gateway looks for its scripts in the site of the host that is asked, and one that names its hosts
+/// answers there alone.
+#[test]
+fn a_gateway_is_of_its_hosts_and_has_their_roots() {
+    let site = Site::new();
+    for name in ["a", "b", "c"] {
+        std::fs::create_dir_all(site.path(name).join("cgi-bin")).unwrap();
+        std::fs::create_dir_all(site.path(name).join("own")).unwrap();
+        for (place, script) in [
+            ("cgi-bin/env", "echo 'Content-Type: text/plain'; echo; exec env"),
+            ("cgi-bin/on", "echo 'Location: /cgi-bin/env?on'; echo"),
+            ("cgi-bin/off", "echo 'Location: /own/env'; echo"),
+            ("own/env", "echo 'Content-Type: text/plain'; echo; exec env"),
+        ] {
+            let from = site.path("site/cgi-bin/new");
+            site.file("new", &format!("#!/bin/sh\n{script}\n"), 0o755);
+            std::fs::rename(from, site.path(name).join(place)).unwrap();
+        }
+    }
+    let dir = |name: &str| site.path(name).canonicalize().unwrap().display().to_string();
+    let host = |name: &str| {
+        format!(
+            "[[host]]\nnames = [\"{name}.test\", \"*.{name}.test\"]\ndirectory = \"{}\"\n",
+            dir(name)
+        )
+    };
+    let more = format!(
+        "{}{}{}[[host]]\nnames = [\"fixed.test\"]\nfixed = 5\n\
+         [[gateway]]\npath = \"/own/\"\nhost = [\"a.test\", \"B.test.\"]\nenv = {{ WHICH = \"first\" }}\n\
+         [[gateway]]\npath = \"/own/\"\nhost = \"*.c.test\"\nroot = \"{}/cgi-bin\"\nenv = {{ WHICH = \"second\" }}\n",
+        host("a"),
+        host("b"),
+        host("c"),
+        dir("a"),
+    );
+    for model in KINDS.into_iter().filter(|model| support::runs_here(model)) {
+        let server = site.start(model, &[], &more);
+        let told = |host: &str, target: &str| {
+            let answer = get_of(&server, host, target);
+            assert!(answer.starts_with("HTTP/1.1 200"), "{model}, {host}{target}: {answer}");
+            let body = body(&answer);
+            let of = |name| variable(&body, name).unwrap_or("none").to_owned();
+            ["DOCUMENT_ROOT", "SCRIPT_FILENAME", "WHICH"].map(of)
+        };
+        let said = |root: &str, file: String, which: &str| [dir(root), file, which.to_owned()];
+        // One that names no host: everywhere, each with its own programs.
+        for name in ["a", "b", "c"] {
+            let file = format!("{}/cgi-bin/env", dir(name));
+            for host in [format!("{name}.test"), format!("x.{name}.test")] {
+                assert_eq!(told(&host, "/cgi-bin/env"), said(name, file.clone(), "none"));
+                assert_eq!(told(&host, "/cgi-bin/on"), said(name, file.clone(), "none"));
+            }
+        }
+        assert_eq!(told("none.test", "/cgi-bin/env")[0], dir("site"));
+        assert!(get_of(&server, "fixed.test", "/cgi-bin/env").ends_with("\r\n\r\njoust"));
+        // Of those that do, the first that is of the host.
+        for name in ["a", "b"] {
+            let file = format!("{}/own/env", dir(name));
+            assert_eq!(
+                told(&format!("{name}.test"), "/own/env"),
+                said(name, file.clone(), "first")
+            );
+            assert_eq!(told(&format!("{name}.test"), "/cgi-bin/off"), said(name, file, "first"));
+        }
+        let file = format!("{}/cgi-bin/env", dir("a"));
+        assert_eq!(told("c.test", "/own/env"), said("c", file, "second"));
+        assert!(get_of(&server, "none.test", "/own/env").starts_with("HTTP/1.1 404"), "{model}");
+    }
+}
+
 #[test]
 fn every_model_tells_a_program_what_rfc_3875_says_and_nothing_that_it_must_not() {
     let site = Site::new();

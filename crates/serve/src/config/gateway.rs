@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
 use super::tables::{Table, shown_as};
-use super::{Config, Content, keys};
+use super::{Config, Content, HostConfig, keys};
 
 /// The table.
 pub(super) static ITEM: Table = Table {
@@ -32,6 +32,8 @@ pub(super) static ITEM: Table = Table {
 pub struct GatewayConfig {
     /// Which requests.
     pub mapping: Mapping,
+    /// Of which hosts, by a name of each; none: of all.
+    pub hosts: Vec<String>,
     /// What answers.
     pub kind: GatewayKind,
     /// Where the programs lie; `None`: in the site.
@@ -143,6 +145,7 @@ impl GatewayConfig {
     fn usual(mapping: Mapping) -> Self {
         Self {
             mapping,
+            hosts: Vec::new(),
             kind: GatewayKind::Cgi,
             root: None,
             script: None,
@@ -170,11 +173,12 @@ impl GatewayConfig {
 struct Written {
     path: Option<String>,
     extension: Option<String>,
+    host: Option<OneOrMany>,
     kind: Option<GatewayKind>,
     root: Option<PathBuf>,
     script: Option<PathBuf>,
     interpreter: Option<PathBuf>,
-    socket: Option<Sockets>,
+    socket: Option<OneOrMany>,
     connections_kept_max: Option<u32>,
     pass_authorization: Option<bool>,
     timeout: Option<String>,
@@ -190,12 +194,30 @@ struct Written {
     env: BTreeMap<String, String>,
 }
 
-/// One socket, or several.
+/// One text, or several.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
-enum Sockets {
+enum OneOrMany {
     One(String),
     Many(Vec<String>),
+}
+
+impl OneOrMany {
+    fn all(written: Option<Self>) -> Vec<String> {
+        match written {
+            None => Vec::new(),
+            Some(Self::One(one)) => vec![one],
+            Some(Self::Many(many)) => many,
+        }
+    }
+
+    fn of(all: &[String]) -> Option<Self> {
+        match all {
+            [] => None,
+            [one] => Some(Self::One(one.clone())),
+            many => Some(Self::Many(many.to_owned())),
+        }
+    }
 }
 
 /// A number of bytes, as a number or with its unit.
@@ -236,15 +258,12 @@ impl TryFrom<Written> for GatewayConfig {
         };
         let gateway = Self {
             mapping: usual.mapping,
+            hosts: OneOrMany::all(written.host),
             kind: written.kind.unwrap_or(GatewayKind::Cgi),
             root: written.root,
             script: written.script,
             interpreter: written.interpreter,
-            sockets: match written.socket {
-                None => Vec::new(),
-                Some(Sockets::One(socket)) => vec![socket],
-                Some(Sockets::Many(sockets)) => sockets,
-            },
+            sockets: OneOrMany::all(written.socket),
             spawn: written.spawn,
             connections_kept_max: written
                 .connections_kept_max
@@ -271,6 +290,15 @@ impl GatewayConfig {
     /// Its scripts are files of the site.
     pub(crate) fn looks_in_site(&self) -> bool {
         self.root.is_none() && self.has_files()
+    }
+
+    /// Whether it answers requests of that host. One that is for all hosts and whose scripts are files of the
+    /// site passes over hosts that have none.
+    pub(crate) fn is_for(&self, host: &HostConfig) -> bool {
+        if self.hosts.is_empty() {
+            return !self.looks_in_site() || matches!(host.content, Content::Directory(_));
+        }
+        self.hosts.iter().any(|name| host.has_name(name))
     }
 
     /// Each of its scripts is a file of its own.
@@ -351,14 +379,31 @@ impl Spawn {
 
 /// What cannot be together with the rest of a configuration.
 pub(super) fn check_all(config: &Config) -> Result<(), String> {
-    let has_no_files = matches!(config.content, Content::Fixed(_));
-    match config.gateways.iter().find(|gateway| has_no_files && gateway.looks_in_site()) {
-        Some(gateway) => Err(format!(
-            "the scripts of the gateway at `{}` lie in the site, and with `fixed` there is none: give it \
+    let (hosts, _) = config.all_hosts();
+    config.gateways.iter().try_for_each(|gateway| check_hosts(gateway, &hosts))
+}
+
+fn check_hosts(gateway: &GatewayConfig, hosts: &[HostConfig]) -> Result<(), String> {
+    let at = &gateway.mapping;
+    let unknown = |name: &&String| !hosts.iter().any(|host| host.has_name(name));
+    if let Some(name) = gateway.hosts.iter().find(unknown) {
+        let known: Vec<_> = hosts.iter().flat_map(|host| &host.names).map(String::as_str).collect();
+        return Err(format!(
+            "the gateway at `{at}` is of the `host` `{name}`, and no [[host]] has that among its `names` \
+             (all: {})",
+            known.join(", ")
+        ));
+    }
+    let has_files = |host: &&HostConfig| matches!(host.content, Content::Directory(_));
+    let mut its = hosts.iter().filter(|host| gateway.is_for(host)).peekable();
+    // Of those that are named, each; of all, at least one.
+    let is_missing = its.peek().is_none() || its.any(|host| !has_files(&host));
+    match gateway.looks_in_site() && is_missing {
+        true => Err(format!(
+            "the scripts of the gateway at `{at}` lie in the site, and with `fixed` there is none: give it \
              a `root`, or serve a directory",
-            gateway.mapping
         )),
-        None => Ok(()),
+        false => Ok(()),
     }
 }
 
@@ -376,7 +421,8 @@ impl From<&GatewayConfig> for Written {
             root: gateway.root.clone(),
             script: gateway.script.clone(),
             interpreter: gateway.interpreter.clone(),
-            socket: (!gateway.sockets.is_empty()).then(|| Sockets::Many(gateway.sockets.clone())),
+            host: OneOrMany::of(&gateway.hosts),
+            socket: OneOrMany::of(&gateway.sockets),
             connections_kept_max: Some(gateway.connections_kept_max),
             pass_authorization: Some(gateway.pass_authorization),
             timeout: Some(keys::exact(gateway.timeout)),

@@ -38,6 +38,11 @@ pub struct HostConfig {
 }
 
 impl HostConfig {
+    /// Whether it is named so in the configuration.
+    pub(crate) fn has_name(&self, name: &str) -> bool {
+        self.names.iter().any(|own| host_name(own) == host_name(name))
+    }
+
     /// Has an error say of which table it is.
     pub(crate) fn named(&self) -> impl Fn(ServeError) -> ServeError {
         |error| match &self.table {

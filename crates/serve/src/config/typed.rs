@@ -500,7 +500,7 @@ mod tests {
         [limits]\nhead_timeout = \"1500ms\"\ncache_bytes_max = \"32MiB\"\nranges_max = 0x10\n\
         [types]\nfoo = \"text/x-foo\"\n[compression]\ngzip_level = 1\n\
         [[gateway]]\npath = \"/cgi-bin\"\nroot = \"/srv/cgi\"\nenv = { A = \"b\" }\n\
-        [[gateway]]\nextension = \".php\"\nroot = \"/srv/php\"\nkind = \"fastcgi\"\n\
+        [[gateway]]\nextension = \".php\"\nhost = [\"A.test\"]\nroot = \"/srv/php\"\nkind = \"fastcgi\"\n\
         spawn = { command = [\"/usr/bin/php-cgi\"], count = 3 }\nenv = { A = \"c\" }\n\
         [errors]\n404 = \"/404.html\"\n\
         503 = { file = \"/etc/503.html\" }\n[[rule]]\nprefix = \"/a\"\nset = { A = \"b\" }\ndeny = 403\n\
@@ -678,6 +678,18 @@ mod tests {
             ),
             ("fixed = 1\n[errors]\n404 = 3", "joust.toml:3", "/etc/joust/404.html"),
             ("fixed = 1\n[errors]\n200 = \"/x\"", "joust.toml:", "404 = "),
+            (
+                "fixed = 1\n[[host]]\nnames = [\"a.test\"]\nfixed = 1\n\
+                 [[gateway]]\npath = \"/a/\"\nroot = \"/\"\nhost = \"b.test\"",
+                "",
+                "no [[host]] has that among its `names` (all: a.test)",
+            ),
+            (
+                "directory = \"/\"\n[[host]]\nnames = [\"a.test\"]\nfixed = 1\n\
+                 [[gateway]]\npath = \"/a/\"\nhost = \"a.test\"",
+                "",
+                "give it a `root`",
+            ),
             ("[[host]]\nnames = [\"a\"]", "joust.toml:", "[[host]] a (table 1)"),
         ];
         for (text, place, hint) in cases {

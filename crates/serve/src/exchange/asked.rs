@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use wire::{Framing, Request, Version, tokens};
 
+use crate::gateway::Route;
+
 /// What a request asks for.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
@@ -21,7 +23,7 @@ pub(super) struct Asked {
     /// It says that it has a body, which may be empty.
     pub(super) has_body: bool,
     /// Which gateway answers it, if one does.
-    pub(super) gateway: Option<usize>,
+    pub(super) gateway: Option<Route>,
     /// The client would use the connection again.
     pub(super) keep_alive: bool,
     /// The client said `Connection: keep-alive`.

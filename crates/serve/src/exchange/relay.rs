@@ -17,7 +17,7 @@ use super::answer::{Connection, Desk, UNREAD};
 use super::asked::{Asked, Method};
 use super::{Close, Exchange, State, connection};
 use crate::config::KeepAlive;
-use crate::gateway::{Answer, Call, Failure, Got, REDIRECTS_MAX, Requested};
+use crate::gateway::{Answer, Call, Failure, Got, REDIRECTS_MAX, Requested, Route};
 use crate::site::Verdict;
 
 /// What [`Exchange::ask_gateway`] came to.
@@ -297,8 +297,9 @@ impl Exchange<'_> {
         if let Some(call) = self.call.as_deref_mut() {
             call.finish();
         }
-        if let Some(index) = service.gateways.route(&target).filter(|_| serves) {
-            self.call = Some(Box::new(Call::redirected(service, index, target, redirects)));
+        let host = self.decision.host();
+        if let Some(route) = service.gateways.route(&target, host).filter(|_| serves) {
+            self.call = Some(Box::new(Call::redirected(service, route, target, redirects)));
             return;
         }
         self.call = None;
@@ -327,11 +328,11 @@ impl Exchange<'_> {
 
     /// Begins with the request of the first head, which a gateway answers. False: more bytes are needed,
     /// or the gateway's turn has come.
-    pub(super) fn call_gateway(&mut self, index: usize, now: Nanos) -> bool {
+    pub(super) fn call_gateway(&mut self, route: Route, now: Nanos) -> bool {
         if self.call.is_none() {
             let asked = self.asked.target.in_head(self.input.bytes());
             let target = self.decision.target(asked).to_owned();
-            self.call = Some(Box::new(Call::new(self.service, index, target)));
+            self.call = Some(Box::new(Call::new(self.service, route, target)));
             if self.asked.framing != Framing::None {
                 return self.begin_body(now);
             }

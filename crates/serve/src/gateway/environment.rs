@@ -10,6 +10,7 @@
 use std::ffi::CStr;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 use wire::Fields;
 
@@ -39,6 +40,8 @@ pub(super) struct Environment {
 #[derive(Debug)]
 pub(super) struct About<'a> {
     pub(super) gateway: &'a Gateway,
+    /// Directory of the site.
+    pub(super) document_root: &'a Path,
     pub(super) script: &'a Script,
     pub(super) requested: &'a Requested<'a>,
     /// Path and query that led to the script: the client's, or of a redirect within the server.
@@ -123,7 +126,7 @@ impl Environment {
         self.set("SERVER_NAME", name.unwrap_or(address.as_bytes()));
         self.set("SERVER_ADDR", &address);
         self.set("SERVER_PORT", about.server.port().to_string());
-        self.set("DOCUMENT_ROOT", about.gateway.document_root.as_os_str().as_bytes());
+        self.set("DOCUMENT_ROOT", about.document_root.as_os_str().as_bytes());
         self.set("REQUEST_SCHEME", if about.requested.is_secure { "https" } else { "http" });
         if about.requested.is_secure {
             self.set("HTTPS", "on");
@@ -144,7 +147,7 @@ impl Environment {
         // Empty and absent mean the same (4.1), and Python's wsgiref.validate stumbles over an absent one.
         self.set("PATH_INFO", info.as_deref().unwrap_or_default());
         if let Some(info) = info {
-            let root = about.gateway.document_root.as_os_str().as_bytes();
+            let root = about.document_root.as_os_str().as_bytes();
             let root = root.strip_suffix(b"/").unwrap_or(root);
             self.set("PATH_TRANSLATED", [root, info].concat());
         }

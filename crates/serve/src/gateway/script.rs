@@ -11,20 +11,23 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use sys::file::{Kind, Opened, Root};
 use wire::target::SafePath;
 
 use crate::ServeError;
-use crate::config::{Config, Content, GatewayConfig, GatewayKind, Mapping};
+use crate::config::{Content, GatewayConfig, GatewayKind, HostConfig, Mapping};
 use crate::site::{self, Hide};
 
 /// Knows where the scripts of a gateway lie.
 #[derive(Debug)]
 pub(super) struct Finder {
     mapping: Mapping,
-    place: Place,
+    /// Shared by hosts, unless it lies in the site of each.
+    place: Arc<Place>,
+    document_root: PathBuf,
     /// A CGI program is a file that may be run, unless an interpreter runs it.
     runs_file: bool,
     interpreter: Option<CString>,
@@ -79,36 +82,49 @@ impl Script {
 }
 
 impl Finder {
-    /// Opens the directory of the scripts. Also returns that of the site, as programs are told.
+    /// Opens the directories of the scripts, by the number of the host; `None`: it is not for that one.
     ///
     /// # Errors
     /// A directory that is missing, none, or forbidden.
-    pub(super) fn open(
+    pub(super) fn of_hosts(
         gateway: &GatewayConfig,
-        config: &Config,
-    ) -> Result<(Self, PathBuf), ServeError> {
-        let site = match &config.content {
+        hosts: &[HostConfig],
+    ) -> Result<Box<[Option<Self>]>, ServeError> {
+        let own = Place::own(gateway)?.map(Arc::new);
+        let open = |host: &HostConfig| match gateway.is_for(host) {
+            true => Self::open(gateway, host, own.clone()).map(Some).map_err(host.named()),
+            false => Ok(None),
+        };
+        hosts.iter().map(open).collect()
+    }
+
+    /// `own`: where scripts lie that are no files of the site.
+    fn open(
+        gateway: &GatewayConfig,
+        host: &HostConfig,
+        own: Option<Arc<Place>>,
+    ) -> Result<Self, ServeError> {
+        let document_root = match &host.content {
             Content::Directory(path) => absolute(path)?,
             Content::Fixed(_) => PathBuf::from("/"),
         };
-        let place = match (&gateway.script, &gateway.root) {
-            (Some(script), _) => Place::one(script)?,
-            (None, _) if !gateway.has_files() => Place::Application,
-            (None, root) => {
-                let path = root.as_deref().map_or_else(|| Ok(site.clone()), absolute)?;
-                let opened = Root::open(&path).map_err(|source| site::refused(&path, source))?;
-                let without_prefix = root.is_some();
-                Place::Beneath { root: opened, path, without_prefix }
-            }
+        let place = match own {
+            Some(own) => own,
+            None => Arc::new(Place::beneath(document_root.clone(), false)?),
         };
-        let finder = Self {
+        Ok(Self {
             mapping: gateway.mapping.clone(),
             place,
+            document_root,
             runs_file: gateway.kind == GatewayKind::Cgi && gateway.interpreter.is_none(),
             interpreter: gateway.interpreter.as_deref().and_then(|path| c_path(path).ok()),
-            hide: Hide::new(&config.look).map_err(|reason| ServeError::Pattern { reason })?,
-        };
-        Ok((finder, site))
+            hide: Hide::new(&host.look).map_err(|reason| ServeError::Pattern { reason })?,
+        })
+    }
+
+    /// Directory of the site, as programs are told.
+    pub(super) fn document_root(&self) -> &Path {
+        &self.document_root
     }
 
     /// What answers that path.
@@ -117,7 +133,7 @@ impl Finder {
     /// The status: 404 where nothing lies there that may be seen, 403 where it may not be run or leads
     /// out of its directory, 503 where the process has no more files.
     pub(super) fn find(&self, path: &SafePath<'_>) -> Result<Script, u16> {
-        match &self.place {
+        match &*self.place {
             Place::One { path: file, directory } => {
                 let directory = match directory {
                     Some(opened) => Some(again(opened)?),
@@ -212,6 +228,21 @@ impl Finder {
 }
 
 impl Place {
+    /// Where the scripts of a gateway lie; `None`: in the site.
+    fn own(gateway: &GatewayConfig) -> Result<Option<Self>, ServeError> {
+        match (&gateway.script, &gateway.root) {
+            (Some(script), _) => Self::one(script).map(Some),
+            (None, _) if !gateway.has_files() => Ok(Some(Self::Application)),
+            (None, Some(root)) => Self::beneath(absolute(root)?, true).map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
+    fn beneath(path: PathBuf, without_prefix: bool) -> Result<Self, ServeError> {
+        let root = Root::open(&path).map_err(|source| site::refused(&path, source))?;
+        Ok(Self::Beneath { root, path, without_prefix })
+    }
+
     fn one(script: &Path) -> Result<Self, ServeError> {
         let script = std::fs::canonicalize(script).map_err(|error| ServeError::Gateway {
             reason: format!("cannot find the script {}: {error}", script.display()),
@@ -276,9 +307,10 @@ mod tests {
         let path = if own_root { site.join("cgi-bin") } else { site };
         let root = Root::open(&path).unwrap();
         let runs_file = matches!(mapping, Mapping::Path(_));
-        let place = Place::Beneath { root, path, without_prefix: own_root };
+        let document_root = path.clone();
+        let place = Arc::new(Place::Beneath { root, path, without_prefix: own_root });
         let hide = Hide::new(&crate::config::Look::default()).unwrap();
-        (outer, Finder { mapping, place, runs_file, interpreter: None, hide })
+        (outer, Finder { mapping, place, document_root, runs_file, interpreter: None, hide })
     }
 
     fn found(finder: &Finder, target: &str) -> Result<(String, Option<String>), u16> {
