@@ -274,6 +274,7 @@ fn a_connection_carries_as_many_requests_as_allowed() {
     let service = bound(config);
     let mut talk = Talk::new(&service);
     let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\n";
+    assert!(talk.ask(request).contains("Keep-Alive: timeout=5, max=3\r\n"));
     assert!(talk.ask(request).contains("Keep-Alive: timeout=5, max=2\r\n"));
     assert!(talk.ask(request).contains("Keep-Alive: timeout=5, max=1\r\n"));
     let last = talk.ask(request);

@@ -80,6 +80,8 @@ fn held(addr: SocketAddr) -> usize {
 fn room(model: &str) -> &'static [&'static str] {
     match model {
         "prefork" => &["StartServers=20", "MaxSpareServers=20"],
+        // A client that reads slowly holds a thread.
+        "reactor-pool" => &["server.worker-threads=20"],
         _ => &[],
     }
 }
