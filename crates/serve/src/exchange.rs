@@ -338,7 +338,6 @@ impl<'s> Exchange<'s> {
     /// The connection broke, or is cut: what was being sent is noted, and nothing more is wanted.
     pub fn lost(&mut self, now: Nanos) {
         self.note_unfinished(now);
-        self.call = None;
         self.journal.cut(self.output.sent(), &self.service.log);
         self.output.reset();
         if let Some(secure) = &mut self.secure {

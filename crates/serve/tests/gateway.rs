@@ -162,6 +162,42 @@ fn a_gateway_is_of_its_hosts_and_has_their_roots() {
     }
 }
 
+/// To HEAD, and to HTTP/1.0, all may have been sent before the program ends: nothing more is sent then.
+#[test]
+fn an_answer_whose_end_comes_after_its_last_byte_has_its_line() {
+    let site = Site::new();
+    site.program("slow", "echo 'Content-Type: text/x'; echo; echo 123456789; sleep 0.2");
+    site.program("long", "echo 'Content-Type: text/x'; echo 'Content-Length: 99'; echo; echo 123456789; sleep 0.2");
+    for model in KINDS.into_iter().filter(|model| support::runs_here(model)) {
+        let log = site.path(&format!("{model}.log"));
+        let host = format!(
+            "[[host]]\nnames = [\"a.test\"]\ndirectory = {:?}\n\
+             access_log = {{ file = {log:?}, format = \"%r %>s %B %{{Content-Type}}o\" }}\n",
+            site.path("site")
+        );
+        let server = site.start(model, &[], &host);
+        let request = |line: &str, more: &str| format!("{line}\r\nHost: a.test\r\n{more}\r\n");
+        ask(&server, &request("GET /cgi-bin/slow HTTP/1.0", ""));
+        ask(&server, &request("HEAD /cgi-bin/slow HTTP/1.1", "Connection: close\r\n"));
+        ask(&server, &request("GET /cgi-bin/long HTTP/1.1", ""));
+        // Nothing follows on a connection that is kept.
+        let mut kept = server.connect();
+        kept.send(request("HEAD /cgi-bin/slow?kept HTTP/1.1", ""));
+        kept.head();
+        let lines = || std::fs::read_to_string(&log).unwrap_or_default();
+        eventually("all lines are there", || lines().lines().count() == 4);
+        let mut lines: Vec<_> = lines().lines().map(str::to_owned).collect();
+        lines.sort_unstable();
+        let expected = [
+            "GET /cgi-bin/long HTTP/1.1 200 10 text/x",
+            "GET /cgi-bin/slow HTTP/1.0 200 10 text/x",
+            "HEAD /cgi-bin/slow HTTP/1.1 200 0 text/x",
+            "HEAD /cgi-bin/slow?kept HTTP/1.1 200 0 text/x",
+        ];
+        assert_eq!(lines, expected, "{model}");
+    }
+}
+
 #[test]
 fn every_model_tells_a_program_what_rfc_3875_says_and_nothing_that_it_must_not() {
     let site = Site::new();

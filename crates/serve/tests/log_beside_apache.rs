@@ -32,6 +32,103 @@ const KEPT: &[&str] = &[
 ];
 const OLD: &str = "GET /page.html HTTP/1.0\r\nHost: site.test\r\n\r\n";
 
+/// What a program sends is logged as what the server sends itself.
+const OF_PROGRAMS: &str = "'%r' %>s '%{Content-Type}o' '%{X-Made}o' '%{Set-Cookie}o' '%{Status}o' \
+                           '%{None}o' %200{X-Made}o %!200{X-Made}o";
+
+const ASKED_OF_PROGRAMS: [&str; 6] = [
+    "GET /page/made HTTP/1.1\r\nHost: site.test\r\n\r\n",
+    "HEAD /page/made HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n",
+    "GET /page/slow HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n",
+    "GET /page/slow HTTP/1.0\r\nHost: site.test\r\n\r\n",
+    "GET /page/gone HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n",
+    "GET /page/on HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n",
+];
+
+fn programs(directory: &Path) {
+    let long = "head -c 200000 /dev/zero";
+    for (name, script) in [
+        (
+            "made",
+            "echo 'Content-Type: text/x'; echo 'X-Made: a\"b'; echo 'Set-Cookie: a'; echo 'Set-Cookie: b'; echo",
+        ),
+        (
+            "slow",
+            &format!("echo 'Content-Type: text/y'; echo 'X-Made: slow'; echo; sleep 0.1; {long}"),
+        ),
+        (
+            "gone",
+            "echo 'Status: 410 Gone'; echo 'Content-Type: text/z'; echo 'X-Made: no'; echo; echo gone",
+        ),
+        ("on", "echo 'Location: /page.html'; echo"),
+    ] {
+        let path = directory.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(&path, mode).unwrap();
+    }
+}
+
+fn ask_programs(addr: SocketAddr) {
+    let [first, last, others @ ..] = ASKED_OF_PROGRAMS;
+    let mut conn = Conn::to(addr);
+    conn.ask_any(first);
+    conn.send(last);
+    conn.rest();
+    for request in others {
+        let mut conn = Conn::to(addr);
+        conn.send(request);
+        conn.rest();
+    }
+}
+
+#[test]
+fn what_a_program_sent_is_logged_as_apache_does() {
+    const MODULES: &str = "/usr/lib/apache2/modules";
+    let dir = tempfile::tempdir().unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(dir.path(), mode).unwrap();
+    programs(dir.path());
+    let settings = [
+        &format!("LoadModule=alias_module {MODULES}/mod_alias.so"),
+        &format!("LoadModule=cgi_module {MODULES}/mod_cgi.so"),
+        &format!("ScriptAlias=/page/ {}/", dir.path().display()),
+        &format!("LogFormat=\"{OF_PROGRAMS}\" joust"),
+        "CustomLog=theirs joust",
+    ];
+    let Some(apache) = Apache::start("prefork", &settings) else {
+        eprintln!("skipped: there is no /usr/sbin/apache2 (scripts/peers.sh installs it)");
+        return;
+    };
+    let root = apache.dir.path().join("root");
+    fs::write(root.join("page.html"), [b'x'; 100]).unwrap();
+    ask_programs(apache.addr);
+    let theirs = apache.dir.path().join("theirs");
+    eventually("Apache has logged all", || lines(&theirs).len() == ASKED_OF_PROGRAMS.len());
+
+    let config = format!(
+        "[access_log]\nformat = \"{OF_PROGRAMS}\"\n[[gateway]]\npath = \"/page/\"\nroot = {:?}\n",
+        dir.path()
+    );
+    for model in
+        ["prefork", "reactor", "uring"].into_iter().filter(|model| support::runs_here(model))
+    {
+        let ours = dir.path().join(format!("ours.{model}"));
+        let setup =
+            Setup { content: root.to_str().unwrap(), log: Some(&ours), config: &config, ..FIXED };
+        let mut server = Server::start(model, setup);
+        ask_programs(server.addr);
+        server.signal(Signal::TERM);
+        assert!(server.ended().success());
+        // Content types of the server's own files are each server's business.
+        let same = |path: &Path| {
+            let cut = |line: String| line.replace("'text/html; charset=utf-8'", "'-'");
+            lines(path).into_iter().map(cut).collect::<Vec<_>>()
+        };
+        assert_eq!(same(&ours), same(&theirs), "{model}");
+    }
+}
+
 fn ask_all(addr: SocketAddr) {
     let mut conn = Conn::to(addr);
     for request in KEPT {

@@ -130,6 +130,15 @@ enum Extent {
     HeadOnly,
 }
 
+/// Where the head of an answer is that a line tells of.
+#[derive(Debug, Clone, Copy)]
+enum AnswerHead<'a> {
+    /// In the output's buffer, from there on.
+    BeginsAt(usize),
+    /// It was sent, and was this.
+    Was(&'a [u8]),
+}
+
 /// What was put into the output.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Told {
@@ -249,15 +258,25 @@ impl Desk<'_> {
         self.end_head(conn);
     }
 
+    /// The head that was written last, where the log will ask for it when it has been sent.
+    pub(super) fn head_for_log(&self) -> Box<[u8]> {
+        let log = self.service.log.of(self.decision.host());
+        match log.is_some_and(|log| log.format().tells_answer()) {
+            true => self.output.buffer[self.output.head_at..].into(),
+            false => Box::default(),
+        }
+    }
+
     /// Puts the line of an answer that a gateway made into the journal: all of it is in the output.
+    /// `answer` is its head, as [`Desk::head_for_log`] gave it.
     pub(super) fn note_relayed(
         &mut self,
         head: &[u8],
-        status: u16,
-        body_bytes: u64,
+        answer: &[u8],
+        told: Told,
         conn: Connection,
     ) {
-        self.note(head, self.output.buffer.len(), Told { status, body_bytes }, conn);
+        self.note_as(head, AnswerHead::Was(answer), told, conn);
     }
 
     /// Answers a request with what lies at another target of this server, whole.
@@ -279,6 +298,10 @@ impl Desk<'_> {
 
     /// Puts the line of an answer into the journal, which begins at `start` of the output's buffer.
     fn note(&mut self, head: &[u8], start: usize, told: Told, conn: Connection) {
+        self.note_as(head, AnswerHead::BeginsAt(start), told, conn);
+    }
+
+    fn note_as(&mut self, head: &[u8], answer: AnswerHead<'_>, told: Told, conn: Connection) {
         let logs = &self.service.log;
         let Some(zone) = logs.zone() else { return };
         let Told { status, body_bytes } = told;
@@ -294,7 +317,10 @@ impl Desk<'_> {
             zone,
             head,
             user: self.decision.user.as_ref().map(|user| user.as_bytes()),
-            answer: self.output.since(start),
+            answer: match answer {
+                AnswerHead::BeginsAt(start) => self.output.since(start),
+                AnswerHead::Was(bytes) => bytes,
+            },
             status,
             requests_before: self.requests_before,
             bytes_in,

@@ -13,7 +13,7 @@ use units::Nanos;
 use wire::cgi::CgiHead;
 use wire::{Framing, LAST_CHUNK, Request, Version, write_chunk_head};
 
-use super::answer::{Connection, Desk, UNREAD};
+use super::answer::{Connection, Desk, Told, UNREAD};
 use super::asked::{Asked, Method};
 use super::{Close, Exchange, State, connection};
 use crate::config::KeepAlive;
@@ -173,9 +173,10 @@ impl Exchange<'_> {
         let length = length.filter(|_| is_head || matches!(body, Body::Length(_)));
         let (mut desk, ..) = self.desk(now);
         desk.relay_head(&head, length, body == Body::Chunked, conn);
+        let told = desk.head_for_log();
         self.plan_release();
         let Some(call) = self.call.as_deref_mut() else { return };
-        call.begin_body(&head, Answering { conn, body, status, sent: 0 });
+        call.begin_body(&head, Answering { conn, body, status, sent: 0, head: told });
     }
 
     /// Passes on bytes of the body, and ends the answer with its last.
@@ -219,9 +220,12 @@ impl Exchange<'_> {
     fn end_gateway(&mut self, now: Nanos) {
         let Some(mut call) = self.call.take() else { return };
         call.finish();
-        let Answer::Body(Answering { conn, status, sent, .. }) = call.answer else { return };
+        let Answer::Body(Answering { conn, status, sent, head: answer, .. }) = call.answer else {
+            return;
+        };
         let (mut desk, head, _) = self.desk(now);
-        desk.note_relayed(head, status, sent, conn);
+        desk.note_relayed(head, &answer, Told { status, body_bytes: sent }, conn);
+        self.tell_sent();
         self.after_answer(conn);
     }
 
@@ -256,7 +260,6 @@ impl Exchange<'_> {
     /// The answer cannot be completed, which only the end of the connection can say.
     fn cut_gateway(&mut self, now: Nanos) {
         self.note_unfinished(now);
-        self.call = None;
         if let Some(secure) = &mut self.secure {
             secure.omit_end();
         }
@@ -268,16 +271,23 @@ impl Exchange<'_> {
         self.fail_gateway(Failure::new(504, "it gave nothing within its `timeout`"), now);
     }
 
-    /// Puts an answer that is not whole into the journal.
+    /// Puts an answer that is not whole into the journal, and ends what made it.
     pub(super) fn note_unfinished(&mut self, now: Nanos) {
-        let Some(call) = self.call.as_deref() else { return };
-        let (status, sent) = match &call.answer {
-            Answer::Body(answering) => (answering.status, answering.sent),
+        let Some(call) = self.call.take() else { return };
+        let (status, body_bytes, answer) = match call.answer {
+            Answer::Body(answering) => (answering.status, answering.sent, answering.head),
             // nginx's number for a client that left before it had an answer.
-            Answer::Head => (499, 0),
+            Answer::Head => (499, 0, Box::default()),
         };
         let (mut desk, head, _) = self.desk(now);
-        desk.note_relayed(head, status, sent, UNREAD);
+        desk.note_relayed(head, &answer, Told { status, body_bytes }, UNREAD);
+        self.tell_sent();
+    }
+
+    /// Writes the line of an answer whose last bytes had left before its end was known: nothing that is
+    /// sent after them would do so.
+    fn tell_sent(&mut self) {
+        self.journal.sent(self.output.sent(), &self.service.log);
     }
 
     /// What `target` answers to GET goes to the client, as if it had asked for that (RFC 3875, 6.2.2).
@@ -392,4 +402,6 @@ pub(crate) struct Answering {
     pub(super) status: u16,
     /// Bytes of the body that were put into the output.
     pub(super) sent: u64,
+    /// Its head, where the log will tell of it; else empty.
+    pub(super) head: Box<[u8]>,
 }

@@ -32,6 +32,8 @@ struct Inner {
     steps: Vec<Step>,
     /// A step asks how long something took, which needs two looks at the clock.
     is_timed: bool,
+    /// A step asks for a field of the answer.
+    tells_answer: bool,
 }
 
 /// How values are escaped.
@@ -143,7 +145,10 @@ impl LogFormat {
         let steps = Reader { text, at: 0 }.steps()?;
         let is_timed = |step: &Step| matches!(step, Step::Value(Value::Late(Late::Elapsed(_)), _));
         let is_timed = steps.iter().any(is_timed);
-        Ok(Self(Arc::new(Inner { typed: typed.to_owned(), style, steps, is_timed })))
+        let tells_answer = |step: &Step| matches!(step, Step::Value(Value::FieldOut(_), _));
+        let tells_answer = steps.iter().any(tells_answer);
+        let typed = typed.to_owned();
+        Ok(Self(Arc::new(Inner { typed, style, steps, is_timed, tells_answer })))
     }
 
     /// As it was typed; [`LogFormat::read`] takes it back.
@@ -157,6 +162,11 @@ impl LogFormat {
 
     pub(crate) fn steps(&self) -> &[Step] {
         &self.0.steps
+    }
+
+    /// Whether the head of the answer is asked for.
+    pub(crate) fn tells_answer(&self) -> bool {
+        self.0.tells_answer
     }
 
     pub(crate) fn is_timed(&self) -> bool {
