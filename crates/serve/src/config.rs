@@ -87,9 +87,17 @@ pub struct Config {
     pub status: StatusConfig,
     /// How it speaks TLS; `None`: not at all.
     pub tls: Option<TlsConfig>,
-    /// Every request is sent on to this port, where TLS is spoken. Never typed: see
-    /// `TlsConfig::redirect_from`.
-    pub(crate) https_port: Option<u16>,
+    /// Requests are sent on to where TLS is spoken. Never typed: see `TlsConfig::redirect_from`.
+    pub(crate) to_https: Option<ToHttps>,
+}
+
+/// Which requests are sent on to TLS, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ToHttps {
+    /// The port where TLS is spoken.
+    pub(crate) port: u16,
+    /// What is served here all the same, in plain: files whose path begins so.
+    pub(crate) except: Vec<String>,
 }
 
 /// What is served.
@@ -215,7 +223,7 @@ impl Config {
             gateways: Vec::new(),
             status: StatusConfig::default(),
             tls: None,
-            https_port: None,
+            to_https: None,
         };
         config.derive();
         config
@@ -223,11 +231,13 @@ impl Config {
 
     /// Of the server that sends plain requests on to `port`; `None`: there is none.
     pub(crate) fn redirecting(&self, port: u16) -> Option<Self> {
-        let listen = self.tls.as_ref()?.redirect_from?;
+        let tls = self.tls.as_ref()?;
+        let listen = tls.redirect_from?;
         // One process, which costs next to nothing while nobody comes.
         let mut config = Self::new(crate::models::redirecting(), Content::Fixed(Bytes(0)));
         config.listen = listen;
-        config.https_port = Some(port);
+        config.to_https = Some(ToHttps { port, except: tls.redirect_except.clone() });
+        self.give_files(&mut config, &tls.redirect_except);
         config.limits = Limits { write_timeout: config.limits.write_timeout, ..self.limits };
         config.access_log.clone_from(&self.access_log);
         config.error_log.clone_from(&self.error_log);

@@ -270,7 +270,7 @@ impl Service {
 
     fn note_start(&self) {
         let (model, address) = (self.config.model.name, self.address());
-        match self.config.https_port {
+        match self.config.to_https.as_ref().map(|to| to.port) {
             None => self.errors.note(Level::Notice, format_args!("{model} serves on {address}")),
             Some(port) => self.errors.note(
                 Level::Notice,

@@ -27,7 +27,7 @@ use units::Nanos;
 use wire::Request;
 
 use crate::ServeError;
-use crate::config::{Config, Content, HostConfig, Limits};
+use crate::config::{Config, Content, HostConfig, Limits, ToHttps};
 use crate::log::AccessLogs;
 use directory::Directory;
 use names::Names;
@@ -49,8 +49,8 @@ pub(crate) const FRESH_FOR: Nanos = Nanos::from_secs(1);
 /// What is served. Shared by all threads of a process.
 #[derive(Debug)]
 pub struct Site {
-    /// All requests are sent on to that port, where TLS is spoken.
-    https_port: Option<u16>,
+    /// Requests are sent on to where TLS is spoken.
+    to_https: Option<ToHttps>,
     /// At least one.
     hosts: Vec<Host>,
     names: Names<usize>,
@@ -177,8 +177,9 @@ impl Site {
             .flat_map(|(index, host)| host.names.iter().map(move |name| (name.as_str(), index)));
         let decides = |host: &Host| host.has_codings || host.has_listings || !host.rules.is_empty();
         Ok(Self {
-            https_port: config.https_port,
+            to_https: config.to_https.clone(),
             is_plain: hosts.len() == 1
+                && config.to_https.is_none()
                 && !hosts.iter().any(decides)
                 && !config.refuse_unknown_hosts,
             names: Names::new(named),
@@ -212,10 +213,6 @@ impl Site {
 
     /// What is to be done with a request.
     pub(crate) fn decide(&self, request: &Request<'_>, now: Nanos) -> Decision {
-        if let Some(port) = self.https_port {
-            let verdict = redirect::to_https(request, port);
-            return Decision { verdict, ..Decision::default() };
-        }
         if self.is_plain {
             return Decision::default();
         }
@@ -224,6 +221,14 @@ impl Site {
         let host = found.unwrap_or(self.default_host);
         if self.refuses_unknown && found.is_none() && named.is_some() {
             return Decision { host, verdict: Verdict::Deny(421), ..Decision::default() };
+        }
+        if let Some(to) = &self.to_https {
+            let has_files = matches!(self.hosts[host].source, Source::Directory(_));
+            let verdict = match has_files && redirect::is_excepted(request, &to.except) {
+                true => Verdict::Serve,
+                false => redirect::to_https(request, to.port),
+            };
+            return Decision { host, verdict, ..Decision::default() };
         }
         let applied = self.hosts[host].rules.apply(request, now);
         Decision {

@@ -167,7 +167,10 @@ fn a_gateway_is_of_its_hosts_and_has_their_roots() {
 fn an_answer_whose_end_comes_after_its_last_byte_has_its_line() {
     let site = Site::new();
     site.program("slow", "echo 'Content-Type: text/x'; echo; echo 123456789; sleep 0.2");
-    site.program("long", "echo 'Content-Type: text/x'; echo 'Content-Length: 99'; echo; echo 123456789; sleep 0.2");
+    site.program(
+        "long",
+        "echo 'Content-Type: text/x'; echo 'Content-Length: 99'; echo; echo 123456789; sleep 0.2",
+    );
     for model in KINDS.into_iter().filter(|model| support::runs_here(model)) {
         let log = site.path(&format!("{model}.log"));
         let host = format!(

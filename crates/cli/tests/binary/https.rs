@@ -3,7 +3,9 @@
 
 use std::process::Command;
 
+use crate::hosts::answer;
 use crate::reload::{Site, models, until};
+use crate::rights::{content, is_root};
 
 /// The configuration of a server with TLS, whose certificate lies in its folder.
 fn secure(site: &Site, model: &str, bytes: usize, more: &str) -> String {
@@ -53,6 +55,83 @@ fn a_session_is_resumed_after_a_reload() {
         }
         site.ends_well();
     }
+}
+
+/// Where plain requests are sent on from.
+fn plain_address(site: &Site) -> String {
+    site.says("plain requests at ");
+    let errors = site.errors();
+    let last = errors.rsplit("plain requests at ").next().unwrap();
+    last.split(' ').next().unwrap().to_owned()
+}
+
+/// RFC 8555, 8.3: an authority asks the host for this in plain, and must not be sent to a certificate that
+/// is not there yet. Those who serve are confined and, under root, another user.
+#[test]
+fn challenges_of_acme_are_served_in_plain_from_the_site_of_their_host_and_nothing_else_is() {
+    let site = Site::start("model = \"reactor\"\nfixed = 10\n");
+    let (top, own) = (content(&site, "top", 20), content(&site, "own", 30));
+    for path in [&top, &own] {
+        let folder = format!("{path}/.well-known/acme-challenge");
+        std::fs::create_dir_all(format!("{folder}/sub")).unwrap();
+        std::fs::write(format!("{folder}/token"), path).unwrap();
+        std::fs::write(format!("{folder}/.hidden"), "x").unwrap();
+        std::fs::write(format!("{path}/.well-known/other"), "x").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", format!("{folder}/out")).unwrap();
+    }
+    let user = if is_root() { "user = \"nobody\"\n" } else { "" };
+    let log = site.file("own.log");
+    let config = |except: &str| {
+        let tls =
+            secure(&site, "reactor", 0, &format!("redirect_from = \"127.0.0.1:0\"\n{except}"));
+        tls.replace("fixed = 0\n", &format!("directory = {top:?}\n{user}"))
+            + &format!(
+                "[[rule]]\nprefix = \"/\"\ndeny = 403\n\
+                 [[host]]\nnames = [\"own.test\"]\ndirectory = {own:?}\n\
+                 access_log = {{ file = {log:?}, format = \"%U %>s\" }}\n\
+                 [[host]]\nnames = [\"fixed.test\"]\nfixed = 5\n"
+            )
+    };
+    site.reload(&config(""));
+    let plain = plain_address(&site);
+    let token = "/.well-known/acme-challenge/token";
+    assert!(answer(&plain, "top.test", token).ends_with(&format!("\r\n\r\n{top}")));
+    let told = answer(&plain, "own.test", &token.replace("acme", "%61cme"));
+    assert!(
+        told.starts_with("HTTP/1.1 200") && told.ends_with(&format!("\r\n\r\n{own}")),
+        "{told}"
+    );
+    let status = |host: &str, target: &str| answer(&plain, host, target)[9..12].to_owned();
+    let cases = [
+        ("/.well-known/acme-challenge/none", "404"),
+        ("/.well-known/acme-challenge/.hidden", "404"),
+        ("/.well-known/acme-challenge/out", "403"),
+        ("/.well-known/acme-challenge/", "403"),
+        ("/.well-known/acme-challenge", "301"),
+        ("/.well-known/acme-challenge/../other", "301"),
+        ("/.well-known/acme-challenge/..%2fother", "301"),
+        ("/.well-known/other", "301"),
+        ("/page", "301"),
+        ("/", "301"),
+    ];
+    for (target, expected) in cases {
+        assert_eq!(status("own.test", target), expected, "{target}");
+    }
+    assert_eq!(status("fixed.test", token), "301", "it has no files");
+    until("lines of the host's own log", || {
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        text.lines().count() == cases.len() + 1 && text.contains("/page 301\n")
+    });
+    for (except, target, expected) in [
+        ("redirect_except = []", token, "301"),
+        ("redirect_except = [\"/a/\", \"/pa/\"]", token, "301"),
+        ("redirect_except = [\"/\"]", "/page", "200"),
+    ] {
+        site.reload(&config(except));
+        let is_so = || answer(&plain_address(&site), "own.test", target)[9..12] == *expected;
+        until(except, || std::net::TcpStream::connect(plain_address(&site)).is_ok() && is_so());
+    }
+    site.ends_well();
 }
 
 #[test]

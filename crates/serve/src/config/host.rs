@@ -152,6 +152,34 @@ impl Config {
         }
     }
 
+    /// Gives the server that sends plain requests on the hosts of this one, so that each has its log and the
+    /// files that are served in plain; none of what is made of requests, and no more content than that.
+    pub(super) fn give_files(&self, to: &mut Self, except: &[String]) {
+        let has_files = !except.is_empty();
+        let shown = except.iter().flat_map(|path| path.split('/'));
+        let shown = shown.filter(|name| name.starts_with('.')).map(str::to_owned);
+        to.look.show = shown.collect();
+        to.look.default_type.clone_from(&self.look.default_type);
+        to.index.clear();
+        if let (Content::Directory(_), true) = (&self.content, has_files) {
+            to.content.clone_from(&self.content);
+        }
+        let plain = |host: &HostTable| {
+            let directory = host.directory.clone().filter(|_| has_files);
+            HostTable {
+                names: host.names.clone(),
+                default: host.default,
+                fixed: directory.is_none().then_some(0),
+                directory,
+                default_type: host.default_type.clone(),
+                access_log: host.access_log.clone(),
+                ..HostTable::default()
+            }
+        };
+        to.hosts = self.hosts.iter().map(plain).collect();
+        to.default_host = self.default_host;
+    }
+
     /// Where nothing is served at the top of the file, the host that is the default one, or the first,
     /// is that of requests that name no other. False: there is none.
     pub(super) fn take_default_host(&mut self) -> bool {

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use wire::target::SafePath;
 
 use super::keys::quoted;
 use super::tables::Table;
@@ -30,6 +31,9 @@ pub struct TlsConfig {
     pub self_signed: bool,
     /// Where plain requests are sent on to the port of TLS; `None`: nowhere.
     pub redirect_from: Option<SocketAddr>,
+    /// Files whose path begins so are served there in plain, from the site of the host: `http-01` of ACME
+    /// (RFC 8555, 8.3) asks a host for them that may not have a certificate yet. None: all is sent on.
+    pub redirect_except: Vec<String>,
     /// Older versions are refused.
     pub min_version: MinVersion,
     /// Whether clients get tickets to resume their sessions with, at any process of the server.
@@ -67,6 +71,7 @@ impl Default for TlsConfig {
             certificate: Vec::new(),
             self_signed: false,
             redirect_from: None,
+            redirect_except: vec!["/.well-known/acme-challenge/".to_owned()],
             min_version: MinVersion::default(),
             session_tickets: true,
             // As many as rustls keeps unless told otherwise.
@@ -78,6 +83,17 @@ impl Default for TlsConfig {
 impl TlsConfig {
     /// Refuses what cannot work, with the way out.
     pub(super) fn check(&self) -> Result<(), String> {
+        // As requests have it when it is compared.
+        let is_prefix = |path: &str| {
+            path.ends_with('/')
+                && SafePath::new(path).is_ok_and(|safe| safe.path() == path.as_bytes())
+        };
+        if let Some(path) = self.redirect_except.iter().find(|path| !is_prefix(path)) {
+            return Err(format!(
+                "[tls] `redirect_except`: `{path}` is not the beginning of a path with both its slashes, \
+                 as in \"/.well-known/acme-challenge/\""
+            ));
+        }
         match (self.certificate.is_empty(), self.self_signed) {
             (true, false) => {
                 Err("[tls] names no certificate: add [[tls.certificate]] with `chain` \
@@ -117,9 +133,13 @@ impl TlsConfig {
         );
         if let Some(address) = self.redirect_from {
             let address = quoted(&address.to_string());
+            let except: Vec<_> = self.redirect_except.iter().map(|path| quoted(path)).collect();
+            let except = except.join(", ");
             write!(
                 text,
-                "\n# plain requests there are sent on to this port\nredirect_from = {address}\n"
+                "\n# plain requests there are sent on to this port\nredirect_from = {address}\n\
+                 \n# but for files whose path begins so, which are served there from the site\n\
+                 redirect_except = [{except}]\n"
             )
             .expect(WRITES);
         }

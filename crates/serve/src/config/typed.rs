@@ -690,6 +690,11 @@ mod tests {
                 "",
                 "give it a `root`",
             ),
+            (
+                "fixed = 1\n[tls]\nself_signed = true\nredirect_except = [\"/a/../b/\"]",
+                "",
+                "/.well-known/acme-challenge/",
+            ),
             ("[[host]]\nnames = [\"a\"]", "joust.toml:", "[[host]] a (table 1)"),
         ];
         for (text, place, hint) in cases {

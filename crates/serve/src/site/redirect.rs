@@ -2,6 +2,7 @@
 //! another one. Owns that URL; must not know who listens there. Start reading at [`to_https`].
 
 use wire::Request;
+use wire::target::SafePath;
 
 use super::Verdict;
 use super::names;
@@ -26,11 +27,40 @@ pub(super) fn to_https(request: &Request<'_>, port: u16) -> Verdict {
     Verdict::Tell(status, format!("Location: https://{host}{port}{target}\r\n"))
 }
 
+/// Whether a request is one for what is served in plain: by the path that would be opened.
+pub(super) fn is_excepted(request: &Request<'_>, except: &[String]) -> bool {
+    let Ok(path) = SafePath::new(request.path_and_query) else { return false };
+    except.iter().any(|prefix| path.path().starts_with(prefix.as_bytes()))
+}
+
 #[cfg(test)]
 mod tests {
     use wire::{RequestLimits, RequestParser};
 
     use super::*;
+
+    #[test]
+    fn what_is_excepted_is_told_by_the_path_that_would_be_opened() {
+        let except = ["/.well-known/acme-challenge/".to_owned(), "/a/".to_owned()];
+        let cases = [
+            ("/.well-known/acme-challenge/x", true),
+            ("/./.well-known//acme-challenge/x?q", true),
+            ("/%2ewell-known/acme%2dchallenge/x", true),
+            ("/a/../.well-known/acme-challenge/x", true),
+            ("/.well-known/acme-challenge/../x", false),
+            ("/.well-known/acme-challenge/%2e%2e/x", false),
+            ("/.well-known/acme-challenge", false),
+            ("/.Well-Known/acme-challenge/x", false),
+            ("/ab/", false),
+            ("/b?/a/", false),
+        ];
+        for (target, expected) in cases {
+            let mut parser = RequestParser::new(RequestLimits::DEFAULT);
+            let head = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+            let request = parser.parse(head.as_bytes()).unwrap().unwrap();
+            assert_eq!(is_excepted(&request, &except), expected, "{target}");
+        }
+    }
 
     #[test]
     fn the_url_is_that_of_the_request_and_leads_nowhere_else() {
