@@ -34,7 +34,7 @@ pub enum BodyFault {
     /// Not 1 to 16 hexadecimal digits; more would not fit 64 bits.
     #[error("a chunk size is not 1 to 16 hexadecimal digits")]
     ChunkSize,
-    /// A control character, or white space that no extension follows.
+    /// Not a name with or without a value, or white space that no extension follows.
     #[error("a chunk extension is malformed")]
     Extension,
     /// See [`BodyLimits::extension_bytes_max`].
@@ -83,9 +83,21 @@ enum State {
     Exact,
     UntilClose,
     ChunkSize,
-    /// White space after the size.
+    /// White space where an extension may begin: after the size, or after another one.
     BeforeExtension,
-    Extension,
+    /// Behind its semicolon.
+    ExtensionStart,
+    ExtensionName,
+    /// White space behind the name.
+    AfterName,
+    /// Behind the equals sign.
+    ValueStart,
+    TokenValue,
+    QuotedValue,
+    /// Behind a backslash in a quoted value.
+    QuotedPair,
+    /// Behind the closing quote.
+    AfterQuoted,
     SizeLf,
     ChunkData,
     DataCr,
@@ -183,9 +195,16 @@ impl BodyDecoder {
     /// The state after a byte of chunk framing.
     fn framing_byte(&mut self, state: State, byte: u8) -> Result<State, BodyFault> {
         match state {
-            State::ChunkSize | State::BeforeExtension | State::Extension | State::SizeLf => {
-                self.size_line_byte(state, byte)
-            }
+            State::ChunkSize | State::SizeLf => self.size_line_byte(state, byte),
+            State::BeforeExtension
+            | State::ExtensionStart
+            | State::ExtensionName
+            | State::AfterName
+            | State::ValueStart
+            | State::TokenValue
+            | State::QuotedValue
+            | State::QuotedPair
+            | State::AfterQuoted => self.extension_byte(state, byte),
             State::DataCr if byte == b'\r' => Ok(State::DataLf),
             State::DataLf if byte == b'\n' => Ok(State::ChunkSize),
             State::DataCr | State::DataLf => Err(BodyFault::DataEnd),
@@ -193,8 +212,7 @@ impl BodyDecoder {
         }
     }
 
-    /// `chunk-size [ chunk-ext ] CRLF` (RFC 9112, 7.1). What an extension says is not read; white
-    /// space before it is allowed (BWS), white space without one is not.
+    /// `chunk-size [ chunk-ext ] CRLF` (RFC 9112, 7.1).
     fn size_line_byte(&mut self, state: State, byte: u8) -> Result<State, BodyFault> {
         match (state, byte) {
             (State::SizeLf, b'\n') => {
@@ -202,20 +220,11 @@ impl BodyDecoder {
                 Ok(if self.left == 0 { State::TrailerStart } else { State::ChunkData })
             }
             (State::SizeLf, _) | (_, b'\n') => Err(BodyFault::LineEnd),
-            (State::ChunkSize, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => self.size_digit(byte),
-            (State::ChunkSize, _) if self.digits == 0 => Err(BodyFault::ChunkSize),
-            (State::ChunkSize | State::Extension, b'\r') => Ok(State::SizeLf),
-            (State::ChunkSize | State::BeforeExtension, b' ' | b'\t') => {
-                self.extension_byte(State::BeforeExtension)
-            }
-            (State::ChunkSize | State::BeforeExtension, b';') => {
-                self.extension_byte(State::Extension)
-            }
-            (State::ChunkSize, _) => Err(BodyFault::ChunkSize),
-            (State::Extension, b'\t' | b' '..=b'~' | 0x80..) => {
-                self.extension_byte(State::Extension)
-            }
-            _ => Err(BodyFault::Extension),
+            (_, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => self.size_digit(byte),
+            _ if self.digits == 0 => Err(BodyFault::ChunkSize),
+            (_, b'\r') => Ok(State::SizeLf),
+            (_, b' ' | b'\t' | b';') => self.extension_byte(State::BeforeExtension, byte),
+            _ => Err(BodyFault::ChunkSize),
         }
     }
 
@@ -230,7 +239,40 @@ impl BodyDecoder {
         Ok(State::ChunkSize)
     }
 
-    fn extension_byte(&mut self, next: State) -> Result<State, BodyFault> {
+    /// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )` (RFC 9112, 7.1.1). What it says
+    /// is not heeded, but a reader that heeds quotes must not find another end of the line in it.
+    fn extension_byte(&mut self, state: State, byte: u8) -> Result<State, BodyFault> {
+        let next = match (state, byte) {
+            (State::ExtensionName | State::TokenValue | State::AfterQuoted, b'\r') => {
+                return Ok(State::SizeLf);
+            }
+            (_, b'\n') => return Err(BodyFault::LineEnd),
+            (State::QuotedValue, b'"') => State::AfterQuoted,
+            (State::QuotedValue, b'\\') => State::QuotedPair,
+            (State::QuotedValue | State::QuotedPair, b'\t' | b' '..=b'~' | 0x80..) => {
+                State::QuotedValue
+            }
+            (
+                State::BeforeExtension
+                | State::ExtensionName
+                | State::AfterName
+                | State::TokenValue
+                | State::AfterQuoted,
+                b';',
+            ) => State::ExtensionStart,
+            (State::ExtensionName | State::AfterName, b'=') => State::ValueStart,
+            (State::BeforeExtension | State::TokenValue | State::AfterQuoted, b' ' | b'\t') => {
+                State::BeforeExtension
+            }
+            (State::ExtensionName | State::AfterName, b' ' | b'\t') => State::AfterName,
+            (State::ExtensionStart | State::ValueStart, b' ' | b'\t') => state,
+            (State::ValueStart, b'"') => State::QuotedValue,
+            (State::ExtensionStart | State::ExtensionName, _) if is_token_byte(byte) => {
+                State::ExtensionName
+            }
+            (State::ValueStart | State::TokenValue, _) if is_token_byte(byte) => State::TokenValue,
+            _ => return Err(BodyFault::Extension),
+        };
         if self.extension_bytes == self.limits.extension_bytes_max {
             return Err(BodyFault::ExtensionsTooLong);
         }

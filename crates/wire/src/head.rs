@@ -82,8 +82,10 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Those of a whole head that a parser has read before: start line, fields, empty line.
+    /// Those of a whole head that a parser has read before: start line, fields, empty line; perhaps an
+    /// empty line before it, which a parser passes over.
     pub fn of_head(head: &'a [u8]) -> Self {
+        let head = head.strip_prefix(b"\r\n").unwrap_or(head);
         let start = head.iter().position(|&byte| byte == b'\n').map_or(head.len(), |at| at + 1);
         Self { lines: &head[start..] }
     }
@@ -181,6 +183,11 @@ impl EndScanner {
     /// Bytes of the head seen so far.
     pub(crate) fn seen(&self) -> usize {
         self.seen
+    }
+
+    /// Whether the first line has not ended yet.
+    pub(crate) fn is_in_first_line(&self) -> bool {
+        self.line_start == 0
     }
 
     /// Scans the next piece. `Some(n)`: the head ends with the first n bytes of the piece.

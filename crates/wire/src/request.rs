@@ -10,15 +10,16 @@
 //! ([`RequestParser::repeats`]). Nothing is allocated once a connection has sent its longest head.
 
 use std::mem::MaybeUninit;
+use std::net::Ipv6Addr;
 
 use httparse::Header;
 
-use crate::framing::{Framing, FramingFault, FramingFields};
+use crate::framing::{Framing, FramingFault, FramingFields, parse_digits};
 use crate::head::{
     EndScanner, FIELDS_MAX, Fields, HeadBounds, HeadFault, Version, diagnose, fields_start,
     lines_are_strict,
 };
-use crate::tokens::{is_token, is_token_byte};
+use crate::tokens::{self, is_token, is_token_byte};
 
 /// Bounds of a request's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +68,8 @@ pub enum RequestError {
     /// See [`RequestLimits::target_bytes_max`].
     #[error("the request target is longer than the limit")]
     TargetTooLong,
-    /// Well-formed, but neither HTTP/1.0 nor HTTP/1.1.
-    #[error("the HTTP version is neither 1.0 nor 1.1")]
+    /// Well-formed, but not of major version 1.
+    #[error("the major version of HTTP is not 1")]
     Version,
     /// RFC 9112, 3.2.
     #[error("an HTTP/1.1 request without Host")]
@@ -76,7 +77,8 @@ pub enum RequestError {
     /// RFC 9112, 3.2.
     #[error("more than one Host")]
     HostRepeated,
-    /// RFC 9112, 3.2.
+    /// RFC 9112, 3.2; or it is empty where the target has no authority either, so that the URL would
+    /// have none, which is no URL of http (RFC 9110, 4.2.1).
     #[error("Host is not a name or address with an optional port")]
     Host,
     /// RFC 9110, 10.1.1.
@@ -111,9 +113,9 @@ pub struct Request<'a> {
     /// the root), or is `*`. [`crate::target::SafePath::new`] takes it apart.
     pub path_and_query: &'a str,
     /// The target's authority, which goes before the Host field (RFC 9112, 3.2.2), else Host. Name
-    /// or address and port are well-formed; may be empty. `None` in HTTP/1.0 only.
+    /// or address and port are well-formed. Empty or `None` in HTTP/1.0 only.
     pub host: Option<&'a str>,
-    /// As the client says.
+    /// As the client says; a later minor version counts as 1.1 (RFC 9110, 2.5).
     pub version: Version,
     /// All fields.
     pub fields: Fields<'a>,
@@ -191,7 +193,11 @@ impl RequestParser {
         let Some(head_len) = self.find_head_end(bytes)? else { return Ok(None) };
         self.scanner = EndScanner::default();
         let head = &bytes[..head_len];
-        match self.read_head(head)? {
+        let request = match self.read_head(head)? {
+            None => self.read_later_version(head)?,
+            request => request,
+        };
+        match request {
             Some(request) => Ok(Some(request)),
             None => Err(diagnose(head, self.limits.fields_max, check_request_line)),
         }
@@ -215,8 +221,42 @@ impl RequestParser {
             return Err(RequestError::Method);
         }
         let seen = self.scanner.seen();
-        let end = self.scanner.scan(&bytes[seen..], self.bounds())?;
-        Ok(end.map(|end| seen + end))
+        // The first line is judged as it comes and at its end, before any fault behind it, so that what
+        // will never be a request is not waited for (HTTP/0.9; lines that end in CR alone).
+        let is_in_first_line = self.scanner.is_in_first_line();
+        if is_in_first_line && has_bare_cr(bytes, seen, self.bounds().start_line_max) {
+            return Err(HeadFault::BareCr.into());
+        }
+        let end = self.scanner.scan(&bytes[seen..], self.bounds());
+        if is_in_first_line && !self.scanner.is_in_first_line() {
+            let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
+            check_request_line(line.strip_suffix(b"\r").unwrap_or(line))?;
+        }
+        Ok(end?.map(|end| seen + end))
+    }
+
+    /// Reads a head of a later minor version, which is to be taken for the highest that is known
+    /// (RFC 9110, 2.5). httparse knows none; there is none yet, so that this is slow and seldom.
+    fn read_later_version<'a>(&self, head: &'a [u8]) -> Result<Option<Request<'a>>, RequestError> {
+        let Some(end) = head.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
+        let mut words = head[..end].split(|&byte| byte == b' ');
+        let [method, target, version] = [(); 3].map(|()| words.next().unwrap_or_default());
+        let is_later = matches!(version, [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9']);
+        let (Ok(method), Ok(target)) = (std::str::from_utf8(method), std::str::from_utf8(target))
+        else {
+            return Ok(None);
+        };
+        let mut headers = [httparse::EMPTY_HEADER; FIELDS_MAX];
+        let headers = &mut headers[..self.limits.fields_max.min(FIELDS_MAX)];
+        let fields_start = end + 2;
+        let parsed = httparse::parse_headers(&head[fields_start..], headers);
+        let Ok(httparse::Status::Complete((_, headers))) = parsed else { return Ok(None) };
+        if !is_later || !lines_are_strict(head, headers) {
+            return Ok(None);
+        }
+        let line = RequestLine { method, target, version: Version::Http11 };
+        line.check(self.limits.target_bytes_max)?;
+        line.with_fields(head.len(), headers, Fields::new(&head[fields_start..])).map(Some)
     }
 
     /// `None`: the head does not end in `bytes`, or its lines are wrong.
@@ -288,6 +328,9 @@ impl<'a> RequestLine<'a> {
         };
         let (authority, path_and_query) = self.divide_target()?;
         let host = read_host(version, headers)?;
+        if version == Version::Http11 && authority.is_none() && host == Some("") {
+            return Err(RequestError::Host);
+        }
         let expects = read_expectation(version, headers)?;
         Ok(Request {
             head_len,
@@ -343,39 +386,48 @@ fn read_host<'a>(
 
 /// Whether the client waits for 100 Continue. In HTTP/1.0 the field is ignored (RFC 9110, 10.1.1).
 fn read_expectation(version: Version, headers: &[Header<'_>]) -> Result<bool, RequestError> {
-    let mut expectations = headers.iter().filter(|field| field.name.eq_ignore_ascii_case("expect"));
+    let expectations = headers.iter().filter(|field| field.name.eq_ignore_ascii_case("expect"));
     if version == Version::Http10 {
         return Ok(false);
     }
-    expectations.try_fold(false, |_, field| {
-        let known = field.value.eq_ignore_ascii_case(b"100-continue");
+    let mut expectations = expectations.flat_map(|field| tokens::list(field.value));
+    expectations.try_fold(false, |_, expectation| {
+        let known = expectation.eq_ignore_ascii_case(b"100-continue");
         if known { Ok(true) } else { Err(RequestError::Expectation) }
     })
 }
 
 /// `uri-host [ ":" port ]` (RFC 9110, 7.2; RFC 3986, 3.2.2), which may be empty. No user
-/// information, no slash, and an address in brackets only of the bytes that IPv6 has.
+/// information, no slash. No comma either, though a name could hold one: who merged two Host fields into
+/// one made that.
 fn is_host(value: &[u8]) -> bool {
     let (host, port) = match value {
         [b'[', rest @ ..] => {
             let Some(end) = rest.iter().position(|&byte| byte == b']') else { return false };
-            let (address, after) = (&rest[..end], &rest[end + 1..]);
-            let of_ipv6 = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
-            if address.is_empty() || !address.iter().all(of_ipv6) {
+            let address = std::str::from_utf8(&rest[..end]).unwrap_or_default();
+            if address.parse::<Ipv6Addr>().is_err() {
                 return false;
             }
-            (&b""[..], after)
+            (&b""[..], &rest[end + 1..])
         }
         _ => value.split_at(value.iter().position(|&byte| byte == b':').unwrap_or(value.len())),
     };
-    // reg-name: unreserved, percent-encoded, sub-delims.
-    let of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(byte);
     let port_is_valid = match port {
-        [] => true,
-        [b':', digits @ ..] => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
+        [] | [b':'] => true,
+        [b':', digits @ ..] => parse_digits(digits).is_some_and(|port| port <= u16::MAX.into()),
         _ => false,
     };
-    host.iter().all(of_name) && port_is_valid
+    is_reg_name(host) && port_is_valid
+}
+
+/// reg-name: unreserved, percent-encoded, sub-delims.
+fn is_reg_name(name: &[u8]) -> bool {
+    let of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+;=".contains(byte);
+    let mut parts = name.split(|&byte| byte == b'%');
+    let first = parts.next().unwrap_or_default();
+    let is_escape =
+        |part: &[u8]| part.get(..2).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit));
+    first.iter().all(of_name) && parts.all(|part| is_escape(part) && part.iter().all(of_name))
 }
 
 /// Bytes to pass over before a head: one empty line at most (RFC 9112, 2.2). `None`: more bytes are
@@ -393,6 +445,14 @@ fn skip_empty_line(buf: &[u8]) -> Result<Option<usize>, RequestError> {
     }
 }
 
+/// Whether a CR stands within the first line where a line of that length goes on behind it. The line
+/// begins with `bytes`, of which `seen` were looked at before.
+fn has_bare_cr(bytes: &[u8], seen: usize, line_max: usize) -> bool {
+    let unseen = &bytes[seen.saturating_sub(1)..bytes.len().min(line_max)];
+    let line = unseen.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    line.iter().position(|&byte| byte == b'\r').is_some_and(|cr| cr + 1 < line.len())
+}
+
 /// Names what is wrong with a request line: `method SP request-target SP HTTP-version`.
 fn check_request_line(line: &[u8]) -> Result<(), RequestError> {
     let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
@@ -406,7 +466,7 @@ fn check_request_line(line: &[u8]) -> Result<(), RequestError> {
         return Err(RequestError::Target);
     }
     match version {
-        b"HTTP/1.0" | b"HTTP/1.1" => Ok(()),
+        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0'..=b'9'] => Ok(()),
         [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => {
             Err(RequestError::Version)
         }

@@ -1,6 +1,8 @@
 //! A slow, obvious reader of requests to hold the real one against. Must not share code with the
 //! crate. Start reading at [`read_requests`].
 
+use crate::reply_oracle::extensions;
+
 /// A request as the oracle reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OracleRequest {
@@ -98,11 +100,8 @@ fn read_chunks(text: &str) -> Option<(String, &str)> {
         let (line, after) = rest.split_once("\r\n")?;
         let digits: String = line.chars().take_while(char::is_ascii_hexdigit).collect();
         let extension = &line[digits.len()..];
-        let has_semicolon = extension.trim_start_matches([' ', '\t']).starts_with(';');
-        if digits.is_empty() || digits.len() > 16 || !is_value(extension) {
-            return None;
-        }
-        if !extension.is_empty() && !has_semicolon {
+        let is_extension = extensions(extension.as_bytes()) == (extension.len(), true);
+        if digits.is_empty() || digits.len() > 16 || !is_extension {
             return None;
         }
         let size = u64::from_str_radix(&digits, 16).ok()?;
@@ -156,16 +155,22 @@ fn read_request(text: &str) -> Option<(OracleRequest, &str)> {
     if !is_token(method) || method == "CONNECT" || !target_is_valid {
         return None;
     }
-    if !["HTTP/1.0", "HTTP/1.1"].contains(&version) {
-        return None;
-    }
+    let version = match version.strip_prefix("HTTP/1.")? {
+        "0" => "HTTP/1.0",
+        minor if minor.len() == 1 && ('1'..='9').contains(&minor.chars().next()?) => "HTTP/1.1",
+        _ => return None,
+    };
     let authority = read_authority(method, target)?;
     let hosts = head.values("host");
     if hosts.len() > 1 || hosts.is_empty() && version == "HTTP/1.1" || !hosts.iter().all(is_host) {
         return None;
     }
-    let expects_other =
-        head.values("expect").iter().any(|value| !value.eq_ignore_ascii_case("100-continue"));
+    if version == "HTTP/1.1" && authority.is_none() && hosts == [""] {
+        return None;
+    }
+    let expectations = head.values("expect").join(",").to_ascii_lowercase();
+    let mut expectations = expectations.split(',').map(|one| one.trim_matches([' ', '\t']));
+    let expects_other = expectations.any(|one| !one.is_empty() && one != "100-continue");
     if expects_other && version == "HTTP/1.1" {
         return None;
     }
@@ -201,16 +206,27 @@ fn is_host(host: &&str) -> bool {
         Some(end) => host.split_at(end + 1),
         None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
-    let port_is_valid = port.is_empty()
-        || port.starts_with(':')
-            && port.len() <= 6
-            && port[1..].chars().all(|c| c.is_ascii_digit());
+    let digits = port.strip_prefix(':').unwrap_or("0");
+    let is_number = digits.is_empty() || digits.parse::<u32>().is_ok_and(|port| port < 65_536);
+    let port_is_valid = (port.is_empty() || port.starts_with(':'))
+        && is_number
+        && digits.chars().all(|c| c.is_ascii_digit());
     let name_is_valid = match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
-        Some(address) => {
-            !address.is_empty()
-                && address.chars().all(|c| c.is_ascii_hexdigit() || c == ':' || c == '.')
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => {
+            // An escape counts as one letter.
+            let mut letters = name.to_owned();
+            while let Some(at) = letters.find('%') {
+                let is_escape = letters
+                    .get(at + 1..at + 3)
+                    .is_some_and(|two| two.chars().all(|c| c.is_ascii_hexdigit()));
+                if !is_escape {
+                    return false;
+                }
+                letters.replace_range(at..at + 3, "x");
+            }
+            letters.chars().all(|c| c.is_ascii_alphanumeric() || "-._~!$&'()*+;=".contains(c))
         }
-        None => name.chars().all(|c| c.is_ascii_alphanumeric() || "-._~%!$&'()*+,;=".contains(c)),
     };
     port_is_valid && name_is_valid
 }

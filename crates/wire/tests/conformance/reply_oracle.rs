@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// `chunk-size [ chunk-ext ] CRLF`; what an extension says is not read.
+    /// `chunk-size [ chunk-ext ] CRLF`.
     fn read_size(&mut self, extension_bytes: &mut usize) -> Result<u64, Refusal> {
         let digits = length_while(self.rest(), |byte| byte.is_ascii_hexdigit());
         let text = String::from_utf8_lossy(&self.rest()[..digits.min(16)]);
@@ -199,19 +199,12 @@ impl<'a> Reader<'a> {
         if digits == 0 {
             return self.unexpected(BodyFault::ChunkSize);
         }
-        let spaces = length_while(self.rest(), |byte| b" \t".contains(&byte));
-        let after_spaces = self.rest().get(spaces);
-        let length = match after_spaces {
-            Some(b';') => spaces + length_while(&self.rest()[spaces..], is_value_byte),
-            _ => spaces,
-        };
+        let (length, is_whole) = extensions(self.rest());
         let limit = self.limits.body.extension_bytes_max;
         self.count(length, extension_bytes, limit, BodyFault::ExtensionsTooLong)?;
-        let (in_extension, at_end) = (length > 0, self.rest().first() == Some(&b'\r'));
-        match after_spaces {
-            Some(b'\r') if !in_extension => {}
-            Some(b';') if at_end => {}
-            _ if in_extension => return self.unexpected(BodyFault::Extension),
+        match self.rest().first() {
+            Some(b'\r') if is_whole => {}
+            _ if length > 0 => return self.unexpected(BodyFault::Extension),
             _ => return self.unexpected(BodyFault::ChunkSize),
         }
         self.expect(b"\r\n", BodyFault::LineEnd)?;
@@ -263,6 +256,49 @@ impl<'a> Reader<'a> {
             [b'\n', ..] => refuse(self.at, BodyFault::LineEnd),
             _ => refuse(self.at, fault),
         }
+    }
+}
+
+/// RFC 9112, 7.1.1: `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )`. How many bytes at
+/// the start of `text` may be the beginning of that, and whether they are all of one.
+pub(crate) fn extensions(text: &[u8]) -> (usize, bool) {
+    let spaces = |at: usize| at + length_while(&text[at..], |byte| b" \t".contains(&byte));
+    let token = |at: usize| at + length_while(&text[at..], is_name_byte);
+    let mut at = 0;
+    loop {
+        let before = spaces(at);
+        if text.get(before) != Some(&b';') {
+            return (before, before == at);
+        }
+        at = spaces(before + 1);
+        let name_end = token(at);
+        if name_end == at {
+            return (at, false);
+        }
+        at = name_end;
+        let equals = spaces(at);
+        if text.get(equals) != Some(&b'=') {
+            continue;
+        }
+        at = spaces(equals + 1);
+        let value_end = if text.get(at) == Some(&b'"') {
+            let mut inner = at + 1;
+            loop {
+                match text[inner..] {
+                    [b'"', ..] => break inner + 1,
+                    [b'\\', pair, ..] if is_value_byte(pair) => inner += 2,
+                    [b'\\', ..] => return (inner + 1, false),
+                    [byte, ..] if is_value_byte(byte) => inner += 1,
+                    _ => return (inner, false),
+                }
+            }
+        } else {
+            token(at)
+        };
+        if value_end == at {
+            return (at, false);
+        }
+        at = value_end;
     }
 }
 

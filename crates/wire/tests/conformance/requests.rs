@@ -95,7 +95,13 @@ const VALID: &[(&str, &str, Facts<'static>)] = &[
         "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
         Facts { method: "OPTIONS", path_and_query: "*", ..GET },
     ),
-    ("3.2, empty Host", "GET / HTTP/1.1\r\nHost:\r\n\r\n", Facts { host: Some(""), ..GET }),
+    ("RFC 9110, 2.5", "GET / HTTP/1.7\r\nHost: a\r\n\r\n", GET),
+    ("3.2, empty Host", "GET / HTTP/1.0\r\nHost:\r\n\r\n", Facts { host: Some(""), ..OLD }),
+    (
+        "3.2.2, empty Host",
+        "GET http://b HTTP/1.1\r\nHost:\r\n\r\n",
+        Facts { path_and_query: "", host: Some("b"), ..GET },
+    ),
     (
         "3.2, address",
         "GET / HTTP/1.1\r\nhOST:\t[2001:db8::1]:8080 \r\n\r\n",

@@ -2,9 +2,12 @@
 //! ways, which is refused and ends the connection.
 
 use super::super::Then::{Closed, Kept};
-use super::{CLOSE, Case, PAGE, REFUSED, Reply, TEN, WHOLE, re, row};
+use super::{CLOSE, Case, PAGE, REFUSED, Reply, TEN, WHOLE, filled, re, row};
 
 const TOO_LONG: &[Reply] = &[re(413, &[CLOSE], PAGE)];
+const CHUNKED: &[u8] = b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+const LAST: &[u8] = b"0\r\n\r\n";
+static CHUNKS_1000: [u8; CHUNKED.len() + 1000 * 6 + LAST.len()] = filled(CHUNKED, b"1\r\nx\r\n", LAST);
 const TWICE: &[Reply] = &[re(200, &[], TEN), re(200, &[], TEN)];
 
 pub(super) static ROWS: &[Case] = &[
@@ -74,6 +77,35 @@ Connection: close\r\nContent-Length: 5\r\n\r\n", WHOLE, Kept),
     row("an extension of a chunk is passed over", "RFC 9112 7.1.1",
         b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
 3;name=\"quoted value\"\r\nabc\r\n0;last\r\n\r\n", WHOLE, Kept),
+    row("an extension may have blanks around its parts", "RFC 9112 7.1.1",
+        b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
+3 ; a\t=  b;c = \"d;\\\"e\" ;f\r\nabc\r\n0\r\n\r\n", WHOLE, Kept),
+    row("an extension without a name is refused", "RFC 9112 7.1.1",
+        b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;\r\nabc\r\n0\r\n\r\n",
+        REFUSED, Closed),
+    row("a semicolon behind an extension begins another one", "RFC 9112 7.1.1",
+        b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;a;\r\nabc\r\n0\r\n\r\n",
+        REFUSED, Closed),
+    row("a value without a name is refused", "RFC 9112 7.1.1",
+        b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;=b\r\nabc\r\n0\r\n\r\n",
+        REFUSED, Closed),
+    row("an equals sign without a value is refused", "RFC 9112 7.1.1",
+        b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;a=\r\nabc\r\n0\r\n\r\n",
+        REFUSED, Closed),
+    row("a quote that does not close is refused", "CWE-444",
+        b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;a=\"b\r\nabc\r\n0\r\n\r\n",
+        REFUSED, Closed),
+    row("a line end in quotes is refused", "CWE-444",
+        b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;a=\"\n\"\r\nabc\r\n0\r\n\r\n",
+        REFUSED, Closed),
+    row("a name with a character that is no token's is no extension", "RFC 9112 7.1.1",
+        b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;{a}\r\nabc\r\n0\r\n\r\n",
+        REFUSED, Closed),
+    row("a blank behind an extension is refused", "RFC 9112 7.1.1",
+        b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;a \r\nabc\r\n0\r\n\r\n",
+        REFUSED, Closed),
+    row("a thousand chunks of a byte are a body", "RFC 9112 7.1",
+        &CHUNKS_1000, WHOLE, Kept),
     row("a size without digits is refused", "RFC 9112 7.1",
         b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\r\nabc\r\n0\r\n\r\n",
         REFUSED, Closed),

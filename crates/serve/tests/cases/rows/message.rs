@@ -1,8 +1,8 @@
 //! The message itself: request line, versions, field lines, hosts, and the bounds on all of them.
 
-use super::super::Field::Is;
+use super::super::Field::{Is, Lacks};
 use super::super::Then::{Closed, Kept};
-use super::{Body, CLOSE, Case, PAGE, REFUSED, Reply, TEN, WHOLE, re, row};
+use super::{Body, CLOSE, Case, PAGE, REFUSED, Reply, TEN, WHOLE, filled, re, row};
 
 const ANOTHER_VERSION: &[Reply] = &[re(505, &[CLOSE], PAGE)];
 const TOO_LARGE: &[Reply] = &[re(431, &[CLOSE], PAGE)];
@@ -20,23 +20,6 @@ const LONG: &[u8] = b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nX: ";
 static FIELDS_101: [u8; START.len() + 100 * 6 + 2] = filled(START, b"X: y\r\n", b"\r\n");
 static FIELDS_100: [u8; START.len() + 99 * 6 + 2] = filled(START, b"X: y\r\n", b"\r\n");
 
-/// `before`, `part` again and again as far as there is room, and `after`.
-const fn filled<const N: usize>(before: &[u8], part: &[u8], after: &[u8]) -> [u8; N] {
-    let mut bytes = [0; N];
-    let mut at = 0;
-    while at < N {
-        bytes[at] = if at < before.len() {
-            before[at]
-        } else if at < N - after.len() {
-            part[(at - before.len()) % part.len()]
-        } else {
-            after[at - (N - after.len())]
-        };
-        at += 1;
-    }
-    bytes
-}
-
 pub(super) static ROWS: &[Case] = &[
     // The request line.
     row("a lower-case protocol name is refused", "RFC 9112 2.3",
@@ -53,8 +36,26 @@ pub(super) static ROWS: &[Case] = &[
         b"GET /ten.txt HTTP/0.9\r\nHost: a\r\n\r\n", ANOTHER_VERSION, Closed),
     row("version 3 is not supported", "RFC 9110 15.6.6",
         b"GET /ten.txt HTTP/3.0\r\nHost: a\r\n\r\n", ANOTHER_VERSION, Closed),
-    row("a later minor version, which there is not, is not supported", "RFC 9110 15.6.6",
-        b"GET /ten.txt HTTP/1.2\r\nHost: a\r\n\r\n", ANOTHER_VERSION, Closed),
+    row("a later minor version is taken for the highest that is known", "RFC 9110 2.5",
+        b"GET /ten.txt HTTP/1.2\r\nHost: a\r\nRange: bytes=0-9\r\n\r\n",
+        &[re(206, &[Is("content-range", "bytes 0-9/10"), Lacks("connection")], TEN)], Kept),
+    row("a later minor version is read as strictly", "RFC 9110 2.5",
+        b"GET /ten.txt HTTP/1.9\r\nHost: a\r\nX : y\r\n\r\n", REFUSED, Closed),
+    row("a later minor version has the framing of 1.1", "RFC 9112 6.1",
+        b"POST /ten.txt HTTP/1.2\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n\
+0\r\n\r\n", REFUSED, Closed),
+    row("a later minor version needs a host too", "RFC 9112 3.2",
+        b"GET /ten.txt HTTP/1.3\r\n\r\n", REFUSED, Closed),
+    row("a request of HTTP/0.9 is refused at the end of its line", "RFC 9112 2.2",
+        b"GET /ten.txt\r\n", REFUSED, Closed),
+    row("a request line that is none is refused at its end", "RFC 9112 3",
+        b"nonsense\r\n", REFUSED, Closed),
+    row("another major version is refused at the end of its line", "RFC 9110 15.6.6",
+        b"GET /ten.txt HTTP/2.0\r\n", ANOTHER_VERSION, Closed),
+    row("lines that end in CR alone are refused", "RFC 9112 2.2",
+        b"GET /ten.txt HTTP/1.1\rHost: a\r\r", REFUSED, Closed),
+    row("two CRs before an LF are refused", "RFC 9112 2.2",
+        b"GET /ten.txt HTTP/1.1\r\nHost: a\r\r\n\r\n", REFUSED, Closed),
     row("another protocol is refused", "RFC 9112 3",
         b"GET /ten.txt ICY/1.1\r\nHost: a\r\n\r\n", REFUSED, Closed),
     row("two spaces before the target are refused", "RFC 9112 3",
@@ -138,8 +139,28 @@ HTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n", WHOLE, Kept),
         b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
 Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n", WHOLE, Kept),
     // Hosts.
-    row("an empty host is a host", "RFC 9112 3.2",
-        b"GET /ten.txt HTTP/1.1\r\nHost:\r\n\r\n", WHOLE, Kept),
+    row("an empty host makes no URL", "RFC 9110 4.2.1",
+        b"GET /ten.txt HTTP/1.1\r\nHost:\r\n\r\n", REFUSED, Closed),
+    row("an empty host does not matter where the target has one", "RFC 9112 3.2.2",
+        b"GET http://a/ten.txt HTTP/1.1\r\nHost:\r\n\r\n", WHOLE, Kept),
+    row("an empty host of HTTP/1.0 is as none", "RFC 9112 3.2",
+        b"GET /ten.txt HTTP/1.0\r\nHost:\r\n\r\n", &[re(200, &[CLOSE], TEN)], Closed),
+    row("a port beyond 16 bits is refused", "RFC 9110 7.2",
+        b"GET /ten.txt HTTP/1.1\r\nHost: a:65536\r\n\r\n", REFUSED, Closed),
+    row("a port may be left empty", "RFC 3986 3.2.3",
+        b"GET /ten.txt HTTP/1.1\r\nHost: a:\r\n\r\n", WHOLE, Kept),
+    row("a negative port is refused", "RFC 9110 7.2",
+        b"GET /ten.txt HTTP/1.1\r\nHost: a:-1\r\n\r\n", REFUSED, Closed),
+    row("hosts that were merged into one are refused", "CWE-444",
+        b"GET /ten.txt HTTP/1.1\r\nHost: a,b\r\n\r\n", REFUSED, Closed),
+    row("brackets hold an address of IPv6", "RFC 3986 3.2.2",
+        b"GET /ten.txt HTTP/1.1\r\nHost: [:::::]\r\n\r\n", REFUSED, Closed),
+    row("brackets hold no address of IPv4", "RFC 3986 3.2.2",
+        b"GET /ten.txt HTTP/1.1\r\nHost: [127.0.0.1]\r\n\r\n", REFUSED, Closed),
+    row("half an escape in a host is refused", "RFC 3986 3.2.2",
+        b"GET /ten.txt HTTP/1.1\r\nHost: a%4\r\n\r\n", REFUSED, Closed),
+    row("an escape in a host that is no number is refused", "RFC 3986 3.2.2",
+        b"GET /ten.txt HTTP/1.1\r\nHost: a%zz\r\n\r\n", REFUSED, Closed),
     row("a host may have a port", "RFC 9110 7.2",
         b"GET /ten.txt HTTP/1.1\r\nHost: a.example:8080\r\n\r\n", WHOLE, Kept),
     row("HTTP/1.0 needs no host", "RFC 9112 3.2",

@@ -43,6 +43,23 @@ const fn re(status: u16, fields: &'static [Field], body: Body) -> Reply {
     Reply { status, fields, body }
 }
 
+/// `before`, `part` again and again as far as there is room, and `after`.
+const fn filled<const N: usize>(before: &[u8], part: &[u8], after: &[u8]) -> [u8; N] {
+    let mut bytes = [0; N];
+    let mut at = 0;
+    while at < N {
+        bytes[at] = if at < before.len() {
+            before[at]
+        } else if at < N - after.len() {
+            part[(at - before.len()) % part.len()]
+        } else {
+            after[at - (N - after.len())]
+        };
+        at += 1;
+    }
+    bytes
+}
+
 const TEN: Body = Body::Is(b"0123456789");
 const PAGE: Body = Body::Holds(&["<!DOCTYPE html>", "<h1>"]);
 const CLOSE: Field = Field::Is("connection", "close");
