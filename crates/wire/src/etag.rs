@@ -49,14 +49,15 @@ impl<'a> EntityTag<'a> {
     }
 }
 
-/// Whether a value of If-None-Match or If-Match names `current`: `*`, or a list with a tag that
-/// matches. A list is read as far as it is well-formed; where it is not, nothing matches: that leads
+/// Whether a value of If-None-Match or If-Match names what has the tag `current`, or no tag: `*`, or a
+/// list with a tag that matches. A list is read as far as it is well-formed; where it is not, nothing matches: that leads
 /// to sending anew (If-None-Match) or to refusing (If-Match), both safe.
-pub fn any_matches(value: &[u8], current: &EntityTag<'_>, comparison: Comparison) -> bool {
+pub fn any_matches(value: &[u8], current: Option<&EntityTag<'_>>, comparison: Comparison) -> bool {
     let value = trim(value);
     if value == b"*" {
         return true;
     }
+    let Some(current) = current else { return false };
     let mut rest = value;
     loop {
         while let [b',' | b' ' | b'\t', after @ ..] = rest {
@@ -112,7 +113,11 @@ mod tests {
             ("\"a b\"", false),
         ];
         for (value, holds) in cases {
-            assert_eq!(any_matches(value.as_bytes(), &current, Comparison::Weak), holds, "{value}");
+            assert_eq!(
+                any_matches(value.as_bytes(), Some(&current), Comparison::Weak),
+                holds,
+                "{value}"
+            );
         }
     }
 

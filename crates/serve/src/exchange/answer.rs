@@ -13,10 +13,10 @@ use units::Nanos;
 use wire::cgi::CgiHead;
 use wire::range::Selection;
 use wire::target::SafePath;
-use wire::{ResponseHead, reason_phrase};
+use wire::{Fields, ResponseHead, reason_phrase};
 
 use super::asked::{Asked, Heeded, Method};
-use super::conditions::{self, Outcome};
+use super::conditions::{self, Outcome, Special};
 use super::journal::{Answered, Journal};
 use super::output::Output;
 use super::ranges::{self, Multipart};
@@ -330,9 +330,11 @@ impl Desk<'_> {
 
     /// GET and HEAD.
     fn content(&mut self, head: &[u8], asked: &Asked, extent: Extent, conn: Connection) -> Told {
-        let fields = asked.is_special.then(|| asked.fields.in_head(head));
+        let special = asked
+            .is_special
+            .then(|| Special { heeded: asked.fields.in_head(head), fields: Fields::of_head(head) });
         let target = self.decision.target(asked.target.in_head(head));
-        self.content_at(target, fields.as_ref(), extent, conn)
+        self.content_at(target, special.as_ref(), extent, conn)
     }
 
     /// What the server tells about itself, which is true now and at no other time.
@@ -358,7 +360,7 @@ impl Desk<'_> {
     fn content_at(
         &mut self,
         target: &[u8],
-        special: Option<&Heeded<&[u8]>>,
+        special: Option<&Special<'_>>,
         extent: Extent,
         conn: Connection,
     ) -> Told {
@@ -404,22 +406,25 @@ impl Desk<'_> {
         &mut self,
         of: &Arc<Representation>,
         extent: Extent,
-        special: Option<&Heeded<&[u8]>>,
+        special: Option<&Special<'_>>,
         conn: Connection,
     ) -> Told {
-        if let Some(asked) = special
-            && let Some(validators) = of.validators()
-        {
+        if let Some(asked) = special {
+            let validators = of.validators();
             match conditions::evaluate(asked, validators) {
                 Outcome::Go => {}
                 Outcome::NotModified => return self.not_modified(of, conn),
                 Outcome::Failed => return self.page(412, b"", extent, conn),
             }
-            let counts = conditions::range_counts(asked.if_range, validators, self.stamp.second());
+            let Heeded { if_range, range, .. } = asked.heeded;
+            // What has no validators has no ranges.
+            let counts = validators.is_some_and(|current| {
+                conditions::range_counts(if_range, current, self.stamp.second())
+            });
             // Range is defined for GET alone (RFC 9110, 14.2).
             if counts
                 && extent == Extent::Whole
-                && let Some(value) = asked.range.value()
+                && let Some(value) = range.value()
             {
                 let count_max = self.service.config.limits.ranges_max as usize;
                 match ranges::select(value, count_max, of.size()) {

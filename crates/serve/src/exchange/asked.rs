@@ -54,7 +54,8 @@ pub(super) struct Place {
 }
 
 /// The fields that a server of files heeds. A field that may stand only once and is repeated counts
-/// as malformed, which for each of these means: as if it were not there, or never true.
+/// as malformed, which for each of these means: as if it were not there, or never true. Lists of tags
+/// may be repeated, and are then looked up in the head (see `conditions`).
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Heeded<T> {
     pub(super) if_match: Once<T>,

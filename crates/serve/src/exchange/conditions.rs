@@ -3,6 +3,7 @@
 
 use std::time::SystemTime;
 
+use wire::Fields;
 use wire::etag::{Comparison, EntityTag, any_matches};
 
 use super::asked::{Heeded, Once};
@@ -19,22 +20,37 @@ pub(super) enum Outcome {
     Failed,
 }
 
-/// In the order of RFC 9110, 13.2.2, for GET and HEAD.
-pub(super) fn evaluate(asked: &Heeded<&[u8]>, current: &Validators) -> Outcome {
-    let tag = current_tag(current);
-    let unmodified = match (asked.if_match, asked.if_unmodified_since) {
-        (Once::Absent, date) => date_of(date).is_none_or(|date| current.modified_s <= date),
-        (Once::Is(tags), _) => any_matches(tags, &tag, Comparison::Strong),
-        (Once::Repeated, _) => false,
+/// What a request says beside its target.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Special<'h> {
+    pub(super) heeded: Heeded<&'h [u8]>,
+    /// All fields, for lists that stand in several of them.
+    pub(super) fields: Fields<'h>,
+}
+
+/// In the order of RFC 9110, 13.2.2, for GET and HEAD. `current` of a content that has no validators is
+/// `None`: a star is true of it, a tag is not, and a date is ignored.
+pub(super) fn evaluate(asked: &Special<'_>, current: Option<&Validators>) -> Outcome {
+    let Special { heeded, fields } = asked;
+    let tag = current.map(current_tag);
+    let modified_s = current.map(|current| current.modified_s);
+    let names = |list: Once<&[u8]>, name: &str, comparison| match list {
+        Once::Absent => None,
+        Once::Is(tags) => Some(any_matches(tags, tag.as_ref(), comparison)),
+        // Lines of a list are one list (RFC 9110, 5.3).
+        Once::Repeated => {
+            let mut lines = fields.all(name);
+            Some(lines.any(|tags| any_matches(tags, tag.as_ref(), comparison)))
+        }
     };
+    let is_later = |date: Once<&[u8]>| Some(modified_s? > date_of(date)?);
+    let unmodified = names(heeded.if_match, "if-match", Comparison::Strong)
+        .unwrap_or_else(|| is_later(heeded.if_unmodified_since) != Some(true));
     if !unmodified {
         return Outcome::Failed;
     }
-    let modified = match (asked.if_none_match, asked.if_modified_since) {
-        (Once::Absent, date) => date_of(date).is_none_or(|date| current.modified_s > date),
-        (Once::Is(tags), _) => !any_matches(tags, &tag, Comparison::Weak),
-        (Once::Repeated, _) => true,
-    };
+    let modified = names(heeded.if_none_match, "if-none-match", Comparison::Weak)
+        .map_or_else(|| is_later(heeded.if_modified_since) != Some(false), |matches| !matches);
     if modified { Outcome::Go } else { Outcome::NotModified }
 }
 
@@ -94,7 +110,6 @@ mod tests {
             (Heeded { if_none_match: OTHER, ..base }, Go),
             (Heeded { if_none_match: OTHER, if_modified_since: SAME, ..base }, Go),
             (Heeded { if_none_match: TAG, if_modified_since: EARLIER, ..base }, NotModified),
-            (Heeded { if_none_match: Once::Repeated, if_modified_since: SAME, ..base }, Go),
             (Heeded { if_modified_since: SAME, ..base }, NotModified),
             (Heeded { if_modified_since: LATER, ..base }, NotModified),
             (Heeded { if_modified_since: EARLIER, ..base }, Go),
@@ -109,8 +124,42 @@ mod tests {
             (Heeded { if_unmodified_since: EARLIER, ..base }, Failed),
             (Heeded { if_unmodified_since: NO_DATE, ..base }, Go),
         ];
-        for (asked, expected) in cases {
-            assert_eq!(evaluate(&asked, &current()), expected, "{asked:?}");
+        for (heeded, expected) in cases {
+            let asked = Special { heeded, fields: Fields::of_head(b"") };
+            assert_eq!(evaluate(&asked, Some(&current())), expected, "{heeded:?}");
+        }
+    }
+
+    #[test]
+    fn lines_of_a_list_are_one_list() {
+        let head = b"\r\nGET / HTTP/1.1\r\nIf-Match: \"x\"\r\nIf-None-Match: \"y\"\r\n\
+            if-match: \"abc\"\r\nIf-None-Match: W/\"abc\"\r\n\r\n";
+        let fields = Fields::of_head(head);
+        let asked = |heeded| Special { heeded, fields };
+        let repeated = Once::Repeated;
+        let match_alone = asked(Heeded { if_match: repeated, ..Heeded::default() });
+        assert_eq!(evaluate(&match_alone, Some(&current())), Outcome::Go);
+        let other = Validators { etag: "\"z\"".to_owned(), ..current() };
+        assert_eq!(evaluate(&match_alone, Some(&other)), Outcome::Failed);
+        let both = asked(Heeded { if_none_match: repeated, ..match_alone.heeded });
+        assert_eq!(evaluate(&both, Some(&current())), Outcome::NotModified);
+    }
+
+    #[test]
+    fn without_validators_only_a_star_is_known_to_be_true() {
+        use Outcome::{Failed, Go, NotModified};
+        let base = Heeded::default();
+        let cases = [
+            (Heeded { if_match: ANY, ..base }, Go),
+            (Heeded { if_match: TAG, ..base }, Failed),
+            (Heeded { if_none_match: ANY, ..base }, NotModified),
+            (Heeded { if_none_match: TAG, ..base }, Go),
+            (Heeded { if_modified_since: LATER, ..base }, Go),
+            (Heeded { if_unmodified_since: EARLIER, ..base }, Go),
+        ];
+        for (heeded, expected) in cases {
+            let asked = Special { heeded, fields: Fields::of_head(b"") };
+            assert_eq!(evaluate(&asked, None), expected, "{heeded:?}");
         }
     }
 
