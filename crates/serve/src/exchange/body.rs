@@ -7,6 +7,7 @@ use wire::{BodyDecoder, BodyLimits, Framing, Piece};
 
 use super::asked::Asked;
 use super::{Close, Exchange, State};
+use crate::gateway::Failure;
 
 /// A body that is taken off the input: dropped, or kept for a gateway.
 #[derive(Debug)]
@@ -50,36 +51,50 @@ impl Exchange<'_> {
     pub(super) fn drop_body(&mut self, now: Nanos) -> bool {
         let State::Body(body) = &mut self.state else { return false };
         let bytes = &self.input.bytes()[body.head_len..];
-        let (used, piece) = match body.decoder.decode(bytes) {
-            Ok(decoded) => decoded,
-            Err(_) => {
-                self.refuse(400, now);
-                return false;
+        let mut used = 0;
+        // All of it before the rest is moved: a move for each chunk, which may be of one byte, would make
+        // chunks a way to keep us busy.
+        let end = loop {
+            let (count, piece) = match body.decoder.decode(&bytes[used..]) {
+                Ok(decoded) => decoded,
+                Err(_) => break End::Refused(400),
+            };
+            used += count;
+            let data = match piece {
+                Piece::Data(data) => data,
+                Piece::NeedMore => break End::NeedsMore,
+                Piece::Done => break End::Whole,
+            };
+            body.data += data.len() as u64;
+            if body.data > body.data_max {
+                break End::Refused(413);
+            }
+            if let Some(call) = self.call.as_deref_mut()
+                && let Err(failure) = call.collect(data)
+            {
+                break End::Failed(failure);
             }
         };
-        let is_done = matches!(piece, Piece::Done);
-        let mut kept = Ok(());
-        if let Piece::Data(data) = piece {
-            body.data += data.len() as u64;
-            if let Some(call) = self.call.as_deref_mut().filter(|_| body.data <= body.data_max) {
-                kept = call.collect(data);
+        let head_len = body.head_len;
+        self.input.drop_after(head_len, used);
+        match end {
+            End::Whole => self.state = State::Answer,
+            End::NeedsMore if self.half_closed => self.state = State::Close(Close::Normal),
+            End::NeedsMore => {}
+            End::Refused(status) => self.refuse(status, now),
+            End::Failed(failure) => {
+                self.note_failure(&failure);
+                self.refuse(failure.status, now);
             }
         }
-        let is_too_large = body.data > body.data_max;
-        let needs_more = matches!(piece, Piece::NeedMore);
-        self.input.drop_after(body.head_len, used);
-        if let Err(failure) = kept {
-            self.note_failure(&failure);
-            self.refuse(failure.status, now);
-            return false;
-        }
-        if is_too_large {
-            self.refuse(413, now);
-        } else if is_done {
-            self.state = State::Answer;
-        } else if needs_more && self.half_closed {
-            self.state = State::Close(Close::Normal);
-        }
-        !needs_more && !is_too_large
+        matches!(self.state, State::Answer)
     }
+}
+
+/// How the bytes of a body that have come end.
+enum End {
+    Whole,
+    NeedsMore,
+    Refused(u16),
+    Failed(Failure),
 }
