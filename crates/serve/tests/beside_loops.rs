@@ -1,93 +1,53 @@
 //! Our loops beside the servers that they follow, `reactor` beside lighttpd and `reactors` beside nginx:
 //! what a client sees when they are full. Needs Debian's lighttpd and nginx-light; without them each test
-//! says that it was skipped. Start reading at [`Peer`].
-
-#![allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
+//! says that it was skipped. Start reading at [`fill`].
 
 mod support;
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use support::peer::Peer;
 use support::{Conn, GET, Server, Setup, eventually};
-use sys::process::{Pid, Signal};
 
 const GET_LARGE: &str = "GET /large HTTP/1.1\r\nHost: test\r\n\r\n";
 
 /// How long an answer that must not come is waited for.
 const SILENCE: Duration = Duration::from_millis(300);
 
-/// A real server with a configuration of its own in a directory of its own.
-struct Peer {
-    process: Child,
-    addr: SocketAddr,
+fn lighttpd(dir: &Path, conns_max: usize) -> Option<Peer> {
+    lighttpd_with(dir, conns_max, "server.max-keep-alive-idle = 60")
 }
 
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let pid = Pid::from_raw(self.process.id() as i32).unwrap();
-        let _ = sys::process::signal(pid, Signal::TERM);
-        let _ = self.process.wait();
-    }
+fn lighttpd_with(dir: &Path, conns_max: usize, more: &str) -> Option<Peer> {
+    Peer::start("lighttpd", dir, &["-D", "-f"], |addr| {
+        let (path, port) = (dir.display(), addr.port());
+        format!(
+            "server.document-root = \"{path}/site\"\nserver.bind = \"127.0.0.1\"\n\
+             server.port = {port}\nserver.max-connections = {conns_max}\n\
+             {more}\nindex-file.names = (\"index.html\")\n\
+             server.errorlog = \"{path}/lighttpd.log\"\n"
+        )
+    })
 }
 
-impl Peer {
-    /// `program` with what `config` makes of a free address; `None` where it is not installed.
-    fn start(
-        program: &str,
-        dir: &Path,
-        args: &[&str],
-        config: impl Fn(SocketAddr) -> String,
-    ) -> Option<Self> {
-        let path = Path::new("/usr/sbin").join(program);
-        if !path.exists() {
-            eprintln!("skipped: there is no {} (scripts/peers.sh installs it)", path.display());
-            return None;
-        }
-        let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let file = dir.join(format!("{program}.conf"));
-        fs::write(&file, config(addr)).unwrap();
-        let process = Command::new(path).args(args).arg(&file).spawn().unwrap();
-        let peer = Self { process, addr };
-        eventually("the peer listens", || TcpStream::connect(addr).is_ok());
-        Some(peer)
-    }
+fn nginx(dir: &Path, conns_max: usize) -> Option<Peer> {
+    nginx_with(dir, conns_max, "keepalive_timeout 60s;")
+}
 
-    fn lighttpd(dir: &Path, conns_max: usize) -> Option<Self> {
-        Self::lighttpd_with(dir, conns_max, "server.max-keep-alive-idle = 60")
-    }
-
-    fn lighttpd_with(dir: &Path, conns_max: usize, more: &str) -> Option<Self> {
-        Self::start("lighttpd", dir, &["-D", "-f"], |addr| {
-            let (path, port) = (dir.display(), addr.port());
-            format!(
-                "server.document-root = \"{path}/site\"\nserver.bind = \"127.0.0.1\"\n\
-                 server.port = {port}\nserver.max-connections = {conns_max}\n\
-                 {more}\nindex-file.names = (\"index.html\")\n\
-                 server.errorlog = \"{path}/lighttpd.log\"\n"
-            )
-        })
-    }
-
-    fn nginx(dir: &Path, conns_max: usize) -> Option<Self> {
-        Self::nginx_with(dir, conns_max, "keepalive_timeout 60s;")
-    }
-
-    fn nginx_with(dir: &Path, conns_max: usize, more: &str) -> Option<Self> {
-        Self::start("nginx", dir, &["-e", "/dev/null", "-c"], |addr| {
-            let path = dir.display();
-            format!(
-                "daemon off; master_process off; pid {path}/nginx.pid;\n\
-                 error_log {path}/nginx.log; worker_processes 1;\n\
-                 events {{ worker_connections {conns_max}; }}\n\
-                 http {{ access_log off; {more}\n\
-                 server {{ listen {addr}; root {path}/site; }} }}\n"
-            )
-        })
-    }
+fn nginx_with(dir: &Path, conns_max: usize, more: &str) -> Option<Peer> {
+    Peer::start("nginx", dir, &["-e", "/dev/null", "-c"], |addr| {
+        let path = dir.display();
+        format!(
+            "daemon off; master_process off; pid {path}/nginx.pid;\n\
+             error_log {path}/nginx.log; worker_processes 1;\n\
+             events {{ worker_connections {conns_max}; }}\n\
+             http {{ access_log off; {more}\n\
+             server {{ listen {addr}; root {path}/site; }} }}\n"
+        )
+    })
 }
 
 /// A directory with what is served: a page, and a file that no socket buffer takes whole.
@@ -161,7 +121,7 @@ fn where_it_is_full_connections_wait_as_in_lighttpd_until_one_ends() {
         // to answer, so it has some tries.
         let mut theirs = Vec::new();
         for _ in 0..5 {
-            let Some(peer) = Peer::lighttpd(dir.path(), CONNS_MAX) else { return };
+            let Some(peer) = lighttpd(dir.path(), CONNS_MAX) else { return };
             theirs = fill(peer.addr, request, CONNS_MAX);
             if theirs == expected {
                 break;
@@ -180,7 +140,7 @@ fn where_it_is_full_connections_wait_as_in_lighttpd_until_one_ends() {
 fn where_it_is_full_of_busy_connections_others_are_closed_at_once_as_in_nginx() {
     let dir = site();
     // One of them is the listener's.
-    let Some(peer) = Peer::nginx(dir.path(), 17) else { return };
+    let Some(peer) = nginx(dir.path(), 17) else { return };
     let settings = &["worker_processes=1", "worker_connections=16"];
     let content = dir.path().join("site");
     let content = content.to_str().unwrap();
@@ -204,7 +164,7 @@ fn where_it_is_full_of_busy_connections_others_are_closed_at_once_as_in_nginx() 
 #[test]
 fn idle_connections_make_room_the_oldest_first_as_in_nginx() {
     let dir = site();
-    let Some(peer) = Peer::nginx(dir.path(), 65) else { return };
+    let Some(peer) = nginx(dir.path(), 65) else { return };
     let settings = &["worker_processes=1", "worker_connections=64", "KeepAliveTimeout=60"];
     let content = dir.path().join("site");
     let content = content.to_str().unwrap();
@@ -251,12 +211,12 @@ fn connections_are_kept_alive_as_often_as_lighttpds_and_once_more_than_nginxs() 
     let ours =
         |model| kept(Server::start(model, Setup { content, settings, ..support::FIXED }).addr);
     let limits = "server.max-keep-alive-requests = 3\nserver.max-keep-alive-idle = 1";
-    if let Some(lighttpd) = Peer::lighttpd_with(dir.path(), 64, limits) {
+    if let Some(lighttpd) = lighttpd_with(dir.path(), 64, limits) {
         assert_eq!((kept(lighttpd.addr), ours("reactor")), ((4, true), (4, true)));
     }
     // nginx counts the last answer too, httpd and lighttpd do not: the setting's name is httpd's.
     if let Some(nginx) =
-        Peer::nginx_with(dir.path(), 64, "keepalive_timeout 1s; keepalive_requests 4;")
+        nginx_with(dir.path(), 64, "keepalive_timeout 1s; keepalive_requests 4;")
     {
         assert_eq!((kept(nginx.addr), ours("reactors")), ((4, true), (4, true)));
     }

@@ -64,9 +64,14 @@ impl RangeRequest {
 
     /// What to send of a representation of `length` bytes. Ranges without a byte are left out.
     /// Overlapping ones whose sum is more than the whole get the whole: a request never makes the
-    /// server send more than the representation (CVE-2011-3192). Too many get the whole, too.
+    /// server send more than the representation (CVE-2011-3192). Too many get the whole, too. Of what is
+    /// empty the whole is sent, as nginx, Apache and Go do: clients that ask for a part of everything,
+    /// only to bound it, can use a 200, and a 416 is an error to them (RFC 9110, 15.5.17).
     pub fn select(&self, length: u64) -> Selection {
         let Self::Ranges(specs) = self else { return Selection::Whole };
+        if length == 0 {
+            return Selection::Whole;
+        }
         let parts: Vec<Range<u64>> = specs.iter().filter_map(|spec| spec.select(length)).collect();
         let total: u128 = parts.iter().map(|part| u128::from(part.end - part.start)).sum();
         match parts.len() {
@@ -142,7 +147,10 @@ mod tests {
         for (value, expected) in cases {
             assert_eq!(parts(value, 1000), expected, "{value}");
         }
-        assert_eq!(parts("bytes=0-", 0), []);
+        for value in ["bytes=0-", "bytes=-1", "bytes=5-6"] {
+            let request = RangeRequest::parse(value.as_bytes(), 10);
+            assert_eq!(request.select(0), Selection::Whole, "{value}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses its part of it")]
 
 pub(crate) mod apache;
+pub(crate) mod peer;
 pub(crate) mod simulated;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
