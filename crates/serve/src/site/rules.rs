@@ -14,7 +14,7 @@ use wire::target::SafePath;
 
 use super::auth::{Guard, Passed};
 use super::escape_path;
-use super::names::{Names, host_name};
+use super::names::{self, Names, host_name};
 use super::pattern::{self, PathPattern};
 use crate::ServeError;
 use crate::config::RuleConfig;
@@ -154,7 +154,8 @@ impl Rules {
                 Action::Redirect { to, status, keep_query } => {
                     let query = path.query().filter(|_| *keep_query);
                     let location = location(to, captures.as_ref(), query, request.host);
-                    applied.verdict = Verdict::Tell(*status, location);
+                    applied.verdict = location
+                        .map_or(Verdict::Deny(400), |location| Verdict::Tell(*status, location));
                 }
                 Action::Rewrite(to) => {
                     let rewritten = rewritten(to, captures.as_ref(), path.query());
@@ -288,15 +289,20 @@ fn captured<'c>(captures: Option<&'c Captures<'_>>, name: &str) -> &'c [u8] {
 }
 
 /// The line of a redirect. What is captured is escaped, so that it is one line. What begins with a
-/// slash begins with exactly one, so that no capture makes a host of it (`//host/`).
+/// slash begins with exactly one, so that no capture makes a host of it (`//host/`). `None`: the
+/// client's host is to stand in it and names none, so that what follows would be taken for one.
 fn location(
     to: &str,
     captures: Option<&Captures<'_>>,
     query: Option<&str>,
     host: Option<&str>,
-) -> String {
+) -> Option<String> {
+    let host = host.map(host_name).filter(|host| names::check(host).is_ok());
+    if host.is_none() && to.contains("${host}") {
+        return None;
+    }
     let mut place = expand(to, |name, out| match name {
-        "host" => out.push_str(&host.map(host_name).unwrap_or_default()),
+        "host" => out.push_str(host.as_deref().unwrap_or_default()),
         name => escape_path(captured(captures, name), out),
     });
     if place.starts_with('/') {
@@ -307,7 +313,7 @@ fn location(
         place.push('?');
         place.push_str(query);
     }
-    format!("Location: {place}\r\n")
+    Some(format!("Location: {place}\r\n"))
 }
 
 /// Path and query that a request goes on with.
