@@ -541,7 +541,9 @@ impl<'s> Exchange<'s> {
                 let is_status = status::is_at(service, asked.target.in_head(bytes));
                 let is_open = decision.verdict == Verdict::Serve && !is_status;
                 if request.method != "TRACE" && is_open {
-                    let target = decision.target(asked.target.in_head(bytes));
+                    let target = asked.target.in_head(bytes);
+                    service.site.lead_to_index(decision, target, now);
+                    let target = decision.target(target);
                     asked.gateway = service.gateways.route(target, decision.host());
                 }
                 true

@@ -30,7 +30,9 @@ use wire::cgi::CgiHead;
 use wire::target::SafePath;
 
 use crate::ServeError;
-use crate::config::{Config, GatewayConfig, GatewayKind, HalfClosed, Mapping};
+use crate::config::{
+    Config, ErrorPage, GatewayConfig, GatewayKind, HalfClosed, HostConfig, Mapping,
+};
 use crate::exchange::{Answering, Awaited};
 use crate::log::ErrorLog;
 use crate::service::Service;
@@ -79,9 +81,10 @@ impl Gateways {
     /// Opens what the configuration names.
     ///
     /// # Errors
-    /// A directory of programs that is missing, none, or forbidden.
+    /// A directory of programs that is missing, none, or forbidden; a page for an error that is a program.
     pub(crate) fn open(config: &Config) -> Result<Self, ServeError> {
         let (hosts, _) = config.all_hosts();
+        check_error_pages(config, &hosts)?;
         let open = |gateway: &GatewayConfig| {
             let finders = Finder::of_hosts(gateway, &hosts)?;
             let application = application(gateway)?;
@@ -114,22 +117,49 @@ impl Gateways {
         }
         let path = SafePath::new(std::str::from_utf8(target).ok()?).ok()?;
         let is_of_host = |gateway: &Gateway| gateway.finders.get(host).is_some_and(Option::is_some);
-        let matches = |gateway: &Gateway| match &gateway.config.mapping {
-            Mapping::Path(prefix) => {
-                let path = path.path();
-                path.starts_with(prefix.as_bytes())
-                    || Some(path) == prefix.as_bytes().strip_suffix(b"/").filter(|p| !p.is_empty())
-            }
-            Mapping::Extension(extension) => {
-                let is_it = |name: &[u8]| {
-                    name.len() > extension.len() && name.ends_with(extension.as_bytes())
-                };
-                path.segments().any(is_it)
-            }
-        };
-        let gateway = self.all.iter().position(|one| is_of_host(one) && matches(one))?;
+        let takes_it = |one: &Gateway| is_of_host(one) && takes(&one.config.mapping, &path);
+        let gateway = self.all.iter().position(takes_it)?;
         Some(Route { gateway, host })
     }
+}
+
+/// Whether a request for `path` is the gateway's of that mapping.
+fn takes(mapping: &Mapping, path: &SafePath<'_>) -> bool {
+    match mapping {
+        Mapping::Path(prefix) => {
+            let path = path.path();
+            path.starts_with(prefix.as_bytes())
+                || Some(path) == prefix.as_bytes().strip_suffix(b"/").filter(|p| !p.is_empty())
+        }
+        Mapping::Extension(extension) => {
+            let is_it =
+                |name: &[u8]| name.len() > extension.len() && name.ends_with(extension.as_bytes());
+            path.segments().any(is_it)
+        }
+    }
+}
+
+/// # Errors
+/// A page for an error that is a program: it would be sent as the file that it is.
+fn check_error_pages(config: &Config, hosts: &[HostConfig]) -> Result<(), ServeError> {
+    for host in hosts {
+        let is_programs = |path: &SafePath<'_>| {
+            let mut its = config.gateways.iter().filter(|gateway| gateway.is_for(host));
+            its.any(|gateway| takes(&gateway.mapping, path))
+        };
+        for (status, page) in &host.errors {
+            let ErrorPage::OfSite(page) = page else { continue };
+            if SafePath::new(page).is_ok_and(|path| is_programs(&path)) {
+                return Err(ServeError::Gateway {
+                    reason: format!(
+                        "[errors] {status} = \"{page}\" is what a gateway answers, and a page is sent as \
+                         the file that it is: name one that is no program"
+                    ),
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Programs that are not there or may not be run, and directories of sockets that are not there.
@@ -515,6 +545,24 @@ fn next_id() -> u64 {
 mod tests {
     use super::*;
     use crate::config::Typed;
+
+    #[test]
+    fn a_page_for_an_error_is_no_program() {
+        let gateway = "[[gateway]]\npath = \"/cgi-bin/\"\nscript = \"/bin/true\"\n\
+            [[gateway]]\nextension = \".php\"\ninterpreter = \"/bin/true\"\n";
+        for (page, is_refused) in [
+            ("/404.php", true),
+            ("/cgi-bin/404", true),
+            ("/x/../cgi-bin/404", true),
+            ("/404.html", false),
+            ("/.php", false),
+        ] {
+            let text = format!("directory = \"/\"\n[errors]\n404 = \"{page}\"\n{gateway}");
+            let config = Typed::default().resolve_with("joust.toml", &text).unwrap();
+            let refused = check_error_pages(&config, &config.all_hosts().0).is_err();
+            assert_eq!(refused, is_refused, "{page}");
+        }
+    }
 
     #[test]
     fn a_check_names_each_program_and_directory_that_is_missing() {

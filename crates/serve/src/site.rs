@@ -25,9 +25,10 @@ use rustix::io::Errno;
 use sys::file::Root;
 use units::Nanos;
 use wire::Request;
+use wire::target::SafePath;
 
 use crate::ServeError;
-use crate::config::{Config, Content, HostConfig, Limits, ToHttps};
+use crate::config::{Config, Content, HostConfig, Limits, Mapping, ToHttps};
 use crate::log::AccessLogs;
 use directory::Directory;
 use names::Names;
@@ -73,6 +74,8 @@ struct Host {
     rules: Rules,
     /// What stands for errors.
     errors: BTreeMap<u16, Page>,
+    /// Names among those of indexes that are programs' (by their extension).
+    program_indexes: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -169,7 +172,7 @@ impl Site {
     /// A directory that is missing, none, or forbidden; a kernel without openat2.
     pub fn open(config: &Config) -> Result<Self, ServeError> {
         let (configs, default_host) = config.all_hosts();
-        let open = |host: &HostConfig| Host::open(host, &config.limits).map_err(host.named());
+        let open = |host: &HostConfig| Host::open(host, config).map_err(host.named());
         let hosts = configs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let named = configs
             .iter()
@@ -239,6 +242,29 @@ impl Site {
             edits: applied.edits,
             user: applied.user,
             until: applied.until.unwrap_or(Nanos::MAX),
+        }
+    }
+
+    /// Where a directory is shown by a program, has the decision lead to that: its file is not to be sent
+    /// as it is. Which file shows a directory may change, so the decision is believed as long as a file.
+    pub(crate) fn lead_to_index(&self, decision: &mut Decision, asked: &[u8], now: Nanos) {
+        let Host { source, program_indexes, .. } = &self.hosts[decision.host];
+        let (Source::Directory(directory), false) = (source, program_indexes.is_empty()) else {
+            return;
+        };
+        let Ok(text) = std::str::from_utf8(decision.target(asked)) else { return };
+        let Some(path) = SafePath::new(text).ok().filter(SafePath::is_directory) else { return };
+        let name = directory.index_name(path.path());
+        let is_programs = |name: &&[u8]| program_indexes.iter().any(|one| one.as_bytes() == *name);
+        let target = name.filter(is_programs).map(|name| {
+            let mut target = String::new();
+            escape_path(path.path(), &mut target);
+            escape_path(name, &mut target);
+            path.query().map_or(target.clone(), |query| format!("{target}?{query}"))
+        });
+        decision.until = decision.until.min(now.saturating_add(FRESH_FOR));
+        if target.is_some() {
+            decision.target = target;
         }
     }
 
@@ -315,15 +341,24 @@ impl Source {
 }
 
 impl Host {
-    fn open(config: &HostConfig, limits: &Limits) -> Result<Self, ServeError> {
-        let source = Source::open(config, limits)?;
+    fn open(config: &HostConfig, server: &Config) -> Result<Self, ServeError> {
+        let source = Source::open(config, &server.limits)?;
         let is_directory = matches!(source, Source::Directory(_));
+        let is_programs = |name: &&String| {
+            let mut its = server.gateways.iter().filter(|gateway| gateway.is_for(config));
+            its.any(|gateway| match &gateway.mapping {
+                Mapping::Extension(extension) => name.ends_with(extension.as_str()),
+                // It takes the directory itself.
+                Mapping::Path(_) => false,
+            })
+        };
         Ok(Self {
             source,
             has_codings: is_directory && config.look.compression.is_some(),
             has_listings: is_directory && config.listing,
             rules: Rules::new(&config.rules)?,
             errors: pages::open(config)?,
+            program_indexes: config.index.iter().filter(is_programs).cloned().collect(),
         })
     }
 

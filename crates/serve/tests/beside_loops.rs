@@ -215,9 +215,7 @@ fn connections_are_kept_alive_as_often_as_lighttpds_and_once_more_than_nginxs() 
         assert_eq!((kept(lighttpd.addr), ours("reactor")), ((4, true), (4, true)));
     }
     // nginx counts the last answer too, httpd and lighttpd do not: the setting's name is httpd's.
-    if let Some(nginx) =
-        nginx_with(dir.path(), 64, "keepalive_timeout 1s; keepalive_requests 4;")
-    {
+    if let Some(nginx) = nginx_with(dir.path(), 64, "keepalive_timeout 1s; keepalive_requests 4;") {
         assert_eq!((kept(nginx.addr), ours("reactors")), ((4, true), (4, true)));
     }
 }

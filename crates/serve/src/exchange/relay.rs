@@ -162,7 +162,9 @@ impl Exchange<'_> {
         let status = head.status;
         let is_head = self.asked.method == Method::Head;
         let counted = || (ended && !is_head).then(|| call.body_len(&head));
-        let length = head.content_length.or_else(counted);
+        // A 205 has no content, and says so (RFC 9110, 15.3.6).
+        let is_reset = (status == 205).then_some(0);
+        let length = is_reset.or(head.content_length).or_else(counted);
         let body = match length {
             _ if is_head || matches!(status, 204 | 304) => Body::None,
             Some(length) => Body::Length(length),
@@ -303,6 +305,7 @@ impl Exchange<'_> {
             return self.fail_gateway(Failure::new(502, "it redirected to what is no target"), now);
         }
         let (service, serves) = (self.service, self.decision.verdict == Verdict::Serve);
+        service.site.lead_to_index(&mut self.decision, &target, now);
         let target = self.decision.target(&target).to_owned();
         if let Some(call) = self.call.as_deref_mut() {
             call.finish();

@@ -58,8 +58,8 @@ impl Environment {
     /// All that is said of a request.
     pub(super) fn of(about: &About<'_>) -> Self {
         let mut variables = Self::default();
-        let (method, uri, fields) = request(about.requested.head);
-        variables.of_server(about, fields.get("host"));
+        let Line { method, authority, uri, fields } = Line::of(about.requested.head);
+        variables.of_server(about, authority.or(fields.get("host")));
         variables.of_client(about.requested.client);
         if let Some(user) = about.requested.user {
             variables.set("AUTH_TYPE", "Basic");
@@ -78,6 +78,9 @@ impl Environment {
             variables.set("CONTENT_TYPE", kind);
         }
         variables.of_fields(fields, about.gateway.config.pass_authorization);
+        if let Some(authority) = authority {
+            variables.set("HTTP_HOST", authority);
+        }
         variables.set("PATH", PATH);
         for (name, value) in &about.gateway.config.env {
             variables.set(name, value);
@@ -185,12 +188,33 @@ impl Environment {
     }
 }
 
-/// Method, target and fields of a head that was checked.
-fn request(head: &[u8]) -> (&[u8], &[u8], Fields<'_>) {
-    let head = head.strip_prefix(b"\r\n").unwrap_or(head);
-    let mut words = head.splitn(3, |&byte| byte == b' ');
-    let [method, target] = [(); 2].map(|()| words.next().unwrap_or_default());
-    (method, target, Fields::of_head(head))
+/// A head that was checked, divided.
+struct Line<'a> {
+    method: &'a [u8],
+    /// That of the absolute form, before which Host does not count (RFC 9112, 3.2.2).
+    authority: Option<&'a [u8]>,
+    /// Path and query as they came.
+    uri: &'a [u8],
+    fields: Fields<'a>,
+}
+
+impl<'a> Line<'a> {
+    fn of(head: &'a [u8]) -> Self {
+        let head = head.strip_prefix(b"\r\n").unwrap_or(head);
+        let mut words = head.splitn(3, |&byte| byte == b' ');
+        let [method, target] = [(); 2].map(|()| words.next().unwrap_or_default());
+        let (authority, uri) = match target {
+            [b'/' | b'*', ..] => (None, target),
+            _ => {
+                let scheme = target.iter().position(|&byte| byte == b':').unwrap_or(0);
+                let rest = target.get(scheme + "://".len()..).unwrap_or_default();
+                let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?'));
+                let (authority, path) = rest.split_at(end.unwrap_or(rest.len()));
+                (Some(authority), if path.is_empty() { b"/" } else { path })
+            }
+        };
+        Self { method, authority, uri, fields: Fields::of_head(head) }
+    }
 }
 
 /// The name of a host, or its address in brackets.

@@ -94,6 +94,15 @@ impl Directory {
         })
     }
 
+    /// The name of the file that the directory at `path` is shown by, if it has one.
+    pub(super) fn index_name(&self, path: &[u8]) -> Option<&[u8]> {
+        let relative = path.strip_prefix(b"/").unwrap_or(path);
+        if self.hide.hides_path(relative) {
+            return None;
+        }
+        self.index_of(relative).ok().flatten().map(|(_, name)| name)
+    }
+
     /// Files that had to leave memory, or found no room.
     pub(super) fn evicted(&self) -> u64 {
         self.cache.evicted()
