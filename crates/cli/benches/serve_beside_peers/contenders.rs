@@ -42,7 +42,7 @@ pub static REACTOR: Contender = ours("joust reactor", |place| joust(place, "reac
 pub static URING: Contender = ours("joust uring", |place| joust(place, "uring", &["rings=1"]));
 pub static PREFORK: Contender = ours("joust prefork", |place| joust(place, "prefork", PROCESSES));
 pub static WORKER: Contender = ours("joust worker", |place| joust(place, "worker", THREADS));
-pub static EVENT: Contender = ours("joust event", |place| joust(place, "event", THREADS));
+pub static EVENT: Contender = ours("joust event", |place| joust(place, "event", SPARE_THREADS));
 pub static POLLER: Contender = ours("joust poller", |place| joust(place, "poller", &[]));
 
 /// Of Apache's prefork and ours: room for every connection, and none is started or ended meanwhile.
@@ -53,7 +53,7 @@ const PROCESSES: &[&str] = &[
     "ServerLimit=150",
     "MaxRequestWorkers=150",
 ];
-/// The same of worker and event.
+/// The same of worker.
 const THREADS: &[&str] = &[
     "StartServers=6",
     "ServerLimit=6",
@@ -61,6 +61,18 @@ const THREADS: &[&str] = &[
     "MaxRequestWorkers=150",
     "MinSpareThreads=25",
     "MaxSpareThreads=150",
+];
+
+/// The same of event, which closes kept-alive connections, asked or not, where all threads of a child
+/// work: so many that they never do, however the connections are spread.
+const SPARE_THREADS: &[&str] = &[
+    "ThreadLimit=101",
+    "StartServers=2",
+    "ServerLimit=2",
+    "ThreadsPerChild=101",
+    "MaxRequestWorkers=202",
+    "MinSpareThreads=25",
+    "MaxSpareThreads=202",
 ];
 
 fn joust(place: &Place<'_>, model: &str, settings: &[&str]) -> Outcome<Launch> {
@@ -142,7 +154,8 @@ pub static APACHE_PREFORK: Contender =
     ours("Apache prefork", |place| apache(place, "prefork", PROCESSES));
 pub static APACHE_WORKER: Contender =
     ours("Apache worker", |place| apache(place, "worker", THREADS));
-pub static APACHE_EVENT: Contender = ours("Apache event", |place| apache(place, "event", THREADS));
+pub static APACHE_EVENT: Contender =
+    ours("Apache event", |place| apache(place, "event", SPARE_THREADS));
 
 fn apache(place: &Place<'_>, mpm: &str, settings: &[&str]) -> Outcome<Launch> {
     const MODULES: &str = "/usr/lib/apache2/modules";
