@@ -4,8 +4,12 @@
 
 mod support;
 
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use support::{FIXED, Response, Server, Setup, models};
 
@@ -142,5 +146,70 @@ fn a_205_has_no_content_whatever_the_program_writes() {
         let answer = conn.ask("GET /cgi-bin/reset HTTP/1.1\r\nHost: a\r\n\r\n");
         assert_eq!((answer.status(), answer.body.len()), (205, 0));
         assert!(answer.head.contains("Content-Length: 0\r\n"), "{}", answer.head);
+    }
+}
+
+/// Reads the records of a request, up to the empty one that ends its body; whether there was one.
+fn read_request(stream: &mut TcpStream) -> bool {
+    const STDIN: u8 = 5;
+    loop {
+        let mut header = [0; 8];
+        if stream.read_exact(&mut header).is_err() {
+            return false;
+        }
+        let content = usize::from(u16::from_be_bytes([header[4], header[5]]));
+        let mut rest = vec![0; content + usize::from(header[6])];
+        stream.read_exact(&mut rest).unwrap();
+        if header[1] == STDIN && content == 0 {
+            return true;
+        }
+    }
+}
+
+/// An application that answers the first request of each connection, keeps it, and dies of the second, when
+/// it has read all of it. Its address, and how many requests it has read.
+fn dies_of_the_second() -> (std::net::SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let read = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&read);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, count) = (stream.unwrap(), Arc::clone(&count));
+            std::thread::spawn(move || {
+                for is_first in [true, false] {
+                    if !read_request(&mut stream) {
+                        return;
+                    }
+                    count.fetch_add(1, SeqCst);
+                    if is_first {
+                        let answer = b"Status: 200\n\ndone";
+                        stream.write_all(&[1, 6, 0, 1, 0, answer.len() as u8, 0, 0]).unwrap();
+                        stream.write_all(answer).unwrap();
+                        stream
+                            .write_all(&[1, 3, 0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+                            .unwrap();
+                    }
+                }
+            });
+        }
+    });
+    (address, read)
+}
+
+#[test]
+fn what_may_not_be_made_twice_is_never_sent_twice_to_an_application() {
+    for (method, second, requests) in [("GET", 200, 3), ("PUT", 200, 3), ("POST", 502, 2)] {
+        let (address, read) = dies_of_the_second();
+        let config = format!(
+            "[[gateway]]\npath = \"/\"\nkind = \"fastcgi\"\nsocket = \"tcp:{address}\"\n\
+             connections_kept_max = 1\n"
+        );
+        let server = Server::start("reactor", Setup { config: &config, ..FIXED });
+        let mut conn = server.connect();
+        let request = format!("{method} / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi");
+        assert_eq!(conn.ask_any(&request).status(), 200, "{method}");
+        assert_eq!(conn.ask_any(&request).status(), second, "{method}");
+        assert_eq!(read.load(SeqCst), requests, "{method}");
     }
 }

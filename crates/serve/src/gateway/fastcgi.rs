@@ -3,7 +3,8 @@
 //!
 //! The request is written and the answer read in one loop, each as far as it goes, so that an application
 //! that answers before it has read all blocks nobody. A connection from the pool that proves to be
-//! closed is replaced by a fresh one, once, if nothing was answered on it.
+//! closed is replaced by a fresh one, once, if nothing was answered on it; but a request that may not be
+//! made twice, as POST, is not sent twice (RFC 9110, 9.2.2).
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -30,6 +31,9 @@ const BODY_BYTES: usize = 32 * 1024;
 
 /// Bytes that are received at once.
 const RECEIVED_BYTES: usize = 16 * 1024;
+
+/// Methods of requests that may be made twice (RFC 9110, 9.2.2).
+const IDEMPOTENT: [&[u8]; 6] = [b"GET", b"HEAD", b"OPTIONS", b"TRACE", b"PUT", b"DELETE"];
 
 /// Where an application listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,6 +142,18 @@ impl Application {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A connection of the pool that was not closed meanwhile, as far as that can be seen; nothing has a
+    /// reason to be said on it.
+    fn living(&self) -> Option<OwnedFd> {
+        while let Some(socket) = self.kept().pop() {
+            let peeked = recv(&socket, &mut [0; 1][..], RecvFlags::DONTWAIT | RecvFlags::PEEK);
+            if matches!(peeked, Err(Errno::AGAIN)) {
+                return Some(socket);
+            }
+        }
+        None
+    }
+
     /// A fresh connection to the next address that takes one, and what the others said.
     fn connect(&self, tried: &mut usize) -> Result<OwnedFd, Failure> {
         let first = self.next.fetch_add(1, Relaxed);
@@ -165,6 +181,8 @@ pub(super) struct Conversation<'s> {
     id: u64,
     /// It came from the pool, and nothing was answered on it: it may have been closed meanwhile.
     may_be_stale: bool,
+    /// It may be made again though the application may have worked on it.
+    is_repeatable: bool,
     /// It is under way.
     is_connecting: bool,
     /// Addresses that were tried.
@@ -220,7 +238,9 @@ impl<'s> Conversation<'s> {
         }
         fastcgi::write_stream(&mut head, Stream::Params, &params);
         fastcgi::write_end(&mut head, Stream::Params);
-        let kept = application.kept().pop();
+        let method = environment.pairs().find(|(name, _)| *name == b"REQUEST_METHOD");
+        let is_repeatable = method.is_some_and(|(_, method)| IDEMPOTENT.contains(&method));
+        let kept = application.living();
         let mut tried = 0;
         let (socket, may_be_stale) = match kept {
             Some(socket) => (socket, true),
@@ -231,6 +251,7 @@ impl<'s> Conversation<'s> {
             socket: Some(socket),
             id: super::next_id(),
             may_be_stale,
+            is_repeatable,
             is_connecting: !may_be_stale,
             tried,
             head,
@@ -267,7 +288,9 @@ impl<'s> Conversation<'s> {
 
     /// Begins anew on another connection, where that may help.
     fn again(&mut self, error: &io::Error) -> Result<(), Failure> {
-        if !self.may_be_stale && !self.is_connecting {
+        let was_sent = self.sent > 0 || self.writing != Writing::Head;
+        let may_be_done = was_sent && !self.is_repeatable;
+        if may_be_done || !self.may_be_stale && !self.is_connecting {
             let why = format!("the application ended the connection before its answer: {error}");
             return Err(Failure::new(502, why));
         }
