@@ -53,12 +53,15 @@ pub(crate) fn identity(config: &Config) -> Result<Option<Identity>, ServeError> 
     Ok(Some(found))
 }
 
-/// Makes the files of the logs where they are missing, for those who will open them again.
-pub(crate) fn make_logs(config: &Config, identity: Option<&Identity>) {
-    for path in &logs(config) {
-        // Opening it says what is wrong.
-        let _ = append::make(path, identity.map(Identity::uid));
-    }
+/// Makes the files of the logs where they are missing, for those who will open them again. Returns those
+/// that cannot be made, and why.
+pub(crate) fn make_logs(
+    config: &Config,
+    identity: Option<&Identity>,
+) -> Vec<(PathBuf, std::io::Error)> {
+    let owner = identity.map(Identity::uid);
+    let made = logs(config).into_iter().map(|path| (append::make(&path, owner).err(), path));
+    made.filter_map(|(error, path)| Some((path, error?))).collect()
 }
 
 /// Each file once.

@@ -93,7 +93,8 @@ impl Service {
         let reopen = given.reopen.map_or_else(Reopen::new, Ok).map_err(shared)?;
         let handover = Handover::none().map_err(shared)?;
         let identity = rights::identity(&config)?;
-        rights::make_logs(&config, identity.as_ref());
+        // Opening them says what is wrong.
+        let _ = rights::make_logs(&config, identity.as_ref());
         let errors = Arc::new(ErrorLog::open(&config.error_log, given.stderr, &reopen)?);
         let site = Site::open(&config)?;
         let gateways = Gateways::open(&config)?;

@@ -234,9 +234,16 @@ impl Supervisor<'_> {
     /// Every process sees it before its next line, and those that wait within some seconds.
     fn reopen(&self) {
         // With our rights: those who serve may have lost that of making files.
-        rights::make_logs(&self.serving.config, self.serving.identity.as_ref());
+        let failed = rights::make_logs(&self.serving.config, self.serving.identity.as_ref());
         self.reopen.ask();
         self.errors.note(Level::Notice, format_args!("SIGUSR1: opens the logs again"));
+        for (path, error) in failed {
+            let path = path.display();
+            self.errors.note(
+                Level::Error,
+                format_args!("cannot make the log {path}: {error}; lines go to the file of before"),
+            );
+        }
     }
 
     fn reload(&mut self) {

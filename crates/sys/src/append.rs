@@ -5,11 +5,11 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
-use std::os::unix::fs::{FileTypeExt as _, fchown};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, fchown};
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Access, AtFlags, CWD};
+use rustix::fs::{Access, AtFlags, CWD, OFlags};
 use rustix::io::Errno;
 
 /// Bytes that a pipe or a terminal takes in one piece (PIPE_BUF of pipe(7)).
@@ -18,10 +18,22 @@ pub const PIPE_WRITE_MAX: usize = 4096;
 /// Opens a file for appending (O_APPEND: the kernel holds the inode's lock from finding the end to the
 /// last byte of one write), and makes it where there is none.
 ///
+/// Never waits: not for the reader of a named pipe either, which may never come (fifo(7)).
+///
 /// # Errors
-/// ENOENT (its directory), EACCES, EISDIR, EROFS, ENOSPC.
+/// ENOENT (its directory), EACCES, EISDIR, EROFS, ENOSPC; ENXIO (a pipe that nobody reads).
 pub fn open(path: &Path) -> io::Result<File> {
-    File::options().append(true).create(true).open(path)
+    let nonblock = OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().append(true).create(true).custom_flags(nonblock).open(path);
+    let file = file.map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::NXIO) => {
+            io::Error::new(error.kind(), "nobody reads this pipe: start its reader first")
+        }
+        _ => error,
+    })?;
+    // What is written waits for room again.
+    rustix::fs::fcntl_setfl(&file, rustix::fs::fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file)
 }
 
 /// Makes the file where there is none, for a user of that number or for this process' own. One that is
@@ -43,6 +55,9 @@ pub fn make(path: &Path, owner: Option<u32>) -> io::Result<()> {
 pub fn check(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Err(Errno::ISDIR.into());
+    }
+    if path.as_os_str().is_empty() {
+        return Err(Errno::NOENT.into());
     }
     let writable =
         |path: &Path| rustix::fs::accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS);
@@ -100,6 +115,20 @@ mod tests {
         assert_eq!(std::fs::read(&second).unwrap(), b"two");
         let flags = rustix::io::fcntl_getfd(&file).unwrap();
         assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
+    }
+
+    #[test]
+    fn a_named_pipe_is_opened_without_waiting_and_then_written_to_in_waiting() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pipe");
+        rustix::fs::mknodat(CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let error = open(&path).unwrap_err();
+        assert!(error.to_string().contains("nobody reads"), "{error}");
+        assert!(check(&path).is_ok(), "its reader may come");
+        let _reader = File::options().read(true).write(true).open(&path).unwrap();
+        let writer = open(&path).unwrap();
+        let flags = rustix::fs::fcntl_getfl(&writer).unwrap();
+        assert!(flags.contains(OFlags::APPEND) && !flags.contains(OFlags::NONBLOCK));
     }
 
     #[test]

@@ -84,6 +84,34 @@ fn each_host_keeps_its_log_over_rotation_and_reload() {
     }
 }
 
+#[test]
+fn a_log_that_cannot_be_opened_again_is_told_of_and_written_on() {
+    for model in ["fork", "prefork", "reactors"] {
+        let site = Site::start(&format!("model = \"{model}\"\nfixed = 10\n"));
+        std::fs::create_dir(site.file("logs")).unwrap();
+        let log = site.file("logs/a.log");
+        site.reload(&format!(
+            "model = \"{model}\"\nfixed = 10\n[[host]]\nnames = [\"a.test\"]\nfixed = 20\n\
+             access_log = {{ file = {log:?}, format = \"%U\" }}\n"
+        ));
+        let served =
+            || answer(&site.address(), "a.test", "/page").contains("Content-Length: 20\r\n");
+        until("the new answer", served);
+        std::fs::rename(site.file("logs"), site.file("moved")).unwrap();
+        site.server.signal("USR1");
+        site.says("cannot make the log");
+        let before = lines(&site, "moved/a.log").len();
+        until("lines in the file of before", || {
+            served() && lines(&site, "moved/a.log").len() > before
+        });
+        // When the folder is there again the next signal heals it.
+        std::fs::create_dir(site.file("logs")).unwrap();
+        site.server.signal("USR1");
+        until("lines in the new file", || served() && !lines(&site, "logs/a.log").is_empty());
+        site.ends_well();
+    }
+}
+
 /// The page lies where those who serve cannot read: they are another user (under root) and confined.
 #[test]
 fn an_error_page_that_only_the_supervisor_can_read_is_shown_and_follows_a_reload() {

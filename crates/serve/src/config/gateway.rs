@@ -15,6 +15,7 @@ use super::{Config, Content, HostConfig, keys};
 /// The table.
 pub(super) static ITEM: Table = Table {
     name: "gateway",
+    is_list: true,
     take: |config, value| {
         config.gateways = Vec::<GatewayConfig>::deserialize(value)?;
         Ok(())
@@ -196,7 +197,7 @@ struct Written {
 
 /// One text, or several.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a text in quotes, or a list of them")]
 enum OneOrMany {
     One(String),
     Many(Vec<String>),
@@ -222,7 +223,7 @@ impl OneOrMany {
 
 /// A number of bytes, as a number or with its unit.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a number of bytes, as in 65536 or \"64KiB\"")]
 enum Amount {
     Number(u64),
     Text(String),
@@ -250,6 +251,15 @@ impl TryFrom<Written> for GatewayConfig {
                     .to_owned());
             }
         };
+        if let Some(OneOrMany::Many(none)) = &written.host
+            && none.is_empty()
+        {
+            return Err(
+                "`host`: the list is empty, and the gateway would be of no host: leave it out \
+                        for all of them"
+                    .to_owned(),
+            );
+        }
         let usual = Self::usual(mapping);
         let amount = |written: Option<Amount>, usual| written.map_or(Ok(usual), Amount::bytes);
         let timeout = match written.timeout {

@@ -241,6 +241,16 @@ impl HostTable {
             return Err(format!("`fixed` = {bytes} is more than is served from memory"));
         }
         self.names.iter().try_for_each(|name| check_name(name))?;
+        if self.listing == Some(true) && self.fixed.is_some() {
+            return Err(
+                "`listing` lists directories, and with `fixed` there is none: leave it out"
+                    .to_owned(),
+            );
+        }
+        [&self.index, &self.hide, &self.show]
+            .into_iter()
+            .flatten()
+            .try_for_each(|names| keys::check_file_names(names))?;
         self.compression.iter().try_for_each(Compression::check)?;
         self.types.iter().try_for_each(check_types)?;
         [&self.charset, &self.default_type]
@@ -313,6 +323,7 @@ pub(super) fn check_all(config: &Config) -> Result<(), String> {
 /// `[[host]]`.
 pub(super) static HOSTS: Table = Table {
     name: "host",
+    is_list: true,
     take: |config, value| {
         config.hosts = taken_as(value, |hosts: &Vec<HostTable>| check_hosts(hosts))?;
         Ok(())
@@ -326,6 +337,7 @@ pub(super) static HOSTS: Table = Table {
 /// `[errors]`.
 pub(super) static ERRORS: Table = Table {
     name: "errors",
+    is_list: false,
     take: |config, value| {
         config.errors = taken_as(value, check_errors)?;
         Ok(())

@@ -439,8 +439,13 @@ fn media(given: &Given) -> Result<String, String> {
 
 fn index_names(given: &Given) -> Result<Vec<String>, String> {
     let names = many(given).to_vec();
+    check_file_names(&names).map(|()| names)
+}
+
+/// Whether texts can be names of files, without a path.
+pub(super) fn check_file_names(names: &[String]) -> Result<(), String> {
     match names.iter().find(|name| name.is_empty() || name.contains(['/', '\0'])) {
         Some(name) => Err(format!("`{name}` is not the name of a file, without a path")),
-        None => Ok(names),
+        None => Ok(()),
     }
 }

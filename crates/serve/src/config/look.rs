@@ -144,6 +144,7 @@ pub(super) fn check_types(types: &BTreeMap<String, String>) -> Result<(), String
 /// `[types]`.
 pub(super) static TYPES: Table = Table {
     name: "types",
+    is_list: false,
     take: |config, value| {
         config.look.types = taken_as(value, check_types)?;
         Ok(())
@@ -157,6 +158,7 @@ pub(super) static TYPES: Table = Table {
 /// `[compression]`.
 pub(super) static COMPRESSION: Table = Table {
     name: "compression",
+    is_list: false,
     take: |config, value| {
         config.look.compression = Some(taken_as(value, Compression::check)?);
         Ok(())

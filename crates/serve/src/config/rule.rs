@@ -82,6 +82,7 @@ pub struct AuthConfig {
 /// `[[rule]]`.
 pub(super) static TABLE: Table = Table {
     name: "rule",
+    is_list: true,
     take: |config, value| {
         config.rules =
             taken_as(value, |rules: &Vec<RuleConfig>| rules.iter().try_for_each(check_rule))?;

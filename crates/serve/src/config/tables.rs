@@ -18,6 +18,8 @@ use super::{Config, host, look, rule};
 pub(super) struct Table {
     /// What stands in the brackets.
     pub(super) name: &'static str,
+    /// There may be several: its brackets are double.
+    pub(super) is_list: bool,
     /// Takes it. What is wrong with it is an error of serde, which knows the place.
     pub(super) take: fn(&mut Config, ValueDeserializer<'_>) -> Result<(), toml::de::Error>,
     /// All of it as TOML, brackets included; `None`: there is none.
@@ -47,6 +49,19 @@ impl Table {
         config: &mut Config,
         value: &Spanned<DeValue<'_>>,
     ) -> Result<(), toml::de::Error> {
+        let is_list = match value.get_ref() {
+            DeValue::Array(items) => {
+                Some(true).filter(|_| items.iter().all(|item| item.get_ref().is_table()))
+            }
+            DeValue::Table(_) => Some(false),
+            _ => None,
+        };
+        if is_list != Some(self.is_list) {
+            return Err(toml::de::Error::custom(match self.is_list {
+                true => format!("it may stand several times: write it as [[{}]]", self.name),
+                false => format!("it is one table: write it as [{}]", self.name),
+            }));
+        }
         (self.take)(config, ValueDeserializer::from(value.clone()))
     }
 }

@@ -14,6 +14,7 @@ use super::tables::Table;
 /// The table.
 pub(super) static ITEM: Table = Table {
     name: "tls",
+    is_list: false,
     take: |config, value| {
         config.tls = Some(TlsConfig::deserialize(value)?);
         Ok(())
@@ -81,8 +82,20 @@ impl Default for TlsConfig {
 }
 
 impl TlsConfig {
-    /// Refuses what cannot work, with the way out.
-    pub(super) fn check(&self) -> Result<(), String> {
+    /// Refuses what cannot work, with the way out. `listen` is where TLS is spoken.
+    pub(super) fn check(&self, listen: SocketAddr) -> Result<(), String> {
+        let is_same = |from: &SocketAddr| {
+            let meet = from.ip() == listen.ip()
+                || from.ip().is_unspecified()
+                || listen.ip().is_unspecified();
+            from.port() == listen.port() && from.port() != 0 && meet
+        };
+        if let Some(from) = self.redirect_from.filter(is_same) {
+            return Err(format!(
+                "[tls] `redirect_from` = {from} is where the server speaks TLS (`listen` = {listen}), and \
+                 a port speaks one of them: give it another port, as 80"
+            ));
+        }
         // As requests have it when it is compared.
         let is_prefix = |path: &str| {
             path.ends_with('/')

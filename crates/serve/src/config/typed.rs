@@ -11,8 +11,7 @@ use units::Bytes;
 
 use super::keys::{self, Given, KEYS, Key, LIMITS};
 use super::{
-    CertificateFiles, Config, Content, GatewayConfig, LogFormat, TlsConfig, gateway, host, status,
-    tables,
+    CertificateFiles, Config, Content, GatewayConfig, LogFormat, gateway, host, status, tables,
 };
 use crate::fault;
 use crate::models::{self, Model, Settings, edits};
@@ -268,7 +267,7 @@ fn check(config: &Config) -> Result<(), String> {
     fault::check(&config.faults)?;
     gateway::check_all(config)?;
     host::check_all(config)?;
-    config.tls.as_ref().map_or(Ok(()), TlsConfig::check)?;
+    config.tls.as_ref().map_or(Ok(()), |tls| tls.check(config.listen))?;
     if limits.target_bytes_max > limits.head_bytes_max {
         return Err(format!(
             "limits.target_bytes_max ({}) is more than limits.head_bytes_max ({}), of which a target \
@@ -695,6 +694,32 @@ mod tests {
                 "",
                 "/.well-known/acme-challenge/",
             ),
+            ("fixed = 1\n[host]\nnames = [\"a\"]", "joust.toml:2: ", "write it as [[host]]"),
+            ("fixed = 1\nhost = \"a\"", "joust.toml:2: ", "write it as [[host]]"),
+            ("fixed = 1\n[[tls]]\nself_signed = true", "joust.toml:", "write it as [tls]"),
+            (
+                "directory = \"/\"\n[[gateway]]\npath = \"/x/\"\nhost = []",
+                "joust.toml:",
+                "leave it out for all",
+            ),
+            (
+                "directory = \"/\"\n[[gateway]]\npath = \"/x/\"\nhost = 3",
+                "joust.toml:4",
+                "in quotes",
+            ),
+            (
+                "listen = \"0.0.0.0:443\"\nfixed = 1\n\
+                 [tls]\nself_signed = true\nredirect_from = \"127.0.0.1:443\"",
+                "",
+                "another port",
+            ),
+            (
+                "[[host]]\nnames = [\"a\"]\ndirectory = \"/\"\nindex = [\"../x\"]",
+                "joust.toml:",
+                "without a path",
+            ),
+            ("[[host]]\nnames = [\"a\"]\nfixed = 1\nlisting = true", "joust.toml:", "leave it out"),
+            ("[[host]]\nnames = [\"b\u{fc}cher.de\"]\nfixed = 1", "joust.toml:", "xn--"),
             ("[[host]]\nnames = [\"a\"]", "joust.toml:", "[[host]] a (table 1)"),
         ];
         for (text, place, hint) in cases {

@@ -60,7 +60,8 @@ pub(crate) fn check(name: &str) -> Result<(), String> {
     match !rest.is_empty() && rest.bytes().all(is_fine) && host_name(rest).len() >= rest.len() - 1 {
         true => Ok(()),
         false => Err(format!(
-            "`{name}` is no name of a host: write it without port, as in example.org or *.example.org"
+            "`{name}` is no name of a host: write it without port and in ASCII (xn--...), as in example.org or \
+             *.example.org"
         )),
     }
 }
