@@ -162,6 +162,25 @@ fn a_gateway_is_of_its_hosts_and_has_their_roots() {
     }
 }
 
+/// RFC 9112, 3.2.2: the host of an absolute target is the one that is served, so the one that is told.
+#[test]
+fn a_program_is_told_the_host_of_an_absolute_target() {
+    let site = Site::new();
+    let server = site.start("reactor", &[], "");
+    for (target, name, uri) in [
+        ("http://b.test:82/cgi-bin/env?q=http://c/", "b.test", "/cgi-bin/env?q=http://c/"),
+        ("/cgi-bin/env?http://c/", "a.test", "/cgi-bin/env?http://c/"),
+    ] {
+        let answer = get(&server, target);
+        let body = body(&answer);
+        let host = format!("{name}:{}", if name == "b.test" { 82 } else { 81 });
+        assert_eq!(variable(&body, "SERVER_NAME"), Some(name));
+        assert_eq!(variable(&body, "HTTP_HOST"), Some(&*host));
+        assert_eq!(variable(&body, "REQUEST_URI"), Some(uri));
+        assert_eq!(variable(&body, "SCRIPT_NAME"), Some("/cgi-bin/env"));
+    }
+}
+
 /// To HEAD, and to HTTP/1.0, all may have been sent before the program ends: nothing more is sent then.
 #[test]
 fn an_answer_whose_end_comes_after_its_last_byte_has_its_line() {

@@ -19,6 +19,7 @@ use crate::head::{
     EndScanner, FIELDS_MAX, Fields, HeadBounds, HeadFault, Version, diagnose, fields_start,
     lines_are_strict,
 };
+use crate::target::divide_absolute;
 use crate::tokens::{self, is_token, is_token_byte};
 
 /// Bounds of a request's head.
@@ -354,11 +355,10 @@ impl<'a> RequestLine<'a> {
         if self.target == "*" && self.method == "OPTIONS" {
             return Ok((None, self.target));
         }
-        let (scheme, rest) = self.target.split_once("://").ok_or(RequestError::Target)?;
+        let (scheme, authority, path) = divide_absolute(self.target).ok_or(RequestError::Target)?;
         if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
             return Err(RequestError::Target);
         }
-        let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         // RFC 9110, 4.2.1: an http URI with an empty host is invalid; 4.2.4: so is user information.
         if authority.is_empty() || authority.starts_with(':') || !is_host(authority.as_bytes()) {
             return Err(RequestError::Target);

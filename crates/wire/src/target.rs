@@ -25,6 +25,17 @@ pub enum TargetError {
     AboveRoot,
 }
 
+/// Scheme, authority, and path and query of a target in absolute form (RFC 9112, 3.2.2); `None`: it is in
+/// another one.
+pub fn divide_absolute(target: &str) -> Option<(&str, &str, &str)> {
+    if target.starts_with('/') {
+        return None;
+    }
+    let (scheme, rest) = target.split_once("://")?;
+    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    Some((scheme, authority, path))
+}
+
 /// A normalised path, and the query as it was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SafePath<'a> {

@@ -13,6 +13,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use wire::Fields;
+use wire::target::divide_absolute;
 
 use super::script::Script;
 use super::{Gateway, Requested};
@@ -203,15 +204,11 @@ impl<'a> Line<'a> {
         let head = head.strip_prefix(b"\r\n").unwrap_or(head);
         let mut words = head.splitn(3, |&byte| byte == b' ');
         let [method, target] = [(); 2].map(|()| words.next().unwrap_or_default());
-        let (authority, uri) = match target {
-            [b'/' | b'*', ..] => (None, target),
-            _ => {
-                let scheme = target.iter().position(|&byte| byte == b':').unwrap_or(0);
-                let rest = target.get(scheme + "://".len()..).unwrap_or_default();
-                let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?'));
-                let (authority, path) = rest.split_at(end.unwrap_or(rest.len()));
-                (Some(authority), if path.is_empty() { b"/" } else { path })
-            }
+        let absolute = std::str::from_utf8(target).ok().and_then(divide_absolute);
+        let (authority, uri) = match absolute {
+            None => (None, target),
+            Some((_, authority, "")) => (Some(authority.as_bytes()), &b"/"[..]),
+            Some((_, authority, path)) => (Some(authority.as_bytes()), path.as_bytes()),
         };
         Self { method, authority, uri, fields: Fields::of_head(head) }
     }

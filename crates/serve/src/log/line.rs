@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use sys::clock;
 use units::Nanos;
-use wire::target::SafePath;
+use wire::target::{SafePath, divide_absolute};
 
 use super::format::{Late, LogFormat, Step, Style, Unit, Value};
 
@@ -134,6 +134,9 @@ fn first_line(head: &[u8]) -> &[u8] {
 
 struct RequestLine<'a> {
     method: &'a [u8],
+    /// Of an absolute target.
+    authority: Option<&'a [u8]>,
+    /// Path and query.
     target: &'a [u8],
     protocol: Option<&'a [u8]>,
 }
@@ -142,8 +145,12 @@ impl<'a> RequestLine<'a> {
     /// `None`: there is not even a target.
     fn of(head: &'a [u8]) -> Option<Self> {
         let mut words = first_line(head).split(|byte| *byte == b' ');
-        let (method, target) = (words.next()?, words.next()?);
-        Some(Self { method, target, protocol: words.next() })
+        let (method, whole) = (words.next()?, words.next()?);
+        let text = std::str::from_utf8(whole).ok();
+        let absolute = text.and_then(divide_absolute);
+        let authority = absolute.map(|(_, authority, _)| authority.as_bytes());
+        let target = absolute.map_or(whole, |(_, _, path)| path.as_bytes());
+        Some(Self { method, authority, target, protocol: words.next() })
     }
 }
 
@@ -167,9 +174,11 @@ fn query(out: &mut Vec<u8>, style: Style, target: Option<&[u8]>) {
     }
 }
 
-/// The host that was asked for, without its port; where none was named, where the server listens.
+/// The host that was asked for, without its port; where none was named, where the server listens. The
+/// authority of a target goes before a field (RFC 9112, 3.2.2).
 fn host(out: &mut Vec<u8>, style: Style, told: &Told<'_>) {
-    let Some(host) = fields(told.head, "host").next() else {
+    let authority = RequestLine::of(told.head).and_then(|line| line.authority);
+    let Some(host) = authority.or_else(|| fields(told.head, "host").next()) else {
         return write(out, format_args!("{}", told.local.ip().to_canonical()));
     };
     // The last colon is a port's unless it stands within the brackets of an IPv6 address.
