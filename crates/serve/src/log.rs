@@ -50,13 +50,18 @@ pub(crate) struct AccessLog {
 }
 
 impl AccessLogs {
-    /// Opens the files for appending, each once; makes them where there are none.
+    /// Opens the files for appending, each once; makes them where there are none. `errors` hears of those that
+    /// cannot be opened again.
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn open(config: &Config, reopen: &Reopen) -> Result<Self, ServeError> {
+    pub fn open(
+        config: &Config,
+        reopen: &Reopen,
+        errors: &Arc<ErrorLog>,
+    ) -> Result<Self, ServeError> {
         let (hosts, _) = config.all_hosts();
-        let mut sinks = Sinks::new();
+        let mut sinks = Sinks::new(errors);
         let mut open = |log: &AccessLogConfig| {
             let Some(path) = &log.file else { return Ok(None) };
             let sink = sinks.add(path, reopen).map_err(|source| refused(path, source))?;
@@ -147,8 +152,12 @@ mod tests {
         config
     }
 
+    fn opened(path: &Path) -> Result<AccessLogs, ServeError> {
+        AccessLogs::open(&config(path), &Reopen::new().unwrap(), &Arc::new(ErrorLog::off()))
+    }
+
     fn logs_to(path: &Path) -> AccessLogs {
-        AccessLogs::open(&config(path), &Reopen::new().unwrap()).unwrap()
+        opened(path).unwrap()
     }
 
     fn append(logs: &AccessLogs, line: &[u8]) {
@@ -206,8 +215,7 @@ mod tests {
 
     #[test]
     fn a_log_that_cannot_be_opened_is_refused_with_the_way_out() {
-        let config = config(Path::new("/nonexistent/log"));
-        let error = AccessLogs::open(&config, &Reopen::new().unwrap()).unwrap_err().to_string();
+        let error = opened(Path::new("/nonexistent/log")).unwrap_err().to_string();
         assert!(error.contains("/nonexistent/log") && error.contains("--access-log"), "{error}");
     }
 }

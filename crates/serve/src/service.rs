@@ -98,7 +98,7 @@ impl Service {
         let errors = Arc::new(ErrorLog::open(&config.error_log, given.stderr, &reopen)?);
         let site = Site::open(&config)?;
         let gateways = Gateways::open(&config)?;
-        let log = AccessLogs::open(&config, &reopen)?;
+        let log = AccessLogs::open(&config, &reopen, &errors)?;
         let now_s = clock::wall_secs_coarse;
         let tickets = given.tickets.unwrap_or_else(|| TicketKeys::new(now_s));
         let tls = config.tls.as_ref().map(|tls| Tls::open(tls, &tickets, now_s));

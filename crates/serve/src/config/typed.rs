@@ -579,7 +579,7 @@ mod tests {
 
     #[test]
     fn every_refusal_names_the_line_and_the_way_out() {
-        let cases = [
+        refuses(&[
             ("fixed = 1\nlissten = \"x\"", "joust.toml:2: ", "the nearest is `listen`"),
             ("fixed = 1\n[limit]\nx = 1", "joust.toml:2: ", "the nearest is `limits`"),
             ("fixed = 1\n[limits]\nhead_timout = 1", "joust.toml:3: ", "`head_timeout`"),
@@ -633,7 +633,11 @@ mod tests {
                 "the path of a program",
             ),
             ("", "", "there is nothing to serve"),
-        ];
+        ]);
+    }
+
+    /// Texts, the place that their refusal begins with, and its hint.
+    fn refuses(cases: &[(&str, &str, &str)]) {
         for (text, place, hint) in cases {
             let error = resolve(text).unwrap_err();
             assert!(error.starts_with(place) && error.contains(hint), "{text:?}: {error}");
@@ -642,7 +646,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_with_hosts_is_refused_with_the_table() {
-        let cases = [
+        refuses(&[
             (
                 "fixed = 1\n[[host]]\nnames = [\"a\"]\nfixed = 1\naccess_log = { format = \"%Z\" }",
                 "joust.toml:",
@@ -694,6 +698,12 @@ mod tests {
                 "",
                 "/.well-known/acme-challenge/",
             ),
+        ]);
+    }
+
+    #[test]
+    fn what_tables_of_hosts_gateways_and_tls_cannot_be_is_refused() {
+        refuses(&[
             ("fixed = 1\n[host]\nnames = [\"a\"]", "joust.toml:2: ", "write it as [[host]]"),
             ("fixed = 1\nhost = \"a\"", "joust.toml:2: ", "write it as [[host]]"),
             ("fixed = 1\n[[tls]]\nself_signed = true", "joust.toml:", "write it as [tls]"),
@@ -721,11 +731,7 @@ mod tests {
             ("[[host]]\nnames = [\"a\"]\nfixed = 1\nlisting = true", "joust.toml:", "leave it out"),
             ("[[host]]\nnames = [\"b\u{fc}cher.de\"]\nfixed = 1", "joust.toml:", "xn--"),
             ("[[host]]\nnames = [\"a\"]", "joust.toml:", "[[host]] a (table 1)"),
-        ];
-        for (text, place, hint) in cases {
-            let error = resolve(text).unwrap_err();
-            assert!(error.starts_with(place) && error.contains(hint), "{text:?}: {error}");
-        }
+        ]);
     }
 
     #[test]

@@ -153,7 +153,7 @@ impl ErrorLog {
     /// Opens the file again if that was asked for; a line does so too.
     pub fn keep_up(&self) {
         if let Some(out) = &self.out {
-            out.file.keep_up();
+            out.keep_up();
         }
     }
 }
@@ -162,6 +162,11 @@ impl Out {
     fn cells_of(&self, level: Level) -> (&AtomicU32, &AtomicU32) {
         let at = 2 * level as usize;
         (&self.cells[at], &self.cells[at + 1])
+    }
+
+    /// Where it cannot be opened again the supervisor has said so, and the file of before is written on.
+    fn keep_up(&self) {
+        let _ = self.file.keep_up();
     }
 
     /// Returns whether the line was written whole.
@@ -173,7 +178,8 @@ impl Out {
         // A Line takes every write.
         let _ = fmt::write(&mut line, format_args!("{time} [{}] {pid}: {what}", level.name()));
         line.0.push(b'\n');
-        let mut file = self.file.current();
+        self.keep_up();
+        let mut file = self.file.file();
         if self.file.in_pieces && !append::takes_now(file) {
             return false;
         }

@@ -1,5 +1,5 @@
 //! The file of a log: where it lies, and that it is opened again when it was moved away. Owns the
-//! path and the descriptor; must not know what is written. Start reading at [`LogFile::current`].
+//! path and the descriptor; must not know what is written. Start reading at [`LogFile::keep_up`].
 //!
 //! A rotation (`logrotate`) moves the file and sends SIGUSR1. One counter that all processes of the
 //! server share says how often that was; a process that finds it changed opens its files again before
@@ -74,21 +74,22 @@ impl LogFile {
         Ok(Self { file, reopens: None, opened_at: AtomicU32::new(0), in_pieces })
     }
 
-    /// Where to write now.
-    pub(crate) fn current(&self) -> &File {
-        self.keep_up();
+    /// Where to write.
+    pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
     /// Opens the file again if that was asked for. Where it cannot be, the old one is written on: a
     /// line there is worth more than none.
-    pub(crate) fn keep_up(&self) {
-        let Some((path, reopen)) = &self.reopens else { return };
+    ///
+    /// # Errors
+    /// Why it cannot be, once for each time that it was asked for.
+    pub(crate) fn keep_up(&self) -> io::Result<()> {
+        let Some((path, reopen)) = &self.reopens else { return Ok(()) };
         let asked = reopen.asked();
-        if self.opened_at.swap(asked, Relaxed) != asked
-            && let Ok(file) = append::open(path)
-        {
-            let _ = append::replace(&self.file, file);
+        match self.opened_at.swap(asked, Relaxed) == asked {
+            true => Ok(()),
+            false => append::replace(&self.file, append::open(path)?),
         }
     }
 }

@@ -17,6 +17,7 @@ use std::time::Duration;
 use sys::append;
 use sys::process::SharedCells;
 
+use super::errors::{ErrorLog, Level};
 use super::file::{LogFile, Reopen};
 
 /// Bytes of lines in one write to a regular file.
@@ -33,6 +34,8 @@ const QUIET_MAX: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Sinks {
     all: Vec<Sink>,
+    /// Hears of files that cannot be opened again.
+    errors: Arc<ErrorLog>,
     flusher: Mutex<Flusher>,
     /// Signalled when a buffer is no longer empty, or the logs end.
     changed: Condvar,
@@ -65,8 +68,9 @@ struct Flusher {
 }
 
 impl Sinks {
-    pub(super) fn new() -> Self {
-        Self { all: Vec::new(), flusher: Mutex::default(), changed: Condvar::new() }
+    pub(super) fn new(errors: &Arc<ErrorLog>) -> Self {
+        let errors = Arc::clone(errors);
+        Self { all: Vec::new(), errors, flusher: Mutex::default(), changed: Condvar::new() }
     }
 
     /// Opens a file, unless it is there already; returns its number.
@@ -94,7 +98,7 @@ impl Sinks {
         let was_empty = {
             let mut buffer = lock(&sink.buffer);
             if buffer.lines.len() + line.len() > sink.write_max {
-                sink.write(&mut buffer);
+                self.write(sink, &mut buffer);
             }
             let was_empty = buffer.lines.is_empty();
             buffer.lines.extend_from_slice(line);
@@ -124,8 +128,29 @@ impl Sinks {
     /// Writes all lines, and opens files again if that was asked for.
     pub(super) fn flush(&self) {
         for sink in &self.all {
-            sink.write(&mut lock(&sink.buffer));
-            sink.file.keep_up();
+            self.keep_up(sink);
+            self.write(sink, &mut lock(&sink.buffer));
+        }
+    }
+
+    fn write(&self, sink: &Sink, buffer: &mut Buffer) {
+        if !buffer.lines.is_empty() {
+            self.keep_up(sink);
+            sink.write(buffer);
+        }
+    }
+
+    /// Opens a file again if that was asked for, and says where it cannot be.
+    fn keep_up(&self, sink: &Sink) {
+        if let Err(error) = sink.file.keep_up() {
+            let path = sink.path.display();
+            self.errors.note(
+                Level::Error,
+                format_args!(
+                    "cannot open the access log {path} again: {error}; lines go to the file of before. \
+                     SIGHUP opens it with the rights of the first process"
+                ),
+            );
         }
     }
 
@@ -156,7 +181,7 @@ impl Sinks {
             if !flusher.has_lines {
                 let waited = self.changed.wait_timeout(flusher, QUIET_MAX);
                 flusher = waited.unwrap_or_else(PoisonError::into_inner).0;
-                self.all.iter().for_each(|sink| sink.file.keep_up());
+                self.all.iter().for_each(|sink| self.keep_up(sink));
                 continue;
             }
             // Lets lines gather; woken early only by the end.
@@ -177,13 +202,10 @@ impl Sink {
     }
 
     fn write(&self, buffer: &mut Buffer) {
-        if buffer.lines.is_empty() {
-            return;
-        }
         if std::mem::take(&mut buffer.cut) {
             buffer.lines.insert(0, b'\n');
         }
-        let mut file = self.file.current();
+        let mut file = self.file.file();
         let mut rest = &buffer.lines[..];
         while !rest.is_empty() {
             match file.write(rest) {
