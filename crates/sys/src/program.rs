@@ -2,31 +2,29 @@
 //! process group of its own, and with nothing else of ours. Owns how one is started, killed and reaped;
 //! must not know what it is for. Start reading at [`start`].
 //!
-//! Cost: posix_spawn shares the memory of the caller until the exec (CLONE_VM and CLONE_VFORK), so that
+//! Cost: the new process shares the memory of the caller until the exec (CLONE_VM and CLONE_VFORK), so that
 //! a start costs the same in a process of 400 threads and some GiB as in a small one; fork would copy
-//! page tables. What takes the time is the exec itself, 300 us and more.
+//! page tables. posix_spawn does the same, and asks for or sets each of 64 signals, takes a stack from the
+//! kernel and gives it back, and leaves the descriptor of the process to be asked for: 10 us of the 80
+//! that a start costs the caller. What takes the time is the exec itself, 300 us and more.
 //!
 //! A program is known by a descriptor (pidfd), so that waiting for it is waiting for a file: no SIGCHLD,
 //! and no race with whoever else reaps children in this process. Its number stays its own until it is
 //! reaped, which only [`Program::reap`] does, so that a signal to its group never hits a stranger.
 
-use std::ffi::CStr;
+use std::cell::RefCell;
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::sync::OnceLock;
 
-use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use crate::process::Ended;
 
-unsafe extern "C" {
-    /// glibc 2.29, musl 1.1.24; not in the crate libc.
-    fn posix_spawn_file_actions_addfchdir_np(
-        actions: *mut libc::posix_spawn_file_actions_t,
-        fd: libc::c_int,
-    ) -> libc::c_int;
-}
+/// Bytes of the stack on which a new process runs up to its exec.
+const STACK_BYTES: usize = 32 * 1024;
 
 /// What to start.
 #[derive(Debug)]
@@ -63,39 +61,135 @@ pub fn start(spec: &Spec<'_>) -> io::Result<Program> {
         crate::child::close_on_exec_from(3).map_err(|error| error.raw_os_error().unwrap_or(0))
     });
     (*closed).map_err(io::Error::from_raw_os_error)?;
-    let mut actions = Actions::new()?;
-    for (number, file) in (0..).zip(spec.files) {
-        actions.duplicate(file, number)?;
-    }
-    if let Some(directory) = spec.directory {
-        actions.enter(directory)?;
-    }
-    let attributes = Attributes::new()?;
-    let arguments = pointers(spec.arguments);
-    let environment = pointers(spec.environment);
-    let mut pid = 0;
-    // SAFETY: all pointers are to live values; the two lists are of live C strings and end in null.
-    let result = unsafe {
-        libc::posix_spawn(
-            &mut pid,
-            spec.path.as_ptr(),
-            &actions.0,
-            &attributes.0,
-            arguments.as_ptr(),
-            environment.as_ptr(),
-        )
+    let (arguments, environment) = (pointers(spec.arguments), pointers(spec.environment));
+    let mut launch = Launch {
+        path: spec.path.as_ptr(),
+        arguments: arguments.as_ptr(),
+        environment: environment.as_ptr(),
+        directory: spec.directory.map(|directory| directory.as_raw_fd()),
+        files: spec.files.map(|file| file.as_raw_fd()),
+        changed: changed(),
+        failed: 0,
     };
-    check(result)?;
+    let mut pidfd = -1;
+    // Blocked in the child too, until nothing of ours would handle one.
+    let pid = with_signals_blocked(|| clone(&mut launch, &mut pidfd))?;
     let pid = Pid::from_raw(pid).expect("a process that was started has a number");
-    match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(pidfd) => Ok(Program { pid, pidfd }),
-        Err(error) => {
-            // Nobody could wait for it: it goes as it came.
-            let _ = rustix::process::kill_process_group(pid, Signal::KILL);
-            let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
-            Err(error.into())
+    // SAFETY: the call that succeeded opened it for us.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+    let program = Program { pid, pidfd };
+    match launch.failed {
+        0 => Ok(program),
+        error => {
+            // It has ended, or is about to.
+            let _ = rustix::process::waitid(
+                WaitId::PidFd(program.pidfd.as_fd()),
+                WaitIdOptions::EXITED,
+            );
+            Err(io::Error::from_raw_os_error(error))
         }
     }
+}
+
+/// What the new process is to do, in memory that it shares with us until its exec.
+struct Launch {
+    path: *const c_char,
+    arguments: *const *const c_char,
+    environment: *const *const c_char,
+    directory: Option<c_int>,
+    files: [c_int; 3],
+    changed: &'static [c_int],
+    /// From it: the error that kept it from the exec.
+    failed: c_int,
+}
+
+/// Starts a process that has done what `launch` says when this returns, or says there why not. Returns its
+/// number.
+fn clone(launch: &mut Launch, pidfd: &mut c_int) -> io::Result<c_int> {
+    thread_local! {
+        /// This thread waits while the new process uses it, so that one is enough.
+        static STACK: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
+    }
+    STACK.with_borrow_mut(|stack| {
+        stack.resize(STACK_BYTES / size_of::<u128>(), 0);
+        let top = stack.as_mut_ptr_range().end.cast::<c_void>();
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
+        let launch: *mut Launch = launch;
+        let pidfd: *mut c_int = pidfd;
+        // SAFETY: the stack is this thread's alone, which waits until the new process has left it; `exec`
+        // makes only calls that a child may make before its exec; all pointers are to live values.
+        match unsafe { libc::clone(exec, top, flags, launch.cast(), pidfd) } {
+            -1 => Err(io::Error::last_os_error()),
+            pid => Ok(pid),
+        }
+    })
+}
+
+/// The new process, up to its exec. Its result is the status with which it ends where that fails.
+extern "C" fn exec(launch: *mut c_void) -> c_int {
+    // SAFETY: it is that of `clone`, whose thread waits.
+    let launch = unsafe { &mut *launch.cast::<Launch>() };
+    let error = prepare(launch).err().unwrap_or_else(|| {
+        // SAFETY: the strings and the lists of them outlive the call.
+        unsafe { libc::execve(launch.path, launch.arguments, launch.environment) };
+        io::Error::last_os_error()
+    });
+    launch.failed = error.raw_os_error().unwrap_or(libc::EINVAL);
+    127
+}
+
+/// Nothing here allocates or locks: another thread may have been in the middle of either.
+fn prepare(launch: &Launch) -> io::Result<()> {
+    // SAFETY: a call with numbers alone. 0: a group of its own number.
+    checked(unsafe { libc::setpgid(0, 0) })?;
+    for (number, file) in (0..).zip(launch.files) {
+        // SAFETY: a call with numbers alone.
+        checked(unsafe { libc::dup2(file, number) })?;
+    }
+    if let Some(directory) = launch.directory {
+        // SAFETY: a call with a number alone.
+        checked(unsafe { libc::fchdir(directory) })?;
+    }
+    for &signal in launch.changed {
+        // SAFETY: the default disposition is no pointer.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    let none = signal_set(libc::sigemptyset);
+    // SAFETY: the set was initialised.
+    checked(unsafe { libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()) })
+}
+
+fn checked(result: c_int) -> io::Result<()> {
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Signals that are not at their default here: an ignored one (SIGPIPE of ours) would survive the exec, and
+/// a handler of ours could still run before it. Asked once, at the first start: those who serve have set
+/// theirs by then.
+fn changed() -> &'static [c_int] {
+    static CHANGED: OnceLock<Vec<c_int>> = OnceLock::new();
+    CHANGED.get_or_init(|| {
+        let is_changed = |signal: &c_int| {
+            let mut action = MaybeUninit::<libc::sigaction>::uninit();
+            // SAFETY: nothing is set; the pointer is to room for what is.
+            let asked = unsafe { libc::sigaction(*signal, std::ptr::null(), action.as_mut_ptr()) };
+            // It fails for those that the C library keeps for itself.
+            // SAFETY: a call that succeeded filled it.
+            asked == 0 && unsafe { action.assume_init_ref() }.sa_sigaction != libc::SIG_DFL
+        };
+        (1..=libc::SIGRTMAX()).filter(is_changed).collect()
+    })
+}
+
+fn with_signals_blocked<T>(act: impl FnOnce() -> T) -> T {
+    let all = signal_set(libc::sigfillset);
+    let mut before = signal_set(libc::sigemptyset);
+    // SAFETY: both sets were initialised. It cannot fail with these arguments.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before) };
+    let done = act();
+    // SAFETY: the set is what this thread had before.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
+    done
 }
 
 impl Program {
@@ -145,81 +239,8 @@ impl AsFd for Program {
 }
 
 /// As the kernel takes lists of strings.
-fn pointers(strings: &[&CStr]) -> Vec<*mut libc::c_char> {
-    // The type is that of C, which has no const there; nothing is written.
-    let all = strings.iter().map(|string| string.as_ptr().cast_mut());
-    all.chain([std::ptr::null_mut()]).collect()
-}
-
-/// posix_spawn and its kin give the number of the error.
-fn check(result: libc::c_int) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) }
-}
-
-/// What is done with files before the exec, in order.
-struct Actions(libc::posix_spawn_file_actions_t);
-
-impl Actions {
-    fn new() -> io::Result<Self> {
-        let mut actions = MaybeUninit::uninit();
-        // SAFETY: the pointer is to room for one.
-        check(unsafe { libc::posix_spawn_file_actions_init(actions.as_mut_ptr()) })?;
-        // SAFETY: init succeeded.
-        Ok(Self(unsafe { actions.assume_init() }))
-    }
-
-    fn duplicate(&mut self, file: BorrowedFd<'_>, number: libc::c_int) -> io::Result<()> {
-        let from = file.as_raw_fd();
-        // SAFETY: the actions were initialised; the descriptor is open until the spawn, which borrows it.
-        check(unsafe { libc::posix_spawn_file_actions_adddup2(&mut self.0, from, number) })
-    }
-
-    fn enter(&mut self, directory: BorrowedFd<'_>) -> io::Result<()> {
-        let fd = directory.as_raw_fd();
-        // SAFETY: as above.
-        check(unsafe { posix_spawn_file_actions_addfchdir_np(&mut self.0, fd) })
-    }
-}
-
-impl Drop for Actions {
-    fn drop(&mut self) {
-        // SAFETY: they were initialised, and are not used again.
-        unsafe { libc::posix_spawn_file_actions_destroy(&mut self.0) };
-    }
-}
-
-/// A process group of its own, no signal blocked and each at its default: an ignored one (SIGPIPE of
-/// ours) would survive the exec.
-struct Attributes(libc::posix_spawnattr_t);
-
-impl Attributes {
-    fn new() -> io::Result<Self> {
-        let mut attributes = MaybeUninit::uninit();
-        // SAFETY: the pointer is to room for one.
-        check(unsafe { libc::posix_spawnattr_init(attributes.as_mut_ptr()) })?;
-        // SAFETY: init succeeded.
-        let mut attributes = Self(unsafe { attributes.assume_init() });
-        let flags = libc::POSIX_SPAWN_SETPGROUP
-            | libc::POSIX_SPAWN_SETSIGMASK
-            | libc::POSIX_SPAWN_SETSIGDEF;
-        let [none, all] = [signal_set(libc::sigemptyset), signal_set(libc::sigfillset)];
-        // SAFETY: the attributes were initialised.
-        check(unsafe { libc::posix_spawnattr_setflags(&mut attributes.0, flags as _) })?;
-        // SAFETY: the attributes were initialised. 0: a group of its own number.
-        check(unsafe { libc::posix_spawnattr_setpgroup(&mut attributes.0, 0) })?;
-        // SAFETY: the attributes and the set were initialised.
-        check(unsafe { libc::posix_spawnattr_setsigmask(&mut attributes.0, &none) })?;
-        // SAFETY: the attributes and the set were initialised.
-        check(unsafe { libc::posix_spawnattr_setsigdefault(&mut attributes.0, &all) })?;
-        Ok(attributes)
-    }
-}
-
-impl Drop for Attributes {
-    fn drop(&mut self) {
-        // SAFETY: they were initialised, and are not used again.
-        unsafe { libc::posix_spawnattr_destroy(&mut self.0) };
-    }
+fn pointers(strings: &[&CStr]) -> Vec<*const c_char> {
+    strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
 fn signal_set(fill: unsafe extern "C" fn(*mut libc::sigset_t) -> libc::c_int) -> libc::sigset_t {

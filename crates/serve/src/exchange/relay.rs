@@ -147,6 +147,14 @@ impl Exchange<'_> {
                     if let Some(target) = head.local_redirect {
                         return self.redirect(target.into_bytes(), now);
                     }
+                    if self.head_waits(&head) {
+                        if ended {
+                            let why = "it ended before the first byte of the body that its \
+                                       Content-Length says";
+                            self.fail_gateway(Failure::new(502, why), now);
+                        }
+                        return;
+                    }
                     self.begin_answer(head, ended, now);
                 }
                 Ok(None) => return,
@@ -154,6 +162,16 @@ impl Exchange<'_> {
             }
         }
         self.relay_body(ended, now);
+    }
+
+    /// Whether a head leaves with the first bytes of its body: they are on their way where it says how many,
+    /// and a packet of its own would cost both sides as much as they do. One that says none leaves at once:
+    /// a client may wait for the head of a stream.
+    fn head_waits(&self, head: &CgiHead) -> bool {
+        let Some(call) = self.call.as_deref() else { return false };
+        let is_due = head.content_length.is_some_and(|length| length > 0);
+        let has_body = self.asked.method != Method::Head && !matches!(head.status, 204 | 205 | 304);
+        is_due && has_body && call.body_len(head) == 0
     }
 
     /// Writes the head of the answer.

@@ -85,7 +85,7 @@ impl Running {
         })?;
         let name = format!("{} ({})", script.name(), program.pid());
         let running = Self { program: Some(program), output, id: super::next_id(), keeper, grace };
-        running.keeper.take_errors(error, name)?;
+        running.keeper.take_errors(error, name);
         Ok(running)
     }
 

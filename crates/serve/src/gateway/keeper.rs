@@ -1,19 +1,21 @@
 //! Keeps what programs leave behind: takes lines of their standard error to the error log, and reaps
 //! those that have ended. One thread in each process that has started a program. Owns no request; must
-//! not know what a program is for. Start reading at [`Keeper::of_this_process`], then `Keeper::keep`.
+//! not know what a program is for. Start reading at [`Keeper::of_this_process`], then `Watch::keep`.
 //!
-//! Cost of a program: two epoll_ctl, and a wake-up or two of the thread, some 10 us beside the 500 us
-//! that its start and end take. In return the thread that serves never waits for the end of a program.
+//! Cost of a program that is quick: a share of a wake-up of the thread, which looks some 20 ms later, when
+//! most have ended. Only what has not by then is watched, which would cost each two epoll_ctl and two
+//! wake-ups. In return the thread that serves never waits for the end of a program; and what has ended
+//! stays a zombie for as long as that.
 
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 use sys::epoll::{Epoll, EventFlags};
 use sys::program::Program;
+use sys::wake::Wake;
 use sys::{clock, process, signals};
 use units::Nanos;
 
@@ -25,15 +27,28 @@ const LINE_BYTES_MAX: usize = 1024;
 /// Bytes of standard error that are read before others have their turn.
 const READ_BYTES: usize = 4096;
 
+/// How long the thread leaves what it is given before it looks.
+const LOOK: Nanos = Nanos::from_millis(20);
+
+/// What the thread watches for new things by.
+const FRESH: u64 = u64::MAX;
+
 /// The keeper of a process.
 #[derive(Debug)]
 pub(super) struct Keeper {
     /// A forked child has a copy of this value and not of its thread.
     pid: u32,
-    epoll: Epoll,
-    errors: Arc<ErrorLog>,
-    next: AtomicU64,
-    kept: Mutex<HashMap<u64, Kept>>,
+    fresh: Mutex<Fresh>,
+    /// Rung with the first fresh thing.
+    wake: Wake,
+}
+
+/// What the thread has not looked at.
+#[derive(Debug, Default)]
+struct Fresh {
+    things: Vec<Kept>,
+    /// The thread knows that there are some, and looks in a while.
+    is_known: bool,
 }
 
 #[derive(Debug)]
@@ -66,20 +81,22 @@ impl Keeper {
         if let Some(kept) = keeper.as_ref().filter(|kept| kept.pid == pid) {
             return Ok(Arc::clone(kept));
         }
-        let fresh = Arc::new(Self {
-            pid,
-            epoll: Epoll::new()?,
+        let fresh = Arc::new(Self { pid, fresh: Mutex::default(), wake: Wake::new()? });
+        let watch = Watch {
+            keeper: Arc::clone(&fresh),
             errors: Arc::clone(errors),
-            next: AtomicU64::new(0),
-            kept: Mutex::default(),
-        });
-        let of_thread = Arc::clone(&fresh);
+            epoll: Epoll::new()?,
+            watched: HashMap::new(),
+            next: 0,
+            look: Nanos::MAX,
+        };
+        watch.epoll.add(&fresh.wake, FRESH, EventFlags::IN)?;
         let builder = std::thread::Builder::new().stack_size(64 * 1024);
         // Signals of the server are for who serves.
         signals::hidden_from(|| {
             builder.spawn(move || {
                 process::set_name("joust keeper");
-                of_thread.keep();
+                watch.keep();
             })
         })??;
         *keeper = Some(Arc::clone(&fresh));
@@ -87,63 +104,101 @@ impl Keeper {
     }
 
     /// Takes lines from `file`, which does not block, to the error log until it ends.
-    ///
-    /// # Errors
-    /// ENOMEM, ENOSPC (fs.epoll.max_user_watches).
-    pub(super) fn take_errors(&self, file: OwnedFd, name: String) -> io::Result<()> {
-        self.add(Kept::Errors(Errors { file, name, line: Vec::new() }))
+    pub(super) fn take_errors(&self, file: OwnedFd, name: String) {
+        self.add(Kept::Errors(Errors { file, name, line: Vec::new() }));
     }
 
     /// Reaps the program once it has ended; kills it and its group if that has not come by `until`.
     pub(super) fn see_off(&self, program: Program, until: Nanos) {
         if matches!(program.reap(), Ok(None)) {
-            // Where it cannot be watched it stays a zombie until this process ends: nothing is lost.
-            let _ = self.add(Kept::Ending(program, until));
+            self.add(Kept::Ending(program, until));
         }
     }
 
-    fn add(&self, kept: Kept) -> io::Result<()> {
-        let token = self.next.fetch_add(1, Relaxed);
-        let mut all = lock(&self.kept);
-        let file = match &kept {
-            Kept::Errors(errors) => errors.file.as_fd(),
-            Kept::Ending(program, _) => program.as_fd(),
-        };
-        self.epoll.add(file, token, EventFlags::IN)?;
-        all.insert(token, kept);
-        Ok(())
+    fn add(&self, kept: Kept) {
+        let mut fresh = lock(&self.fresh);
+        fresh.things.push(kept);
+        if !std::mem::replace(&mut fresh.is_known, true) {
+            drop(fresh);
+            self.wake.ring();
+        }
     }
+}
 
+/// What the thread of a keeper has.
+struct Watch {
+    keeper: Arc<Keeper>,
+    errors: Arc<ErrorLog>,
+    epoll: Epoll,
+    /// What was not over at the first look.
+    watched: HashMap<u64, Kept>,
+    next: u64,
+    /// When fresh things are looked at.
+    look: Nanos,
+}
+
+impl Watch {
     /// The life of the thread; it ends with the process.
-    fn keep(&self) {
+    fn keep(mut self) {
         let mut ready = Vec::new();
-        loop {
-            if self.epoll.wait(&mut ready, self.timeout()).is_err() {
-                return;
-            }
-            let mut kept = lock(&self.kept);
+        while self.epoll.wait(&mut ready, self.timeout()).is_ok() {
             for event in ready.drain(..) {
-                let over = match kept.get_mut(&event.token) {
-                    Some(Kept::Errors(errors)) => errors.take(&self.errors),
-                    Some(Kept::Ending(program, _)) => !matches!(program.reap(), Ok(None)),
-                    None => false,
-                };
-                if over {
-                    kept.remove(&event.token);
+                if event.token == FRESH {
+                    self.keeper.wake.hush();
+                    self.look = clock::monotonic().saturating_add(LOOK);
+                } else if let Some(kept) = self.watched.get_mut(&event.token)
+                    && kept.is_over(&self.errors)
+                {
+                    self.watched.remove(&event.token);
                 }
             }
-            kill_overdue(&mut kept);
+            if self.look <= clock::monotonic() {
+                self.look = Nanos::MAX;
+                self.look_at_fresh();
+            }
+            kill_overdue(&mut self.watched);
         }
     }
 
-    /// Until the first program is overdue.
+    fn look_at_fresh(&mut self) {
+        let mut fresh = lock(&self.keeper.fresh);
+        fresh.is_known = false;
+        let things = std::mem::take(&mut fresh.things);
+        drop(fresh);
+        for mut kept in things {
+            if kept.is_over(&self.errors) {
+                continue;
+            }
+            let file = match &kept {
+                Kept::Errors(errors) => errors.file.as_fd(),
+                Kept::Ending(program, _) => program.as_fd(),
+            };
+            self.next += 1;
+            match self.epoll.add(file, self.next, EventFlags::IN) {
+                Ok(()) => _ = self.watched.insert(self.next, kept),
+                // ENOMEM, ENOSPC (fs.epoll.max_user_watches): it is looked at again instead.
+                Err(_) => self.keeper.add(kept),
+            }
+        }
+    }
+
+    /// Until there is something to be looked at, or the first program is overdue.
     fn timeout(&self) -> Option<Nanos> {
-        let first = lock(&self.kept).values().filter_map(Kept::until).min()?;
-        Some(first.saturating_sub(clock::monotonic()))
+        let overdue = self.watched.values().filter_map(Kept::until).min();
+        let next = overdue.unwrap_or(Nanos::MAX).min(self.look);
+        (next != Nanos::MAX).then(|| next.saturating_sub(clock::monotonic()))
     }
 }
 
 impl Kept {
+    /// Whether nothing more is to be done about it, after doing what there was.
+    fn is_over(&mut self, errors: &ErrorLog) -> bool {
+        match self {
+            Self::Errors(kept) => kept.take(errors),
+            Self::Ending(program, _) => !matches!(program.reap(), Ok(None)),
+        }
+    }
+
     fn until(&self) -> Option<Nanos> {
         match self {
             Self::Ending(_, until) if *until < Nanos::MAX => Some(*until),

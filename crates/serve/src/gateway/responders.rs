@@ -193,7 +193,7 @@ impl Job {
             directory: None,
             files: [self.socket.as_fd(), nothing.as_fd(), programs_error.as_fd()],
         })?;
-        keeper.take_errors(error, format!("{} ({})", self.name(), program.pid()))?;
+        keeper.take_errors(error, format!("{} ({})", self.name(), program.pid()));
         Ok(program)
     }
 }
