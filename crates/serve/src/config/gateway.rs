@@ -24,6 +24,10 @@ pub(super) static ITEM: Table = Table {
         let all: Vec<_> = config.gateways.iter().map(Written::from).collect();
         (!all.is_empty()).then(|| shown_as("gateway", &all))
     },
+    example: || {
+        let usual = GatewayConfig::usual(Mapping::Path("/cgi-bin/".to_owned()));
+        shown_as("gateway", &[Written::from(&usual)])
+    },
 };
 
 /// Requests that something else than a file answers. What a field says of a "program" holds for a FastCGI

@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use units::Bytes;
 
 use super::look::{check_media, check_types};
+use super::rule::check_rules;
 use super::tables::{Table, shown_as, taken_as};
 use super::{AccessLogConfig, Compression, Config, Content, LogFormat, Look, RuleConfig, keys};
 use crate::ServeError;
-use crate::site::{check_name, check_rule, host_name};
+use crate::site::{check_name, host_name};
 
 /// All that is decided by host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -258,7 +259,7 @@ impl HostTable {
             .flatten()
             .try_for_each(|text| check_media(text))?;
         self.errors.iter().try_for_each(check_errors)?;
-        self.rule.iter().try_for_each(check_rule)
+        check_rules(&self.rule)
     }
 }
 
@@ -332,6 +333,14 @@ pub(super) static HOSTS: Table = Table {
         true => None,
         false => Some(shown_as("host", &config.hosts)),
     },
+    example: || {
+        let host = HostTable {
+            names: ["example.org", "*.example.org"].map(str::to_owned).to_vec(),
+            directory: Some("/srv/example".into()),
+            ..HostTable::default()
+        };
+        shown_as("host", &[host])
+    },
 };
 
 /// `[errors]`.
@@ -345,5 +354,9 @@ pub(super) static ERRORS: Table = Table {
     show: |config| match config.errors.is_empty() {
         true => None,
         false => Some(shown_as("errors", &config.errors)),
+    },
+    example: || {
+        let page = ErrorPage::OfSite("/404.html".to_owned());
+        shown_as("errors", &BTreeMap::from([("404", page)]))
     },
 };

@@ -93,19 +93,26 @@ impl Compression {
     /// What cannot be.
     ///
     /// # Errors
-    /// A level that a codec does not have, with those that it has.
+    /// A level that a codec does not have, with those that it has; sizes that no file has.
     pub(super) fn check(&self) -> Result<(), String> {
         let levels = [
             ("gzip_level", self.gzip_level, 1, 9),
             ("brotli_level", self.brotli_level, 0, 11),
             ("zstd_level", self.zstd_level, 1, 19),
         ];
-        match levels.into_iter().find(|(_, level, min, max)| level < min || level > max) {
-            Some((name, level, min, max)) => {
-                Err(format!("`{name}` = {level} is not within {min} to {max}"))
-            }
-            None => Ok(()),
+        if let Some((name, level, min, max)) =
+            levels.into_iter().find(|(_, level, min, max)| level < min || level > max)
+        {
+            return Err(format!("`{name}` = {level} is not within {min} to {max}"));
         }
+        if self.bytes_min > self.bytes_max {
+            return Err(format!(
+                "`bytes_min` ({}) is more than `bytes_max` ({}), so that no file is put into a coding: \
+                 lower the first or raise the second",
+                self.bytes_min, self.bytes_max
+            ));
+        }
+        Ok(())
     }
 
     /// Whether a file of that media type and size is put into a coding when it is asked for.
@@ -153,6 +160,7 @@ pub(super) static TYPES: Table = Table {
         true => None,
         false => Some(shown_as("types", &config.look.types)),
     },
+    example: || shown_as("types", &BTreeMap::from([("gmi", "text/gemini")])),
 };
 
 /// `[compression]`.
@@ -164,4 +172,5 @@ pub(super) static COMPRESSION: Table = Table {
         Ok(())
     },
     show: |config| config.look.compression.as_ref().map(|table| shown_as("compression", table)),
+    example: || shown_as("compression", &Compression::default()),
 };

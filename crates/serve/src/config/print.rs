@@ -9,7 +9,8 @@ use super::tables;
 use crate::models::Value;
 
 impl Config {
-    /// All of it as TOML, each key with what it is for. `--config` takes it back.
+    /// All of it as TOML, each key with what it is for; what is not there as a comment, `#` without a space.
+    /// `--config` takes it back.
     pub fn print(&self) -> String {
         const WRITES: &str = "a String takes every write";
         let mut text = String::new();
@@ -40,6 +41,25 @@ impl Config {
             writeln!(text, "# {}: {}\n{} = {value}\n", spec.about, spec.kind, spec.name)
                 .expect(WRITES);
         }
+        let mut absent = tables::ALL.iter().filter(|table| (table.show)(self).is_none()).peekable();
+        if absent.peek().is_some() {
+            text.push_str(
+                "# What follows is not set: with its defaults, or as an example. To set it, take away the \
+                 # of each line.\n",
+            );
+        }
+        for table in absent {
+            writeln!(text, "\n{}", as_comment(&(table.example)())).expect(WRITES);
+        }
         text
     }
+}
+
+/// What is commented out; what is a comment already stays.
+fn as_comment(lines: &str) -> String {
+    let comment = |line: &str| match line.is_empty() || line.starts_with('#') {
+        true => line.to_owned(),
+        false => format!("#{line}"),
+    };
+    lines.trim_end().lines().map(comment).collect::<Vec<_>>().join("\n")
 }

@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::tables::{Table, shown_as, taken_as};
 use crate::site::check_rule;
@@ -25,10 +26,10 @@ pub struct RuleConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regex: Option<String>,
     /// The method is one of these.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "some")]
     pub methods: Vec<String>,
     /// The host is one of these; `*.example.org` are all beneath it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "some")]
     pub hosts: Vec<String>,
     /// The request has such a field,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,8 +76,25 @@ pub struct AuthConfig {
     /// Names and bcrypt hashes, as `htpasswd -B` writes them. Read again when it changes.
     pub file: PathBuf,
     /// Of those, these; none: all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "some")]
     pub users: Vec<String>,
+}
+
+/// A list that narrows. An empty one would narrow nothing, though it says that nobody is meant.
+fn some<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<String>, D::Error> {
+    let list = Vec::deserialize(list)?;
+    match list.is_empty() {
+        true => Err(D::Error::custom("the list is empty: leave it out where all are meant")),
+        false => Ok(list),
+    }
+}
+
+/// What is wrong with the first that cannot be, and which it is: they have no names.
+pub(super) fn check_rules(rules: &[RuleConfig]) -> Result<(), String> {
+    let check = |(index, rule)| {
+        check_rule(rule).map_err(|why| format!("the rule in place {}: {why}", index + 1))
+    };
+    rules.iter().enumerate().try_for_each(check)
 }
 
 /// `[[rule]]`.
@@ -84,12 +102,20 @@ pub(super) static TABLE: Table = Table {
     name: "rule",
     is_list: true,
     take: |config, value| {
-        config.rules =
-            taken_as(value, |rules: &Vec<RuleConfig>| rules.iter().try_for_each(check_rule))?;
+        config.rules = taken_as(value, |rules: &Vec<RuleConfig>| check_rules(rules))?;
         Ok(())
     },
     show: |config| match config.rules.is_empty() {
         true => None,
         false => Some(shown_as("rule", &config.rules)),
+    },
+    example: || {
+        let rule = RuleConfig {
+            prefix: Some("/old/".to_owned()),
+            redirect: Some("/new/$1".to_owned()),
+            status: Some(301),
+            ..RuleConfig::default()
+        };
+        shown_as("rule", &[rule])
     },
 };

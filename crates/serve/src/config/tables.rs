@@ -24,6 +24,8 @@ pub(super) struct Table {
     pub(super) take: fn(&mut Config, ValueDeserializer<'_>) -> Result<(), toml::de::Error>,
     /// All of it as TOML, brackets included; `None`: there is none.
     pub(super) show: fn(&Config) -> Option<String>,
+    /// One for who has none yet, as TOML: every default that it has, or an example.
+    pub(super) example: fn() -> String,
 }
 
 /// In the order in which they are shown.
@@ -43,6 +45,11 @@ pub(super) fn named(name: &str) -> Option<&'static Table> {
 }
 
 impl Table {
+    /// Its name as it is written.
+    pub(super) fn header(&self) -> String {
+        if self.is_list { format!("[[{}]]", self.name) } else { format!("[{}]", self.name) }
+    }
+
     /// Takes what stands in a file.
     pub(super) fn read(
         &self,
@@ -57,9 +64,10 @@ impl Table {
             _ => None,
         };
         if is_list != Some(self.is_list) {
+            let header = self.header();
             return Err(toml::de::Error::custom(match self.is_list {
-                true => format!("it may stand several times: write it as [[{}]]", self.name),
-                false => format!("it is one table: write it as [{}]", self.name),
+                true => format!("it may stand several times: write it as {header}"),
+                false => format!("it is one table: write it as {header}"),
             }));
         }
         (self.take)(config, ValueDeserializer::from(value.clone()))

@@ -20,6 +20,16 @@ pub(super) static ITEM: Table = Table {
         Ok(())
     },
     show: |config| config.tls.as_ref().map(TlsConfig::print),
+    example: || {
+        let files =
+            |chain: &str, key: &str| CertificateFiles { chain: chain.into(), key: key.into() };
+        let example = TlsConfig {
+            certificate: vec![files("/etc/joust/fullchain.pem", "/etc/joust/key.pem")],
+            redirect_from: Some(SocketAddr::from(([0, 0, 0, 0], 80))),
+            ..TlsConfig::default()
+        };
+        example.print()
+    },
 };
 
 /// How the server speaks TLS. With it the port speaks nothing else.

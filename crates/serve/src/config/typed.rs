@@ -359,7 +359,7 @@ impl<'t> File<'t> {
     ) -> Result<(), ConfigError> {
         table.read(config, value).map_err(|error| {
             let at = error.span().map_or(value.span().start, |span| span.start);
-            let reason = format!("[{}]: {}", table.name, error.message());
+            let reason = format!("{}: {}", table.header(), error.message());
             ConfigError { place: place(self.name, self.text, at), reason }
         })
     }
@@ -375,7 +375,10 @@ impl<'t> File<'t> {
     ) -> Result<(), ConfigError> {
         if section != SETTINGS {
             if !has_section(section) {
-                let reason = unknown("table", section, sections());
+                let reason = match key_named("", section) {
+                    Ok(key) => format!("`{section}` is no table: it is {}", key.about),
+                    Err(_) => unknown("table", section, sections()),
+                };
                 return Err(self.refused(header, reason));
             }
             return self.apply_key(section, entry, config);
@@ -578,6 +581,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_set_is_printed_as_comments_that_can_be_taken_at_their_word() {
+        let printed = resolve("directory = \"/\"").unwrap().print();
+        let uncomment = |line: &str| match line.strip_prefix('#') {
+            Some(rest) if !rest.is_empty() && !rest.starts_with(' ') => rest.to_owned(),
+            _ => line.to_owned(),
+        };
+        let text = printed.lines().map(uncomment).collect::<Vec<_>>().join("\n");
+        for table in tables::ALL {
+            assert!(text.contains(&format!("\n{}\n", table.header())), "{}", table.name);
+            assert!(!printed.contains(&format!("\n{}\n", table.header())), "{}", table.name);
+        }
+        let config = resolve(&text).unwrap_or_else(|error| panic!("{error} in\n{text}"));
+        assert_eq!(config.look.compression, Some(super::super::Compression::default()));
+        assert_eq!(config.gateways, [GatewayConfig::cgi("/cgi-bin/").unwrap()]);
+        assert_eq!((config.rules.len(), config.hosts.len(), config.errors.len()), (1, 1, 1));
+        assert!(config.tls.is_some_and(|tls| tls.session_tickets && tls.session_cache == 256));
+        assert_eq!(config.look.types.len(), 1);
+    }
+
+    #[test]
     fn every_refusal_names_the_line_and_the_way_out() {
         refuses(&[
             ("fixed = 1\nlissten = \"x\"", "joust.toml:2: ", "the nearest is `listen`"),
@@ -603,7 +626,20 @@ mod tests {
             ("fixed = 1\n[access_log]\nformat = \"xml\"", "joust.toml:3: ", "json, or a format"),
             ("fixed = 1\n[access_log]\nformat = \"%h %Z\"", "joust.toml:3: ", "(at 3)"),
             ("fixed = 1\ncpus = [\"x\"]", "joust.toml:2: ", "as in [0, 1]"),
+            ("fixed = 1\n[listen]\na = 1", "joust.toml:2: ", "`listen` is no table: it is address"),
             ("fixed = 1\n[[rule]]\nprefix = \"/\"", "joust.toml:", "without an action"),
+            (
+                "fixed = 1\n[[rule]]\ndeny = 403\n[[rule]]\nprefix = \"/\"",
+                "joust.toml:",
+                "[[rule]]: the rule in place 2: a rule without an action",
+            ),
+            ("fixed = 1\n[[rule]]\nhosts = []\ndeny = 403", "joust.toml:3", "leave it out"),
+            ("fixed = 1\n[[rule]]\nmethods = []\ndeny = 403", "joust.toml:3", "leave it out"),
+            (
+                "fixed = 1\n[[rule]]\nauth = { realm = \"a\", file = \"b\", users = [] }",
+                "joust.toml:3",
+                "leave it out",
+            ),
             ("fixed = 1\n[[rule]]\nprefx = \"/\"", "joust.toml:3: ", "unknown field"),
             ("fixed = 1\n[[rule]]\nregex = \"(\"\ndeny = 403", "joust.toml:", "unclosed"),
             ("fixed = 1\n[[rule]]\nredirect = \"//x\"", "joust.toml:", "could lead anywhere"),
@@ -620,6 +656,7 @@ mod tests {
                 "no name of a host",
             ),
             ("fixed = 1\n[compression]\ngzip_level = 10", "joust.toml:", "1 to 9"),
+            ("fixed = 1\n[compression]\nbytes_max = 9", "joust.toml:", "lower the first"),
             ("fixed = 1\n[[gateway]]\npath = \"/a/\"", "", "give it a `root`"),
             (
                 "fixed = 1\n[[gateway]]\npath = \"/a/\"\nkind = \"fastcgi\"",
