@@ -293,7 +293,8 @@ fn rules_send_clients_on_within_the_host_and_in_one_line() {
          [[rule]]\nprefix = \"/gone\"\ndeny = 410\n\
          [[rule]]\nprefix = \"/\"\nmethods = [\"DELETE\"]\ndeny = 403\n\
          [[rule]]\nprefix = \"/up\"\nheader = \"X-Up\"\nheader_matches = \"^(a|b)$\"\ndeny = 429\n\
-         [[rule]]\nprefix = \"/host\"\nredirect = \"https://${host}/\"\nstatus = 307\n",
+         [[rule]]\nprefix = \"/host\"\nredirect = \"https://${host}/\"\nstatus = 307\n\
+         [[rule]]\nprefix = \"/away\"\nredirect = \"https://example.org/to/$1\"\n",
     );
     let told = |target: &str| {
         let head = place.head(target, "");
@@ -312,6 +313,9 @@ fn rules_send_clients_on_within_the_host_and_in_one_line() {
         ("/gone", "410", ""),
         ("/host?q", "307", "https://test/?q"),
         ("/up", "404", ""),
+        // One slash between what is written and what a prefix leaves.
+        ("/away/a//b", "302", "https://example.org/to/a/b"),
+        ("/away", "302", "https://example.org/to/"),
     ];
     for (target, status, location) in cases {
         assert_eq!(told(target), (status.to_owned(), location.to_owned()), "{target}");

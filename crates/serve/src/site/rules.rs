@@ -288,6 +288,15 @@ fn captured<'c>(captures: Option<&'c Captures<'_>>, name: &str) -> &'c [u8] {
     found.map_or(&[], |found| found.as_bytes())
 }
 
+/// What is captured behind what stands before it: where both have the slash between them, one of the two.
+/// What a prefix leaves begins with one.
+fn joined<'c>(before: &str, captured: &'c [u8]) -> &'c [u8] {
+    match before.ends_with('/') {
+        true => captured.strip_prefix(b"/").unwrap_or(captured),
+        false => captured,
+    }
+}
+
 /// The line of a redirect. What is captured is escaped, so that it is one line. What begins with a
 /// slash begins with exactly one, so that no capture makes a host of it (`//host/`). `None`: the
 /// client's host is to stand in it and names none, so that what follows would be taken for one.
@@ -303,7 +312,7 @@ fn location(
     }
     let mut place = expand(to, |name, out| match name {
         "host" => out.push_str(host.as_deref().unwrap_or_default()),
-        name => escape_path(captured(captures, name), out),
+        name => escape_path(joined(out, captured(captures, name)), out),
     });
     if place.starts_with('/') {
         let slashes = place.bytes().take_while(|&byte| byte == b'/').count();
