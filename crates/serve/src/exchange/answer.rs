@@ -533,7 +533,11 @@ impl Desk<'_> {
         if let Some(page) = self.service.site.error_page(status, self.decision, time) {
             return self.error_page(&page, status, fields, extent, conn);
         }
-        const AROUND: usize = "<!DOCTYPE html>\n<title></title>\n<h1></h1>\n".len();
+        // Legible on a telephone, and dark where the reader's system is.
+        const BEFORE: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n\
+            <meta name=\"viewport\" content=\"width=device-width\">\n\
+            <meta name=\"color-scheme\" content=\"light dark\">\n";
+        const AROUND: usize = BEFORE.len() + "<title></title>\n<h1></h1>\n".len();
         let reason = reason_phrase(status);
         let title_len = "404 ".len() + reason.len();
         let body_bytes = (AROUND + 2 * title_len) as u64;
@@ -546,8 +550,7 @@ impl Desk<'_> {
         if extent == Extent::Whole {
             let out = &mut self.output.buffer;
             let title = format_args!("{status} {reason}");
-            writeln!(out, "<!DOCTYPE html>\n<title>{title}</title>\n<h1>{title}</h1>")
-                .expect(WRITES);
+            writeln!(out, "{BEFORE}<title>{title}</title>\n<h1>{title}</h1>").expect(WRITES);
         }
         Told { status, body_bytes }
     }

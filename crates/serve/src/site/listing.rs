@@ -18,6 +18,16 @@ const VARY: &str = "Accept";
 
 const WRITES: &str = "a String takes every write";
 
+/// In the colours that the reader's system has; a long name is broken rather than the page widened.
+const STYLE: &str = "\
+:root{color-scheme:light dark}\
+body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem}\
+h1{font-size:1.4rem}h1,a{overflow-wrap:anywhere}\
+table{border-collapse:collapse;width:100%}\
+th,td{padding:.2rem .8rem .2rem 0;text-align:left;vertical-align:top;border-bottom:1px solid #8884;font-variant-numeric:tabular-nums}\
+th+th,td+td{white-space:nowrap;width:1%}th:last-child,td:last-child{text-align:right;padding-right:0}\
+@media(max-width:45rem){body{margin:1rem auto;font-size:13px}}";
+
 /// What a line is about.
 struct Line {
     name: Vec<u8>,
@@ -104,7 +114,9 @@ fn render(lines: &[Line], path: &[u8], left_out: u64) -> String {
     let mut title = String::new();
     escape_html(&String::from_utf8_lossy(path), &mut title);
     let mut page = format!(
-        "<!DOCTYPE html>\n<meta charset=\"utf-8\">\n<title>Index of {title}</title>\n\
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n\
+         <title>Index of {title}</title>\n<style>{STYLE}</style>\n\
          <h1>Index of {title}</h1>\n<table>\n<tr><th>Name<th>Modified (UTC)<th>Size\n"
     );
     if path != b"/" {
