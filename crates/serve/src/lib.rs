@@ -92,7 +92,10 @@ pub enum ServeError {
     ErrorLog { path: PathBuf, source: io::Error },
     #[error("{table}: {error}")]
     Within { table: String, error: Box<Self> },
-    #[error("cannot write the file of the process number {path}: {source}", path = path.display())]
+    #[error(
+        "cannot write the file of the process number {path}: {source}; its folder must be there. Name another \
+         file as `pid_file`, or `off`", path = path.display()
+    )]
     PidFile { path: PathBuf, source: io::Error },
     #[error("{why}")]
     Ended { why: String },

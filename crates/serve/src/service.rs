@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::sync::Arc;
 
 use sys::identity::Identity;
 use sys::listener::Inherited;
-use sys::{clock, listener};
+use sys::{append, clock, listener};
 use wire::tls::TicketKeys;
 
 use crate::ServeError;
@@ -138,6 +139,7 @@ impl Service {
             check_model(config),
             rights::identity(config).map(drop),
             ErrorLog::check(&config.error_log),
+            check_pid_file(config.pid_file.as_deref()),
         ];
         let checks = checks.into_iter().filter_map(Result::err);
         let tls = config.tls.iter().flat_map(Tls::check);
@@ -309,6 +311,12 @@ fn check_cpus(cpus: &[u32]) -> Result<(), ServeError> {
 fn check_model(config: &Config) -> Result<(), ServeError> {
     (config.model.available)(&config.settings)
         .map_err(|why| ServeError::NoModelHere { model: config.model.name, why })
+}
+
+/// Whether the file could be written when the server starts.
+fn check_pid_file(path: Option<&Path>) -> Result<(), ServeError> {
+    let Some(path) = path else { return Ok(()) };
+    append::check(path).map_err(|source| ServeError::PidFile { path: path.to_owned(), source })
 }
 
 /// What its connections are to have.
