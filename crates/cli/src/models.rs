@@ -16,12 +16,20 @@ pub struct Args {
 
 pub fn main(args: &Args) -> Result<Ended, Trouble> {
     let mut text = String::new();
-    match &args.model {
-        Some(name) => describe(&mut text, crate::serve::model(name)?),
-        None => ALL.iter().for_each(|model| describe(&mut text, model)),
-    }
-    text.push_str("Settings that every model has:\n");
-    settings(&mut text, COMMON);
+    let models = match &args.model {
+        Some(name) => vec![crate::serve::model(name)?],
+        None => ALL.to_vec(),
+    };
+    models.iter().for_each(|model| describe(&mut text, model));
+    // One that a model has with a default of its own stands with that model.
+    let restates = |model: &&Model, name| model.settings.iter().any(|own| own.name == name);
+    let is_common = |spec: &&SettingSpec| !models.iter().all(|model| restates(model, spec.name));
+    text.push_str("Settings that every model has, unless they stand above with another default:\n");
+    COMMON.iter().filter(is_common).for_each(|spec| setting(&mut text, spec));
+    text.push_str(
+        "\nHow long a client may wait and how much it may send is in `joust serve --print-config`, table \
+         [limits]:\n  --set limits.head_timeout=20s\n",
+    );
     output::stdout(text.as_bytes())?;
     Ok(Ended::Well)
 }
@@ -39,15 +47,13 @@ fn describe(text: &mut String, model: &Model) {
     for (what, says) in rows {
         put(text, format_args!("  {what:<20} {says}\n"));
     }
-    settings(text, model.settings);
+    model.settings.iter().for_each(|spec| setting(text, spec));
     text.push('\n');
 }
 
-fn settings(text: &mut String, specs: &[SettingSpec]) {
-    for spec in specs {
-        let SettingSpec { name, about, kind } = spec;
-        put(text, format_args!("  --set {name}={}\n      {about}\n", kind.default()));
-    }
+fn setting(text: &mut String, spec: &SettingSpec) {
+    let SettingSpec { name, about, kind } = spec;
+    put(text, format_args!("  --set {name}={}\n      {about}\n", kind.default()));
 }
 
 fn put(text: &mut String, line: std::fmt::Arguments<'_>) {

@@ -17,7 +17,9 @@ use crate::trouble::{Ended, Trouble};
 /// Serve a directory, under a concurrency model of your choice
 #[derive(clap::Args)]
 #[command(
-    after_help = "What the command line says goes before what --config says. SIGTERM drains: what is being answered is answered. SIGINT stops at once; SIGHUP reads the configuration again without losing a connection, SIGUSR1 opens the logs again. `joust models` describes the models and their settings."
+    after_help = "What the command line says goes before what --config says. SIGTERM drains: what is being answered is answered. SIGINT stops at once; SIGHUP reads the configuration again without losing a connection, SIGUSR1 opens the logs again. `joust models` describes the models and their settings.
+
+Exit codes: 0 ended by a signal, 1 the server could not start or go on, 2 what was typed, or a configuration, is wrong."
 )]
 pub struct Args {
     /// The directory
@@ -29,7 +31,8 @@ pub struct Args {
     /// The concurrency model, unless set reactors
     #[arg(short, long, value_name = "NAME")]
     model: Option<String>,
-    /// A setting of the model by its original name, or a limit; repeatable
+    /// A setting of the model by its original name (`joust models` lists them), or a bound of [limits], as
+    /// in limits.head_timeout=5s; repeatable
     #[arg(short, long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// A configuration file (TOML); --print-config shows its form

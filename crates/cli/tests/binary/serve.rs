@@ -70,6 +70,14 @@ fn lines_of_the_log_that_a_full_disk_took_are_counted_over_all_children() {
 }
 
 #[test]
+fn a_setting_is_shown_with_one_default() {
+    let shown = |model| stdout(&output(&["models", model])).matches("--set ListenBacklog=").count();
+    assert_eq!((shown("poller"), shown("reactor")), (1, 1));
+    let poller = stdout(&output(&["models", "poller"]));
+    assert!(poller.contains("--set ListenBacklog=100\n"), "{poller}");
+}
+
+#[test]
 fn the_models_are_described() {
     let text = stdout(&output(&["models"]));
     for word in [
