@@ -14,9 +14,14 @@ use crate::{Server, joust, output, said, stdout};
 /// a rate, or a goal on latency, and does not do so three times on end.
 const TRIES: u32 = 3;
 
-pub(crate) fn page() -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/load.md");
-    std::fs::read_to_string(file).expect("the page is there")
+/// Where README.md and docs lie.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The text of a page, by its place there.
+pub(crate) fn page(name: &str) -> String {
+    std::fs::read_to_string(root().join(name)).expect("the page is there")
 }
 
 /// A command of the page.
@@ -73,7 +78,7 @@ fn steps(page: &str) -> Vec<Step> {
 }
 
 /// As a shell takes a line apart that has quotes and no more.
-fn words(command: &str) -> Vec<String> {
+pub(crate) fn words(command: &str) -> Vec<String> {
     let (mut words, mut open) = (vec![String::new()], None);
     for c in command.chars() {
         match (c, open) {
@@ -174,18 +179,18 @@ impl Stage {
 }
 
 /// The text in front of the first figure of a line: what does not change from run to run.
-fn label(shown: &str) -> String {
+pub(crate) fn label(shown: &str) -> String {
     let words = shown.split_whitespace();
     let is_word = |word: &&str| !word.contains(|c: char| c.is_ascii_digit());
     words.take_while(is_word).collect::<Vec<_>>().join(" ")
 }
 
-fn spaced(text: &str) -> String {
+pub(crate) fn spaced(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The same load, over in a moment.
-fn short(words: &[String]) -> Vec<String> {
+pub(crate) fn short(words: &[String]) -> Vec<String> {
     let mut words = words.to_vec();
     let after =
         |words: &[String], flag: &str| words.iter().position(|w| w == flag).map(|at| at + 1);
@@ -208,7 +213,7 @@ fn short(words: &[String]) -> Vec<String> {
 fn every_command_of_the_page_runs_and_ends_as_it_says() {
     let dir = tempfile::tempdir().unwrap();
     let mut stage = Stage::set(dir.path());
-    let steps = steps(&page());
+    let steps = steps(&page("docs/load.md"));
     assert!(steps.len() > 40, "the page has its commands: {}", steps.len());
     for step in &steps {
         match &*step.words.iter().map(String::as_str).collect::<Vec<_>>() {
@@ -239,7 +244,7 @@ pub(crate) fn flags(text: &str) -> BTreeSet<&str> {
 
 #[test]
 fn every_flag_is_in_the_page_and_no_other() {
-    let (page, help) = (page(), stdout(&output(&["load", "--help"])));
+    let (page, help) = (page("docs/load.md"), stdout(&output(&["load", "--help"])));
     let (on_page, in_help) = (flags(&page), flags(&help));
     // Those of `joust serve`, which the page starts, and of a line for curl.
     let elsewhere = ["--listen", "--set", "--fixed", "--data"];
@@ -252,8 +257,7 @@ fn every_flag_is_in_the_page_and_no_other() {
 
 #[test]
 fn each_model_has_its_section_and_no_other() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/models.md");
-    let page = std::fs::read_to_string(file).expect("the page is there");
+    let page = page("docs/models.md");
     let sections: BTreeSet<&str> =
         page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
     let mut expected: BTreeSet<&str> = serve::models::ALL.iter().map(|model| model.name).collect();

@@ -170,7 +170,7 @@ fn the_record_holds_as_many_single_requests_as_were_asked_for() {
 
 #[test]
 fn a_field_of_docs_load_md_is_a_field_of_the_record() {
-    let page = crate::docs::page();
+    let page = crate::docs::page("docs/load.md");
     let rows = page.split("| field | holds |").nth(1).unwrap().split("\n\n").next().unwrap();
     let names: Vec<&str> = rows
         .lines()

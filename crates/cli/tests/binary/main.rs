@@ -4,6 +4,7 @@
 mod bad_input;
 mod connections;
 mod docs;
+mod docs_serve;
 mod gates;
 mod hosts;
 mod https;
@@ -50,6 +51,8 @@ fn said(output: &Output) -> String {
 /// A server of ours that ends with the test.
 struct Server {
     child: Child,
+    /// The first line of what it printed.
+    line: String,
     url: String,
 }
 
@@ -62,13 +65,19 @@ impl Server {
     /// The same, and what it says goes there.
     fn start_saying(args: &[&str], stderr: Stdio) -> Self {
         let mut command = joust(&["serve", "--listen", "127.0.0.1:0"]);
-        let command = command.args(args).stdout(Stdio::piped()).stderr(stderr);
-        let mut child = command.spawn().expect("it starts");
+        command.args(args).stderr(stderr);
+        Self::of(command)
+    }
+
+    /// What this command starts.
+    fn of(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
         let mut line = String::new();
         let out = child.stdout.take().expect("stdout is piped");
         BufReader::new(out).read_line(&mut line).expect("stdout is read");
-        let at = line.find("http://").unwrap_or_else(|| panic!("no address in `{line}`"));
-        Self { child, url: line[at..].trim().to_owned() }
+        let at = line.find("http").unwrap_or_else(|| panic!("no address in `{line}`"));
+        let url = line[at..].trim().to_owned();
+        Self { child, line, url }
     }
 
     fn signal(&self, name: &str) {
