@@ -627,6 +627,33 @@ mod tests {
             ("fixed = 1\n[access_log]\nformat = \"%h %Z\"", "joust.toml:3: ", "(at 3)"),
             ("fixed = 1\ncpus = [\"x\"]", "joust.toml:2: ", "as in [0, 1]"),
             ("fixed = 1\n[listen]\na = 1", "joust.toml:2: ", "`listen` is no table: it is address"),
+            ("fixed = 1\n[errors]\n404 = \"x\"", "joust.toml:", "/404.html"),
+            (
+                "fixed = 1\n[[host]]\nnames = [\"a/b\"]\nfixed = 1",
+                "joust.toml:",
+                "no name of a host",
+            ),
+            ("fixed = 1\n[compression]\ngzip_level = 10", "joust.toml:", "1 to 9"),
+            ("fixed = 1\n[compression]\nbytes_max = 9", "joust.toml:", "lower the first"),
+            ("fixed = 1\n[[gateway]]\npath = \"/a/\"", "", "give it a `root`"),
+            (
+                "fixed = 1\n[[gateway]]\npath = \"/a/\"\nkind = \"fastcgi\"",
+                "joust.toml:",
+                "set one of the two",
+            ),
+            (
+                "fixed = 1\n[[gateway]]\npath = \"/a/\"\nkind = \"fastcgi\"\n\
+                 spawn = { command = [\"php-cgi\"] }",
+                "joust.toml:",
+                "the path of a program",
+            ),
+            ("", "", "there is nothing to serve"),
+        ]);
+    }
+
+    #[test]
+    fn what_a_rule_cannot_be_is_refused() {
+        refuses(&[
             ("fixed = 1\n[[rule]]\nprefix = \"/\"", "joust.toml:", "without an action"),
             (
                 "fixed = 1\n[[rule]]\ndeny = 403\n[[rule]]\nprefix = \"/\"",
@@ -649,27 +676,6 @@ mod tests {
             ("fixed = 1\n[[rule]]\nset = { A = \"a\\nb\" }", "joust.toml:", "A"),
             ("fixed = 1\n[[rule]]\nremove = [\"content-length\"]", "joust.toml:", "frames"),
             ("fixed = 1\n[[rule]]\ndeny = 200", "joust.toml:", "400 to 599"),
-            ("fixed = 1\n[errors]\n404 = \"x\"", "joust.toml:", "/404.html"),
-            (
-                "fixed = 1\n[[host]]\nnames = [\"a/b\"]\nfixed = 1",
-                "joust.toml:",
-                "no name of a host",
-            ),
-            ("fixed = 1\n[compression]\ngzip_level = 10", "joust.toml:", "1 to 9"),
-            ("fixed = 1\n[compression]\nbytes_max = 9", "joust.toml:", "lower the first"),
-            ("fixed = 1\n[[gateway]]\npath = \"/a/\"", "", "give it a `root`"),
-            (
-                "fixed = 1\n[[gateway]]\npath = \"/a/\"\nkind = \"fastcgi\"",
-                "joust.toml:",
-                "set one of the two",
-            ),
-            (
-                "fixed = 1\n[[gateway]]\npath = \"/a/\"\nkind = \"fastcgi\"\n\
-                 spawn = { command = [\"php-cgi\"] }",
-                "joust.toml:",
-                "the path of a program",
-            ),
-            ("", "", "there is nothing to serve"),
         ]);
     }
 
