@@ -25,7 +25,7 @@ th,td{padding:.2rem .8rem .2rem 0;text-align:right;border-bottom:1px solid #8884
 th:first-child,td:first-child,.text{text-align:left}th{font-weight:600}\
 pre{font:15px/1.4 ui-monospace,monospace;background:#8882;padding:.7rem;overflow-x:auto}\
 .facts{width:auto}.facts td:last-child{padding-left:2rem}td.text{padding-left:.8rem}th.text{padding-left:.8rem}small{opacity:.75}\
-@media(max-width:45rem){body{margin:1rem auto;font-size:13px}table{display:block;overflow-x:auto}}";
+@media(max-width:45rem){body{margin:1rem auto;font-size:13px}table{display:block;overflow-x:auto}pre{font-size:2.2vw}}";
 
 /// All of it.
 pub(super) fn page(told: &Told<'_>, refresh_s: Option<u32>) -> String {
@@ -107,7 +107,7 @@ fn seats(text: &mut String, told: &Told<'_>) {
     };
     text.push_str(
         "<h2>Seats</h2>\n<table>\n<tr><th>seat<th>process<th>thread<th class=\"text\">state<th>for\
-         <th>requests<th>ever<th>sent<th>accepted<th>open\n",
+         <th>requests<th>of the seat<th>sent<th>accepted<th>open\n",
     );
     for seat in told.reading.seats.iter().filter(taken).take(all) {
         let since = told.now.saturating_sub(seat.since);
