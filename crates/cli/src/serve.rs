@@ -26,7 +26,7 @@ pub struct Args {
     #[arg(conflicts_with = "fixed")]
     dir: Option<PathBuf>,
     /// Where to listen, unless set 127.0.0.1:8080; port 0 takes a free one
-    #[arg(short, long, value_name = "ADDR")]
+    #[arg(short, long, value_name = "ADDR", value_parser = address)]
     listen: Option<SocketAddr>,
     /// The concurrency model, unless set reactors
     #[arg(short, long, value_name = "NAME")]
@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     group: Option<String>,
     /// CPUs to run on, as in 0 or 2,3
-    #[arg(long, value_delimiter = ',', value_name = "CPU")]
+    #[arg(long, value_delimiter = ',', value_name = "CPU", value_parser = cpu)]
     cpus: Vec<u32>,
     /// A fault, so that measuring can be proved; repeatable: delay=5ms, stall=1%,200ms, batch=50ms,
     /// pause=every:2s,for:100ms, slots=8, status=503:5%, length=wrong:1%, empty-first, encoding=gzip,
@@ -91,6 +91,16 @@ pub struct Args {
     /// Print the complete configuration, as a file for --config; serve nothing
     #[arg(long)]
     print_config: bool,
+}
+
+fn address(typed: &str) -> Result<SocketAddr, &'static str> {
+    typed.parse().map_err(|_| {
+        "write an address and its port, as in 127.0.0.1:8080, or 0.0.0.0:8080 or [::]:8080 for all addresses"
+    })
+}
+
+fn cpu(typed: &str) -> Result<u32, &'static str> {
+    typed.trim().parse().map_err(|_| "write the numbers of CPUs, as in 0 or 2,3")
 }
 
 pub fn main(args: Args) -> Result<Ended, Trouble> {

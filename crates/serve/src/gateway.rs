@@ -184,8 +184,15 @@ fn missing(gateway: &GatewayConfig) -> Vec<String> {
             format!("there is no directory {directory}, in which `{socket}` is to be: is its application installed?")
         })
     };
+    let bodies = &gateway.body_directory;
+    let no_bodies = (!bodies.is_dir()).then(|| {
+        format!(
+            "there is no directory {}, in which large bodies lie (`body_directory`)",
+            bodies.display()
+        )
+    });
     let programs = programs.into_iter().flatten().filter_map(cannot_run);
-    programs.chain(gateway.sockets.iter().filter_map(no_directory)).collect()
+    programs.chain(gateway.sockets.iter().filter_map(no_directory)).chain(no_bodies).collect()
 }
 
 fn application(gateway: &GatewayConfig) -> Result<Option<Application>, ServeError> {

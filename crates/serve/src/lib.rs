@@ -86,8 +86,8 @@ pub enum ServeError {
     )]
     AccessLog { path: PathBuf, source: io::Error },
     #[error(
-        "cannot write the error log {path}: {source}; name another with --error-log FILE, or \
-         `stderr`, or `off`", path = path.display()
+        "cannot write the error log {path}: {source}; its folder must be there. Name another with \
+         --error-log FILE, or `stderr`, or `off`", path = path.display()
     )]
     ErrorLog { path: PathBuf, source: io::Error },
     #[error("{table}: {error}")]

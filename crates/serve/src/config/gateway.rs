@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
@@ -17,7 +18,13 @@ pub(super) static ITEM: Table = Table {
     name: "gateway",
     is_list: true,
     take: |config, value| {
-        config.gateways = Vec::<GatewayConfig>::deserialize(value)?;
+        let all = Vec::<Written>::deserialize(value)?.into_iter().enumerate();
+        // By its place too: it has no name.
+        let read = |(index, written)| {
+            let refused = |why| format!("the gateway in place {}: {why}", index + 1);
+            GatewayConfig::try_from(written).map_err(refused).map_err(toml::de::Error::custom)
+        };
+        config.gateways = all.map(read).collect::<Result<_, _>>()?;
         Ok(())
     },
     show: |config| {
@@ -32,8 +39,7 @@ pub(super) static ITEM: Table = Table {
 
 /// Requests that something else than a file answers. What a field says of a "program" holds for a FastCGI
 /// application too.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "Written")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatewayConfig {
     /// Which requests.
     pub mapping: Mapping,

@@ -98,8 +98,10 @@ pub(super) static KEYS: &[Key] = &[
         "directory",
         "what is served: the files beneath it",
         |config, given| {
-            config.content =
-                Content::Directory(PathBuf::from(one(given, "the path of a directory")?));
+            config.content = match one(given, "the path of a directory")? {
+                "" => return Err("it is empty: `.` is where the server is started".to_owned()),
+                path => Content::Directory(PathBuf::from(path)),
+            };
             Ok(())
         },
         |config| match &config.content {

@@ -74,6 +74,33 @@ impl Table {
     }
 }
 
+/// What serde calls things, and what they are called to who writes a file.
+const PLAIN_WORDS: [(&str, &str); 10] = [
+    ("expected a sequence", "expected a list in brackets"),
+    ("expected a string", "expected a text in quotes"),
+    ("wanted string or table", "expected a text in quotes"),
+    ("expected path string", "expected a path in quotes"),
+    ("expected socket address", "expected an address with its port, as in \"0.0.0.0:80\""),
+    ("expected a boolean", "expected true or false"),
+    ("expected u8", "expected a whole number"),
+    ("expected u16", "expected a whole number"),
+    ("expected u32", "expected a whole number"),
+    ("expected u64", "expected a whole number"),
+];
+
+/// A message of serde without the names of Rust's types.
+pub(super) fn in_plain_words(message: &str) -> String {
+    PLAIN_WORDS
+        .iter()
+        .fold(message.to_owned(), |message, (theirs, plain)| message.replace(theirs, plain))
+}
+
+/// The line of a text in which that byte stands.
+pub(super) fn line_at(text: &str, offset: usize) -> &str {
+    let begin = text[..offset].rfind('\n').map_or(0, |end| end + 1);
+    text[begin..].lines().next().unwrap_or_default().trim()
+}
+
 /// What stands in a file, as a `T` that `check` finds nothing wrong with.
 pub(super) fn taken_as<T: DeserializeOwned>(
     value: ValueDeserializer<'_>,

@@ -261,6 +261,10 @@ fn check(config: &Config) -> Result<(), String> {
                 .to_owned(),
         );
     }
+    let is_again = |&(place, cpu): &(usize, &u32)| config.cpus[..place].contains(cpu);
+    if let Some((_, cpu)) = config.cpus.iter().enumerate().find(is_again) {
+        return Err(format!("CPU {cpu} is named twice: name each once"));
+    }
     if let (Some(group), None) = (&config.group, &config.user) {
         return Err(format!("group {group} is nobody's: say `user` too"));
     }
@@ -359,7 +363,12 @@ impl<'t> File<'t> {
     ) -> Result<(), ConfigError> {
         table.read(config, value).map_err(|error| {
             let at = error.span().map_or(value.span().start, |span| span.start);
-            let reason = format!("{}: {}", table.header(), error.message());
+            let line = error.span().map(|span| tables::line_at(self.text, span.start));
+            // What begins a table says no more than its name does.
+            let line = line.filter(|line| !line.starts_with('['));
+            let line = line.map(|line| format!(": `{line}`")).unwrap_or_default();
+            let reason =
+                format!("{}: {}{line}", table.header(), tables::in_plain_words(error.message()));
             ConfigError { place: place(self.name, self.text, at), reason }
         })
     }
@@ -623,6 +632,7 @@ mod tests {
             ("fixed = 1\nlimits = 1", "joust.toml:2: ", "write [limits]"),
             ("fixed = 2147483648", "joust.toml:1: ", "not within 0 to"),
             ("fixed = 1\n[limits]\ntarget_bytes_max = 40000", "", "raise the second"),
+            ("directory = \"\"", "joust.toml:1: ", "where the server is started"),
             ("fixed = 1\n[access_log]\nformat = \"xml\"", "joust.toml:3: ", "json, or a format"),
             ("fixed = 1\n[access_log]\nformat = \"%h %Z\"", "joust.toml:3: ", "(at 3)"),
             ("fixed = 1\ncpus = [\"x\"]", "joust.toml:2: ", "as in [0, 1]"),
@@ -659,6 +669,11 @@ mod tests {
                 "fixed = 1\n[[rule]]\ndeny = 403\n[[rule]]\nprefix = \"/\"",
                 "joust.toml:",
                 "[[rule]]: the rule in place 2: a rule without an action",
+            ),
+            (
+                "fixed = 1\n[[rule]]\ndeny = \"403\"",
+                "joust.toml:3: ",
+                "expected a whole number: `deny = \"403\"`",
             ),
             ("fixed = 1\n[[rule]]\nhosts = []\ndeny = 403", "joust.toml:3", "leave it out"),
             ("fixed = 1\n[[rule]]\nmethods = []\ndeny = 403", "joust.toml:3", "leave it out"),
@@ -772,6 +787,13 @@ mod tests {
                 "without a path",
             ),
             ("[[host]]\nnames = [\"a\"]\nfixed = 1\nlisting = true", "joust.toml:", "leave it out"),
+            ("[[host]]\nnames = \"a\"\nfixed = 1", "joust.toml:2: ", "expected a list in brackets"),
+            (
+                "directory = \"/\"\n[[gateway]]\npath = \"/a/\"\n[[gateway]]\nextension = \"x\"",
+                "joust.toml:",
+                "the gateway in place 2: `extension`",
+            ),
+            ("fixed = 1\n[tls]\nmin_version = 1.2", "joust.toml:3: ", "expected a text in quotes"),
             ("[[host]]\nnames = [\"b\u{fc}cher.de\"]\nfixed = 1", "joust.toml:", "xn--"),
             ("[[host]]\nnames = [\"a\"]", "joust.toml:", "[[host]] a (table 1)"),
         ]);

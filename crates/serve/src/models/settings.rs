@@ -203,8 +203,7 @@ impl Settings {
     /// # Errors
     /// An unknown name (with the nearest known one), or a value outside what the setting may be.
     pub fn set(&mut self, name: &str, typed: &str) -> Result<(), SettingError> {
-        let also = ALSO.iter().find(|(also, _)| also.eq_ignore_ascii_case(name));
-        let meant = also.map_or(name, |(_, meant)| *meant);
+        let meant = meant(name);
         let found = self.entries.iter_mut().find(|(spec, _)| spec.name.eq_ignore_ascii_case(meant));
         let Some((spec, value)) = found else {
             return Err(self.unknown(name));
@@ -277,12 +276,28 @@ impl Settings {
     fn unknown(&self, name: &str) -> SettingError {
         let names = || self.entries.iter().map(|(spec, _)| spec.name);
         let nearest = names().min_by_key(|known| edits(name, known)).unwrap_or_default();
-        let all: Vec<_> = names().collect();
-        SettingError(format!(
-            "there is no setting `{name}` in this model; the nearest is {nearest} (all: {})",
-            all.join(", ")
-        ))
+        let all = names().collect::<Vec<_>>().join(", ");
+        // Most often the setting is right, and its model was not named.
+        let is_it = |spec: &SettingSpec| spec.name.eq_ignore_ascii_case(meant(name));
+        let others = super::ALL.iter().filter(|model| model.settings.iter().any(is_it));
+        let others: Vec<_> = others.map(|model| model.name).collect();
+        SettingError(match others.is_empty() {
+            true => format!(
+                "there is no setting `{name}` in this model; the nearest is {nearest} (all: {all})"
+            ),
+            false => format!(
+                "there is no setting `{name}` in this model, but in {}: choose the model too, or one of \
+                 {all}",
+                others.join(", ")
+            ),
+        })
     }
+}
+
+/// The name by which a setting is known here.
+fn meant(name: &str) -> &str {
+    let also = ALSO.iter().find(|(also, _)| also.eq_ignore_ascii_case(name));
+    also.map_or(name, |(_, meant)| meant)
 }
 
 impl Kind {
