@@ -31,8 +31,8 @@ pub struct Args {
     /// The concurrency model, unless set reactors
     #[arg(short, long, value_name = "NAME")]
     model: Option<String>,
-    /// A setting of the model by its original name (`joust models` lists them), or a bound of [limits], as
-    /// in limits.head_timeout=5s; repeatable
+    /// A setting of the model by its original name (`joust models` lists them), or a bound, as in
+    /// limits.head_timeout=5s; repeatable
     #[arg(short, long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// A configuration file (TOML); --print-config shows its form
