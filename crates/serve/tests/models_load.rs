@@ -322,3 +322,43 @@ fn a_connection_of_iterative_is_all_that_is_served_until_it_ends() {
     assert_eq!(held.rest(), b"");
     assert!(start.elapsed() >= Duration::from_millis(250), "{:?}", start.elapsed());
 }
+
+#[test]
+fn a_client_that_has_ended_its_side_and_reads_slowly_keeps_nobody_busy() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("large"), vec![b'x'; 32 << 20]).unwrap();
+    let content = dir.path().to_str().unwrap();
+    for model in models() {
+        let server = Server::start(model, Setup { content, ..FIXED });
+        let mut conn = server.connect();
+        conn.send("GET /large HTTP/1.1\r\nHost: test\r\n\r\n");
+        conn.end_sending();
+        assert!(conn.head_end() > 0);
+        // Until the buffers of both sides are full.
+        std::thread::sleep(Duration::from_millis(200));
+        let before = server.cpu_ticks();
+        std::thread::sleep(Duration::from_millis(600));
+        let spent = server.cpu_ticks().saturating_sub(before);
+        // Who spins takes 60, or half of that beside another program.
+        assert!(spent <= 10, "{model} spun for {spent} ticks");
+        assert_eq!(conn.response().body.len(), 32 << 20, "{model}");
+    }
+}
+
+#[test]
+fn a_loop_that_is_full_leaves_connections_to_those_that_are_not() {
+    let settings =
+        &["worker_processes=2", "worker_connections=2", "overflow=wait", "KeepAliveTimeout=5m"];
+    let server = Server::start("reactors", Setup { settings, ..FIXED });
+    let mut kept: Vec<Conn> = Vec::new();
+    for _ in 0..4 {
+        let mut conn = server.connect();
+        assert_eq!(conn.ask(GET).status(), 200);
+        kept.push(conn);
+    }
+    // All four places are taken; the next one waits until one is free.
+    let mut next = server.connect();
+    next.send(GET);
+    kept.pop();
+    assert_eq!(next.response().status(), 200);
+}

@@ -75,8 +75,12 @@ pub enum Op<'a> {
         /// Then.
         body: &'a [u8],
     },
-    /// Says once when the file is ready for one of these; errors and hang-ups are always told.
+    /// Says once when the file is ready for one of these; errors and hang-ups are always told, and that
+    /// the peer has ended its side (RDHUP), which the kernel adds to every poll of a ring.
     Poll(BorrowedFd<'a>, PollFlags),
+    /// As [`Op::Poll`], and again each time that it becomes so (multishot): for who would be told the
+    /// same at once otherwise. Of the same kind.
+    Edges(BorrowedFd<'a>, PollFlags),
     /// Ends the operation of this kind with the same [`Id`], if it is under way: it comes to its end
     /// with ECANCELED, unless something else ended it first.
     Cancel(Kind),
@@ -317,6 +321,10 @@ impl ServerRing {
             Op::Poll(file, flags) => {
                 let (fd, flags) = (Fd(file.as_raw_fd()), u32::from(flags.bits()));
                 (Kind::Poll, opcode::PollAdd::new(fd, flags).build())
+            }
+            Op::Edges(file, flags) => {
+                let (fd, flags) = (Fd(file.as_raw_fd()), u32::from(flags.bits()));
+                (Kind::Poll, opcode::PollAdd::new(fd, flags).multi(true).build())
             }
         };
         self.n_in_flight += 1;

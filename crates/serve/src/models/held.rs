@@ -163,8 +163,13 @@ impl<'s> Held<'s> {
 
     /// Lays a connection down until its client does what it rests for, or its time is over.
     pub(super) fn keep(&self, mut conn: Box<Conn<'s>>, rest: Rest) {
-        let wanted = if rest == Rest::Writing { EventFlags::OUT } else { EventFlags::IN };
-        let flags = wanted | EventFlags::RDHUP | EventFlags::ONESHOT;
+        // Who waits for room is not told that the client has ended its side: it stays so, and would be told
+        // again each time.
+        let wanted = match rest {
+            Rest::Writing => EventFlags::OUT,
+            _ => EventFlags::IN | EventFlags::RDHUP,
+        };
+        let flags = wanted | EventFlags::ONESHOT;
         conn.rest = rest;
         let (place, until, token) = (conn.place, conn.until, u64::from(conn.place));
         let mut inner = self.lock();

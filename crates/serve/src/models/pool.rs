@@ -330,8 +330,9 @@ impl<'s> Pool<'s> {
     fn watch(&self, index: u32, conn: &mut Conn<'s>, step: Step) {
         let wanted = match step {
             Step::Turn => return self.ready.push(index, &self.service.board),
-            // It is held at the end of the server, which cuts it.
-            Step::Write | Step::Hold(_) => EventFlags::OUT | EventFlags::RDHUP,
+            // It is held at the end of the server, which cuts it. That the client has ended its side stays
+            // so: who waits for room would be told again each time.
+            Step::Write | Step::Hold(_) => EventFlags::OUT,
             Step::Gateway => match self.watch_gateway(index, conn) {
                 Some(wanted) => wanted,
                 None => return self.ready.push(index, &self.service.board),

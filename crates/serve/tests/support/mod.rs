@@ -128,11 +128,15 @@ impl Server {
         status.unwrap()
     }
 
-    /// CPU time of the server's own process, in clock ticks of 10 ms.
+    /// CPU time of the server and its living children, in clock ticks of 10 ms.
     pub(crate) fn cpu_ticks(&self) -> u64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
-        let after_name = stat.rsplit_once(") ").unwrap().1;
-        after_name.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+        let of = |pid: Pid| {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+            let after_name = stat.ok()?.rsplit_once(") ")?.1.to_owned();
+            let ticks = after_name.split(' ').skip(11).take(2);
+            Some(ticks.map(|ticks| ticks.parse::<u64>().unwrap()).sum::<u64>())
+        };
+        [self.pid()].into_iter().chain(self.children()).filter_map(of).sum()
     }
 
     /// Memory that is the server's own process's, in bytes.
@@ -264,6 +268,11 @@ impl Conn {
     /// Sends; false where the connection has ended.
     pub(crate) fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).is_ok()
+    }
+
+    /// Sends no more, and may still receive.
+    pub(crate) fn end_sending(&mut self) {
+        self.stream.shutdown(std::net::Shutdown::Write).unwrap();
     }
 
     /// Sends a request and takes its response.

@@ -19,6 +19,11 @@ pub(super) struct Conn<'s> {
     pub(super) receiving: Under,
     /// The wait for room in the send buffer.
     pub(super) room: Under,
+    /// The last send was not taken as a whole, and no news of room has come since.
+    pub(super) is_blocked: bool,
+    /// The client has ended its side, which every wait for room is told of: one that ends with its first
+    /// news would end at once.
+    pub(super) is_half_closed: bool,
     /// The wait for the file of a gateway, and which and for what that is.
     pub(super) watching: Under,
     pub(super) watched: (u64, PollFlags),
@@ -78,6 +83,8 @@ impl<'s> Conn<'s> {
             phase: Phase::Free,
             receiving: Under::No,
             room: Under::No,
+            is_blocked: false,
+            is_half_closed: false,
             watching: Under::No,
             watched: (0, PollFlags::empty()),
             late: Vec::new(),
@@ -100,6 +107,8 @@ impl<'s> Conn<'s> {
         self.phase = Phase::Free;
         self.late = Vec::new();
         self.is_sending = false;
+        self.is_blocked = false;
+        self.is_half_closed = false;
         self.cut = None;
     }
 

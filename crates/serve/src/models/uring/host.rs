@@ -192,6 +192,9 @@ impl<'a> Host<'a> {
             let op = match todo {
                 Todo::Accept { many } => Op::Accept { listener: service.listener.as_fd(), many },
                 Todo::Receive => Op::Receive(conns[id as usize].socket()),
+                Todo::Room if conns[id as usize].is_half_closed => {
+                    Op::Edges(conns[id as usize].socket(), PollFlags::OUT)
+                }
                 Todo::Room => Op::Poll(conns[id as usize].socket(), PollFlags::OUT),
                 Todo::Cancel(kind) => Op::Cancel(kind),
                 Todo::Gateway(flags) => {
@@ -234,7 +237,10 @@ impl<'a> Host<'a> {
         match what {
             What::Accepted(result) => self.accepted(result, ended),
             What::Received(result) => self.arrived(id as u32, result, ended),
-            What::Ready(_) if id < LISTENER => self.has_room(id as u32),
+            What::Ready(flags) if id < LISTENER => {
+                let flags = flags.unwrap_or(PollFlags::empty());
+                self.has_room(id as u32, flags, ended);
+            }
             What::Ready(_) if id & GATEWAY != 0 => self.gateway_ready((id & !GATEWAY) as u32),
             What::Ready(_) => self.hear(id)?,
         }
@@ -444,7 +450,7 @@ impl<'a> Host<'a> {
         let at = drive::time(self.service, self.now);
         let conn = &mut self.conns[index as usize];
         let Some((head, body)) = conn.exchange.outgoing(|| at) else { return false };
-        if conn.room != Under::No {
+        if conn.is_blocked {
             return true;
         }
         let n_bytes = (head.len() + body.len()).min(drive::TURN_BYTES_MAX);
@@ -498,15 +504,20 @@ impl<'a> Host<'a> {
 
     fn await_room(&mut self, index: u32) {
         let conn = &mut self.conns[index as usize];
+        conn.is_blocked = true;
         if conn.room == Under::No {
             conn.room = Under::Way;
             self.todo.push((index.into(), Todo::Room));
         }
     }
 
-    fn has_room(&mut self, index: u32) {
+    fn has_room(&mut self, index: u32, flags: PollFlags, ended: bool) {
         let conn = &mut self.conns[index as usize];
-        conn.room = Under::No;
+        conn.is_half_closed |= flags.contains(PollFlags::RDHUP);
+        conn.is_blocked = false;
+        if ended {
+            conn.room = Under::No;
+        }
         match conn.phase {
             Phase::Leaving(_) => self.leave(index),
             _ => self.turn(index),
