@@ -110,6 +110,23 @@ fn connections_that_have_ended_are_not_held_any_more() {
 }
 
 #[test]
+fn connections_whose_keep_alive_is_over_are_not_held_any_more() {
+    for model in all_models() {
+        let settings = &[AT, "KeepAliveTimeout=100ms"];
+        let server = Server::start(model, Setup { settings, ..FIXED });
+        let mut kept: Vec<_> = (0..2).map(|_| server.connect()).collect();
+        for conn in &mut kept {
+            assert_eq!(conn.ask(GET).status(), 200, "{model}");
+            support::eventually("its time is over", || conn.has_ended());
+        }
+        support::eventually(&format!("only who asks is connected: {model}"), || {
+            let (_, text) = body(&server, "/server-status?format=prometheus", "*/*");
+            samples(&text)["joust_connections"] == 1.0
+        });
+    }
+}
+
+#[test]
 fn what_waits_for_a_thread_is_on_the_page() {
     let cases: [(&str, &[&str]); 3] = [
         ("pool", &[AT, "max-thread=1"]),

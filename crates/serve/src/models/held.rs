@@ -299,6 +299,7 @@ impl<'s> Held<'s> {
 
     /// Closes a connection; one that is to linger is laid down.
     pub(super) fn close(&self, mut conn: Box<Conn<'s>>, how: Close) {
+        conn.exchange.ended();
         let open = match std::mem::replace(&mut conn.socket, Socket::None) {
             Socket::Open(socket) => drive::close(socket, how),
             Socket::None | Socket::Lingering(..) => None,

@@ -103,6 +103,7 @@ impl<W: Watch> Loop<'_, '_, W> {
         let was_idle = self.conns[index as usize].idle_until() == Some(deadline);
         if was_idle {
             self.service.board.count(Counter::KeepAliveClosed);
+            self.conns[index as usize].exchange().ended();
             self.close(index, Close::Normal);
         }
         was_idle
