@@ -273,3 +273,30 @@ fn a_killed_child_is_made_up_for() {
         assert_eq!(server.connect().ask(GET).status(), 200, "{model}");
     }
 }
+
+#[test]
+fn a_full_server_that_drains_closes_its_port_before_there_is_room() {
+    let settings =
+        &["worker_processes=2", "worker_connections=1", "overflow=wait", "KeepAliveTimeout=5m"];
+    let mut server = Server::start("reactors", Setup { settings, ..FIXED });
+    let mut busy = [(); 2].map(|()| server.connect());
+    for conn in &mut busy {
+        assert_eq!(conn.ask(GET).status(), 200);
+        conn.send("GET / HTTP/1.1\r\n");
+    }
+    server.signal(Signal::TERM);
+    // Not by a connection, which might be one of those that wait to be served.
+    let listens = |line: &str| {
+        let mut words = line.split_whitespace().skip(1);
+        let port = format!(":{:04X}", server.addr.port());
+        words.next().is_some_and(|local| local.ends_with(&port)) && words.nth(1) == Some("0A")
+    };
+    eventually("its port is closed", || {
+        !std::fs::read_to_string("/proc/net/tcp").unwrap().lines().any(listens)
+    });
+    for mut conn in busy {
+        conn.send("Host: test\r\n\r\n");
+        assert_eq!(conn.response().status(), 200);
+    }
+    assert!(server.ended().success());
+}

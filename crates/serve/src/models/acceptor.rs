@@ -78,6 +78,12 @@ impl<'s> Acceptor<'s> {
         self.tickets.is_some()
     }
 
+    /// Whether a drain has taken in all that it was to, so that the port may be closed without waiting for
+    /// room.
+    pub(super) fn is_over(&self) -> bool {
+        self.tickets == Some(0)
+    }
+
     /// The next connection of this round.
     pub(super) fn next(&mut self, room: Room) -> Next {
         while self.left > 0 {

@@ -460,6 +460,10 @@ impl<'p, 's> Watcher<'p, 's> {
         while self.acceptor.is_draining() && self.listens && !self.pool.rests.load(Relaxed) {
             self.accept_some();
         }
+        // Where it is full too: what comes now is to be refused, or the next server's.
+        if self.acceptor.is_over() && self.listens {
+            self.stop_listening();
+        }
     }
 
     fn admit(&mut self, socket: OwnedFd, peer: std::net::SocketAddr) {
@@ -529,6 +533,7 @@ impl<'p, 's> Watcher<'p, 's> {
 
     fn stop_listening(&mut self) {
         self.listens = false;
+        self.pool.rests.store(false, Relaxed);
         // It is not in the set where accepting rests.
         let _ = self.pool.epoll.remove(&self.pool.service.listener);
         self.pool.service.stop_listening();

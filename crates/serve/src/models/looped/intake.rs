@@ -51,12 +51,23 @@ impl<W: Watch> Loop<'_, '_, W> {
                 Next::Admit(socket, peer) => {
                     self.make_room();
                     self.admit(socket, peer);
+                    if self.must_step_back() {
+                        return self.rest(Nanos::MAX);
+                    }
                 }
                 Next::Done => return self.let_others_accept(),
                 Next::Rest(most) => return self.rest(self.now.saturating_add(most)),
                 Next::Over => return self.stop_listening(),
             }
         }
+    }
+
+    /// Whether the loop is full and others are not to be kept from the listener: the kernel wakes one of
+    /// those that watch it, and where that one has no room nobody would come for the connection.
+    fn must_step_back(&self) -> bool {
+        let Rules { conns_max, overflow, is_shared, .. } = self.rules;
+        let is_full = self.open() >= conns_max;
+        is_shared && is_full && overflow == Overflow::Wait && !self.acceptor.is_draining()
     }
 
     /// Puts the listener behind those of the other loops, now and then.
@@ -114,6 +125,10 @@ impl<W: Watch> Loop<'_, '_, W> {
     pub(super) fn accept_the_last(&mut self) {
         while self.acceptor.is_draining() && self.accepting == Accepting::Yes {
             self.accept_some();
+        }
+        // Where it is full too: what comes now is to be refused, or the next server's.
+        if self.acceptor.is_over() && self.accepting != Accepting::No {
+            self.stop_listening();
         }
     }
 
