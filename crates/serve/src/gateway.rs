@@ -42,6 +42,7 @@ use fastcgi::{Address, Application, Conversation};
 use script::{Finder, Script};
 use spool::Spool;
 
+pub(crate) use keeper::wind_up;
 pub(crate) use responders::Responders;
 
 /// Redirects within the server in a row (RFC 3875, 6.2.2), each of which starts a program.

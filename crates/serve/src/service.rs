@@ -18,7 +18,7 @@ use crate::ServeError;
 use crate::board::Board;
 use crate::config::Config;
 use crate::fault::{self, Faults};
-use crate::gateway::{Gateways, Responders};
+use crate::gateway::{self, Gateways, Responders};
 use crate::log::{AccessLogs, ErrorLog, Level, Reopen};
 use crate::rights;
 use crate::site::Site;
@@ -254,6 +254,7 @@ impl Service {
         let (model, address) = (config.model.name, self.address());
         self.note_start();
         let result = (config.model.run)(self);
+        gateway::wind_up();
         self.log.flush();
         for (path, lost) in self.log.lost() {
             let path = path.display();

@@ -7,7 +7,7 @@ mod support;
 use std::path::PathBuf;
 
 use support::{FIXED, Server, Setup, children_of, eventually, models};
-use sys::process::Pid;
+use sys::process::{Pid, Signal};
 
 /// One of each kind: a thread blocks, a loop, threads behind a loop, many processes, completions.
 const KINDS: [&str; 5] = ["thread", "reactor", "pool", "prefork", "uring"];
@@ -416,6 +416,39 @@ fn what_is_no_answer_is_502_and_said_in_the_error_log() {
         assert!(!log.contains('\u{1b}'), "{log}");
         ["/cgi-bin/silent", "/cgi-bin/split", "NPH", "a line"].iter().all(|text| log.contains(text))
     });
+}
+
+#[test]
+fn the_last_words_of_a_program_are_in_the_error_log_under_every_model() {
+    for model in models() {
+        let site = Site::new();
+        site.program("says", "echo Content-Type: text/plain; echo; echo done; echo so-said >&2");
+        // A child of its own for each connection, where the model has any.
+        let quota: &[&str] = match model {
+            "prefork" | "worker" | "event" => &["MaxConnectionsPerChild=1"],
+            _ => &[],
+        };
+        let server = site.start(model, quota, "");
+        assert_eq!(body(&get(&server, "/cgi-bin/says")), "done\n", "{model}");
+        eventually(&format!("its words are in the log: {model}"), || {
+            let log = std::fs::read_to_string(site.path("error.log")).unwrap_or_default();
+            log.contains("so-said")
+        });
+    }
+}
+
+#[test]
+fn a_program_that_goes_on_after_its_answer_ends_with_the_server() {
+    let site = Site::new();
+    // A number that no other process sleeps for.
+    site.program("on", "echo Content-Type: text/plain; echo; echo done; exec >&-; sleep 16180339");
+    for model in models() {
+        let mut server = site.start(model, &[], "");
+        assert_eq!(body(&get(&server, "/cgi-bin/on")), "done\n", "{model}");
+        server.signal(Signal::INT);
+        assert!(server.ended().success(), "{model}");
+        eventually(&format!("it has ended: {model}"), || left("16180339", &server).is_empty());
+    }
 }
 
 #[test]

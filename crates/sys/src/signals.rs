@@ -45,7 +45,8 @@ impl Signals {
         Ok(Self { fd: SignalFd::with_flags(&ends(), flags)?, mask_before })
     }
 
-    /// A signal that has come, without waiting; where both have, SIGINT.
+    /// A signal that has come, without waiting; where both have, SIGINT. [`asked_to_end`] knows of that
+    /// one from then on.
     ///
     /// # Errors
     /// None in practice.
@@ -54,6 +55,7 @@ impl Signals {
         while let Some(info) = self.fd.read_signal()? {
             if info.ssi_signo == Signal::SIGINT as u32 {
                 stop = Some(Stop::AtOnce);
+                ASKED_TO_END.fetch_max(AT_ONCE, Ordering::Relaxed);
             } else {
                 stop = stop.or(Some(Stop::Drain));
             }
@@ -291,7 +293,8 @@ impl AsFd for ChildEnds {
     }
 }
 
-/// How this child was asked to end, if it was; the sterner of two.
+/// How this child was asked to end, if it was; the sterner of two. Of a process that has [`Signals`], only
+/// that it was asked to stop at once.
 pub fn asked_to_end() -> Option<Stop> {
     match ASKED_TO_END.load(Ordering::Relaxed) {
         AT_ONCE => Some(Stop::AtOnce),

@@ -5,21 +5,26 @@
 //! Cost of a program that is quick: a share of a wake-up of the thread, which looks some 20 ms later, when
 //! most have ended. Only what has not by then is watched, which would cost each two epoll_ctl and two
 //! wake-ups. In return the thread that serves never waits for the end of a program; and what has ended
-//! stays a zombie for as long as that.
+//! stays a zombie for as long as that. A process that ends lets its keeper finish first ([`wind_up`]), or
+//! the last lines would be lost, and programs would go on with nobody to end them.
 
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use sys::epoll::{Epoll, EventFlags};
 use sys::program::Program;
+use sys::signals::Stop;
 use sys::wake::Wake;
 use sys::{clock, process, signals};
 use units::Nanos;
 
 use crate::log::{ErrorLog, Level};
+use crate::models::poll_files;
 
 /// Bytes of a line of standard error; what is longer is written as several.
 const LINE_BYTES_MAX: usize = 1024;
@@ -29,6 +34,19 @@ const READ_BYTES: usize = 4096;
 
 /// How long the thread leaves what it is given before it looks.
 const LOOK: Nanos = Nanos::from_millis(20);
+
+/// How long programs have that go on after their answer when the process ends that started them, as in
+/// Apache (APR_KILL_AFTER_TIMEOUT, apr_pools.c).
+const ENDING_MAX: Nanos = Nanos::from_secs(3);
+
+/// How long the end of one that was killed is waited for then: it may hang in the kernel.
+const KILLED_MAX: Nanos = Nanos::from_secs(1);
+
+/// How often that is looked at all the same, should a signal or a panic have been missed.
+const OVER_TICK: Nanos = Nanos::from_millis(20);
+
+/// Reads of standard error that a process makes at its end, of a file that somebody still writes to.
+const LAST_READS_MAX: usize = 16;
 
 /// What the thread watches for new things by.
 const FRESH: u64 = u64::MAX;
@@ -41,6 +59,8 @@ pub(super) struct Keeper {
     fresh: Mutex<Fresh>,
     /// Rung with the first fresh thing.
     wake: Wake,
+    /// Rung when the thread has nothing left to do.
+    over: Wake,
 }
 
 /// What the thread has not looked at.
@@ -49,6 +69,8 @@ struct Fresh {
     things: Vec<Kept>,
     /// The thread knows that there are some, and looks in a while.
     is_known: bool,
+    /// The process ends: programs have until then, and the thread is over with the last of them.
+    end: Option<Nanos>,
 }
 
 #[derive(Debug)]
@@ -68,7 +90,27 @@ struct Errors {
     line: Vec<u8>,
 }
 
-static KEEPER: Mutex<Option<Arc<Keeper>>> = Mutex::new(None);
+static KEEPER: Mutex<Option<(Arc<Keeper>, JoinHandle<()>)>> = Mutex::new(None);
+
+/// Before this process ends, and when nothing is asked of its programs any more: sees off those that have
+/// not ended, and takes what they have said. Where it is to end at once they are killed.
+pub(crate) fn wind_up() {
+    let kept = lock(&KEEPER).take_if(|(keeper, _)| keeper.pid == std::process::id());
+    let Some((keeper, thread)) = kept else { return };
+    keeper.end_by(clock::monotonic().saturating_add(ENDING_MAX));
+    let mut is_over = false;
+    while !is_over && !thread.is_finished() {
+        if signals::asked_to_end() == Some(Stop::AtOnce) {
+            keeper.end_by(clock::monotonic());
+        }
+        let mut over = [PollFd::new(&keeper.over, PollFlags::IN)];
+        // A signal ends it too. Nothing is lost where it fails but a little time.
+        let _ = poll_files(&mut over, Some(OVER_TICK));
+        is_over = !over[0].revents().is_empty();
+    }
+    // A panic in it was reported by its own thread.
+    let _ = thread.join();
+}
 
 impl Keeper {
     /// That of this process, which is started with its first program.
@@ -78,10 +120,11 @@ impl Keeper {
     pub(super) fn of_this_process(errors: &Arc<ErrorLog>) -> io::Result<Arc<Self>> {
         let mut keeper = lock(&KEEPER);
         let pid = std::process::id();
-        if let Some(kept) = keeper.as_ref().filter(|kept| kept.pid == pid) {
+        if let Some((kept, _)) = keeper.as_ref().filter(|(kept, _)| kept.pid == pid) {
             return Ok(Arc::clone(kept));
         }
-        let fresh = Arc::new(Self { pid, fresh: Mutex::default(), wake: Wake::new()? });
+        let (wake, over) = (Wake::new()?, Wake::new()?);
+        let fresh = Arc::new(Self { pid, fresh: Mutex::default(), wake, over });
         let watch = Watch {
             keeper: Arc::clone(&fresh),
             errors: Arc::clone(errors),
@@ -89,23 +132,32 @@ impl Keeper {
             watched: HashMap::new(),
             next: 0,
             look: Nanos::MAX,
+            end: None,
         };
         watch.epoll.add(&fresh.wake, FRESH, EventFlags::IN)?;
         let builder = std::thread::Builder::new().stack_size(64 * 1024);
         // Signals of the server are for who serves.
-        signals::hidden_from(|| {
+        let thread = signals::hidden_from(|| {
             builder.spawn(move || {
                 process::set_name("joust keeper");
                 watch.keep();
             })
         })??;
-        *keeper = Some(Arc::clone(&fresh));
+        *keeper = Some((Arc::clone(&fresh), thread));
         Ok(fresh)
     }
 
     /// Takes lines from `file`, which does not block, to the error log until it ends.
     pub(super) fn take_errors(&self, file: OwnedFd, name: String) {
         self.add(Kept::Errors(Errors { file, name, line: Vec::new() }));
+    }
+
+    /// The process ends: programs have until then.
+    fn end_by(&self, end: Nanos) {
+        let mut fresh = lock(&self.fresh);
+        fresh.end = Some(fresh.end.map_or(end, |before| before.min(end)));
+        drop(fresh);
+        self.wake.ring();
     }
 
     /// Reaps the program once it has ended; kills it and its group if that has not come by `until`.
@@ -135,17 +187,21 @@ struct Watch {
     next: u64,
     /// When fresh things are looked at.
     look: Nanos,
+    /// See [`Fresh::end`].
+    end: Option<Nanos>,
 }
 
 impl Watch {
-    /// The life of the thread; it ends with the process.
+    /// The life of the thread; it ends shortly before the process does.
     fn keep(mut self) {
         let mut ready = Vec::new();
-        while self.epoll.wait(&mut ready, self.timeout()).is_ok() {
+        while !self.is_done() && self.epoll.wait(&mut ready, self.timeout()).is_ok() {
             for event in ready.drain(..) {
                 if event.token == FRESH {
                     self.keeper.wake.hush();
-                    self.look = clock::monotonic().saturating_add(LOOK);
+                    self.end = lock(&self.keeper.fresh).end;
+                    let patience = if self.end.is_some() { Nanos::ZERO } else { LOOK };
+                    self.look = clock::monotonic().saturating_add(patience);
                 } else if let Some(kept) = self.watched.get_mut(&event.token)
                     && kept.is_over(&self.errors)
                 {
@@ -156,8 +212,25 @@ impl Watch {
                 self.look = Nanos::MAX;
                 self.look_at_fresh();
             }
-            kill_overdue(&mut self.watched);
+            kill_overdue(&mut self.watched, self.end.unwrap_or(Nanos::MAX));
         }
+        // What a program that has ended said before is there; others may hold the file for ever.
+        for kept in self.watched.values_mut() {
+            if let Kept::Errors(left) = kept {
+                let mut reads = 0..LAST_READS_MAX;
+                while reads.next().is_some() && left.take(&self.errors) == Came::Some {}
+                left.end_line(&self.errors);
+            }
+        }
+        self.keeper.over.ring();
+    }
+
+    /// Whether the process ends and no program is left.
+    fn is_done(&self) -> bool {
+        let Some(end) = self.end else { return false };
+        let is_program = |kept: &Kept| matches!(kept, Kept::Ending(..));
+        let is_over = clock::monotonic() >= end.saturating_add(KILLED_MAX);
+        is_over || (self.look == Nanos::MAX && !self.watched.values().any(is_program))
     }
 
     fn look_at_fresh(&mut self) {
@@ -184,8 +257,9 @@ impl Watch {
 
     /// Until there is something to be looked at, or the first program is overdue.
     fn timeout(&self) -> Option<Nanos> {
-        let overdue = self.watched.values().filter_map(Kept::until).min();
-        let next = overdue.unwrap_or(Nanos::MAX).min(self.look);
+        let end = self.end.unwrap_or(Nanos::MAX);
+        let overdue = self.watched.values().filter_map(Kept::until).map(|until| until.min(end));
+        let next = overdue.min().unwrap_or(end.saturating_add(KILLED_MAX)).min(self.look);
         (next != Nanos::MAX).then(|| next.saturating_sub(clock::monotonic()))
     }
 }
@@ -194,7 +268,7 @@ impl Kept {
     /// Whether nothing more is to be done about it, after doing what there was.
     fn is_over(&mut self, errors: &ErrorLog) -> bool {
         match self {
-            Self::Errors(kept) => kept.take(errors),
+            Self::Errors(kept) => kept.take(errors) == Came::End,
             Self::Ending(program, _) => !matches!(program.reap(), Ok(None)),
         }
     }
@@ -207,11 +281,13 @@ impl Kept {
     }
 }
 
-fn kill_overdue(kept: &mut HashMap<u64, Kept>) {
+/// Kills programs that were to end by now, each in its time and all by `end`.
+fn kill_overdue(kept: &mut HashMap<u64, Kept>, end: Nanos) {
     let now = clock::monotonic();
     for one in kept.values_mut() {
         if let Kept::Ending(program, until) = one
-            && *until <= now
+            && *until < Nanos::MAX
+            && end.min(*until) <= now
         {
             program.kill();
             *until = Nanos::MAX;
@@ -219,18 +295,30 @@ fn kill_overdue(kept: &mut HashMap<u64, Kept>) {
     }
 }
 
+/// What came of standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Came {
+    /// Something, and there may be more.
+    Some,
+    /// Nothing for now.
+    Nothing,
+    /// Its end.
+    End,
+}
+
 impl Errors {
-    /// Takes what has come; returns whether that was the end.
-    fn take(&mut self, errors: &ErrorLog) -> bool {
+    /// Takes what has come.
+    fn take(&mut self, errors: &ErrorLog) -> Came {
         let mut bytes = [0; READ_BYTES];
         let count = match rustix::io::read(&self.file, &mut bytes) {
             Ok(0) => {
                 self.end_line(errors);
-                return true;
+                return Came::End;
             }
             Ok(count) => count,
-            Err(Errno::AGAIN | Errno::INTR) => return false,
-            Err(_) => return true,
+            Err(Errno::INTR) => return Came::Some,
+            Err(Errno::AGAIN) => return Came::Nothing,
+            Err(_) => return Came::End,
         };
         for &byte in &bytes[..count] {
             if byte == b'\n' || self.line.len() == LINE_BYTES_MAX {
@@ -240,7 +328,7 @@ impl Errors {
                 self.line.push(byte);
             }
         }
-        false
+        Came::Some
     }
 
     fn end_line(&mut self, errors: &ErrorLog) {

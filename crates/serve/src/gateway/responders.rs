@@ -147,6 +147,7 @@ fn begin(
         }
         // SIGTERM and SIGINT are for the server.
         let watched = signals::hidden_from(|| Warden { posts, errors, line: theirs }.watch());
+        keeper::wind_up();
         let _ = std::fs::remove_dir_all(&place);
         u8::from(!matches!(watched, Ok(Ok(()))))
     })?;

@@ -31,6 +31,7 @@ use super::{Declared, Kind, Model, SettingSpec, system};
 use crate::ServeError;
 use crate::board::Counter;
 use crate::exchange::Exchange;
+use crate::gateway;
 use crate::service::Service;
 
 /// The model.
@@ -230,6 +231,9 @@ fn serve(
     }
     let mut exchange = Exchange::new(service, peer, clock::monotonic());
     drive::serve_blocking(socket, &mut exchange, Patience::of(service), ending);
+    // Its program too, if it has one.
+    drop(exchange);
+    gateway::wind_up();
     service.log.flush();
     child::DONE
 }

@@ -22,6 +22,7 @@ use super::spare::{Maintain, Seen, SpareRule};
 use super::system;
 use crate::ServeError;
 use crate::board::{Counter, State};
+use crate::gateway;
 use crate::log::Level;
 use crate::service::Service;
 
@@ -154,6 +155,7 @@ impl Parent<'_> {
                     FATAL
                 }
             };
+            gateway::wind_up();
             self.service.log.flush();
             status
         });
