@@ -283,6 +283,17 @@ impl Service {
         }
     }
 
+    /// Says that a process or a thread could not be started.
+    pub(crate) fn note_no_start(&self, what: &str, error: &io::Error) {
+        self.errors.note(
+            Level::Crit,
+            format_args!(
+                "cannot start {what}: {error}; `ulimit -u` bounds the processes and threads of a user, the \
+                 cgroup's pids.max and sysctl kernel.threads-max those of a service and of the machine"
+            ),
+        );
+    }
+
     /// Says that a connection could not be accepted for lack of descriptors or memory.
     pub fn note_exhaustion(&self, error: &io::Error) {
         self.errors.note(

@@ -197,7 +197,10 @@ impl Parent<'_> {
                 self.next = None;
             }
             // `ulimit -u`, the cgroup's pids.max, or memory: the connection waits for a child's end.
-            Err(_) => self.take_rest(),
+            Err(error) => {
+                service.note_no_start("a child process for a connection, which waits", &error);
+                self.take_rest();
+            }
         }
     }
 

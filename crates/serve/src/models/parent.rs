@@ -238,7 +238,8 @@ impl Parent<'_> {
                     let Some(number) = self.children.iter().position(Option::is_none) else {
                         break;
                     };
-                    if self.fork(number).is_err() {
+                    if let Err(error) = self.fork(number) {
+                        self.service.note_no_start("a child process", &error);
                         self.herd.rule.child_was_sick();
                         break;
                     }

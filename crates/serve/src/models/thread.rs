@@ -224,12 +224,14 @@ impl<'f> Acceptor<'f, '_> {
         let floor = self.floor;
         floor.threads.fetch_add(1, Relaxed);
         let builder = Builder::new().stack_size(THREAD_STACK_BYTES);
-        if builder.spawn_scoped(scope, || floor.work()).is_ok() {
-            self.owes_thread = false;
-        } else {
+        match builder.spawn_scoped(scope, || floor.work()) {
+            Ok(_) => self.owes_thread = false,
             // `ulimit -u`, the cgroup's pids.max, or memory: the connection waits on the desk.
-            floor.threads.fetch_sub(1, Relaxed);
-            self.take_rest();
+            Err(error) => {
+                floor.threads.fetch_sub(1, Relaxed);
+                floor.service.note_no_start("a thread for a connection, which waits", &error);
+                self.take_rest();
+            }
         }
     }
 
