@@ -81,11 +81,10 @@ pub fn start(spec: &Spec<'_>) -> io::Result<Program> {
     match launch.failed {
         0 => Ok(program),
         error => {
-            // It has ended, or is about to.
-            let _ = rustix::process::waitid(
-                WaitId::PidFd(program.pidfd.as_fd()),
-                WaitIdOptions::EXITED,
-            );
+            // It has ended, or is about to. A signal must not leave it a zombie.
+            let pidfd = || WaitId::PidFd(program.pidfd.as_fd());
+            let end = || rustix::process::waitid(pidfd(), WaitIdOptions::EXITED);
+            while matches!(end(), Err(rustix::io::Errno::INTR)) {}
             Err(io::Error::from_raw_os_error(error))
         }
     }
