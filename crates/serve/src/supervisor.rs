@@ -121,7 +121,7 @@ pub fn supervise(start: Start<'_>) -> Result<(), ServeError> {
         errors,
         serving,
         redirect,
-        before: None,
+        before: Vec::new(),
         draining: Vec::new(),
         ending: false,
         over: None,
@@ -148,8 +148,9 @@ struct Supervisor<'a> {
     serving: Generation,
     /// What sends plain requests on to it.
     redirect: Option<Redirect>,
-    /// What was served by before the last reload.
-    before: Option<Config>,
+    /// What the server goes back to where a reload does not hold, the last first: what was served by before
+    /// it, and before that, if that was on probation too, what had held. At most two.
+    before: Vec<Config>,
     /// Generations that were followed by another and have not ended.
     draining: Vec<Pid>,
     /// The server was asked to end.
@@ -182,7 +183,7 @@ impl Supervisor<'_> {
             }
             match self.mail.next(Nanos::from_secs(60)).map_err(system(broken))? {
                 Some(Asked::End(stop)) => self.end(stop),
-                Some(Asked::Reload) if !self.ending => self.reload(),
+                Some(Asked::Reload) if !self.ending && self.over.is_none() => self.reload(),
                 Some(Asked::Reopen) => self.reopen(),
                 Some(Asked::Reload | Asked::ChildEnded) => {}
                 // Now and then: a key that nobody may use any more is not to lie here.
@@ -250,9 +251,10 @@ impl Supervisor<'_> {
         let now_us = clock::monotonic().0 / 1000;
         self.notify.tell(&format!("RELOADING=1\nMONOTONIC_USEC={now_us}\nSTATUS=reloads"));
         let reloaded = (self.read)().and_then(|config| {
-            let before = self.serving.config.clone();
+            let (before, is_proven) = (self.serving.config.clone(), !self.is_on_probation());
             self.follow(config)?;
-            self.before = Some(before);
+            self.before.truncate(if is_proven { 0 } else { 1 });
+            self.before.push(before);
             Ok(())
         });
         match reloaded {
@@ -344,10 +346,9 @@ impl Supervisor<'_> {
                 format!("the process that served was killed by signal {signal}")
             }
         };
-        let is_new = clock::monotonic().saturating_sub(self.serving.born) < PROBATION;
-        if is_new
+        while self.is_on_probation()
             && !self.ending
-            && let Some(before) = self.before.take()
+            && let Some(before) = self.before.pop()
         {
             self.errors.note(
                 Level::Alert,
@@ -361,6 +362,11 @@ impl Supervisor<'_> {
         // Nobody takes connections any more: the service manager is to know now.
         self.signal_draining(Signal::INT);
         Some(Err(ServeError::Ended { why }))
+    }
+
+    /// Whether the generation that serves may yet turn out not to.
+    fn is_on_probation(&self) -> bool {
+        clock::monotonic().saturating_sub(self.serving.born) < PROBATION
     }
 
     fn tell_ready(&self) {

@@ -300,6 +300,51 @@ fn reloads_in_a_row_and_an_end_amid_them_leave_nothing_behind() {
 }
 
 #[test]
+fn reloads_that_do_not_hold_bring_back_what_did_however_many_there_are() {
+    let site = Site::start(&fixed("reactors", 10));
+    // Enough to read and open everything by; not for a poll set of each loop, which comes later.
+    let limit = Command::new("prlimit")
+        .args(["--nofile=64:64", "--pid", &site.server.child.id().to_string()])
+        .status();
+    assert!(limit.unwrap().success());
+    let many = format!("{}[settings]\nworker_processes = 200\n", fixed("reactors", 20));
+    std::fs::write(site.file("joust.toml"), many).unwrap();
+    for _ in 0..200 {
+        site.server.signal("HUP");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    site.says("did not hold");
+    until("what held", || site.answers() == Some(10));
+    site.reload(&fixed("reactors", 30));
+    until("the next one that holds", || site.answers() == Some(30));
+    site.ends_well();
+}
+
+#[test]
+fn a_full_server_that_is_reloaded_leaves_who_waits_to_the_next_generation_at_once() {
+    for (model, places) in [("reactor", "server.max-connections"), ("pool", "max-request")] {
+        let threads = if model == "pool" { "max-thread = 1\n" } else { "" };
+        let config = |bytes| format!("{}[settings]\n{places} = 1\n{threads}", fixed(model, bytes));
+        // Of a few times one is fast on a busy machine too.
+        let is_fast = (0..5).any(|_| {
+            let site = Site::start(&config(10));
+            let mut busy = Client::to(&site.address()).unwrap();
+            assert_eq!(busy.ask(""), Some(10));
+            busy.stream.write_all(b"GET /page HTTP/1.1\r\n").unwrap();
+            let mut waits = Client::to(&site.address()).unwrap();
+            let start = Instant::now();
+            site.reload(&config(20));
+            assert_eq!(waits.ask(""), Some(20), "{model}");
+            let is_fast = start.elapsed() < Duration::from_secs(1);
+            drop(busy);
+            site.ends_well();
+            is_fast
+        });
+        assert!(is_fast, "{model}");
+    }
+}
+
+#[test]
 fn an_idle_connection_is_answered_once_more_after_a_reload() {
     for model in models() {
         let site = Site::start(&fixed(model, 10));
