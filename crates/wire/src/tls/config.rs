@@ -10,7 +10,7 @@ use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::client::Resumption;
-use super::fault::{PemFile, TlsConfigError};
+use super::fault::{PemFile, TlsConfigError, holds};
 use super::sessions::{KeepOnly, SessionTotals, Sessions};
 use super::trust::Trust;
 
@@ -225,6 +225,8 @@ pub(super) fn private_key(
 ) -> Result<PrivateKeyDer<'static>, TlsConfigError> {
     PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
         pem::Error::NoItemsFound => TlsConfigError::nothing_in(file, pem),
+        // As OpenSSL wrote it before PKCS#8 (RFC 1421): fields stand where base64 is to begin.
+        _ if holds(pem, b"Proc-Type: 4,ENCRYPTED") => TlsConfigError::nothing_in(file, pem),
         error => TlsConfigError::unreadable(file, &error),
     })
 }

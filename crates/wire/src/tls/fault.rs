@@ -83,16 +83,21 @@ pub enum TlsConfigError {
     Alpn(String),
 }
 
+/// Whether `words` stand somewhere in `pem`.
+pub(super) fn holds(pem: &[u8], words: &[u8]) -> bool {
+    pem.windows(words.len()).any(|window| window == words)
+}
+
 impl TlsConfigError {
     /// What `pem`, which has no section of the kind of `file`, may be instead.
     pub(super) fn nothing_in(file: PemFile, pem: &[u8]) -> Self {
-        let has = |words: &[u8]| pem.windows(words.len()).any(|window| window == words);
+        let has = |words| holds(pem, words);
         let is_key = matches!(file, PemFile::ClientKey | PemFile::ServerKey);
         let hint = if pem.is_empty() {
             "it is empty"
         } else if is_key && has(b"ENCRYPTED") {
-            "the key is encrypted, and nobody could be asked for its password in a load; take that \
-             off with `openssl pkey -in FILE -out PLAIN`"
+            "the key is encrypted, and nobody can be asked for its password here; take that off with \
+             `openssl pkey -in FILE -out PLAIN`"
         } else if has(b"-----BEGIN CERTIFICATE-----") {
             "it is a certificate; were the two files exchanged?"
         } else if has(b"PRIVATE KEY-----") {

@@ -66,6 +66,9 @@ fn certificate_and_key_come_together_and_are_a_pair() {
     let encrypted =
         "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
     refusal(&client(&one.chain, encrypted), &["--key", "encrypted", "openssl pkey"]);
+    let of_old = "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n\
+                  AAAA\n-----END EC PRIVATE KEY-----\n";
+    refusal(&client(&one.chain, of_old), &["--key", "encrypted", "openssl pkey"]);
     let alone = TlsOptions { client_key_pem: None, ..client(&one.chain, &one.key) };
     assert_eq!(refusal(&alone, &["--key FILE"]), TlsConfigError::CertificateWithoutKey);
     let alone = TlsOptions { client_cert_pem: None, ..client(&one.chain, &one.key) };
