@@ -41,7 +41,7 @@ pub fn run(config: Config) -> Result<(), ServeError> {
 pub enum ServeError {
     #[error(
         "cannot listen on {address}: the port is in use. `ss -ltnp 'sport = :{port}'` names who \
-         has it; choose another with --listen, or port 0 for a free one",
+         has it; choose another (--listen, or where it is set), or port 0 for a free one",
         port = address.port()
     )]
     AddressInUse { address: SocketAddr },

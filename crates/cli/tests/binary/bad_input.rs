@@ -209,6 +209,13 @@ fn a_port_in_use_is_named() {
     let output = output(&["serve", "--fixed", "10", "--listen", &addr]);
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains(&addr), "{}", said(&output));
+    let dir = tempfile::tempdir().unwrap();
+    let (file, pid_file) = (dir.path().join("joust.toml"), dir.path().join("pid"));
+    let tls = format!("[tls]\nself_signed = true\nredirect_from = \"{addr}\"\n");
+    let top = format!("listen = \"127.0.0.1:0\"\nfixed = 1\npid_file = {pid_file:?}\n");
+    std::fs::write(&file, top + &tls).unwrap();
+    refuses(&["serve", "--config", file.to_str().unwrap()], 1, &["redirect_from", &addr]);
+    assert!(!pid_file.exists());
 }
 
 #[test]

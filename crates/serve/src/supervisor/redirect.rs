@@ -34,7 +34,11 @@ impl Redirect {
         let listeners =
             same.map(|last| last.listener.try_clone()).into_iter().collect::<Result<_, _>>();
         let listeners = listeners.map_err(super::system("cannot duplicate a descriptor"))?;
-        Service::bind_given(config, Given { listeners, ..given }).map(Some)
+        let within = |error| ServeError::Within {
+            table: "[tls] redirect_from".to_owned(),
+            error: Box::new(error),
+        };
+        Service::bind_given(config, Given { listeners, ..given }).map(Some).map_err(within)
     }
 
     pub(super) fn pid(&self) -> Pid {
