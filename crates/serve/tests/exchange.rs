@@ -636,9 +636,9 @@ fn the_log_has_one_line_for_each_answer_and_says_what_was_sent() {
             "\"HEAD /ten.txt HTTP/1.1\" 200 - \"-\" \"-\"",
             "\"GET /ten.txt HTTP/1.1\" 304 - \"-\" \"-\"",
             "\"GET /large.bin HTTP/1.1\" 206 100000 \"-\" \"-\"",
-            "\"bad \\x1b\" 400 72 \"-\" \"-\"",
+            "\"bad \\x1b\" 400 189 \"-\" \"-\"",
             "\"GET /large.bin HTTP/1.1\" 200 1234 \"-\" \"-\"",
-            "\"GET / HT\" 408 80 \"-\" \"-\"",
+            "\"GET / HT\" 408 197 \"-\" \"-\"",
         ]
     );
     assert!(lines[0].starts_with("127.0.0.1 - - [1"), "{}", lines[0]);
