@@ -59,11 +59,16 @@ pub(crate) enum Time {
 impl Recorder {
     /// Intervals of `length`, at most `raw_max` requests in the log.
     pub(crate) fn new(length: Nanos, raw_max: u32, is_open_loop: bool) -> Self {
+        // Those that a load of any kind records, so that no request waits for their memory.
+        let [connect, first_byte] = [Histogram::new(), Histogram::new()];
+        let of_law = || if is_open_loop { Histogram::new() } else { Histogram::default() };
+        let status = vec![0; STATUSES];
+        let (queue, late) = (of_law(), of_law());
         Self {
             interval: Interval::new(Nanos::ZERO, length),
             interval_cpu: Nanos::ZERO,
             is_open_loop,
-            totals: Totals { status: vec![0; STATUSES], ..Totals::default() },
+            totals: Totals { status, connect, first_byte, queue, late, ..Totals::default() },
             raw: RawLog::new(raw_max),
         }
     }

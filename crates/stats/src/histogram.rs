@@ -39,13 +39,14 @@ enum Counts {
 pub struct DecodeError(String);
 
 impl Default for Histogram {
+    /// An empty one, small until something is recorded: for what may never have a span.
     fn default() -> Self {
-        Self::new()
+        Self { counts: Counts::Packed(Packed::of(std::iter::empty())) }
     }
 }
 
 impl Histogram {
-    /// An empty one.
+    /// An empty one, whose first record allocates nothing.
     pub fn new() -> Self {
         Self { counts: Counts::Open(empty()) }
     }
@@ -65,6 +66,9 @@ impl Histogram {
 
     /// Adds all spans of `other`.
     pub fn merge(&mut self, other: &Self) {
+        if other.is_empty() {
+            return;
+        }
         let counts = self.open_mut();
         match &other.counts {
             Counts::Open(others) => counts.add(others).expect("all histograms share their bounds"),
