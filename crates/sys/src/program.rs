@@ -39,6 +39,8 @@ pub struct Spec<'a> {
     pub directory: Option<BorrowedFd<'a>>,
     /// Its standard input, output and error. None of them may be among the first three descriptors.
     pub files: [BorrowedFd<'a>; 3],
+    /// Whether the kernel kills it when the thread that started it ends, however that came to be.
+    pub dies_with_caller: bool,
 }
 
 /// A program that was started, and not reaped.
@@ -69,6 +71,7 @@ pub fn start(spec: &Spec<'_>) -> io::Result<Program> {
         directory: spec.directory.map(|directory| directory.as_raw_fd()),
         files: spec.files.map(|file| file.as_raw_fd()),
         changed: changed(),
+        parent: spec.dies_with_caller.then(rustix::process::getpid),
         failed: 0,
     };
     let mut pidfd = -1;
@@ -98,6 +101,8 @@ struct Launch {
     directory: Option<c_int>,
     files: [c_int; 3],
     changed: &'static [c_int],
+    /// With whose end it dies, if with any.
+    parent: Option<Pid>,
     /// From it: the error that kept it from the exec.
     failed: c_int,
 }
@@ -152,6 +157,13 @@ fn prepare(launch: &Launch) -> io::Result<()> {
     for &signal in launch.changed {
         // SAFETY: the default disposition is no pointer.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    if launch.parent.is_some() {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        // It may have ended before that, which then never fires.
+        if rustix::process::getppid() != launch.parent {
+            return Err(rustix::io::Errno::SRCH.into());
+        }
     }
     let none = signal_set(libc::sigemptyset);
     // SAFETY: the set was initialised.
@@ -268,6 +280,7 @@ mod tests {
             environment,
             directory,
             files: [null.as_fd(), write.as_fd(), write.as_fd()],
+            dies_with_caller: false,
         };
         let program = start(&spec).unwrap();
         drop(write);
@@ -310,7 +323,14 @@ mod tests {
     fn a_program_that_is_not_there_is_an_error_of_the_start() {
         let null = File::open("/dev/null").unwrap();
         let files = [null.as_fd(); 3];
-        let spec = |path| Spec { path, arguments: &[], environment: &[], directory: None, files };
+        let spec = |path| Spec {
+            path,
+            arguments: &[],
+            environment: &[],
+            directory: None,
+            files,
+            dies_with_caller: false,
+        };
         let kind = |path| start(&spec(path)).unwrap_err().raw_os_error();
         assert_eq!(kind(c"/nonexistent"), Some(libc::ENOENT));
         assert_eq!(kind(c"/etc/passwd"), Some(libc::EACCES));
@@ -326,6 +346,7 @@ mod tests {
             environment: &[c"PATH=/bin:/usr/bin"],
             directory: None,
             files: [null.as_fd(), write.as_fd(), null.as_fd()],
+            dies_with_caller: false,
         })
         .unwrap();
         drop(write);
@@ -335,5 +356,32 @@ mod tests {
         assert_eq!(read.read(&mut [0]).unwrap(), 0);
         poll(&mut [PollFd::new(&program, PollFlags::IN)], None).unwrap();
         assert_eq!(program.reap().unwrap(), Some(Ended::Killed(libc::SIGKILL)));
+    }
+
+    #[test]
+    fn a_program_that_dies_with_its_caller_does_so_where_that_is_killed() {
+        crate::process::tests::alone(|| {
+            let null = File::open("/dev/null").unwrap();
+            let (mut read, write) = std::io::pipe().unwrap();
+            let caller = crate::process::fork("caller", || {
+                let _program = start(&Spec {
+                    path: c"/bin/sh",
+                    arguments: &[c"sh", c"-c", c"echo; exec sleep 1000"],
+                    environment: &[c"PATH=/bin:/usr/bin"],
+                    directory: None,
+                    files: [null.as_fd(), write.as_fd(), null.as_fd()],
+                    dies_with_caller: true,
+                });
+                loop {
+                    std::thread::park();
+                }
+            });
+            drop(write);
+            assert_eq!(read.read(&mut [0]).unwrap(), 1);
+            assert!(crate::process::signal(caller.unwrap(), Signal::KILL));
+            crate::process::reap_waiting().unwrap();
+            // The end comes once nobody has the writing side: it is gone.
+            assert_eq!(read.read(&mut [0]).unwrap(), 0);
+        });
     }
 }

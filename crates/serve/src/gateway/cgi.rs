@@ -82,6 +82,8 @@ impl Running {
             environment: &environment,
             directory: script.directory(),
             files: [input, programs_output.as_fd(), programs_error.as_fd()],
+            // The threads of some models come and go.
+            dies_with_caller: false,
         })?;
         let name = format!("{} ({})", script.name(), program.pid());
         let running = Self { program: Some(program), output, id: super::next_id(), keeper, grace };

@@ -193,6 +193,7 @@ impl Job {
             environment: &environment,
             directory: None,
             files: [self.socket.as_fd(), nothing.as_fd(), programs_error.as_fd()],
+            dies_with_caller: true,
         })?;
         keeper.take_errors(error, format!("{} ({})", self.name(), program.pid()));
         Ok(program)
