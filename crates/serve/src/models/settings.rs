@@ -126,7 +126,8 @@ impl fmt::Display for Decimal {
 const DAY: Nanos = Nanos::from_secs(86_400);
 
 /// Settings that every model has, so that two models can be run with all else equal. Names and
-/// defaults are Apache's.
+/// defaults are Apache's, but for GracefulShutdownTimeout: there 0, the default, is for ever; here a server
+/// always ends.
 pub static COMMON: &[SettingSpec] = &[
     SettingSpec {
         name: "KeepAlive",
