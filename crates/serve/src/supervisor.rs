@@ -275,9 +275,10 @@ impl Supervisor<'_> {
         let goes_on = self.is_passed || config.listen == self.serving.config.listen;
         let says = |error: io::Error| format!("cannot duplicate a descriptor: {error}");
         let queues = std::iter::once(&self.listener).chain(&self.more_listeners);
-        let queues = queues.take(if goes_on { usize::MAX } else { 0 });
-        let listeners =
-            queues.map(TcpListener::try_clone).collect::<Result<_, _>>().map_err(says)?;
+        let listeners = match goes_on {
+            true => queues.map(TcpListener::try_clone).collect::<Result<_, _>>().map_err(says)?,
+            false => Vec::new(),
+        };
         let stderr = self.stderr.as_ref().map(File::try_clone).transpose().map_err(says)?;
         let tickets = Some(self.tickets.clone());
         let reopen = Some(self.reopen.clone());

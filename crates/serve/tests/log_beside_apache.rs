@@ -1,13 +1,11 @@
 //! The access log beside Apache's: the same format and the same requests give the same lines. Needs
 //! Debian's apache2; without it the test says that it was skipped. Start reading at the test.
 
-#![allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
-
 mod support;
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use support::apache::Apache;
 use support::{Conn, FIXED, Server, Setup, eventually};
@@ -83,6 +81,14 @@ fn ask_programs(addr: SocketAddr) {
     }
 }
 
+/// A prefork of Apache's with a page, and the directory that it serves.
+fn apache_with_a_page(settings: &[&str]) -> Option<(Apache, PathBuf)> {
+    let apache = Apache::start("prefork", settings)?;
+    let root = apache.dir.path().join("root");
+    fs::write(root.join("page.html"), [b'x'; 100]).unwrap();
+    Some((apache, root))
+}
+
 #[test]
 fn what_a_program_sent_is_logged_as_apache_does() {
     const MODULES: &str = "/usr/lib/apache2/modules";
@@ -97,12 +103,7 @@ fn what_a_program_sent_is_logged_as_apache_does() {
         &format!("LogFormat=\"{OF_PROGRAMS}\" joust"),
         "CustomLog=theirs joust",
     ];
-    let Some(apache) = Apache::start("prefork", &settings) else {
-        eprintln!("skipped: there is no /usr/sbin/apache2 (scripts/peers.sh installs it)");
-        return;
-    };
-    let root = apache.dir.path().join("root");
-    fs::write(root.join("page.html"), [b'x'; 100]).unwrap();
+    let Some((apache, root)) = apache_with_a_page(&settings) else { return };
     ask_programs(apache.addr);
     let theirs = apache.dir.path().join("theirs");
     eventually("Apache has logged all", || lines(&theirs).len() == ASKED_OF_PROGRAMS.len());
@@ -163,12 +164,7 @@ fn the_same_format_and_requests_give_the_lines_of_apache() {
         &format!("LogFormat=\"{FORMAT}\" joust"),
         "CustomLog=theirs joust",
     ];
-    let Some(apache) = Apache::start("prefork", &settings) else {
-        eprintln!("skipped: there is no /usr/sbin/apache2 (scripts/peers.sh installs it)");
-        return;
-    };
-    let root = apache.dir.path().join("root");
-    fs::write(root.join("page.html"), [b'x'; 100]).unwrap();
+    let Some((apache, root)) = apache_with_a_page(&settings) else { return };
     fs::write(root.join("a page.html"), [b'y'; 50]).unwrap();
     ask_all(apache.addr);
     let theirs = apache.dir.path().join("theirs");

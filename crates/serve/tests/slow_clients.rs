@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use support::{GET_CLOSE, LONG, Server, Setup, eventually, models};
+use support::{GET_CLOSE, LONG, Server, Setup, eventually, models, tcp_rows};
 
 /// Connections that are held: fewer than any model has room for, with [`room`].
 const N_HELD: usize = 15;
@@ -65,15 +65,10 @@ impl Drop for Attack {
     }
 }
 
-/// Connections to that port that stand, seen from the client's side (proc_pid_net(5), state 01).
+/// Connections to that port that stand, seen from the client's side.
 fn held(addr: SocketAddr) -> usize {
-    let table = fs::read_to_string("/proc/net/tcp").unwrap();
     let port = format!(":{:04X}", addr.port());
-    let stands = |line: &&str| {
-        let mut words = line.split_whitespace().skip(2);
-        words.next().is_some_and(|remote| remote.ends_with(&port)) && words.next() == Some("01")
-    };
-    table.lines().filter(stands).count()
+    tcp_rows().iter().filter(|row| row.remote.ends_with(&port) && row.state == "01").count()
 }
 
 /// Settings that give a model places for the attack and for who behaves.

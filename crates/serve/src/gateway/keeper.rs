@@ -217,8 +217,11 @@ impl Watch {
         // What a program that has ended said before is there; others may hold the file for ever.
         for kept in self.watched.values_mut() {
             if let Kept::Errors(left) = kept {
-                let mut reads = 0..LAST_READS_MAX;
-                while reads.next().is_some() && left.take(&self.errors) == Came::Some {}
+                for _ in 0..LAST_READS_MAX {
+                    if left.take(&self.errors) != Came::Some {
+                        break;
+                    }
+                }
                 left.end_line(&self.errors);
             }
         }

@@ -127,15 +127,12 @@ impl Sinks {
 
     /// Writes all lines, and opens files again if that was asked for.
     pub(super) fn flush(&self) {
-        for sink in &self.all {
-            self.keep_up(sink);
-            self.write(sink, &mut lock(&sink.buffer));
-        }
+        self.all.iter().for_each(|sink| self.write(sink, &mut lock(&sink.buffer)));
     }
 
     fn write(&self, sink: &Sink, buffer: &mut Buffer) {
+        self.keep_up(sink);
         if !buffer.lines.is_empty() {
-            self.keep_up(sink);
             sink.write(buffer);
         }
     }

@@ -144,8 +144,9 @@ enum Phase {
 
 /// Connections that a thread is to work on. At most three entries for each place: two of the poll set, for
 /// the socket and the file of a gateway, and one of the timers.
-#[derive(Default)]
 struct ReadyQueue {
+    /// Shows how long it is.
+    board: Board,
     inner: Mutex<(VecDeque<u32>, bool)>,
     changed: Condvar,
     /// The queue was closed.
@@ -153,16 +154,21 @@ struct ReadyQueue {
 }
 
 impl ReadyQueue {
-    fn push(&self, index: u32, board: &Board) {
+    fn new(board: &Board) -> Self {
+        let (changed, closed) = (Condvar::new(), Condvar::new());
+        Self { board: board.clone(), inner: Mutex::default(), changed, closed }
+    }
+
+    fn push(&self, index: u32) {
         let mut inner = lock(&self.inner);
         inner.0.push_back(index);
-        board.queue(inner.0.len());
+        self.board.queue(inner.0.len());
         drop(inner);
         self.changed.notify_one();
     }
 
     /// The next one, waiting for it; `None` once the queue is closed.
-    fn pop(&self, board: &Board) -> Option<u32> {
+    fn pop(&self) -> Option<u32> {
         let nothing = |inner: &mut (VecDeque<u32>, bool)| inner.0.is_empty() && !inner.1;
         let waited = self.changed.wait_while(lock(&self.inner), nothing);
         let mut inner = waited.unwrap_or_else(PoisonError::into_inner);
@@ -170,7 +176,7 @@ impl ReadyQueue {
             return None;
         }
         let index = inner.0.pop_front();
-        board.queue(inner.0.len());
+        self.board.queue(inner.0.len());
         index
     }
 
@@ -212,7 +218,7 @@ impl<'s> Pool<'s> {
         Ok(Self {
             service,
             epoll: Epoll::new()?,
-            ready: ReadyQueue::default(),
+            ready: ReadyQueue::new(&service.board),
             places: (0..places).map(place).collect(),
             free: Mutex::new((0..places).rev().collect()),
             open: AtomicUsize::new(0),
@@ -244,7 +250,7 @@ impl<'s> Pool<'s> {
                         }
                         _ => {}
                     },
-                    index => self.ready.push(index as u32, &self.service.board),
+                    index => self.ready.push(index as u32),
                 }
             }
             watcher.expire();
@@ -257,7 +263,7 @@ impl<'s> Pool<'s> {
     /// gives it back to the poll set.
     fn work(&self) {
         let _seat = self.service.board.sit();
-        while let Some(index) = self.ready.pop(&self.service.board) {
+        while let Some(index) = self.ready.pop() {
             self.turn(index);
             self.service.board.wait(clock::monotonic);
         }
@@ -329,13 +335,13 @@ impl<'s> Pool<'s> {
     /// Gives a connection back to the acceptor's poll set, or to the end of the queue.
     fn watch(&self, index: u32, conn: &mut Conn<'s>, step: Step) {
         let wanted = match step {
-            Step::Turn => return self.ready.push(index, &self.service.board),
+            Step::Turn => return self.ready.push(index),
             // It is held at the end of the server, which cuts it. That the client has ended its side stays
             // so: who waits for room would be told again each time.
             Step::Write | Step::Hold(_) => EventFlags::OUT,
             Step::Gateway => match self.watch_gateway(index, conn) {
                 Some(wanted) => wanted,
-                None => return self.ready.push(index, &self.service.board),
+                None => return self.ready.push(index),
             },
             Step::Read | Step::Close(_) => EventFlags::IN | EventFlags::RDHUP,
         };
@@ -512,7 +518,7 @@ impl<'p, 's> Watcher<'p, 's> {
                 continue;
             }
             let look = if deadline <= self.now {
-                self.pool.ready.push(index, &self.pool.service.board);
+                self.pool.ready.push(index);
                 self.now.saturating_add(self.glance)
             } else {
                 deadline.min(self.now.saturating_add(self.glance))
@@ -527,7 +533,7 @@ impl<'p, 's> Watcher<'p, 's> {
         self.acceptor.drain(self.pool.service.waiting());
         self.pool.draining.store(true, Relaxed);
         for index in 0..self.pool.places.len() as u32 {
-            self.pool.ready.push(index, &self.pool.service.board);
+            self.pool.ready.push(index);
         }
     }
 

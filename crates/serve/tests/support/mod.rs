@@ -155,14 +155,14 @@ impl Server {
         let fds = std::fs::read_dir(dir).into_iter().flatten().flatten();
         let held: Vec<_> = fds.filter_map(|fd| std::fs::read_link(fd.path()).ok()).collect();
         // Once for all: a machine that has served much has a long table.
-        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        let rows = tcp_rows();
         let holds = |conn: &Conn| {
             let ours = conn.stream.local_addr().unwrap().port();
             let ends = [self.addr.port(), ours].map(|port| format!(":{port:04X}"));
-            // proc_pid_net(5): number, local, remote, state, ..., the tenth is the inode.
-            let mut rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-            let row = rows.find(|row| row[1].ends_with(&ends[0]) && row[2].ends_with(&ends[1]));
-            let name = format!("socket:[{}]", row.expect("the connection stands")[9]);
+            let is_it =
+                |row: &&TcpRow| row.local.ends_with(&ends[0]) && row.remote.ends_with(&ends[1]);
+            let row = rows.iter().find(is_it).expect("the connection stands");
+            let name = format!("socket:[{}]", row.inode);
             held.iter().any(|fd| fd.as_os_str() == &*name)
         };
         conns.iter().map(holds).collect()
@@ -174,6 +174,26 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// A line of the kernel's table of TCP sockets (proc_pid_net(5)); addresses end in their port, as `:1F90`.
+pub(crate) struct TcpRow {
+    pub(crate) local: String,
+    pub(crate) remote: String,
+    /// `01` stands, `0A` listens.
+    pub(crate) state: String,
+    pub(crate) inode: String,
+}
+
+/// All TCP sockets of IPv4 there are.
+pub(crate) fn tcp_rows() -> Vec<TcpRow> {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let row = |line: &str| {
+        let words: Vec<_> = line.split_whitespace().map(str::to_owned).collect();
+        let [local, remote, state, inode] = [1, 2, 3, 9].map(|at| words[at].clone());
+        TcpRow { local, remote, state, inode }
+    };
+    table.lines().skip(1).map(row).collect()
 }
 
 /// Built by cargo before the tests of this package run.
