@@ -191,7 +191,7 @@ pub(crate) struct LowWater {
 }
 
 /// At 100 KB the two more calls cost what the wake-ups do.
-pub(crate) const LOW_WATER_FROM: u64 = 256 * 1024;
+const LOW_WATER_FROM: u64 = 256 * 1024;
 
 /// More saves nothing: the queue falls out of the cache.
 const LOW_WATER_MAX: u64 = 1024 * 1024;

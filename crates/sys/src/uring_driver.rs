@@ -19,8 +19,7 @@
 //!   handed over. What is left goes into a send of its own, which waits for room.
 //! - Sends are handed over when `BATCH_MAX` are pending, when so many completions were reported
 //!   since, or at the next wait.
-//! - Where bodies are discarded the repeated receive gives way to single ones (`receives.rs`), and what is
-//!   there behind a head is discarded by a recv(2) of its own: 1 of 10 us for a reply of 100 KB.
+//! - Where bodies are discarded the repeated receive gives way to single ones (`receives.rs`).
 //!
 //! Memory: the buffers, at most 4 MiB; about 200 bytes a slot, and what the kernel keeps of a receive
 //! that is armed (about 700 bytes).
@@ -232,13 +231,8 @@ impl UringDriver {
         if !idle || self.worked_on == Some(slot) || !self.chains.is_empty_of(slot) {
             return;
         }
-        let receive = conn.interest.next();
-        if self.headers.is_none()
-            && let Some(n_bytes) = conn.discard_at_once(receive)
-        {
-            return self.chains.append(slot, Event::Discarded(n_bytes));
-        }
         let socket = conn.socket.as_ref().expect("an open connection has a socket");
+        let receive = conn.interest.next();
         conn.receiving = Some(receive);
         let fd = Fd(socket.as_raw_fd());
         let entry = receives::entry(receive, slot, fd, self.headers.as_mut());
@@ -450,9 +444,6 @@ impl Driver for UringDriver {
                 self.receive(slot);
             }
         }
-        if !self.chains.is_empty() {
-            return Ok(());
-        }
         let timeout = self.timing.timeout(until);
         if self.timing.busy_poll && timeout != Some(Nanos::ZERO) {
             return self.spin(until);
@@ -483,7 +474,6 @@ impl Driver for UringDriver {
             Event::Received(filled) => {
                 self.held = Some(filled);
                 self.conns[slot.0 as usize].came(filled.n_bytes);
-                self.conns[slot.0 as usize].had_head = true;
                 What::Received
             }
             Event::Discarded(n_bytes) => {

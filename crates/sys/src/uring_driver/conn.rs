@@ -22,8 +22,6 @@ pub(super) struct Conn {
     /// Whether it ended for want of a buffer and is to be armed again.
     pub(super) starved: bool,
     pub(super) interest: Interest,
-    /// The last that came was a head: the rest of its reply is most likely there.
-    pub(super) had_head: bool,
     /// The last batch with an entry that names the socket.
     pub(super) batch: u64,
     /// Bytes that the kernel has not taken: a send of them is under way (`sending`), from
@@ -36,19 +34,6 @@ pub(super) struct Conn {
 }
 
 impl Conn {
-    /// Throws away by a call of its own what is there of the rest of a reply, where all of it may be: to
-    /// hand that over and be told of it would take a round more. Once for each head; `None`: nothing was
-    /// there, or it is for the ring to say.
-    pub(super) fn discard_at_once(&mut self, receive: Receive) -> Option<u32> {
-        let Receive::Discard(n_bytes) = receive else { return None };
-        if !std::mem::take(&mut self.had_head) || n_bytes as u64 >= socket::LOW_WATER_FROM {
-            return None;
-        }
-        let discarded = socket::discard(self.socket.as_ref()?, n_bytes).ok()??;
-        // The end of the stream is told once, and by the ring.
-        u32::try_from(discarded).ok().filter(|discarded| *discarded > 0)
-    }
-
     /// Bytes that came are reported.
     #[inline]
     pub(super) fn came(&mut self, n_bytes: u32) {
@@ -64,7 +49,6 @@ impl Conn {
         self.receiving = None;
         self.starved = false;
         self.interest = Interest::default();
-        self.had_head = false;
         self.unsent.clear();
         self.queued.clear();
         self.send_failure = None;
