@@ -23,6 +23,7 @@
 //! | finding | an artifact that a check of the doctor saw, with its evidence |
 //! | verdict | what may be said of a pair of contenders, in one of five wordings |
 
+mod client;
 mod doubt;
 mod facts;
 mod finding;
@@ -41,6 +42,7 @@ mod upgrade;
 mod verdict;
 mod visit;
 
+pub use client::{ToolClaims, ToolRun};
 pub use doubt::{GENERATOR_BUSY, GeneratorLimit, RateMissed};
 pub use facts::{Facts, Snapshot};
 pub use finding::{Certainty, Finding, Severity};
