@@ -13,10 +13,14 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("record", &["units", "stats"]),
     ("load", &["units", "sys", "wire", "stats", "record"]),
     ("serve", &["units", "sys", "wire"]),
-    ("doctor", &["units", "stats", "record"]),
-    ("lab", &["units", "load", "doctor", "record", "stats", "sys"]),
+    ("classic", &["units", "record"]),
+    ("doctor", &["units", "stats", "record", "classic"]),
+    ("lab", &["units", "load", "classic", "doctor", "record", "stats", "sys"]),
     ("report", &["units", "record", "stats"]),
-    ("cli", &["units", "sys", "stats", "record", "load", "serve", "doctor", "lab", "report"]),
+    (
+        "cli",
+        &["units", "sys", "stats", "record", "load", "serve", "classic", "doctor", "lab", "report"],
+    ),
 ];
 
 /// Libraries that a crate may not have, because what it must not know would come with them.
@@ -25,6 +29,7 @@ const MAY_NOT_HAVE: &[(&str, &[&str])] = &[
     ("wire", &["rustix", "libc", "nix", "socket2", "jiff", "rand"]),
     ("stats", &["rustix", "libc", "nix", "socket2", "jiff"]),
     ("record", &["rustix", "libc", "nix", "socket2", "jiff"]),
+    ("classic", &["rustix", "libc", "nix", "socket2", "procfs", "jiff", "clap"]),
     ("doctor", &["rustix", "libc", "nix", "socket2", "procfs", "jiff"]),
     ("report", &["rustix", "libc", "nix", "socket2", "procfs", "jiff", "crossterm"]),
     ("load", &["tokio", "mio", "hyper", "async-std", "smol", "clap"]),

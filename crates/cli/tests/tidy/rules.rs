@@ -105,7 +105,9 @@ pub const RULES: &[Rule] = &[
         name: "time_through_sys",
         instead: "take the time as an argument, or read `sys::clock`",
         look: |source| {
-            let pure = ["units", "wire", "stats", "record", "doctor", "report", "load", "serve"];
+            let pure = [
+                "units", "wire", "stats", "record", "classic", "doctor", "report", "load", "serve",
+            ];
             if !pure.contains(&source.crate_name()) || !source.is_product() {
                 return vec![];
             }
@@ -118,7 +120,7 @@ pub const RULES: &[Rule] = &[
         name: "no_io_in_pure_crates",
         instead: "take the bytes as an argument; files, sockets and threads live in other crates",
         look: |source| {
-            let pure = ["units", "wire", "stats", "record", "doctor", "report"];
+            let pure = ["units", "wire", "stats", "record", "classic", "doctor", "report"];
             if !pure.contains(&source.crate_name()) || !source.is_product() {
                 return vec![];
             }

@@ -1,0 +1,94 @@
+//! http_load (ACME Laboratories): its report, the same from 2006 to 2016. Source of the layout:
+//! `http_load.c`.
+
+use std::collections::BTreeMap;
+
+use units::{Nanos, PerSecond};
+
+use crate::layout::{Field, Layout, field, put, read};
+use crate::report::{Report, Summary};
+use crate::words::{Cursor, bytes, millis};
+use crate::{ReadError, Tool};
+
+/// The tool.
+pub(crate) static TOOL: Tool = Tool {
+    name: "http_load",
+    about: "http_load: URLs at random on one thread, a new connection for each, HTTP/1.0",
+    counts_differently: &[
+        "a fetch that timed out, or whose connection failed, counts as a fetch; the latter without any line of its own",
+        "a reply counts whatever its status is; the codes are listed",
+        "bytes are those of bodies",
+        "each fetch has a connection of its own: there is no keep-alive",
+        "numbers have 6 digits, of a float: larger counts of bytes are rounded",
+        "with -rate the interval is a whole number of milliseconds: 600 a second become 1000",
+        "there are no percentiles: mean, largest and smallest only",
+    ],
+    read: read_reports,
+};
+
+fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
+    read(&[&LAYOUT], text)
+}
+
+static LAYOUT: Layout = Layout { tool: "http_load", fields: FIELDS, finish };
+
+const FIELDS: &[Field] = &[
+    field("# fetches, # max parallel, # bytes, in # seconds", |at, to| {
+        to.requests.complete = Some(at.hash_count(0)?);
+        to.concurrency = Some(at.hash_count(1)?);
+        to.traffic.bodies = Some(bytes(at.hash_number(2)?));
+        to.duration = Some(Nanos::from_secs_f64(at.hash_number(3)?));
+        Some(())
+    })
+    .opens()
+    .signs()
+    .always(),
+    field("# mean bytes/connection", |_, _| Some(())),
+    field("# fetches/sec, # bytes/sec", |at, to| {
+        to.rate = Some(PerSecond(at.hash_number(0)?));
+        to.traffic.rate = Some(PerSecond(at.hash_number(1)?));
+        Some(())
+    })
+    .signs(),
+    field("msecs/connect:", |at, to| put(&mut to.times.connect, times(at)?)).signs(),
+    field("msecs/first-response:", |at, to| put(&mut to.times.waiting, times(at)?)).signs(),
+    field("# timeouts", |at, to| error(at, to, "timeouts")),
+    field("# bad checksums", |at, to| error(at, to, "bad checksums")),
+    field("# bad byte counts", |at, to| error(at, to, "bad byte counts")),
+    field("HTTP response codes:", codes).always(),
+];
+
+/// What failed is what has a line of errors, and the fetches that have no code.
+fn finish(report: &mut Report) {
+    let coded: u64 = report.requests.by_status.values().fold(0, |sum, n| sum.saturating_add(*n));
+    if report.is_complete() {
+        report.requests.failed = report.requests.complete.map(|n| n.saturating_sub(coded));
+    }
+}
+
+fn error(at: &mut Cursor<'_, '_>, to: &mut Report, kind: &str) -> Option<()> {
+    to.errors.insert(kind.to_owned(), at.hash_count(0)?);
+    Some(())
+}
+
+fn times(at: &mut Cursor<'_, '_>) -> Option<Summary> {
+    let mut named = |name: &str| {
+        let number = at.number()?;
+        at.says(name)?;
+        Some(millis(number))
+    };
+    let (mean, max, min) = (named("mean")?, named("max")?, named("min")?);
+    Some(Summary { mean: Some(mean), max: Some(max), min: Some(min), ..Summary::default() })
+}
+
+/// A line a code, `code 200 -- 57`; none where nothing was answered.
+fn codes(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
+    let mut codes = BTreeMap::new();
+    while at.says("code").is_some() {
+        let code = u16::try_from(at.count()?).ok()?;
+        at.says("--")?;
+        codes.insert(code, at.count()?);
+    }
+    to.requests.set_statuses(codes);
+    Some(())
+}

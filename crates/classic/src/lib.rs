@@ -1,0 +1,89 @@
+//! Owns what is particular to each classic load tool: what its report says, and what it counts
+//! differently from us. One file a tool holds all of it. Must not know sockets, how a load is made,
+//! how a program is started, or argv of this process: text in, numbers out.
+//!
+//! Reports are read as people have them: from a terminal, wrapped by a mail program, quoted,
+//! indented, coloured, several in a file, with prose around them, cut off at either end. So a report
+//! is read as words, not as lines (see `words`), and a tool is a list of the labels it prints (see
+//! `layout`). What is absent or cannot be read stays `None` and is named in [`Report::missing`].
+//!
+//! Start reading at [`Tool`] and [`Report`]; one more tool is one more file and one line in [`ALL`].
+
+mod ab;
+mod h2load;
+mod hey;
+mod http_load;
+mod httperf;
+mod layout;
+mod report;
+mod siege;
+mod weighttp;
+mod words;
+mod wrk;
+
+pub use report::{DocumentLength, Report, Requests, Summary, Times, Traffic};
+
+/// Every tool whose reports are read.
+pub static ALL: &[&Tool] = &[
+    &ab::TOOL,
+    &siege::TOOL,
+    &wrk::TOOL,
+    &http_load::TOOL,
+    &weighttp::TOOL,
+    &h2load::TOOL,
+    &hey::TOOL,
+    &httperf::TOOL,
+];
+
+/// A load tool.
+#[derive(Debug)]
+pub struct Tool {
+    /// Its name, which is its program's ("ab").
+    pub name: &'static str,
+    /// What it is, in a sentence.
+    pub about: &'static str,
+    /// What it counts differently from us, a sentence each: what one must know before its figures
+    /// are put beside ours.
+    pub counts_differently: &'static [&'static str],
+    /// Finds its reports in a text, in the order in which they stand there.
+    pub read: fn(&str) -> Result<Vec<Report>, ReadError>,
+}
+
+/// Why nothing could be read from a text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The text holds no report of this tool.
+    #[error(
+        "no report of {tool} in this text: a report of it has at least one of these lines: \
+         {}; is it cut off, or from another tool?", looked_for.join(", ")
+    )]
+    NoReport {
+        /// Name of the tool.
+        tool: &'static str,
+        /// Beginnings of lines that only its reports have; `#` stands for a number.
+        looked_for: Vec<&'static str>,
+    },
+    /// The text holds no report of any tool.
+    #[error("no report of {} in this text", names().join(", "))]
+    NoneOfAll,
+}
+
+fn names() -> Vec<&'static str> {
+    ALL.iter().map(|tool| tool.name).collect()
+}
+
+/// The tool of that name.
+pub fn named(name: &str) -> Option<&'static Tool> {
+    ALL.iter().copied().find(|tool| tool.name == name)
+}
+
+/// Every report of any tool in a text, in the order in which they stand there.
+///
+/// # Errors
+/// Where there is none.
+pub fn read_any(text: &str) -> Result<Vec<Report>, ReadError> {
+    let mut found: Vec<Report> =
+        ALL.iter().filter_map(|tool| (tool.read)(text).ok()).flatten().collect();
+    found.sort_by_key(|report| report.place.start);
+    if found.is_empty() { Err(ReadError::NoneOfAll) } else { Ok(found) }
+}

@@ -1,0 +1,186 @@
+//! Owns what a report says, in one shape for all tools. Must not know how any of them prints it.
+//! Start reading at [`Report`].
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use record::ToolClaims;
+use units::{Bytes, Nanos, PerSecond, Share};
+
+/// A report of a load tool. `None` is what the tool does not say: never the same as 0.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Report {
+    /// Name of the tool.
+    pub tool: &'static str,
+    /// Its version, where the text says it (ab, siege, weighttp).
+    pub version: Option<String>,
+    /// Where it stands in the text, in bytes: from its first line that was read to its last.
+    pub place: Range<usize>,
+    /// Lines that every complete report of this tool has and this one has not, or not readably; by
+    /// their beginning, where `#` stands for a number. Empty: nothing is cut off.
+    pub missing: Vec<&'static str>,
+    /// What was asked for.
+    pub url: Option<String>,
+    /// The server's own word for itself.
+    pub server_software: Option<String>,
+    /// Length of the document that is asked for.
+    pub document_length: Option<DocumentLength>,
+    /// Connections at once: as ordered, or for httperf and http_load as reached.
+    pub concurrency: Option<u64>,
+    /// Mean number of requests under way (siege: the sum of all times over the time elapsed).
+    pub concurrency_mean: Option<f64>,
+    /// Threads of the tool.
+    pub threads: Option<u64>,
+    /// How long the load took.
+    pub duration: Option<Nanos>,
+    /// Requests by what came of them.
+    pub requests: Requests,
+    /// Requests a second.
+    pub rate: Option<PerSecond>,
+    /// Bytes.
+    pub traffic: Traffic,
+    /// Times of requests by phase.
+    pub times: Times,
+    /// Percentiles of [`Times::total`], each (percent, time), ascending.
+    pub percentiles: Vec<(f64, Nanos)>,
+    /// ab's "Time per request (mean)": concurrency x duration / complete. Not a mean of measured
+    /// times, which is [`Times::total`].
+    pub time_per_request: Option<Nanos>,
+    /// Errors by the tool's own word for their kind.
+    pub errors: BTreeMap<String, u64>,
+    /// Share of requests that succeeded (siege).
+    pub availability: Option<Share>,
+    /// CPU time that the tool says it used itself (httperf).
+    pub own_cpu: Option<Nanos>,
+    /// Whether the tool gave up before its end.
+    pub aborted: bool,
+}
+
+/// Length of the document that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DocumentLength {
+    /// Every reply has to have this one.
+    Fixed(Bytes),
+    /// Replies may differ (ab -l).
+    Variable,
+}
+
+/// Requests by what came of them, as the tool counts.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Requests {
+    /// Begun.
+    pub started: Option<u64>,
+    /// Ended; which of the failed are among them differs by tool.
+    pub complete: Option<u64>,
+    /// Ended well.
+    pub succeeded: Option<u64>,
+    /// Ended badly.
+    pub failed: Option<u64>,
+    /// Replies with a bad status: ab, http_load, weighttp, h2load, hey, httperf: not 2xx; wrk: 400
+    /// and above.
+    pub non_2xx: Option<u64>,
+    /// On a connection that had served one before.
+    pub kept_alive: Option<u64>,
+    /// Replies by status, where the tool tells each.
+    pub by_status: BTreeMap<u16, u64>,
+    /// Replies by the first digit of their status.
+    pub by_class: BTreeMap<u8, u64>,
+}
+
+impl Requests {
+    /// Takes a tool's counts by class of status, and from them those that are not 2xx.
+    pub(crate) fn set_classes(&mut self, classes: impl IntoIterator<Item = (u8, u64)>) {
+        self.by_class = classes.into_iter().collect();
+        let bad = self.by_class.iter().filter(|(class, _)| **class != 2).map(|(_, count)| *count);
+        self.non_2xx = Some(bad.fold(0, u64::saturating_add));
+    }
+
+    /// Takes a tool's counts by status, and from them those by class.
+    pub(crate) fn set_statuses(&mut self, statuses: BTreeMap<u16, u64>) {
+        let mut classes = BTreeMap::<u8, u64>::new();
+        for (status, count) in &statuses {
+            let class = classes.entry((status / 100).min(9) as u8).or_default();
+            *class = class.saturating_add(*count);
+        }
+        self.set_classes(classes);
+        self.by_status = statuses;
+    }
+}
+
+/// Bytes, as the tool counts them.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Traffic {
+    /// Received: heads and bodies.
+    pub received: Option<Bytes>,
+    /// Heads received.
+    pub heads: Option<Bytes>,
+    /// Bodies received.
+    pub bodies: Option<Bytes>,
+    /// Sent (ab: only where it sends bodies).
+    pub sent: Option<Bytes>,
+    /// Bytes received a second.
+    pub rate: Option<PerSecond>,
+}
+
+/// Times of requests by phase.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Times {
+    /// Until the connection stands.
+    pub connect: Summary,
+    /// Until the first byte of the reply: from the request (ab, http_load, hey, httperf, weighttp),
+    /// or from the start of the connection (h2load).
+    pub waiting: Summary,
+    /// From the connection to the end of the reply (ab).
+    pub processing: Summary,
+    /// The whole request; with the connecting where the tool counts it in.
+    pub total: Summary,
+    /// Life of a connection with all its requests (httperf).
+    pub connection: Summary,
+}
+
+/// What a tool tells of a distribution.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Summary {
+    /// Arithmetic mean.
+    pub mean: Option<Nanos>,
+    /// Standard deviation.
+    pub sd: Option<Nanos>,
+    /// Median; that of ab is one sample off for even and odd counts alike.
+    pub median: Option<Nanos>,
+    /// Smallest.
+    pub min: Option<Nanos>,
+    /// Largest.
+    pub max: Option<Nanos>,
+}
+
+impl Report {
+    /// Whether nothing of it is cut off.
+    pub fn is_complete(&self) -> bool {
+        self.missing.is_empty()
+    }
+
+    /// The time of one percentile, where the tool printed that one.
+    pub fn percentile(&self, percent: f64) -> Option<Nanos> {
+        let at = self.percentiles.iter().find(|(printed, _)| *printed == percent)?;
+        Some(at.1)
+    }
+
+    /// Its figures as they lie in a run file.
+    pub fn claims(&self) -> ToolClaims {
+        let total = &self.times.total;
+        ToolClaims {
+            duration: self.duration,
+            requests_done: self.requests.complete,
+            requests_failed: self.requests.failed,
+            requests_non_2xx: self.requests.non_2xx,
+            rate: self.rate,
+            bytes: self.traffic.received.or(self.traffic.bodies),
+            latency_mean: total.mean,
+            latency_sd: total.sd,
+            latency_min: total.min,
+            latency_max: total.max,
+            percentiles: self.percentiles.clone(),
+            errors: self.errors.clone(),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! siege: its report, of 4.0 to 4.1.5 (seconds), of 4.1.7 and 4.2 (milliseconds), and as JSON (`-j`:
+//! seconds in every version). Source of the layout: JoeDog/siege, `src/main.c`.
+
+use units::{Nanos, PerSecond, Share};
+
+use crate::layout::{Field, Layout, field, nothing, put, read};
+use crate::report::Report;
+use crate::words::{Cursor, bytes, millis};
+use crate::{ReadError, Tool};
+
+const MEGABYTE: f64 = 1_048_576.0;
+
+/// The tool.
+pub(crate) static TOOL: Tool = Tool {
+    name: "siege",
+    about: "siege: a closed loop of one thread a user",
+    counts_differently: &[
+        "transactions include redirects, repeated requests with credentials, and the parts of a page that its parser finds",
+        "replies with 5xx, 408 and 403 count as failed and not as transactions; other 4xx are transactions, neither successful nor failed",
+        "availability is transactions / (transactions + failed), so 4xx leave it at 100 %",
+        "bytes are those of bodies, as read",
+        "times come in steps of 10 ms, so that fast replies take 0.00; the response time is a mean, and there are no percentiles",
+        "the load ends at a whole second after the time asked for, up to one second late",
+        "after 1024 failed connections it gives up, and still ends with exit status 0",
+    ],
+    read: read_reports,
+};
+
+fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
+    read(&[&TEXT, &JSON], text)
+}
+
+static TEXT: Layout = Layout { tool: "siege", fields: TEXT_FIELDS, finish: nothing };
+static JSON: Layout = Layout { tool: "siege", fields: JSON_FIELDS, finish: nothing };
+
+const TEXT_FIELDS: &[Field] = &[
+    field("** SIEGE #", |at, to| put(&mut to.version, at.hash(0)?.to_owned())).opens(),
+    field("** Preparing # concurrent users for battle.", |at, to| {
+        put(&mut to.concurrency, at.hash_count(0)?)
+    })
+    .opens(),
+    field("siege aborted due to excessive socket failure; you", |_, to| {
+        to.aborted = true;
+        Some(())
+    })
+    .opens(),
+    field("Transactions:", |at, to| {
+        to.requests.complete = Some(at.count()?);
+        at.says("hits")
+    })
+    .opens()
+    .signs()
+    .always(),
+    field("Availability:", |at, to| {
+        availability(at, to)?;
+        at.says("%")
+    })
+    .always(),
+    field("Elapsed time:", |at, to| {
+        elapsed(at, to)?;
+        at.says("secs")
+    })
+    .always(),
+    field("Data transferred:", |at, to| {
+        data(at, to)?;
+        at.says("MB")
+    })
+    .always(),
+    field("Response time:", |at, to| {
+        to.times.total.mean = Some(time(at)?);
+        Some(())
+    })
+    .always(),
+    field("Transaction rate:", |at, to| {
+        rate(at, to)?;
+        at.says("trans/sec")
+    })
+    .signs()
+    .always(),
+    field("Throughput:", |at, to| {
+        throughput(at, to)?;
+        at.says("MB/sec")
+    })
+    .always(),
+    field("Concurrency:", concurrency).always(),
+    field("Successful transactions:", succeeded).signs().always(),
+    field("Failed transactions:", failed).signs().always(),
+    field("Longest transaction:", |at, to| put(&mut to.times.total.max, time(at)?)).always(),
+    field("Shortest transaction:", |at, to| put(&mut to.times.total.min, time(at)?)).always(),
+];
+
+const JSON_FIELDS: &[Field] = &[
+    field("\"transactions\":", |at, to| put(&mut to.requests.complete, at.count()?))
+        .opens()
+        .signs()
+        .always(),
+    field("\"availability\":", availability).signs().always(),
+    field("\"elapsed_time\":", elapsed).always(),
+    field("\"data_transferred\":", data).always(),
+    field("\"response_time\":", |at, to| put(&mut to.times.total.mean, seconds(at)?)).always(),
+    field("\"transaction_rate\":", rate).signs().always(),
+    field("\"throughput\":", throughput).always(),
+    field("\"concurrency\":", concurrency).always(),
+    field("\"successful_transactions\":", succeeded).signs().always(),
+    field("\"failed_transactions\":", failed).signs().always(),
+    field("\"longest_transaction\":", |at, to| put(&mut to.times.total.max, seconds(at)?)).always(),
+    field("\"shortest_transaction\":", |at, to| put(&mut to.times.total.min, seconds(at)?))
+        .always(),
+];
+
+fn seconds(at: &mut Cursor<'_, '_>) -> Option<Nanos> {
+    at.number().map(Nanos::from_secs_f64)
+}
+
+/// Since 4.1.7 with the unit ms; before, seconds, which the longest and shortest do not say.
+fn time(at: &mut Cursor<'_, '_>) -> Option<Nanos> {
+    let number = at.number()?;
+    if at.says("ms").is_some() {
+        return Some(millis(number));
+    }
+    let _ = at.says("secs");
+    Some(Nanos::from_secs_f64(number))
+}
+
+fn availability(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
+    let percent = at.number().filter(|percent| *percent <= 100.0)?;
+    put(&mut to.availability, Share(percent / 100.0))
+}
+
+fn elapsed(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
+    put(&mut to.duration, seconds(at)?)
+}
+
+fn data(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
+    put(&mut to.traffic.bodies, bytes(at.number()? * MEGABYTE))
+}
+
+fn rate(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
+    put(&mut to.rate, PerSecond(at.number()?))
+}
+
+fn throughput(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
+    put(&mut to.traffic.rate, PerSecond(at.number()? * MEGABYTE))
+}
+
+fn concurrency(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
+    put(&mut to.concurrency_mean, at.number()?)
+}
+
+fn succeeded(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
+    put(&mut to.requests.succeeded, at.count()?)
+}
+
+fn failed(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
+    put(&mut to.requests.failed, at.count()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The layout of 4.1.7, which Debian does not have.
+    const NEWER: &str = "\nTransactions:\t\t      200    hits\nAvailability:\t\t       99.50 %\n\
+        Elapsed time:\t\t        0.02 secs\nData transferred:\t        0.64 MB\n\
+        Response time:\t\t        0.35 ms\nTransaction rate:\t    10000.00 trans/sec\n\
+        Throughput:\t\t       32.05 MB/sec\nConcurrency:\t\t        2.50\n\
+        Successful transactions:      200\nFailed transactions:\t        1\n\
+        Longest transaction:\t        6.21 ms\nShortest transaction:\t        0.08 ms\n \n";
+
+    #[test]
+    fn the_unit_that_stands_there_is_taken() {
+        let newer = read_reports(NEWER).unwrap().remove(0);
+        let total = newer.times.total;
+        assert_eq!((total.mean, total.max), (Some(Nanos(350_000)), Some(Nanos(6_210_000))));
+        let older = NEWER.replace(" ms", "");
+        let older = read_reports(&older).unwrap().remove(0);
+        assert_eq!(older.times.total.mean, Some(Nanos::from_millis(350)));
+        assert_eq!(newer.missing, [""; 0]);
+    }
+}

@@ -1,0 +1,190 @@
+//! weighttp: its report, of 0.4 (lines) and of 0.5 (JSON). Source of the layouts: lighttpd/weighttp,
+//! `src/weighttp.c`.
+
+use std::collections::BTreeMap;
+
+use units::{Bytes, Nanos, PerSecond};
+
+use crate::layout::{Field, Layout, field, nothing, put, read};
+use crate::report::{Report, Summary};
+use crate::words::{Cursor, number};
+use crate::{ReadError, Tool};
+
+/// The tool.
+pub(crate) static TOOL: Tool = Tool {
+    name: "weighttp",
+    about: "weighttp: a closed loop on several threads, a number of requests and no duration",
+    counts_differently: &[
+        "succeeded are replies with 2xx and 3xx that were read whole; the others failed",
+        "in 0.4 the count of errored requests is never summed over its threads: it is always 0",
+        "in 0.4 there is no latency at all, and rates are cut to whole numbers",
+        "the clock includes the start and the end of its threads",
+        "requests and connections are divided among threads before the start: a thread that is done leaves its connections idle",
+        "0.4 takes a reply that is not HTTP/1.1, or has a head above 32 KiB, as failed",
+        "0.5 gives no reply more than 4 s unless told (-s)",
+    ],
+    read: read_reports,
+};
+
+fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
+    read(&[&LINES, &JSON], text)
+}
+
+static LINES: Layout = Layout { tool: "weighttp", fields: LINES_FIELDS, finish: nothing };
+static JSON: Layout = Layout { tool: "weighttp", fields: JSON_FIELDS, finish: nothing };
+
+const BANNER: Field = field("weighttp # - a lightweight and simple webserver", |at, to| {
+    put(&mut to.version, at.hash(0)?.to_owned())
+})
+.opens();
+const SPAWNING: Field = field("spawning thread", spawning).opens().repeats();
+
+const LINES_FIELDS: &[Field] = &[
+    BANNER,
+    SPAWNING,
+    field("finished in # sec, # millisec and # microsec, # req/s, # kbyte/s", |at, to| {
+        let micros = at.hash_count(1)?.checked_mul(1000)?.checked_add(at.hash_count(2)?)?;
+        let secs = Nanos::from_secs_f64(at.hash_number(0)?);
+        to.duration = Some(secs.saturating_add(Nanos(micros.checked_mul(1000)?)));
+        to.rate = Some(PerSecond(at.hash_number(3)?));
+        to.traffic.rate = Some(PerSecond(at.hash_number(4)? * 1024.0));
+        Some(())
+    })
+    .signs()
+    .always(),
+    // h2load has the same line with "timeout" behind it, and then these words have a comma.
+    field("requests: # total, # started, # done, # succeeded, # failed, # errored", |at, to| {
+        to.requests.started = Some(at.hash_count(1)?);
+        to.requests.complete = Some(at.hash_count(2)?);
+        to.requests.succeeded = Some(at.hash_count(3)?);
+        to.requests.failed = Some(at.hash_count(4)?);
+        to.errors.insert("errored".to_owned(), at.hash_count(5)?);
+        Some(())
+    })
+    .always(),
+    // In one: h2load has a line like the first.
+    field(
+        "status codes: # 2xx, # 3xx, # 4xx, # 5xx traffic: # bytes total, # bytes http, # bytes data",
+        |at, to| {
+            let class = |n| Some((n as u8 + 2, at.hash_count(n)?));
+            to.requests.set_classes((0..4).map(class).collect::<Option<Vec<_>>>()?);
+            to.traffic.received = Some(Bytes(at.hash_count(4)?));
+            to.traffic.heads = Some(Bytes(at.hash_count(5)?));
+            to.traffic.bodies = Some(Bytes(at.hash_count(6)?));
+            Some(())
+        },
+    )
+    .signs()
+    .always(),
+];
+
+const JSON_FIELDS: &[Field] = &[
+    BANNER,
+    SPAWNING,
+    field("\"reqs_per_sec\":", |at, to| put(&mut to.rate, PerSecond(at.number()?)))
+        .opens()
+        .signs()
+        .always(),
+    field("\"kBps_per_sec\":", |at, to| {
+        put(&mut to.traffic.rate, PerSecond(at.number()? * 1024.0))
+    })
+    .signs()
+    .always(),
+    field("\"secs_elapsed\":", |at, to| put(&mut to.duration, Nanos::from_secs_f64(at.number()?)))
+        .signs()
+        .always(),
+    field("\"request_counts\":", |at, to| {
+        let counts = entries(at, &["started", "retired", "total", "keep-alive"])?;
+        to.requests.started = count(&counts, "started");
+        to.requests.complete = count(&counts, "retired");
+        to.requests.kept_alive = count(&counts, "keep-alive");
+        Some(())
+    })
+    .always(),
+    field("\"response_counts\":", |at, to| {
+        let counts = entries(at, &["pass", "fail", "errs"])?;
+        to.requests.succeeded = count(&counts, "pass");
+        to.requests.failed = count(&counts, "fail");
+        to.errors.extend(count(&counts, "errs").map(|n| ("errs".to_owned(), n)));
+        Some(())
+    })
+    .always(),
+    field("\"status_codes\":", |at, to| {
+        let counts = entries(at, &["2xx", "3xx", "4xx", "5xx"])?;
+        let class = |(name, n): (&str, f64)| Some((name.as_bytes().first()? - b'0', n as u64));
+        to.requests.set_classes(counts.into_iter().filter_map(class));
+        Some(())
+    })
+    .always(),
+    field("\"traffic\":", |at, to| {
+        let counts = entries(at, &["bytes_total", "bytes_headers", "bytes_body"])?;
+        to.traffic.received = count(&counts, "bytes_total").map(Bytes);
+        to.traffic.heads = count(&counts, "bytes_headers").map(Bytes);
+        to.traffic.bodies = count(&counts, "bytes_body").map(Bytes);
+        Some(())
+    })
+    .always(),
+    field("\"connect_times\":", |at, to| put(&mut to.times.connect, times(at)?.0)).always(),
+    field("\"time_to_first_byte\":", |at, to| put(&mut to.times.waiting, times(at)?.0)).always(),
+    field("\"response_times\":", |at, to| {
+        (to.times.total, to.percentiles) = times(at)?;
+        Some(())
+    })
+    .always(),
+];
+
+/// `spawning thread #1: 5 concurrent requests, 250 total requests`: what all threads have together.
+fn spawning(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
+    at.word()?;
+    let connections = at.count()?;
+    at.says("concurrent requests")?;
+    to.threads = Some(to.threads.unwrap_or(0).saturating_add(1));
+    to.concurrency = Some(to.concurrency.unwrap_or(0).saturating_add(connections));
+    Some(())
+}
+
+/// The entries of an object, as long as they have these names; `None` without any.
+fn entries<'t>(at: &mut Cursor<'t, '_>, names: &[&str]) -> Option<BTreeMap<&'t str, f64>> {
+    let mut entries = BTreeMap::new();
+    while let Some(name) = at.peek().and_then(name).filter(|name| names.contains(name)) {
+        at.word()?;
+        entries.insert(name, number(at.word()?)?);
+    }
+    (!entries.is_empty()).then_some(entries)
+}
+
+fn name(word: &str) -> Option<&str> {
+    word.strip_prefix('"')?.strip_suffix("\":")
+}
+
+fn count(entries: &BTreeMap<&str, f64>, name: &str) -> Option<u64> {
+    entries.get(name).map(|number| *number as u64)
+}
+
+/// `num`, `avg`, `stddev`, `unit` and percentiles by name, in microseconds.
+fn times(at: &mut Cursor<'_, '_>) -> Option<(Summary, Vec<(f64, Nanos)>)> {
+    let micros = |number: f64| Nanos::from_secs_f64(number / 1e6);
+    let (mut summary, mut percentiles) = (Summary::default(), Vec::new());
+    while let Some(name) = at.peek().and_then(name) {
+        let percent = name.strip_suffix('%').and_then(number);
+        if percent.is_none() && !["num", "avg", "stddev", "unit"].contains(&name) {
+            break;
+        }
+        at.word()?;
+        if name == "unit" {
+            (at.word()?.trim_end_matches(',') == "\"us\"").then_some(())?;
+            continue;
+        }
+        let value = micros(at.number()?);
+        match (name, percent) {
+            ("avg", _) => summary.mean = Some(value),
+            ("stddev", _) => summary.sd = Some(value),
+            (_, Some(percent)) => percentiles.push((percent, value)),
+            _ => {}
+        }
+    }
+    let at_percent = |percent| percentiles.iter().find(|(p, _)| *p == percent).map(|(_, v)| *v);
+    (summary.min, summary.median) = (at_percent(0.0), at_percent(50.0));
+    summary.max = at_percent(100.0);
+    (summary != Summary::default()).then_some((summary, percentiles))
+}

@@ -1,0 +1,240 @@
+//! Reports as the tools printed them, read: figures against those that stand in the text. How each
+//! was made stands at its head, which is also prose that a reader has to pass over.
+
+use joust_classic::{DocumentLength, ReadError, Report, named, read_any};
+use units::{Bytes, Nanos, PerSecond, Share};
+
+mod support;
+
+use support::{REPORTS, text};
+
+fn one(file: &str) -> Report {
+    let (_, tool) = REPORTS.iter().find(|(name, _)| *name == file).unwrap();
+    let read = named(tool).unwrap().read;
+    let mut reports = read(text(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+    assert_eq!(reports.len(), 1, "{file}");
+    let report = reports.remove(0);
+    assert_eq!(report.missing, [""; 0], "{file}");
+    report
+}
+
+fn millis(millis: f64) -> Option<Nanos> {
+    Some(Nanos::from_secs_f64(millis / 1e3))
+}
+
+#[test]
+fn ab_tells_its_whole_table() {
+    let report = one("ab-keepalive");
+    assert_eq!(report.version.as_deref(), Some("2.3"));
+    assert_eq!(report.server_software.as_deref(), Some("joust"));
+    assert_eq!(report.url.as_deref(), Some("http://127.0.0.1:18931/index.html"));
+    assert_eq!(report.document_length, Some(DocumentLength::Fixed(Bytes(3361))));
+    assert_eq!((report.concurrency, report.duration), (Some(4), millis(72.0)));
+    let requests = &report.requests;
+    assert_eq!((requests.complete, requests.failed), (Some(2000), Some(0)));
+    assert_eq!((requests.non_2xx, requests.kept_alive), (Some(0), Some(1983)));
+    assert_eq!(report.traffic.received, Some(Bytes(7_307_256)));
+    assert_eq!(report.traffic.bodies, Some(Bytes(6_722_000)));
+    assert_eq!(report.rate, Some(PerSecond(27813.70)));
+    assert_eq!(report.traffic.rate, Some(PerSecond(99239.19 * 1024.0)));
+    assert_eq!(report.time_per_request, millis(0.144));
+    let total = report.times.total;
+    assert_eq!((total.min, total.mean, total.sd), (millis(0.0), millis(0.0), millis(0.8)));
+    assert_eq!((total.median, total.max), (millis(0.0), millis(9.0)));
+    assert_eq!(report.times.connect.max, millis(5.0));
+    assert_eq!(report.percentiles.len(), 9);
+    let printed = [50.0, 98.0, 99.0, 100.0].map(|percent| report.percentile(percent));
+    assert_eq!(printed, [millis(0.0), millis(1.0), millis(4.0), millis(9.0)]);
+    assert_eq!(report.percentile(99.9), None);
+}
+
+#[test]
+fn ab_is_read_with_every_option_that_changes_its_report() {
+    let bad = one("ab-non2xx");
+    assert_eq!((bad.requests.non_2xx, bad.requests.failed), (Some(50), Some(0)));
+    let variable = one("ab-variable");
+    assert_eq!(variable.document_length, Some(DocumentLength::Variable));
+    assert!(variable.percentiles.is_empty() && variable.times.total.max == millis(5.0));
+    let short = one("ab-without-sd");
+    let total = short.times.total;
+    assert_eq!((total.min, total.mean, total.max), (millis(0.0), millis(0.0), millis(14.0)));
+    assert_eq!((total.sd, total.median), (None, None));
+    let table = one("ab-table");
+    assert_eq!((table.requests.complete, table.rate), (Some(200), Some(PerSecond(12198.10))));
+    assert_eq!(table.times.processing.max, millis(1.0));
+    let post = one("ab-post");
+    assert_eq!((post.traffic.sent, post.percentile(90.0)), (Some(Bytes(3000)), millis(2.0)));
+    assert_eq!(one("ab-progress").requests.complete, Some(1000));
+}
+
+#[test]
+fn a_tool_that_gave_up_before_its_report_has_none() {
+    for (file, tool) in [("ab-refused", "ab"), ("wrk-refused", "wrk")] {
+        let error = (named(tool).unwrap().read)(text(file)).unwrap_err();
+        assert!(error.to_string().contains(&format!("no report of {tool}")), "{error}");
+    }
+    assert_eq!(read_any("a letter about the weather: 7 degrees"), Err(ReadError::NoneOfAll));
+    assert_eq!(read_any(""), Err(ReadError::NoneOfAll));
+}
+
+#[test]
+fn siege_is_read_in_words_and_in_json() {
+    let report = one("siege-reps");
+    assert_eq!((report.version.as_deref(), report.concurrency), (Some("4.0.7"), Some(4)));
+    let requests = &report.requests;
+    assert_eq!((requests.complete, requests.succeeded), (Some(200), Some(200)));
+    assert_eq!((requests.failed, report.aborted), (Some(0), false));
+    assert_eq!((report.availability, report.duration), (Some(Share(1.0)), millis(20.0)));
+    assert_eq!(report.rate, Some(PerSecond(10000.0)));
+    assert_eq!(report.traffic.rate, Some(PerSecond(32.05 * 1_048_576.0)));
+    assert_eq!((report.concurrency_mean, report.times.total.max), (Some(2.5), millis(10.0)));
+    let json = one("siege-json");
+    assert_eq!((json.requests.complete, json.times.total.max), (Some(20), millis(10.0)));
+    assert_eq!((json.traffic.bodies, json.version), (Some(Bytes(62_915)), None));
+    let bad = one("siege-404");
+    assert_eq!((bad.requests.complete, bad.requests.succeeded), (Some(20), Some(0)));
+    let aborted = one("siege-aborted");
+    assert!(aborted.aborted);
+    assert_eq!((aborted.requests.complete, aborted.requests.failed), (Some(1556), Some(1027)));
+    assert_eq!(one("siege-verbose").requests.complete, Some(6));
+}
+
+#[test]
+fn wrk_is_read_with_and_without_its_distribution() {
+    let report = one("wrk-latency");
+    assert_eq!(report.url.as_deref(), Some("http://127.0.0.1:18931/index.html"));
+    assert_eq!((report.threads, report.concurrency), (Some(2), Some(8)));
+    assert_eq!((report.requests.complete, report.duration), (Some(91978), millis(1100.0)));
+    assert_eq!(report.traffic.received, Some(Bytes((315.71_f64 * 1_048_576.0).round() as u64)));
+    assert_eq!(report.rate, Some(PerSecond(83442.42)));
+    let total = report.times.total;
+    assert_eq!((total.mean, total.sd, total.max), (millis(1.13), millis(3.57), millis(33.24)));
+    let printed = [50.0, 75.0, 90.0, 99.0].map(|percent| report.percentile(percent));
+    assert_eq!(printed, [millis(0.056), millis(0.305), millis(2.92), millis(21.97)]);
+    assert!(one("wrk").percentiles.is_empty());
+    assert_eq!(one("wrk-404").requests.non_2xx, Some(25532));
+    let second = one("wrk2");
+    assert_eq!((second.percentile(99.9), second.percentiles.len()), (millis(12.30), 6));
+}
+
+#[test]
+fn h2load_is_read_by_duration_and_by_requests() {
+    let report = one("h2load-duration");
+    let requests = &report.requests;
+    assert_eq!((requests.started, requests.complete), (Some(79294), Some(79290)));
+    assert_eq!((requests.succeeded, requests.non_2xx), (Some(79290), Some(0)));
+    assert_eq!((report.threads, report.concurrency), (Some(1), Some(4)));
+    assert_eq!((report.duration, report.rate), (millis(1000.0), Some(PerSecond(79290.0))));
+    assert_eq!(report.traffic.received, Some(Bytes(282_546_693)));
+    assert_eq!(report.traffic.bodies, Some(Bytes(266_497_051)));
+    let total = report.times.total;
+    assert_eq!((total.min, total.max, total.mean), (millis(0.007), millis(8.8), millis(0.049)));
+    assert_eq!(report.times.waiting.mean, millis(0.042));
+    let counted = one("h2load-requests");
+    assert_eq!((counted.threads, counted.concurrency), (Some(2), Some(4)));
+    assert_eq!(one("h2load-404").requests.by_class[&4], 50);
+    let refused = one("h2load-refused");
+    assert_eq!((refused.requests.complete, refused.errors["errored"]), (Some(0), 4));
+}
+
+#[test]
+fn hey_is_read_with_replies_and_without_any() {
+    let report = one("hey-duration");
+    assert_eq!((report.requests.complete, report.requests.failed), (Some(24091), Some(0)));
+    assert_eq!((report.duration, report.rate), (millis(1015.9), Some(PerSecond(23712.8521))));
+    assert_eq!(report.traffic.bodies, Some(Bytes(80_969_851)));
+    let total = report.times.total;
+    assert_eq!((total.mean, total.max), (millis(0.2), millis(21.3)));
+    assert_eq!((report.percentile(99.0), report.times.waiting.max), (millis(3.0), millis(18.1)));
+    let bad = one("hey-404");
+    assert_eq!((bad.requests.by_status[&404], bad.requests.non_2xx), (50, Some(50)));
+    assert_eq!(bad.percentile(95.0), millis(6.3));
+    assert_eq!(bad.percentiles.len(), 6, "a percentile of 0 % is none");
+    let refused = one("hey-refused");
+    assert_eq!((refused.requests.complete, refused.requests.failed), (Some(0), Some(10)));
+    assert!(refused.errors.keys().next().unwrap().ends_with("connection refused"));
+    assert_eq!(refused.times.total.mean, None, "NaN is no mean");
+}
+
+#[test]
+fn httperf_is_read_by_connections_and_calls() {
+    let report = one("httperf");
+    assert_eq!(report.url.as_deref(), Some("http://127.0.0.1:18931/index.html"));
+    let requests = &report.requests;
+    assert_eq!((requests.started, requests.complete), (Some(1000), Some(1000)));
+    assert_eq!((requests.failed, requests.non_2xx), (Some(0), Some(0)));
+    assert_eq!((report.concurrency, report.duration), (Some(11), millis(996.0)));
+    assert_eq!((report.rate, report.times.connect.mean), (Some(PerSecond(1004.1)), millis(0.1)));
+    let lives = report.times.connection;
+    assert_eq!((lives.max, lives.sd), (millis(72.0), millis(12.7)));
+    assert_eq!((report.times.waiting.mean, report.times.total.mean), (millis(0.9), millis(0.9)));
+    assert_eq!(report.traffic.received, Some(Bytes(3_599_000)));
+    assert_eq!(report.own_cpu, millis(530.0));
+    assert_eq!(one("httperf-404").requests.non_2xx, Some(20));
+    let refused = one("httperf-refused");
+    assert_eq!((refused.errors["connrefused"], refused.times.total.mean), (5, None));
+}
+
+#[test]
+fn http_load_is_read() {
+    let report = one("http_load");
+    assert_eq!((report.requests.complete, report.requests.failed), (Some(1000), Some(5)));
+    assert_eq!((report.requests.non_2xx, report.concurrency), (Some(10), Some(11)));
+    assert_eq!((report.duration, report.rate), (millis(10001.2), Some(PerSecond(99.988))));
+    assert_eq!(report.traffic.bodies, Some(Bytes(3_361_000)));
+    assert_eq!(report.times.connect.max, millis(1.203));
+    assert_eq!(report.times.waiting.mean, millis(0.3381));
+    assert_eq!((report.errors["timeouts"], report.errors["bad byte counts"]), (3, 2));
+}
+
+#[test]
+fn weighttp_is_read_in_both_its_lives() {
+    let older = one("weighttp-0.4");
+    assert_eq!((older.version.as_deref(), older.threads), (Some("0.4"), Some(2)));
+    assert_eq!((older.duration, older.concurrency), (Some(Nanos(1_020_345_000)), Some(11)));
+    assert_eq!((older.requests.succeeded, older.requests.failed), (Some(991), Some(10)));
+    assert_eq!((older.requests.non_2xx, older.traffic.heads), (Some(11), Some(Bytes(255_257))));
+    assert_eq!(older.traffic.rate, Some(PerSecond(3464.0 * 1024.0)));
+    let newer = one("weighttp-0.5");
+    assert_eq!((newer.version.as_deref(), newer.duration), (Some("0.5"), millis(81.003)));
+    assert_eq!((newer.requests.complete, newer.requests.kept_alive), (Some(1000), Some(992)));
+    assert_eq!((newer.requests.failed, newer.errors["errs"]), (Some(3), 1));
+    assert_eq!((newer.times.connect.max, newer.times.waiting.median), (millis(0.19), millis(0.3)));
+    let total = newer.times.total;
+    assert_eq!((total.mean, total.sd, total.min), (millis(0.34), millis(0.095), millis(0.07)));
+    assert_eq!((newer.percentile(99.0), newer.percentile(100.0)), (millis(0.74), millis(2.2)));
+}
+
+/// What a tool says must agree with itself: the rate is what was done, over the time it took, as far
+/// as that is told by the digits that it prints. (httperf's is that of requests sent.)
+#[test]
+fn the_rate_is_the_requests_over_the_time() {
+    let mut checked = 0;
+    for (file, _) in REPORTS {
+        for report in read_any(text(file)).unwrap_or_default() {
+            let made_up = ["http_load", "weighttp-0.5"].contains(file);
+            let (Some(rate), Some(duration)) = (report.rate, report.duration) else { continue };
+            let Some(done) = report.requests.complete.filter(|done| *done > 0) else { continue };
+            let secs = duration.as_secs_f64();
+            if made_up || secs == 0.0 {
+                continue;
+            }
+            let (least, most) =
+                (done as f64 / (secs + 0.0051), done as f64 / (secs - 0.0051).max(1e-9));
+            assert!((least - 1.0..=most + 1.0).contains(&rate.0), "{file}: {rate}");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 18, "only {checked} reports have a rate and a duration");
+}
+
+#[test]
+fn each_report_is_read_by_its_own_tool_only() {
+    for (file, tool) in REPORTS {
+        let reports = read_any(text(file)).unwrap_or_default();
+        let tools: Vec<&str> = reports.iter().map(|report| report.tool).collect();
+        let gave_up = ["ab-refused", "wrk-refused"].contains(file);
+        let expected: &[&str] = if gave_up { &[] } else { &[tool] };
+        assert_eq!(tools, expected, "{file}");
+    }
+}

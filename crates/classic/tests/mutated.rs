@@ -1,0 +1,152 @@
+//! Reports as people hand them on: wrapped, quoted, indented, with prose around, several at once, cut
+//! off, damaged. What was only moved is read as before; what was damaged is read in part or refused,
+//! and never makes a reader panic.
+
+use joust_classic::{ALL, Report, named, read_any};
+use proptest::prelude::*;
+
+mod support;
+
+use support::{REPORTS, text};
+
+/// Those that hold a report.
+fn whole() -> Vec<(&'static str, &'static str)> {
+    REPORTS.iter().copied().filter(|(file, _)| read_any(text(file)).is_ok()).collect()
+}
+
+/// The reports without their places, which move.
+fn figures(text: &str, tool: &str) -> Vec<Report> {
+    let mut reports = (named(tool).unwrap().read)(text).unwrap_or_default();
+    reports.iter_mut().for_each(|report| report.place = 0..0);
+    reports
+}
+
+/// Breaks lines at words, as a mail program does.
+fn wrapped(text: &str, columns: usize) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let mut at = 0;
+        for word in line.split_whitespace() {
+            if at > 0 && at + word.len() > columns {
+                out.push('\n');
+                at = 0;
+            }
+            out.push_str(if at > 0 { " " } else { "" });
+            out.push_str(word);
+            at += word.len() + 1;
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn each_line(text: &str, prefix: &str) -> String {
+    text.lines().map(|line| format!("{prefix}{line}\r\n")).collect()
+}
+
+#[test]
+fn what_was_only_moved_is_read_as_before() {
+    for (file, tool) in whole() {
+        let (text, before) = (text(file), figures(text(file), tool));
+        assert_eq!(before.len(), 1, "{file}");
+        for prefix in ["    ", "> ", ">\t", "| ", "# ", "\u{1b}[32m", "    // "] {
+            assert_eq!(figures(&each_line(text, prefix), tool), before, "{file} behind {prefix:?}");
+        }
+        // The text of hey's errors is free: where it ends is known by the line only.
+        if file != "hey-refused" {
+            for columns in [20, 40, 72] {
+                assert_eq!(figures(&wrapped(text, columns), tool), before, "{file} at {columns}");
+            }
+        }
+    }
+}
+
+#[test]
+fn several_reports_in_a_file_are_told_apart_and_placed() {
+    let prose = "\nThen we tried again, and saw this:\n\n";
+    let (mut all, mut starts) = (String::new(), Vec::new());
+    for (file, tool) in whole() {
+        for _ in 0..2 {
+            starts.push((all.len(), tool));
+            all.push_str(text(file));
+            all.push_str(prose);
+        }
+    }
+    let found = read_any(&all).unwrap();
+    let tools: Vec<&str> = found.iter().map(|report| report.tool).collect();
+    assert_eq!(tools, starts.iter().map(|(_, tool)| *tool).collect::<Vec<_>>());
+    let ends = starts.iter().skip(1).map(|(start, _)| *start).chain([all.len()]);
+    for ((report, (start, _)), end) in found.iter().zip(&starts).zip(ends) {
+        assert!(report.place.start >= *start && report.place.end <= end, "{:?}", report.place);
+        // The place holds the report: read alone it is the same.
+        let alone = figures(&all[report.place.clone()], report.tool);
+        assert_eq!(alone, [Report { place: 0..0, ..report.clone() }]);
+    }
+}
+
+#[test]
+fn what_is_cut_off_is_read_in_part_and_says_what_is_missing() {
+    for (file, tool) in whole() {
+        let text = text(file);
+        let whole = figures(text, tool).remove(0);
+        let mut parts = 0;
+        for end in (0..text.len()).filter(|&end| text.is_char_boundary(end)) {
+            for report in figures(&text[..end], tool) {
+                parts += usize::from(!report.is_complete());
+                let told = report.server_software.is_none() || whole.server_software.is_some();
+                assert!(told, "{file} cut at {end}");
+            }
+        }
+        assert!(parts > 0, "{file}: no cut leaves a part");
+    }
+}
+
+/// Pieces of text, each with the place where it is put and the bytes that it replaces.
+fn damage() -> impl Strategy<Value = (usize, Vec<(usize, usize, String)>)> {
+    let pieces = prop_oneof![
+        "[ -~]{0,6}",
+        Just("\u{0}".to_owned()),
+        Just("99999999999999999999999".to_owned()),
+        Just("-1".to_owned()),
+        Just("nan".to_owned()),
+        Just("1e308".to_owned()),
+        Just("ä\u{1b}[".to_owned()),
+        Just("<td ".to_owned()),
+        Just("\":".to_owned()),
+        Just("\n".to_owned()),
+    ];
+    (0..REPORTS.len(), prop::collection::vec((any::<usize>(), 0..40_usize, pieces), 1..8))
+}
+
+fn damaged(text: &str, damage: &[(usize, usize, String)]) -> String {
+    let mut text = text.to_owned();
+    for (at, length, piece) in damage {
+        let boundary =
+            |at: usize| (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        let start = boundary(at % (text.len() + 1));
+        let end = boundary((start + length).min(text.len()));
+        text.replace_range(start..end.max(start), piece);
+    }
+    text
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn no_damage_makes_a_reader_panic((which, damage) in damage()) {
+        let text = damaged(text(REPORTS[which].0), &damage);
+        for tool in ALL {
+            for report in (tool.read)(&text).unwrap_or_default() {
+                prop_assert!(text.get(report.place.clone()).is_some_and(|held| !held.is_empty()));
+                prop_assert!(report.percentiles.is_sorted_by(|one, other| one.0 <= other.0));
+                let _ = report.claims();
+            }
+        }
+    }
+
+    #[test]
+    fn no_text_makes_a_reader_panic(text in "\\PC{0,300}") {
+        let _ = read_any(&text);
+    }
+}
