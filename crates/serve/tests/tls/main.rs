@@ -242,7 +242,7 @@ fn plain_http_is_told_to_use_https_under_every_model() {
 fn garbage_silence_and_cut_handshakes_cost_their_own_connection_only() {
     const ALERT: u8 = 21;
     for model in models() {
-        let settings = ["limits.handshake_timeout=300ms"];
+        let settings = ["limits.handshake_timeout=500ms"];
         let server = start(model, Setup { settings: &settings, ..FIXED });
         let open = || {
             let stream = TcpStream::connect(server.addr).unwrap();
@@ -267,7 +267,9 @@ fn garbage_silence_and_cut_handshakes_cost_their_own_connection_only() {
         let stream = open();
         stream.shutdown(Shutdown::Write).unwrap();
         drop(stream);
-        Secure::to(server.addr, &anybody(), "localhost").ask(GET);
+        // Who shakes hands properly is served; on a machine busy enough the deadline meets him too.
+        let served = || Secure::try_to(server.addr, &anybody(), "localhost").ok()?.asked(GET);
+        assert!((0..20).any(|_| served().is_some_and(|(_, body)| body.len() == 3361)), "{model}");
     }
 }
 
