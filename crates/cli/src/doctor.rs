@@ -45,7 +45,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
 }
 
 fn examine(run: &RunRecord) -> String {
-    let findings = doctor::examine(&doctor::Evidence::of(run));
+    let findings = doctor::examine(run);
     let mut text = format!(
         "{} checks over {} visits of study {}: {}\n",
         doctor::CHECKS.len(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use lab::LabError;
 use lab::results::ResultsFolder;
 use lab::runner::{self, Outcome, RunOptions};
-use lab::study::{self, StudyError};
+use lab::study::{self, Form, StudyError};
 use miette::{IntoDiagnostic as _, LabeledSpan, NamedSource, Report, miette};
 use record::{Plan, RunRecord};
 use report::{OUTPUTS, Options};
@@ -32,6 +32,9 @@ pub struct Args {
     /// Seed of the order of visits, instead of the study's
     #[arg(long)]
     seed: Option<u64>,
+    /// The study's short form: a first look that ends within minutes
+    #[arg(long)]
+    short: bool,
     /// Only these contenders, by name
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     only: Vec<String>,
@@ -75,7 +78,10 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
 
 fn plan(args: &Args) -> Result<Plan, Trouble> {
     let mut plan = match &args.study {
-        Some(path) => study::read(path).map_err(trouble)?,
+        Some(path) => {
+            let form = if args.short { Form::Short } else { Form::Full };
+            study::read(path, form).map_err(trouble)?
+        }
         None => study::quick(),
     };
     plan.budget = args.budget.unwrap_or(plan.budget);

@@ -23,10 +23,48 @@ pub use evidence::Evidence;
 
 use std::collections::BTreeSet;
 
-use record::{Certainty, Finding};
+use record::{Certainty, Finding, RunRecord};
 
-/// What every check sees, in the order of [`CHECKS`]; the most severe first.
-pub fn examine(evidence: &Evidence) -> Vec<Finding> {
+/// What every check sees in a run, cell by cell; the most severe first. What is seen of the same
+/// contenders in the same words in every cell is one finding, of all cells.
+pub fn examine(run: &RunRecord) -> Vec<Finding> {
+    let cells = run.plan.cells.len();
+    if cells == 1 {
+        return examine_cell(&Evidence::of(run));
+    }
+    let mut findings: Vec<Finding> = Vec::new();
+    for cell in 0..cells {
+        let whole: Vec<usize> = run.plan.in_cell(cell).collect();
+        let part = run.at(cell);
+        for mut finding in examine_cell(&Evidence::of(&part)) {
+            finding.cell = Some(cell);
+            finding.contenders.iter_mut().for_each(|index| *index = whole[*index]);
+            findings.push(finding);
+        }
+    }
+    join_cells(&mut findings, cells);
+    findings.sort_by_key(|finding| std::cmp::Reverse((finding.severity, finding.certainty)));
+    findings
+}
+
+/// Makes one finding of those that differ in their cell alone and are there in every cell.
+fn join_cells(findings: &mut Vec<Finding>, cells: usize) {
+    let anywhere = |finding: &Finding| Finding { cell: None, ..finding.clone() };
+    let mut joined: Vec<Finding> = Vec::new();
+    for finding in findings.iter() {
+        let whole = anywhere(finding);
+        let everywhere = findings.iter().filter(|other| anywhere(other) == whole).count() == cells;
+        match everywhere {
+            true if joined.contains(&whole) => {}
+            true => joined.push(whole),
+            false => joined.push(finding.clone()),
+        }
+    }
+    *findings = joined;
+}
+
+/// What every check sees in a run of one cell, in the order of [`CHECKS`]; the most severe first.
+fn examine_cell(evidence: &Evidence) -> Vec<Finding> {
     let mut findings: Vec<Finding> = CHECKS
         .iter()
         .flat_map(|check| (check.look)(evidence).into_iter().map(|seen| check.finding(seen)))
@@ -59,6 +97,7 @@ impl Check {
             check: self.name.to_owned(),
             severity: self.severity,
             certainty: seen.certainty,
+            cell: None,
             contenders: seen.contenders,
             evidence: seen.evidence,
             meaning: self.meaning.to_owned(),
@@ -76,13 +115,46 @@ mod tests {
     #[test]
     fn a_clean_run_has_no_finding() {
         let run = testdata::run(&["a", "b"], 12);
-        assert_eq!(examine(&Evidence::of(&run)), Vec::new());
+        assert_eq!(examine(&run), Vec::new());
     }
 
     #[test]
     fn an_empty_run_has_no_finding() {
         let run = testdata::run(&["a", "b"], 0);
-        assert_eq!(examine(&Evidence::of(&run)), Vec::new());
+        assert_eq!(examine(&run), Vec::new());
+    }
+
+    #[test]
+    fn a_finding_names_its_cell_and_the_contenders_of_the_whole_run() {
+        let mut run = testdata::run(&["a", "b", "c"], 12);
+        let cell = |name: &str| record::Cell { name: name.into(), ..run.plan.cells[0].clone() };
+        run.plan.cells = vec![cell("one"), cell("two")];
+        // The first cell is without a: what is b there is the second of the whole run.
+        run.plan.contenders[0].cells = vec![1];
+        let mut second = run.visits.clone();
+        second.iter_mut().for_each(|visit| visit.cell = 1);
+        run.visits.retain(|visit| visit.contender != 0);
+        run.visits.extend(second);
+        assert_eq!(examine(&run), Vec::new());
+        let mut in_first = run.clone();
+        for visit in
+            in_first.visits.iter_mut().filter(|visit| visit.cell == 0 && visit.contender == 2)
+        {
+            let last = visit.load.as_mut().unwrap().intervals.last_mut().unwrap();
+            last.errors.unexpected_status = last.ok;
+        }
+        let found = examine(&in_first);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((found[0].cell, found[0].contenders.as_slice()), (Some(0), &[2][..]));
+        // Of all contenders in both cells, another body is seen in both in the same words.
+        run.plan.contenders[0].cells.clear();
+        run.contenders[1].body_sha256 = "ff".repeat(32);
+        let found = examine(&run);
+        assert_eq!(
+            found.iter().map(|one| one.cell).collect::<Vec<_>>(),
+            [None],
+            "seen in both alike"
+        );
     }
 
     #[test]
@@ -104,7 +176,7 @@ mod tests {
         testdata::limit(&mut run, 0, 0.97, 0.4);
         run.contenders[1].body_sha256 = "ff".repeat(32);
         let severities: Vec<Severity> =
-            examine(&Evidence::of(&run)).iter().map(|finding| finding.severity).collect();
+            examine(&run).iter().map(|finding| finding.severity).collect();
         assert_eq!(severities, [Severity::Void, Severity::Bound]);
     }
 }

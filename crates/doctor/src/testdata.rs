@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Blocks, ByteCounts, ClientUse, Contender, ContenderFacts, CpuLayout, Ending, Facts, Interval,
-    Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop, Metric, Plan, RequestCounts,
-    RunRecord, ServerUse, Snapshot, ThreadUse, Visit, VisitPlan, VisitState, Workload,
+    Blocks, ByteCounts, Cell, ClientUse, Contender, ContenderFacts, CpuLayout, Ending, Facts,
+    Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop, Metric, Plan,
+    RequestCounts, RunRecord, ServerUse, ThreadUse, Visit, VisitPlan, VisitState, Workload,
 };
 use units::{Bytes, Nanos, Share};
 
@@ -69,19 +69,20 @@ fn plan(names: &[&str], blocks: u32) -> Plan {
     let contender = |name: &&str| Contender {
         name: (*name).to_owned(),
         server: "joust".to_owned(),
-        settings: BTreeMap::new(),
+        ..Contender::default()
     };
     Plan {
         name: "made up".to_owned(),
         question: "Does a check see what was planted, and nothing else?".to_owned(),
         contenders: names.iter().map(contender).collect(),
-        workload: Workload {
+        cells: vec![Cell::only(Workload {
             page: PAGE,
             connections: CONNECTIONS,
             keep_alive: true,
             threads: 1,
             timeout: Nanos::from_secs(5),
-        },
+            ..Workload::default()
+        })],
         blocks: Blocks { min: 8, max: blocks, half_width: Share(0.02) },
         visit: VisitPlan { warm_up: INTERVAL, measure: Nanos(INTERVAL.0 * (INTERVALS - 1)) },
         metrics: vec![
@@ -94,6 +95,7 @@ fn plan(names: &[&str], blocks: u32) -> Plan {
         margin: Share(0.02),
         budget: Nanos::from_secs(85),
         seed: 1,
+        ..Plan::default()
     }
 }
 
@@ -121,8 +123,7 @@ fn visit(contender: usize, block: u32, position: u32) -> Visit {
         }),
         load: Some(load),
         cut: INTERVAL,
-        before: Snapshot::default(),
-        after: Snapshot::default(),
+        ..Visit::default()
     }
 }
 

@@ -4,16 +4,17 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use record::{Contender, ContenderFacts, CpuLayout, LoadRecord, Plan, Snapshot, Visit, VisitState};
+use record::{Contender, ContenderFacts, CpuLayout, LoadRecord, Plan, Visit, VisitState};
 use units::Nanos;
 
 use crate::adapters::{Adapter, Found};
 use crate::error::LabError;
+use crate::oracle::{self, OracleError};
 use crate::server::{self, Running, ServerError, Start};
 use crate::session::{Failure, Place, Stage};
 use crate::tree::{Observe, Observed};
-use crate::trial::{TARGET, Window, condense, count, load_plan, requests_between};
-use crate::{cpus, facts, oracle};
+use crate::trial::{Window, condense, count, load_plan, requests_between};
+use crate::{cpus, facts};
 
 /// How long a server may take to give its first answer.
 const START_MAX: Nanos = Nanos::from_secs(20);
@@ -60,7 +61,7 @@ impl<'a> Machine<'a> {
             move |cause| LabError::System { what, cause }
         };
         let scratch = server::scratch().map_err(failed("cannot make a folder below /tmp"))?;
-        let docroot = server::site(scratch.path(), plan.workload.page)
+        let docroot = server::site(scratch.path(), &plan.pages())
             .map_err(failed("cannot make the site below /tmp"))?;
         let layout = cpus::layout().map_err(failed("cannot see which CPUs there are"))?;
         Ok(Self { plan, installed, interrupt, layout, counters, docroot, scratch, began })
@@ -71,7 +72,7 @@ impl<'a> Machine<'a> {
         &self.layout
     }
 
-    fn start(&self, contender: usize) -> Result<Running, Failure> {
+    fn start(&self, cell: usize, contender: usize) -> Result<Running, Failure> {
         let Installed { adapter, found } = &self.installed[contender];
         let start = Start {
             adapter,
@@ -79,9 +80,9 @@ impl<'a> Machine<'a> {
             settings: &self.contender(contender).settings,
             docroot: &self.docroot,
             cpus: &self.layout.server,
-            connections: self.plan.workload.connections,
+            connections: self.plan.work(cell, contender).connections,
             scratch: self.scratch.path(),
-            target: TARGET,
+            target: &self.plan.target(cell, contender),
             timeout: START_MAX,
         };
         Running::start(&start).map_err(|error| failure(&error))
@@ -91,11 +92,33 @@ impl<'a> Machine<'a> {
         &self.plan.contenders[index]
     }
 
+    /// Fetches all that the contender will be asked for, alone.
+    fn ask(&self, running: &Running, contender: usize) -> Result<ContenderFacts, OracleError> {
+        let mut facts = running.facts();
+        let takes_part = |&cell: &usize| self.contender(contender).takes_part(cell);
+        for cell in (0..self.plan.cells.len()).filter(takes_part) {
+            let target = self.plan.target(cell, contender);
+            if facts.bodies.contains_key(&target) {
+                continue;
+            }
+            let timeout = self.plan.work(cell, contender).timeout;
+            let reference = oracle::ask(running.addr(), &target, timeout)?;
+            if facts.bodies.is_empty() {
+                facts.body_sha256 = reference.sha256.clone();
+                facts.head = reference.head;
+            }
+            facts.bodies.insert(target, reference.sha256);
+        }
+        Ok(facts)
+    }
+
     /// Loads a running server and fills in the visit.
     fn load(&self, running: &mut Running, visit: &mut Visit) -> Result<(), LabError> {
         let window = Window::of(self.plan);
         let seed = self.plan.seed.wrapping_add(u64::from(visit.block));
-        let plan = load_plan(self.plan, running.addr(), &self.layout.client, seed);
+        let work = self.plan.work(visit.cell, visit.contender);
+        let target = self.plan.target(visit.cell, visit.contender);
+        let plan = load_plan(window, &work, &target, running.addr(), &self.layout.client, seed);
         visit.before = facts::snapshot(self.counters.iter().copied());
         let start = sys::clock::monotonic();
         let observer = running.tree().observe(Observe {
@@ -133,19 +156,14 @@ impl Stage for Machine<'_> {
     }
 
     fn discover(&mut self, contender: usize) -> Result<Result<ContenderFacts, Failure>, LabError> {
-        let running = match self.start(contender) {
+        let cells = self.plan.contenders[contender].cells.first().copied();
+        let running = match self.start(cells.unwrap_or(0), contender) {
             Ok(running) => running,
             Err(failure) => return Ok(Err(failure)),
         };
-        let asked = oracle::ask(running.addr(), TARGET, self.plan.workload.timeout);
-        let discovered = match asked {
-            Ok(reference) => Ok(ContenderFacts {
-                body_sha256: reference.sha256,
-                head: reference.head,
-                ..running.facts()
-            }),
-            Err(error) => Err(Failure { reason: error.to_string(), log_tail: running.log_tail() }),
-        };
+        let discovered = self
+            .ask(&running, contender)
+            .map_err(|error| Failure { reason: error.to_string(), log_tail: running.log_tail() });
         Ok(match running.stop() {
             Ok(_) => discovered,
             Err(error) => Err(failure(&error)),
@@ -154,7 +172,7 @@ impl Stage for Machine<'_> {
 
     fn visit(&mut self, place: Place) -> Result<Option<Visit>, LabError> {
         let mut visit = unmeasured(place, self.now());
-        let mut running = match self.start(place.contender) {
+        let mut running = match self.start(place.cell, place.contender) {
             Ok(running) => running,
             Err(Failure { reason, log_tail }) => {
                 visit.state = VisitState::Failed { reason, log_tail };
@@ -176,18 +194,13 @@ impl Stage for Machine<'_> {
 /// A visit of which nothing is known yet.
 fn unmeasured(place: Place, started: Nanos) -> Visit {
     Visit {
+        cell: place.cell,
         contender: place.contender,
         block: place.block,
         position: place.position,
+        attempt: place.attempt,
         started,
-        state: VisitState::Measured,
-        ready_after: Nanos::ZERO,
-        load: None,
-        cut: Nanos::ZERO,
-        rate_per_s: None,
-        server: None,
-        before: Snapshot::default(),
-        after: Snapshot::default(),
+        ..Visit::default()
     }
 }
 

@@ -10,7 +10,7 @@ use crate::adapters::{self, Search};
 use crate::error::LabError;
 use crate::facts;
 use crate::machine::{Installed, Machine};
-use crate::session::{Stage as _, Watch, play};
+use crate::session::{Before, Stage as _, Watch, play};
 use crate::verdict::verdicts;
 
 /// What a run needs to be told beside its plan.
@@ -62,7 +62,7 @@ pub fn run(
     let facts = facts::gather();
     let mut machine = Machine::new(&plan, &installed, interrupt, doctor::needs())?;
     let layout = machine.layout().clone();
-    let played = play(&plan, &mut machine, watch, interrupt)?;
+    let played = play(&plan, Before::default(), &mut machine, watch, interrupt)?;
     let seconds = machine.now().as_secs_f64();
     drop(machine);
     let mut record = RunRecord {
@@ -87,7 +87,7 @@ pub fn run(
 /// Makes findings and verdicts anew of what a record holds: after a run, or when the checks have
 /// been changed since.
 pub fn conclude(record: &mut RunRecord) {
-    record.findings = doctor::examine(&doctor::Evidence::of(record));
+    record.findings = doctor::examine(record);
     record.verdicts = verdicts(&record.plan, &record.visits, &record.findings);
 }
 

@@ -1,4 +1,4 @@
-//! Owns the order of visits: randomised complete blocks, each contender once a block, so that what
+//! Owns the order of visits: randomised complete blocks, each contender once in each cell, so that what
 //! drifts with time falls on all alike. Must not know what a visit is. Start reading at [`Schedule`].
 
 use rand::SeedableRng;
@@ -9,21 +9,27 @@ use rand_pcg::Pcg64;
 #[derive(Debug, Clone)]
 pub struct Schedule {
     random: Pcg64,
-    contenders: usize,
+    /// Who takes part, a row a cell.
+    cells: Vec<Vec<usize>>,
 }
 
 impl Schedule {
-    /// For contenders 0 to `contenders` - 1.
-    pub fn new(seed: u64, contenders: usize) -> Self {
-        Self { random: Pcg64::seed_from_u64(seed), contenders }
+    /// For those cells, each with its contenders.
+    pub fn new(seed: u64, cells: Vec<Vec<usize>>) -> Self {
+        Self { random: Pcg64::seed_from_u64(seed), cells }
     }
 
-    /// The order of the next block: all contenders, uniformly permuted. A contender that has been
-    /// dropped is left out by the caller, after the shuffle: who fails must not change the order of
-    /// the others.
-    pub fn next_block(&mut self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.contenders).collect();
+    /// The order of the next block: all cells, uniformly permuted, each with its contenders, uniformly
+    /// permuted. Contenders are compared within a cell, so those of one cell are visited one after the
+    /// other: the machine has the least time to change between them. A contender that has been dropped
+    /// or a cell that is done is left out by the caller, after the shuffle: who fails must not change
+    /// the order of the others.
+    pub fn next_block(&mut self) -> Vec<(usize, Vec<usize>)> {
+        let mut order: Vec<(usize, Vec<usize>)> = self.cells.iter().cloned().enumerate().collect();
         order.shuffle(&mut self.random);
+        for (_, contenders) in &mut order {
+            contenders.shuffle(&mut self.random);
+        }
         order
     }
 }
@@ -34,18 +40,20 @@ mod tests {
 
     #[test]
     fn each_block_visits_every_contender_once() {
-        let mut schedule = Schedule::new(7, 9);
+        let cells = vec![vec![0, 1, 2, 3], vec![0, 1, 2, 3], vec![1, 3]];
+        let mut schedule = Schedule::new(7, cells.clone());
         for _ in 0..100 {
             let mut order = schedule.next_block();
             order.sort_unstable();
-            assert_eq!(order, [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+            order.iter_mut().for_each(|(_, contenders)| contenders.sort_unstable());
+            assert_eq!(order, cells.iter().cloned().enumerate().collect::<Vec<_>>());
         }
     }
 
     #[test]
     fn the_same_seed_gives_the_same_order_and_another_seed_another() {
         let orders = |seed| {
-            let mut schedule = Schedule::new(seed, 9);
+            let mut schedule = Schedule::new(seed, vec![(0..9).collect(); 3]);
             [(); 8].map(|()| schedule.next_block())
         };
         assert_eq!(orders(1), orders(1));
@@ -58,9 +66,10 @@ mod tests {
     fn every_contender_comes_in_every_place_equally_often() {
         const BLOCKS: usize = 5_000;
         let mut counts = [[0usize; 5]; 5];
-        let mut schedule = Schedule::new(20_240_601, 5);
+        let mut schedule = Schedule::new(20_240_601, vec![(0..5).collect()]);
         for _ in 0..BLOCKS {
-            for (position, contender) in schedule.next_block().into_iter().enumerate() {
+            let (_, order) = schedule.next_block().remove(0);
+            for (position, contender) in order.into_iter().enumerate() {
                 counts[contender][position] += 1;
             }
         }

@@ -73,18 +73,23 @@ fn sweep() {
     }
 }
 
-/// Makes a site in `dir`: an `index.html` of exactly that many bytes, the same on every machine.
-/// Returns the document root.
+/// Makes a site in `dir`: an `index.html` of exactly as many bytes as the first size says, and a
+/// `page-SIZE.html` for each other one ([`record::Plan::target`]), the same on every machine. Returns the
+/// document root.
 ///
 /// # Errors
 /// `dir` is full or may not be written to.
-pub fn site(dir: &Path, page: Bytes) -> io::Result<PathBuf> {
+pub fn site(dir: &Path, pages: &[Bytes]) -> io::Result<PathBuf> {
     let root = dir.join("site");
     fs::create_dir(&root)?;
     fs::set_permissions(&root, fs::Permissions::from_mode(0o755))?;
-    let file = root.join("index.html");
-    fs::write(&file, page_of(page))?;
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o644))?;
+    for (index, &page) in pages.iter().enumerate() {
+        let name =
+            if index == 0 { "index.html".to_owned() } else { format!("page-{}.html", page.0) };
+        let file = root.join(name);
+        fs::write(&file, page_of(page))?;
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644))?;
+    }
     Ok(root)
 }
 

@@ -11,6 +11,9 @@ use crate::error::LabError;
 use crate::schedule::Schedule;
 use crate::verdict::narrow_enough;
 
+/// How often a visit is made again because the machine was disturbed. A machine that always is would
+/// never be done; the last of them is used, and the doctor says so.
+const REPEATS_MAX: u32 = 2;
 /// A contender whose first this many starts all failed is not visited again.
 const FIRST_FAILURES_MAX: u32 = 2;
 
@@ -35,12 +38,16 @@ pub trait Stage {
 /// Which visit of the design.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
+    /// Index of the cell.
+    pub cell: usize,
     /// Index of the contender.
     pub contender: usize,
     /// Block, from 0.
     pub block: u32,
-    /// Place in the block's order, from 0.
+    /// Place in the order of its cell in the block, from 0.
     pub position: u32,
+    /// How often this visit was made before and not used.
+    pub attempt: u32,
 }
 
 /// Why a contender does not answer.
@@ -99,14 +106,26 @@ pub struct Played {
     pub ending: Ending,
 }
 
+/// What there is of a run that goes on.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Before {
+    /// Visits that need not be made again.
+    pub visits: Vec<Visit>,
+    /// Time they took, of the budget.
+    pub elapsed: Nanos,
+    /// First block to be made; a visit of it that is there already is left out.
+    pub block: u32,
+}
+
 /// Carries out `plan` on `stage` until its intervals are narrow, its blocks or its budget are used,
-/// or `interrupt` is set; what was measured until then is kept.
+/// or `interrupt` is set; what was measured until then is kept. `before` is what was measured already.
 ///
 /// # Errors
 /// [`LabError::NoneAnswers`] where fewer than two contenders can be started, and failures of the
 /// harness before anything was measured.
 pub fn play(
     plan: &Plan,
+    before: Before,
     stage: &mut dyn Stage,
     watch: &mut dyn Watch,
     interrupt: &AtomicBool,
@@ -118,11 +137,12 @@ pub fn play(
         interrupt,
         contenders: vec![ContenderFacts::default(); plan.contenders.len()],
         standing: vec![Standing::default(); plan.contenders.len()],
-        visits: Vec::new(),
+        visits: before.visits,
+        elapsed_before: before.elapsed,
         block_times: Vec::new(),
     };
     let ending = match session.discover() {
-        Ok(None) => session.blocks(),
+        Ok(None) => session.blocks(before.block),
         Ok(Some(ending)) => Ok(ending),
         Err(error) => Err(error),
     };
@@ -157,7 +177,8 @@ struct Session<'a> {
     contenders: Vec<ContenderFacts>,
     standing: Vec<Standing>,
     visits: Vec<Visit>,
-    /// How long each finished block took.
+    elapsed_before: Nanos,
+    /// How long a visit of each finished block took, in the mean.
     block_times: Vec<Nanos>,
 }
 
@@ -186,49 +207,101 @@ impl Session<'_> {
         Ok(None)
     }
 
-    fn blocks(&mut self) -> Result<Ending, LabError> {
-        let mut schedule = Schedule::new(self.plan.seed, self.plan.contenders.len());
+    /// From `first` on: those before it were made in an earlier part of the run.
+    fn blocks(&mut self, first: u32) -> Result<Ending, LabError> {
+        let cells = (0..self.plan.cells.len()).map(|cell| self.plan.in_cell(cell).collect());
+        let mut schedule = Schedule::new(self.plan.seed, cells.collect());
         for block in 0..self.plan.blocks.max {
+            let order = schedule.next_block();
+            if block < first {
+                continue;
+            }
             if self.left_in().len() < 2 {
                 let reason = "fewer than two contenders are left".to_owned();
                 return Ok(Ending::Incomplete { reason });
             }
-            if block >= self.plan.blocks.min
-                && narrow_enough(self.plan, &self.visits, &self.left_in())
-            {
+            let open = self.open_cells(block);
+            if open.is_empty() {
                 return Ok(Ending::Narrow);
             }
-            let begun = self.stage.now();
-            if begun + self.block_time() > self.plan.budget {
+            let begun = self.now();
+            if begun + self.block_time(&open) > self.plan.budget {
                 return Ok(Ending::Budget);
             }
-            let order = schedule.next_block();
-            if !self.block(block, &order)? {
+            if !self.block(block, &order, &open)? {
                 return Ok(broken_off());
             }
-            let took = self.stage.now() - begun;
-            self.block_times.push(took);
+            let took = self.now() - begun;
+            self.block_times.push(Nanos(took.0 / self.visits_in(&open).max(1)));
         }
         Ok(Ending::Blocks)
     }
 
-    /// Visits everyone in turn; false where it was interrupted.
-    fn block(&mut self, block: u32, order: &[usize]) -> Result<bool, LabError> {
-        for (position, &contender) in order.iter().enumerate() {
-            if self.interrupted() {
-                return Ok(false);
+    /// The cells whose intervals are not yet narrow: each ends for itself, and leaves its time to the
+    /// others.
+    fn open_cells(&self, block: u32) -> Vec<usize> {
+        let is_open = |&cell: &usize| {
+            block < self.plan.blocks.min
+                || !narrow_enough(self.plan, cell, &self.visits, &self.left_in())
+        };
+        (0..self.plan.cells.len()).filter(is_open).collect()
+    }
+
+    /// Visits everyone of the open cells in turn; false where it was interrupted.
+    fn block(
+        &mut self,
+        block: u32,
+        order: &[(usize, Vec<usize>)],
+        open: &[usize],
+    ) -> Result<bool, LabError> {
+        let mut left = self.visits_in(open);
+        for (cell, contenders) in order.iter().filter(|(cell, _)| open.contains(cell)) {
+            for (position, &contender) in contenders.iter().enumerate() {
+                if self.interrupted() {
+                    return Ok(false);
+                }
+                if self.standing[contender].is_dropped() {
+                    continue;
+                }
+                let position = position as u32;
+                let place = Place { cell: *cell, contender, block, position, attempt: 0 };
+                if !self.is_made(place) && !self.visit(place, left, open)? {
+                    return Ok(false);
+                }
+                left = left.saturating_sub(1);
             }
-            if self.standing[contender].is_dropped() {
-                continue;
-            }
-            let place = Place { contender, block, position: position as u32 };
-            let progress = self.progress(place);
+        }
+        Ok(true)
+    }
+
+    /// Whether an earlier part of the run made this visit.
+    fn is_made(&self, place: Place) -> bool {
+        self.visits.iter().rev().any(|visit| {
+            let at = (visit.block, visit.cell, visit.contender);
+            at == (place.block, place.cell, place.contender) && visit.state != VisitState::Disturbed
+        })
+    }
+
+    /// Makes one visit, again where the machine was disturbed; false where it was interrupted.
+    fn visit(&mut self, place: Place, left: u64, open: &[usize]) -> Result<bool, LabError> {
+        for attempt in 0..=REPEATS_MAX {
+            let place = Place { attempt, ..place };
+            let progress = self.progress(place.block, left, open);
             self.watch.visit_begins(place, progress);
-            let Some(visit) = self.stage.visit(place)? else { return Ok(false) };
+            let Some(mut visit) = self.stage.visit(place)? else { return Ok(false) };
+            let again = attempt < REPEATS_MAX
+                && visit.state == VisitState::Measured
+                && visit.disturbance.is_some();
+            if again {
+                visit.state = VisitState::Disturbed;
+            }
             self.note(&visit);
-            let progress = self.progress(Place { position: place.position + 1, ..place });
+            let progress = self.progress(place.block, left - u64::from(!again), open);
             self.watch.visit_ends(&visit, progress);
             self.visits.push(visit);
+            if !again {
+                break;
+            }
         }
         Ok(true)
     }
@@ -238,6 +311,10 @@ impl Session<'_> {
         let name = &self.plan.contenders[visit.contender].name;
         match &visit.state {
             VisitState::Measured => standing.answered = true,
+            VisitState::Disturbed => {
+                let reason = visit.disturbance.as_deref().unwrap_or_default();
+                self.watch.message(&format!("{name}: visited again, {reason}"));
+            }
             VisitState::Failed { reason, .. } => {
                 self.watch.message(&format!("{name}: {reason}"));
                 if !standing.answered {
@@ -258,25 +335,40 @@ impl Session<'_> {
         self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// How long a block takes: the mean so far or the last one, whichever is longer, because a
-    /// machine that slows down goes on doing so; before the first, what is planned.
-    fn block_time(&self) -> Nanos {
+    /// Now, of the budget.
+    fn now(&mut self) -> Nanos {
+        self.elapsed_before + self.stage.now()
+    }
+
+    /// Visits of a block of these cells by those that are left in.
+    fn visits_in(&self, cells: &[usize]) -> u64 {
+        let is_left = |n: &usize| !self.standing[*n].is_dropped();
+        cells.iter().map(|&cell| self.plan.in_cell(cell).filter(is_left).count() as u64).sum()
+    }
+
+    /// How long a visit of a block takes: the mean over the blocks so far or over the last one,
+    /// whichever is longer, because a machine that slows down goes on doing so; before the first, what
+    /// is planned.
+    fn visit_time(&self) -> Nanos {
         let Some(&last) = self.block_times.last() else {
-            let visit = self.plan.visit.warm_up + self.plan.visit.measure;
-            return Nanos(visit.0 * self.left_in().len() as u64);
+            return self.plan.visit.warm_up + self.plan.visit.measure;
         };
         let sum: u64 = self.block_times.iter().map(|time| time.0).sum();
         last.max(Nanos(sum / self.block_times.len() as u64))
     }
 
-    fn progress(&mut self, next: Place) -> Progress {
-        let elapsed = self.stage.now();
-        let block_time = self.block_time();
-        let visits = self.plan.contenders.len() as u64;
-        let this_block = block_time.0 * (visits - u64::from(next.position).min(visits)) / visits;
+    fn block_time(&self, open: &[usize]) -> Nanos {
+        Nanos(self.visit_time().0 * self.visits_in(open))
+    }
+
+    /// `left`: visits of this block that are still to be made.
+    fn progress(&mut self, block: u32, left: u64, open: &[usize]) -> Progress {
+        let elapsed = self.now();
+        let block_time = self.block_time(open);
+        let this_block = self.visit_time().0 * left;
         let remaining = self.plan.budget.saturating_sub(elapsed + Nanos(this_block));
-        let blocks = (remaining.0 / block_time.0.max(1))
-            .min(u64::from(self.plan.blocks.max - next.block - 1));
+        let blocks =
+            (remaining.0 / block_time.0.max(1)).min(u64::from(self.plan.blocks.max - block - 1));
         Progress { elapsed, left: Nanos(this_block + blocks * block_time.0) }
     }
 }

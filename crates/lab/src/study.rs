@@ -1,27 +1,27 @@
 //! Owns the study file: TOML to a complete `Plan`, or an error that points into the file. Must not
 //! know how a plan is carried out. Start reading at [`parse`].
 
+mod axes;
+mod contenders;
 mod keys;
+mod published;
+mod work;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-use record::{Blocks, Contender, Metric, Plan, SettingValue, Settings, VisitPlan, Workload};
+use record::{Blocks, Metric, Plan, VisitPlan};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
-use units::{Bytes, Nanos, Share};
+use toml::de::DeTable;
+use units::{Nanos, Share};
 
-use crate::adapters::{self, Adapter};
 use crate::error::LabError;
 use crate::nearest::suggestion;
-use keys::{Section, Source, integer};
+use keys::{Located, Section, Source};
 
 /// The study that is run where none is named.
 const QUICK: &str = include_str!("../../../studies/quick.toml");
 
-/// Most connections of a study: what one client address may hold to one port.
-const CONNECTIONS_MAX: u64 = 60_000;
 /// Most blocks of a study.
 const BLOCKS_MAX: u64 = 10_000;
 /// Shortest load that is measured: with the generator's intervals of 10 ms, MSER-5 needs ten of
@@ -33,7 +33,7 @@ const MARGIN_MAX: f64 = 0.5;
 /// TOML has no larger whole number.
 const SEED_MAX: u64 = i64::MAX as u64;
 
-const TOP: [&str; 10] = [
+const TOP: [&str; 15] = [
     "name",
     "question",
     "metrics",
@@ -44,11 +44,15 @@ const TOP: [&str; 10] = [
     "blocks",
     "visit",
     "contender",
+    "axis",
+    "reference",
+    "declared",
+    "published",
+    "short",
 ];
-const WORKLOAD: [&str; 5] = ["page", "connections", "keep_alive", "threads", "timeout"];
 const BLOCKS: [&str; 3] = ["min", "max", "half_width"];
 const VISIT: [&str; 2] = ["warm_up", "measure"];
-const CONTENDER: [&str; 3] = ["name", "server", "settings"];
+const SHORT: [&str; 5] = ["budget", "warm_up", "measure", "min", "max"];
 const METRICS: [(&str, Metric); 5] = [
     ("throughput", Metric::Throughput),
     ("server_cpu", Metric::ServerCpu),
@@ -56,6 +60,17 @@ const METRICS: [(&str, Metric); 5] = [
     ("p99", Metric::P99),
     ("memory", Metric::Memory),
 ];
+
+/// Which form of a study is wanted.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// All of it.
+    #[default]
+    Full,
+    /// The values of each axis that `short` names, and the times and blocks of `[short]`: a first look
+    /// that ends within minutes.
+    Short,
+}
 
 /// What is wrong with a study file, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -88,17 +103,18 @@ impl StudyError {
 
 /// The built-in study.
 pub fn quick() -> Plan {
-    parse("studies/quick.toml", QUICK).expect("a test holds that the built-in study is right")
+    parse("studies/quick.toml", QUICK, Form::Full)
+        .expect("a test holds that the built-in study is right")
 }
 
 /// Reads a study file.
 ///
 /// # Errors
 /// [`LabError::Read`] where the file cannot be read, [`LabError::Study`] where it is wrong.
-pub fn read(path: &Path) -> Result<Plan, LabError> {
+pub fn read(path: &Path, form: Form) -> Result<Plan, LabError> {
     let text = std::fs::read_to_string(path)
         .map_err(|cause| LabError::Read { path: path.to_owned(), cause })?;
-    Ok(parse(&path.display().to_string(), &text)?)
+    Ok(parse(&path.display().to_string(), &text, form)?)
 }
 
 /// Makes a plan of the text of a study; `file` is its name in errors. The plan still holds
@@ -106,21 +122,28 @@ pub fn read(path: &Path) -> Result<Plan, LabError> {
 ///
 /// # Errors
 /// The first thing that is wrong, with its place.
-pub fn parse(file: &str, text: &str) -> Result<Plan, StudyError> {
+pub fn parse(file: &str, text: &str, form: Form) -> Result<Plan, StudyError> {
     let source = Source { file, text };
     let document = DeTable::parse(text)
         .map_err(|error| source.error(error.span().unwrap_or(0..0), error.message().to_owned()))?;
     // An error about the file as a whole points to its first line, not at every line.
     let first_line = 0..text.find('\n').unwrap_or(text.len());
     let top = Section::open(source, "the study", first_line, document.get_ref(), &TOP)?;
-    let contenders = contenders(&top, source)?;
-    let plan = Plan {
+    let axes = axes::axes(&top, form, source)?;
+    let over: Vec<&str> = axes.iter().map(|axis| axis.over.get_ref().as_str()).collect();
+    let base = work::workload(&top, &over, source)?;
+    let cells = axes::cells(&base, &axes, &top)?;
+    let contenders = contenders::contenders(&top, &axes, form, source)?;
+    let mut plan = Plan {
         name: name(&top, source)?,
         question: top
             .text("question")?
             .ok_or_else(|| top.missing("question", "question = \"Which is faster?\""))?
             .into_inner(),
-        workload: workload(&top, source)?,
+        reference: reference(&top, &contenders, source)?,
+        declared: declared(&top)?,
+        published: published::published(&top, (&contenders, &cells), form, source)?,
+        cells,
         blocks: blocks(&top, source)?,
         visit: visit(&top, source)?,
         metrics: metrics(&top, source)?,
@@ -129,6 +152,14 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, StudyError> {
         seed: or(top.whole("seed", 0..=SEED_MAX)?, 1),
         contenders,
     };
+    short(&mut plan, &top, form, source)?;
+    if let Some(reason) = too_many_threads(&plan) {
+        let help = "each thread of the generator needs a connection of its own";
+        let place = top.section("workload", "[workload]", &work::KEYS)?;
+        let typed = place.as_ref().and_then(|section| section.get("threads"));
+        let error = typed.map_or_else(|| top.error(&reason), |at| source.error(at.span(), &reason));
+        return Err(error.with_help(help));
+    }
     if let Some(reason) = budget_too_small(&plan) {
         let help = "raise `budget`, or shorten `warm_up` and `measure` in [visit]";
         return Err(top.error(reason).with_help(help));
@@ -156,31 +187,62 @@ fn name(top: &Section<'_>, source: Source<'_>) -> Result<String, StudyError> {
     Ok(name.into_inner())
 }
 
-fn workload(top: &Section<'_>, source: Source<'_>) -> Result<Workload, StudyError> {
-    const EXAMPLE: &str = "[workload] with page = \"3361\" and connections = 64";
-    let section = top
-        .section("workload", "[workload]", &WORKLOAD)?
-        .ok_or_else(|| top.missing("workload", EXAMPLE))?;
-    let connections = section
-        .whole("connections", 1..=CONNECTIONS_MAX)?
-        .ok_or_else(|| section.missing("connections", "connections = 64"))?
-        .into_inner();
-    let threads = section.whole("threads", 1..=1024)?;
-    if let Some(threads) = threads.as_ref().filter(|threads| *threads.get_ref() > connections) {
-        return Err(source
-            .error(threads.span(), format!("more threads than the {connections} connections"))
-            .with_help("each thread of the generator needs a connection of its own"));
-    }
-    Ok(Workload {
-        page: section
-            .quantity::<Bytes>("page")?
-            .ok_or_else(|| section.missing("page", "page = 3361"))?
-            .into_inner(),
-        connections: narrow(connections),
-        keep_alive: or(section.flag("keep_alive")?, true),
-        threads: narrow(or(threads, 1)),
-        timeout: positive(section.quantity("timeout")?, Nanos::from_secs(5), "timeout", source)?,
+/// Each thread of the generator needs a connection.
+fn too_many_threads(plan: &Plan) -> Option<String> {
+    let at = |cell: usize| plan.in_cell(cell).map(move |contender| (cell, contender));
+    (0..plan.cells.len()).flat_map(at).find_map(|(cell, contender)| {
+        let work = plan.work(cell, contender);
+        (work.threads > work.connections).then(|| {
+            format!("more threads ({}) than connections ({})", work.threads, work.connections)
+        })
     })
+}
+
+/// What the short form has otherwise.
+fn short(
+    plan: &mut Plan,
+    top: &Section<'_>,
+    form: Form,
+    source: Source<'_>,
+) -> Result<(), StudyError> {
+    let Some(section) = top.section("short", "[short]", &SHORT)? else { return Ok(()) };
+    let blocks = Blocks {
+        min: narrow(or(section.whole("min", 2..=BLOCKS_MAX)?, plan.blocks.min.into())),
+        max: narrow(or(section.whole("max", 2..=BLOCKS_MAX)?, plan.blocks.max.into())),
+        ..plan.blocks
+    };
+    let visit = VisitPlan {
+        warm_up: or(section.quantity("warm_up")?, plan.visit.warm_up),
+        measure: or(measure(&section, source)?, plan.visit.measure),
+    };
+    let budget = or(section.quantity("budget")?, plan.budget);
+    if blocks.max < blocks.min {
+        return Err(section.error(format!("`max`, {}, is below `min`, {}", blocks.max, blocks.min)));
+    }
+    if form == Form::Short {
+        (plan.blocks, plan.visit, plan.budget) = (blocks, visit, budget);
+    }
+    Ok(())
+}
+
+/// The contender that the others are compared with.
+fn reference(
+    top: &Section<'_>,
+    contenders: &[record::Contender],
+    source: Source<'_>,
+) -> Result<Option<usize>, StudyError> {
+    let Some(name) = top.text("reference")? else { return Ok(None) };
+    let names: Vec<&str> = contenders.iter().map(|one| one.name.as_str()).collect();
+    let index = names.iter().position(|known| known == name.get_ref());
+    index.map(Some).ok_or_else(|| {
+        let message = format!("`reference` is no contender: `{}`", name.get_ref());
+        source.error(name.span(), message).with_help(suggestion(name.get_ref(), &names))
+    })
+}
+
+fn declared(top: &Section<'_>) -> Result<Vec<String>, StudyError> {
+    let switches = top.texts("declared")?.unwrap_or_default();
+    Ok(switches.into_iter().map(Spanned::into_inner).collect())
 }
 
 fn blocks(top: &Section<'_>, source: Source<'_>) -> Result<Blocks, StudyError> {
@@ -212,40 +274,53 @@ fn blocks(top: &Section<'_>, source: Source<'_>) -> Result<Blocks, StudyError> {
 fn visit(top: &Section<'_>, source: Source<'_>) -> Result<VisitPlan, StudyError> {
     let standard = VisitPlan { warm_up: Nanos::from_secs(1), measure: Nanos::from_secs(3) };
     let Some(section) = top.section("visit", "[visit]", &VISIT)? else { return Ok(standard) };
+    Ok(VisitPlan {
+        warm_up: or(section.quantity("warm_up")?, standard.warm_up),
+        measure: or(measure(&section, source)?, standard.measure),
+    })
+}
+
+fn measure(
+    section: &Section<'_>,
+    source: Source<'_>,
+) -> Result<Option<Spanned<Nanos>>, StudyError> {
     let measure = section.quantity::<Nanos>("measure")?;
     if let Some(short) = measure.as_ref().filter(|measure| *measure.get_ref() < MEASURE_MIN) {
         return Err(source
             .error(short.span(), format!("`measure` is shorter than {MEASURE_MIN}"))
             .with_help("the end of a warm-up is not seen in so short a load"));
     }
-    Ok(VisitPlan {
-        warm_up: or(section.quantity("warm_up")?, standard.warm_up),
-        measure: or(measure, standard.measure),
-    })
+    Ok(measure)
 }
 
 fn metrics(top: &Section<'_>, source: Source<'_>) -> Result<Vec<Metric>, StudyError> {
-    let Some(typed) = top.texts("metrics")? else {
+    const EXAMPLE: &str = "metrics = [\"throughput\"], or leave it out for all";
+    let Some(typed) = top.get("metrics") else {
         return Ok(METRICS.map(|(_, metric)| metric).into());
     };
-    if typed.is_empty() {
-        return Err(top.missing("metrics", "metrics = [\"throughput\"], or leave it out for all"));
-    }
+    top.texts("metrics")?
+        .filter(|names| !names.is_empty())
+        .ok_or_else(|| top.missing("metrics", EXAMPLE))?;
     let mut metrics = Vec::new();
-    for name in &typed {
-        let text = name.get_ref();
-        let found = METRICS.iter().find(|(known, _)| known == text);
-        let &(_, metric) = found.ok_or_else(|| {
-            source
-                .error(name.span(), format!("there is no metric `{text}`"))
-                .with_help(suggestion(text, &METRICS.map(|(known, _)| known)))
-        })?;
-        if metrics.contains(&metric) {
-            return Err(source.error(name.span(), format!("the metric `{text}` is named twice")));
+    for value in source.list("metrics", typed)? {
+        let found = metric(value, source)?;
+        if metrics.contains(&found) {
+            let typed = &source.text[value.span()];
+            return Err(source.error(value.span(), format!("the metric {typed} is named twice")));
         }
-        metrics.push(metric);
+        metrics.push(found);
     }
     Ok(metrics)
+}
+
+fn metric(value: Located<'_>, source: Source<'_>) -> Result<Metric, StudyError> {
+    let name = source.text("metric", value)?;
+    let found = METRICS.iter().find(|(known, _)| *known == name).map(|(_, metric)| *metric);
+    found.ok_or_else(|| {
+        source
+            .error(value.span(), format!("there is no metric `{name}`"))
+            .with_help(suggestion(&name, &METRICS.map(|(known, _)| known)))
+    })
 }
 
 fn margin(top: &Section<'_>, source: Source<'_>) -> Result<Share, StudyError> {
@@ -256,95 +331,6 @@ fn margin(top: &Section<'_>, source: Source<'_>) -> Result<Share, StudyError> {
             .with_help("it is the smallest difference of interest: write margin = \"2%\""));
     }
     Ok(margin.into_inner())
-}
-
-fn contenders(top: &Section<'_>, source: Source<'_>) -> Result<Vec<Contender>, StudyError> {
-    const EXAMPLE: &str = "[[contender]] with name and server, at least twice";
-    let sections = top.sections("contender", "[[contender]]", &CONTENDER)?;
-    if sections.len() < 2 {
-        return Err(top
-            .error(format!("a study compares at least two contenders, this has {}", sections.len()))
-            .with_help(format!("write {EXAMPLE}")));
-    }
-    let mut contenders: Vec<Contender> = Vec::new();
-    for section in &sections {
-        let name =
-            section.text("name")?.ok_or_else(|| section.missing("name", "name = \"nginx\""))?;
-        let taken = contenders.iter().any(|other| other.name == *name.get_ref());
-        if taken || name.get_ref().trim().is_empty() {
-            return Err(source
-                .error(name.span(), format!("the name `{}` is taken or empty", name.get_ref()))
-                .with_help("each contender needs a name of its own"));
-        }
-        contenders.push(contender(section, source, name.into_inner())?);
-    }
-    Ok(contenders)
-}
-
-fn contender(
-    section: &Section<'_>,
-    source: Source<'_>,
-    name: String,
-) -> Result<Contender, StudyError> {
-    let server =
-        section.text("server")?.ok_or_else(|| section.missing("server", "server = \"nginx\""))?;
-    let adapter = adapters::named(server.get_ref())
-        .map_err(|error| source.error(server.span(), error.to_string()))?;
-    let mut settings: Settings = BTreeMap::new();
-    let typed = section.free("settings")?;
-    for (key, value) in &typed {
-        settings.insert(key.get_ref().clone(), setting(key, value, source)?);
-    }
-    adapter.check(&settings).map_err(|error| {
-        let culprit = culprit(adapter, &settings);
-        let key = typed.iter().find(|(key, _)| culprit.as_ref() == Some(key.get_ref()));
-        let message = format!("contender `{name}`: {error}");
-        key.map_or_else(|| section.error(&message), |(key, _)| source.error(key.span(), &message))
-    })?;
-    Ok(Contender { name, server: server.into_inner(), settings })
-}
-
-/// The setting without which the others would do; `None` where no single one is at fault.
-fn culprit(adapter: &Adapter, settings: &Settings) -> Option<String> {
-    let without = |name: &str| {
-        let mut rest = settings.clone();
-        rest.remove(name);
-        rest
-    };
-    settings.keys().find(|name| adapter.check(&without(name)).is_ok()).cloned()
-}
-
-fn setting(
-    key: &Spanned<String>,
-    value: &Spanned<DeValue<'_>>,
-    source: Source<'_>,
-) -> Result<SettingValue, StudyError> {
-    let refused = || {
-        let message = format!("the setting `{}` is no number, text or true/false", key.get_ref());
-        source
-            .error(value.span(), message)
-            .with_help("a name with a dot needs quotes: \"server.max-worker\" = 0")
-    };
-    Ok(match value.get_ref() {
-        DeValue::Boolean(flag) => SettingValue::Flag(*flag),
-        DeValue::String(text) => SettingValue::Text(text.to_string()),
-        number @ DeValue::Integer(_) => SettingValue::Number(integer(number).ok_or_else(refused)?),
-        _ => return Err(refused()),
-    })
-}
-
-fn positive(
-    value: Option<Spanned<Nanos>>,
-    standard: Nanos,
-    key: &str,
-    source: Source<'_>,
-) -> Result<Nanos, StudyError> {
-    match value {
-        Some(zero) if *zero.get_ref() == Nanos::ZERO => {
-            Err(source.error(zero.span(), format!("`{key}` is zero")))
-        }
-        value => Ok(or(value, standard)),
-    }
 }
 
 fn or<T>(value: Option<Spanned<T>>, standard: T) -> T {

@@ -1,12 +1,10 @@
 //! Owns what one visit comes to: which part of the load is measured, and what the server used in it.
 //! Must not know how servers are started or stopped. Start reading at [`Window`].
 
-use record::{Interval, LoadPlan, LoadRecord, LoadStop, Plan, Verify};
+use record::{Interval, LoadPlan, LoadRecord, LoadStop, Pacing, Plan, Verify, Workload};
 use stats::Histogram;
 use units::Nanos;
 
-/// Page that is fetched.
-pub(crate) const TARGET: &str = "/index.html";
 /// Shortest interval of a visit's load: below it the counts of a slow server are all noise.
 const INTERVAL_MIN: Nanos = Nanos::from_millis(10);
 /// Intervals that a measurement is cut into, about.
@@ -97,13 +95,13 @@ pub(crate) fn condense(load: &mut LoadRecord) {
 
 /// The load of a visit: one run over warm-up and measurement, so that its connections are kept.
 pub(crate) fn load_plan(
-    plan: &Plan,
+    window: Window,
+    work: &Workload,
+    target: &str,
     addr: std::net::SocketAddr,
     cpus: &[u32],
     seed: u64,
 ) -> LoadPlan {
-    let work = &plan.workload;
-    let window = Window::of(plan);
     LoadPlan {
         connections: work.connections,
         threads: work.threads,
@@ -115,20 +113,22 @@ pub(crate) fn load_plan(
         verify: Verify {
             status_min: 200,
             status_max: 200,
-            length: Some(work.page),
+            // How long a program's answer is, nobody says beforehand.
+            length: (work.target == Workload::PAGE).then_some(work.page),
             ..Verify::default()
         },
         interval: window.interval,
         raw_max: RAW_MAX,
         seed,
-        ..LoadPlan::get(addr, TARGET)
+        pacing: work.rate.map_or(Pacing::Closed, |rate| Pacing::Constant { rate }),
+        ..LoadPlan::get(addr, target)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use record::{Blocks, VisitPlan, Workload};
-    use units::{Bytes, Share as Part};
+    use record::{Blocks, VisitPlan};
+    use units::Share as Part;
 
     use super::*;
 
@@ -137,27 +137,22 @@ mod tests {
         Plan {
             name: "test".into(),
             question: "?".into(),
-            contenders: Vec::new(),
-            workload: Workload {
-                page: Bytes(3361),
-                connections: 2,
-                keep_alive: true,
-                threads: 1,
-                timeout: Nanos::from_secs(1),
-            },
+            contenders: vec![record::Contender::default()],
+            cells: vec![record::Cell::only(Workload { connections: 2, ..Workload::default() })],
             blocks: Blocks { min: 8, max: 8, half_width: Part(0.02) },
             visit: VisitPlan { warm_up, measure },
             metrics: Vec::new(),
             margin: Part(0.02),
             budget: Nanos::from_secs(1),
             seed: 1,
+            ..Plan::default()
         }
     }
 
     /// A load whose intervals ended with these numbers of requests.
     fn load(plan: &Plan, ok: &[u64]) -> LoadRecord {
         let addr = "127.0.0.1:80".parse().unwrap();
-        let load_plan = load_plan(plan, addr, &[], 1);
+        let load_plan = load_plan(Window::of(plan), &plan.work(0, 0), "/", addr, &[], 1);
         let length = load_plan.interval;
         let interval = |(n, &ok): (usize, &u64)| {
             let mut interval = Interval::new(Nanos(length.0 * n as u64), length);

@@ -22,28 +22,35 @@ const FAILED_SHARE_MAX: f64 = 0.1;
 /// contenders. The ratio is that of the contender named first over the other, except where only the
 /// inverse can be said ("at least").
 pub fn verdicts(plan: &Plan, visits: &[Visit], findings: &[Finding]) -> Vec<PairVerdict> {
-    let judge = Judge { plan, visits, findings };
-    plan.metrics.iter().flat_map(|&metric| judge.metric(metric)).collect()
+    let at = |cell: usize| {
+        let visits = visits.iter().filter(|visit| visit.cell == cell).collect();
+        let is_here = |finding: &&Finding| finding.cell.is_none_or(|seen| seen == cell);
+        let findings = findings.iter().filter(is_here).collect();
+        Judge { plan, cell, visits, findings }
+    };
+    let of = |cell: usize| {
+        let judge = at(cell);
+        let metrics = plan.metrics.iter().flat_map(|&metric| judge.metric(metric));
+        metrics.collect::<Vec<_>>()
+    };
+    (0..plan.cells.len()).flat_map(of).collect()
 }
 
-/// Whether the interval of the primary metric is narrow enough for every pair of `left_in`. Looks at
-/// widths alone: to stop as soon as a difference is significant would make differences of noise.
-pub fn narrow_enough(plan: &Plan, visits: &[Visit], left_in: &[usize]) -> bool {
-    let table = Table::new(plan, visits, plan.metrics[0]);
+/// Whether the interval of the primary metric is narrow enough for every pair of `left_in` in a cell.
+/// Looks at widths alone: to stop as soon as a difference is significant would make differences of
+/// noise.
+pub fn narrow_enough(plan: &Plan, cell: usize, visits: &[Visit], left_in: &[usize]) -> bool {
+    let here: Vec<&Visit> = visits.iter().filter(|visit| visit.cell == cell).collect();
+    let table = Table::new(plan, &here, plan.metrics[0]);
     let is_narrow = |paired: &Paired| {
         let Some(interval) = paired.interval else { return false };
         let farthest = (interval.high / paired.ratio).max(paired.ratio / interval.low) - 1.0;
         paired.n >= plan.blocks.min as usize && farthest <= plan.blocks.half_width.0
     };
-    pairs(plan)
+    plan.pairs(cell)
+        .into_iter()
         .filter(|(a, b)| left_in.contains(a) && left_in.contains(b))
         .all(|(a, b)| table.paired(a, b, plan.seed).as_ref().is_some_and(is_narrow))
-}
-
-/// Every pair once, in the order of the contenders.
-fn pairs(plan: &Plan) -> impl Iterator<Item = (usize, usize)> {
-    let n = plan.contenders.len();
-    (0..n).flat_map(move |a| (a + 1..n).map(move |b| (a, b)))
 }
 
 /// One metric's values: a row a contender, a column a block.
@@ -52,10 +59,10 @@ struct Table {
 }
 
 impl Table {
-    fn new(plan: &Plan, visits: &[Visit], metric: Metric) -> Self {
+    fn new(plan: &Plan, visits: &[&Visit], metric: Metric) -> Self {
         let blocks = visits.iter().map(|visit| visit.block as usize + 1).max().unwrap_or(0);
         let mut rows = vec![vec![None; blocks]; plan.contenders.len()];
-        for visit in visits {
+        for visit in visits.iter().filter(|visit| visit.state != VisitState::Disturbed) {
             // Zero has no logarithm; a server that answered nothing has no rate, and that is said by
             // its errors.
             let value = visit.value(metric).filter(|&value| value > 0.0);
@@ -72,10 +79,12 @@ impl Table {
     }
 }
 
+/// What is known of one cell.
 struct Judge<'a> {
     plan: &'a Plan,
-    visits: &'a [Visit],
-    findings: &'a [Finding],
+    cell: usize,
+    visits: Vec<&'a Visit>,
+    findings: Vec<&'a Finding>,
 }
 
 /// A pair's ratio, with its p adjusted for the other pairs of the metric.
@@ -102,14 +111,16 @@ impl Seen {
 
 impl Judge<'_> {
     fn metric(&self, metric: Metric) -> Vec<PairVerdict> {
-        let table = Table::new(self.plan, self.visits, metric);
+        let table = Table::new(self.plan, &self.visits, metric);
+        let pairs = self.plan.pairs(self.cell);
         let paired: Vec<Option<Paired>> =
-            pairs(self.plan).map(|(a, b)| table.paired(a, b, self.plan.seed)).collect();
+            pairs.iter().map(|&(a, b)| table.paired(a, b, self.plan.seed)).collect();
         // A pair without an interval is as good as one without a difference.
         let p = |paired: &Option<Paired>| Some((*paired)?.interval?.p);
         let adjusted =
             stats::holm(&paired.iter().map(|of| p(of).unwrap_or(1.0)).collect::<Vec<_>>());
-        pairs(self.plan)
+        pairs
+            .into_iter()
             .zip(paired.into_iter().zip(adjusted))
             .map(|((a, b), (paired, p_holm))| {
                 self.pair(metric, a, b, paired.map(|paired| Seen { paired, p_holm }))
@@ -119,7 +130,8 @@ impl Judge<'_> {
 
     fn pair(&self, metric: Metric, a: usize, b: usize, seen: Option<Seen>) -> PairVerdict {
         let estimate = seen.and_then(|seen| seen.estimate());
-        let verdict = |verdict| PairVerdict { metric, a, b, estimate, verdict };
+        let cell = self.cell;
+        let verdict = |verdict| PairVerdict { cell, metric, a, b, estimate, verdict };
         if let Some(reason) = self.withheld(metric, a, b) {
             return verdict(Verdict::Withheld { reason });
         }
@@ -175,11 +187,12 @@ impl Judge<'_> {
 
     /// Whether too many of a contender's visits failed, in words.
     fn failing(&self, contender: usize) -> Option<String> {
-        let visits: Vec<&Visit> =
-            self.visits.iter().filter(|visit| visit.contender == contender).collect();
+        let counts =
+            |visit: &&&Visit| visit.contender == contender && visit.state != VisitState::Disturbed;
+        let visits: Vec<&&Visit> = self.visits.iter().filter(counts).collect();
         let mut failed = visits.iter().filter_map(|visit| match &visit.state {
             VisitState::Failed { reason, .. } => Some(reason),
-            VisitState::Measured => None,
+            VisitState::Measured | VisitState::Disturbed => None,
         });
         let (count, all) = (failed.clone().count(), visits.len());
         (count as f64 > FAILED_SHARE_MAX * all as f64).then(|| {
@@ -247,7 +260,7 @@ impl Judge<'_> {
                 ),
             },
         };
-        PairVerdict { metric, a, b, estimate: Some(estimate), verdict }
+        PairVerdict { cell: self.cell, metric, a, b, estimate: Some(estimate), verdict }
     }
 
     fn limited(&self, contender: usize) -> bool {

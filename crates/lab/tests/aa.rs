@@ -5,7 +5,7 @@ mod simulate;
 
 use std::sync::atomic::AtomicBool;
 
-use joust_lab::session::play;
+use joust_lab::session::{Before, play};
 use joust_lab::verdict::verdicts;
 use record::{PairVerdict, Plan, Verdict};
 use simulate::{Noise, Simulated, plan};
@@ -14,7 +14,8 @@ use units::Share;
 /// The primary verdict of one simulated session of two servers, b of rate 10 000/s.
 fn session(plan: &Plan, noise: &Noise, seed: u64, ratio: f64) -> PairVerdict {
     let mut stage = Simulated::new(noise, seed, &[10e3 * ratio, 10e3]);
-    let played = play(plan, &mut stage, &mut (), &AtomicBool::new(false)).unwrap();
+    let played =
+        play(plan, Before::default(), &mut stage, &mut (), &AtomicBool::new(false)).unwrap();
     verdicts(plan, &played.visits, &[]).remove(0)
 }
 

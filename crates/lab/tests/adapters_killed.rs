@@ -33,7 +33,7 @@ fn found(name: &str) -> Option<Found> {
 fn helper_that_starts_servers_and_waits() {
     let Some(dir) = std::env::var_os(ROLE) else { return };
     let dir = Path::new(&dir);
-    let docroot = server::site(dir, Bytes(100)).unwrap();
+    let docroot = server::site(dir, &[Bytes(100)]).unwrap();
     let mut all = Vec::new();
     let mut lines = String::new();
     for (name, setting, value) in WAYS {

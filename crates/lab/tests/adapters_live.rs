@@ -63,7 +63,7 @@ struct Bench {
 impl Bench {
     fn new(page: u64) -> Self {
         let scratch = server::scratch().unwrap();
-        let docroot = server::site(scratch.path(), Bytes(page)).unwrap();
+        let docroot = server::site(scratch.path(), &[Bytes(page)]).unwrap();
         Self { scratch, docroot }
     }
 

@@ -5,7 +5,7 @@ mod simulate;
 use std::sync::atomic::AtomicBool;
 
 use joust_lab::LabError;
-use joust_lab::session::{Place, Played, Progress, Watch, play};
+use joust_lab::session::{Before, Place, Played, Progress, Watch, play};
 use record::{Ending, Visit, VisitState};
 use simulate::{Noise, Simulated, plan};
 use units::{Nanos, Share};
@@ -34,7 +34,7 @@ impl Watch for Notes {
 
 fn played(plan: &record::Plan, stage: &mut Simulated<'_>) -> (Played, Notes) {
     let mut notes = Notes::default();
-    let played = play(plan, stage, &mut notes, &AtomicBool::new(false)).unwrap();
+    let played = play(plan, Before::default(), stage, &mut notes, &AtomicBool::new(false)).unwrap();
     (played, notes)
 }
 
@@ -105,7 +105,9 @@ fn what_was_measured_before_an_interrupt_is_kept_and_called_incomplete() {
 fn an_interrupt_before_the_first_visit_leaves_an_incomplete_run() {
     let noise = Noise::none();
     let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4]);
-    let played = play(&plan(&["a", "b"]), &mut stage, &mut (), &AtomicBool::new(true)).unwrap();
+    let played =
+        play(&plan(&["a", "b"]), Before::default(), &mut stage, &mut (), &AtomicBool::new(true))
+            .unwrap();
     assert!(played.visits.is_empty());
     assert!(matches!(played.ending, Ending::Incomplete { .. }));
 }
@@ -143,8 +145,77 @@ fn with_fewer_than_two_that_answer_there_is_no_run_and_the_logs_say_why() {
     let noise = Noise::none();
     let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4]);
     stage.dead.insert(0);
-    let error = play(&plan(&["a", "b"]), &mut stage, &mut (), &AtomicBool::new(false)).unwrap_err();
+    let error =
+        play(&plan(&["a", "b"]), Before::default(), &mut stage, &mut (), &AtomicBool::new(false))
+            .unwrap_err();
     assert!(matches!(error, LabError::NoneAnswers { .. }));
     let text = error.to_string();
     assert!(text.contains("a: it did not start") && text.contains("oops"), "{text}");
+}
+
+#[test]
+fn a_visit_on_a_disturbed_machine_is_made_again_and_both_are_kept() {
+    let noise = Noise::none();
+    let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4]);
+    // The second visit once, the fifth whenever it is made.
+    stage.disturbed_in = [1, 5, 6, 7].into();
+    let (played, notes) = played(&plan(&["a", "b"]), &mut stage);
+    let kept: Vec<(u32, u32, bool)> = played
+        .visits
+        .iter()
+        .filter(|visit| visit.disturbance.is_some())
+        .map(|visit| (visit.block, visit.attempt, visit.state == VisitState::Disturbed))
+        .collect();
+    assert_eq!(kept, [(0, 0, true), (2, 0, true), (2, 1, true), (2, 2, false)]);
+    let used = played.visits.iter().filter(|visit| visit.state == VisitState::Measured).count();
+    assert_eq!((used, played.visits.len()), (16, 19));
+    assert_eq!(notes.messages.len(), 3, "{:?}", notes.messages);
+}
+
+#[test]
+fn a_run_that_goes_on_makes_no_visit_twice_and_keeps_to_the_order() {
+    let noise = Noise::recorded();
+    let mut plan = celled(&["a", "b", "c"]);
+    plan.blocks.half_width = Share(1e-6);
+    plan.blocks.max = 9;
+    let rates = [1e4, 2e4, 3e4];
+    let (whole, notes) = played(&plan, &mut Simulated::new(&noise, 1, &rates));
+    let cut = 25;
+    let before = Before {
+        block: whole.visits[cut].block,
+        visits: whole.visits[..cut].to_vec(),
+        elapsed: Nanos::from_secs(25),
+    };
+    let mut rest = Notes::default();
+    let mut stage = Simulated::new(&noise, 1, &rates);
+    let on = play(&plan, before, &mut stage, &mut rest, &AtomicBool::new(false)).unwrap();
+    assert_eq!(rest.begun, notes.begun[cut..], "what is left, in the order it would have had");
+    assert_eq!((on.visits.len(), on.ending), (whole.visits.len(), Ending::Blocks));
+}
+
+#[test]
+fn each_cell_ends_for_itself_when_it_is_narrow() {
+    let noise = Noise::none();
+    let plan = celled(&["a", "b", "c"]);
+    let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4, 3e4]);
+    // Noise in the second cell alone: its blocks go on when those of the first are done.
+    stage.noisy_cell = Some((1, 0.3));
+    let (played, _) = played(&plan, &mut stage);
+    let blocks =
+        |cell| played.visits.iter().filter(|v| v.cell == cell).map(|v| v.block + 1).max().unwrap();
+    assert_eq!((blocks(0), blocks(1)), (8, 16));
+    let of = |cell, contender| {
+        played.visits.iter().filter(|v| (v.cell, v.contender) == (cell, contender)).count()
+    };
+    assert_eq!([of(0, 0), of(0, 1), of(0, 2)], [8; 3]);
+    assert_eq!([of(1, 0), of(1, 1), of(1, 2)], [16, 0, 16], "b takes no part in the second cell");
+}
+
+/// A plan of two cells; the second contender is in the first alone.
+fn celled(names: &[&str]) -> record::Plan {
+    let mut plan = plan(names);
+    let cell = |name: &str| record::Cell { name: name.into(), ..plan.cells[0].clone() };
+    plan.cells = vec![cell("one"), cell("two")];
+    plan.contenders[1].cells = vec![0];
+    plan
 }

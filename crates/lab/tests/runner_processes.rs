@@ -9,7 +9,7 @@ use joust_lab::LabError;
 use joust_lab::runner::{Outcome, RunOptions, outcome, run};
 use joust_lab::server;
 use joust_lab::session::{Place, Progress, Watch};
-use joust_lab::study;
+use joust_lab::study::{self, Form};
 use record::{Ending, Metric, Plan, RunRecord, Verdict, Visit, VisitState};
 
 /// One run at a time: each test asks whether a server is left.
@@ -40,7 +40,7 @@ fn plan(models: &[&str]) -> Plan {
         )
     };
     let contenders: String = models.iter().map(contender).collect();
-    study::parse("planted.toml", &format!("{head}\n{contenders}")).unwrap()
+    study::parse("planted.toml", &format!("{head}\n{contenders}"), Form::Full).unwrap()
 }
 
 fn options() -> RunOptions {
@@ -147,7 +147,7 @@ fn an_interrupt_inside_a_visit_keeps_those_before_it() {
     long.visit.measure = units::Nanos::from_secs(600);
     long.budget = units::Nanos::from_secs(86_400);
     let flag = AtomicBool::new(false);
-    let at = Place { contender: 0, block: 0, position: 0 };
+    let at = Place { cell: 0, contender: 0, block: 0, position: 0, attempt: 0 };
     let run = run(long, &options(), &mut Interrupter { at, flag: &flag }, &flag).unwrap();
     assert!(run.visits.is_empty(), "a visit of ten minutes did not take place");
     assert!(matches!(run.ending, Ending::Incomplete { .. }), "{:?}", run.ending);
@@ -155,7 +155,7 @@ fn an_interrupt_inside_a_visit_keeps_those_before_it() {
     assert_none_is_left();
 
     let flag = AtomicBool::new(false);
-    let at = Place { contender: 0, block: 1, position: 1 };
+    let at = Place { cell: 0, contender: 0, block: 1, position: 1, attempt: 0 };
     let mut watch = Interrupter { at, flag: &flag };
     let run = joust_lab::runner::run(plan(&["left", "right"]), &options(), &mut watch, &flag);
     assert_eq!(run.unwrap().visits.len(), 3);

@@ -1,6 +1,6 @@
 //! Study files: what is right becomes a whole plan, and what is wrong is pointed at.
 
-use joust_lab::study::{self, StudyError};
+use joust_lab::study::{self, Form, StudyError};
 use record::{Metric, SettingValue};
 use units::{Bytes, Nanos, Share};
 
@@ -38,17 +38,17 @@ server = "lighttpd"
 "#;
 
 fn refused(text: &str) -> StudyError {
-    study::parse("my.toml", text).expect_err(text)
+    study::parse("my.toml", text, Form::Full).expect_err(text)
 }
 
 #[test]
 fn every_key_reaches_the_plan() {
-    let plan = study::parse("my.toml", GOOD).unwrap();
+    let plan = study::parse("my.toml", GOOD, Form::Full).unwrap();
     assert_eq!((plan.name.as_str(), plan.seed), ("two-loops", 7));
     assert_eq!(plan.question, "Which event loop is faster?");
     assert_eq!(plan.metrics, [Metric::P99, Metric::Throughput]);
     assert_eq!((plan.margin, plan.budget), (Share(0.05), Nanos::from_secs(120)));
-    let work = &plan.workload;
+    let work = &plan.cells[0].workload;
     assert_eq!((work.page, work.connections, work.threads), (Bytes(3000), 100, 2));
     assert_eq!((work.keep_alive, work.timeout), (false, Nanos::from_secs(3)));
     let blocks = &plan.blocks;
@@ -64,7 +64,10 @@ fn every_key_reaches_the_plan() {
 fn the_built_in_study_is_right() {
     let plan = study::quick();
     assert_eq!(plan.name, "quick");
-    assert_eq!((plan.workload.page, plan.workload.connections), (Bytes(3361), 64));
+    assert_eq!(
+        (plan.cells[0].workload.page, plan.cells[0].workload.connections),
+        (Bytes(3361), 64)
+    );
     assert_eq!(plan.metrics[0], Metric::Throughput);
     assert_eq!(plan.contenders.len(), 9);
     assert!(plan.budget < Nanos::from_secs(90));
@@ -121,7 +124,7 @@ const MISTAKES: &[Mistake] = &[
         good: "threads = 2",
         bad: "threads = 200",
         place: (12, 11),
-        says: &["more threads than the 100 connections"],
+        says: &["more threads (200) than connections (100)"],
     },
     Mistake {
         good: "max = 20",
@@ -246,6 +249,138 @@ fn an_error_of_the_lab_carries_file_line_and_column() {
 
 #[test]
 fn a_file_that_is_not_there_is_named() {
-    let error = study::read("no/such/study.toml".as_ref()).unwrap_err().to_string();
+    let error = study::read("no/such/study.toml".as_ref(), Form::Full).unwrap_err().to_string();
     assert!(error.contains("no/such/study.toml"), "{error}");
+}
+
+const AXES: &str = r#"
+name = "axes"
+question = "?"
+reference = "threaded max-thread=8"
+
+[workload]
+page = "3KB"
+
+[[axis]]
+over = "connections"
+values = [10, 100, 1000]
+with = { threads = [1, 2, 4] }
+short = [10, 1000]
+
+[[axis]]
+over = "keep_alive"
+values = [false, true]
+
+[[axis]]
+over = "max-thread"
+values = [4, 8]
+with = { max-request = [40, 80] }
+of = ["threaded"]
+
+[[contender]]
+name = "one thread"
+server = "joust"
+settings = { model = "pool", max-thread = 1 }
+only = { keep_alive = [false] }
+
+[[contender]]
+name = "threaded"
+server = "joust"
+settings = { model = "pool" }
+
+[contender.work]
+timeout = "9s"
+
+[published]
+source = "a paper"
+machine = "a machine"
+claim = "eight is better"
+figures = [["threaded max-thread=4", "connections=10, keep_alive=true", 12.5],
+           ["one thread", "connections=100, keep_alive=false", 3]]
+
+[short]
+budget = "4m"
+measure = "200ms"
+min = 3
+"#;
+
+#[test]
+fn axes_are_crossed_and_what_goes_along_is_paired() {
+    let plan = study::parse("my.toml", AXES, Form::Full).unwrap();
+    let names: Vec<&str> = plan.cells.iter().map(|cell| cell.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "connections=10, keep_alive=false",
+            "connections=10, keep_alive=true",
+            "connections=100, keep_alive=false",
+            "connections=100, keep_alive=true",
+            "connections=1000, keep_alive=false",
+            "connections=1000, keep_alive=true",
+        ]
+    );
+    let names: Vec<&str> = plan.contenders.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["one thread", "threaded max-thread=4", "threaded max-thread=8"]);
+    assert_eq!(plan.contenders[0].cells, [0, 2, 4]);
+    let settings = &plan.contenders[2].settings;
+    assert_eq!(settings["max-request"], record::SettingValue::Number(80));
+    let work = plan.work(4, 2);
+    assert_eq!((work.connections, work.threads, work.keep_alive), (1000, 4, false));
+    assert_eq!((work.timeout, plan.work(4, 0).timeout), (Nanos::from_secs(9), Nanos::from_secs(5)));
+    assert_eq!((plan.pairs(0), plan.pairs(1)), (vec![(0, 2), (1, 2)], vec![(1, 2)]));
+    assert_eq!(plan.visits_per_block(), 3 * 3 + 3 * 2);
+    let figures = &plan.published.unwrap().figures;
+    let places: Vec<_> = figures.iter().map(|f| (f.contender, f.cell, f.value)).collect();
+    assert_eq!(places, [(1, 1, 12.5), (0, 2, 3.0)]);
+}
+
+#[test]
+fn the_short_form_keeps_the_values_and_times_that_it_names() {
+    let plan = study::parse("my.toml", AXES, Form::Short).unwrap();
+    assert_eq!(plan.cells.len(), 4);
+    assert_eq!(plan.cells[3].workload.connections, 1000);
+    assert_eq!((plan.budget, plan.visit.measure), (Nanos::from_secs(240), Nanos::from_millis(200)));
+    assert_eq!((plan.blocks.min, plan.blocks.max), (3, 40));
+    assert_eq!(plan.published.unwrap().figures.len(), 1, "the figure of a cell that is left out");
+}
+
+#[test]
+fn what_is_wrong_with_an_axis_is_said_where_it_stands() {
+    let cases: &[(&str, &str, &str)] = &[
+        ("over = \"keep_alive\"", "over = \"conections\"", "no axis of cells is over"),
+        ("threads = [1, 2, 4]", "threads = [1, 2]", "`threads` has 2 values, `connections` has 3"),
+        ("short = [10, 1000]", "short = [10, 11]", "`11` is not one of the axis' values"),
+        ("values = [false, true]", "values = [false, 3]", "must be true or false"),
+        ("values = [false, true]", "values = [false, false]", "stands twice"),
+        (
+            "only = { keep_alive = [false] }",
+            "only = { rate = [1] }",
+            "no axis of cells is over `rate`",
+        ),
+        (
+            "only = { keep_alive = [false] }",
+            "only = { keep_alive = [3] }",
+            "leaves this contender no cell",
+        ),
+        ("of = [\"threaded\"]", "of = [\"threadd\"]", "applies to no contender"),
+        ("of = [\"threaded\"]", "as = \"cells\"", "a setting of a server makes contenders"),
+        (
+            "reference = \"threaded max-thread=8\"",
+            "reference = \"threaded\"",
+            "no contender: `threaded`",
+        ),
+        (
+            "\"one thread\", \"connections=100,",
+            "\"one thread\", \"connections=99,",
+            "there is no cell",
+        ),
+        ("with = { threads = [1, 2, 4] }", "with = { threads = [11, 2, 4] }", "more threads (11)"),
+        ("values = [4, 8]", "values = [4, 4.5]", "`max-thread` is no number, text or true/false"),
+    ];
+    for (from, to, says) in cases {
+        assert!(AXES.contains(from), "{from}");
+        let error = study::parse("my.toml", &AXES.replacen(from, to, 1), Form::Full).expect_err(to);
+        let text = format!("{error} {}", error.help.clone().unwrap_or_default());
+        assert!(text.contains(says), "{to}: {text}");
+    }
 }

@@ -16,7 +16,13 @@ fn wobble(block: u32, spread: f64) -> f64 {
 
 /// One visit a block of each, rates as given; the first wobbles.
 fn visits(rates: &[f64], blocks: u32, spread: f64) -> Vec<Visit> {
-    let place = |block, contender| Place { contender, block, position: contender as u32 };
+    let place = |block, contender| Place {
+        cell: 0,
+        contender,
+        block,
+        position: contender as u32,
+        attempt: 0,
+    };
     (0..blocks)
         .flat_map(|block| (0..rates.len()).map(move |contender| (block, contender)))
         .map(|(block, contender)| {
@@ -31,6 +37,7 @@ fn finding(severity: Severity, certainty: Certainty, contenders: &[usize]) -> Fi
         check: "planted".into(),
         severity,
         certainty,
+        cell: None,
         contenders: contenders.to_vec(),
         evidence: "17 of 20 replies were errors".into(),
         meaning: String::new(),
@@ -211,8 +218,8 @@ fn stopping_looks_at_widths_and_never_at_significance() {
     let plan = plan(&["a", "b"]);
     let wide = visits(&[20e3, 10e3], 10, 0.2);
     assert!(matches!(throughput(&plan, &wide, &[]).verdict, Verdict::Ratio { .. }));
-    assert!(!narrow_enough(&plan, &wide, &[0, 1]), "significant, but wide");
+    assert!(!narrow_enough(&plan, 0, &wide, &[0, 1]), "significant, but wide");
     let narrow = visits(&[10e3, 10e3], 10, 0.005);
-    assert!(narrow_enough(&plan, &narrow, &[0, 1]), "no difference, but narrow");
-    assert!(!narrow_enough(&plan, &narrow[..10], &[0, 1]), "narrow, but five blocks only");
+    assert!(narrow_enough(&plan, 0, &narrow, &[0, 1]), "no difference, but narrow");
+    assert!(!narrow_enough(&plan, 0, &narrow[..10], &[0, 1]), "narrow, but five blocks only");
 }

@@ -11,6 +11,9 @@ pub struct Finding {
     pub severity: Severity,
     /// How sure it is.
     pub certainty: Certainty,
+    /// Index of the cell in which it was seen; `None`: it touches all of them.
+    #[serde(default)]
+    pub cell: Option<usize>,
     /// Index of each contender it touches; empty: all of them.
     pub contenders: Vec<usize>,
     /// What was seen, in one sentence with its figures.
@@ -44,6 +47,15 @@ pub enum Certainty {
 }
 
 impl Finding {
+    /// The same finding in one cell; `anew` is the index there of a contender. `None`: it is not seen
+    /// there.
+    pub(crate) fn at(&self, cell: usize, anew: &dyn Fn(usize) -> Option<usize>) -> Option<Self> {
+        let contenders: Vec<usize> = self.contenders.iter().filter_map(|&one| anew(one)).collect();
+        let is_here = self.cell.is_none_or(|seen| seen == cell)
+            && (self.contenders.is_empty() || !contenders.is_empty());
+        is_here.then(|| Self { cell: self.cell.map(|_| 0), contenders, ..self.clone() })
+    }
+
     /// Whether it touches the contender.
     pub fn touches(&self, contender: usize) -> bool {
         self.contenders.is_empty() || self.contenders.contains(&contender)

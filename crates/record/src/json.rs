@@ -17,13 +17,12 @@ pub enum ReadError {
         /// What was asked for.
         wanted: &'static str,
     },
-    /// A part speaks of a contender that the plan does not have, or the plan of one without facts.
-    #[error("{part} and the plan's {planned} contenders do not fit together: was the file edited?")]
-    Contenders {
+    /// A part speaks of a contender or a cell that the plan does not have, or the plan of one without
+    /// facts.
+    #[error("{part} does not fit the plan's contenders and cells: was the file edited?")]
+    Misfit {
         /// Which part: "a visit".
         part: &'static str,
-        /// Contenders in the plan.
-        planned: usize,
     },
 }
 

@@ -8,7 +8,8 @@
 //! |---|---|
 //! | study | an experiment as a person writes it: question, contenders, workload |
 //! | contender | a server with its settings, one of those compared |
-//! | block | one visit to each contender, in random order |
+//! | cell | one point of the workload, at which contenders are compared |
+//! | block | one visit to each contender in each cell, in random order |
 //! | visit | a fresh start of one server, warm-up cut off, one measurement: the unit of replication |
 //! | request | one HTTP request and what came of it; `started = done + unanswered`, `done = ok + failed` |
 //! | due, sent, first byte, done | the four instants of a request, in nanoseconds since the start of the load |
@@ -59,7 +60,8 @@ pub use load_plan::{
 };
 pub use pacing::{Pacing, Spread, Stage};
 pub use plan::{
-    Blocks, Contender, CpuLayout, Metric, Plan, SettingValue, Settings, VisitPlan, Workload,
+    Blocks, Cell, Change, Contender, CpuLayout, Metric, Plan, Published, PublishedFigure,
+    SettingValue, Settings, VisitPlan, Workload,
 };
 pub use run::{ContenderFacts, Ending, RunRecord, Skipped};
 pub use sample::{ErrorCounts, Outcome, Sample};

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Nanos, Share};
+use units::{Bytes, Nanos, PerSecond, Share};
 
 /// A whole experiment; made once from a study file or a built-in study.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Short name, used for the result's folder ("quick").
     pub name: String,
@@ -15,8 +15,18 @@ pub struct Plan {
     pub question: String,
     /// Those compared, at least two once what is not installed has been left out.
     pub contenders: Vec<Contender>,
-    /// What they are asked to do.
-    pub workload: Workload,
+    /// The points of the workload at which they are compared, at least one. Contenders are compared
+    /// within a cell, never across cells.
+    pub cells: Vec<Cell>,
+    /// Index of the contender that each other one is compared with; `None`: every pair is.
+    #[serde(default)]
+    pub reference: Option<usize>,
+    /// Parity switches that differ between contenders on purpose ("workers").
+    #[serde(default)]
+    pub declared: Vec<String>,
+    /// What was printed of this experiment elsewhere.
+    #[serde(default)]
+    pub published: Option<Published>,
     /// How many blocks.
     pub blocks: Blocks,
     /// How long a visit is.
@@ -31,8 +41,101 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// One of those compared.
+impl Plan {
+    /// What a contender is asked to do in a cell.
+    pub fn work(&self, cell: usize, contender: usize) -> Workload {
+        self.contenders[contender].work.over(&self.cells[cell].workload)
+    }
+
+    /// The path that a contender is asked for in a cell. The site has one page a size: that of the first
+    /// cell is [`Workload::PAGE`], the others lie beside it.
+    pub fn target(&self, cell: usize, contender: usize) -> String {
+        let work = self.work(cell, contender);
+        let is_first = || work.page == self.cells[0].workload.page;
+        match work.target == Workload::PAGE && !is_first() {
+            true => format!("/page-{}.html", work.page.0),
+            false => work.target,
+        }
+    }
+
+    /// Sizes of the pages of the site, that of [`Workload::PAGE`] first.
+    pub fn pages(&self) -> Vec<Bytes> {
+        let mut pages = vec![self.cells[0].workload.page];
+        for cell in 0..self.cells.len() {
+            for contender in self.in_cell(cell) {
+                let page = self.work(cell, contender).page;
+                if !pages.contains(&page) {
+                    pages.push(page);
+                }
+            }
+        }
+        pages
+    }
+
+    /// Indices of the contenders that take part in a cell.
+    pub fn in_cell(&self, cell: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.contenders.len()).filter(move |&n| self.contenders[n].takes_part(cell))
+    }
+
+    /// The pairs of contenders that are compared in a cell, in the order of the contenders.
+    pub fn pairs(&self, cell: usize) -> Vec<(usize, usize)> {
+        let present: Vec<usize> = self.in_cell(cell).collect();
+        let all = present.iter().flat_map(|&a| present.iter().map(move |&b| (a, b)));
+        let is_wanted = |a, b| self.reference.is_none_or(|one| one == a || one == b);
+        all.filter(|&(a, b)| a < b && is_wanted(a, b)).collect()
+    }
+
+    /// Visits of a block in which every cell is visited.
+    pub fn visits_per_block(&self) -> usize {
+        (0..self.cells.len()).map(|cell| self.in_cell(cell).count()).sum()
+    }
+}
+
+/// One point of the workload.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Its place on each axis ("connections=10, page=3 KB"), unique in the plan; empty where a plan has
+    /// one cell.
+    pub name: String,
+    /// What contenders are asked to do there.
+    pub workload: Workload,
+}
+
+impl Cell {
+    /// The only cell of a plan.
+    pub fn only(workload: Workload) -> Self {
+        Self { name: String::new(), workload }
+    }
+}
+
+/// Figures that someone printed of the same experiment, to be set beside today's.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Published {
+    /// Who, where, when.
+    pub source: String,
+    /// On what machine, with what versions.
+    pub machine: String,
+    /// What it concluded, in a sentence.
+    pub claim: String,
+    /// The figures.
+    pub figures: Vec<PublishedFigure>,
+}
+
+/// One printed figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PublishedFigure {
+    /// Index of the contender that stands for what was measured then.
+    pub contender: usize,
+    /// Index of the cell.
+    pub cell: usize,
+    /// Of what.
+    pub metric: Metric,
+    /// As printed, in the metric's unit.
+    pub value: f64,
+}
+
+/// One of those compared.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Contender {
     /// Name in reports, unique in the plan ("joust reactor", "apache event").
     pub name: String,
@@ -40,6 +143,19 @@ pub struct Contender {
     pub server: String,
     /// What differs from the adapter's defaults.
     pub settings: Settings,
+    /// What it is asked to do that the others are not.
+    #[serde(default, skip_serializing_if = "Change::is_none")]
+    pub work: Change,
+    /// Indices of the cells in which it takes part; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cells: Vec<usize>,
+}
+
+impl Contender {
+    /// Whether it is visited in that cell.
+    pub fn takes_part(&self, cell: usize) -> bool {
+        self.cells.is_empty() || self.cells.contains(&cell)
+    }
 }
 
 /// Settings of a contender, by the name its own documentation uses.
@@ -68,7 +184,10 @@ impl fmt::Display for SettingValue {
 /// What the contenders are asked to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
-    /// Size of the page that is fetched.
+    /// What is fetched: [`Workload::PAGE`], or a program's path.
+    #[serde(default = "page_path")]
+    pub target: String,
+    /// Size of the page that is fetched; of a program's answer nothing is known before.
     pub page: Bytes,
     /// Concurrent connections.
     pub connections: u32,
@@ -78,10 +197,106 @@ pub struct Workload {
     pub threads: u32,
     /// Longest wait for a reply.
     pub timeout: Nanos,
+    /// Requests that are due a second, open loop; `None`: closed loop.
+    #[serde(default)]
+    pub rate: Option<PerSecond>,
+    /// Who asks: [`Workload::OURS`], or another tool ("wrk").
+    #[serde(default = "ours")]
+    pub client: String,
+}
+
+impl Workload {
+    /// Path of the page that is made for a study.
+    pub const PAGE: &'static str = "/index.html";
+    /// Name of our own generator.
+    pub const OURS: &'static str = "load";
+}
+
+impl Default for Workload {
+    fn default() -> Self {
+        Self {
+            target: page_path(),
+            page: Bytes(3361),
+            connections: 64,
+            keep_alive: true,
+            threads: 1,
+            timeout: Nanos::from_secs(5),
+            rate: None,
+            client: ours(),
+        }
+    }
+}
+
+fn page_path() -> String {
+    Workload::PAGE.to_owned()
+}
+
+fn ours() -> String {
+    Workload::OURS.to_owned()
+}
+
+/// What of a workload is otherwise: `None` is as it was. Field by field as in [`Workload`].
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "each is the field of its name")]
+pub struct Change {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page: Option<Bytes>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_alive: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Nanos>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<PerSecond>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+}
+
+impl Change {
+    /// Whether nothing is otherwise.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// This change after that one: what neither makes stays as it was.
+    pub fn on_top_of(&self, before: &Self) -> Self {
+        let one = self.clone();
+        let other = before.clone();
+        Self {
+            target: one.target.or(other.target),
+            page: one.page.or(other.page),
+            connections: one.connections.or(other.connections),
+            keep_alive: one.keep_alive.or(other.keep_alive),
+            threads: one.threads.or(other.threads),
+            timeout: one.timeout.or(other.timeout),
+            rate: one.rate.or(other.rate),
+            client: one.client.or(other.client),
+        }
+    }
+
+    /// That workload, with this change.
+    pub fn over(&self, base: &Workload) -> Workload {
+        Workload {
+            target: self.target.clone().unwrap_or_else(|| base.target.clone()),
+            page: self.page.unwrap_or(base.page),
+            connections: self.connections.unwrap_or(base.connections),
+            keep_alive: self.keep_alive.unwrap_or(base.keep_alive),
+            threads: self.threads.unwrap_or(base.threads),
+            timeout: self.timeout.unwrap_or(base.timeout),
+            rate: self.rate.or(base.rate),
+            client: self.client.clone().unwrap_or_else(|| base.client.clone()),
+        }
+    }
 }
 
 /// How many blocks. Stopping looks at the width of intervals, never at significance.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Blocks {
     /// At least; before that nothing is looked at.
     pub min: u32,
@@ -93,7 +308,7 @@ pub struct Blocks {
 }
 
 /// How long a visit is.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct VisitPlan {
     /// Load before measuring, cut off without looking.
     pub warm_up: Nanos,

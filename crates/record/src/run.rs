@@ -5,9 +5,13 @@ use serde::{Deserialize, Serialize};
 use crate::facts::Facts;
 use crate::finding::Finding;
 use crate::json::ReadError;
-use crate::plan::{CpuLayout, Plan};
+use crate::plan::{Contender, CpuLayout, Plan, Published, PublishedFigure};
 use crate::verdict::PairVerdict;
 use crate::visit::Visit;
+
+/// Formats that are still read.
+const OLDER: &[(&str, crate::json::Upgrade)] =
+    &[("joust-run/1", crate::upgrade::run_1), ("joust-run/2", crate::upgrade::run_2)];
 
 /// Everything an experiment planned, saw and concluded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,8 +72,12 @@ pub struct ContenderFacts {
     pub files: Vec<(String, String)>,
     /// Settings that decide comparability, read back ("keep_alive_requests" to "unlimited").
     pub parity: std::collections::BTreeMap<String, String>,
-    /// Body's SHA-256 in hex, as fetched alone before the run; empty where it never answered.
+    /// Body's SHA-256 in hex, as fetched alone before the run; empty where it never answered. Of the
+    /// first path that is asked for; the others stand in `bodies`.
     pub body_sha256: String,
+    /// SHA-256 in hex of every path that the contender is asked for.
+    #[serde(default)]
+    pub bodies: std::collections::BTreeMap<String, String>,
     /// Head of that answer, as it came.
     pub head: String,
 }
@@ -87,7 +95,7 @@ pub struct Skipped {
 
 impl RunRecord {
     /// Name and version of this format.
-    pub const FORMAT: &'static str = "joust-run/2";
+    pub const FORMAT: &'static str = "joust-run/3";
 
     /// As JSON, one object, ending in a newline.
     pub fn to_json(&self) -> String {
@@ -100,29 +108,105 @@ impl RunRecord {
     /// [`ReadError`]: not JSON, of another shape, of a version that this joust does not know, or with
     /// an index of a contender that is not there; below this, indices are not checked again.
     pub fn from_json(text: &str) -> Result<Self, ReadError> {
-        let run: Self =
-            crate::json::read(text, Self::FORMAT, &[("joust-run/1", crate::upgrade::run_1)])?;
+        let run: Self = crate::json::read(text, Self::FORMAT, OLDER)?;
         match run.misfit() {
             None => Ok(run),
-            Some(part) => Err(ReadError::Contenders { part, planned: run.plan.contenders.len() }),
+            Some(part) => Err(ReadError::Misfit { part }),
         }
     }
 
-    /// The part whose contenders are not those of the plan.
+    /// The part whose contenders or cells are not those of the plan.
     fn misfit(&self) -> Option<&'static str> {
-        let planned = self.plan.contenders.len();
-        let is_unknown = |index: usize| index >= planned;
-        let mut visits = self.visits.iter().map(|visit| visit.contender);
-        let mut verdicts = self.verdicts.iter().flat_map(|pair| [pair.a, pair.b]);
-        let mut findings =
-            self.findings.iter().flat_map(|finding| finding.contenders.iter().copied());
+        let Plan { contenders, cells, reference, published, .. } = &self.plan;
+        let knows = |contender: usize| contender < contenders.len();
+        let has = |cell: usize| cell < cells.len();
+        let figures = || published.iter().flat_map(|published| &published.figures);
         let parts = [
-            ("the facts", self.contenders.len() != planned),
-            ("a visit", visits.any(is_unknown)),
-            ("a verdict", verdicts.any(is_unknown)),
-            ("a finding", findings.any(is_unknown)),
+            ("the facts", self.contenders.len() == contenders.len()),
+            ("the plan without cells", !cells.is_empty()),
+            ("the plan's reference", reference.is_none_or(knows)),
+            ("a contender", contenders.iter().flat_map(|one| &one.cells).all(|&cell| has(cell))),
+            ("a published figure", figures().all(|one| knows(one.contender) && has(one.cell))),
+            ("a visit", self.visits.iter().all(|one| knows(one.contender) && has(one.cell))),
+            (
+                "a verdict",
+                self.verdicts.iter().all(|one| knows(one.a) && knows(one.b) && has(one.cell)),
+            ),
+            (
+                "a finding",
+                self.findings.iter().all(|one| {
+                    one.cell.is_none_or(has) && one.contenders.iter().all(|&one| knows(one))
+                }),
+            ),
         ];
-        parts.into_iter().find_map(|(part, does_not_fit)| does_not_fit.then_some(part))
+        parts.into_iter().find_map(|(part, fits)| (!fits).then_some(part))
+    }
+
+    /// The run as it was in one cell, as if it had been planned alone: its visits, verdicts and findings,
+    /// and the contenders that take part, whose indices are anew from 0. For whoever judges or shows cells
+    /// one by one.
+    pub fn at(&self, cell: usize) -> Self {
+        let part: Vec<usize> = self.plan.in_cell(cell).collect();
+        let anew = |contender: usize| part.iter().position(|&one| one == contender);
+        let figure = |one: &PublishedFigure| {
+            Some(PublishedFigure { cell: 0, contender: anew(one.contender)?, ..one.clone() })
+                .filter(|_| one.cell == cell)
+        };
+        let published = self.plan.published.as_ref().map(|published| Published {
+            figures: published.figures.iter().filter_map(figure).collect(),
+            ..published.clone()
+        });
+        let contender =
+            |&index: &usize| Contender { cells: Vec::new(), ..self.plan.contenders[index].clone() };
+        let plan = Plan {
+            contenders: part.iter().map(contender).collect(),
+            cells: vec![self.plan.cells[cell].clone()],
+            reference: self.plan.reference.and_then(anew),
+            published,
+            ..self.plan.clone()
+        };
+        let visit = |visit: &Visit| {
+            Some(Visit { cell: 0, contender: anew(visit.contender)?, ..visit.clone() })
+        };
+        let verdict = |pair: &PairVerdict| {
+            Some(PairVerdict { cell: 0, a: anew(pair.a)?, b: anew(pair.b)?, ..pair.clone() })
+        };
+        let visits = self.visits.iter().filter(|visit| visit.cell == cell);
+        let verdicts = self.verdicts.iter().filter(|pair| pair.cell == cell);
+        Self {
+            plan,
+            contenders: part.iter().map(|&index| self.facts_at(cell, index)).collect(),
+            visits: visits.filter_map(visit).collect(),
+            verdicts: verdicts.filter_map(verdict).collect(),
+            findings: self.findings.iter().filter_map(|one| one.at(cell, &anew)).collect(),
+            ..self.without_parts()
+        }
+    }
+
+    /// Facts of a contender, with the body of what it is asked for in that cell.
+    fn facts_at(&self, cell: usize, contender: usize) -> ContenderFacts {
+        let facts = self.contenders[contender].clone();
+        let body = facts.bodies.get(&self.plan.target(cell, contender)).cloned();
+        ContenderFacts { body_sha256: body.unwrap_or(facts.body_sha256), ..facts }
+    }
+
+    /// All that is not by cell.
+    fn without_parts(&self) -> Self {
+        Self {
+            format: self.format.clone(),
+            joust: self.joust.clone(),
+            started: self.started.clone(),
+            seconds: self.seconds,
+            ending: self.ending.clone(),
+            plan: Plan::default(),
+            facts: self.facts.clone(),
+            layout: self.layout.clone(),
+            contenders: Vec::new(),
+            skipped: self.skipped.clone(),
+            visits: Vec::new(),
+            findings: Vec::new(),
+            verdicts: Vec::new(),
+        }
     }
 
     /// Visits of a contender that can be used.

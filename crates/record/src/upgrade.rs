@@ -19,6 +19,15 @@ pub(crate) fn run_1(record: &mut Value) {
             load["format"] = crate::LoadRecord::FORMAT.into();
         }
     }
+    run_2(record);
+}
+
+/// joust-run/2: a plan had one workload.
+pub(crate) fn run_2(record: &mut Value) {
+    if let Some(plan) = record.get_mut("plan").and_then(Value::as_object_mut) {
+        let workload = plan.remove("workload").unwrap_or_default();
+        plan.insert("cells".to_owned(), json!([{ "name": "", "workload": workload }]));
+    }
 }
 
 fn plan_1(plan: &mut Map<String, Value>) {

@@ -8,6 +8,9 @@ use crate::plan::Metric;
 /// The verdict of a pair on one metric. `a` and `b` are indices of contenders; the ratio is a over b.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairVerdict {
+    /// Index of the cell.
+    #[serde(default)]
+    pub cell: usize,
     /// What is compared.
     pub metric: Metric,
     /// Index of the numerator.

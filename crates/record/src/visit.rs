@@ -8,14 +8,20 @@ use crate::load::LoadRecord;
 use crate::plan::Metric;
 
 /// One visit and all it measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Visit {
+    /// Index of the cell.
+    #[serde(default)]
+    pub cell: usize,
     /// Index of the contender.
     pub contender: usize,
     /// Block, from 0.
     pub block: u32,
-    /// Place in the block's order, from 0.
+    /// Place in the order of its cell in the block, from 0.
     pub position: u32,
+    /// How often this visit was made before and not used, because the machine was disturbed.
+    #[serde(default)]
+    pub attempt: u32,
     /// Start, since the start of the run.
     pub started: Nanos,
     /// Whether it can be used.
@@ -30,6 +36,9 @@ pub struct Visit {
     pub rate_per_s: Option<f64>,
     /// The server's process tree over the load after the planned warm-up.
     pub server: Option<ServerUse>,
+    /// What else the machine was busy with, if anything.
+    #[serde(default)]
+    pub disturbance: Option<String>,
     /// Counters before and after the load.
     pub before: Snapshot,
     /// See `before`.
@@ -37,11 +46,15 @@ pub struct Visit {
 }
 
 /// Whether a visit can be used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum VisitState {
     /// Measured to its end.
+    #[default]
     Measured,
+    /// Measured to its end on a machine that was busy with something else; it is kept, not used, and
+    /// was made again.
+    Disturbed,
     /// Not: why, and the last lines of the server's log.
     Failed {
         /// What failed, on what.

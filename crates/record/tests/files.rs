@@ -1,8 +1,8 @@
 //! What a file says of itself decides whether it is read.
 
 use joust_record::{
-    Blocks, Certainty, Contender, ContenderFacts, CpuLayout, Ending, Facts, Finding, LoadRecord,
-    Metric, PairVerdict, Plan, ReadError, RunRecord, Settings, Severity, Verdict, VisitPlan,
+    Blocks, Cell, Certainty, Contender, ContenderFacts, CpuLayout, Ending, Facts, Finding,
+    LoadRecord, Metric, PairVerdict, Plan, ReadError, RunRecord, Severity, Verdict, VisitPlan,
     Workload,
 };
 use units::{Bytes, Nanos, Share};
@@ -31,22 +31,27 @@ fn an_index_of_a_contender_that_is_not_there_is_refused_by_its_part() {
         check: "made_up".to_owned(),
         severity: Severity::Note,
         certainty: Certainty::Suspected,
+        cell: None,
         contenders: vec![0],
         evidence: String::new(),
         meaning: String::new(),
         remedy: String::new(),
     }];
     run.verdicts = vec![PairVerdict {
+        cell: 0,
         metric: Metric::Throughput,
         a: 0,
         b: 0,
         estimate: None,
         verdict: Verdict::Withheld { reason: String::new() },
     }];
-    let cases: [(&str, Change); 4] = [
+    let cases: [(&str, Change); 7] = [
         ("the facts", |run| run.contenders.clear()),
         ("a verdict", |run| run.verdicts[0].b = 1),
         ("a finding", |run| run.findings[0].contenders.push(1)),
+        ("a finding", |run| run.findings[0].cell = Some(1)),
+        ("a verdict", |run| run.verdicts[0].cell = 1),
+        ("the plan without cells", |run| run.plan.cells.clear()),
         ("the facts", |run| run.plan.contenders.clear()),
     ];
     for (part, change) in cases {
@@ -60,7 +65,7 @@ fn an_index_of_a_contender_that_is_not_there_is_refused_by_its_part() {
 /// A run of one contender that was never visited.
 fn run() -> RunRecord {
     let contender =
-        Contender { name: "a".to_owned(), server: "joust".to_owned(), settings: Settings::new() };
+        Contender { name: "a".to_owned(), server: "joust".to_owned(), ..Contender::default() };
     RunRecord {
         format: RunRecord::FORMAT.to_owned(),
         joust: "0.1.0".to_owned(),
@@ -71,19 +76,21 @@ fn run() -> RunRecord {
             name: "made up".to_owned(),
             question: "?".to_owned(),
             contenders: vec![contender],
-            workload: Workload {
+            cells: vec![Cell::only(Workload {
                 page: Bytes(1),
                 connections: 1,
                 keep_alive: true,
                 threads: 1,
                 timeout: Nanos::from_secs(1),
-            },
+                ..Workload::default()
+            })],
             blocks: Blocks { min: 1, max: 1, half_width: Share(0.02) },
             visit: VisitPlan { warm_up: Nanos::ZERO, measure: Nanos::from_secs(1) },
             metrics: vec![Metric::Throughput],
             margin: Share(0.02),
             budget: Nanos::from_secs(1),
             seed: 1,
+            ..Plan::default()
         },
         facts: Facts::default(),
         layout: CpuLayout::default(),

@@ -24,6 +24,9 @@ fn render(record: &RunRecord, _: &Options) -> String {
 fn row(record: &RunRecord, visit: &Visit) -> String {
     let state = match &visit.state {
         VisitState::Measured => "measured".to_owned(),
+        VisitState::Disturbed => {
+            format!("disturbed: {}", plain(visit.disturbance.as_deref().unwrap_or_default()))
+        }
         VisitState::Failed { reason, .. } => format!("failed: {}", plain(reason)),
     };
     let values = METRICS.map(|metric| {

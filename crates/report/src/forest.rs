@@ -251,7 +251,7 @@ mod tests {
 
     /// The mark of contender 1 against contender 0, stored as `a` over `b`.
     fn marked(metric: Metric, (a, b): (usize, usize), verdict: Verdict) -> Mark {
-        let stored = PairVerdict { metric, a, b, estimate: None, verdict };
+        let stored = PairVerdict { cell: 0, metric, a, b, estimate: None, verdict };
         mark(&upright(Reading::new(&stored), 0), 0)
     }
 

@@ -418,6 +418,7 @@ mod tests {
         }
         record.verdicts.retain(|pair| pair.b != 2);
         record.verdicts.push(PairVerdict {
+            cell: 0,
             metric: Metric::Throughput,
             a: 0,
             b: 2,

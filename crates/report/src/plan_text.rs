@@ -19,6 +19,13 @@ pub fn plan_text(plan: &Plan, options: &Options) -> String {
     let columns = [("contender", Lean::Left), ("server", Lean::Left), ("settings", Lean::Left)];
     let rows: Vec<Vec<String>> = plan.contenders.iter().map(contender_row).collect();
     page.table(&columns, &rows);
+    if plan.cells.len() > 1 {
+        page.heading("Cells", "contenders are compared within each");
+        let columns = [("cell", Lean::Left), ("contenders", Lean::Right), ("workload", Lean::Left)];
+        let rows: Vec<Vec<String>> =
+            (0..plan.cells.len()).map(|cell| cell_row(plan, cell)).collect();
+        page.table(&columns, &rows);
+    }
     page.heading("Plan", "");
     for line in facts(plan) {
         page.paragraph(&line, Paint::Plain);
@@ -32,18 +39,28 @@ fn contender_row(contender: &Contender) -> Vec<String> {
     vec![plain(&contender.name), plain(&contender.server), settings.join(" ")]
 }
 
+fn cell_row(plan: &Plan, index: usize) -> Vec<String> {
+    let cell = &plan.cells[index];
+    let contenders = plan.in_cell(index).count().to_string();
+    vec![plain(&cell.name), contenders, plan_workload(&cell.workload)]
+}
+
 fn facts(plan: &Plan) -> Vec<String> {
     let (blocks, visit) = (plan.blocks, plan.visit);
     let metrics: Vec<&str> = plan.metrics.iter().map(|&metric| words(metric).quantity).collect();
     let load = visit.warm_up.saturating_add(visit.measure);
-    let visits = plan.contenders.len() as u64 * u64::from(blocks.min);
+    let visits = plan.visits_per_block() as u64 * u64::from(blocks.min);
     let least = Nanos(load.0.saturating_mul(visits));
+    let workload = match plan.cells.as_slice() {
+        [only] => plan_workload(&only.workload),
+        cells => format!("{}, listed above", counted(cells.len() as u64, "cell")),
+    };
     vec![
-        format!("Workload: {}", plan_workload(&plan.workload)),
+        format!("Workload: {workload}"),
         format!("Verdicts on: {}; the first is the primary metric", listed(&metrics)),
         format!(
             "Visits: {} a block, each {} warm-up and {} measured; {} to {}",
-            plan.contenders.len(),
+            plan.visits_per_block(),
             visit.warm_up,
             visit.measure,
             blocks.min,
@@ -55,8 +72,9 @@ fn facts(plan: &Plan) -> Vec<String> {
             blocks.half_width, plan.budget
         ),
         format!(
-            "Time: {least} of load alone for the least number of blocks; starting servers comes on \
-             top; {} at most",
+            "Time: {least} of load alone for the {} of the least number of blocks; starting servers \
+             comes on top; {} at most",
+            counted(visits, "visit"),
             plan.budget
         ),
         format!("A difference below {} is of no interest; seed {}", plan.margin, plan.seed),

@@ -21,15 +21,23 @@ pub(crate) fn run_facts(record: &RunRecord) -> Vec<(&'static str, String)> {
 
 /// What the contenders were asked to do, in a sentence.
 pub(crate) fn workload(record: &RunRecord) -> String {
-    plan_workload(&record.plan.workload)
+    plan_workload(&record.plan.cells[0].workload)
 }
 
 /// What contenders are asked to do, in a sentence.
 pub(crate) fn plan_workload(work: &Workload) -> String {
     let keep_alive = if work.keep_alive { "with keep-alive" } else { "one request a connection" };
+    let page = match work.target.as_str() {
+        Workload::PAGE => format!("A page of {}", work.page),
+        target => format!("{}, a program", plain(target)),
+    };
+    let generator = match work.client.as_str() {
+        Workload::OURS => "the generator".to_owned(),
+        other => plain(other),
+    };
+    let law = work.rate.map_or("closed loop".to_owned(), |rate| format!("open loop at {rate}"));
     format!(
-        "A page of {}, {} {keep_alive}, {} of the generator, closed loop",
-        work.page,
+        "{page}, {} {keep_alive}, {} of {generator}, {law}",
         counted(work.connections.into(), "connection"),
         counted(work.threads.into(), "thread"),
     )

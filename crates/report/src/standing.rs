@@ -47,6 +47,9 @@ impl Standing {
                 service.merge(&histogram);
             }
         }
+        // One that was made again because the machine was disturbed counts once.
+        let begun =
+            |visit: &&Visit| visit.contender == index && visit.state != VisitState::Disturbed;
         let counts = || measured.iter().filter_map(|visit| visit.load.as_ref()).map(|l| l.requests);
         Self {
             name: name_of(&record.plan.contenders, index),
@@ -59,7 +62,7 @@ impl Standing {
             failed: counts().map(|requests| requests.failed).sum(),
             done: counts().map(|requests| requests.done).sum(),
             visits_measured: measured.len(),
-            visits_begun: record.visits.iter().filter(|visit| visit.contender == index).count(),
+            visits_begun: record.visits.iter().filter(begun).count(),
         }
     }
 
@@ -140,7 +143,7 @@ fn is_bound(record: &RunRecord, contender: usize) -> bool {
 /// The visits of a contender that failed, with their reasons.
 pub(crate) fn failures(record: &RunRecord) -> impl Iterator<Item = (&Visit, &str, &str)> {
     record.visits.iter().filter_map(|visit| match &visit.state {
-        VisitState::Measured => None,
+        VisitState::Measured | VisitState::Disturbed => None,
         VisitState::Failed { reason, log_tail } => Some((visit, &**reason, &**log_tail)),
     })
 }

@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Blocks, ByteCounts, Certainty, ClientUse, Contender, ContenderFacts, CpuLayout, Ending,
+    Blocks, ByteCounts, Cell, Certainty, ClientUse, Contender, ContenderFacts, CpuLayout, Ending,
     Estimate, Facts, Finding, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop,
     Metric, PairVerdict, Plan, RequestCounts, RunRecord, ServerUse, SettingValue, Settings,
-    Severity, Skipped, Snapshot, ThreadUse, Verdict, Visit, VisitPlan, VisitState, Workload,
+    Severity, Skipped, ThreadUse, Verdict, Visit, VisitPlan, VisitState, Workload,
 };
 use units::{Bytes, Nanos, Share};
 
@@ -125,24 +125,27 @@ fn plan(models: &[Model], blocks: u32) -> Plan {
         name: model.0.to_owned(),
         server: model.0.split(' ').next().unwrap_or_default().to_owned(),
         settings: Settings::from([("workers".to_owned(), SettingValue::Number(1))]),
+        ..Contender::default()
     });
     Plan {
         name: "quick".to_owned(),
         question: "Which server answers a small page with the least work?".to_owned(),
         contenders: contenders.collect(),
-        workload: Workload {
+        cells: vec![Cell::only(Workload {
             page: Bytes(3361),
             connections: 64,
             keep_alive: true,
             threads: 1,
             timeout: Nanos::from_secs(5),
-        },
+            ..Workload::default()
+        })],
         blocks: Blocks { min: 4, max: blocks, half_width: Share(0.02) },
         visit: VisitPlan { warm_up: Nanos::from_millis(300), measure: Nanos::from_millis(700) },
         metrics: METRICS.to_vec(),
         margin: Share(0.02),
         budget: Nanos::from_secs(85),
         seed: 2026,
+        ..Plan::default()
     }
 }
 
@@ -161,6 +164,7 @@ fn contender_facts(model: &Model) -> ContenderFacts {
         body_sha256: "9f2feb0f1ef425b292f2f94bdf4b3ff9ab8f5ee5ff9e3cf1ad5ca08ccaf6e3c1".to_owned(),
         head: "HTTP/1.1 200 OK\r\nContent-Length: 3361\r\nContent-Type: text/html\r\n\r\n"
             .to_owned(),
+        ..ContenderFacts::default()
     }
 }
 
@@ -185,6 +189,7 @@ fn findings(models: &[Model]) -> Vec<Finding> {
             check: "generator_limit".to_owned(),
             severity: Severity::Bound,
             certainty: Certainty::Confirmed,
+            cell: None,
             contenders: fast,
             evidence:
                 "joust reactor: the generator's CPU was busy 97 % of the time, the server's 72 %"
@@ -197,6 +202,7 @@ fn findings(models: &[Model]) -> Vec<Finding> {
             check: "two_clusters".to_owned(),
             severity: Severity::Void,
             certainty: Certainty::Suspected,
+            cell: None,
             contenders: vec![1],
             evidence: "joust prefork: 3 visits near 40.1k/s and 5 near 43.7k/s, 9 % apart"
                 .to_owned(),
@@ -241,8 +247,7 @@ fn visit(models: &[Model], at: (u32, u32, usize), shared: f64, noise: &mut Noise
             born: 0,
             cpus: 1,
         }),
-        before: Snapshot::default(),
-        after: Snapshot::default(),
+        ..Visit::default()
     }
 }
 
@@ -357,5 +362,5 @@ fn pair(visits: &[Visit], metric: Metric, a: usize, b: usize) -> PairVerdict {
         _ if low > 0.98 && high < 1.02 => (a, b, estimate, Verdict::NoDifference { margin }),
         _ => (a, b, estimate, Verdict::Undecided { more_blocks: 14, margin }),
     };
-    PairVerdict { metric, a, b, estimate: Some(estimate), verdict }
+    PairVerdict { cell: 0, metric, a, b, estimate: Some(estimate), verdict }
 }

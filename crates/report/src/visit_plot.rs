@@ -76,7 +76,10 @@ fn draw_lane(
     svg.fitted("t name", (0.0, centre + 4.5), Anchor::Start, &standing.name, room);
     svg.line("lane", (PLOT.0, centre), (PLOT.1, centre));
     svg.text("t said", (WIDTH, centre + 4.5), Anchor::End, &shown(metric, middle));
-    for visit in record.visits.iter().filter(|visit| visit.contender == standing.index) {
+    let counts = |visit: &&record::Visit| {
+        visit.contender == standing.index && visit.state != VisitState::Disturbed
+    };
+    for visit in record.visits.iter().filter(counts) {
         let at = x.at(f64::from(visit.block));
         let (block, position) = (visit.block + 1, visit.position + 1);
         let place = format!("{}, block {block}, place {position} in it", standing.name);

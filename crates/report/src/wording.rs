@@ -222,15 +222,11 @@ mod tests {
     use super::*;
 
     fn pair(metric: Metric, verdict: Verdict) -> PairVerdict {
-        PairVerdict { metric, a: 0, b: 1, estimate: None, verdict }
+        PairVerdict { cell: 0, metric, a: 0, b: 1, estimate: None, verdict }
     }
 
     fn contenders() -> Vec<Contender> {
-        let named = |name: &str| Contender {
-            name: name.to_owned(),
-            server: String::new(),
-            settings: record::Settings::new(),
-        };
+        let named = |name: &str| Contender { name: name.to_owned(), ..Contender::default() };
         vec![named("joust reactor"), named("apache event")]
     }
 

@@ -33,7 +33,7 @@ const CONNECTS_MAX: f64 = 1.05;
 const REQUESTS_PER_RECONNECT_MAX: u64 = 10_000;
 
 fn look(evidence: &Evidence) -> Vec<Seen> {
-    if !evidence.run.plan.workload.keep_alive {
+    if !evidence.run.plan.cells[0].workload.keep_alive {
         return Vec::new();
     }
     evidence.contenders().filter_map(|contender| look_at(evidence, contender)).collect()
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn without_keep_alive_there_is_nothing_to_honour() {
         let mut run = limited_to(1);
-        run.plan.workload.keep_alive = false;
+        run.plan.cells[0].workload.keep_alive = false;
         assert_eq!(look(&Evidence::of(&run)), []);
     }
 }

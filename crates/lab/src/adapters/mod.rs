@@ -141,6 +141,11 @@ impl Adapter {
         Ok(values)
     }
 
+    /// Whether it has a setting of that name, or hands on what it does not know.
+    pub fn knows(&self, setting: &str) -> bool {
+        self.hands_on || self.settings.iter().any(|spec| spec.name == setting)
+    }
+
     /// The complete configuration and the command for one start.
     ///
     /// # Errors

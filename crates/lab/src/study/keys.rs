@@ -22,6 +22,63 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
+    /// A quantity with a unit ("150ms", "3KB", "2%"); a bare number is read where its type takes one.
+    pub(super) fn quantity<T>(self, key: &str, value: Located<'_>) -> Result<T, StudyError>
+    where
+        T: FromStr<Err: Display>,
+    {
+        let typed = match value.get_ref() {
+            DeValue::String(text) => text.to_string(),
+            DeValue::Integer(number) => number.to_string(),
+            DeValue::Float(number) => number.to_string(),
+            _ => return Err(self.wrong(key, value, "a quantity in quotes, such as \"150ms\"")),
+        };
+        let refused = |error: T::Err| self.error(value.span(), format!("`{key}`: {error}"));
+        typed.parse().map_err(refused)
+    }
+
+    /// A whole number in `range`.
+    pub(super) fn whole(
+        self,
+        key: &str,
+        value: Located<'_>,
+        range: RangeInclusive<u64>,
+    ) -> Result<u64, StudyError> {
+        let wanted = || format!("a whole number from {} to {}", range.start(), range.end());
+        let number = integer(value.get_ref()).and_then(|number| u64::try_from(number).ok());
+        let fitting = number.filter(|number| range.contains(number));
+        fitting.ok_or_else(|| self.wrong(key, value, &wanted()))
+    }
+
+    /// `true` or `false`.
+    pub(super) fn flag(self, key: &str, value: Located<'_>) -> Result<bool, StudyError> {
+        value.get_ref().as_bool().ok_or_else(|| self.wrong(key, value, "true or false"))
+    }
+
+    /// A text.
+    pub(super) fn text(self, key: &str, value: Located<'_>) -> Result<String, StudyError> {
+        let text = value.get_ref().as_str().map(str::to_owned);
+        text.ok_or_else(|| self.wrong(key, value, "a text in quotes"))
+    }
+
+    /// The items of a list that is not empty.
+    pub(super) fn list<'v>(
+        self,
+        key: &str,
+        value: Located<'v>,
+    ) -> Result<Vec<Located<'v>>, StudyError> {
+        let items: Option<Vec<Located<'v>>> =
+            value.get_ref().as_array().map(|list| list.iter().collect());
+        let filled = items.filter(|items| !items.is_empty());
+        filled.ok_or_else(|| self.wrong(key, value, "a list with something in it: [1, 2]"))
+    }
+
+    /// An error that says what was typed and what would be right.
+    pub(super) fn wrong(self, key: &str, value: Located<'_>, wanted: &str) -> StudyError {
+        let typed = &self.text[value.span()];
+        self.error(value.span(), format!("`{key}` is {typed}, but it must be {wanted}"))
+    }
+
     /// An error at `span`.
     pub(super) fn error(&self, span: Range<usize>, message: impl Into<String>) -> StudyError {
         StudyError {
@@ -112,12 +169,7 @@ impl<'a> Section<'a> {
 
     /// A text.
     pub(super) fn text(&self, key: &str) -> Result<Option<Spanned<String>>, StudyError> {
-        self.read(key, "a text in quotes", |value| value.as_str().map(str::to_owned))
-    }
-
-    /// `true` or `false`.
-    pub(super) fn flag(&self, key: &str) -> Result<Option<Spanned<bool>>, StudyError> {
-        self.read(key, "true or false", DeValue::as_bool)
+        self.located(key, |value| self.source.text(key, value))
     }
 
     /// A whole number in `range`.
@@ -126,11 +178,7 @@ impl<'a> Section<'a> {
         key: &str,
         range: RangeInclusive<u64>,
     ) -> Result<Option<Spanned<u64>>, StudyError> {
-        let wanted = format!("a whole number from {} to {}", range.start(), range.end());
-        let number = |value: &DeValue<'_>| {
-            integer(value).and_then(|n| u64::try_from(n).ok()).filter(|n| range.contains(n))
-        };
-        self.read(key, &wanted, number)
+        self.located(key, |value| self.source.whole(key, value, range))
     }
 
     /// A quantity with a unit ("150ms", "3KB", "2%"); a bare number is read where its type takes
@@ -139,17 +187,7 @@ impl<'a> Section<'a> {
     where
         T: FromStr<Err: Display>,
     {
-        let Some(value) = self.get(key) else { return Ok(None) };
-        let typed = match value.get_ref() {
-            DeValue::String(text) => text.to_string(),
-            DeValue::Integer(number) => number.to_string(),
-            DeValue::Float(number) => number.to_string(),
-            _ => return Err(self.wrong(key, value, "a quantity in quotes, such as \"150ms\"")),
-        };
-        let parsed = typed.parse().map_err(|error: T::Err| {
-            self.source.error(value.span(), format!("`{key}`: {error}"))
-        })?;
-        Ok(Some(Spanned::new(value.span(), parsed)))
+        self.located(key, |value| self.source.quantity(key, value))
     }
 
     /// Every item of a list of texts.
@@ -171,24 +209,25 @@ impl<'a> Section<'a> {
     ) -> Result<Vec<(Spanned<String>, Located<'a>)>, StudyError> {
         let Some(value) = self.get(key) else { return Ok(Vec::new()) };
         let table = self.table_of(key, value)?;
-        let own =
-            |name: &Spanned<_>| Spanned::new(name.span(), ToString::to_string(name.get_ref()));
-        Ok(table.iter().map(|(name, value)| (own(name), value)).collect())
+        Ok(items_of(table))
     }
 
-    fn get(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+    /// Every key of this table with its value, in the order of the file.
+    pub(super) fn items(&self) -> Vec<(Spanned<String>, Located<'a>)> {
+        items_of(self.table)
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
         self.table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value)
     }
 
-    fn read<T>(
+    fn located<T>(
         &self,
         key: &str,
-        wanted: &str,
-        read: impl Fn(&DeValue<'a>) -> Option<T>,
+        read: impl FnOnce(Located<'a>) -> Result<T, StudyError>,
     ) -> Result<Option<Spanned<T>>, StudyError> {
         let Some(value) = self.get(key) else { return Ok(None) };
-        let read = read(value.get_ref()).ok_or_else(|| self.wrong(key, value, wanted))?;
-        Ok(Some(Spanned::new(value.span(), read)))
+        Ok(Some(Spanned::new(value.span(), read(value)?)))
     }
 
     fn table_of(
@@ -200,9 +239,15 @@ impl<'a> Section<'a> {
     }
 
     fn wrong(&self, key: &str, value: &Spanned<DeValue<'_>>, wanted: &str) -> StudyError {
-        let typed = &self.source.text[value.span()];
-        self.source.error(value.span(), format!("`{key}` is {typed}, but it must be {wanted}"))
+        self.source.wrong(key, value, wanted)
     }
+}
+
+fn items_of<'a>(table: &'a DeTable<'a>) -> Vec<(Spanned<String>, Located<'a>)> {
+    let own = |name: &Spanned<_>| Spanned::new(name.span(), ToString::to_string(name.get_ref()));
+    let mut items: Vec<_> = table.iter().map(|(name, value)| (own(name), value)).collect();
+    items.sort_by_key(|(name, _)| name.span().start);
+    items
 }
 
 /// A whole number of TOML, where it fits.

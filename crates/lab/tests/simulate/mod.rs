@@ -10,8 +10,8 @@ use joust_lab::session::{Failure, Place, Stage};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64;
 use record::{
-    Blocks, Contender, ContenderFacts, Metric, Plan, ServerUse, Snapshot, Visit, VisitPlan,
-    VisitState, Workload,
+    Blocks, Cell, Contender, ContenderFacts, Metric, Plan, ServerUse, Visit, VisitPlan, VisitState,
+    Workload,
 };
 use units::{Bytes, Nanos, Share};
 
@@ -94,6 +94,10 @@ pub(crate) struct Simulated<'a> {
     pub(crate) dead: BTreeSet<usize>,
     /// Contenders that start in discovery and fail in these blocks.
     pub(crate) fails_in: BTreeMap<usize, Vec<u32>>,
+    /// Visits, counted from 0, in which the machine is busy with something else.
+    pub(crate) disturbed_in: BTreeSet<usize>,
+    /// A cell with noise of its own, and how much: a share of the rate, up and down in turn.
+    pub(crate) noisy_cell: Option<(usize, f64)>,
     /// The visit, counted from 0, in which the user interrupts.
     pub(crate) interrupted_in: Option<usize>,
     visits: usize,
@@ -110,6 +114,8 @@ impl<'a> Simulated<'a> {
             visit_takes: Nanos::from_secs(1),
             dead: BTreeSet::new(),
             fails_in: BTreeMap::new(),
+            disturbed_in: BTreeSet::new(),
+            noisy_cell: None,
             interrupted_in: None,
             visits: 0,
         }
@@ -152,11 +158,17 @@ impl Stage for Simulated<'_> {
         let started = self.now;
         self.now += self.visit_takes;
         let effect = self.block_effect(place.block) + self.draw(|noise| &noise.residuals);
-        let rate = self.rates_per_s[place.contender] * effect.exp();
+        let turn = if self.visits.is_multiple_of(2) { 1.0 } else { -1.0 };
+        let own = self.noisy_cell.filter(|(cell, _)| *cell == place.cell);
+        let own = own.map_or(0.0, |(_, share)| turn * share);
+        let rate = self.rates_per_s[place.contender] * effect.exp() * (1.0 + own);
         let fails = self.dead.contains(&place.contender)
             || self.fails_in.get(&place.contender).is_some_and(|in_| in_.contains(&place.block));
         let mut visit = measured(place, rate);
         visit.started = started;
+        if self.disturbed_in.contains(&(self.visits - 1)) {
+            visit.disturbance = Some("another program took the CPU".into());
+        }
         if fails {
             visit.state =
                 VisitState::Failed { reason: "it died".into(), log_tail: "last words".into() };
@@ -169,9 +181,11 @@ impl Stage for Simulated<'_> {
 pub(crate) fn measured(place: Place, rate_per_s: f64) -> Visit {
     let requests = rate_per_s.round() as u64;
     Visit {
+        cell: place.cell,
         contender: place.contender,
         block: place.block,
         position: place.position,
+        attempt: place.attempt,
         started: Nanos::ZERO,
         state: VisitState::Measured,
         ready_after: Nanos::from_millis(5),
@@ -188,8 +202,7 @@ pub(crate) fn measured(place: Place, rate_per_s: f64) -> Visit {
             born: 0,
             cpus: 1,
         }),
-        before: Snapshot::default(),
-        after: Snapshot::default(),
+        ..Visit::default()
     }
 }
 
@@ -203,21 +216,23 @@ pub(crate) fn plan(names: &[&str]) -> Plan {
             .map(|name| Contender {
                 name: (*name).into(),
                 server: "nginx".into(),
-                settings: BTreeMap::new(),
+                ..Contender::default()
             })
             .collect(),
-        workload: Workload {
+        cells: vec![Cell::only(Workload {
             page: Bytes(3361),
             connections: 64,
             keep_alive: true,
             threads: 1,
             timeout: Nanos::from_secs(5),
-        },
+            ..Workload::default()
+        })],
         blocks: Blocks { min: 8, max: 16, half_width: Share(0.02) },
         visit: VisitPlan { warm_up: Nanos::from_millis(150), measure: Nanos::from_millis(600) },
         metrics: vec![Metric::Throughput, Metric::ServerCpu, Metric::Memory],
         margin: Share(0.02),
         budget: Nanos::from_secs(600),
         seed: 1,
+        ..Plan::default()
     }
 }

@@ -1,0 +1,99 @@
+//! Owns the keys of a workload: read one by one, from `[workload]`, an axis or a contender. Must not
+//! know who is asked. Start reading at [`set`].
+
+use record::{Change, Workload};
+use units::Nanos;
+
+use super::StudyError;
+use super::keys::{Located, Section, Source};
+use crate::nearest::suggestion;
+
+/// Most connections of a study: what one client address may hold to one port.
+const CONNECTIONS_MAX: u64 = 60_000;
+/// Most threads of a generator.
+const THREADS_MAX: u64 = 1024;
+
+/// The keys of a workload.
+pub(super) const KEYS: [&str; 8] =
+    ["page", "connections", "keep_alive", "threads", "timeout", "rate", "client", "target"];
+
+/// Whether `key` is one of a workload.
+pub(super) fn is_key(key: &str) -> bool {
+    KEYS.contains(&key)
+}
+
+/// Reads the value of one of [`KEYS`] into `change`.
+pub(super) fn set(
+    change: &mut Change,
+    key: &str,
+    value: Located<'_>,
+    source: Source<'_>,
+) -> Result<(), StudyError> {
+    let count = |most| Ok(source.whole(key, value, 1..=most)? as u32);
+    match key {
+        "page" => change.page = Some(source.quantity(key, value)?),
+        "connections" => change.connections = Some(count(CONNECTIONS_MAX)?),
+        "keep_alive" => change.keep_alive = Some(source.flag(key, value)?),
+        "threads" => change.threads = Some(count(THREADS_MAX)?),
+        "timeout" => change.timeout = Some(timeout(value, source)?),
+        "rate" => change.rate = Some(source.quantity(key, value)?),
+        "client" => change.client = Some(client(value, source)?),
+        "target" => change.target = Some(target(value, source)?),
+        _ => unreachable!("the caller asks for keys of a workload"),
+    }
+    Ok(())
+}
+
+fn timeout(value: Located<'_>, source: Source<'_>) -> Result<Nanos, StudyError> {
+    match source.quantity("timeout", value)? {
+        Nanos::ZERO => Err(source.error(value.span(), "`timeout` is zero")),
+        timeout => Ok(timeout),
+    }
+}
+
+fn client(value: Located<'_>, source: Source<'_>) -> Result<String, StudyError> {
+    let name = source.text("client", value)?;
+    let known = [Workload::OURS];
+    if known.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    let message = format!("there is no client `{name}`");
+    Err(source.error(value.span(), message).with_help(suggestion(&name, &known)))
+}
+
+fn target(value: Located<'_>, source: Source<'_>) -> Result<String, StudyError> {
+    let target = source.text("target", value)?;
+    if target.starts_with('/') && target.chars().all(|c| c.is_ascii_graphic()) {
+        return Ok(target);
+    }
+    let message = format!("`{target}` is no path of a request");
+    Err(source.error(value.span(), message).with_help("write target = \"/index.html\""))
+}
+
+/// The change that a table of keys of a workload makes.
+pub(super) fn change(section: &Section<'_>, source: Source<'_>) -> Result<Change, StudyError> {
+    let mut change = Change::default();
+    for (key, value) in section.items() {
+        set(&mut change, key.get_ref(), value, source)?;
+    }
+    Ok(change)
+}
+
+/// The workload of `[workload]`: what it leaves out is as in [`Workload::default`], but for the page
+/// and the connections, which no reader should have to guess.
+pub(super) fn workload(
+    top: &Section<'_>,
+    axes: &[&str],
+    source: Source<'_>,
+) -> Result<Workload, StudyError> {
+    const EXAMPLE: &str = "[workload] with page = \"3361\" and connections = 64";
+    let section = top
+        .section("workload", "[workload]", &KEYS)?
+        .ok_or_else(|| top.missing("workload", EXAMPLE))?;
+    for (key, example) in [("page", "page = 3361"), ("connections", "connections = 64")] {
+        if section.get(key).is_none() && !axes.contains(&key) {
+            return Err(section.missing(key, example));
+        }
+    }
+    Ok(change(&section, source)?.over(&Workload::default()))
+}
