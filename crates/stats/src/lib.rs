@@ -4,30 +4,36 @@
 //! [`Histogram`] (a distribution).
 
 mod anderson_darling;
+mod bca;
 mod bootstrap;
 mod clusters;
 mod decision;
 mod dip;
 mod equivalence;
 mod histogram;
+mod hodges_lehmann;
 mod holm;
 mod moments;
 mod packed;
 mod paired;
 mod power;
 mod quantile;
+mod resample;
 mod student;
+mod two_level;
 mod warm_up;
 
 pub use anderson_darling::{
     AndersonDarling, anderson_darling_exponential, anderson_darling_p, anderson_darling_uniform,
 };
+pub use bca::bca_bootstrap;
 pub use bootstrap::{BOOTSTRAP_MIN, studentised_bootstrap};
 pub use clusters::{Mode, REPLICATES_MIN, TwoGaussians};
 pub use decision::{Decision, decide};
 pub use dip::{dip, dip_p};
 pub use equivalence::{Tost, tost};
 pub use histogram::{DecodeError, Histogram, SPAN_MAX, samples_needed};
+pub use hodges_lehmann::{HodgesLehmann, hodges_lehmann};
 pub use holm::holm;
 pub use paired::{BLOCKS_FOR_INTERVAL, ConfidenceInterval, Paired, PairedError, PairedInterval};
 pub use power::{BLOCKS_MIN, blocks_needed, more_blocks};
@@ -35,4 +41,5 @@ pub use quantile::{
     effective_samples, lag1_autocorrelation, median, median_absolute_deviation, quantile,
     quantile_interval,
 };
+pub use two_level::{BlockVisits, two_level_bootstrap};
 pub use warm_up::{WarmUp, mser5};

@@ -7,6 +7,7 @@
 use crate::bootstrap::studentised_bootstrap;
 use crate::moments::{mean, sd};
 use crate::student::{t_quantile, two_sided_p};
+use crate::two_level::{BlockVisits, two_level_bootstrap};
 
 /// Fewest blocks that have an interval: two have a single degree of freedom, where t is 12.7 and
 /// the interval says nothing.
@@ -104,23 +105,43 @@ impl Paired {
         if let Some(block) = logs.iter().position(|log| !log.is_finite()) {
             return Err(PairedError::NotPositive { block, value: logs[block] });
         }
+        Ok(Self::with_bootstrap(logs, || studentised_bootstrap(logs, seed)))
+    }
+
+    /// From the logarithms of all visits of a and b, block by block; each block has at least one of
+    /// both. Blocks weigh alike however many visits they have; the bootstrap draws on both levels.
+    pub fn of_visits(blocks: &[BlockVisits], seed: u64) -> Result<Self, PairedError> {
+        let logs: Vec<f64> = blocks.iter().map(BlockVisits::ln_ratio).collect();
+        if logs.is_empty() {
+            return Err(PairedError::Empty);
+        }
+        if let Some(block) = logs.iter().position(|log| !log.is_finite()) {
+            return Err(PairedError::NotPositive { block, value: logs[block] });
+        }
+        Ok(Self::with_bootstrap(&logs, || two_level_bootstrap(blocks, seed)))
+    }
+
+    fn with_bootstrap(
+        logs: &[f64],
+        bootstrap: impl FnOnce() -> Option<ConfidenceInterval>,
+    ) -> Self {
         let mean_ln = mean(logs);
-        Ok(Self {
+        Self {
             n: logs.len(),
             mean_ln,
             ratio: mean_ln.exp(),
-            interval: (logs.len() >= BLOCKS_FOR_INTERVAL).then(|| interval(logs, mean_ln, seed)),
-        })
+            interval: (logs.len() >= BLOCKS_FOR_INTERVAL)
+                .then(|| interval(logs, mean_ln, bootstrap())),
+        }
     }
 }
 
-fn interval(logs: &[f64], mean_ln: f64, seed: u64) -> PairedInterval {
+fn interval(logs: &[f64], mean_ln: f64, bootstrap: Option<ConfidenceInterval>) -> PairedInterval {
     let n = logs.len() as f64;
     let sd_ln = sd(logs);
     let error = sd_ln / n.sqrt();
     let reach = t_quantile(0.975, n - 1.0) * error;
     let student = ConfidenceInterval { low: mean_ln - reach, high: mean_ln + reach };
-    let bootstrap = studentised_bootstrap(logs, seed);
     let wider = bootstrap.map_or(student, |other| student.hull(other)).exp();
     // Without any spread 0 / 0 would be NaN: equal is equal, and what differs always differs surely.
     let p = match (mean_ln == 0.0, error == 0.0) {

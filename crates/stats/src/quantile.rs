@@ -8,7 +8,11 @@ use crate::student::z_quantile;
 /// The `q`-quantile (0 to 1) by linear interpolation between order statistics: type 7 of Hyndman and
 /// Fan 1996, what R and NumPy do by default. `None` when empty; no value may be NaN.
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
-    let sorted = sorted(values);
+    quantile_of_sorted(&sorted(values), q)
+}
+
+/// [`quantile`] of values in rising order.
+pub(crate) fn quantile_of_sorted(sorted: &[f64], q: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let position = last as f64 * q.clamp(0.0, 1.0);
     let below = position.floor() as usize;

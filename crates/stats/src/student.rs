@@ -24,6 +24,11 @@ pub(crate) fn z_quantile(p: f64) -> f64 {
     Normal::new(0.0, 1.0).expect("constant parameters are valid").inverse_cdf(p)
 }
 
+/// Chance that a standard normal value is at most `z`.
+pub(crate) fn z_cdf(z: f64) -> f64 {
+    Normal::new(0.0, 1.0).expect("constant parameters are valid").cdf(z)
+}
+
 fn t(df: f64) -> StudentsT {
     StudentsT::new(0.0, 1.0, df).expect("degrees of freedom are positive")
 }
