@@ -10,6 +10,7 @@ mod clusters;
 mod decision;
 mod dip;
 mod equivalence;
+mod harrell_davis;
 mod histogram;
 mod hodges_lehmann;
 mod holm;
@@ -19,6 +20,7 @@ mod paired;
 mod power;
 mod quantile;
 mod resample;
+mod shift;
 mod student;
 mod two_level;
 mod warm_up;
@@ -32,6 +34,7 @@ pub use clusters::{Mode, REPLICATES_MIN, TwoGaussians};
 pub use decision::{Decision, decide};
 pub use dip::{dip, dip_p};
 pub use equivalence::{Tost, tost};
+pub use harrell_davis::harrell_davis;
 pub use histogram::{DecodeError, Histogram, SPAN_MAX, samples_needed};
 pub use hodges_lehmann::{HodgesLehmann, hodges_lehmann};
 pub use holm::holm;
@@ -41,5 +44,6 @@ pub use quantile::{
     effective_samples, lag1_autocorrelation, median, median_absolute_deviation, quantile,
     quantile_interval,
 };
+pub use shift::{Profile, SHIFT_QUANTILES, ShiftPoint, shift};
 pub use two_level::{BlockVisits, two_level_bootstrap};
 pub use warm_up::{WarmUp, mser5};
