@@ -5,11 +5,13 @@
 
 mod anderson_darling;
 mod bca;
+mod best;
 mod bootstrap;
 mod clusters;
 mod decision;
 mod dip;
 mod equivalence;
+mod groups;
 mod harrell_davis;
 mod histogram;
 mod hodges_lehmann;
@@ -29,11 +31,13 @@ pub use anderson_darling::{
     AndersonDarling, anderson_darling_exponential, anderson_darling_p, anderson_darling_uniform,
 };
 pub use bca::bca_bootstrap;
+pub use best::{Better, best_shares};
 pub use bootstrap::{BOOTSTRAP_MIN, studentised_bootstrap};
 pub use clusters::{Mode, REPLICATES_MIN, TwoGaussians};
 pub use decision::{Decision, decide};
 pub use dip::{dip, dip_p};
 pub use equivalence::{Tost, tost};
+pub use groups::{GROUPS_MAX, group_letter, indistinct_groups};
 pub use harrell_davis::harrell_davis;
 pub use histogram::{DecodeError, Histogram, SPAN_MAX, samples_needed};
 pub use hodges_lehmann::{HodgesLehmann, hodges_lehmann};
