@@ -7,6 +7,7 @@ mod anderson_darling;
 mod bca;
 mod best;
 mod bootstrap;
+mod change_points;
 mod clusters;
 mod decision;
 mod dip;
@@ -33,6 +34,7 @@ pub use anderson_darling::{
 pub use bca::bca_bootstrap;
 pub use best::{Better, best_shares};
 pub use bootstrap::{BOOTSTRAP_MIN, studentised_bootstrap};
+pub use change_points::{SEGMENT_MIN, Steadiness, change_points, steadiness};
 pub use clusters::{Mode, REPLICATES_MIN, TwoGaussians};
 pub use decision::{Decision, decide};
 pub use dip::{dip, dip_p};
