@@ -24,6 +24,7 @@ mod paired;
 mod power;
 mod quantile;
 mod resample;
+mod scalability;
 mod shift;
 mod student;
 mod two_level;
@@ -51,6 +52,9 @@ pub use power::{BLOCKS_MIN, blocks_needed, more_blocks};
 pub use quantile::{
     effective_samples, lag1_autocorrelation, median, median_absolute_deviation, quantile,
     quantile_interval,
+};
+pub use scalability::{
+    Coefficient, LEVELS_MIN, Scalability, ScalabilityError, ScalabilityPoint, fit_scalability,
 };
 pub use shift::{Profile, SHIFT_QUANTILES, ShiftPoint, shift};
 pub use two_level::{BlockVisits, two_level_bootstrap};
