@@ -2,7 +2,7 @@
 """Writes crates/stats/tests/fixtures/*.json: golden values from outside of this project.
 
 Where SciPy or NumPy has the function, it is the oracle. Where neither has (MSER-5, the dip, two normal
-laws, the exact studentised bootstrap), the slowest and plainest method stands here: enumeration,
+laws, the exact studentised bootstrap, groups, change points, Shapley's value), the slowest and plainest method stands here: enumeration,
 linear programming, a general optimiser. Nothing here shares code or method with crates/stats.
 
 Needs numpy and scipy. Run from the top of the project: python3 scripts/fixtures-stats.py
@@ -93,10 +93,11 @@ def holm():
 
 
 def power():
-    """Smallest n whose power by the noncentral t reaches 80 %."""
+    """Smallest n whose power by the noncentral t reaches 80 %, at the two levels in use and at one that
+    Holm makes of the lower."""
 
-    def reaches(n, effect):
-        critical = stats.t.ppf(0.975, n - 1)
+    def reaches(n, effect, alpha):
+        critical = stats.t.ppf(1 - alpha / 2, n - 1)
         shift = effect * math.sqrt(n)
         return stats.nct.sf(critical, n - 1, shift) + stats.nct.cdf(-critical, n - 1, shift) >= 0.8
 
@@ -104,8 +105,9 @@ def power():
     for sd in (0.005, 0.01, 0.02, 0.05, 0.1):
         for margin in (0.01, 0.02, 0.05):
             effect = math.log1p(margin) / sd
-            n = next(n for n in itertools.count(2) if reaches(n, effect))
-            cases.append({"sd": sd, "margin": margin, "blocks": n})
+            for alpha in (0.05, 0.02, 0.02 / 28):
+                n = next(n for n in itertools.count(2) if reaches(n, effect, alpha))
+                cases.append({"sd": sd, "margin": margin, "alpha": alpha, "blocks": n})
     write("power", "smallest n with scipy.stats.nct power >= 0.8", cases)
 
 
@@ -271,5 +273,219 @@ def anderson_darling():
           "a million samples of ten", [{"tests": tests, "p_values": p_values}])
 
 
-for make in (paired, bootstrap, holm, power, quantiles, ranks, mser5, dips, clusters, anderson_darling):
+# Each of those below has a generator of its own: adding one changes no other fixture.
+
+
+def expanded(n):
+    """The tail that a 95 % interval of n blocks takes from percentiles (Hesterberg 2015, 3.3)."""
+    return stats.norm.cdf(-stats.t.ppf(0.975, n - 1) * math.sqrt(n / (n - 1)))
+
+
+def bca():
+    rng = np.random.default_rng(1987)
+    cases = []
+    for x, name in (
+        (rng.normal(0, 1, 8), "mean"), (rng.exponential(1, 10), "mean"), (rng.exponential(1, 30), "mean"),
+        (rng.normal(0, 1, 20), "sd"), (rng.lognormal(0, 0.5, 12), "log_mean"),
+    ):
+        statistic = {
+            "mean": lambda v, axis: v.mean(axis=axis),
+            "sd": lambda v, axis: v.std(axis=axis, ddof=1),
+            "log_mean": lambda v, axis: np.log(v.mean(axis=axis)),
+        }[name]
+        ci = stats.bootstrap(
+            (x,), statistic, method="BCa", confidence_level=1 - 2 * expanded(len(x)),
+            n_resamples=400_000, batch=20_000, rng=rng).confidence_interval
+        cases.append({"values": list(x), "statistic": name, "low": ci.low, "high": ci.high})
+    write("bca", "scipy.stats.bootstrap(method='BCa'), 400 000 resamples, confidence level "
+          "1 - 2 norm.cdf(-t.ppf(0.975, n-1) sqrt(n/(n-1)))", cases)
+
+
+def two_level():
+    """200 000 resamples of blocks and of visits within, as arrays."""
+    rng = np.random.default_rng(38)
+    cases = []
+    for blocks, visits_a, visits_b in ((6, 2, 2), (8, 3, 2), (12, 1, 4)):
+        level = rng.normal(0, 0.02, (blocks, 1))
+        a = 0.1 + level + rng.normal(0, 0.03, (blocks, visits_a))
+        b = level + rng.exponential(0.03, (blocks, visits_b))
+        d = a.mean(axis=1) - b.mean(axis=1)
+        size = 200_000
+        drawn = rng.integers(0, blocks, (size, blocks))
+
+        def within(side):
+            at = rng.integers(0, side.shape[1], (size, blocks, side.shape[1]))
+            return np.take_along_axis(side[drawn], at, axis=2).mean(axis=2)
+
+        star = within(a) - within(b)
+        t = np.sort((star.mean(axis=1) - d.mean()) / (star.std(axis=1, ddof=1) / math.sqrt(blocks)))
+        end = lambda share: d.mean() - t[int(share * size)] * stats.sem(d)
+        cases.append({
+            "a": a.tolist(), "b": b.tolist(),
+            "low_between": [end(0.985), end(0.965)], "high_between": [end(0.035), end(0.015)],
+        })
+    write("two_level", "200 000 resamples in numpy, both levels, studentised over blocks", cases)
+
+
+def hodges_lehmann():
+    """The interval is where scipy's exact signed-rank test does not refuse the centre."""
+    rng = np.random.default_rng(1963)
+    cases = []
+    for n in (1, 2, 5, 6, 8, 13, 25):
+        x = rng.standard_t(3, n)
+        walsh = np.sort([(x[i] + x[j]) / 2 for i in range(n) for j in range(i, n)])
+        case = {"values": list(x), "centre": float(np.median(walsh)), "low": None, "high": None}
+        if n >= 6:
+            middles = (walsh[1:] + walsh[:-1]) / 2
+            kept = [stats.wilcoxon(x - m, method="exact").pvalue > 0.05 for m in middles]
+            first, last = kept.index(True), len(kept) - 1 - kept[::-1].index(True)
+            case |= {"low": walsh[first], "high": walsh[last + 1]}
+        cases.append(case)
+    write("hodges_lehmann", "numpy.median of all means of two; scipy.stats.wilcoxon inverted", cases)
+
+
+def harrell_davis():
+    rng = np.random.default_rng(1982)
+    cases = []
+    for n in (400, 1000, 5000):
+        x = np.sort(np.round(rng.lognormal(13, 0.7, n)))
+        qs = [q for q in (0.1, 0.25, 0.5, 0.9, 0.99, 0.999) if n >= math.log(0.025) / math.log(max(q, 1 - q))]
+        golden = stats.mstats.hdquantiles(x, prob=qs)
+        cases.append({"values": list(x), "q": qs, "quantiles": [float(v) for v in golden]})
+    write("harrell_davis", "scipy.stats.mstats.hdquantiles", cases)
+
+
+def groups():
+    """All largest sets without a pair told apart, by trying all sets."""
+    rng = np.random.default_rng(2004)
+    cases = []
+    for n in (2, 3, 5, 6, 8, 8, 9):
+        level = np.sort(rng.uniform(0, 4, n))
+        apart = [[a, b] for a in range(n) for b in range(a + 1, n)
+                 if level[b] - level[a] + rng.normal(0, 0.5) > 1.0]
+        told = {tuple(pair) for pair in apart}
+        sets = [set(s) for k in range(1, n + 1) for s in itertools.combinations(range(n), k)
+                if not any(pair in told for pair in itertools.combinations(s, 2))]
+        largest = [sorted(s) for s in sets if not any(s < other for other in sets)]
+        cases.append({"n": n, "apart": apart, "groups": sorted(largest)})
+    write("groups", "all sets of contenders, those without a pair told apart, those in no larger one", cases)
+
+
+def best():
+    """Every one of the n^n resamples of six blocks."""
+    rng = np.random.default_rng(6)
+    cases = []
+    draws = np.array(list(itertools.product(range(6), repeat=6)))
+    for k, spread in ((2, 0.05), (3, 0.02), (5, 0.05)):
+        rows = rng.normal(0, spread, (k, 6)) + rng.normal(0, 0.1, 6) + 0.01 * np.arange(k)[:, None]
+        if k == 5:
+            rows[4] = rows[3]
+        means = np.round(rows[:, draws].mean(axis=2), 12)
+        tops = means == means.max(axis=0)
+        cases.append({"rows": rows.tolist(), "shares": list((tops / tops.sum(axis=0)).mean(axis=1))})
+    write("best", "all 6^6 resamples, enumerated; equal ones share", cases)
+
+
+def explained():
+    """Shapley's value from its definition: a mean over all orders in which the causes are exchanged."""
+    rng = np.random.default_rng(1953)
+    cases = []
+    shapes = (
+        ((300e3, 20_000, []), (300e3, 20_000, [(200e6, 300)])),
+        ((400e3, 20_000, [(40e6, 600)]), (300e3, 20_000, [(40e6, 100), (1e9, 40)])),
+        ((250e3, 30_000, []), (500e3, 5_000, [])),
+        ((2e6, 5_000, [(1e9, 200)]), (5e6, 5_000, [(200e6, 100)])),
+    )
+    for sides in shapes:
+        case = {"mains": [], "stalls": []}
+        for name, (main, n, stalls) in zip("ab", sides):
+            body = np.round(rng.lognormal(math.log(main), 0.25, n))
+            late = np.round(np.concatenate([[], *(rng.uniform(at, 1.05 * at, k) for at, k in stalls)]))
+            case["mains"].append([int(v) for v in np.unique(body // 4096 * 4096)])
+            counts = np.unique(body // 4096 * 4096, return_counts=True)[1]
+            case["main_counts"] = case.get("main_counts", []) + [[int(c) for c in counts]]
+            case["stalls"].append([int(v) for v in late])
+        full = [(np.repeat(m, c), np.array(s, float)) for m, c, s in zip(case["mains"], case["main_counts"], case["stalls"])]
+        parts = [{"m": m.mean(), "p": len(s) / (len(m) + len(s)), "s": s.mean() if len(s) else 0.0} for m, s in full]
+
+        def mean(sides):
+            m, (p, s) = parts[sides["service"]]["m"], (parts[sides["stalls"]][k] for k in "ps")
+            return (1 - p) * m + p * s
+
+        for scale, by in (("ns", lambda v: v), ("ln", math.log)):
+            value = {"service": 0.0, "stalls": 0.0}
+            for order in itertools.permutations(value):
+                at = {"service": 1, "stalls": 1}
+                for cause in order:
+                    before = by(mean(at))
+                    at[cause] = 0
+                    value[cause] += (by(mean(at)) - before) / 2
+            case[scale] = value
+        case["shares"] = [part["p"] for part in parts]
+        cases.append(case)
+    write("explained", "Shapley's value as the mean over all orders of exchange", cases)
+
+
+def change_points():
+    """Every division, by dynamic programming without pruning; costs from numpy.var of each stretch."""
+    rng = np.random.default_rng(2012)
+    cases = []
+
+    def series(n):
+        yield rng.normal(100, 3, n)
+        yield rng.normal(100, 3, n) - np.where(np.arange(n) < n // 3, 12, 0)
+        yield np.concatenate([rng.normal(100, 1, n // 2), rng.normal(100, 8, n - n // 2)])
+        yield 100 * (1 - np.exp(-np.arange(n) / (n / 8))) + rng.normal(0, 1, n)
+        yield np.round(rng.normal(100, 1, n) + 20 * (np.arange(n) % (n // 3) < n // 6))
+        yield np.concatenate([np.full(n // 2, 50.0), np.full(n - n // 2, 60.0)])
+
+    for n in (20, 43, 60, 150):
+        for x in series(n):
+            z = (x - x.mean()) / x.std(ddof=1)
+            penalty = 6 * math.log(n)
+
+            def cost(i, j):
+                v = np.var(z[i:j])
+                likely = max(v, 1e-4)
+                return (j - i) * (math.log(likely) + v / likely)
+
+            least, begins = [-penalty] + [math.inf] * n, [0] * (n + 1)
+            for end in range(5, n + 1):
+                for begin in range(0, end - 4):
+                    total = least[begin] + cost(begin, end) + penalty
+                    if total < least[end] - 1e-9:
+                        least[end], begins[end] = total, begin
+            found, at = [], begins[n]
+            while at > 0:
+                found, at = [at] + found, begins[at]
+            cases.append({"series": list(x), "change_points": found})
+    write("change_points", "every division into segments of 5 or more, normal likelihood, 6 ln n a change", cases)
+
+
+def scalability():
+    rng = np.random.default_rng(2007)
+    cases = []
+    laws = ((1000, 0.05, 1e-4), (8000, 0.0, 2e-3), (500, 0.3, 0.0), (20_000, 0.02, 1e-6), (100, 0.0, 0.0))
+    for levels in ((1, 2, 4, 8, 16, 32), (1, 10, 100, 1000), (2, 20, 50)):
+        for scale, sigma, kappa in laws:
+            n = np.repeat(levels, 4)
+            law = lambda p, n: p[0] + np.log(n) - np.log(1 + p[1] * (n - 1) + p[2] * n * (n - 1))
+            y = law((math.log(scale), sigma, kappa), n) + rng.normal(0, 0.03, len(n))
+            best = None
+            for start in ((0.1, 1e-3), (1e-3, 1e-6), (0.5, 1e-5)):
+                fit = optimize.least_squares(
+                    lambda p: law(p, n) - y, [y.max(), *start], bounds=([-50, 0, 0], np.inf),
+                    x_scale=[1, 0.01, 1e-5], xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=20_000)
+                best = fit if best is None or fit.cost < best.cost else best
+            cases.append({
+                "concurrency": n.tolist(), "rates": list(np.exp(y)), "lambda": math.exp(best.x[0]),
+                "sigma": best.x[1], "kappa": best.x[2], "squares": 2 * best.cost,
+            })
+    write("scalability", "scipy.optimize.least_squares of ln X, three starts, bounds at 0", cases)
+
+
+for make in (
+    paired, bootstrap, holm, power, quantiles, ranks, mser5, dips, clusters, anderson_darling, bca,
+    two_level, hodges_lehmann, harrell_davis, groups, best, explained, change_points, scalability,
+):
     make()

@@ -217,7 +217,8 @@ impl Judge<'_> {
     fn wording(&self, seen: &Seen) -> Verdict {
         let margin = self.plan.margin;
         let missing = self.plan.blocks.min.saturating_sub(seen.paired.n as u32);
-        let decision = stats::decide(&seen.paired, seen.p_holm, margin.0);
+        let standard = stats::Standard { margin: margin.0, alpha: ALPHA };
+        let decision = stats::decide(&seen.paired, seen.p_holm, standard);
         match (decision, seen.paired.interval) {
             (Decision::Undecided { more }, _) => {
                 Verdict::Undecided { more_blocks: more.max(missing), margin }
@@ -225,14 +226,8 @@ impl Judge<'_> {
             _ if missing > 0 => Verdict::Undecided { more_blocks: missing, margin },
             (Decision::NoDifference, _) => Verdict::NoDifference { margin },
             (Decision::Ratio, None) => unreachable!("a difference is decided by its interval"),
-            (Decision::Ratio, Some(interval)) if seen.p_holm < ALPHA => {
-                let stats::PairedInterval { low, high, .. } = interval;
+            (Decision::Ratio, Some(stats::PairedInterval { low, high, .. })) => {
                 Verdict::Ratio { ratio: seen.paired.ratio, low, high }
-            }
-            (Decision::Ratio, Some(interval)) => {
-                let have = seen.paired.n as u32;
-                let more_blocks = stats::more_blocks(have, interval.sd_ln, margin.0);
-                Verdict::Undecided { more_blocks, margin }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Owns the numbers behind a verdict: quantiles, intervals, tests, bootstrap, warm-up. Pure
 //! functions on numbers; must not know where numbers come from, and reads no clock, file or socket.
-//! Start reading at [`Paired`] (a comparison) and [`decide`] (what may be said of it), or at
-//! [`Histogram`] (a distribution).
+//! Start reading at [`Paired`] (a comparison) and [`decide`] (what may be said of it), at
+//! [`Histogram`] (a distribution) and [`shift`] (two of them), or at [`indistinct_groups`] (many).
 
 mod anderson_darling;
 mod bca;
@@ -38,7 +38,7 @@ pub use best::{Better, best_shares};
 pub use bootstrap::{BOOTSTRAP_MIN, studentised_bootstrap};
 pub use change_points::{SEGMENT_MIN, Steadiness, change_points, steadiness};
 pub use clusters::{Mode, REPLICATES_MIN, TwoGaussians};
-pub use decision::{Decision, decide};
+pub use decision::{Decision, Standard, decide};
 pub use dip::{dip, dip_p};
 pub use equivalence::{Tost, tost};
 pub use explained::{Contribution, Explained, SideModes, StallMode, explain};
@@ -48,7 +48,7 @@ pub use histogram::{DecodeError, Histogram, SPAN_MAX, samples_needed};
 pub use hodges_lehmann::{HodgesLehmann, hodges_lehmann};
 pub use holm::holm;
 pub use paired::{BLOCKS_FOR_INTERVAL, ConfidenceInterval, Paired, PairedError, PairedInterval};
-pub use power::{BLOCKS_MIN, blocks_needed, more_blocks};
+pub use power::{BLOCKS_MIN, blocks_needed, more_blocks, smallest_difference};
 pub use quantile::{
     effective_samples, lag1_autocorrelation, median, median_absolute_deviation, quantile,
     quantile_interval,

@@ -12,6 +12,10 @@ use stats::{ConfidenceInterval, Decision, Paired, PairedInterval};
 
 /// Equivalence margin of the sessions.
 const MARGIN: f64 = 0.02;
+/// Level of the sessions.
+const ALPHA: f64 = 0.05;
+/// What is asked of them.
+const STANDARD: stats::Standard = stats::Standard { margin: MARGIN, alpha: ALPHA };
 /// Laws that visits of real servers come near to.
 const LAWS: [Law; 3] = [Law::Normal, Law::StudentFive, Law::Skewed];
 
@@ -46,7 +50,7 @@ fn interval(paired: &Paired) -> PairedInterval {
 }
 
 fn decide(paired: &Paired) -> Decision {
-    stats::decide(paired, interval(paired).p, MARGIN)
+    stats::decide(paired, interval(paired).p, STANDARD)
 }
 
 #[test]
@@ -108,7 +112,7 @@ fn holm_keeps_the_promise_over_all_pairs_of_equal_servers() {
             .collect();
         let p = stats::holm(&paired.iter().map(|pair| interval(pair).p).collect::<Vec<_>>());
         let differs =
-            |(pair, p): (&Paired, &f64)| stats::decide(pair, *p, MARGIN) == Decision::Ratio;
+            |(pair, p): (&Paired, &f64)| stats::decide(pair, *p, STANDARD) == Decision::Ratio;
         called += u64::from(paired.iter().zip(&p).any(differs));
     }
     assert!(called * 20 <= STUDIES, "{called} of {STUDIES}");
@@ -148,7 +152,7 @@ fn a_difference_of_the_margin_is_called_none_in_at_most_5_of_100_studies() {
 #[test]
 fn the_needed_blocks_see_the_difference_in_80_of_100_studies() {
     let sd_ln = 0.02;
-    let blocks = stats::blocks_needed(sd_ln, MARGIN) as usize;
+    let blocks = stats::blocks_needed(sd_ln, MARGIN, ALPHA) as usize;
     let session = Session { blocks, sd: sd_ln / 2f64.sqrt(), truth: MARGIN.ln_1p() };
     let share = session.share(Law::Normal, 600, |paired| interval(paired).p < 0.05);
     assert!((0.76..=0.86).contains(&share), "{share} with {blocks} blocks");
@@ -166,10 +170,10 @@ fn a_certain_but_tiny_difference_is_none() {
 fn what_is_not_sure_asks_for_more_blocks() {
     let wide = Paired::of_logs(&[0.09, -0.07, 0.03, -0.11, 0.06, -0.02, 0.1, -0.05], 1).unwrap();
     let Decision::Undecided { more } = decide(&wide) else { panic!("{wide:?}") };
-    assert_eq!(more, stats::more_blocks(8, interval(&wide).sd_ln, MARGIN));
+    assert_eq!(more, stats::more_blocks(8, interval(&wide).sd_ln, MARGIN, ALPHA));
     assert!(more > 50, "{more}");
     let few = Paired::of_logs(&[0.5, 0.6], 1).unwrap();
-    assert_eq!(stats::decide(&few, 1.0, MARGIN), Decision::Undecided { more: 1 });
+    assert_eq!(stats::decide(&few, 1.0, STANDARD), Decision::Undecided { more: 1 });
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Owns seeded noise of the laws that visits follow, for simulations in tests. Must not know what is
 //! tested. Start reading at [`Noise`].
 
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64;
 
