@@ -9,17 +9,17 @@
 //! - CPU time per request and memory are the server's own accounts; they stand.
 
 use record::{Estimate, Finding, Metric, PairVerdict, Plan, Severity, Verdict, Visit, VisitState};
-use stats::{Decision, Paired};
+use stats::{BlockVisits, Decision, Paired};
 
 /// Level below which an adjusted p is called a difference. Stopping on width favours blocks that
 /// happened to vary little: of 2 000 simulated A/A sessions with the noise of real visits 5.4 % were
 /// called a difference at a level of 5 %, and 2.3 % at 2 %.
-const ALPHA: f64 = 0.02;
+pub(crate) const ALPHA: f64 = 0.02;
 /// Where more of a contender's visits failed, those that are left are its best ones.
 const FAILED_SHARE_MAX: f64 = 0.1;
 
-/// The verdict of every pair on every metric, the primary metric first, pairs in the order of the
-/// contenders. The ratio is that of the contender named first over the other, except where only the
+/// The verdict of every pair on every metric, cell by cell, the primary metric first, pairs in the order
+/// of the contenders. The ratio is that of the contender named first over the other, except where only the
 /// inverse can be said ("at least").
 pub fn verdicts(plan: &Plan, visits: &[Visit], findings: &[Finding]) -> Vec<PairVerdict> {
     let at = |cell: usize| {
@@ -28,12 +28,24 @@ pub fn verdicts(plan: &Plan, visits: &[Visit], findings: &[Finding]) -> Vec<Pair
         let findings = findings.iter().filter(is_here).collect();
         Judge { plan, cell, visits, findings }
     };
-    let of = |cell: usize| {
-        let judge = at(cell);
-        let metrics = plan.metrics.iter().flat_map(|&metric| judge.metric(metric));
-        metrics.collect::<Vec<_>>()
-    };
-    (0..plan.cells.len()).flat_map(of).collect()
+    let judges: Vec<Judge<'_>> = (0..plan.cells.len()).map(at).collect();
+    let mut said = vec![Vec::new(); judges.len()];
+    for &metric in &plan.metrics {
+        let paired: Vec<_> = judges.iter().map(|judge| judge.paired(metric)).collect();
+        // One family a metric over all cells: a study is read for the cells that differ, and among
+        // thirty equal cells the one that stands out by chance would be found.
+        let mut adjusted = stats::holm(&p_values(paired.iter().flatten())).into_iter();
+        for ((judge, paired), said) in judges.iter().zip(paired).zip(&mut said) {
+            said.extend(judge.metric(metric, paired.into_iter().zip(&mut adjusted)));
+        }
+    }
+    said.concat()
+}
+
+/// A pair without an interval is as good as one without a difference.
+fn p_values<'a>(paired: impl Iterator<Item = &'a Option<Paired>>) -> Vec<f64> {
+    let p = |paired: &Option<Paired>| Some((*paired)?.interval?.p);
+    paired.map(|paired| p(paired).unwrap_or(1.0)).collect()
 }
 
 /// Whether the interval of the primary metric is narrow enough for every pair of `left_in` in a cell.
@@ -53,20 +65,20 @@ pub fn narrow_enough(plan: &Plan, cell: usize, visits: &[Visit], left_in: &[usiz
         .all(|(a, b)| table.paired(a, b, plan.seed).as_ref().is_some_and(is_narrow))
 }
 
-/// One metric's values: a row a contender, a column a block.
+/// Logarithms of one metric: a row a contender, a column a block, the visits of it that can be used.
 struct Table {
-    rows: Vec<Vec<Option<f64>>>,
+    rows: Vec<Vec<Vec<f64>>>,
 }
 
 impl Table {
     fn new(plan: &Plan, visits: &[&Visit], metric: Metric) -> Self {
         let blocks = visits.iter().map(|visit| visit.block as usize + 1).max().unwrap_or(0);
-        let mut rows = vec![vec![None; blocks]; plan.contenders.len()];
+        let mut rows = vec![vec![Vec::new(); blocks]; plan.contenders.len()];
         for visit in visits.iter().filter(|visit| visit.state != VisitState::Disturbed) {
             // Zero has no logarithm; a server that answered nothing has no rate, and that is said by
             // its errors.
             let value = visit.value(metric).filter(|&value| value > 0.0);
-            rows[visit.contender][visit.block as usize] = value;
+            rows[visit.contender][visit.block as usize].extend(value.map(f64::ln));
         }
         Self { rows }
     }
@@ -74,8 +86,11 @@ impl Table {
     /// The ratio over the blocks that have both; `None` where there is none.
     fn paired(&self, a: usize, b: usize, seed: u64) -> Option<Paired> {
         let both = self.rows[a].iter().zip(&self.rows[b]);
-        let values: Vec<(f64, f64)> = both.filter_map(|(a, b)| Some(((*a)?, (*b)?))).collect();
-        Paired::of(&values, seed).ok()
+        let blocks: Vec<BlockVisits> = both
+            .filter(|(a, b)| !a.is_empty() && !b.is_empty())
+            .map(|(a, b)| BlockVisits { a: a.clone(), b: b.clone() })
+            .collect();
+        Paired::of_visits(&blocks, seed).ok()
     }
 }
 
@@ -87,7 +102,7 @@ struct Judge<'a> {
     findings: Vec<&'a Finding>,
 }
 
-/// A pair's ratio, with its p adjusted for the other pairs of the metric.
+/// A pair's ratio, with its p adjusted for the other pairs of the metric in all cells.
 #[derive(Clone, Copy)]
 struct Seen {
     paired: Paired,
@@ -110,18 +125,22 @@ impl Seen {
 }
 
 impl Judge<'_> {
-    fn metric(&self, metric: Metric) -> Vec<PairVerdict> {
+    /// The ratio of every pair, in their order.
+    fn paired(&self, metric: Metric) -> Vec<Option<Paired>> {
         let table = Table::new(self.plan, &self.visits, metric);
-        let pairs = self.plan.pairs(self.cell);
-        let paired: Vec<Option<Paired>> =
-            pairs.iter().map(|&(a, b)| table.paired(a, b, self.plan.seed)).collect();
-        // A pair without an interval is as good as one without a difference.
-        let p = |paired: &Option<Paired>| Some((*paired)?.interval?.p);
-        let adjusted =
-            stats::holm(&paired.iter().map(|of| p(of).unwrap_or(1.0)).collect::<Vec<_>>());
+        let pairs = self.plan.pairs(self.cell).into_iter();
+        pairs.map(|(a, b)| table.paired(a, b, self.plan.seed)).collect()
+    }
+
+    /// The verdict of every pair, from its ratio and its adjusted p.
+    fn metric(
+        &self,
+        metric: Metric,
+        paired: impl Iterator<Item = (Option<Paired>, f64)>,
+    ) -> Vec<PairVerdict> {
+        let pairs = self.plan.pairs(self.cell).into_iter();
         pairs
-            .into_iter()
-            .zip(paired.into_iter().zip(adjusted))
+            .zip(paired)
             .map(|((a, b), (paired, p_holm))| {
                 self.pair(metric, a, b, paired.map(|paired| Seen { paired, p_holm }))
             })

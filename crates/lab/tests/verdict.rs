@@ -223,3 +223,21 @@ fn stopping_looks_at_widths_and_never_at_significance() {
     assert!(narrow_enough(&plan, 0, &narrow, &[0, 1]), "no difference, but narrow");
     assert!(!narrow_enough(&plan, 0, &narrow[..10], &[0, 1]), "narrow, but five blocks only");
 }
+
+/// Two cells of equal servers are twice the chance to find one that stands out.
+#[test]
+fn p_values_are_raised_by_the_number_of_cells() {
+    let one = plan(&["a", "b"]);
+    let visits = visits(&[10_200.0, 10e3], 10, 0.03);
+    let mut two = one.clone();
+    two.cells.push(two.cells[0].clone());
+    let again = visits.iter().map(|visit| Visit { cell: 1, ..visit.clone() });
+    let both: Vec<Visit> = visits.iter().cloned().chain(again).collect();
+    let alone = throughput(&one, &visits, &[]).estimate.unwrap();
+    let among = verdicts(&two, &both, &[]);
+    let cells: Vec<usize> = among.iter().map(|pair| pair.cell).collect();
+    assert!(cells.is_sorted() && cells.contains(&1), "cell by cell: {cells:?}");
+    for pair in of(&among, Metric::Throughput) {
+        assert!((pair.estimate.unwrap().p_holm / alone.p_holm - 2.0).abs() < 1e-9, "{pair:?}");
+    }
+}
