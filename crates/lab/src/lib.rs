@@ -4,6 +4,7 @@
 //! Start reading at [`runner`] for the way of an experiment, at [`adapters`] for that of a server.
 
 pub mod adapters;
+pub mod analysis;
 mod cgroup;
 pub mod cpus;
 pub mod error;

@@ -4,9 +4,10 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use record::{Ending, Plan, RunRecord, Skipped, Verdict};
+use record::{Analysis, Ending, Plan, RunRecord, Skipped, Verdict};
 
 use crate::adapters::{self, Search};
+use crate::analysis::analyse;
 use crate::error::LabError;
 use crate::facts;
 use crate::machine::{Installed, Machine};
@@ -79,16 +80,18 @@ pub fn run(
         visits: played.visits,
         findings: Vec::new(),
         verdicts: Vec::new(),
+        analysis: Analysis::default(),
     };
     conclude(&mut record);
     Ok(record)
 }
 
-/// Makes findings and verdicts anew of what a record holds: after a run, or when the checks have
+/// Makes findings, verdicts and analysis anew of what a record holds: after a run, or when the checks have
 /// been changed since.
 pub fn conclude(record: &mut RunRecord) {
     record.findings = doctor::examine(record);
     record.verdicts = verdicts(&record.plan, &record.visits, &record.findings);
+    record.analysis = analyse(&record.plan, &record.visits, &record.verdicts);
 }
 
 /// Divides the contenders into those whose server is installed and those that are left out.

@@ -24,6 +24,7 @@
 //! | finding | an artifact that a check of the doctor saw, with its evidence |
 //! | verdict | what may be said of a pair of contenders, in one of five wordings |
 
+mod analysis;
 mod client;
 mod doubt;
 mod facts;
@@ -33,16 +34,21 @@ mod interval;
 mod json;
 mod load;
 mod load_plan;
+mod noise_floor;
 mod pacing;
 mod plan;
+mod ranking;
 mod run;
 mod sample;
+mod scalability;
 mod search;
+mod shift;
 mod stored;
 mod upgrade;
 mod verdict;
 mod visit;
 
+pub use analysis::Analysis;
 pub use client::{ToolClaims, ToolRun};
 pub use doubt::{GENERATOR_BUSY, GeneratorLimit, RateMissed};
 pub use facts::{Facts, Snapshot};
@@ -58,13 +64,17 @@ pub use load_plan::{
     Bodies, Column, Engine, ExpectedBody, HttpVersion, LoadPlan, LoadStop, Origin, Pick, Place,
     RequestPlan, Share, Stamps, TlsPlan, TlsVersions, Verify,
 };
+pub use noise_floor::{NoiseFloor, NoiseSource};
 pub use pacing::{Pacing, Spread, Stage};
 pub use plan::{
     Blocks, Cell, Change, Contender, CpuLayout, Metric, Plan, Published, PublishedFigure,
     SettingValue, Settings, VisitPlan, Workload,
 };
+pub use ranking::{RankedContender, Ranking};
 pub use run::{ContenderFacts, Ending, RunRecord, Skipped};
 pub use sample::{ErrorCounts, Outcome, Sample};
+pub use scalability::{Coefficient, Scalability};
 pub use search::{Limit, SearchEnding, SearchRecord, Try, TryOutcome};
+pub use shift::{Band, Explanation, Modes, Part, Shift, ShiftPoint, StallMode};
 pub use verdict::{Estimate, PairVerdict, Verdict};
 pub use visit::{ServerUse, Visit, VisitState};

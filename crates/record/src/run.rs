@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::analysis::Analysis;
 use crate::facts::Facts;
 use crate::finding::Finding;
 use crate::json::ReadError;
@@ -42,6 +43,9 @@ pub struct RunRecord {
     pub findings: Vec<Finding>,
     /// What may be said of each pair, metric by metric, the primary metric first.
     pub verdicts: Vec<PairVerdict>,
+    /// What else is said of the cells; empty in a file of a joust that did not say it.
+    #[serde(default)]
+    pub analysis: Analysis,
 }
 
 /// How a run ended.
@@ -121,6 +125,7 @@ impl RunRecord {
         let knows = |contender: usize| contender < contenders.len();
         let has = |cell: usize| cell < cells.len();
         let figures = || published.iter().flat_map(|published| &published.figures);
+        let (analysed, analysed_contenders) = self.analysis.indices();
         let parts = [
             ("the facts", self.contenders.len() == contenders.len()),
             ("the plan without cells", !cells.is_empty()),
@@ -131,6 +136,10 @@ impl RunRecord {
             (
                 "a verdict",
                 self.verdicts.iter().all(|one| knows(one.a) && knows(one.b) && has(one.cell)),
+            ),
+            (
+                "the analysis",
+                analysed.into_iter().all(has) && analysed_contenders.into_iter().all(knows),
             ),
             (
                 "a finding",
@@ -178,6 +187,7 @@ impl RunRecord {
             contenders: part.iter().map(|&index| self.facts_at(cell, index)).collect(),
             visits: visits.filter_map(visit).collect(),
             verdicts: verdicts.filter_map(verdict).collect(),
+            analysis: self.analysis.at(cell, anew),
             findings: self.findings.iter().filter_map(|one| one.at(cell, &anew)).collect(),
             ..self.without_parts()
         }
@@ -206,6 +216,7 @@ impl RunRecord {
             visits: Vec::new(),
             findings: Vec::new(),
             verdicts: Vec::new(),
+            analysis: Analysis::default(),
         }
     }
 

@@ -99,5 +99,6 @@ fn run() -> RunRecord {
         visits: Vec::new(),
         findings: Vec::new(),
         verdicts: Vec::new(),
+        analysis: Default::default(),
     }
 }

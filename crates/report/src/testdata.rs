@@ -117,6 +117,7 @@ fn run_of(models: &[Model], blocks: u32) -> RunRecord {
         visits,
         findings: findings(models),
         verdicts,
+        analysis: Default::default(),
     }
 }
 

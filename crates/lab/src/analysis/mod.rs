@@ -1,0 +1,143 @@
+//! Owns what is asked of a cell beside its verdicts: who is best, how far the tails differ and why,
+//! how throughput grows, what the machine can show at all. Must not know how visits are made or shown,
+//! and changes no verdict. Start reading at [`analyse`].
+//!
+//! Each takes the visits of one cell (of several that differ in connections: [`scalability`]).
+
+mod noise_floor;
+mod ranking;
+mod scalability;
+mod tails;
+
+pub use noise_floor::noise_floor;
+pub use ranking::ranking;
+pub use scalability::scalability;
+pub use tails::{Tails, tails};
+
+use std::collections::BTreeMap;
+
+use record::{Analysis, Metric, PairVerdict, Plan, Visit, VisitState, Workload};
+use stats::{Better, ConfidenceInterval};
+
+/// All that is said of a run beside its verdicts.
+pub fn analyse(plan: &Plan, visits: &[Visit], verdicts: &[PairVerdict]) -> Analysis {
+    let mut analysis = Analysis::default();
+    for cell in 0..plan.cells.len() {
+        let of = CellVisits {
+            cell,
+            contenders: plan.in_cell(cell).collect(),
+            pairs: plan.pairs(cell),
+            visits: visits.iter().filter(|visit| visit.cell == cell).collect(),
+            seed: plan.seed,
+        };
+        let said: Vec<&PairVerdict> = verdicts.iter().filter(|pair| pair.cell == cell).collect();
+        let metrics = || plan.metrics.iter();
+        analysis.rankings.extend(metrics().filter_map(|metric| ranking(&of, &said, *metric)));
+        let floor = |metric: &Metric| noise_floor(&of, &plan.contenders, *metric);
+        analysis.noise_floors.extend(metrics().filter_map(floor));
+        let Tails { shifts, explanations } = tails(&of);
+        analysis.shifts.extend(shifts);
+        analysis.explanations.extend(explanations);
+    }
+    for contender in 0..plan.contenders.len() {
+        let growth = ladders(plan, contender).into_iter();
+        // Fewer levels than the law has coefficients, or too many failed visits: nothing is said.
+        let fitted = growth.filter_map(|cells| scalability(plan, contender, &cells, visits).ok());
+        analysis.scalability.extend(fitted);
+    }
+    analysis
+}
+
+/// Sets of cells, by rising connections, in which a contender's work differs in connections alone.
+fn ladders(plan: &Plan, contender: usize) -> Vec<Vec<usize>> {
+    let mut ladders: Vec<(Workload, Vec<usize>)> = Vec::new();
+    let takes_part = |cell: &usize| plan.in_cell(*cell).any(|one| one == contender);
+    let mut cells: Vec<usize> = (0..plan.cells.len()).filter(takes_part).collect();
+    cells.sort_by_key(|cell| plan.work(*cell, contender).connections);
+    for cell in cells {
+        let rest = Workload { connections: 0, ..plan.work(cell, contender) };
+        match ladders.iter_mut().find(|(other, _)| *other == rest) {
+            Some((_, cells)) => cells.push(cell),
+            None => ladders.push((rest, vec![cell])),
+        }
+    }
+    // At a given rate more connections do not ask for more.
+    let is_closed = |(work, _): &(Workload, Vec<usize>)| work.rate.is_none();
+    ladders.into_iter().filter(is_closed).map(|(_, cells)| cells).collect()
+}
+
+/// Which end of a metric is good.
+fn better(metric: Metric) -> Better {
+    match metric {
+        Metric::Throughput => Better::Higher,
+        Metric::ServerCpu | Metric::P50 | Metric::P99 | Metric::Memory => Better::Lower,
+    }
+}
+
+fn band(interval: ConfidenceInterval) -> record::Band {
+    record::Band { low: interval.low, high: interval.high }
+}
+
+/// One cell of a study, as it was visited.
+#[derive(Debug, Clone)]
+pub struct CellVisits<'a> {
+    /// Index of the cell.
+    pub cell: usize,
+    /// Indices of those that take part in it.
+    pub contenders: Vec<usize>,
+    /// Those of them that are compared with each other.
+    pub pairs: Vec<(usize, usize)>,
+    /// Its visits, in the order they were made.
+    pub visits: Vec<&'a Visit>,
+    /// Seed of the bootstrap.
+    pub seed: u64,
+}
+
+impl<'a> CellVisits<'a> {
+    /// Visits that can be used, by contender and block. Of several in a block the last counts: those
+    /// before it were made on a disturbed machine.
+    fn usable(&self) -> BTreeMap<(usize, u32), &'a Visit> {
+        let measured = self.visits.iter().filter(|visit| visit.state == VisitState::Measured);
+        measured.map(|visit| ((visit.contender, visit.block), *visit)).collect()
+    }
+
+    /// Those that were measured in nine of ten blocks. Of the others there is no verdict either, and
+    /// they would take their blocks from everybody.
+    fn reliable(&self) -> Vec<usize> {
+        let blocks = self.visits.iter().map(|visit| visit.block + 1).max().unwrap_or(0) as usize;
+        let usable = self.usable();
+        let count = |one: usize| usable.keys().filter(|(contender, _)| *contender == one).count();
+        self.contenders.iter().copied().filter(|one| count(*one) * 10 >= blocks * 9).collect()
+    }
+
+    /// A row for each of the contenders named, a column for each block in which all of them have a
+    /// value.
+    fn complete_rows<T>(
+        &self,
+        contenders: &[usize],
+        value: impl Fn(&Visit) -> Option<T>,
+    ) -> Vec<Vec<T>> {
+        let usable = self.usable();
+        let blocks = self.visits.iter().map(|visit| visit.block + 1).max().unwrap_or(0);
+        let mut rows: Vec<Vec<T>> = contenders.iter().map(|_| Vec::new()).collect();
+        for block in 0..blocks {
+            let of = |one: &usize| usable.get(&(*one, block)).and_then(|visit| value(visit));
+            let column: Option<Vec<T>> = contenders.iter().map(of).collect();
+            for (row, value) in rows.iter_mut().zip(column.into_iter().flatten()) {
+                row.push(value);
+            }
+        }
+        rows
+    }
+
+    /// [`CellVisits::complete_rows`] of the logarithms of a metric; zero has none.
+    fn logs(&self, contenders: &[usize], metric: Metric) -> Vec<Vec<f64>> {
+        self.complete_rows(contenders, |visit| {
+            visit.value(metric).filter(|value| *value > 0.0).map(f64::ln)
+        })
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}

@@ -1,0 +1,211 @@
+//! What is said of a cell beside its verdicts, from visits of which it is known.
+
+mod simulate;
+
+use joust_lab::analysis::{CellVisits, analyse, noise_floor, ranking, scalability, tails};
+use joust_lab::session::{Place, Stage};
+use joust_lab::verdict::verdicts;
+use record::{
+    Cell, Interval, LoadPlan, LoadRecord, Metric, NoiseSource, PairVerdict, Plan, Verdict, Visit,
+    Workload,
+};
+use simulate::{Noise, Simulated, measured, plan};
+use units::Nanos;
+
+/// Visits of contenders with those rates, with the noise of real visits.
+fn simulated(rates: &[f64], blocks: u32, seed: u64) -> Vec<Visit> {
+    let noise = Noise::recorded();
+    let mut stage = Simulated::new(&noise, seed, rates);
+    (0..blocks)
+        .flat_map(|block| (0..rates.len()).map(move |contender| (block, contender)))
+        .map(|(block, contender)| {
+            let place = Place { cell: 0, contender, block, position: contender as u32, attempt: 0 };
+            stage.visit(place).unwrap().unwrap()
+        })
+        .collect()
+}
+
+fn of<'a>(visits: &'a [Visit], contenders: usize) -> CellVisits<'a> {
+    let pairs = (0..contenders).flat_map(|a| (a + 1..contenders).map(move |b| (a, b))).collect();
+    let contenders = (0..contenders).collect();
+    CellVisits { cell: 0, contenders, pairs, visits: visits.iter().collect(), seed: 1 }
+}
+
+/// Visits of which block and contender alone decide the rate.
+fn exact(blocks: u32, rate: impl Fn(u32, usize) -> f64, contenders: usize) -> Vec<Visit> {
+    (0..blocks)
+        .flat_map(|block| (0..contenders).map(move |contender| (block, contender)))
+        .map(|(block, contender)| {
+            let place = Place { cell: 0, contender, block, position: contender as u32, attempt: 0 };
+            measured(place, rate(block, contender))
+        })
+        .collect()
+}
+
+/// Four steps about 1 by block, another order for each contender.
+fn wobble(block: u32, contender: usize) -> f64 {
+    const STEPS: [f64; 8] = [0.9, -0.7, 0.4, -0.6, 0.1, 0.7, -0.9, 0.1];
+    (0.02 * STEPS[(block as usize * (1 + 2 * contender)) % 8]).exp()
+}
+
+#[test]
+fn contenders_that_are_not_told_apart_share_a_letter() {
+    let plan = plan(&["slow", "fast", "middle"]);
+    // 5 % between neighbours is not seen with this noise; 10 % is.
+    let rates = [10_000.0, 11_000.0, 10_480.0];
+    let visits = exact(16, |block, n| rates[n] * wobble(block, n), 3);
+    let mut pairs = verdicts(&plan, &visits, &[]);
+    for pair in pairs.iter_mut().filter(|pair| pair.a == 2 || pair.b == 2) {
+        pair.verdict = Verdict::Undecided { more_blocks: 5, margin: plan.margin };
+    }
+    let ranking = rank(&visits, &pairs, 3).unwrap();
+    let letters: Vec<(usize, &str)> =
+        ranking.places.iter().map(|place| (place.contender, place.letters.as_str())).collect();
+    assert_eq!(letters, [(1, "a"), (2, "ab"), (0, "b")]);
+    assert!(ranking.overlapping && ranking.unranked.is_empty());
+    assert_eq!((ranking.top(), ranking.blocks), (vec![1, 2], 16));
+    assert!((ranking.places[2].to_first / (10.0 / 11.0) - 1.0).abs() < 0.02, "{ranking:?}");
+    let shares: f64 = ranking.places.iter().map(|place| place.best.0).sum();
+    assert!((shares - 1.0).abs() < 1e-9 && ranking.places[0].best.0 > 0.9, "{ranking:?}");
+}
+
+fn rank(visits: &[Visit], pairs: &[PairVerdict], n: usize) -> Option<record::Ranking> {
+    ranking(&of(visits, n), &pairs.iter().collect::<Vec<_>>(), Metric::Throughput)
+}
+
+#[test]
+fn who_is_withheld_has_no_place_and_the_others_keep_theirs() {
+    let plan = plan(&["a", "b", "c"]);
+    let visits = exact(10, |block, n| 10_000.0 * (1.0 + n as f64) * wobble(block, n), 3);
+    let mut pairs = verdicts(&plan, &visits, &[]);
+    let withheld = |pairs: &mut Vec<PairVerdict>, who: usize| {
+        for pair in pairs.iter_mut().filter(|pair| pair.a == who || pair.b == who) {
+            pair.verdict = Verdict::Withheld { reason: "planted".into() };
+        }
+    };
+    withheld(&mut pairs, 1);
+    let ranking = rank(&visits, &pairs, 3).unwrap();
+    assert_eq!(ranking.unranked, [1]);
+    assert_eq!(ranking.places.iter().map(|place| place.contender).collect::<Vec<_>>(), [2, 0]);
+    assert!(!ranking.overlapping);
+    withheld(&mut pairs, 0);
+    assert_eq!(rank(&visits, &pairs, 3), None, "one alone is not ranked");
+}
+
+/// A visit whose service times are `main`, and `stalls` of 1000 requests 40 ms later.
+fn timed(block: u32, contender: usize, main: Nanos, stalls: u64) -> Visit {
+    let mut visit = measured(Place { cell: 0, contender, block, position: 0, attempt: 0 }, 1000.0);
+    let mut interval = Interval::new(Nanos::ZERO, Nanos::from_millis(100));
+    for n in 0..1000u64 {
+        let late = if n < stalls { Nanos::from_millis(40) } else { Nanos::ZERO };
+        // A body 20 % wide, that a block moves by up to 7 %.
+        let body = main.0 + main.0 * (n % 200) / 1000 + main.0 * u64::from(block % 8) / 100;
+        interval.service.record(Nanos(body) + late);
+    }
+    let mut load = LoadRecord::empty(LoadPlan::get(([127, 0, 0, 1], 80).into(), "/"));
+    load.intervals.push(interval);
+    visit.load = Some(load);
+    visit
+}
+
+#[test]
+fn a_difference_by_stalls_alone_is_shown_in_the_tail_and_explained_by_them() {
+    let main = Nanos::from_micros(500);
+    let both = |block| [timed(block, 0, main, 30 + u64::from(block % 3)), timed(block, 1, main, 0)];
+    let visits: Vec<Visit> = (0..10).flat_map(both).collect();
+    let found = tails(&of(&visits, 2));
+    let (shift, explained) = (&found.shifts[0], &found.explanations[0]);
+    assert_eq!((shift.a, shift.b, shift.blocks, shift.points.len()), (0, 1, 10, 11));
+    let median = shift.points.iter().find(|point| point.q == 0.5).unwrap();
+    assert!(median.ratio.low < 1.02 && (median.a_ms - 0.57).abs() < 0.05, "{median:?}");
+    let p99 = shift.points.iter().find(|point| point.q == 0.99).unwrap();
+    assert!(p99.difference_ms.low > 30.0 && p99.ratio.low > 20.0, "{p99:?}");
+    assert!((explained.stall_share.unwrap() - 1.0).abs() < 0.05, "{explained:?}");
+    assert!((explained.of_a.stalls[0].share.0 - 0.031).abs() < 0.001, "{explained:?}");
+    // 3.1 % of 40 ms.
+    assert!((explained.stalls.difference_ms - 1.24).abs() < 0.05, "{explained:?}");
+    assert!(explained.stalls.interval.is_some() && explained.of_b.stalls.is_empty());
+}
+
+#[test]
+fn a_difference_by_service_time_is_no_stall() {
+    let both = |block| {
+        let main = |us| Nanos::from_micros(us);
+        [timed(block, 0, main(700), 10), timed(block, 1, main(500), 10)]
+    };
+    let visits: Vec<Visit> = (0..10).flat_map(both).collect();
+    let found = tails(&of(&visits, 2));
+    let explained = &found.explanations[0];
+    let share = explained.stall_share.unwrap();
+    assert!(share.abs() < 0.05, "{explained:?}");
+    assert!(tails(&of(&visits[..8], 2)).shifts.is_empty(), "four blocks have no band");
+}
+
+#[test]
+fn the_noise_floor_of_visits_is_that_of_the_noise_and_shrinks_with_blocks() {
+    let mut planned: Plan = plan(&["a", "b", "c"]);
+    for (n, contender) in planned.contenders.iter_mut().enumerate() {
+        contender.server = format!("server {n}");
+    }
+    let floor = |blocks| {
+        let visits = simulated(&[10e3, 20e3, 15e3], blocks, 5);
+        noise_floor(&of(&visits, 3), &planned.contenders, Metric::Throughput)
+    };
+    let many = floor(200).unwrap();
+    assert_eq!((&many.source, many.blocks), (&NoiseSource::Visits, 200));
+    let truth = Noise::recorded().sd() * 2f64.sqrt();
+    assert!((many.sd_ln / truth - 1.0).abs() < 0.15, "{many:?} {truth}");
+    let needed = stats::blocks_needed(many.sd_ln, many.smallest.0, 0.02);
+    assert!(needed.abs_diff(200) <= 1, "the floor is what these blocks find: {needed}");
+    assert!(floor(12).unwrap().smallest.0 > 2.0 * many.smallest.0, "fewer blocks show less");
+    assert_eq!(floor(2), None, "two blocks have no spread");
+}
+
+#[test]
+fn copies_are_found_by_their_settings_and_their_ratio_is_shown() {
+    let planned = plan(&["a", "a again"]);
+    let visits = simulated(&[10e3, 10e3], 16, 8);
+    let floor = noise_floor(&of(&visits, 2), &planned.contenders, Metric::Throughput).unwrap();
+    let NoiseSource::Copies { a: 0, b: 1, estimate } = floor.source else { panic!("{floor:?}") };
+    assert!(estimate.low < 1.0 && 1.0 < estimate.high, "{estimate:?}");
+    assert_eq!((estimate.sd_ln, estimate.blocks), (floor.sd_ln, 16));
+}
+
+#[test]
+fn cells_that_differ_in_connections_alone_give_the_law_and_two_of_them_none() {
+    let rate = |n: f64| 5000.0 * n / (1.0 + 0.1 * (n - 1.0) + 0.001 * n * (n - 1.0));
+    let mut plan = plan(&["a", "b"]);
+    let cell = |connections, keep_alive| {
+        let workload = Workload { connections, keep_alive, ..Workload::default() };
+        Cell { name: format!("{connections} {keep_alive}"), workload }
+    };
+    // Three levels with keep-alive, in no order; two without.
+    plan.cells =
+        vec![cell(64, true), cell(1, true), cell(8, false), cell(8, true), cell(64, false)];
+    let mut visits = Vec::new();
+    for (cell, block, contender) in (0..5)
+        .flat_map(|cell| (0..10).map(move |block| (cell, block)))
+        .flat_map(|(cell, block)| [(cell, block, 0), (cell, block, 1)])
+    {
+        let connections = plan.cells[cell].workload.connections;
+        let noisy = rate(f64::from(connections)) * wobble(block, contender + connections as usize);
+        visits.push(measured(Place { cell, contender, block, position: 0, attempt: 0 }, noisy));
+    }
+    let said = analyse(&plan, &visits, &verdicts(&plan, &visits, &[]));
+    assert_eq!(said.scalability.len(), 2, "one a contender, with keep-alive: {said:?}");
+    let law = &said.scalability[1];
+    assert_eq!(
+        (law.contender, &law.cells[..], &law.connections[..]),
+        (1, &[1, 3, 0][..], &[1, 8, 64][..])
+    );
+    assert!((law.sigma.value - 0.1).abs() < 0.02, "{law:?}");
+    // sqrt(0.9 / 0.001).
+    assert!((law.peak.unwrap() - 30.0).abs() < 3.0 && law.kappa.interval.is_some(), "{law:?}");
+    let two = scalability(&plan, 0, &[2, 4], &visits);
+    assert_eq!(two, Err(stats::ScalabilityError::TooFewLevels { levels: 2 }));
+    // Every cell has its ranking and its floor for each of the three metrics.
+    let cells =
+        |of: Vec<usize>| (0..5).all(|cell| of.iter().filter(|one| **one == cell).count() == 3);
+    assert!(cells(said.rankings.iter().map(|one| one.cell).collect()), "{:?}", said.rankings);
+    assert!(cells(said.noise_floors.iter().map(|one| one.cell).collect()));
+}

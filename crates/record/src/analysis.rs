@@ -1,0 +1,98 @@
+//! What is said of a run beside its verdicts.
+
+use serde::{Deserialize, Serialize};
+
+use crate::noise_floor::{NoiseFloor, NoiseSource};
+use crate::ranking::Ranking;
+use crate::scalability::Scalability;
+use crate::shift::{Explanation, Shift};
+
+/// Rankings, tails, growth and noise of a run. All of it is made of visits and verdicts, and can be
+/// made anew from them.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Analysis {
+    /// Who is best, cell by cell, metric by metric; none where fewer than two can be ranked.
+    pub rankings: Vec<Ranking>,
+    /// Quantiles of service time of the pairs that have enough blocks, cell by cell.
+    pub shifts: Vec<Shift>,
+    /// What makes their means differ.
+    pub explanations: Vec<Explanation>,
+    /// How throughput grows, where cells differ in connections alone.
+    pub scalability: Vec<Scalability>,
+    /// The smallest difference that can show, cell by cell, metric by metric.
+    pub noise_floors: Vec<NoiseFloor>,
+}
+
+impl Analysis {
+    /// What is said of one cell, as if it were the only one. Growth is over several cells and is left
+    /// out. `anew`: index of a contender among those of the cell.
+    pub(crate) fn at(&self, cell: usize, anew: impl Fn(usize) -> Option<usize>) -> Self {
+        let ranking = |one: &Ranking| {
+            let mut ranking = Ranking { cell: 0, ..one.clone() };
+            for place in &mut ranking.places {
+                place.contender = anew(place.contender)?;
+            }
+            ranking.unranked = ranking.unranked.into_iter().filter_map(&anew).collect();
+            Some(ranking)
+        };
+        let shift =
+            |one: &Shift| Some(Shift { cell: 0, a: anew(one.a)?, b: anew(one.b)?, ..one.clone() });
+        let explanation = |one: &Explanation| {
+            Some(Explanation { cell: 0, a: anew(one.a)?, b: anew(one.b)?, ..one.clone() })
+        };
+        let floor = |one: &NoiseFloor| {
+            let source = match one.source {
+                NoiseSource::Visits => NoiseSource::Visits,
+                NoiseSource::Copies { a, b, estimate } => {
+                    NoiseSource::Copies { a: anew(a)?, b: anew(b)?, estimate }
+                }
+            };
+            Some(NoiseFloor { cell: 0, source, ..one.clone() })
+        };
+        let Self { rankings, shifts, explanations, noise_floors, scalability: _ } = self;
+        Self {
+            rankings: rankings.iter().filter(|one| one.cell == cell).filter_map(ranking).collect(),
+            shifts: shifts.iter().filter(|one| one.cell == cell).filter_map(shift).collect(),
+            explanations: explanations
+                .iter()
+                .filter(|one| one.cell == cell)
+                .filter_map(explanation)
+                .collect(),
+            scalability: Vec::new(),
+            noise_floors: noise_floors
+                .iter()
+                .filter(|one| one.cell == cell)
+                .filter_map(floor)
+                .collect(),
+        }
+    }
+
+    /// Every cell and contender that is spoken of.
+    pub(crate) fn indices(&self) -> (Vec<usize>, Vec<usize>) {
+        let (mut cells, mut contenders) = (Vec::new(), Vec::new());
+        for one in &self.rankings {
+            cells.push(one.cell);
+            contenders.extend(one.places.iter().map(|place| place.contender));
+            contenders.extend(&one.unranked);
+        }
+        for one in &self.shifts {
+            cells.push(one.cell);
+            contenders.extend([one.a, one.b]);
+        }
+        for one in &self.explanations {
+            cells.push(one.cell);
+            contenders.extend([one.a, one.b]);
+        }
+        for one in &self.scalability {
+            cells.extend(&one.cells);
+            contenders.push(one.contender);
+        }
+        for one in &self.noise_floors {
+            cells.push(one.cell);
+            if let NoiseSource::Copies { a, b, .. } = one.source {
+                contenders.extend([a, b]);
+            }
+        }
+        (cells, contenders)
+    }
+}

@@ -1,0 +1,48 @@
+//! Who is best, and who cannot be told apart.
+
+use serde::{Deserialize, Serialize};
+use units::Share;
+
+use crate::plan::Metric;
+
+/// The contenders of a cell by a metric, best first. Two that share a letter were not told apart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ranking {
+    /// Index of the cell.
+    pub cell: usize,
+    /// By what.
+    pub metric: Metric,
+    /// Blocks that all of them have.
+    pub blocks: u32,
+    /// Best first.
+    pub places: Vec<RankedContender>,
+    /// Whether groups overlap: somebody is not told apart from two who are. Then there are no places
+    /// 1, 2, 3, only letters.
+    pub overlapping: bool,
+    /// Indices of contenders that are not ranked, as a pair with one of them is withheld.
+    pub unranked: Vec<usize>,
+}
+
+/// One of those ranked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RankedContender {
+    /// Index of the contender.
+    pub contender: usize,
+    /// Its value over the first one's, geometric mean over blocks.
+    pub to_first: f64,
+    /// A letter a group that it is in ("ab").
+    pub letters: String,
+    /// In how many of the resamples of the blocks it is the best; no p value.
+    pub best: Share,
+}
+
+impl Ranking {
+    /// Indices of those of whom nobody is surely better: all who share a letter with the first.
+    pub fn top(&self) -> Vec<usize> {
+        let Some(first) = self.places.first() else { return Vec::new() };
+        let shares = |place: &&RankedContender| {
+            place.letters.chars().any(|letter| first.letters.contains(letter))
+        };
+        self.places.iter().filter(shares).map(|place| place.contender).collect()
+    }
+}
