@@ -36,7 +36,7 @@ pub struct Estimate {
     pub blocks: u32,
     /// Standard deviation of the log ratio over blocks.
     pub sd_ln: f64,
-    /// Two-sided p of "no difference", after Holm over the pairs of the metric.
+    /// Two-sided p of "no difference", after Holm over the pairs of the metric in all cells.
     pub p_holm: f64,
 }
 
