@@ -26,6 +26,7 @@ use nix::sys::signal;
 pub use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use units::{Bytes, Nanos};
 
 /// What to start.
 #[derive(Debug)]
@@ -65,6 +66,68 @@ impl Child {
     /// None in practice.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.inner.try_wait()
+    }
+
+    /// How it ended and what it used, if it has ended; reaps it, after which nobody can ask again.
+    ///
+    /// # Errors
+    /// ECHILD: it has been reaped already.
+    pub fn try_wait_with_use(&mut self) -> io::Result<Option<Ended>> {
+        let pid = raw(self.pid())?.as_raw();
+        let mut status = 0;
+        let mut used = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: both pointers are to live memory of the size that the call writes; the number is a
+        // child's of ours, since only we reap it.
+        let reaped = unsafe { libc::wait4(pid, &raw mut status, libc::WNOHANG, used.as_mut_ptr()) };
+        match reaped {
+            0 => return Ok(None),
+            -1 => return Err(io::Error::last_os_error()),
+            _ => {}
+        }
+        // SAFETY: a rusage is integers, of which all bytes were zeroed above and written by the call.
+        let used = unsafe { used.assume_init() };
+        let time = |time: libc::timeval| {
+            Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000)
+        };
+        Ok(Some(Ended {
+            status: ExitStatus::from_raw(status),
+            cpu: time(used.ru_utime) + time(used.ru_stime),
+            // getrusage(2): in kilobytes, of 1024.
+            memory_max: Bytes(used.ru_maxrss as u64 * 1024),
+        }))
+    }
+}
+
+/// How a process ended and what it used, those of its children that it waited for included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// CPU time, user and system; the kernel's count is exact to a microsecond.
+    pub cpu: Nanos,
+    /// Peak of resident memory, of the largest of its processes.
+    pub memory_max: Bytes,
+}
+
+/// Waits, without a look in between, until a child has ended; false when it has not after `longest`.
+/// It stays to be reaped.
+///
+/// # Errors
+/// It has been reaped already; a kernel before 5.3 (pidfd_open).
+pub fn wait_until_ended(child: &Child, longest: Nanos) -> io::Result<bool> {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let pid = rustix::process::Pid::from_raw(raw(child.pid())?.as_raw());
+    let pid = pid.ok_or(io::ErrorKind::InvalidInput)?;
+    let process = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?;
+    let until = crate::clock::monotonic().saturating_add(longest);
+    loop {
+        let left = std::time::Duration::from(until.saturating_sub(crate::clock::monotonic()));
+        let left = rustix::event::Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&left)) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 
@@ -460,6 +523,29 @@ mod tests {
             });
             assert_eq!(describe(status.unwrap()), words);
         }
+    }
+
+    #[test]
+    fn an_end_is_waited_for_and_comes_with_what_was_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = spawn(shell("exec sleep 600", dir.path())).unwrap();
+        assert!(!wait_until_ended(&child, Nanos::from_millis(1)).unwrap());
+        assert_eq!(child.try_wait_with_use().unwrap(), None);
+        send_group(child.pid(), Signal::SIGKILL).unwrap();
+        assert!(wait_until_ended(&child, Nanos::from_secs(60)).unwrap());
+        let ended = child.try_wait_with_use().unwrap().unwrap();
+        assert_eq!(describe(ended.status), "killed by SIGKILL");
+        assert!(ended.memory_max > Bytes(4096), "a page at least: {ended:?}");
+        assert!(wait_until_ended(&child, Nanos::ZERO).is_err(), "it was reaped");
+        assert_eq!(child.try_wait_with_use().unwrap_err().raw_os_error(), Some(libc::ECHILD));
+        // Until its own clock says that it has used 0.2 s.
+        let script = "while [ $(( $(awk '{print $14+$15}' /proc/$$/stat) )) -lt 20 ]; do \
+                      n=0; while [ $n -lt 10000 ]; do n=$((n+1)); done; done; exit 3";
+        let mut child = spawn(shell(script, dir.path())).unwrap();
+        assert!(wait_until_ended(&child, Nanos::from_secs(60)).unwrap());
+        let ended = child.try_wait_with_use().unwrap().unwrap();
+        assert_eq!(ended.status.code(), Some(3));
+        assert!(ended.cpu >= Nanos::from_millis(190), "{ended:?}");
     }
 
     #[test]
