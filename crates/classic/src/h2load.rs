@@ -18,7 +18,7 @@ pub(crate) static TOOL: Tool = Tool {
         "the time to the first byte is that of each connection's first request only, from the start of its connecting",
         "a time of a request is taken from its being handed to the connection: with -m above 1 it includes waiting behind others",
         "bytes include heads and framing; there are no percentiles",
-        "a connection that the server closes is opened again",
+        "a connection that the server closes is opened again; bytes of HTTP/1.1 connections that end with a reply are not counted (1.52)",
     ],
     read: read_reports,
 };
