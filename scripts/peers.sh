@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Brings the real servers and tools that the tests and benches are held against: apache2, nginx,
-# lighttpd; ab, wrk, h2load, hey, slowhttptest; curl, brotli, zstd, openssl, tshark; python3, git,
-# php-cgi, php-fpm and go, which CGI and FastCGI are judged by; with `bench` also
+# lighttpd; ab, wrk, h2load, hey, siege, httperf, slowhttptest; curl, brotli, zstd, openssl, tshark;
+# python3, git, php-cgi, php-fpm and go, which CGI and FastCGI are judged by; with `bench` also
 # h2o and Tomcat. Does nothing, and says nothing, where all are present. The packages' own services
 # are kept from starting: joust starts servers itself, on ports of its own.
 set -euo pipefail
@@ -15,6 +15,8 @@ readonly PEERS=(
   wrk:wrk
   h2load:nghttp2-client
   hey:hey
+  siege:siege
+  httperf:httperf
   curl:curl
   brotli:brotli
   zstd:zstd
