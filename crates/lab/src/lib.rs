@@ -6,6 +6,7 @@
 pub mod adapters;
 pub mod analysis;
 mod cgroup;
+pub mod clients;
 pub mod cpus;
 pub mod error;
 pub mod facts;

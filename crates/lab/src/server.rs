@@ -409,7 +409,7 @@ impl Processes {
         let cgroup = tree.cgroup().and_then(Cgroup::killable_dir).map(Path::to_owned);
         // Without a guardian the server still ends with us in every way but SIGKILL.
         let guardian = child::guard(&Ward { group: child.pid(), cgroup }).ok();
-        live().insert(child.pid(), tree.clone());
+        hold(tree.clone());
         Ok(Self { child, tree, ended: false, _guardian: guardian })
     }
 
@@ -436,7 +436,7 @@ impl Processes {
                 self.is_gone()
             });
         }
-        live().remove(&self.child.pid());
+        let_go(self.child.pid());
         self.tree.forget();
         !orderly
     }
@@ -461,7 +461,7 @@ impl Drop for Processes {
     }
 }
 
-/// Servers that run now, by the number of their first process.
+/// Servers, and tools that load them, that run now, by the number of their first process.
 static LIVE: Mutex<BTreeMap<u32, Tree>> = Mutex::new(BTreeMap::new());
 
 fn live() -> MutexGuard<'static, BTreeMap<u32, Tree>> {
@@ -469,12 +469,22 @@ fn live() -> MutexGuard<'static, BTreeMap<u32, Tree>> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// First processes of the servers that this process runs now.
+/// Counts a process among those that [`kill_all`] ends, until it is let go.
+pub(crate) fn hold(tree: Tree) {
+    live().insert(tree.root(), tree);
+}
+
+/// A process that was held has ended.
+pub(crate) fn let_go(pid: u32) {
+    live().remove(&pid);
+}
+
+/// First processes of the servers, and of the tools that load them, that this process runs now.
 pub fn running() -> Vec<u32> {
     live().keys().copied().collect()
 }
 
-/// Ends every server at once and by force. For a program that cannot unwind; otherwise dropping
+/// Ends every server, and every tool that loads one, at once and by force. For a program that cannot unwind; otherwise dropping
 /// [`Running`] does more.
 pub fn kill_all() {
     for tree in live().values() {

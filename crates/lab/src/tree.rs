@@ -271,6 +271,11 @@ impl Tree {
         self.inner.cgroup.as_ref().is_none_or(Cgroup::remove)
     }
 
+    /// The process that was started.
+    pub(crate) fn root(&self) -> u32 {
+        self.inner.root
+    }
+
     pub(crate) fn cgroup(&self) -> Option<&Cgroup> {
         self.inner.cgroup.as_ref()
     }

@@ -219,7 +219,7 @@ pub enum AdapterError {
 }
 
 /// The version that a server prints of itself: what follows `marker` up to the end of the line.
-fn version_printed(binary: &Path, flag: &str, marker: &str) -> Option<String> {
+pub(crate) fn version_printed(binary: &Path, flag: &str, marker: &str) -> Option<String> {
     let output = std::process::Command::new(binary).arg(flag).output().ok()?;
     // nginx prints its version to stderr, the others to stdout.
     let text = [output.stdout, output.stderr].concat();
