@@ -19,6 +19,7 @@ pub mod process;
 pub mod program;
 mod shared;
 pub mod signals;
+pub mod sock_diag;
 pub mod socket;
 mod stamps;
 mod uring;

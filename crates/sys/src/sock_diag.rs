@@ -1,0 +1,203 @@
+//! Owns what the kernel says of sockets that listen: address, backlog, queue, inode (sock_diag(7)).
+//! /proc/net/tcp has no backlog, and lists a listening socket among all others. Must not know whose
+//! sockets they are. Start reading at [`listeners`].
+//!
+//! A question and its answers are bytes of a fixed layout in the machine's own order
+//! (`linux/netlink.h`, `linux/inet_diag.h`), so they are written and read here without `unsafe`.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, sockopt};
+
+/// A TCP socket that listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listening {
+    /// Where.
+    pub addr: SocketAddr,
+    /// Connections that the kernel holds until they are accepted: what listen(2) was given, at most
+    /// net.core.somaxconn.
+    pub backlog: u32,
+    /// Connections that wait to be accepted now.
+    pub waiting: u32,
+    /// Its inode, as `/proc/PID/fd` names it.
+    pub inode: u64,
+}
+
+/// Longest wait for the kernel, which answers at once.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+/// Datagrams that are read of one answer: the kernel puts some hundred sockets into each.
+const DATAGRAMS_MAX: usize = 10_000;
+const DATAGRAM_BYTES: usize = 32 << 10;
+
+// linux/netlink.h and linux/sock_diag.h.
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const NLM_F_REQUEST: u16 = 1;
+const NLM_F_DUMP: u16 = 0x300;
+const IPPROTO_TCP: u8 = 6;
+const TCP_LISTEN: u32 = 10;
+
+/// Length of `struct nlmsghdr`, of `struct inet_diag_req_v2`, of `struct inet_diag_msg`.
+const HEADER: usize = 16;
+const QUESTION: usize = 56;
+const ANSWER: usize = 72;
+
+/// TCP sockets of this network namespace that listen at `port`, of IPv4 and IPv6.
+///
+/// # Errors
+/// The kernel has no sock_diag (a container may forbid it), or did not answer.
+pub fn listeners(port: u16) -> io::Result<Vec<Listening>> {
+    let mut found = Vec::new();
+    for family in [AddressFamily::INET, AddressFamily::INET6] {
+        found.extend(of_family(family.as_raw() as u8, port)?);
+    }
+    Ok(found)
+}
+
+fn of_family(family: u8, port: u16) -> io::Result<Vec<Listening>> {
+    let protocol = Some(netlink::SOCK_DIAG);
+    let kind = (SocketType::DGRAM, SocketFlags::CLOEXEC);
+    let socket = rustix::net::socket_with(AddressFamily::NETLINK, kind.0, kind.1, protocol)?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(PATIENCE))?;
+    rustix::net::send(&socket, &question(family, port), SendFlags::empty())?;
+    answers(&socket, port)
+}
+
+fn answers(socket: &OwnedFd, port: u16) -> io::Result<Vec<Listening>> {
+    let mut found = Vec::new();
+    let mut datagram = vec![0; DATAGRAM_BYTES];
+    for _ in 0..DATAGRAMS_MAX {
+        let (length, _) = rustix::net::recv(socket, datagram.as_mut_slice(), RecvFlags::empty())?;
+        for message in messages(&datagram[..length]) {
+            match message {
+                Message::Socket(socket) if socket.addr.port() == port => found.push(socket),
+                Message::Socket(_) | Message::Other => {}
+                Message::Refused(errno) => return Err(io::Error::from_raw_os_error(errno)),
+                Message::Done => return Ok(found),
+            }
+        }
+    }
+    Err(io::Error::other("the kernel's list of listening sockets has no end"))
+}
+
+/// `struct nlmsghdr` and `struct inet_diag_req_v2`; the port, of all fields of the socket's name, is
+/// what the kernel filters by.
+fn question(family: u8, port: u16) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEADER + QUESTION);
+    bytes.extend(((HEADER + QUESTION) as u32).to_ne_bytes());
+    bytes.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    bytes.extend((NLM_F_REQUEST | NLM_F_DUMP).to_ne_bytes());
+    bytes.extend([0; 8]);
+    bytes.extend([family, IPPROTO_TCP, 0, 0]);
+    bytes.extend((1_u32 << TCP_LISTEN).to_ne_bytes());
+    bytes.extend(port.to_be_bytes());
+    bytes.resize(HEADER + QUESTION, 0);
+    bytes
+}
+
+/// A message of the kernel.
+#[derive(Debug, PartialEq, Eq)]
+enum Message {
+    Socket(Listening),
+    Refused(i32),
+    Done,
+    Other,
+}
+
+fn messages(mut bytes: &[u8]) -> Vec<Message> {
+    let mut all = Vec::new();
+    while let Some(length) = number(bytes, 0).map(|length| length as usize) {
+        if length < HEADER || length > bytes.len() {
+            break;
+        }
+        let body = &bytes[HEADER..length];
+        all.push(match u16::from_ne_bytes([bytes[4], bytes[5]]) {
+            NLMSG_DONE => Message::Done,
+            NLMSG_ERROR => Message::Refused(number(body, 0).map_or(0, |code| -(code as i32))),
+            SOCK_DIAG_BY_FAMILY => listening(body).map_or(Message::Other, Message::Socket),
+            _ => Message::Other,
+        });
+        // Each message begins at a multiple of four.
+        bytes = &bytes[length.next_multiple_of(4).min(bytes.len())..];
+    }
+    all
+}
+
+/// `struct inet_diag_msg`. Of a socket that listens, rqueue is what waits and wqueue the backlog.
+fn listening(body: &[u8]) -> Option<Listening> {
+    let body = body.get(..ANSWER)?;
+    let ip = match AddressFamily::from_raw(body[0].into()) {
+        AddressFamily::INET => IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(&body[8..12]).ok()?)),
+        AddressFamily::INET6 => {
+            IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(&body[8..24]).ok()?))
+        }
+        _ => return None,
+    };
+    Some(Listening {
+        addr: SocketAddr::new(ip, u16::from_be_bytes([body[4], body[5]])),
+        waiting: number(body, 56)?,
+        backlog: number(body, 60)?,
+        inode: number(body, 68)?.into(),
+    })
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd as _;
+
+    use super::*;
+
+    fn listener(addr: &str, backlog: i32) -> Option<(socket2::Socket, SocketAddr)> {
+        let addr: SocketAddr = addr.parse().unwrap();
+        let kind = socket2::Type::STREAM;
+        let socket = socket2::Socket::new(socket2::Domain::for_address(addr), kind, None).ok()?;
+        socket.bind(&addr.into()).ok()?;
+        socket.listen(backlog).ok()?;
+        let addr = socket.local_addr().unwrap().as_socket().unwrap();
+        Some((socket, addr))
+    }
+
+    #[test]
+    fn a_listening_socket_is_found_with_its_backlog_and_inode() {
+        for addr in ["127.0.0.1:0", "[::1]:0"] {
+            // A machine without IPv6 has nothing to find there.
+            let Some((socket, addr)) = listener(addr, 37) else { continue };
+            let found = listeners(addr.port()).unwrap();
+            let of_ours: Vec<_> = found.iter().filter(|found| found.addr == addr).collect();
+            assert_eq!(of_ours.len(), 1, "{found:?}");
+            assert_eq!((of_ours[0].backlog, of_ours[0].waiting), (37, 0));
+            let link = format!("/proc/self/fd/{}", socket.as_raw_fd());
+            let link = std::fs::read_link(link).unwrap();
+            assert_eq!(link.to_string_lossy(), format!("socket:[{}]", of_ours[0].inode));
+            let _waits = std::net::TcpStream::connect(addr).unwrap();
+            assert_eq!(listeners(addr.port()).unwrap()[0].waiting, 1);
+            drop(socket);
+            assert!(listeners(addr.port()).unwrap().iter().all(|found| found.addr != addr));
+        }
+    }
+
+    #[test]
+    fn a_backlog_beyond_the_systems_limit_shows_as_the_limit() {
+        let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+        let (_socket, addr) = listener("127.0.0.1:0", i32::MAX).unwrap();
+        let found = listeners(addr.port()).unwrap();
+        assert_eq!(found[0].backlog.to_string(), most.trim());
+    }
+
+    #[test]
+    fn a_message_that_is_cut_short_is_no_socket() {
+        let mut message = question(2, 80);
+        assert_eq!(message.len(), HEADER + QUESTION);
+        assert_eq!(messages(&message), [Message::Other]);
+        message.truncate(HEADER + 3);
+        assert_eq!(messages(&message), []);
+        assert_eq!(messages(&[0; 64]), []);
+    }
+}
