@@ -23,7 +23,7 @@ test: ## everything that must hold: peers, format, lints, docs, tests
 bench: bench-serve bench-load ## server and generator beside their peers, interleaved, ratios with intervals
 
 bench-serve: build ## our server's models beside nginx, lighttpd, h2o, Apache, Tomcat
-	scripts/peers.sh bench
+	scripts/peers.sh
 	$(CARGO) bench --locked --package joust --bench serve_beside_peers
 
 bench-serve-soak: ## a million requests with faults under each model, ten minutes each at most: nothing stays behind

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Brings the real servers and tools that the tests and benches are held against: apache2, nginx,
-# lighttpd; ab, wrk, h2load, hey, siege, httperf, slowhttptest; curl, brotli, zstd, openssl, tshark;
-# python3, git, php-cgi, php-fpm and go, which CGI and FastCGI are judged by; with `bench` also
-# h2o and Tomcat. Does nothing, and says nothing, where all are present. The packages' own services
+# lighttpd, h2o, caddy, mini-httpd, Tomcat with a Java runtime; ab, wrk, h2load, hey, siege, httperf,
+# slowhttptest; curl, brotli, zstd, openssl, tshark; python3, git, php-cgi, php-fpm and go, which CGI
+# and FastCGI are judged by. Does nothing, and says nothing, where all are present. The packages' own services
 # are kept from starting: joust starts servers itself, on ports of its own.
 set -euo pipefail
 
@@ -11,6 +11,11 @@ readonly PEERS=(
   apache2:apache2
   nginx:nginx-light
   lighttpd:lighttpd
+  h2o:h2o
+  caddy:caddy
+  mini_httpd:mini-httpd
+  java:default-jre-headless
+  /usr/share/tomcat10/bin/bootstrap.jar:tomcat10
   ab:apache2-utils
   wrk:wrk
   h2load:nghttp2-client
@@ -29,20 +34,12 @@ readonly PEERS=(
   php-fpm8.2:php-fpm
   go:golang-go
 )
-# What only benches need: `peers.sh bench`.
-readonly BENCH_PEERS=(
-  h2o:h2o
-  java:default-jre-headless
-  /usr/share/tomcat10/bin/bootstrap.jar:tomcat10
-)
 readonly POLICY=/usr/sbin/policy-rc.d
 
 missing=()
 # Servers lie in sbin, which is not on the PATH of an ordinary user.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-wanted=("${PEERS[@]}")
-[ "${1:-}" = bench ] && wanted+=("${BENCH_PEERS[@]}")
-for peer in "${wanted[@]}"; do
+for peer in "${PEERS[@]}"; do
   [ -e "${peer%%:*}" ] || command -v "${peer%%:*}" >/dev/null || missing+=("${peer##*:}")
 done
 [ ${#missing[@]} -eq 0 ] && exit 0
