@@ -10,6 +10,7 @@
 
 mod checks;
 mod evidence;
+pub mod parity;
 mod words;
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod generator_limit;
 mod keep_alive_not_honoured;
 mod too_few_samples;
 mod two_clusters;
+mod undeclared_difference;
 mod unserved_connections;
 
 use record::Severity;
@@ -22,6 +23,7 @@ pub const CHECKS: &[&Check] = &[
     &keep_alive_not_honoured::ITEM,
     &too_few_samples::ITEM,
     &two_clusters::ITEM,
+    &undeclared_difference::ITEM,
     &unserved_connections::ITEM,
 ];
 

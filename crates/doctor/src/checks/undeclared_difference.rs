@@ -1,0 +1,80 @@
+//! Owns the check that contenders differ only in what the study is about: keep-alive and its limits,
+//! backlog, logs, sendfile, compression, TLS, version of HTTP, workers, size of the head. Must not
+//! know how these were read back. Start reading at [`look`].
+//!
+//! Two servers with two default configurations are a comparison of defaults. That may be what is
+//! asked; then the study says so, and this check is silent.
+
+use record::{Certainty, Severity};
+
+use super::Check;
+use crate::{Evidence, Seen, parity, words};
+
+/// See the module.
+pub(crate) const ITEM: Check = Check {
+    name: "undeclared_difference",
+    severity: Severity::Note,
+    title: "contenders differ in a switch that the study does not declare",
+    meaning: "a part of the difference may be the switch's and not the server's",
+    remedy: "set the switch alike for all (`joust servers NAME` lists the settings), or say that it is \
+             meant to differ: declared = [\"SWITCH: why\"] in the study",
+    needs: &[],
+    look,
+};
+
+fn look(evidence: &Evidence) -> Vec<Seen> {
+    let found = parity::differences(&evidence.run.contenders, &evidence.run.plan.declared);
+    found.iter().map(|difference| seen(*evidence, difference)).collect()
+}
+
+fn seen(evidence: Evidence<'_>, difference: &parity::Difference) -> Seen {
+    let value =
+        |(value, who): &(String, Vec<usize>)| format!("{value} for {}", evidence.names(who));
+    let values: Vec<String> = difference.values.iter().map(value).collect();
+    let mut contenders: Vec<usize> =
+        difference.values.iter().flat_map(|(_, who)| who).copied().collect();
+    contenders.sort_unstable();
+    let switch = difference.switch.replace('_', " ");
+    let evidence = format!("{switch}: {}", words::list(&values));
+    Seen { certainty: Certainty::Confirmed, contenders, evidence }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testdata;
+
+    fn with_backlogs(backlogs: &[&str]) -> Vec<Seen> {
+        let names = ["a", "b", "c"];
+        let mut run = testdata::run(&names[..backlogs.len()], 8);
+        for (facts, backlog) in run.contenders.iter_mut().zip(backlogs) {
+            facts.parity.insert("backlog".to_owned(), (*backlog).to_owned());
+        }
+        look(&Evidence::of(&run))
+    }
+
+    #[test]
+    fn contenders_that_are_alike_are_silent() {
+        assert_eq!(with_backlogs(&["511", "511", "511"]), []);
+        assert_eq!(look(&Evidence::of(&testdata::run(&["a", "b"], 8))), []);
+    }
+
+    #[test]
+    fn a_difference_that_the_study_declares_is_silent() {
+        let mut run = testdata::run(&["a", "b"], 8);
+        for (facts, backlog) in run.contenders.iter_mut().zip(["511", "4096"]) {
+            facts.parity.insert("backlog".to_owned(), backlog.to_owned());
+        }
+        assert_eq!(look(&Evidence::of(&run)).len(), 1);
+        run.plan.declared = vec!["backlog: it cannot be set everywhere".to_owned()];
+        assert_eq!(look(&Evidence::of(&run)), []);
+    }
+
+    #[test]
+    fn a_switch_that_differs_fires_with_who_has_what() {
+        let seen = with_backlogs(&["511", "4096", "511"]);
+        assert_eq!(seen.len(), 1);
+        assert_eq!(seen[0].contenders, [0, 1, 2]);
+        assert_eq!(seen[0].evidence, "backlog: 511 for a and c and 4096 for b");
+    }
+}
