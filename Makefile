@@ -2,7 +2,7 @@
 CARGO ?= cargo
 JOUST := target/release/joust
 
-.PHONY: help run build test bench bench-serve bench-serve-soak bench-load bench-screen bench-fidelity picture audit clean
+.PHONY: help run build test bench bench-serve bench-serve-soak bench-load bench-lab-starts bench-screen bench-fidelity picture audit clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -33,6 +33,11 @@ bench-serve-soak: ## a million requests with faults under each model, ten minute
 bench-load: build ## our load generator beside wrk, h2load, ab, hey and a bare loop
 	scripts/peers.sh
 	$(CARGO) bench --locked --package joust --bench load_beside_peers
+
+bench-lab-starts: build ## a hundred starts and ends of every server: times, and nothing is left
+	scripts/peers.sh
+	$(CARGO) build --release --locked --package joust-lab --examples
+	target/release/examples/starts
 
 bench-screen: build ## the live screen beside none: what it costs the load
 	$(CARGO) bench --locked --package joust --bench screen_costs_nothing

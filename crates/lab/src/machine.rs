@@ -12,7 +12,7 @@ use crate::error::LabError;
 use crate::oracle::{self, OracleError};
 use crate::server::{self, Running, ServerError, Start};
 use crate::session::{Failure, Place, Stage};
-use crate::tree::{Observe, Observed};
+use crate::tree::{Observe, Observed, Observer};
 use crate::trial::{Window, condense, count, load_plan, requests_between};
 use crate::{cpus, facts};
 
@@ -102,7 +102,8 @@ impl<'a> Machine<'a> {
                 continue;
             }
             let timeout = self.plan.work(cell, contender).timeout;
-            let reference = oracle::ask(running.addr(), &target, timeout)?;
+            let reference =
+                oracle::ask(running.address().clone(), running.target(&target), timeout)?;
             if facts.bodies.is_empty() {
                 facts.body_sha256 = reference.sha256.clone();
                 facts.head = reference.head;
@@ -118,24 +119,27 @@ impl<'a> Machine<'a> {
         let seed = self.plan.seed.wrapping_add(u64::from(visit.block));
         let work = self.plan.work(visit.cell, visit.contender);
         let target = self.plan.target(visit.cell, visit.contender);
-        let plan = load_plan(window, &work, &target, running.addr(), &self.layout.client, seed);
+        let mut plan = load_plan(window, &work, &target, running.addr(), &self.layout.client, seed);
+        running.aim(&mut plan);
         visit.before = facts::snapshot(self.counters.iter().copied());
         let start = sys::clock::monotonic();
-        let observer = running.tree().observe(Observe {
+        let window_here = Observe {
             from: start + window.from,
             until: start + window.until,
             memory_samples: MEMORY_SAMPLES,
             cpus: self.layout.client.clone(),
-        });
+        };
+        // A server that runs elsewhere has no processes to observe.
+        let observer = running.tree().map(|tree| tree.observe(window_here)).transpose();
         let load = load::run(&plan, &load::Control::new(self.interrupt));
         // A load that ended early ends the observation too.
-        let observed = observer.and_then(|observer| observer.finish());
+        let observed = observer.and_then(|observer| observer.map(Observer::finish).transpose());
         visit.after = facts::snapshot(self.counters.iter().copied());
         let mut load = load?;
         let died =
             running.died().map(|how| format!("the server ended while it was loaded ({how})"));
         match (died, observed) {
-            (None, Ok(observed)) => measure(visit, &load, window, start, &observed),
+            (None, Ok(observed)) => measure(visit, &load, window, start, observed.as_ref()),
             (Some(reason), _) => {
                 visit.state = VisitState::Failed { reason, log_tail: running.log_tail() };
             }
@@ -210,11 +214,12 @@ fn measure(
     load: &LoadRecord,
     window: Window,
     start: Nanos,
-    observed: &Observed,
+    observed: Option<&Observed>,
 ) {
     let counted = count(load, window);
     visit.cut = counted.cut;
     visit.rate_per_s = Some(counted.rate_per_s);
+    let Some(observed) = observed else { return };
     // A watching thread that came late has read another window: its requests are counted in that.
     let (from, until) = (observed.from.saturating_sub(start), observed.until.saturating_sub(start));
     visit.server = Some(observed.server_use(requests_between(load, from, until)));

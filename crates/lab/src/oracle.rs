@@ -11,7 +11,7 @@ use load::FetchError;
 use sha2::{Digest as _, Sha256};
 use units::Nanos;
 
-use crate::probe;
+use crate::probe::{self, Address};
 
 /// How often the page is fetched: once could be luck, twice a cache that is filled by the first.
 const FETCHES: u32 = 3;
@@ -71,10 +71,16 @@ pub enum OracleError {
 ///
 /// # Errors
 /// Any of the three failed, had another status than 200, or other bytes.
-pub fn ask(addr: SocketAddr, target: &str, timeout: Nanos) -> Result<Reference, OracleError> {
+pub fn ask(
+    address: impl Into<Address>,
+    target: &str,
+    timeout: Nanos,
+) -> Result<Reference, OracleError> {
+    let address = address.into();
+    let addr = address.socket;
     let mut first: Option<Reference> = None;
     for _ in 0..FETCHES {
-        let reply = probe::get(addr, target, timeout)
+        let reply = probe::get(&address, target, timeout)
             .map_err(|source| OracleError::NoReply { target: target.to_owned(), source })?;
         if reply.status != 200 {
             let (target, status) = (target.to_owned(), reply.status);

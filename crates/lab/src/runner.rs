@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use record::{Analysis, Ending, Plan, RunRecord, Skipped, Verdict};
 
-use crate::adapters::{self, Search};
+use crate::adapters::{self, Missing, Search};
 use crate::analysis::analyse;
 use crate::error::LabError;
 use crate::facts;
@@ -60,6 +60,7 @@ pub fn run(
     let (plan, installed, skipped) = installed(plan, &Search::new(&options.joust_binary))?;
     let started = jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
     watch.planned(&plan, &skipped);
+    adapters::notes(&plan).iter().for_each(|note| watch.message(note));
     let facts = facts::gather();
     let mut machine = Machine::new(&plan, &installed, interrupt, doctor::needs())?;
     let layout = machine.layout().clone();
@@ -102,16 +103,14 @@ fn installed(
     let (mut present, mut installed, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
     for contender in plan.contenders {
         let adapter = adapters::named(&contender.server)?;
-        match (adapter.find)(search) {
-            Some(found) => {
+        match adapter.installed(search) {
+            Ok(found) => {
                 installed.push(Installed { adapter, found });
                 present.push(contender);
             }
-            None => skipped.push(Skipped {
-                reason: format!("{} is not installed", contender.server),
-                name: contender.name,
-                remedy: adapter.remedy(),
-            }),
+            Err(Missing { reason, remedy }) => {
+                skipped.push(Skipped { name: contender.name, reason, remedy });
+            }
         }
     }
     if present.len() < 2 {

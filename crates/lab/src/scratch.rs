@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use units::Bytes;
+use units::{Bytes, Nanos};
 
 /// A folder for the folders of servers and their site; removed when dropped.
 #[derive(Debug)]
@@ -91,6 +91,26 @@ pub fn site(dir: &Path, pages: &[Bytes]) -> io::Result<PathBuf> {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644))?;
     }
     Ok(root)
+}
+
+/// Puts a CGI program into a site: it sleeps, and answers with a line of text. Returns its path in
+/// URLs.
+///
+/// # Errors
+/// The site is full or may not be written to.
+pub fn sleeper(docroot: &Path, sleep: Nanos) -> io::Result<String> {
+    let open = fs::Permissions::from_mode(0o755);
+    let dir = docroot.join("cgi-bin");
+    fs::create_dir_all(&dir)?;
+    fs::set_permissions(&dir, open.clone())?;
+    let file = dir.join("sleep");
+    let seconds = sleep.as_secs_f64();
+    let text = format!(
+        "#!/bin/sh\nsleep {seconds}\nprintf 'Content-Type: text/plain\\r\\n\\r\\nslept {seconds} s\\n'\n"
+    );
+    fs::write(&file, text)?;
+    fs::set_permissions(&file, open)?;
+    Ok("/cgi-bin/sleep".to_owned())
 }
 
 /// HTML where there is room for it; a repeated line, so that it compresses as text does.

@@ -3,49 +3,52 @@
 //! (that is `adapters`) nor what it is loaded with.
 //! Start reading at [`Running::start`] and [`Running::stop`].
 //!
+//! A server that runs elsewhere is neither started nor ended: it is asked and loaded like any other,
+//! and has no processes ([`Running::tree`] is `None`).
+//!
 //! What was started is ended whatever happens: [`Running`] ends it when it is dropped, also by a
 //! panic; [`kill_all`] for a program that cannot unwind; and the guardian of [`sys::child`] when this
 //! process is gone without a word.
 
-use std::collections::BTreeMap;
+mod processes;
+
 use std::fs::{self, File};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
-use record::{ContenderFacts, Settings};
-use sys::child::{self, Child, Guardian, Signal, Spec, Ward};
+use record::{ContenderFacts, LoadPlan, Settings};
 use sys::clock;
 use tempfile::TempDir;
 use units::Nanos;
 
-use crate::adapters::{Account, Adapter, AdapterError, Found, Rendered, Request};
-use crate::cgroup::Cgroup;
-use crate::probe;
-pub use crate::scratch::{Scratch, scratch, site};
+use crate::adapters::{Account, Adapter, AdapterError, Found, Reached, Rendered, Request};
+use crate::parity;
+use crate::probe::{self, Address};
+pub use crate::scratch::{Scratch, scratch, site, sleeper};
 use crate::tree::Tree;
+use processes::Processes;
+pub(crate) use processes::{hold, let_go};
+pub use processes::{kill_all, running};
 
 /// How often a start is tried again on another port, when someone took the one that was free.
 const PORTS_TRIED_MAX: u32 = 5;
-/// Time between two looks: at readiness, at the end of a process.
+/// Time between two looks at readiness.
 const LOOK: Duration = Duration::from_millis(1);
 /// A look at readiness has at least this long, also at the very end of the patience.
 const READY_LOOK_MIN: Nanos = Nanos::from_millis(10);
-/// Looks between two signals to end.
-const SIGNAL_EVERY_LOOKS: u32 = 25;
-/// How long an orderly end may take before SIGKILL.
-const ORDERLY_END_MAX: Nanos = Nanos::from_secs(5);
-/// How long the kernel may take to clear away killed processes.
-const KILLED_END_MAX: Nanos = Nanos::from_secs(10);
 /// A status other than 200 may pass while a server starts, but not for longer than this.
 const WRONG_STATUS_MAX: Nanos = Nanos::from_secs(1);
 /// Lines and bytes of a log that are shown.
 const LOG_TAIL_LINES: usize = 12;
 const LOG_TAIL_BYTES: u64 = 8 << 10;
+/// What every site has.
+const PAGE: &str = "/index.html";
+/// The version of a server that does not say what it is.
+const UNNAMED: &str = "(its replies do not name it)";
 /// Where standard output and error of a server go.
 const OUTPUT: &str = "output.log";
 
@@ -75,13 +78,13 @@ pub struct Start<'a> {
 /// A server that answers. Dropped, it is ended and its folder removed.
 #[derive(Debug)]
 pub struct Running {
-    name: &'static str,
+    adapter: &'static Adapter,
     version: String,
-    parity: fn(&Rendered, &str) -> BTreeMap<String, String>,
     rendered: Rendered,
-    addr: SocketAddr,
+    address: Address,
     ready_after: Nanos,
-    processes: Processes,
+    // None where it runs elsewhere: nothing of it was started here.
+    processes: Option<Processes>,
     // After the processes, so that it is removed after they have ended.
     dir: TempDir,
 }
@@ -136,6 +139,27 @@ pub enum ServerError {
         /// Why not.
         source: io::Error,
     },
+    /// The name of a server elsewhere leads nowhere.
+    #[error("{server}: {authority} cannot be found: {source}; is the name right?")]
+    NoSuchHost {
+        /// Name of the adapter.
+        server: &'static str,
+        /// Host and port.
+        authority: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Its settings fix a port, and another program has it.
+    #[error(
+        "{server} cannot be started: port {port} of 127.0.0.1 is taken; `ss -ltnp 'sport = :{port}'` \
+         says by whom. End that, or take another port"
+    )]
+    PortTaken {
+        /// Name of the adapter.
+        server: &'static str,
+        /// The port.
+        port: u16,
+    },
     /// It ended before it answered.
     #[error("{server} ended before it answered ({how}); the end of its log:\n{log_tail}")]
     Died {
@@ -187,6 +211,7 @@ impl Running {
     /// Bad settings; files; the program; it ended early or did not answer in time. Nothing is left
     /// behind in any of these cases.
     pub fn start(start: &Start) -> Result<Self, ServerError> {
+        let server = start.adapter.name;
         let account = root_account();
         let account = account.as_ref();
         let scratch = absolute(start, start.scratch)?;
@@ -196,47 +221,47 @@ impl Running {
                 check_open(start, account, dir)?;
             }
         }
+        let ground = Ground { account, scratch: &scratch, docroot: &docroot };
         let mut tried = 1;
         loop {
-            match Self::start_once(start, account, &scratch, &docroot) {
+            let free = free_port().map_err(files(server, "looking for a port for", &scratch))?;
+            match Self::start_at(start, &ground, free) {
                 Err(error) if tried < PORTS_TRIED_MAX && port_was_taken(&error) => tried += 1,
                 result => return result,
             }
         }
     }
 
-    fn start_once(
-        start: &Start,
-        account: Option<&Account>,
-        scratch: &Path,
-        docroot: &Path,
-    ) -> Result<Self, ServerError> {
+    fn start_at(start: &Start, ground: &Ground, free: SocketAddr) -> Result<Self, ServerError> {
         let server = start.adapter.name;
+        let Ground { account, scratch, docroot } = *ground;
         let dir = tempfile::Builder::new()
             .prefix(&format!("{server}-"))
             .permissions(fs::Permissions::from_mode(0o755))
             .tempdir_in(scratch)
             .map_err(files(server, "making a folder in", scratch))?;
-        let addr = free_port().map_err(files(server, "looking for a port for", dir.path()))?;
         let rendered = start.adapter.render(&Request {
             found: start.found,
             dir: dir.path(),
-            addr,
+            addr: free,
             docroot,
             cpus: start.cpus,
             connections: start.connections,
             account,
             settings: start.settings,
         })?;
+        let address = address(server, &rendered.reached, free)?;
         lay_out(server, dir.path(), &rendered, account)?;
         let begun = clock::monotonic();
-        let processes = Processes::spawn(server, dir.path(), &rendered, start.cpus)?;
+        let processes = match rendered.command.as_slice() {
+            [] => None,
+            _ => Some(Processes::spawn(server, dir.path(), &rendered, start.cpus)?),
+        };
         let mut running = Self {
-            name: server,
+            adapter: start.adapter,
             version: start.found.version.clone(),
-            parity: start.adapter.parity,
             rendered,
-            addr,
+            address,
             ready_after: Nanos::ZERO,
             processes,
             dir,
@@ -252,23 +277,21 @@ impl Running {
         begun: Nanos,
         timeout: Nanos,
     ) -> Result<(), ServerError> {
+        let server = self.adapter.name;
+        let target = self.rendered.ready.clone().unwrap_or_else(|| self.target(target).to_owned());
         let mut wrong_since = None;
         loop {
             if let Some(how) = self.died() {
-                return Err(ServerError::Died {
-                    server: self.name,
-                    how,
-                    log_tail: self.log_tail(),
-                });
+                return Err(ServerError::Died { server, how, log_tail: self.log_tail() });
             }
             let now = clock::monotonic();
             let left = (begun + timeout).saturating_sub(now);
-            let asked = probe::get(self.addr, target, left.max(READY_LOOK_MIN));
+            let asked = probe::get(&self.address, &target, left.max(READY_LOOK_MIN));
             let last = match asked {
                 // A port that another program took between our look and the server's bind answers
                 // too; the server itself will soon end then, and the start is tried again.
-                Ok(_) if self.tree().listens_on(self.addr) == Some(false) => {
-                    format!("another program answers on {}", self.addr)
+                Ok(_) if self.is_not_who_listens() => {
+                    format!("another program answers on {}", self.addr())
                 }
                 Ok(reply) if reply.status == 200 => return Ok(()),
                 Ok(reply) => {
@@ -281,214 +304,166 @@ impl Running {
             let wrong_for = wrong_since.map_or(Nanos::ZERO, |since| now.saturating_sub(since));
             if left == Nanos::ZERO || wrong_for > WRONG_STATUS_MAX {
                 let (waited, log_tail) = (now.saturating_sub(begun), self.log_tail());
-                return Err(ServerError::NotReady { server: self.name, waited, last, log_tail });
+                return Err(ServerError::NotReady { server, waited, last, log_tail });
             }
             std::thread::sleep(LOOK);
         }
     }
 
+    fn is_not_who_listens(&self) -> bool {
+        self.tree().is_some_and(|tree| tree.listens_on(self.addr()) == Some(false))
+    }
+
     /// Where it listens.
     pub fn addr(&self) -> SocketAddr {
-        self.addr
+        self.address.socket
     }
 
-    /// The process that was started: the first of its tree.
-    pub fn pid(&self) -> u32 {
-        self.processes.child.pid()
+    /// Where it is asked, and under which name.
+    pub fn address(&self) -> &Address {
+        &self.address
     }
 
-    /// From starting it to its first correct answer.
+    /// What to ask of it where the study asks for `target`: the same, but of a server elsewhere whose
+    /// URL names a page.
+    pub fn target<'a>(&'a self, target: &'a str) -> &'a str {
+        match &self.rendered.reached {
+            Reached::At { target: Some(own), .. } => own,
+            _ => target,
+        }
+    }
+
+    /// Points a load at it: where it is, under which name, and what is asked for.
+    pub fn aim(&self, plan: &mut LoadPlan) {
+        let origin = self.address.origin();
+        for request in &mut plan.requests {
+            request.target = self.target(&request.target).to_owned();
+        }
+        let target = plan.requests.first().map(|request| request.target.as_str());
+        plan.url = format!("http://{}{}", origin.host, target.unwrap_or("/"));
+        plan.origins = vec![origin];
+    }
+
+    /// The process that was started, the first of its tree; `None` where it runs elsewhere.
+    pub fn pid(&self) -> Option<u32> {
+        self.processes.as_ref().map(Processes::pid)
+    }
+
+    /// From starting it to its first correct answer; of one that runs elsewhere, from asking.
     pub fn ready_after(&self) -> Nanos {
         self.ready_after
     }
 
-    /// Its processes.
-    pub fn tree(&self) -> &Tree {
-        &self.processes.tree
+    /// Its processes; `None` where it runs elsewhere.
+    pub fn tree(&self) -> Option<&Tree> {
+        self.processes.as_ref().map(Processes::tree)
     }
 
     /// What is run under its name: version, command, files, and the settings that decide
-    /// comparability, read back from what the server itself prints of its configuration (10 to 30 ms:
-    /// ask once a contender). `body_sha256` and `head` are left empty: see [`crate::oracle::ask`].
+    /// comparability. Those are read back from what the server itself prints of its configuration;
+    /// what can be seen from outside is asked of the running server and stands above what was
+    /// printed: see [`crate::parity`]. It takes tens of milliseconds, 1 s at most for a slow server:
+    /// ask once a contender. `body_sha256` and `head` are left empty: see [`crate::oracle::ask`].
     pub fn facts(&self) -> ContenderFacts {
         let printed = self.printed_configuration().unwrap_or_default();
         let words = self.rendered.command.iter().map(|word| word.to_string_lossy());
-        ContenderFacts {
+        let mut facts = ContenderFacts {
             version: self.version.clone(),
             command: words.collect::<Vec<_>>().join(" "),
             files: self.rendered.files.clone(),
-            parity: (self.parity)(&self.rendered, &printed),
+            parity: (self.adapter.parity)(&self.rendered, &printed),
             ..ContenderFacts::default()
+        };
+        let seen = parity::probe(&self.address, self.target(PAGE));
+        if facts.version.is_empty() {
+            facts.version = seen.server.clone().unwrap_or_else(|| UNNAMED.to_owned());
         }
+        parity::lay_over(&mut facts.parity, seen, self.tree().is_some());
+        facts
     }
 
     /// What the server's own check of its configuration prints; `None` where it has none or fails.
     pub fn printed_configuration(&self) -> Option<String> {
         let (program, arguments) = self.rendered.check.split_first()?;
-        let output = Command::new(program).args(arguments).current_dir(self.dir.path()).output();
+        let mut check = Command::new(program);
+        check.args(arguments).envs(self.rendered.env.iter().map(|(name, value)| (name, value)));
+        let output = check.current_dir(self.dir.path()).output();
         let output = output.ok().filter(|output| output.status.success())?;
         Some(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// How it ended, if it did by itself.
+    /// How it ended, if it did by itself. Of one that runs elsewhere only its answers tell.
     pub fn died(&mut self) -> Option<String> {
-        let status = self.processes.child.try_wait().ok()??;
-        Some(child::describe(status))
+        self.processes.as_mut()?.died()
     }
 
     /// The last lines of its error log and of what it printed.
     pub fn log_tail(&self) -> String {
-        log_tail(self.dir.path())
+        match self.processes {
+            Some(_) => log_tail(self.dir.path()),
+            None => "(it runs elsewhere: its log is there)".to_owned(),
+        }
     }
 
     /// Ends it in order, and by force what does not go; returns when no process of it is left, its
-    /// port is free and its folder is gone.
+    /// port is free and its folder is gone. One that runs elsewhere is left alone.
     ///
     /// # Errors
     /// Something is left all the same; the error names it.
     pub fn stop(mut self) -> Result<Stopped, ServerError> {
+        let addr = self.addr();
+        let Some(processes) = &mut self.processes else {
+            return Ok(Stopped { took: Nanos::ZERO, forced: false });
+        };
         let begun = clock::monotonic();
-        let forced = self.processes.end();
+        let forced = processes.end();
         let took = clock::monotonic() - begun;
-        let left = self.processes.left();
-        let port_taken = TcpListener::bind(self.addr).is_err();
+        let left = processes.left();
+        let port_taken = TcpListener::bind(addr).is_err();
         let what = match (left.is_empty(), port_taken) {
             (true, false) => return Ok(Stopped { took, forced }),
-            (true, true) => format!("port {}", self.addr.port()),
+            (true, true) => format!("port {}", addr.port()),
             (false, _) => format!("processes {left:?}"),
         };
-        Err(ServerError::Left { server: self.name, what })
+        Err(ServerError::Left { server: self.adapter.name, what })
     }
 }
 
-/// The processes of a server. Dropped, they are ended.
-#[derive(Debug)]
-struct Processes {
-    child: Child,
-    tree: Tree,
-    ended: bool,
-    // Dismissed last, when there is nothing left to guard.
-    _guardian: Option<Guardian>,
+/// What a start finds on this machine, all of it checked.
+struct Ground<'a> {
+    account: Option<&'a Account>,
+    scratch: &'a Path,
+    docroot: &'a Path,
 }
 
-impl Processes {
-    fn spawn(
-        server: &'static str,
-        dir: &Path,
-        rendered: &Rendered,
-        cpus: &[u32],
-    ) -> Result<Self, ServerError> {
-        static ADOPT: Once = Once::new();
-        // Where it fails orphans go to init, which reaps them as well.
-        ADOPT.call_once(|| drop(child::adopt_orphans()));
-        let log = dir.join(OUTPUT);
-        let output = File::create(&log).map_err(files(server, "writing", &log))?;
-        let errors = output.try_clone().map_err(files(server, "writing", &log))?;
-        let cgroup = Cgroup::create();
-        let spec = Spec {
-            argv: rendered.command.clone(),
-            dir: dir.to_owned(),
-            env: Vec::new(),
-            stdout: output,
-            stderr: errors,
-            cpus: cpus.to_owned(),
-            cgroups: cgroup.iter().filter_map(|cgroup| cgroup.procs().ok()).collect(),
-        };
-        let spawned = child::spawn(spec);
-        let child = match spawned {
-            Ok(child) => child,
-            Err(source) => {
-                if let Some(cgroup) = cgroup {
-                    cgroup.remove();
+/// Where a server will be reached, given a port that is free.
+fn address(
+    server: &'static str,
+    reached: &Reached,
+    free: SocketAddr,
+) -> Result<Address, ServerError> {
+    match reached {
+        Reached::AsAsked => Ok(free.into()),
+        Reached::Port(port) => {
+            let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+            match TcpListener::bind(addr) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                    Err(ServerError::PortTaken { server, port: *port })
                 }
-                let program = PathBuf::from(rendered.command.first().cloned().unwrap_or_default());
-                return Err(ServerError::Spawn { server, program, source });
+                // Any other trouble with the port is the program's to report, in its own words.
+                _ => Ok(addr.into()),
             }
-        };
-        let tree = Tree::new(child.pid(), cgroup);
-        let cgroup = tree.cgroup().and_then(Cgroup::killable_dir).map(Path::to_owned);
-        // Without a guardian the server still ends with us in every way but SIGKILL.
-        let guardian = child::guard(&Ward { group: child.pid(), cgroup }).ok();
-        hold(tree.clone());
-        Ok(Self { child, tree, ended: false, _guardian: guardian })
-    }
-
-    /// Ends all processes; true when force was needed.
-    fn end(&mut self) -> bool {
-        if self.ended {
-            return false;
         }
-        self.ended = true;
-        // A loop that looks at a flag before it sleeps misses a signal that comes in between, and
-        // sleeps for a second (lighttpd): so the signal is repeated, which asks for nothing more.
-        let mut looks = 0_u32;
-        let orderly = until(ORDERLY_END_MAX, || {
-            if looks.is_multiple_of(SIGNAL_EVERY_LOOKS) {
-                // A failure to signal shows as a process that stays.
-                let _ = child::send(self.child.pid(), Signal::SIGTERM);
-            }
-            looks += 1;
-            self.is_gone()
-        });
-        if !orderly {
-            until(KILLED_END_MAX, || {
-                self.tree.kill();
-                self.is_gone()
-            });
+        Reached::At { authority, .. } => {
+            let lost = |source| {
+                let authority = authority.clone();
+                ServerError::NoSuchHost { server, authority, source }
+            };
+            let mut found = authority.to_socket_addrs().map_err(lost)?;
+            let none = || lost(io::Error::other("it has no address"));
+            let socket = found.next().ok_or_else(none)?;
+            Ok(Address { socket, host: authority.clone() })
         }
-        let_go(self.child.pid());
-        self.tree.forget();
-        !orderly
-    }
-
-    /// Whether the first process has been reaped and no other is left; reaps orphans on the way.
-    fn is_gone(&mut self) -> bool {
-        let reaped = !matches!(self.child.try_wait(), Ok(None));
-        reaped && self.left().is_empty()
-    }
-
-    fn left(&self) -> Vec<u32> {
-        let group = self.child.pid();
-        child::reap_group(group);
-        let left = self.tree.pids();
-        left.into_iter().filter(|&pid| !child::reap(pid)).collect()
-    }
-}
-
-impl Drop for Processes {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-/// Servers, and tools that load them, that run now, by the number of their first process.
-static LIVE: Mutex<BTreeMap<u32, Tree>> = Mutex::new(BTreeMap::new());
-
-fn live() -> MutexGuard<'static, BTreeMap<u32, Tree>> {
-    // A panic elsewhere leaves the map whole: it is only inserted into and removed from.
-    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Counts a process among those that [`kill_all`] ends, until it is let go.
-pub(crate) fn hold(tree: Tree) {
-    live().insert(tree.root(), tree);
-}
-
-/// A process that was held has ended.
-pub(crate) fn let_go(pid: u32) {
-    live().remove(&pid);
-}
-
-/// First processes of the servers, and of the tools that load them, that this process runs now.
-pub fn running() -> Vec<u32> {
-    live().keys().copied().collect()
-}
-
-/// Ends every server, and every tool that loads one, at once and by force. For a program that cannot unwind; otherwise dropping
-/// [`Running`] does more.
-pub fn kill_all() {
-    for tree in live().values() {
-        tree.kill();
     }
 }
 
@@ -575,8 +550,11 @@ fn free_port() -> io::Result<SocketAddr> {
 }
 
 fn port_was_taken(error: &ServerError) -> bool {
-    // The words of strerror(EADDRINUSE), which all servers print.
-    error.log_tail().contains("Address already in use")
+    // The words of strerror(EADDRINUSE), which most servers print, Go's with a small letter; and our
+    // own server's, which are broken into lines for a terminal.
+    let text = error.log_tail().to_ascii_lowercase().replace(|c: char| !c.is_alphanumeric(), " ");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    words.contains("address already in use") || words.contains("the port is in use")
 }
 
 fn log_tail(dir: &Path) -> String {
@@ -598,21 +576,12 @@ fn tail(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Looks once a millisecond until `done`, or for `longest`; true when it was.
-fn until(longest: Nanos, mut done: impl FnMut() -> bool) -> bool {
-    let begun = clock::monotonic();
-    while !done() {
-        if clock::monotonic() - begun > longest {
-            return false;
-        }
-        std::thread::sleep(LOOK);
-    }
-    true
-}
-
 #[cfg(test)]
 mod tests {
+    use units::Bytes;
+
     use super::*;
+    use crate::adapters::{self, Search};
 
     #[test]
     fn an_account_is_found_with_the_name_of_its_group() {
@@ -633,6 +602,40 @@ mod tests {
         assert_eq!(Tree::new(other.id(), None).listens_on(addr), Some(false));
         other.kill().unwrap();
         other.wait().unwrap();
+    }
+
+    /// Between our look at a port and a server's bind another program may take it. Then a server has
+    /// to end and to say so, whichever it is: the start is tried again on another port.
+    #[test]
+    fn a_port_that_was_taken_in_between_is_known_as_such_from_every_server() {
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let addr = taken.local_addr().unwrap();
+        let test = std::env::current_exe().unwrap();
+        let search = Search::new(test.ancestors().nth(2).unwrap().join("joust"));
+        let scratch = scratch().unwrap();
+        let docroot = site(scratch.path(), &[Bytes(100)]).unwrap();
+        let account = root_account();
+        let ground =
+            Ground { account: account.as_ref(), scratch: scratch.path(), docroot: &docroot };
+        let settings = Settings::new();
+        for adapter in adapters::ALL.iter().filter(|adapter| adapter.check(&settings).is_ok()) {
+            // Those that are not installed are counted by the tests of the adapters.
+            let Ok(found) = adapter.installed(&search) else { continue };
+            let start = Start {
+                adapter,
+                found: &found,
+                settings: &settings,
+                docroot: &docroot,
+                cpus: &[],
+                connections: 4,
+                scratch: scratch.path(),
+                target: "/index.html",
+                timeout: Nanos::from_secs(60),
+            };
+            let error = Running::start_at(&start, &ground, addr).unwrap_err();
+            assert!(matches!(error, ServerError::Died { .. }), "{error}");
+            assert!(port_was_taken(&error), "{error}");
+        }
     }
 
     #[test]

@@ -12,8 +12,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader};
+use std::fs;
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -383,29 +383,12 @@ fn memory_bytes(pid: u32) -> Option<u64> {
     Some(memory * 1024)
 }
 
-/// Inodes of the sockets that listen at an IPv4 address. /proc/net/tcp shows listening sockets before
-/// all others, so reading ends with the first other one: after a load without keep-alive there are
-/// tens of thousands of those.
+/// Inodes of the sockets that take connections to an address: those that listen there, or at every
+/// address of the machine. `None` where the kernel does not say.
 fn listeners(addr: SocketAddr) -> Option<Vec<u64>> {
-    const LISTEN: &str = "0A";
-    let SocketAddr::V4(addr) = addr else { return None };
-    let local = u32::from_ne_bytes(addr.ip().octets());
-    let local = format!("{local:08X}:{:04X}", addr.port());
-    let lines = BufReader::new(File::open("/proc/net/tcp").ok()?).lines();
-    let mut inodes = Vec::new();
-    // The first line is the heading.
-    for line in lines.skip(1) {
-        let line = line.ok()?;
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        match (fields.get(1), fields.get(3), fields.get(9)) {
-            (Some(at), Some(&LISTEN), Some(inode)) if *at == local => {
-                inodes.push(inode.parse().ok()?)
-            }
-            (_, Some(&LISTEN), _) => {}
-            _ => break,
-        }
-    }
-    Some(inodes)
+    let all = sys::sock_diag::listeners(addr.port()).ok()?;
+    let takes = |at: std::net::IpAddr| at.to_canonical() == addr.ip() || at.is_unspecified();
+    Some(all.iter().filter(|at| takes(at.addr.ip())).map(|socket| socket.inode).collect())
 }
 
 /// Descendants of `root` by parentage, and what is in its process group or session: an orphan whose
@@ -458,7 +441,7 @@ mod tests {
     impl Shell {
         fn run(script: &str) -> Self {
             let dir = tempfile::tempdir().unwrap();
-            let output = File::create(dir.path().join("out")).unwrap();
+            let output = fs::File::create(dir.path().join("out")).unwrap();
             let cgroup = Cgroup::create();
             let child = child::spawn(Spec {
                 argv: ["/bin/sh", "-c", script].map(Into::into).into(),

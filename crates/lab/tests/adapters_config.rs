@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use joust_lab::adapters::{self, Account, Adapter, AdapterError, Found, Request};
+use joust_lab::adapters::{self, Account, Adapter, AdapterError, Found, Rendered, Request};
 use record::{SettingValue, Settings};
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
@@ -11,8 +11,18 @@ fn settings(pairs: &[(&str, &str)]) -> Settings {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), text(value))).collect()
 }
 
+/// Settings as a study has them.
+type Pairs<'a> = &'a [(&'a str, &'a str)];
+
 /// The first file, or the command line where there is none.
 fn rendered(name: &str, pairs: &[(&str, &str)]) -> String {
+    match render(name, pairs).files.first() {
+        Some((_, text)) => text.clone(),
+        None => command_of(name, pairs),
+    }
+}
+
+fn render(name: &str, pairs: &[(&str, &str)]) -> Rendered {
     let adapter = adapters::named(name).unwrap();
     let found = Found { binary: format!("/usr/sbin/{name}").into(), version: String::new() };
     let account =
@@ -27,11 +37,12 @@ fn rendered(name: &str, pairs: &[(&str, &str)]) -> String {
         account: Some(&account),
         settings: &settings(pairs),
     };
-    let rendered = adapter.render(&request).unwrap();
-    match rendered.files.first() {
-        Some((_, text)) => text.clone(),
-        None => rendered.command.iter().map(|word| format!("{}\n", word.display())).collect(),
-    }
+    adapter.render(&request).unwrap()
+}
+
+fn command_of(name: &str, pairs: &[(&str, &str)]) -> String {
+    let command = render(name, pairs).command;
+    command.iter().map(|word| format!("{}\n", word.display())).collect()
 }
 
 fn refused(name: &str, pairs: &[(&str, &str)]) -> AdapterError {
@@ -259,12 +270,176 @@ fn what_the_study_sets_wins_over_what_is_sized() {
 }
 
 #[test]
+fn h2o_is_configured_completely() {
+    insta::assert_snapshot!(rendered("h2o", &[("access-log", "combined")]), @r##"
+    user: www-data
+    error-log: "/d/error.log"
+    num-threads: 1
+    max-connections: 1024
+    http1-request-timeout: 10
+    http1-upgrade-to-http2: OFF
+    tcp-fastopen: 0
+    compress: OFF
+    file.send-compressed: OFF
+    file.etag: ON
+    file.index: [ "index.html" ]
+    file.dirlisting: OFF
+    access-log: "/d/access.log"
+    hosts:
+      default:
+        listen:
+          host: 127.0.0.1
+          port: 8080
+        paths:
+          "/":
+            file.dir: "/site"
+    "##);
+}
+
+#[test]
+fn caddy_is_configured_completely() {
+    insta::assert_snapshot!(rendered("caddy", &[("encode", "gzip"), ("log", "json")]), @r##"
+    {
+    	admin off
+    	auto_https off
+    	grace_period 1s
+    	log {
+    		output file /d/error.log
+    		level WARN
+    	}
+    	servers {
+    		protocols h1
+    		timeouts {
+    			read_header 1m
+    			idle 5m
+    		}
+    	}
+    }
+    http://:8080 {
+    	bind 127.0.0.1
+    	root * /site
+    	encode gzip
+    	log {
+    		output file /d/access.log
+    		format json
+    	}
+    	file_server {
+    		index index.html
+    	}
+    }
+    "##);
+}
+
+#[test]
+fn mini_httpd_is_configured_completely() {
+    let all = [("logfile", "combined"), ("cgi", "on"), ("max_age", "60")];
+    insta::assert_snapshot!(rendered("mini-httpd", &all), @r##"
+    host=127.0.0.1
+    port=8080
+    dir=/site
+    user=www-data
+    charset=utf-8
+    max_age=60
+    logfile=/d/access.log
+    cgipat=cgi-bin/*
+    nochroot
+    "##);
+}
+
+#[test]
+fn tomcat_is_configured_completely() {
+    insta::assert_snapshot!(rendered("tomcat", &[("AccessLogValve", "common")]), @r##"
+    <?xml version="1.0" encoding="UTF-8"?>
+    <Server port="-1">
+      <Service name="Catalina">
+        <Connector address="127.0.0.1" port="8080"
+                   protocol="org.apache.coyote.http11.Http11NioProtocol"
+                   maxThreads="200"
+                   minSpareThreads="10"
+                   acceptCount="511"
+                   maxConnections="8192"
+                   maxKeepAliveRequests="-1"
+                   keepAliveTimeout="60000"
+                   connectionTimeout="60000"
+                   tcpNoDelay="true"
+                   useSendfile="true"
+                   compression="off"/>
+        <Engine name="Catalina" defaultHost="localhost">
+          <Host name="localhost" appBase="webapps" autoDeploy="false" deployOnStartup="false">
+            <Valve className="org.apache.catalina.valves.AccessLogValve" directory="logs"
+                   prefix="access" suffix=".log" rotatable="false" pattern="common"/>
+            <Context path="" docBase="/site">
+              <JarScanner scanClassPath="false" scanBootstrapClassPath="false"/>
+            </Context>
+          </Host>
+        </Engine>
+      </Service>
+    </Server>
+    "##);
+}
+
+#[test]
+fn a_jvm_gets_its_options_before_the_class_that_it_runs() {
+    let all = [("Xmx", "512m"), ("gc", "G1"), ("jvm", "-XX:+AlwaysPreTouch '-Da=b c'")];
+    insta::assert_snapshot!(command_of("tomcat", &all), @r##"
+    /usr/sbin/tomcat
+    -Xmx512m
+    -XX:+UseG1GC
+    -XX:+AlwaysPreTouch
+    -Da=b c
+    -XX:-UsePerfData
+    -Djava.awt.headless=true
+    -Djava.net.preferIPv4Stack=true
+    -Dorg.apache.catalina.startup.EXIT_ON_INIT_FAILURE=true
+    -Djava.io.tmpdir=/d/temp
+    -Dcatalina.home=/usr/share/tomcat10
+    -Dcatalina.base=/d
+    -cp
+    /usr/share/tomcat10/bin/bootstrap.jar:/usr/share/tomcat10/bin/tomcat-juli.jar
+    org.apache.catalina.startup.Bootstrap
+    start
+    "##);
+}
+
+#[test]
+fn a_command_gets_its_port_and_its_folders() {
+    let all = [("command", "server --port={port} '{docroot}' --pid \"{dir}/a b\"")];
+    insta::assert_snapshot!(command_of("command", &all), @r##"
+    server
+    --port=8080
+    /site
+    --pid
+    /d/a b
+    "##);
+}
+
+#[test]
+fn programs_of_the_site_are_run_where_that_is_asked_for() {
+    for (name, pairs, line) in [
+        ("apache", &[("cgi", "on"), ("mpm", "prefork")][..], "LoadModule cgi_module"),
+        ("apache", &[("cgi", "on")], "ScriptSock /d/run/cgid.sock"),
+        ("lighttpd", &[("cgi", "on")], "server.modules = ( \"mod_cgi\" )"),
+        ("mini-httpd", &[("cgi", "on")], "cgipat=cgi-bin/*"),
+        ("joust", &[("cgi", "on")], "--cgi\n/cgi-bin/"),
+    ] {
+        assert!(rendered(name, pairs).contains(line), "{name}");
+        assert!(!rendered(name, &pairs[1..]).contains(line), "{name}");
+    }
+}
+
+#[test]
 fn an_unknown_setting_is_refused_with_the_nearest_name() {
     let cases = [
         ("nginx", "worker_proceses", "`worker_processes`"),
         ("nginx", "KeepAliveTimeout", "`keepalive_timeout`"),
         ("apache", "MaxKeepaliveRequest", "`MaxKeepAliveRequests`"),
         ("lighttpd", "server.max-conections", "`server.max-connections`"),
+        ("h2o", "num_threads", "`num-threads`"),
+        ("caddy", "GOMAXPROC", "`GOMAXPROCS`"),
+        ("tomcat", "maxThread", "`maxThreads`"),
+        ("mini-httpd", "charsets", "`charset`"),
+        ("command", "comand", "`command`"),
+        ("url", "urll", "`url`"),
         ("nginx", "zzzzzzzz", "there is: worker_processes"),
     ];
     for (server, typed, suggestion) in cases {
@@ -285,6 +460,10 @@ fn a_value_of_the_wrong_kind_is_refused_and_cannot_end_a_directive() {
         ("apache", "AsyncRequestWorkerFactor", "2\nUser root", "one word"),
         ("lighttpd", "server.max-worker", "-1", "a whole number from 0 to 65535"),
         ("joust", "model", "pool;x", "one word"),
+        ("tomcat", "maxKeepAliveRequests", "-2", "-1 for no limit"),
+        ("tomcat", "jvm", "-Da=1\n-Db=2", "one line"),
+        ("h2o", "compress", "br", "one of off, on, gzip"),
+        ("command", "port", "65536", "from 1 to 65535"),
     ];
     for (server, name, value, wanted) in cases {
         let error = refused(server, &[(name, value)]);
@@ -295,7 +474,7 @@ fn a_value_of_the_wrong_kind_is_refused_and_cannot_end_a_directive() {
 
 #[test]
 fn settings_that_exclude_each_other_are_refused() {
-    let cases: &[(&[(&str, &str)], &str)] = &[
+    let cases: &[(Pairs, &str)] = &[
         (&[("mpm", "prefork"), ("ThreadsPerChild", "25")], "ThreadsPerChild"),
         (&[("mpm", "event"), ("MinSpareServers", "5")], "MinSpareServers"),
         (&[("mpm", "worker"), ("AsyncRequestWorkerFactor", "2")], "AsyncRequestWorkerFactor"),
@@ -304,6 +483,28 @@ fn settings_that_exclude_each_other_are_refused() {
     ];
     for (pairs, word) in cases {
         let error = refused("apache", pairs);
+        assert!(matches!(error, AdapterError::Disagree { .. }), "{error}");
+        assert!(error.to_string().contains(word), "{error}");
+    }
+}
+
+#[test]
+fn settings_that_say_nothing_or_two_things_are_refused_with_the_way_out() {
+    let cases: &[(&str, Pairs, &str)] = &[
+        ("command", &[], "write settings.command"),
+        ("command", &[("command", "server --port 80")], "put {port} into it"),
+        ("command", &[("command", "server {port}"), ("port", "80")], "leave one of them out"),
+        ("command", &[("command", "server '{port}")], "is not closed"),
+        ("command", &[("command", "server {port}"), ("ready", "up")], "as in /up"),
+        ("url", &[], "write settings.url"),
+        ("url", &[("url", "https://a")], "plain HTTP"),
+        ("tomcat", &[("maxThreads", "5")], "minSpareThreads"),
+        ("tomcat", &[("-Xmx", "plenty")], "as in 512m"),
+        ("tomcat", &[("jvm", "-Da='b")], "is not closed"),
+        ("caddy", &[("GOGC", "never")], "percent or off"),
+    ];
+    for (server, pairs, word) in cases {
+        let error = refused(server, pairs);
         assert!(matches!(error, AdapterError::Disagree { .. }), "{error}");
         assert!(error.to_string().contains(word), "{error}");
     }
@@ -322,6 +523,9 @@ fn flags_and_numbers_of_a_study_file_are_taken_as_they_are() {
     assert_eq!(values.text("worker_processes"), "2");
 }
 
+/// What these run is in their settings.
+const GIVEN: [&str; 2] = ["command", "url"];
+
 /// Every parity table has the same core, so that two contenders can be set side by side.
 #[test]
 fn every_parity_table_answers_the_same_questions() {
@@ -329,12 +533,17 @@ fn every_parity_table_answers_the_same_questions() {
         "access_log",
         "backlog",
         "compression",
-        "concurrency",
+        "etag",
+        "http_version",
         "keep_alive",
         "keep_alive_requests",
         "keep_alive_timeout",
+        "sendfile",
+        "tls",
+        "user",
+        "workers",
     ];
-    for adapter in adapters::ALL {
+    for adapter in adapters::ALL.iter().filter(|adapter| !GIVEN.contains(&adapter.name)) {
         let found = Found { binary: "/x".into(), version: String::new() };
         let request = Request {
             found: &found,
@@ -349,10 +558,14 @@ fn every_parity_table_answers_the_same_questions() {
         let parity = (adapter.parity)(&adapter.render(&request).unwrap(), "");
         for question in core {
             let answer = parity.get(question).map(String::as_str);
-            assert!(answer.is_some_and(|text| !text.contains("not set")), "{question} {parity:?}");
+            let known = answer.is_some_and(|text| question == "user" || !text.contains("not set"));
+            assert!(known, "{}: {question} {parity:?}", adapter.name);
         }
         assert_eq!(parity["access_log"], "off", "{}", adapter.name);
-        assert_eq!(parity["backlog"], "511", "{}", adapter.name);
-        assert_eq!(parity["keep_alive"], "on", "{}", adapter.name);
+        // Caddy, h2o and mini-httpd have no setting for it.
+        let has_setting = !["caddy", "h2o", "mini-httpd"].contains(&adapter.name);
+        assert!(!has_setting || parity["backlog"] == "511", "{}", adapter.name);
+        let keeps = if adapter.name == "mini-httpd" { "off" } else { "on" };
+        assert_eq!(parity["keep_alive"], keeps, "{}", adapter.name);
     }
 }

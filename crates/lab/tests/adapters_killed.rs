@@ -52,7 +52,7 @@ fn helper_that_starts_servers_and_waits() {
             timeout: PATIENCE.into(),
         });
         let running = running.unwrap();
-        let pids: Vec<String> = running.tree().pids().iter().map(u32::to_string).collect();
+        let pids: Vec<String> = running.tree().unwrap().pids().iter().map(u32::to_string).collect();
         lines.push_str(&format!("{} {}\n", running.addr(), pids.join(" ")));
         all.push(running);
     }

@@ -8,13 +8,17 @@ use std::fmt::Write as _;
 
 use super::sizing;
 use super::values::{Kind, SettingSpec, Values};
-use super::{Adapter, AdapterError, Found, Rendered, Request, Search, version_printed};
+use super::{
+    Adapter, AdapterError, Found, Minimum, Rendered, Request, Search, on_off, table,
+    version_printed,
+};
 
 /// Apache httpd.
 pub(super) static ITEM: Adapter = Adapter {
     name: "apache",
     about: "Apache httpd, with its MPM prefork, worker or event",
     package: "apache2",
+    minimum: Some(Minimum { version: "2.4", lack: "MPMs as modules, and MaxRequestWorkers" }),
     find,
     settings: SETTINGS,
     hands_on: false,
@@ -114,6 +118,13 @@ static SETTINGS: &[SettingSpec] = &[
         "off",
         "Access log, into the server's folder.",
     ),
+    SettingSpec::new(
+        "cgi",
+        Kind::Switch,
+        "off",
+        "Whether what lies in /cgi-bin/ of the site is run: by mod_cgi under prefork, else by \
+         mod_cgid, which forks from a process of its own (`ScriptAlias`).",
+    ),
 ];
 
 const PREFORK_ONLY: &[&str] = &["MinSpareServers", "MaxSpareServers"];
@@ -173,8 +184,8 @@ fn configure(request: &Request, values: &Values) -> Rendered {
             ),
         ],
         dirs: vec!["run".to_owned()],
-        command: command(&["-d", &dir, "-f", &file, "-D", "FOREGROUND"]),
         check: command(&check),
+        ..Rendered::of(command(&["-d", &dir, "-f", &file, "-D", "FOREGROUND"]))
     }
 }
 
@@ -220,8 +231,20 @@ fn text(request: &Request, values: &Values) -> String {
         };
         let _ = writeln!(text, "CustomLog {dir}/access.log \"{format}\"");
     }
-    // AllowOverride None: no .htaccess is looked for on each request.
     let root = request.docroot.display();
+    if values.is_on("cgi") {
+        let module = if mpm == "prefork" { "cgi" } else { "cgid" };
+        let _ = write!(
+            text,
+            "LoadModule alias_module {MODULES}/mod_alias.so\n\
+             LoadModule {module}_module {MODULES}/mod_{module}.so\n\
+             ScriptAlias /cgi-bin/ {root}/cgi-bin/\n"
+        );
+        if module == "cgid" {
+            let _ = writeln!(text, "ScriptSock {dir}/run/cgid.sock");
+        }
+    }
+    // AllowOverride None: no .htaccess is looked for on each request.
     let _ = write!(
         text,
         "DocumentRoot {root}\nDirectoryIndex index.html\n<Directory />\n    AllowOverride None\n    \
@@ -233,7 +256,7 @@ fn text(request: &Request, values: &Values) -> String {
 /// The dump of mod_info holds the directives in the form of the file; LoadModule is not among them,
 /// the list of modules stands in for it.
 fn parity(rendered: &Rendered, printed: &str) -> BTreeMap<String, String> {
-    let source = if printed.is_empty() { rendered.files[0].1.as_str() } else { printed };
+    let source = rendered.source(printed);
     let value = |name: &str| {
         let mut lines = source.lines().map(str::trim);
         lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
@@ -244,12 +267,12 @@ fn parity(rendered: &Rendered, printed: &str) -> BTreeMap<String, String> {
         .find(|mpm| source.contains(&format!("mpm_{mpm}_module")))
         .unwrap_or("unknown");
     let start = text("StartServers");
-    let concurrency = match mpm {
-        "prefork" => format!("prefork: {start} processes at the start, one connection each"),
-        _ => {
-            let threads = text("ThreadsPerChild");
-            format!("{mpm}: {start} processes at the start, {threads} threads each")
+    let workers = match mpm {
+        "prefork" => format!("{start} processes, a connection each"),
+        "worker" => {
+            format!("{start} processes of {} threads, a connection each", text("ThreadsPerChild"))
         }
+        _ => format!("{start} processes of {} threads and a listener", text("ThreadsPerChild")),
     };
     let spares = match mpm {
         "prefork" => {
@@ -258,23 +281,24 @@ fn parity(rendered: &Rendered, printed: &str) -> BTreeMap<String, String> {
         _ => format!("{} to {} threads", text("MinSpareThreads"), text("MaxSpareThreads")),
     };
     let unlimited = |text: String| if text == "0" { "unlimited".to_owned() } else { text };
-    [
-        ("access_log", if value("CustomLog").is_some() { "on" } else { "off" }.to_owned()),
+    table([
+        ("access_log", on_off(value("CustomLog").is_some())),
         ("backlog", text("ListenBacklog")),
-        ("compression", "off".to_owned()),
-        ("concurrency", concurrency),
+        ("compression", on_off(source.contains("deflate_module"))),
         ("connections_per_child", unlimited(text("MaxConnectionsPerChild"))),
-        ("etag", if text("FileETag") == "None" { "off" } else { "on" }.to_owned()),
+        ("etag", on_off(text("FileETag") != "None")),
         ("file_cache", "off".to_owned()),
-        ("keep_alive", text("KeepAlive")),
+        ("http_version", "1.1".to_owned()),
+        ("keep_alive", text("KeepAlive").to_ascii_lowercase()),
         ("keep_alive_requests", unlimited(text("MaxKeepAliveRequests"))),
         ("keep_alive_timeout", format!("{} s", text("KeepAliveTimeout"))),
-        ("sendfile", text("EnableSendfile")),
+        ("mpm", mpm.to_owned()),
+        ("sendfile", text("EnableSendfile").to_ascii_lowercase()),
         ("spares", spares),
         ("tcp_nodelay", "on".to_owned()),
+        ("tls", on_off(source.contains("ssl_module"))),
         ("user", format!("{} {}", text("User"), text("Group"))),
+        ("workers", workers),
         ("workers_max", text("MaxRequestWorkers")),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
+    ])
 }

@@ -7,13 +7,14 @@ use std::ffi::OsString;
 
 use super::sizing::{self, Sizes};
 use super::values::{Kind, SettingSpec, Values};
-use super::{Adapter, Found, Rendered, Request, Search, version_printed};
+use super::{Adapter, Found, Rendered, Request, Search, counted, on_off, table, version_printed};
 
 /// Our own server.
 pub(super) static ITEM: Adapter = Adapter {
     name: "joust",
     about: "joust's own server, with any of its concurrency models",
     package: "",
+    minimum: None,
     find,
     settings: SETTINGS,
     hands_on: true,
@@ -58,6 +59,12 @@ static SETTINGS: &[SettingSpec] = &[
         "Access log, into the server's folder.",
     )
     .also(&["AccessLog"]),
+    SettingSpec::new(
+        "cgi",
+        Kind::Switch,
+        "off",
+        "Whether what lies in /cgi-bin/ of the site is run (`--cgi`).",
+    ),
 ];
 
 /// Settings that all models have and that are always said, so that a default never decides.
@@ -87,6 +94,9 @@ fn configure(request: &Request, values: &Values) -> Rendered {
             command.extend(["--access-log".into(), log, "--log-format".into(), format.into()]);
         }
     }
+    if values.is_on("cgi") {
+        command.extend(["--cgi", "/cgi-bin/"].map(Into::into));
+    }
     let mut set = |name: &str, value: &str| {
         command.extend(["--set".into(), format!("{name}={value}").into()]);
     };
@@ -95,7 +105,7 @@ fn configure(request: &Request, values: &Values) -> Rendered {
         set(name, &number.to_string());
     }
     values.handed_on().for_each(|(name, value)| set(name, value));
-    Rendered { files: Vec::new(), dirs: Vec::new(), command, check: Vec::new() }
+    Rendered::of(command)
 }
 
 /// The sizes of a model's pool that the study does not set. A model that is not named here has none.
@@ -107,7 +117,7 @@ fn sized(request: &Request, values: &Values) -> Sizes {
     };
     let sizes = match values.text("model") {
         "prefork" => sizing::processes(connections, given),
-        "worker" => sizing::threads(connections, given),
+        "worker" | "event" => sizing::threads(connections, given),
         "pool" => vec![("max-request", u64::from(connections).max(128))],
         _ => Vec::new(),
     };
@@ -129,24 +139,44 @@ fn parity(rendered: &Rendered, _printed: &str) -> BTreeMap<String, String> {
     };
     let unlimited = |text: String| if text == "0" { "unlimited".to_owned() } else { text };
     let logged = after("--access-log").is_some_and(|log| log != "off");
-    let mut parity: BTreeMap<String, String> = [
-        ("access_log", if logged { "on" } else { "off" }.to_owned()),
+    let model = after("--model").unwrap_or_default();
+    let mut parity = table([
+        ("access_log", on_off(logged)),
         ("backlog", text("ListenBacklog")),
         ("compression", "off".to_owned()),
-        ("concurrency", after("--model").unwrap_or_default()),
+        ("etag", "on".to_owned()),
+        ("http_version", "1.1".to_owned()),
         ("keep_alive", text("KeepAlive")),
         ("keep_alive_requests", unlimited(text("MaxKeepAliveRequests"))),
         ("keep_alive_timeout", with_unit(text("KeepAliveTimeout"))),
+        // Its `limits.cached_file_bytes_max`: what is smaller is answered from memory.
+        ("sendfile", "on (from 64 KB)".to_owned()),
+        ("tls", "off".to_owned()),
         ("user", "whoever runs joust".to_owned()),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into();
+        ("workers", workers(&model, text)),
+    ]);
     for word in words.iter().filter_map(|word| word.split_once('=')) {
         if !COMMON.contains(&word.0) {
             parity.insert(word.0.to_owned(), word.1.to_owned());
         }
     }
     parity
+}
+
+/// As the models declare it; a pool that is not sized here is as large as the model's own default.
+fn workers(model: &str, text: impl Fn(&str) -> String) -> String {
+    let start = text("StartServers");
+    let threads = || match text("ThreadsPerChild").as_str() {
+        "not set" => "25".to_owned(),
+        number => number.to_owned(),
+    };
+    match model {
+        "reactor" => counted("1", "event loop", "event loops"),
+        "prefork" => format!("{start} processes, a connection each"),
+        "worker" => format!("{start} processes of {} threads, a connection each", threads()),
+        "event" => format!("{start} processes of {} threads and a listener", threads()),
+        model => format!("as the model {model} has them"),
+    }
 }
 
 /// Apache's rule: a bare number is seconds.

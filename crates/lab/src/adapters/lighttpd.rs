@@ -6,13 +6,19 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::values::{Kind, SettingSpec, Values};
-use super::{Adapter, Found, Rendered, Request, Search, version_printed};
+use super::{
+    Adapter, Found, Minimum, Rendered, Request, Search, counted, on_off, table, version_printed,
+};
 
 /// lighttpd.
 pub(super) static ITEM: Adapter = Adapter {
     name: "lighttpd",
     about: "lighttpd: one event loop, or one a worker process",
     package: "lighttpd",
+    minimum: Some(Minimum {
+        version: "1.4.46",
+        lack: "the network backend by the name `sendfile`",
+    }),
     find,
     settings: SETTINGS,
     hands_on: false,
@@ -99,7 +105,16 @@ static SETTINGS: &[SettingSpec] = &[
         "Access log, into the server's folder.",
     )
     .also(&["accesslog.filename"]),
+    SettingSpec::new(
+        "cgi",
+        Kind::Switch,
+        "off",
+        "Whether what lies in /cgi-bin/ of the site is run (mod_cgi, `cgi.assign`).",
+    ),
 ];
+
+/// Settings that are not options of that name.
+const NOT_OPTIONS: &[&str] = &["accesslog", "cgi"];
 
 fn find(search: &Search) -> Option<Found> {
     let binary = search.program("lighttpd")?;
@@ -117,8 +132,8 @@ fn configure(request: &Request, values: &Values) -> Rendered {
     Rendered {
         files: vec![("lighttpd.conf".to_owned(), text(request, values))],
         dirs: vec!["uploads".to_owned()],
-        command: base(&["-D", "-f", &file]),
         check: base(&["-p", "-f", &file]),
+        ..Rendered::of(base(&["-D", "-f", &file]))
     }
 }
 
@@ -145,13 +160,18 @@ fn text(request: &Request, values: &Values) -> String {
         line("server.username", &quoted(&account.user));
         line("server.groupname", &quoted(&account.group));
     }
+    let modules = [("mod_accesslog", logged), ("mod_cgi", values.is_on("cgi"))];
+    let modules = modules.into_iter().filter(|(_, wanted)| *wanted);
+    let modules: Vec<String> = modules.map(|(module, _)| quoted(module)).collect();
+    if !modules.is_empty() {
+        line("server.modules", &format!("( {} )", modules.join(", ")));
+    }
     if logged {
-        line("server.modules", "( \"mod_accesslog\" )");
         line("accesslog.filename", &quoted(&format!("{dir}/access.log")));
     }
     let connections = (u64::from(request.connections) * 2).max(1024);
     let connections = values.number_or("server.max-connections", connections);
-    for spec in SETTINGS.iter().filter(|spec| spec.name != "accesslog") {
+    for spec in SETTINGS.iter().filter(|spec| !NOT_OPTIONS.contains(&spec.name)) {
         let value = match (spec.name, spec.kind) {
             ("server.max-connections", _) => connections.to_string(),
             ("server.max-fds", _) => {
@@ -162,12 +182,15 @@ fn text(request: &Request, values: &Values) -> String {
         };
         line(spec.name, &value);
     }
+    if values.is_on("cgi") {
+        text.push_str("$HTTP[\"url\"] =~ \"^/cgi-bin/\" { cgi.assign = ( \"\" => \"\" ) }\n");
+    }
     text
 }
 
 /// `lighttpd -p` prints what it read as nested `key = value` lines, strings in quotes.
 fn parity(rendered: &Rendered, printed: &str) -> BTreeMap<String, String> {
-    let source = if printed.is_empty() { rendered.files[0].1.as_str() } else { printed };
+    let source = rendered.source(printed);
     let text = |name: &str| {
         let mut lines = source.lines().map(str::trim);
         let value = lines.find_map(|line| {
@@ -176,21 +199,24 @@ fn parity(rendered: &Rendered, printed: &str) -> BTreeMap<String, String> {
         });
         value.unwrap_or_else(|| "not set".to_owned())
     };
-    let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();
     let requests = text("server.max-keep-alive-requests");
     let workers = match text("server.max-worker").as_str() {
-        "0" => "one process, an event loop".to_owned(),
-        number => format!("{number} processes, an event loop each"),
+        "0" => "1".to_owned(),
+        number => number.to_owned(),
     };
     let backend = text("server.network-backend");
-    [
+    let modules = text("server.modules");
+    table([
         ("access_log", on_off(text("accesslog.filename") != "not set")),
         ("backlog", text("server.listen-backlog")),
-        ("compression", "off".to_owned()),
-        ("concurrency", workers),
+        (
+            "compression",
+            on_off(modules.contains("mod_deflate") || modules.contains("mod_compress")),
+        ),
         ("connections_max", text("server.max-connections")),
         ("etag", on_off(text("static-file.etags") == "enable")),
         ("file_cache", format!("stat cache {}", text("server.stat-cache-engine"))),
+        ("http_version", "1.1".to_owned()),
         ("keep_alive", on_off(requests != "0")),
         ("keep_alive_requests", requests),
         ("keep_alive_timeout", format!("{} s", text("server.max-keep-alive-idle"))),
@@ -199,8 +225,8 @@ fn parity(rendered: &Rendered, printed: &str) -> BTreeMap<String, String> {
             if backend == "sendfile" { "on".to_owned() } else { format!("off ({backend})") },
         ),
         ("tcp_nodelay", "on".to_owned()),
+        ("tls", on_off(text("ssl.engine") == "enable")),
         ("user", format!("{} {}", text("server.username"), text("server.groupname"))),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
+        ("workers", counted(&workers, "event loop", "event loops")),
+    ])
 }

@@ -4,24 +4,47 @@
 //! Start reading at [`Adapter`]; one more server is one more file and one line in [`ALL`].
 
 mod apache;
+mod caddy;
+mod command;
+mod h2o;
 mod joust;
 mod lighttpd;
+mod mini_httpd;
 mod nginx;
 mod sizing;
+mod tomcat;
+mod url;
 mod values;
+mod version;
+mod words;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use record::Settings;
+use record::{Plan, Settings};
+use sys::child::Signal;
 
 use crate::nearest::suggestion;
+use doctor::parity::UNKNOWN;
 pub use values::{Kind, SettingSpec, Values};
+use version::is_before;
+pub(crate) use version::version_printed;
 
-/// Every server that the lab can run, in the order of `joust run --servers`.
-pub static ALL: &[&Adapter] = &[&joust::ITEM, &apache::ITEM, &nginx::ITEM, &lighttpd::ITEM];
+/// Every server that the lab can run, in the order of `joust servers`.
+pub static ALL: &[&Adapter] = &[
+    &joust::ITEM,
+    &apache::ITEM,
+    &nginx::ITEM,
+    &lighttpd::ITEM,
+    &h2o::ITEM,
+    &caddy::ITEM,
+    &tomcat::ITEM,
+    &mini_httpd::ITEM,
+    &command::ITEM,
+    &url::ITEM,
+];
 
 /// Where servers are looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,10 +75,28 @@ impl Search {
 /// A server that is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Its program.
+    /// Its program; empty where the settings of a contender say which.
     pub binary: PathBuf,
-    /// Its own word for its version ("nginx/1.22.1").
+    /// Its own word for its version ("nginx/1.22.1"); empty where only its answers can tell.
     pub version: String,
+}
+
+/// Why a server cannot be run on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Which, and what is wrong ("nginx is not installed").
+    pub reason: String,
+    /// The command that helps.
+    pub remedy: String,
+}
+
+/// The oldest version that can be run as its adapter runs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Minimum {
+    /// Its number ("1.19.5").
+    pub version: &'static str,
+    /// What older ones lack.
+    pub lack: &'static str,
 }
 
 /// The account that servers drop to when they are started as root.
@@ -99,11 +140,56 @@ pub struct Rendered {
     pub files: Vec<(String, String)>,
     /// Folders to make in the server's folder, owned by the account it drops to.
     pub dirs: Vec<String>,
-    /// Program and arguments.
+    /// Program and arguments; empty where the server runs elsewhere, and nothing is started.
     pub command: Vec<OsString>,
+    /// Variables of its environment beside PATH.
+    pub env: Vec<(String, String)>,
     /// Program and arguments that check the configuration and print it, or parts of it, as the
     /// server itself understood it; empty where it has none.
     pub check: Vec<OsString>,
+    /// Where it is reached.
+    pub reached: Reached,
+    /// What is asked for to see whether it answers, where that is not what the study asks for.
+    pub ready: Option<String>,
+    /// The signal that asks it to end in order.
+    pub stop: Signal,
+}
+
+/// Where a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reached {
+    /// Where the request says that it shall listen.
+    AsAsked,
+    /// At this port of 127.0.0.1: its settings fix it.
+    Port(u16),
+    /// Elsewhere: it runs already.
+    At {
+        /// Name or address, and port ("10.0.0.7:80"): what the Host field of requests says.
+        authority: String,
+        /// What it is asked for, where that is not what the study asks for.
+        target: Option<String>,
+    },
+}
+
+impl Rendered {
+    /// A command, and of all else what most servers need: nothing.
+    pub(super) fn of(command: Vec<OsString>) -> Self {
+        Self {
+            files: Vec::new(),
+            dirs: Vec::new(),
+            command,
+            env: Vec::new(),
+            check: Vec::new(),
+            reached: Reached::AsAsked,
+            ready: None,
+            stop: Signal::SIGTERM,
+        }
+    }
+
+    /// What to read a parity table from: what the check printed, else the first file.
+    fn source<'a>(&'a self, printed: &'a str) -> &'a str {
+        if printed.is_empty() { self.files[0].1.as_str() } else { printed }
+    }
 }
 
 /// A server that the lab can run.
@@ -115,6 +201,8 @@ pub struct Adapter {
     pub about: &'static str,
     /// Debian's package that brings it; empty for our own.
     pub package: &'static str,
+    /// The oldest version that will do; `None` where any will.
+    pub minimum: Option<Minimum>,
     /// Looks for it.
     pub find: fn(&Search) -> Option<Found>,
     /// Its settings, each by its original name.
@@ -155,6 +243,31 @@ impl Adapter {
         Ok((self.configure)(request, &values))
     }
 
+    /// The server of this machine.
+    ///
+    /// # Errors
+    /// It is not installed, or too old.
+    pub fn installed(&self, search: &Search) -> Result<Found, Missing> {
+        let found = (self.find)(search).ok_or_else(|| Missing {
+            reason: format!("{} is not installed", self.name),
+            remedy: self.remedy(),
+        })?;
+        match self.minimum {
+            Some(minimum) if is_before(&found.version, minimum.version) => Err(Missing {
+                reason: format!(
+                    "{} is too old: {} at {}, and it takes {} or later, for {}",
+                    self.name,
+                    found.version,
+                    found.binary.display(),
+                    minimum.version,
+                    minimum.lack,
+                ),
+                remedy: self.remedy(),
+            }),
+            _ => Ok(found),
+        }
+    }
+
     /// The command that installs it.
     pub fn remedy(&self) -> String {
         match self.package {
@@ -173,6 +286,50 @@ pub fn named(name: &str) -> Result<&'static Adapter, AdapterError> {
         let names: Vec<&str> = ALL.iter().map(|adapter| adapter.name).collect();
         AdapterError::UnknownServer { name: name.to_owned(), suggestion: suggestion(name, &names) }
     })
+}
+
+/// What whoever starts a study should know of its contenders before any load: that one of them is
+/// not on this machine. Nothing is resolved: only the words of the settings are looked at.
+pub fn notes(plan: &Plan) -> Vec<String> {
+    let of_one = |contender: &record::Contender| {
+        let adapter = named(&contender.server).ok()?;
+        let values = adapter.check(&contender.settings).ok()?;
+        let note = std::ptr::eq(adapter, &url::ITEM).then(|| url::note(&values))??;
+        Some(format!("{}: {note}", contender.name))
+    };
+    plan.contenders.iter().filter_map(of_one).collect()
+}
+
+/// A parity table of these pairs.
+fn table<const N: usize>(pairs: [(&str, String); N]) -> BTreeMap<String, String> {
+    pairs.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+/// Every switch of the parity table that only a server's configuration could tell, as unknown.
+fn unknown_table(user: &str) -> BTreeMap<String, String> {
+    let names = doctor::parity::SWITCHES.iter().map(|switch| switch.name);
+    let unknown = names.filter(|name| *name != "header_bytes").map(|name| (name, UNKNOWN));
+    let all = unknown.chain([("user", user)]);
+    all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// `keep_alive_timeout` of a server that keeps no connection.
+const NOT_KEPT: &str = "not kept";
+
+/// The backlog of a server that asks for more than the system gives.
+fn somaxconn() -> String {
+    let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
+    most.trim().to_owned()
+}
+
+fn on_off(on: bool) -> String {
+    if on { "on" } else { "off" }.to_owned()
+}
+
+/// "1 process", "4 processes".
+fn counted(number: &str, one: &str, many: &str) -> String {
+    let noun = if number == "1" { one } else { many };
+    format!("{number} {noun}")
 }
 
 /// Why a server cannot be configured as asked.
@@ -216,14 +373,4 @@ pub enum AdapterError {
         /// Which, why, and the way out.
         reason: String,
     },
-}
-
-/// The version that a server prints of itself: what follows `marker` up to the end of the line.
-pub(crate) fn version_printed(binary: &Path, flag: &str, marker: &str) -> Option<String> {
-    let output = std::process::Command::new(binary).arg(flag).output().ok()?;
-    // nginx prints its version to stderr, the others to stdout.
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text);
-    let line = text.lines().find(|line| line.contains(marker))?;
-    Some(line.split_once(marker)?.1.trim().to_owned())
 }

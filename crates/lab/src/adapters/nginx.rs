@@ -6,13 +6,19 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::values::{Kind, SettingSpec, Values};
-use super::{Adapter, Found, Rendered, Request, Search, version_printed};
+use super::{
+    Adapter, Found, Minimum, Rendered, Request, Search, counted, on_off, table, version_printed,
+};
 
 /// nginx.
 pub(super) static ITEM: Adapter = Adapter {
     name: "nginx",
     about: "nginx: event loops, one a worker process",
     package: "nginx-light",
+    minimum: Some(Minimum {
+        version: "1.19.5",
+        lack: "the option -e: older ones write to the system's error log",
+    }),
     find,
     settings: SETTINGS,
     hands_on: false,
@@ -146,8 +152,8 @@ fn configure(request: &Request, values: &Values) -> Rendered {
     Rendered {
         files: vec![("nginx.conf".to_owned(), text(request, values))],
         dirs: TEMP_PATHS.map(|(_, dir)| dir.to_owned()).into(),
-        command: base(&[]),
         check: base(&["-T"]),
+        ..Rendered::of(base(&[]))
     }
 }
 
@@ -209,7 +215,7 @@ fn directives(text: &mut String, indent: &str, names: &[&str], request: &Request
 
 /// `nginx -T` prints the files that it read, so both sources have the same grammar.
 fn parity(rendered: &Rendered, printed: &str) -> BTreeMap<String, String> {
-    let source = if printed.is_empty() { rendered.files[0].1.as_str() } else { printed };
+    let source = rendered.source(printed);
     let value = |name: &str| {
         let mut lines = source.lines().map(str::trim);
         lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.strip_suffix(';'))
@@ -222,22 +228,22 @@ fn parity(rendered: &Rendered, printed: &str) -> BTreeMap<String, String> {
         "4294967295" => "unlimited".to_owned(),
         number => number.to_owned(),
     };
-    [
-        ("access_log", if text("access_log") == "off" { "off" } else { "on" }.to_owned()),
+    table([
+        ("access_log", on_off(text("access_log") != "off")),
         ("backlog", backlog.unwrap_or("511").to_owned()),
         ("compression", text("gzip")),
-        ("concurrency", format!("{} processes, an event loop each", text("worker_processes"))),
         ("connections_max", text("worker_connections")),
         ("etag", text("etag")),
         ("file_cache", text("open_file_cache")),
-        ("keep_alive", if kept { "on" } else { "off" }.to_owned()),
+        ("http_version", "1.1".to_owned()),
+        ("keep_alive", on_off(kept)),
         ("keep_alive_requests", requests),
         ("keep_alive_timeout", format!("{} s", text("keepalive_timeout"))),
-        ("reuseport", if listen.contains("reuseport") { "on" } else { "off" }.to_owned()),
+        ("reuseport", on_off(listen.contains("reuseport"))),
         ("sendfile", text("sendfile")),
         ("tcp_nodelay", text("tcp_nodelay")),
+        ("tls", on_off(listen.split(' ').any(|word| word == "ssl"))),
         ("user", text("user")),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
+        ("workers", counted(&text("worker_processes"), "event loop", "event loops")),
+    ])
 }

@@ -46,12 +46,16 @@ pub enum Kind {
     /// A whole number, bounds included.
     #[expect(missing_docs, reason = "the bounds")]
     Number { min: u64, max: u64 },
+    /// A whole number from -1, where -1 means without limit.
+    OrUnlimited,
     /// on or off; true and false are taken too.
     Switch,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// A word without white space, quotes, braces or semicolons: nothing that could end a directive.
     Word,
+    /// A line of text, for a program's arguments; no control characters.
+    Line,
 }
 
 /// Settings of one contender, all known to its adapter and of the right kind.
@@ -134,6 +138,10 @@ impl Kind {
                 let number: u64 = text.parse().ok()?;
                 (min..=max).contains(&number).then(|| number.to_string())
             }
+            Self::OrUnlimited => {
+                let number: i64 = text.parse().ok()?;
+                (-1..=i64::from(i32::MAX)).contains(&number).then(|| number.to_string())
+            }
             Self::Switch => match text.to_ascii_lowercase().as_str() {
                 "on" | "true" | "enable" | "1" => Some("on".to_owned()),
                 "off" | "false" | "disable" | "0" => Some("off".to_owned()),
@@ -152,16 +160,23 @@ impl Kind {
                 let fits = |c: char| c.is_ascii_graphic() && !"\"'`;{}\\#$".contains(c);
                 (!text.is_empty() && text.chars().all(fits)).then_some(text)
             }
+            Self::Line => {
+                let fits = !text.trim().is_empty() && !text.chars().any(char::is_control);
+                fits.then_some(text)
+            }
         }
     }
 
-    fn wanted(self) -> String {
+    /// What it takes, in words.
+    pub fn wanted(self) -> String {
         match self {
             Self::Number { min, max: u64::MAX } => format!("a whole number from {min}"),
             Self::Number { min, max } => format!("a whole number from {min} to {max}"),
+            Self::OrUnlimited => "a whole number, or -1 for no limit".to_owned(),
             Self::Switch => "on or off".to_owned(),
             Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Word => "one word, without quotes, braces or semicolons".to_owned(),
+            Self::Line => "one line of text".to_owned(),
         }
     }
 }

@@ -1,0 +1,110 @@
+//! Any program that serves HTTP: started as its settings say, and ready when it answers. What its
+//! words `{port}`, `{docroot}` and `{dir}` stand for is put in; no shell reads them. Of what it does
+//! the lab knows only what can be seen from outside.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use sys::child::Signal;
+
+use super::values::{Kind, SettingSpec, Values};
+use super::words::words;
+use super::{Adapter, AdapterError, Found, Reached, Rendered, Request, Search, unknown_table};
+
+/// Any program.
+pub(super) static ITEM: Adapter = Adapter {
+    name: "command",
+    about: "any program that serves HTTP: its settings say how it is started",
+    package: "",
+    minimum: None,
+    find: |_: &Search| Some(Found { binary: PathBuf::new(), version: String::new() }),
+    settings: SETTINGS,
+    hands_on: false,
+    agree,
+    configure,
+    parity: |_, _| -> BTreeMap<String, String> { unknown_table("whoever runs joust") },
+};
+
+static SETTINGS: &[SettingSpec] = &[
+    SettingSpec::new(
+        "command",
+        Kind::Line,
+        "(must be given)",
+        "Program and arguments; '...' and \"...\" hold a word together. {port}: the port it shall \
+         listen on, at 127.0.0.1; {docroot}: the site; {dir}: a folder of its own, where it is started.",
+    ),
+    SettingSpec::new(
+        "port",
+        Kind::Number { min: 1, max: 65_535 },
+        "(a free one, in place of {port})",
+        "The port it listens on, for a program that cannot be told.",
+    ),
+    SettingSpec::new(
+        "ready",
+        Kind::Word,
+        "(what the study asks for)",
+        "What is asked for to see whether it answers, as in /health; it is ready with a 200.",
+    ),
+    SettingSpec::new(
+        "stop",
+        Kind::Choice(&["TERM", "INT", "QUIT", "HUP", "KILL"]),
+        "TERM",
+        "The signal that asks it to end. What is left 5 s later is killed.",
+    ),
+];
+
+fn agree(values: &Values) -> Result<(), AdapterError> {
+    let refused = |reason: String| Err(AdapterError::Disagree { server: ITEM.name, reason });
+    let Some(line) = values.given("command") else {
+        return refused(
+            "it has no `command`: write settings.command = \"PROGRAM --port {port} {docroot}\""
+                .to_owned(),
+        );
+    };
+    match words(line) {
+        Err(reason) => return refused(format!("`command`: {reason}")),
+        Ok(words) if words.is_empty() => return refused("`command` is empty".to_owned()),
+        Ok(_) => {}
+    }
+    match (values.given("port"), line.contains("{port}")) {
+        (None, false) => refused(
+            "`command` does not say where to listen: put {port} into it, or set `port` to the one it \
+             has"
+            .to_owned(),
+        ),
+        (Some(port), true) => refused(format!(
+            "`port` is {port}, and `command` has {{port}}: leave one of them out"
+        )),
+        _ => match values.given("ready") {
+            Some(path) if !path.starts_with('/') => {
+                refused(format!("`ready` is a path, as in /{path}"))
+            }
+            _ => Ok(()),
+        },
+    }
+}
+
+fn configure(request: &Request, values: &Values) -> Rendered {
+    let port = request.addr.port().to_string();
+    let (docroot, dir) = (request.docroot.display().to_string(), request.dir.display().to_string());
+    let put_in = |word: String| {
+        OsString::from(
+            word.replace("{port}", &port).replace("{docroot}", &docroot).replace("{dir}", &dir),
+        )
+    };
+    let words = words(values.text("command")).expect("the words were checked on reading");
+    let port = values.given("port").map(|port| port.parse().expect("a checked port"));
+    Rendered {
+        reached: port.map_or(Reached::AsAsked, Reached::Port),
+        ready: values.given("ready").map(str::to_owned),
+        stop: match values.text("stop") {
+            "INT" => Signal::SIGINT,
+            "QUIT" => Signal::SIGQUIT,
+            "HUP" => Signal::SIGHUP,
+            "KILL" => Signal::SIGKILL,
+            _ => Signal::SIGTERM,
+        },
+        ..Rendered::of(words.into_iter().map(put_in).collect())
+    }
+}

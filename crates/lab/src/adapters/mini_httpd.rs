@@ -1,0 +1,108 @@
+//! mini-httpd: a process for each connection, forked when it comes; every reply closes its
+//! connection. Options are as its manual page has them (mini_httpd(8)). It gives listen(2) 1024 and
+//! has no setting for it, and sends files by sendfile(2).
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::values::{Kind, SettingSpec, Values};
+use super::{Adapter, Found, Rendered, Request, Search, on_off, table, version_printed};
+
+/// mini-httpd.
+pub(super) static ITEM: Adapter = Adapter {
+    name: "mini-httpd",
+    about: "mini-httpd: a process for each connection, without keep-alive",
+    package: "mini-httpd",
+    minimum: None,
+    find,
+    settings: SETTINGS,
+    hands_on: false,
+    agree: |_| Ok(()),
+    configure,
+    parity,
+};
+
+static SETTINGS: &[SettingSpec] = &[
+    SettingSpec::new(
+        "max_age",
+        Kind::Number { min: 0, max: i32::MAX as u64 },
+        "(none)",
+        "Seconds in the fields Expires and Cache-Control.",
+    ),
+    SettingSpec::new("charset", Kind::Word, "utf-8", "Character set of text."),
+    SettingSpec::new(
+        "logfile",
+        Kind::Choice(&["off", "combined"]),
+        "off",
+        "Access log, into the server's folder.",
+    ),
+    SettingSpec::new(
+        "cgi",
+        Kind::Switch,
+        "off",
+        "Whether what lies in /cgi-bin/ of the site is run (`cgipat`).",
+    ),
+];
+
+fn find(search: &Search) -> Option<Found> {
+    let binary = search.program("mini_httpd")?;
+    let version = version_printed(&binary, "-V", "mini_httpd/")?;
+    let number = version.split(' ').next().unwrap_or(&version);
+    Some(Found { version: format!("mini_httpd/{number}"), binary })
+}
+
+fn configure(request: &Request, values: &Values) -> Rendered {
+    let file = request.dir.join("mini_httpd.conf");
+    let program = request.found.binary.clone().into_os_string();
+    Rendered {
+        files: vec![("mini_httpd.conf".to_owned(), text(request, values))],
+        ..Rendered::of(vec![program, "-D".into(), "-C".into(), file.into()])
+    }
+}
+
+fn text(request: &Request, values: &Values) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "{name}={value}");
+    };
+    line("host", &request.addr.ip().to_string());
+    line("port", &request.addr.port().to_string());
+    line("dir", &request.docroot.display().to_string());
+    if let Some(account) = request.account {
+        line("user", &account.user);
+    }
+    line("charset", values.text("charset"));
+    if let Some(seconds) = values.given("max_age") {
+        line("max_age", seconds);
+    }
+    if values.text("logfile") != "off" {
+        line("logfile", &request.dir.join("access.log").display().to_string());
+    }
+    if values.is_on("cgi") {
+        line("cgipat", "cgi-bin/*");
+    }
+    text.push_str("nochroot\n");
+    text
+}
+
+/// It does not print its configuration; what it really does is asked of it when it runs.
+fn parity(rendered: &Rendered, _printed: &str) -> BTreeMap<String, String> {
+    let value = |name: &str| {
+        let mut lines = rendered.files[0].1.lines();
+        lines.find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
+    };
+    table([
+        ("access_log", on_off(value("logfile").is_some())),
+        ("backlog", "1024".to_owned()),
+        ("compression", "off".to_owned()),
+        ("etag", "off".to_owned()),
+        ("http_version", "1.1".to_owned()),
+        ("keep_alive", "off".to_owned()),
+        ("keep_alive_requests", "1".to_owned()),
+        ("keep_alive_timeout", super::NOT_KEPT.to_owned()),
+        ("sendfile", "on".to_owned()),
+        ("tls", "off".to_owned()),
+        ("user", value("user").unwrap_or("not set").to_owned()),
+        ("workers", "a process for each connection, forked when it comes".to_owned()),
+    ])
+}

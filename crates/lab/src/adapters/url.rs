@@ -1,0 +1,139 @@
+//! A server that runs already, here or on another machine: it is neither started nor ended, and of
+//! its processes nothing is known. Only plain HTTP, as for all others.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use super::values::{Kind, SettingSpec, Values};
+use super::{Adapter, AdapterError, Found, Reached, Rendered, Request, Search, unknown_table};
+
+/// A server elsewhere.
+pub(super) static ITEM: Adapter = Adapter {
+    name: "url",
+    about: "a server that runs already: not started, no figures of its processes",
+    package: "",
+    minimum: None,
+    find: |_: &Search| Some(Found { binary: PathBuf::new(), version: String::new() }),
+    settings: SETTINGS,
+    hands_on: false,
+    agree,
+    configure,
+    parity: |_, _| -> BTreeMap<String, String> { unknown_table(super::UNKNOWN) },
+};
+
+static SETTINGS: &[SettingSpec] = &[SettingSpec::new(
+    "url",
+    Kind::Word,
+    "(must be given)",
+    "Where it is: http://HOST:PORT, or with the path of a page to ask for in place of the study's. The \
+     page must be as long as the study says.",
+)];
+
+/// A URL taken apart.
+#[derive(Debug, PartialEq, Eq)]
+struct Parts<'a> {
+    /// Without brackets.
+    host: &'a str,
+    /// With port: "10.0.0.7:80", "[::1]:80".
+    authority: String,
+    /// What is asked for; `None` where the study says.
+    target: Option<&'a str>,
+}
+
+/// # Errors
+/// What is wrong with it, and the way out.
+fn parts(url: &str) -> Result<Parts<'_>, String> {
+    let rest = match url.split_once("://") {
+        Some(("http", rest)) => rest,
+        Some(("https", _)) => {
+            return Err(
+                "studies speak plain HTTP: take http://, or `joust load` for https".to_owned()
+            );
+        }
+        _ => return Err(format!("`{url}` is no URL: write http://HOST:PORT")),
+    };
+    let (place, target) = match rest.find('/') {
+        Some(at) => (&rest[..at], &rest[at..]),
+        None => (rest, "/"),
+    };
+    let (host, port) = match place.strip_prefix('[') {
+        Some(inside) => {
+            let (host, behind) =
+                inside.split_once(']').ok_or("the [ of its address is not closed")?;
+            (host, behind.strip_prefix(':'))
+        }
+        None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
+    };
+    let port = port.unwrap_or("80");
+    if host.is_empty() || host.contains(['@', '?', '#']) {
+        return Err(format!("`{url}` has no host: write http://HOST:PORT"));
+    }
+    if port.parse::<u16>().is_ok_and(|port| port > 0) {
+        let host_part = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        let authority = format!("{host_part}:{port}");
+        return Ok(Parts { host, authority, target: (target != "/").then_some(target) });
+    }
+    Err(format!("`{port}` is no port: a number from 1 to 65535"))
+}
+
+fn agree(values: &Values) -> Result<(), AdapterError> {
+    let refused = |reason| AdapterError::Disagree { server: ITEM.name, reason };
+    let url = values.given("url").ok_or_else(|| {
+        refused("it has no `url`: write settings.url = \"http://HOST:PORT\"".to_owned())
+    })?;
+    parts(url).map(drop).map_err(|reason| refused(format!("`url`: {reason}")))
+}
+
+fn configure(_: &Request, values: &Values) -> Rendered {
+    let parts = parts(values.text("url")).expect("the URL was checked on reading");
+    let reached =
+        Reached::At { authority: parts.authority, target: parts.target.map(str::to_owned) };
+    Rendered { reached, ..Rendered::of(Vec::new()) }
+}
+
+/// What to say before a load leaves this machine; `None` where it does not.
+pub(super) fn note(values: &Values) -> Option<String> {
+    let parts = parts(values.text("url")).ok()?;
+    let is_here = parts.host.eq_ignore_ascii_case("localhost")
+        || parts.host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    (!is_here).then(|| {
+        format!(
+            "the load goes to {}, which is not a loopback address: load only machines that you may \
+             load; the network between is part of what is measured",
+            parts.authority
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_apart() {
+        let all = parts("http://10.0.0.7:8080/a?b").unwrap();
+        assert_eq!((all.host, all.authority.as_str()), ("10.0.0.7", "10.0.0.7:8080"));
+        assert_eq!(all.target, Some("/a?b"));
+        let bare = parts("http://example.org").unwrap();
+        assert_eq!((bare.authority.as_str(), bare.target), ("example.org:80", None));
+        let six = parts("http://[::1]:81/").unwrap();
+        assert_eq!((six.host, six.authority.as_str(), six.target), ("::1", "[::1]:81", None));
+    }
+
+    #[test]
+    fn what_is_no_url_is_refused_with_the_way_out() {
+        for (url, words) in [
+            ("https://a", "joust load"),
+            ("example.org:80", "http://HOST:PORT"),
+            ("http://", "no host"),
+            ("http://a@b", "no host"),
+            ("http://a:0", "no port"),
+            ("http://a:x", "no port"),
+            ("http://[::1", "not closed"),
+        ] {
+            let error = parts(url).unwrap_err();
+            assert!(error.contains(words), "{url}: {error}");
+        }
+    }
+}

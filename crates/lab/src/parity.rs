@@ -1,0 +1,267 @@
+//! Owns what can be seen of a running server from outside, the same for all of them: does it keep
+//! connections and for how many requests, which version of HTTP, what it compresses, how long its
+//! heads are, its backlog. What a server prints of its configuration is what it understood; this is
+//! what it does. Must not know which server it is. Start reading at [`probe`].
+//!
+//! Cost: a handful of fetches of the page, and [`REQUESTS`] HEAD requests, for at most [`LONGEST`]; the
+//! same again, up to ten times, where a limit shows and is looked for. Before anything is measured.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use doctor::parity::UNKNOWN;
+use record::LoadStop;
+use units::Nanos;
+
+use crate::probe::Address;
+
+/// Requests on one connection, two more than the most common limits (100 of Apache and Tomcat, 1000
+/// of nginx and lighttpd), so that these show: one may be lost in a connection that was closed without
+/// a word, the next makes another.
+const REQUESTS: u64 = 1002;
+/// Requests that show whether a connection is kept at all.
+const GETS: u64 = 4;
+/// How long they may take.
+const LONGEST: Nanos = Nanos::from_secs(1);
+/// How long a reply may take.
+const PATIENCE: Nanos = Nanos::from_secs(5);
+
+/// What was seen; what could not be seen is `None`.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// What it calls itself (the field Server).
+    pub server: Option<String>,
+    /// Version of HTTP in its status line ("1.1").
+    pub http_version: Option<String>,
+    /// The field Connection of a reply on a connection that may be kept; "none" where it has none.
+    pub connection_field: Option<String>,
+    /// Bytes of the head of its reply, line ends included.
+    pub header_bytes: Option<u64>,
+    /// Whether the head has an ETag.
+    pub etag: Option<bool>,
+    /// Coding of the body for a client that takes gzip, brotli and zstd.
+    pub coding: Option<String>,
+    /// Requests that it answered on one connection, and whether it closed that.
+    pub kept: Option<Kept>,
+    /// The kernel's word for the backlog of the sockets that listen there, and how many there are.
+    pub listening: Option<(u32, usize)>,
+}
+
+/// How long a connection was kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// Requests answered on one connection; 1 where each had its own.
+    pub requests: u64,
+    /// Whether the server closed it; else it was asked no further.
+    pub closed: bool,
+}
+
+/// Asks a running server for `target` in several ways.
+pub fn probe(address: &Address, target: &str) -> Seen {
+    let mut seen = Seen { kept: kept(address, target), ..Seen::default() };
+    // As a load with keep-alive asks, not the last request of a connection.
+    let mut plain = address.plan(target, 1, PATIENCE);
+    plain.keep_alive = true;
+    if let Ok(reply) = load::fetch(&plain) {
+        seen.read_head(&reply.head);
+    }
+    let codings = ("Accept-Encoding".to_owned(), "gzip, br, zstd".to_owned());
+    plain.requests[0].headers.push(codings);
+    if let Ok(reply) = load::fetch(&plain) {
+        let coding = field(&reply.head, "content-encoding");
+        seen.coding = Some(coding.unwrap_or("off").to_owned());
+    }
+    seen.listening = listening(address);
+    seen
+}
+
+impl Seen {
+    fn read_head(&mut self, head: &str) {
+        let status = head.lines().next().unwrap_or_default();
+        let version = status.split(' ').next().and_then(|word| word.strip_prefix("HTTP/"));
+        self.http_version = version.map(str::to_owned);
+        self.server = field(head, "server").map(str::to_owned);
+        let connection = field(head, "connection").unwrap_or("none");
+        self.connection_field = Some(connection.to_ascii_lowercase());
+        self.etag = Some(field(head, "etag").is_some());
+        // Lines end in LF here, and in CR LF on the wire, the empty one behind them too.
+        let lines = head.lines().filter(|line| !line.is_empty());
+        self.header_bytes = Some(lines.map(|line| line.len() as u64 + 2).sum::<u64>() + 2);
+    }
+}
+
+/// Puts what was seen above what was read. `here`: the server is of this machine and its sockets are
+/// the ones that were looked at.
+pub fn lay_over(parity: &mut BTreeMap<String, String>, seen: Seen, here: bool) {
+    let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();
+    let mut put = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            parity.insert(name.to_owned(), value);
+        }
+    };
+    put("http_version", seen.http_version);
+    put("connection_field", seen.connection_field);
+    put("header_bytes", seen.header_bytes.map(|bytes| bytes.to_string()));
+    put("etag", seen.etag.map(on_off));
+    put("compression", seen.coding);
+    put("tls", Some("off".to_owned()));
+    if here {
+        put("backlog", seen.listening.map(|(backlog, _)| backlog.to_string()));
+        put("listening_sockets", seen.listening.map(|(_, sockets)| sockets.to_string()));
+    }
+    let Some(kept) = seen.kept else { return };
+    put("keep_alive", Some(on_off(kept.requests > 1)));
+    if kept.closed {
+        put("keep_alive_requests", Some(kept.requests.to_string()));
+    } else if parity.get("keep_alive_requests").is_none_or(|read| read == UNKNOWN) {
+        let least = format!("at least {}", kept.requests);
+        parity.insert("keep_alive_requests".to_owned(), least);
+    }
+}
+
+/// A field of a head, by its name in small letters.
+fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().skip(1).find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        found.eq_ignore_ascii_case(name).then(|| value.trim())
+    })
+}
+
+/// How many requests a connection is kept for: after so many the server closes it, and the client
+/// makes another. A few GETs say whether it is kept at all, as a load would find it; HEADs, which cost
+/// no body, for how long.
+fn kept(address: &Address, target: &str) -> Option<Kept> {
+    let by_get = kept_by(address, target, "GET", GETS)?;
+    if by_get.closed {
+        return Some(by_get);
+    }
+    // Who does not do HEAD well is worse at it than at GET.
+    let by_head = kept_by(address, target, "HEAD", REQUESTS);
+    Some(by_head.filter(|kept| kept.requests >= by_get.requests).unwrap_or(by_get))
+}
+
+fn kept_by(address: &Address, target: &str, method: &str, requests: u64) -> Option<Kept> {
+    let (answered, connects) = in_a_row(address, target, method, requests)?;
+    if connects == 1 {
+        return Some(Kept { requests: answered, closed: false });
+    }
+    // Who closes after each n has made about answered / n connections. That leaves a range, which is
+    // halved until one number is left.
+    let mut least = answered.div_ceil(connects);
+    let mut most = answered / (connects - 1);
+    while least < most {
+        let middle = least + (most - least).div_ceil(2);
+        match in_a_row(address, target, method, middle)? {
+            (answered, 1) if answered == middle => least = middle,
+            _ => most = middle - 1,
+        }
+    }
+    Some(Kept { requests: least, closed: true })
+}
+
+/// Requests one after the other, on one connection as long as the server keeps it: how many were
+/// answered, on how many connections.
+fn in_a_row(address: &Address, target: &str, method: &str, requests: u64) -> Option<(u64, u64)> {
+    let mut plan = address.plan(target, requests, PATIENCE);
+    plan.keep_alive = true;
+    plan.requests[0].method = method.to_owned();
+    plan.stop = LoadStop { requests: Some(requests), duration: Some(LONGEST) };
+    plan.drain = PATIENCE;
+    let interrupt = AtomicBool::new(false);
+    let load = load::run(&plan, &load::Control::new(&interrupt)).ok()?;
+    // What was sent into a connection that was closed without a word has no status.
+    let (answered, connects) = (load.status.values().sum::<u64>(), load.connects);
+    (answered > 0 && connects > 0).then_some((answered, connects))
+}
+
+/// Several sockets listen where a server has one for each worker; all have one backlog.
+fn listening(address: &Address) -> Option<(u32, usize)> {
+    let all = sys::sock_diag::listeners(address.socket.port()).ok()?;
+    let serves = |at: std::net::IpAddr| at == address.socket.ip() || at.is_unspecified();
+    let ours: Vec<_> = all.into_iter().filter(|socket| serves(socket.addr.ip())).collect();
+    Some((ours.first()?.backlog, ours.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// A server that closes each connection after so many requests, and sends these fields.
+    fn planted(requests: usize, fields: &'static str) -> Address {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = BufReader::new(stream.unwrap());
+                for _ in 0..requests {
+                    let (mut line, mut is_head, mut codings) = (String::new(), false, false);
+                    while stream.read_line(&mut line).unwrap_or(0) > 2 {
+                        is_head |= line.starts_with("HEAD ");
+                        codings |= line.starts_with("Accept-Encoding");
+                        line.clear();
+                    }
+                    let coding = if codings { "Content-Encoding: br\r\n" } else { "" };
+                    let body = if is_head { "" } else { "hi" };
+                    let reply = format!(
+                        "HTTP/1.1 200 OK\r\nServer: planted\r\n{fields}{coding}Content-Length: 2\r\n\r\n{body}"
+                    );
+                    if stream.get_mut().write_all(reply.as_bytes()).is_err() {
+                        break;
+                    }
+                }
+            }
+        });
+        addr.into()
+    }
+
+    #[test]
+    fn a_limit_of_requests_on_a_connection_shows() {
+        for limit in [2, 3, 100, 1000] {
+            let seen = probe(&planted(limit, "Connection: Keep-Alive\r\n"), "/");
+            assert_eq!(seen.kept, Some(Kept { requests: limit as u64, closed: true }));
+            assert_eq!(seen.connection_field.as_deref(), Some("keep-alive"));
+            assert_eq!(seen.server.as_deref(), Some("planted"));
+        }
+    }
+
+    #[test]
+    fn a_server_that_closes_each_connection_has_no_keep_alive() {
+        let mut parity = BTreeMap::from([("keep_alive".to_owned(), "on".to_owned())]);
+        lay_over(&mut parity, probe(&planted(1, "ETag: \"x\"\r\n"), "/"), true);
+        assert_eq!(
+            (parity["keep_alive"].as_str(), parity["keep_alive_requests"].as_str()),
+            ("off", "1")
+        );
+        assert_eq!((parity["etag"].as_str(), parity["compression"].as_str()), ("on", "br"));
+        // The standard library's listen(2).
+        let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+        let backlog = most.trim().parse::<u32>().unwrap().min(128).to_string();
+        assert!(parity["backlog"] == backlog || parity["backlog"] == most.trim(), "{parity:?}");
+        assert_eq!(parity["listening_sockets"], "1");
+    }
+
+    #[test]
+    fn a_connection_that_stays_open_is_no_limit() {
+        let mut parity = BTreeMap::from([("keep_alive_requests".to_owned(), UNKNOWN.to_owned())]);
+        let seen = probe(&planted(usize::MAX, ""), "/");
+        assert_eq!(seen.kept.map(|kept| kept.closed), Some(false));
+        assert_eq!(
+            seen.header_bytes,
+            Some("HTTP/1.1 200 OK\r\nServer: planted\r\nContent-Length: 2\r\n\r\n".len() as u64)
+        );
+        lay_over(&mut parity, seen, false);
+        assert!(parity["keep_alive_requests"].starts_with("at least "), "{parity:?}");
+        assert!(!parity.contains_key("backlog"), "that of another machine cannot be seen");
+    }
+
+    #[test]
+    fn nobody_there_is_nothing_seen() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr: Address = listener.local_addr().unwrap().into();
+        drop(listener);
+        assert_eq!(probe(&addr, "/"), Seen::default());
+    }
+}

@@ -1,0 +1,200 @@
+//! Owns the processes of a started server: spawned into a group, a cgroup and under a guardian, and
+//! ended to the last one. Must not know readiness, configuration, or what a server is for.
+//! Start reading at [`Processes::spawn`] and [`Processes::end`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::time::Duration;
+
+use sys::child::{self, Child, Guardian, Signal, Spec, Ward};
+use sys::clock;
+use units::Nanos;
+
+use super::{OUTPUT, ServerError, files};
+use crate::adapters::Rendered;
+use crate::cgroup::Cgroup;
+use crate::tree::Tree;
+
+/// Time between two looks at the end of a process.
+const LOOK: Duration = Duration::from_millis(1);
+/// Looks between two signals to end.
+const SIGNAL_EVERY_LOOKS: u32 = 25;
+/// How long an orderly end may take before SIGKILL.
+const ORDERLY_END_MAX: Nanos = Nanos::from_secs(5);
+/// How long the kernel may take to clear away killed processes.
+const KILLED_END_MAX: Nanos = Nanos::from_secs(10);
+
+/// The processes of a server. Dropped, they are ended.
+#[derive(Debug)]
+pub(super) struct Processes {
+    child: Child,
+    tree: Tree,
+    stop: Signal,
+    // Every process of it that was seen while it ends. One that left its group and ended is in no
+    // list of the tree any more, and is a zombie of ours all the same.
+    seen: BTreeSet<u32>,
+    ended: bool,
+    // Dismissed last, when there is nothing left to guard.
+    _guardian: Option<Guardian>,
+}
+
+impl Processes {
+    pub(super) fn spawn(
+        server: &'static str,
+        dir: &Path,
+        rendered: &Rendered,
+        cpus: &[u32],
+    ) -> Result<Self, ServerError> {
+        static ADOPT: Once = Once::new();
+        // Where it fails orphans go to init, which reaps them as well.
+        ADOPT.call_once(|| drop(child::adopt_orphans()));
+        let log = dir.join(OUTPUT);
+        let output = File::create(&log).map_err(files(server, "writing", &log))?;
+        let errors = output.try_clone().map_err(files(server, "writing", &log))?;
+        let cgroup = Cgroup::create();
+        let spec = Spec {
+            argv: rendered.command.clone(),
+            dir: dir.to_owned(),
+            env: rendered.env.clone(),
+            stdout: output,
+            stderr: errors,
+            cpus: cpus.to_owned(),
+            cgroups: cgroup.iter().filter_map(|cgroup| cgroup.procs().ok()).collect(),
+        };
+        let spawned = child::spawn(spec);
+        let child = match spawned {
+            Ok(child) => child,
+            Err(source) => {
+                if let Some(cgroup) = cgroup {
+                    cgroup.remove();
+                }
+                let program = PathBuf::from(rendered.command.first().cloned().unwrap_or_default());
+                return Err(ServerError::Spawn { server, program, source });
+            }
+        };
+        let tree = Tree::new(child.pid(), cgroup);
+        let cgroup = tree.cgroup().and_then(Cgroup::killable_dir).map(Path::to_owned);
+        // Without a guardian the server still ends with us in every way but SIGKILL.
+        let guardian = child::guard(&Ward { group: child.pid(), cgroup }).ok();
+        hold(tree.clone());
+        Ok(Self {
+            child,
+            tree,
+            stop: rendered.stop,
+            seen: BTreeSet::new(),
+            ended: false,
+            _guardian: guardian,
+        })
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.pid()
+    }
+
+    pub(super) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// How the first process ended, if it did by itself.
+    pub(super) fn died(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok()??;
+        Some(child::describe(status))
+    }
+
+    /// Ends all processes; true when force was needed.
+    pub(super) fn end(&mut self) -> bool {
+        if self.ended {
+            return false;
+        }
+        self.ended = true;
+        // A loop that looks at a flag before it sleeps misses a signal that comes in between, and
+        // sleeps for a second (lighttpd): so the signal is repeated, which asks for nothing more.
+        let mut looks = 0_u32;
+        let orderly = until(ORDERLY_END_MAX, || {
+            if looks.is_multiple_of(SIGNAL_EVERY_LOOKS) {
+                // A failure to signal shows as a process that stays.
+                let _ = child::send(self.child.pid(), self.stop);
+            }
+            looks += 1;
+            self.is_gone()
+        });
+        if !orderly {
+            until(KILLED_END_MAX, || {
+                self.tree.kill();
+                self.is_gone()
+            });
+        }
+        let_go(self.child.pid());
+        self.tree.forget();
+        !orderly
+    }
+
+    /// Whether the first process has been reaped and no other is left; reaps orphans on the way.
+    fn is_gone(&mut self) -> bool {
+        let reaped = !matches!(self.child.try_wait(), Ok(None));
+        reaped && self.left().is_empty()
+    }
+
+    pub(super) fn left(&mut self) -> Vec<u32> {
+        let group = self.child.pid();
+        child::reap_group(group);
+        self.seen.extend(self.tree.pids());
+        // Who is not a child of ours yet will be, once its parent has ended.
+        self.seen.retain(|&pid| {
+            child::reap(pid);
+            Path::new(&format!("/proc/{pid}")).exists()
+        });
+        self.seen.iter().copied().collect()
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Servers, and tools that load them, that run now, by the number of their first process.
+static LIVE: Mutex<BTreeMap<u32, Tree>> = Mutex::new(BTreeMap::new());
+
+fn live() -> MutexGuard<'static, BTreeMap<u32, Tree>> {
+    // A panic elsewhere leaves the map whole: it is only inserted into and removed from.
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Counts a process among those that [`kill_all`] ends, until it is let go.
+pub(crate) fn hold(tree: Tree) {
+    live().insert(tree.root(), tree);
+}
+
+/// A process that was held has ended.
+pub(crate) fn let_go(pid: u32) {
+    live().remove(&pid);
+}
+
+/// First processes of the servers, and of the tools that load them, that this process runs now.
+pub fn running() -> Vec<u32> {
+    live().keys().copied().collect()
+}
+
+/// Ends every server, and every tool that loads one, at once and by force. For a program that cannot unwind; otherwise dropping
+/// [`Running`] does more.
+pub fn kill_all() {
+    for tree in live().values() {
+        tree.kill();
+    }
+}
+
+/// Looks once a millisecond until `done`, or for `longest`; true when it was.
+fn until(longest: Nanos, mut done: impl FnMut() -> bool) -> bool {
+    let begun = clock::monotonic();
+    while !done() {
+        if clock::monotonic() - begun > longest {
+            return false;
+        }
+        std::thread::sleep(LOOK);
+    }
+    true
+}
