@@ -11,6 +11,7 @@ mod report;
 mod run;
 mod screen;
 mod serve;
+mod servers;
 mod trouble;
 
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ enum Command {
     Report(report::Args),
     Doctor(doctor::Args),
     Models(models::Args),
+    Servers(servers::Args),
     Man(manual::Man),
     Completions(manual::Completions),
 }
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Command::Report(args) => report::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Models(args) => models::main(&args),
+        Command::Servers(args) => servers::main(&args),
         Command::Man(args) => manual::man(&args, Cli::command()),
         Command::Completions(args) => manual::completions(&args, Cli::command()),
     };

@@ -578,10 +578,7 @@ fn tail(path: &Path) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use units::Bytes;
-
     use super::*;
-    use crate::adapters::{self, Search};
 
     #[test]
     fn an_account_is_found_with_the_name_of_its_group() {
@@ -602,40 +599,6 @@ mod tests {
         assert_eq!(Tree::new(other.id(), None).listens_on(addr), Some(false));
         other.kill().unwrap();
         other.wait().unwrap();
-    }
-
-    /// Between our look at a port and a server's bind another program may take it. Then a server has
-    /// to end and to say so, whichever it is: the start is tried again on another port.
-    #[test]
-    fn a_port_that_was_taken_in_between_is_known_as_such_from_every_server() {
-        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let addr = taken.local_addr().unwrap();
-        let test = std::env::current_exe().unwrap();
-        let search = Search::new(test.ancestors().nth(2).unwrap().join("joust"));
-        let scratch = scratch().unwrap();
-        let docroot = site(scratch.path(), &[Bytes(100)]).unwrap();
-        let account = root_account();
-        let ground =
-            Ground { account: account.as_ref(), scratch: scratch.path(), docroot: &docroot };
-        let settings = Settings::new();
-        for adapter in adapters::ALL.iter().filter(|adapter| adapter.check(&settings).is_ok()) {
-            // Those that are not installed are counted by the tests of the adapters.
-            let Ok(found) = adapter.installed(&search) else { continue };
-            let start = Start {
-                adapter,
-                found: &found,
-                settings: &settings,
-                docroot: &docroot,
-                cpus: &[],
-                connections: 4,
-                scratch: scratch.path(),
-                target: "/index.html",
-                timeout: Nanos::from_secs(60),
-            };
-            let error = Running::start_at(&start, &ground, addr).unwrap_err();
-            assert!(matches!(error, ServerError::Died { .. }), "{error}");
-            assert!(port_was_taken(&error), "{error}");
-        }
     }
 
     #[test]

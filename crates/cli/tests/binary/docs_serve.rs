@@ -213,7 +213,7 @@ impl Stage {
                 well(self.run(&[&["serve"], args].concat(), &dir))
             }
             ["joust", "serve", args @ ..] => self.serve(args, &at),
-            ["joust", "models", ..] => well(self.run(&all[1..], &dir)),
+            ["joust", "models" | "servers", ..] => well(self.run(&all[1..], &dir)),
             ["joust", "run", ..] => {
                 let study = |word: &&str| word.replace("STUDY.toml", "studies/quick.toml");
                 let args: Vec<String> = all[1..].iter().map(study).collect();
@@ -271,7 +271,7 @@ fn every_command_of_the_readme_is_accepted() {
                 let (code, text) = stage.run(&args, &dir);
                 assert!(code != Some(2), "{at}: {words:?}\n{text}");
             }
-            ["joust", "serve" | "models", ..] => {
+            ["joust", "serve" | "models" | "servers", ..] => {
                 let mut own = Stage::set();
                 own.follow(&step, at);
                 own.end(at);

@@ -20,6 +20,7 @@ mod rights;
 mod run;
 mod screen;
 mod serve;
+mod servers;
 mod tls;
 
 use std::io::{BufRead as _, BufReader};

@@ -1,0 +1,156 @@
+//! `joust servers`: the servers that studies can run, which of them are on this machine, and the
+//! settings of each.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use lab::adapters::{self, Adapter, Found, Missing, Search, SettingSpec};
+use miette::{IntoDiagnostic as _, miette};
+use serde_json::{Value, json};
+
+use crate::output;
+use crate::trouble::{Ended, Trouble};
+
+/// List the servers that studies can run: installed or not, version, package; with a name, its settings
+#[derive(clap::Args)]
+#[command(
+    after_help = "A contender of a study names one of them: [[contender]] with server = \"nginx\" and settings.NAME = VALUE. See docs/adding-a-server.md to add another."
+)]
+pub struct Args {
+    /// Only this one, with its settings
+    server: Option<String>,
+    /// As JSON, with the settings of each
+    #[arg(long)]
+    json: bool,
+}
+
+/// A server, and what there is of it here.
+struct Row {
+    adapter: &'static Adapter,
+    found: Result<Found, Missing>,
+}
+
+pub fn main(args: &Args) -> Result<Ended, Trouble> {
+    let joust = std::env::current_exe().into_diagnostic().map_err(Trouble::failed)?;
+    let search = Search::new(joust);
+    let chosen = match &args.server {
+        Some(name) => {
+            vec![adapters::named(name).map_err(|error| Trouble::usage(miette!("{error}")))?]
+        }
+        None => adapters::ALL.to_vec(),
+    };
+    let look = |adapter: &'static Adapter| Row { adapter, found: adapter.installed(&search) };
+    let rows: Vec<Row> = chosen.into_iter().map(look).collect();
+    let text = match (args.json, &args.server) {
+        (true, _) => json_of(&rows),
+        (false, None) => table(&rows),
+        (false, Some(_)) => rows.iter().map(one).collect(),
+    };
+    output::stdout(text.as_bytes())?;
+    Ok(Ended::Well)
+}
+
+/// A line for a server: name, version or what is wrong, path or what helps.
+fn table(rows: &[Row]) -> String {
+    let lines: Vec<[String; 3]> = rows.iter().map(line).collect();
+    let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
+    let (name, version) = (width(0), width(1));
+    let mut text = String::new();
+    for [a, b, c] in &lines {
+        put(&mut text, format_args!("{a:<name$}  {b:<version$}  {c}\n"));
+    }
+    text.push_str("\n`joust servers NAME` lists the settings of one.\n");
+    text
+}
+
+fn line(row: &Row) -> [String; 3] {
+    let (state, place) = match &row.found {
+        Ok(found) if found.binary == PathBuf::new() => {
+            ("always there".to_owned(), row.adapter.about.to_owned())
+        }
+        Ok(found) => (found.version.clone(), found.binary.display().to_string()),
+        Err(missing) => (not_usable(row.adapter, missing), missing.remedy.clone()),
+    };
+    [row.adapter.name.to_owned(), state, place]
+}
+
+/// The reason without the name, which stands before it.
+fn not_usable(adapter: &Adapter, missing: &Missing) -> String {
+    let reason = missing.reason.strip_prefix(adapter.name).unwrap_or(&missing.reason);
+    reason.trim_start().trim_start_matches("is ").to_owned()
+}
+
+fn one(row: &Row) -> String {
+    let mut text = String::new();
+    put(&mut text, format_args!("{}: {}\n", row.adapter.name, row.adapter.about));
+    let [_, state, place] = line(row);
+    let mut fact = |what: &str, says: &str| put(&mut text, format_args!("  {what:<20} {says}\n"));
+    fact("here", &state);
+    match &row.found {
+        Ok(found) if found.binary == PathBuf::new() => {}
+        Ok(_) => fact("program", &place),
+        Err(_) => fact("way out", &place),
+    }
+    if !row.adapter.package.is_empty() {
+        fact("Debian's package", row.adapter.package);
+    }
+    if let Some(minimum) = row.adapter.minimum {
+        fact("least version", &format!("{}, for {}", minimum.version, minimum.lack));
+    }
+    if row.adapter.hands_on {
+        fact("further settings", "are handed on as they are: `joust models` lists them");
+    }
+    row.adapter.settings.iter().for_each(|spec| setting(&mut text, spec));
+    text
+}
+
+fn setting(text: &mut String, spec: &SettingSpec) {
+    let SettingSpec { name, preset, about, kind, .. } = spec;
+    let wanted = kind.wanted();
+    put(text, format_args!("  {name} = {preset}    ({wanted})\n      {about}\n"));
+}
+
+fn json_of(rows: &[Row]) -> String {
+    let all: Vec<Value> = rows.iter().map(row_json).collect();
+    let mut text = serde_json::to_string_pretty(&json!({ "servers": all }))
+        .expect("strings and lists are JSON");
+    text.push('\n');
+    text
+}
+
+fn row_json(row: &Row) -> Value {
+    let setting = |spec: &SettingSpec| {
+        json!({
+            "name": spec.name,
+            "also": spec.aliases,
+            "preset": spec.preset,
+            "takes": spec.kind.wanted(),
+            "about": spec.about,
+        })
+    };
+    let settings: Vec<Value> = row.adapter.settings.iter().map(setting).collect();
+    let adapter = row.adapter;
+    let mut value = json!({
+        "name": adapter.name,
+        "about": adapter.about,
+        "package": adapter.package,
+        "installed": row.found.is_ok(),
+        "settings": settings,
+    });
+    let mut add = |key: &str, text: String| value[key] = Value::String(text);
+    match &row.found {
+        Ok(found) => {
+            add("version", found.version.clone());
+            add("program", found.binary.display().to_string());
+        }
+        Err(missing) => {
+            add("reason", missing.reason.clone());
+            add("remedy", missing.remedy.clone());
+        }
+    }
+    value
+}
+
+fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
+    text.write_fmt(line).expect("writing to memory does not fail");
+}
