@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use lab::LabError;
+use lab::journal::{self, Earlier};
 use lab::results::ResultsFolder;
 use lab::runner::{self, Outcome, RunOptions};
 use lab::study::{self, Form, StudyError};
@@ -22,7 +23,14 @@ use crate::trouble::{Ended, Trouble};
 )]
 pub struct Args {
     /// A study file (TOML)
+    #[arg(conflicts_with_all = ["resume", "repeat_of"])]
     study: Option<PathBuf>,
+    /// Go on with a run that was interrupted or killed: nothing is measured twice
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["repeat_of", "out", "seed", "only", "short"])]
+    resume: Option<PathBuf>,
+    /// As many blocks again of a finished run, judged with those that it has
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["seed", "only", "short"])]
+    repeat_of: Option<PathBuf>,
     /// Where the results go, instead of joust-results/DATE-STUDY/
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -47,7 +55,8 @@ pub struct Args {
 }
 
 pub fn main(args: &Args) -> Result<Ended, Trouble> {
-    let plan = plan(args)?;
+    let earlier = earlier(args)?;
+    let plan = plan(args, earlier.as_ref())?;
     if args.check {
         output::stdout(report::plan_text(&plan, &crate::report::options()).as_bytes())?;
         return Ok(Ended::Well);
@@ -58,11 +67,22 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     let options = RunOptions {
         joust_binary: std::env::current_exe().into_diagnostic().map_err(Trouble::failed)?,
         joust_version: env!("CARGO_PKG_VERSION").to_owned(),
+        journal: Some(folder.path().to_owned()),
+        earlier,
     };
     let mut screen = Screen::new(args.quiet);
-    let run = runner::run(plan, &options, &mut screen, interrupt).map_err(trouble)?;
+    let run = runner::run(plan, &options, &mut screen, interrupt).map_err(|error| {
+        // It failed before anything was measured: there is nothing new to go on with.
+        if options.earlier.is_none() {
+            folder.remove(journal::NAME);
+        }
+        trouble(error)
+    })?;
     drop(screen);
     let saved = save(&folder, &run);
+    if saved.is_ok() {
+        folder.remove(journal::NAME);
+    }
     // Shown where it could not be saved too: on a full disk this is all that is left of the run.
     if !args.quiet || saved.is_err() {
         let text = report::output("text").expect("text is an output");
@@ -76,7 +96,23 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     })
 }
 
-fn plan(args: &Args) -> Result<Plan, Trouble> {
+/// The run that this one goes on with.
+fn earlier(args: &Args) -> Result<Option<Earlier>, Trouble> {
+    let earlier = match (&args.resume, &args.repeat_of) {
+        (Some(folder), _) => journal::go_on(folder),
+        (None, Some(run)) => journal::repeat(run),
+        (None, None) => return Ok(None),
+    };
+    earlier.map(Some).map_err(trouble)
+}
+
+fn plan(args: &Args, earlier: Option<&Earlier>) -> Result<Plan, Trouble> {
+    if let Some(Earlier { journal, before }) = earlier {
+        let mut plan = journal.plan.clone();
+        // A budget that is asked for is for what is left to do.
+        plan.budget = args.budget.map_or(plan.budget, |more| before.elapsed + more);
+        return Ok(plan);
+    }
     let mut plan = match &args.study {
         Some(path) => {
             let form = if args.short { Form::Short } else { Form::Full };
@@ -105,7 +141,7 @@ fn keep_only(plan: &mut Plan, names: &[String]) -> Result<(), Trouble> {
             plan.name
         )));
     }
-    plan.contenders.retain(|contender| names.contains(&contender.name));
+    plan.keep(|contender| names.contains(&contender.name));
     if plan.contenders.len() < 2 {
         return Err(Trouble::usage(miette!("--only needs at least two names: a study compares")));
     }
@@ -113,7 +149,7 @@ fn keep_only(plan: &mut Plan, names: &[String]) -> Result<(), Trouble> {
 }
 
 fn folder(args: &Args, plan: &Plan) -> Result<ResultsFolder, Trouble> {
-    let made = match &args.out {
+    let made = match args.out.as_ref().or(args.resume.as_ref()) {
         Some(path) => ResultsFolder::named(path),
         None => {
             ResultsFolder::dated("joust-results".as_ref(), jiff::Zoned::now().date(), &plan.name)
@@ -136,7 +172,7 @@ fn save(folder: &ResultsFolder, run: &RunRecord) -> Result<(), Trouble> {
 fn trouble(error: LabError) -> Trouble {
     match error {
         LabError::Study(error) => Trouble::usage(pointing(error)),
-        LabError::Read { .. } => Trouble::usage(miette!("{error}")),
+        LabError::Read { .. } | LabError::Earlier { .. } => Trouble::usage(miette!("{error}")),
         error => Trouble::failed(miette!("{error}")),
     }
 }

@@ -85,7 +85,11 @@ fn plan(names: &[&str], blocks: u32) -> Plan {
             ..Workload::default()
         })],
         blocks: Blocks { min: 8, max: blocks, half_width: Share(0.02) },
-        visit: VisitPlan { warm_up: INTERVAL, measure: Nanos(INTERVAL.0 * (INTERVALS - 1)) },
+        visit: VisitPlan {
+            warm_up: INTERVAL,
+            measure: Nanos(INTERVAL.0 * (INTERVALS - 1)),
+            ..VisitPlan::default()
+        },
         metrics: vec![
             Metric::Throughput,
             Metric::ServerCpu,

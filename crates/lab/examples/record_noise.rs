@@ -101,7 +101,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     plan.metrics = vec![Metric::Throughput];
     plan.blocks = record::Blocks { min: 2, max: 100 * blocks, half_width: Share(1e-9) };
     plan.budget = Nanos::from_secs(3 * 3600);
-    let options = RunOptions { joust_binary: "none".into(), joust_version: "fixture".into() };
+    let options = RunOptions {
+        joust_binary: "none".into(),
+        joust_version: "fixture".into(),
+        ..RunOptions::default()
+    };
     let enough = AtomicBool::new(false);
     let begun = (Instant::now(), Ticks::now());
     let mut watch = Neighbours {

@@ -32,6 +32,14 @@ pub enum LabError {
         /// What the system said.
         cause: io::Error,
     },
+    /// A run cannot be gone on with.
+    #[error("cannot go on with {}: {reason}", path.display())]
+    Earlier {
+        /// Its folder, or its name.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// Fewer than two contenders are installed.
     #[error("{}", too_few(present, skipped))]
     TooFew {

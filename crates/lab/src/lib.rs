@@ -10,6 +10,7 @@ pub mod clients;
 pub mod cpus;
 pub mod error;
 pub mod facts;
+pub mod journal;
 mod machine;
 mod nearest;
 pub mod oracle;

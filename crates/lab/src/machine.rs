@@ -9,6 +9,7 @@ use units::Nanos;
 
 use crate::adapters::{Adapter, Found};
 use crate::error::LabError;
+use crate::journal::Keeping;
 use crate::oracle::{self, OracleError};
 use crate::server::{self, Running, ServerError, Start};
 use crate::session::{Failure, Place, Stage};
@@ -43,8 +44,20 @@ pub(crate) struct Machine<'a> {
     docroot: PathBuf,
     /// Holds `docroot` and each server's own folder.
     scratch: server::Scratch,
-    /// Instant of the monotonic clock at which the run began.
+    /// Instant of the monotonic clock at which this part of the run began.
     began: Nanos,
+    /// Time that its earlier parts took.
+    elapsed: Nanos,
+    keeping: Option<Keeping>,
+}
+
+/// What there was before, and where it is kept.
+#[derive(Debug, Default)]
+pub(crate) struct GoingOn {
+    /// Time that earlier parts of the run took.
+    pub(crate) elapsed: Nanos,
+    /// Where visits are kept while the run goes on.
+    pub(crate) keeping: Option<Keeping>,
 }
 
 impl<'a> Machine<'a> {
@@ -54,8 +67,10 @@ impl<'a> Machine<'a> {
         installed: &'a [Installed],
         interrupt: &'a AtomicBool,
         counters: Vec<&'static str>,
+        going_on: GoingOn,
     ) -> Result<Self, LabError> {
         let began = sys::clock::monotonic();
+        let GoingOn { elapsed, keeping } = going_on;
         let failed = |what: &str| {
             let what = what.to_owned();
             move |cause| LabError::System { what, cause }
@@ -64,7 +79,18 @@ impl<'a> Machine<'a> {
         let docroot = server::site(scratch.path(), &plan.pages())
             .map_err(failed("cannot make the site below /tmp"))?;
         let layout = cpus::layout().map_err(failed("cannot see which CPUs there are"))?;
-        Ok(Self { plan, installed, interrupt, layout, counters, docroot, scratch, began })
+        Ok(Self {
+            plan,
+            installed,
+            interrupt,
+            layout,
+            counters,
+            docroot,
+            scratch,
+            began,
+            elapsed,
+            keeping,
+        })
     }
 
     /// Which CPUs are whose.
@@ -156,7 +182,7 @@ impl<'a> Machine<'a> {
 
 impl Stage for Machine<'_> {
     fn now(&mut self) -> Nanos {
-        sys::clock::monotonic() - self.began
+        self.elapsed + (sys::clock::monotonic() - self.began)
     }
 
     fn discover(&mut self, contender: usize) -> Result<Result<ContenderFacts, Failure>, LabError> {
@@ -172,6 +198,10 @@ impl Stage for Machine<'_> {
             Ok(_) => discovered,
             Err(error) => Err(failure(&error)),
         })
+    }
+
+    fn keep(&mut self, visit: &Visit) -> Result<(), LabError> {
+        self.keeping.as_mut().map_or(Ok(()), |keeping| keeping.keep(visit))
     }
 
     fn visit(&mut self, place: Place) -> Result<Option<Visit>, LabError> {

@@ -70,6 +70,12 @@ impl ResultsFolder {
         Ok(path)
     }
 
+    /// Removes a file that is no longer needed, if it is there.
+    pub fn remove(&self, name: &str) {
+        // One that stays behind is in nobody's way.
+        let _ = fs::remove_file(self.path.join(name));
+    }
+
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut file = self.beside()?;
         file.write_all(bytes)?;

@@ -4,23 +4,28 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use record::{Analysis, Ending, Plan, RunRecord, Skipped, Verdict};
+use record::{Analysis, Contender, Ending, Journal, Plan, RunRecord, Skipped, Verdict};
 
 use crate::adapters::{self, Missing, Search};
 use crate::analysis::analyse;
 use crate::error::LabError;
 use crate::facts;
-use crate::machine::{Installed, Machine};
+use crate::journal::{Earlier, Keeping, check_machine};
+use crate::machine::{GoingOn, Installed, Machine};
 use crate::session::{Before, Stage as _, Watch, play};
 use crate::verdict::verdicts;
 
 /// What a run needs to be told beside its plan.
-#[derive(Debug, Clone)]
+#[derive(Debug, Default, Clone)]
 pub struct RunOptions {
     /// Our own program, for contenders whose server is `joust`.
     pub joust_binary: PathBuf,
     /// Version of joust, for the record.
     pub joust_version: String,
+    /// Folder in which visits are kept while the run goes on; `None`: nowhere.
+    pub journal: Option<PathBuf>,
+    /// The run that this one goes on with; its plan is the one that is given.
+    pub earlier: Option<Earlier>,
 }
 
 /// How a run has to be judged by whoever started it.
@@ -57,14 +62,31 @@ pub fn run(
     watch: &mut dyn Watch,
     interrupt: &AtomicBool,
 ) -> Result<RunRecord, LabError> {
-    let (plan, installed, skipped) = installed(plan, &Search::new(&options.joust_binary))?;
-    let started = jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
+    let (plan, installed, mut skipped) = installed(plan, &Search::new(&options.joust_binary))?;
+    let mut started = jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
+    let facts = facts::gather();
+    let mut before = Before::default();
+    if let Some(Earlier { journal, before: made }) = options.earlier.clone() {
+        check_machine(&journal, &facts)?;
+        check_installed(&plan, &journal.plan)?;
+        (started, skipped, before) = (journal.started, journal.skipped, made);
+    }
     watch.planned(&plan, &skipped);
     adapters::notes(&plan).iter().for_each(|note| watch.message(note));
-    let facts = facts::gather();
-    let mut machine = Machine::new(&plan, &installed, interrupt, doctor::needs())?;
+    let journal = Journal {
+        format: Journal::FORMAT.to_owned(),
+        started: started.clone(),
+        plan: plan.clone(),
+        facts: facts.clone(),
+        skipped: skipped.clone(),
+        visits: before.visits.clone(),
+    };
+    let folder = options.journal.as_deref();
+    let keeping = folder.map(|folder| Keeping::begin(folder, &journal)).transpose()?;
+    let going_on = GoingOn { elapsed: before.elapsed, keeping };
+    let mut machine = Machine::new(&plan, &installed, interrupt, doctor::needs(), going_on)?;
     let layout = machine.layout().clone();
-    let played = play(&plan, Before::default(), &mut machine, watch, interrupt)?;
+    let played = play(&plan, before, &mut machine, watch, interrupt)?;
     let seconds = machine.now().as_secs_f64();
     drop(machine);
     let mut record = RunRecord {
@@ -95,28 +117,36 @@ pub fn conclude(record: &mut RunRecord) {
     record.analysis = analyse(&record.plan, &record.visits, &record.verdicts);
 }
 
+/// Refuses to go on without a contender that took part before.
+fn check_installed(present: &Plan, planned: &Plan) -> Result<(), LabError> {
+    let is_missing =
+        |one: &&Contender| !present.contenders.iter().any(|other| other.name == one.name);
+    planned.contenders.iter().find(is_missing).map_or(Ok(()), |missing| {
+        let reason =
+            format!("{} took part, and {} is gone: install it again", missing.name, missing.server);
+        Err(LabError::Earlier { path: PathBuf::from(&planned.name), reason })
+    })
+}
+
 /// Divides the contenders into those whose server is installed and those that are left out.
 fn installed(
     mut plan: Plan,
     search: &Search,
 ) -> Result<(Plan, Vec<Installed>, Vec<Skipped>), LabError> {
-    let (mut present, mut installed, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
-    for contender in plan.contenders {
+    let (mut installed, mut skipped) = (Vec::new(), Vec::new());
+    for contender in &plan.contenders {
         let adapter = adapters::named(&contender.server)?;
         match adapter.installed(search) {
-            Ok(found) => {
-                installed.push(Installed { adapter, found });
-                present.push(contender);
-            }
+            Ok(found) => installed.push(Installed { adapter, found }),
             Err(Missing { reason, remedy }) => {
-                skipped.push(Skipped { name: contender.name, reason, remedy });
+                skipped.push(Skipped { name: contender.name.clone(), reason, remedy });
             }
         }
     }
-    if present.len() < 2 {
-        let present = present.into_iter().map(|contender| contender.name).collect();
+    plan.keep(|contender| skipped.iter().all(|left_out| left_out.name != contender.name));
+    if plan.contenders.len() < 2 {
+        let present = plan.contenders.into_iter().map(|contender| contender.name).collect();
         return Err(LabError::TooFew { present, skipped });
     }
-    plan.contenders = present;
     Ok((plan, installed, skipped))
 }

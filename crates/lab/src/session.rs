@@ -33,6 +33,15 @@ pub trait Stage {
     /// # Errors
     /// Of the harness only.
     fn visit(&mut self, place: Place) -> Result<Option<Visit>, LabError>;
+
+    /// Keeps a visit as it will stand in the record, so that a run that is killed can go on.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn keep(&mut self, visit: &Visit) -> Result<(), LabError> {
+        let _ = visit;
+        Ok(())
+    }
 }
 
 /// Which visit of the design.
@@ -111,7 +120,7 @@ pub struct Played {
 pub struct Before {
     /// Visits that need not be made again.
     pub visits: Vec<Visit>,
-    /// Time they took, of the budget.
+    /// Time they took, of the budget; the stage's clock begins there.
     pub elapsed: Nanos,
     /// First block to be made; a visit of it that is there already is left out.
     pub block: u32,
@@ -138,7 +147,6 @@ pub fn play(
         contenders: vec![ContenderFacts::default(); plan.contenders.len()],
         standing: vec![Standing::default(); plan.contenders.len()],
         visits: before.visits,
-        elapsed_before: before.elapsed,
         block_times: Vec::new(),
     };
     let ending = match session.discover() {
@@ -177,7 +185,6 @@ struct Session<'a> {
     contenders: Vec<ContenderFacts>,
     standing: Vec<Standing>,
     visits: Vec<Visit>,
-    elapsed_before: Nanos,
     /// How long a visit of each finished block took, in the mean.
     block_times: Vec<Nanos>,
 }
@@ -224,14 +231,14 @@ impl Session<'_> {
             if open.is_empty() {
                 return Ok(Ending::Narrow);
             }
-            let begun = self.now();
+            let begun = self.stage.now();
             if begun + self.block_time(&open) > self.plan.budget {
                 return Ok(Ending::Budget);
             }
             if !self.block(block, &order, &open)? {
                 return Ok(broken_off());
             }
-            let took = self.now() - begun;
+            let took = self.stage.now() - begun;
             self.block_times.push(Nanos(took.0 / self.visits_in(&open).max(1)));
         }
         Ok(Ending::Blocks)
@@ -299,6 +306,7 @@ impl Session<'_> {
             let progress = self.progress(place.block, left - u64::from(!again), open);
             self.watch.visit_ends(&visit, progress);
             self.visits.push(visit);
+            self.stage.keep(self.visits.last().expect("one was pushed"))?;
             if !again {
                 break;
             }
@@ -335,11 +343,6 @@ impl Session<'_> {
         self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// Now, of the budget.
-    fn now(&mut self) -> Nanos {
-        self.elapsed_before + self.stage.now()
-    }
-
     /// Visits of a block of these cells by those that are left in.
     fn visits_in(&self, cells: &[usize]) -> u64 {
         let is_left = |n: &usize| !self.standing[*n].is_dropped();
@@ -363,7 +366,7 @@ impl Session<'_> {
 
     /// `left`: visits of this block that are still to be made.
     fn progress(&mut self, block: u32, left: u64, open: &[usize]) -> Progress {
-        let elapsed = self.now();
+        let elapsed = self.stage.now();
         let block_time = self.block_time(open);
         let this_block = self.visit_time().0 * left;
         let remaining = self.plan.budget.saturating_sub(elapsed + Nanos(this_block));

@@ -51,8 +51,8 @@ const TOP: [&str; 15] = [
     "short",
 ];
 const BLOCKS: [&str; 3] = ["min", "max", "half_width"];
-const VISIT: [&str; 2] = ["warm_up", "measure"];
-const SHORT: [&str; 5] = ["budget", "warm_up", "measure", "min", "max"];
+const VISIT: [&str; 3] = ["warm_up", "settle", "measure"];
+const SHORT: [&str; 6] = ["budget", "warm_up", "settle", "measure", "min", "max"];
 const METRICS: [(&str, Metric); 5] = [
     ("throughput", Metric::Throughput),
     ("server_cpu", Metric::ServerCpu),
@@ -213,6 +213,7 @@ fn short(
     };
     let visit = VisitPlan {
         warm_up: or(section.quantity("warm_up")?, plan.visit.warm_up),
+        settle: or(section.quantity("settle")?, plan.visit.settle),
         measure: or(measure(&section, source)?, plan.visit.measure),
     };
     let budget = or(section.quantity("budget")?, plan.budget);
@@ -272,10 +273,15 @@ fn blocks(top: &Section<'_>, source: Source<'_>) -> Result<Blocks, StudyError> {
 }
 
 fn visit(top: &Section<'_>, source: Source<'_>) -> Result<VisitPlan, StudyError> {
-    let standard = VisitPlan { warm_up: Nanos::from_secs(1), measure: Nanos::from_secs(3) };
+    let standard = VisitPlan {
+        warm_up: Nanos::from_secs(1),
+        settle: Nanos::ZERO,
+        measure: Nanos::from_secs(3),
+    };
     let Some(section) = top.section("visit", "[visit]", &VISIT)? else { return Ok(standard) };
     Ok(VisitPlan {
         warm_up: or(section.quantity("warm_up")?, standard.warm_up),
+        settle: or(section.quantity("settle")?, standard.settle),
         measure: or(measure(&section, source)?, standard.measure),
     })
 }

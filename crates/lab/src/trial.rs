@@ -140,7 +140,7 @@ mod tests {
             contenders: vec![record::Contender::default()],
             cells: vec![record::Cell::only(Workload { connections: 2, ..Workload::default() })],
             blocks: Blocks { min: 8, max: 8, half_width: Part(0.02) },
-            visit: VisitPlan { warm_up, measure },
+            visit: VisitPlan { warm_up, measure, ..VisitPlan::default() },
             metrics: Vec::new(),
             margin: Part(0.02),
             budget: Nanos::from_secs(1),

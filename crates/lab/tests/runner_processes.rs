@@ -45,7 +45,7 @@ fn plan(models: &[&str]) -> Plan {
 
 fn options() -> RunOptions {
     let stand_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/planted_server.pl");
-    RunOptions { joust_binary: stand_in, joust_version: "test".into() }
+    RunOptions { joust_binary: stand_in, joust_version: "test".into(), ..RunOptions::default() }
 }
 
 fn of(run: &RunRecord, contender: usize) -> Vec<&Visit> {

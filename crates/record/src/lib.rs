@@ -31,6 +31,7 @@ mod facts;
 mod finding;
 mod goal;
 mod interval;
+mod journal;
 mod json;
 mod load;
 mod load_plan;
@@ -55,6 +56,7 @@ pub use facts::{Facts, Snapshot};
 pub use finding::{Certainty, Finding, Severity};
 pub use goal::{Edge, Figure, Goal, GoalError, Judgement, Phase, parse_goals};
 pub use interval::Interval;
+pub use journal::Journal;
 pub use json::ReadError;
 pub use load::{
     ByteCounts, ClientUse, LATENCY_QUANTILES, Latencies, LatencyMillis, LoadRecord, OpenLoop,

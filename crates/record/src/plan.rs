@@ -72,6 +72,26 @@ impl Plan {
         pages
     }
 
+    /// Leaves out the contenders for which `stays` is false, and what speaks of them.
+    pub fn keep(&mut self, stays: impl Fn(&Contender) -> bool) {
+        let kept: Vec<usize> =
+            (0..self.contenders.len()).filter(|&n| stays(&self.contenders[n])).collect();
+        let anew = |contender: usize| kept.iter().position(|&one| one == contender);
+        self.reference = self.reference.and_then(anew);
+        if let Some(published) = &mut self.published {
+            let figures = std::mem::take(&mut published.figures).into_iter();
+            let moved = figures
+                .filter_map(|one| Some(PublishedFigure { contender: anew(one.contender)?, ..one }));
+            published.figures = moved.collect();
+            let over = published.over;
+            published.over = over.and_then(anew);
+            if over.is_some() && published.over.is_none() {
+                published.figures.clear();
+            }
+        }
+        self.contenders = kept.iter().map(|&index| self.contenders[index].clone()).collect();
+    }
+
     /// Indices of the contenders that take part in a cell.
     pub fn in_cell(&self, cell: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.contenders.len()).filter(move |&n| self.contenders[n].takes_part(cell))
@@ -117,6 +137,9 @@ pub struct Published {
     pub machine: String,
     /// What it concluded, in a sentence.
     pub claim: String,
+    /// Index of the contender over which the figures are ratios; `None`: they are absolute.
+    #[serde(default)]
+    pub over: Option<usize>,
     /// The figures.
     pub figures: Vec<PublishedFigure>,
 }
@@ -132,6 +155,9 @@ pub struct PublishedFigure {
     pub metric: Metric,
     /// As printed, in the metric's unit.
     pub value: f64,
+    /// Of what exactly, where several printed figures stand for one contender ("2.1.2").
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub of: String,
 }
 
 /// One of those compared.
@@ -312,6 +338,10 @@ pub struct Blocks {
 pub struct VisitPlan {
     /// Load before measuring, cut off without looking.
     pub warm_up: Nanos,
+    /// Longest further warm-up, until the rate changes no more (a change-point test over its
+    /// intervals); zero: none.
+    #[serde(default)]
+    pub settle: Nanos,
     /// Load that is measured; a further cut may be made inside it (MSER-5).
     pub measure: Nanos,
 }

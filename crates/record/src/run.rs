@@ -163,6 +163,7 @@ impl RunRecord {
         };
         let published = self.plan.published.as_ref().map(|published| Published {
             figures: published.figures.iter().filter_map(figure).collect(),
+            over: published.over.and_then(anew),
             ..published.clone()
         });
         let contender =

@@ -85,7 +85,11 @@ fn run() -> RunRecord {
                 ..Workload::default()
             })],
             blocks: Blocks { min: 1, max: 1, half_width: Share(0.02) },
-            visit: VisitPlan { warm_up: Nanos::ZERO, measure: Nanos::from_secs(1) },
+            visit: VisitPlan {
+                warm_up: Nanos::ZERO,
+                measure: Nanos::from_secs(1),
+                ..VisitPlan::default()
+            },
             metrics: vec![Metric::Throughput],
             margin: Share(0.02),
             budget: Nanos::from_secs(1),

@@ -10,7 +10,7 @@ use crate::{Options, Output};
 pub(crate) static OUTPUT: Output =
     Output { name: "csv", extension: "csv", about: "every visit, one row each", render };
 
-const COLUMNS: &str = "contender,block,position,state,rate_per_s,cpu_us_per_request,p50_ms,p99_ms,\
+const COLUMNS: &str = "cell,contender,block,position,attempt,state,rate_per_s,cpu_us_per_request,p50_ms,p99_ms,\
 memory_bytes,started,done,ok,failed,unanswered";
 
 const METRICS: [Metric; 5] =
@@ -37,8 +37,10 @@ fn row(record: &RunRecord, visit: &Visit) -> String {
         let r = load.requests;
         [r.started, r.done, r.ok, r.failed, r.unanswered].map(|count| count.to_string())
     });
-    let place = [visit.block, visit.position].map(|place| place.to_string());
-    std::iter::once(name_of(&record.plan.contenders, visit.contender))
+    let place = [visit.block, visit.position, visit.attempt].map(|place| place.to_string());
+    let cell = record.plan.cells.get(visit.cell).map_or_else(String::new, |cell| plain(&cell.name));
+    [cell, name_of(&record.plan.contenders, visit.contender)]
+        .into_iter()
         .chain(place)
         .chain([state])
         .chain(values)

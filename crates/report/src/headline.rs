@@ -144,7 +144,7 @@ pub(crate) fn headline(record: &RunRecord, standings: &[Standing], ranking: &Ran
 }
 
 /// Says on top that a run was broken off.
-fn incomplete(record: &RunRecord) -> Option<String> {
+pub(crate) fn incomplete(record: &RunRecord) -> Option<String> {
     let Ending::Incomplete { reason } = &record.ending else { return None };
     let measured: usize =
         (0..record.plan.contenders.len()).map(|c| record.measured(c).count()).sum();

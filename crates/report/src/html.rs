@@ -6,11 +6,13 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior, value::Serde};
 use record::{Certainty, Metric, RunRecord, Severity};
 use serde::Serialize;
 
+use crate::cells::{CellView, cells, note};
 use crate::figures::{NONE, grouped, listed};
 use crate::forest::{Drawing, caption, forest};
-use crate::headline::{Ranking, Tone, headline, ranking, weight};
+use crate::headline::{Ranking, Tone, headline, incomplete, ranking, weight};
 use crate::pairs::{PairRow, PairTable, metrics};
 use crate::percentiles::percentiles;
+use crate::published::{self, Table};
 use crate::run_facts::{ending, machine, no_findings, repeat, run_facts, workload};
 use crate::standing::{Failure, Standing, joined_failures, shown, span, standings};
 use crate::text::{CONTENDER_COLUMNS, contender_notes, contender_row, in_order, touched};
@@ -45,6 +47,12 @@ struct Page {
     contenders: Vec<ContenderRow>,
     metrics: Vec<MetricSection>,
     more_metrics: String,
+    published: Option<Published>,
+    published_columns: Vec<&'static str>,
+    /// One a cell of a run that has several; the parts above are empty then.
+    cells: Vec<CellSection>,
+    cells_note: String,
+    incomplete: String,
     /// Names of those whose figures are bounds; empty for none.
     bounded: String,
     percentiles: String,
@@ -64,6 +72,26 @@ struct Page {
     repeat: String,
     seed: u64,
     margin: String,
+}
+
+/// One cell of several.
+#[derive(Serialize)]
+struct CellSection {
+    name: String,
+    best_first: String,
+    headline: Vec<Line>,
+    ranking: Places,
+    contender_notes: String,
+    contenders: Vec<ContenderRow>,
+    metrics: Vec<MetricSection>,
+    published: Option<Published>,
+}
+
+/// Figures printed elsewhere, beside today's.
+#[derive(Serialize)]
+struct Published {
+    caption: String,
+    rows: Vec<Vec<String>>,
 }
 
 #[derive(Serialize)]
@@ -171,7 +199,62 @@ fn render(record: &RunRecord, _: &Options) -> String {
     page + "\n"
 }
 
+/// Of the whole run. A run of several cells is shown cell by cell: figures of different workloads do
+/// not belong into one table.
 fn page(record: &RunRecord) -> Page {
+    let cells = cells(record);
+    if cells.is_empty() {
+        return page_of_one(record);
+    }
+    let run = Page {
+        cells_note: note(&cells),
+        incomplete: incomplete(record).unwrap_or_default(),
+        chips: vec![format!("{} cells", cells.len()), machine(record), ending(record)],
+        cells: cells.iter().enumerate().map(|(index, view)| cell_section(index, view)).collect(),
+        ..page_of_one(&nothing_measured(record))
+    };
+    Page {
+        findings: findings(record),
+        no_findings: no_findings(record),
+        failures: joined_failures(record),
+        visit_rows: Vec::new(),
+        facts: run_facts(record),
+        ..run
+    }
+}
+
+/// The run without what is shown by cell.
+fn nothing_measured(record: &RunRecord) -> RunRecord {
+    let visits = Vec::new();
+    RunRecord { visits, verdicts: Vec::new(), findings: Vec::new(), ..record.clone() }
+}
+
+fn cell_section(index: usize, view: &CellView) -> CellSection {
+    let CellView { name, run, standings, ranking } = view;
+    let sections = metrics(run, ranking).into_iter().take(2);
+    let id = format!("cell-{index}-");
+    CellSection {
+        name: name.clone(),
+        best_first: view.best_first(),
+        headline: lines(run, standings, ranking),
+        ranking: places(standings, ranking),
+        contender_notes: contender_notes(standings),
+        contenders: contender_rows(in_order(standings, ranking)),
+        metrics: sections.filter_map(|metric| section(run, ranking, metric, &id)).collect(),
+        published: published(run),
+    }
+}
+
+fn published(run: &RunRecord) -> Option<Published> {
+    let Table { caption, rows } = Table::of(run)?;
+    Some(Published { caption, rows })
+}
+
+fn contender_rows<'a>(ordered: impl Iterator<Item = &'a Standing>) -> Vec<ContenderRow> {
+    ordered.map(|s| ContenderRow { cells: contender_row(s), has_errors: s.has_errors() }).collect()
+}
+
+fn page_of_one(record: &RunRecord) -> Page {
     let standings = standings(record);
     let ranking = ranking(record, &standings);
     let ordered: Vec<&Standing> = in_order(&standings, &ranking).collect();
@@ -181,7 +264,7 @@ fn page(record: &RunRecord) -> Page {
     let bounded = listed(&bounded);
     let more: Vec<&str> = metrics.iter().skip(2).map(|&metric| words(metric).quantity).collect();
     let more_metrics = format!("Ratios of {}", listed(&more));
-    let sections = metrics.into_iter().filter_map(|metric| section(record, &ranking, metric));
+    let sections = metrics.into_iter().filter_map(|metric| section(record, &ranking, metric, ""));
     Page {
         css: format!("{PAGE_CSS}{PLOTS_CSS}"),
         joust: plain(&record.joust),
@@ -193,12 +276,14 @@ fn page(record: &RunRecord) -> Page {
         chips: vec![workload(record), machine(record), ending(record)],
         contender_notes: contender_notes(&standings),
         columns: CONTENDER_COLUMNS.to_vec(),
-        contenders: ordered
-            .iter()
-            .map(|s| ContenderRow { cells: contender_row(s), has_errors: s.has_errors() })
-            .collect(),
+        contenders: contender_rows(ordered.iter().copied()),
         metrics: sections.collect(),
         more_metrics,
+        published: published(record),
+        published_columns: published::COLUMNS.to_vec(),
+        cells: Vec::new(),
+        cells_note: String::new(),
+        incomplete: String::new(),
         bounded,
         percentiles: percentile_plot(&ordered),
         percentile_names: curves::NAMED.iter().map(|(name, _)| *name).collect(),
@@ -264,10 +349,15 @@ fn id(metric: Metric) -> &'static str {
     }
 }
 
-fn section(record: &RunRecord, ranking: &Ranking, metric: Metric) -> Option<MetricSection> {
+fn section(
+    record: &RunRecord,
+    ranking: &Ranking,
+    metric: Metric,
+    prefix: &str,
+) -> Option<MetricSection> {
     let Drawing { svg, height, about } = forest(record, ranking, metric)?;
     let table = PairTable::all(record, ranking, metric)?;
-    let id = format!("forest-{}", id(metric));
+    let id = format!("{prefix}forest-{}", id(metric));
     let title = table.title();
     Some(MetricSection {
         forest: svg.finish(&id, (forest_plot::WIDTH, height), &title, &about),

@@ -2,6 +2,7 @@
 //! Must not know sockets, threads, terminals or how anything was measured; prints nothing itself.
 //! Start reading at [`OUTPUTS`]; `wording` has the five wordings of a verdict, `headline` the answer.
 
+mod cells;
 mod csv;
 mod figures;
 mod forest;
@@ -16,6 +17,7 @@ mod pairs;
 mod percentiles;
 mod picture;
 mod plan_text;
+mod published;
 mod run_facts;
 mod search_text;
 mod standing;

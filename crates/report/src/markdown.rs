@@ -5,41 +5,28 @@ use std::fmt::Write as _;
 
 use record::RunRecord;
 
-use crate::headline::{Tone, headline, ranking, weight};
+use crate::cells::{CellView, cells, note};
+use crate::headline::{Ranking, Tone, headline, incomplete, ranking, weight};
 use crate::pairs::{PairTable, metrics};
 use crate::run_facts::{no_findings, repeat, run_facts};
-use crate::standing::{joined_failures, standings};
+use crate::standing::{Standing, joined_failures, standings};
 use crate::text::{CONTENDER_COLUMNS, contender_notes, contender_row, in_order, touched};
 use crate::wording::plain;
-use crate::{Options, Output};
+use crate::{Options, Output, published};
 
 /// Markdown, for a README, an issue or a mail.
 pub(crate) static OUTPUT: Output =
     Output { name: "markdown", extension: "md", about: "tables for a README or an issue", render };
 
 fn render(record: &RunRecord, _: &Options) -> String {
-    let standings = standings(record);
-    let ranking = ranking(record, &standings);
     let mut page = format!("# joust run: {}\n\n", escaped(&record.plan.name));
     let _ = writeln!(page, "{}\n", escaped(&record.plan.question));
-    for line in headline(record, &standings, &ranking) {
-        let text = escaped(&line.text);
-        let _ = match line.tone {
-            Tone::Alarm => writeln!(page, "> **{text}**\n>"),
-            Tone::Answer | Tone::Ranking => writeln!(page, "> {text}\n>"),
-            Tone::Caution => writeln!(page, "> _{text}_\n>"),
-        };
-    }
-    let _ = writeln!(page, "\n## Contenders\n\n{}\n", escaped(&contender_notes(&standings)));
-    let rows: Vec<Vec<String>> = in_order(&standings, &ranking).map(contender_row).collect();
-    table(&mut page, &CONTENDER_COLUMNS, 1, &rows);
-    for metric in metrics(record, &ranking) {
-        let Some(pairs) = PairTable::short(record, &ranking, metric) else { continue };
-        let _ = writeln!(page, "\n## Pairs: {}\n\n{}\n", pairs.title(), escaped(&pairs.scope()));
-        let cells =
-            |row: crate::pairs::PairRow| vec![row.this, row.said, row.that, row.ahead, row.blocks];
-        let rows: Vec<Vec<String>> = pairs.rows.into_iter().map(cells).collect();
-        table(&mut page, &["", "verdict", "against", "ahead", "blocks"], 4, &rows);
+    let cells = cells(record);
+    if cells.is_empty() {
+        let standings = standings(record);
+        cell(&mut page, record, &standings, &ranking(record, &standings), "##");
+    } else {
+        several(&mut page, record, &cells);
     }
     findings(&mut page, record);
     lost_and_left_out(&mut page, record);
@@ -49,6 +36,56 @@ fn render(record: &RunRecord, _: &Options) -> String {
     }
     let _ = writeln!(page, "- Repeat: `{}`", repeat(record).replace('`', "'"));
     page
+}
+
+/// An overview of the cells, then each.
+fn several(page: &mut String, record: &RunRecord, cells: &[CellView]) {
+    if let Some(text) = incomplete(record) {
+        let _ = writeln!(page, "> **{}**\n", escaped(&text));
+    }
+    let _ = writeln!(page, "## Cells\n\n{}\n", escaped(&note(cells)));
+    let rows: Vec<Vec<String>> =
+        cells.iter().map(|view| vec![view.name.clone(), view.best_first()]).collect();
+    table(page, &["cell", "best first"], 2, &rows);
+    for view in cells {
+        let _ = writeln!(page, "\n## Cell {}\n", escaped(&view.name));
+        cell(page, &view.run, &view.standings, &view.ranking, "###");
+    }
+}
+
+/// What is said of one cell, or of a run that has but one; `level` is that of its headings.
+fn cell(
+    page: &mut String,
+    record: &RunRecord,
+    standings: &[Standing],
+    ranking: &Ranking,
+    level: &str,
+) {
+    for line in headline(record, standings, ranking) {
+        let text = escaped(&line.text);
+        let _ = match line.tone {
+            Tone::Alarm => writeln!(page, "> **{text}**\n>"),
+            Tone::Answer | Tone::Ranking => writeln!(page, "> {text}\n>"),
+            Tone::Caution => writeln!(page, "> _{text}_\n>"),
+        };
+    }
+    let _ = writeln!(page, "\n{level} Contenders\n\n{}\n", escaped(&contender_notes(standings)));
+    let rows: Vec<Vec<String>> = in_order(standings, ranking).map(contender_row).collect();
+    table(page, &CONTENDER_COLUMNS, 1, &rows);
+    for metric in metrics(record, ranking) {
+        let Some(pairs) = PairTable::short(record, ranking, metric) else { continue };
+        let (title, scope) = (pairs.title(), escaped(&pairs.scope()));
+        let _ = writeln!(page, "\n{level} Pairs: {title}\n\n{scope}\n");
+        let cells =
+            |row: crate::pairs::PairRow| vec![row.this, row.said, row.that, row.ahead, row.blocks];
+        let rows: Vec<Vec<String>> = pairs.rows.into_iter().map(cells).collect();
+        table(page, &["", "verdict", "against", "ahead", "blocks"], 4, &rows);
+    }
+    if let Some(printed) = published::Table::of(record) {
+        let caption = escaped(&printed.caption);
+        let _ = writeln!(page, "\n{level} Printed elsewhere\n\n{caption}\n");
+        table(page, &published::COLUMNS, 1, &printed.rows);
+    }
 }
 
 fn findings(page: &mut String, record: &RunRecord) {

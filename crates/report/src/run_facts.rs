@@ -4,7 +4,8 @@
 use record::{CpuLayout, Ending, RunRecord, VisitState, Workload};
 use units::Bytes;
 
-use crate::figures::{counted, grouped, significant};
+use crate::cells::disturbances;
+use crate::figures::{counted, grouped, listed, significant};
 use crate::wording::plain;
 
 /// Label and text of each fact about the run itself.
@@ -48,10 +49,21 @@ fn visits(record: &RunRecord) -> String {
     let begun = record.visits.len();
     let contenders = record.plan.contenders.len();
     let measured: usize = (0..contenders).map(|c| record.measured(c).count()).sum();
-    let failed = begun.saturating_sub(measured);
+    let again = disturbances(record);
+    let disturbed: usize = again.iter().map(|(_, count)| count).sum();
+    let failed = begun.saturating_sub(measured + disturbed);
+    let reasons: Vec<String> =
+        again.iter().map(|(reason, count)| format!("{reason}: {count}")).collect();
+    let again = match disturbed {
+        0 => String::new(),
+        _ => format!(
+            "; {disturbed} made again because the machine was disturbed ({})",
+            listed(&reasons)
+        ),
+    };
     let failed = if failed > 0 { format!(" ({failed} failed)") } else { String::new() };
     format!(
-        "{}{failed} in {} over {}; each {} warm-up and {} measured",
+        "{}{failed} in {} over {}; each {} warm-up and {} measured{again}",
         counted(begun as u64, "visit"),
         counted(blocks.into(), "block"),
         counted(contenders as u64, "contender"),

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use record::{
     Blocks, ByteCounts, Cell, Certainty, ClientUse, Contender, ContenderFacts, CpuLayout, Ending,
     Estimate, Facts, Finding, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop,
-    Metric, PairVerdict, Plan, RequestCounts, RunRecord, ServerUse, SettingValue, Settings,
-    Severity, Skipped, ThreadUse, Verdict, Visit, VisitPlan, VisitState, Workload,
+    Metric, PairVerdict, Plan, Published, PublishedFigure, RequestCounts, RunRecord, ServerUse,
+    SettingValue, Settings, Severity, Skipped, ThreadUse, Verdict, Visit, VisitPlan, VisitState,
+    Workload,
 };
 use units::{Bytes, Nanos, Share};
 
@@ -121,6 +122,42 @@ fn run_of(models: &[Model], blocks: u32) -> RunRecord {
     }
 }
 
+/// A run of three cells, in the last of which the third contender takes no part; the first has figures
+/// that were printed elsewhere.
+pub(crate) fn celled() -> RunRecord {
+    let mut run = run_with(3);
+    let base = run.plan.cells[0].clone();
+    let cell = |name: &str| Cell { name: name.to_owned(), ..base.clone() };
+    run.plan.cells = ["connections=1", "connections=10", "connections=100"].map(cell).into();
+    run.plan.contenders[2].cells = vec![0, 1];
+    let (visits, verdicts) = (run.visits.clone(), run.verdicts.clone());
+    for cell in 1..3 {
+        let takes_part = |n: usize| run.plan.contenders[n].takes_part(cell);
+        let here = visits.iter().filter(|visit| takes_part(visit.contender));
+        run.visits.extend(here.map(|visit| Visit { cell, ..visit.clone() }));
+        let here = verdicts.iter().filter(|pair| takes_part(pair.a) && takes_part(pair.b));
+        run.verdicts.extend(here.map(|pair| PairVerdict { cell, ..pair.clone() }));
+    }
+    for finding in &mut run.findings {
+        finding.cell = Some(1);
+    }
+    let figure = |contender, value, of: &str| PublishedFigure {
+        contender,
+        cell: 0,
+        metric: Metric::Throughput,
+        value,
+        of: of.to_owned(),
+    };
+    run.plan.published = Some(Published {
+        source: "A paper of 2005".to_owned(),
+        machine: "300 MHz".to_owned(),
+        claim: "the second is twice as fast".to_owned(),
+        over: None,
+        figures: vec![figure(0, 20.5, ""), figure(1, 41.0, "its second version")],
+    });
+    run
+}
+
 fn plan(models: &[Model], blocks: u32) -> Plan {
     let contenders = models.iter().map(|model| Contender {
         name: model.0.to_owned(),
@@ -141,7 +178,11 @@ fn plan(models: &[Model], blocks: u32) -> Plan {
             ..Workload::default()
         })],
         blocks: Blocks { min: 4, max: blocks, half_width: Share(0.02) },
-        visit: VisitPlan { warm_up: Nanos::from_millis(300), measure: Nanos::from_millis(700) },
+        visit: VisitPlan {
+            warm_up: Nanos::from_millis(300),
+            measure: Nanos::from_millis(700),
+            ..VisitPlan::default()
+        },
         metrics: METRICS.to_vec(),
         margin: Share(0.02),
         budget: Nanos::from_secs(85),

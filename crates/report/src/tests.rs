@@ -25,6 +25,7 @@ fn make_hostile_runs() -> Vec<(&'static str, RunRecord)> {
     vec![
         ("eight contenders", testdata::run()),
         ("two contenders", testdata::run_with(2)),
+        ("three cells", testdata::celled()),
         ("twelve contenders", testdata::run_with(12)),
         ("all visits failed", testdata::all_failed()),
         ("no contender at all", nobody),
@@ -186,7 +187,9 @@ fn the_page_asks_for_nothing_outside_of_itself() {
     for (which, record) in hostile_runs() {
         for name in ["html", "picture"] {
             let bytes = render(name, record);
-            for tag in tags(&bytes) {
+            // A place in the page itself is not asked for.
+            let outward = |tag: &&str| !tag.contains(" href=\"#");
+            for tag in tags(&bytes).into_iter().filter(outward) {
                 for asking in [" src=", " href=", "xlink:", "srcset=", " data=", "<script", "<link"]
                 {
                     assert!(!tag.contains(asking), "{which} as {name}: {tag}");
@@ -323,4 +326,32 @@ fn well_formed(page: &str) -> Result<(), String> {
         }
     }
     if open.is_empty() { Ok(()) } else { Err(format!("not closed: {open:?}")) }
+}
+
+#[test]
+fn cells_are_shown_one_by_one_and_printed_figures_beside_todays() {
+    let run = testdata::celled();
+    for name in ["text", "markdown", "html"] {
+        let page =
+            (output(name).unwrap().render)(&run, &Options { width: 200, ..Options::default() });
+        let cells: Vec<usize> =
+            ["connections=1,", "connections=1 ", "connections=1<", "connections=1:"]
+                .iter()
+                .map(|text| page.matches(text).count())
+                .collect();
+        assert!(cells.iter().sum::<usize>() > 0, "{name}");
+        for part in ["connections=10", "connections=100", "20.5", "2.00x", "its second version"] {
+            assert!(page.contains(part), "{name} has no {part}");
+        }
+        let third = &run.plan.contenders[2].name;
+        let last = page.rfind("connections=100").unwrap();
+        let section = &page[last..page[last..].find("Finding").map_or(page.len(), |at| last + at)];
+        assert!(
+            !section.contains(third.as_str()),
+            "{name}: {third} takes no part in the last cell"
+        );
+    }
+    let csv = (output("csv").unwrap().render)(&run, &Options::default());
+    let last = csv.lines().filter(|line| line.starts_with("connections=100,")).count();
+    assert_eq!(last, run.visits.iter().filter(|visit| visit.cell == 2).count());
 }

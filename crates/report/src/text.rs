@@ -3,13 +3,14 @@
 
 use record::{Certainty, Metric, RunRecord, Severity};
 
-use crate::headline::{Line, Ranking, Tone, headline, ranking, weight};
+use crate::cells::{CellView, cells, note};
+use crate::headline::{Line, Ranking, Tone, headline, incomplete, ranking, weight};
 use crate::pairs::{PairTable, metrics};
 use crate::run_facts::{no_findings, run_facts};
 use crate::standing::{Standing, joined_failures, standings};
 use crate::terminal::{Lean, Page, Paint};
 use crate::wording::{name_of, plain, words};
-use crate::{Options, Output, figures::listed};
+use crate::{Options, Output, figures::listed, published};
 
 /// Text for a terminal.
 pub(crate) static OUTPUT: Output =
@@ -19,18 +20,18 @@ pub(crate) static OUTPUT: Output =
 const PAIR_METRICS_MAX: usize = 2;
 
 fn render(record: &RunRecord, options: &Options) -> String {
-    let standings = standings(record);
-    let ranking = ranking(record, &standings);
     let mut page = Page::new(options);
     page.heading(
         &format!("joust run: {}", plain(&record.plan.name)),
         &plain(&record.plan.question),
     );
-    for Line { tone, text } in headline(record, &standings, &ranking) {
-        page.paragraph(&text, paint(tone));
+    let cells = cells(record);
+    if cells.is_empty() {
+        let standings = standings(record);
+        cell(&mut page, record, &standings, &ranking(record, &standings));
+    } else {
+        several(&mut page, record, &cells);
     }
-    contenders(&mut page, &standings, &ranking);
-    pairs(&mut page, record, &ranking);
     findings(&mut page, record);
     failed_visits(&mut page, record);
     skipped(&mut page, record);
@@ -40,6 +41,44 @@ fn render(record: &RunRecord, options: &Options) -> String {
     }
     page.finish()
 }
+
+/// What is said of one cell, or of a run that has but one.
+fn cell(page: &mut Page, record: &RunRecord, standings: &[Standing], ranking: &Ranking) {
+    for Line { tone, text } in headline(record, standings, ranking) {
+        page.paragraph(&text, paint(tone));
+    }
+    contenders(page, standings, ranking);
+    pairs(page, record, ranking);
+    if let Some(table) = published::Table::of(record) {
+        page.heading("Printed elsewhere", "");
+        page.paragraph(&table.caption, Paint::Plain);
+        page.table(&PUBLISHED_COLUMNS, &table.rows);
+    }
+}
+
+/// An overview of the cells, then each.
+fn several(page: &mut Page, record: &RunRecord, cells: &[CellView]) {
+    if let Some(text) = incomplete(record) {
+        page.paragraph(&text, Paint::Alarm);
+    }
+    page.heading("Cells", &note(cells));
+    for view in cells {
+        page.paragraph(&format!("{}: {}", view.name, view.best_first()), Paint::Plain);
+    }
+    for view in cells {
+        page.heading(&format!("Cell {}", view.name), "");
+        cell(page, &view.run, &view.standings, &view.ranking);
+    }
+}
+
+/// [`published::COLUMNS`] with how they lean.
+const PUBLISHED_COLUMNS: [(&str, Lean); 5] = [
+    (published::COLUMNS[0], Lean::Left),
+    (published::COLUMNS[1], Lean::Right),
+    (published::COLUMNS[2], Lean::Right),
+    (published::COLUMNS[3], Lean::Right),
+    (published::COLUMNS[4], Lean::Right),
+];
 
 fn paint(tone: Tone) -> Paint {
     match tone {
@@ -159,15 +198,18 @@ fn findings(page: &mut Page, record: &RunRecord) {
     }
 }
 
-/// Names of the contenders that a finding touches.
+/// Names of the contenders that a finding touches, and of its cell where there are several.
 pub(crate) fn touched(record: &RunRecord, finding: &record::Finding) -> String {
     let contenders = &record.plan.contenders;
+    let several = record.plan.cells.len() > 1;
+    let cell = finding.cell.filter(|_| several).and_then(|cell| record.plan.cells.get(cell));
+    let at = cell.map_or_else(String::new, |cell| format!(" at {}", plain(&cell.name)));
     if finding.contenders.is_empty() || finding.contenders.len() == contenders.len() {
-        return "all contenders".to_owned();
+        return format!("all contenders{at}");
     }
     let names: Vec<String> =
         finding.contenders.iter().map(|&index| name_of(contenders, index)).collect();
-    listed(&names)
+    format!("{}{at}", listed(&names))
 }
 
 fn failed_visits(page: &mut Page, record: &RunRecord) {

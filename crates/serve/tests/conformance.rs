@@ -117,7 +117,6 @@ fn models_refuse_settings_that_cannot_work_together_and_say_why() {
         ("worker", "MaxRequestWorkers", "500", "ServerLimit"),
         ("worker", "ThreadsPerChild", "100", "ThreadLimit"),
         ("worker", "MaxSpareThreads", "80", "MinSpareThreads"),
-        ("pool", "max-thread", "200", "max-request"),
         ("reactor-pool", "server.max-connections", "3", "server.worker-threads"),
     ];
     for (model, name, value, reason) in cases {

@@ -56,9 +56,11 @@ fn a_run_that_cannot_be_saved_is_shown_before_it_fails() {
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(said(&output).contains("run.json"), "{}", said(&output));
     assert!(stdout(&output).contains("CPU us/request"), "no report in: {}", stdout(&output));
-    let left: Vec<_> =
+    let mut left: Vec<_> =
         std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert_eq!(left, [out.join("run.json")], "something half-written is left");
+    left.sort();
+    let visits = out.join("journal.jsonl");
+    assert_eq!(left, [visits, out.join("run.json")], "something half-written is left");
 }
 
 #[test]
@@ -78,6 +80,48 @@ fn what_was_measured_until_ctrl_c_is_kept_and_marked() {
     assert!(matches!(run.ending, Ending::Incomplete { .. }), "{:?}", run.ending);
     assert!(!run.visits.is_empty());
     assert!(stdout(&output).to_lowercase().contains("incomplete"), "{}", stdout(&output));
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_and_measures_nothing_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let (study, out) = (study(dir.path(), 4), dir.path().join("out"));
+    let (journal, at) = (out.join("journal.jsonl"), out.to_str().unwrap());
+    let mut child = joust(&["run", study.to_str().unwrap(), "--quiet", "--out", at])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let kept = || std::fs::read_to_string(&journal).unwrap_or_default();
+    // The plan and three visits: the second block is half made.
+    while kept().matches('\n').count() < 4 {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it could be killed");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let before = record::Journal::read(&kept()).unwrap().visits;
+    let resumed = output(&["run", "--resume", at, "--quiet"]);
+    assert!(matches!(resumed.status.code(), Some(0 | 3)), "{}", said(&resumed));
+    let run = run_file(&out);
+    assert_eq!(run.visits[..before.len()], before, "what was measured is kept as it was");
+    let mut made: Vec<_> = run.visits.iter().map(|one| (one.block, one.contender)).collect();
+    made.sort_unstable();
+    let planned: Vec<_> = (0..4).flat_map(|block| [(block, 0), (block, 1)]).collect();
+    assert_eq!((made, journal.exists()), (planned, false));
+
+    let again = output(&["run", "--resume", at]);
+    assert_eq!(again.status.code(), Some(2), "{}", said(&again));
+    assert!(said(&again).contains("--repeat-of"), "{}", said(&again));
+
+    let more = dir.path().join("more");
+    let args = ["run", "--repeat-of", at, "--quiet", "--out", more.to_str().unwrap()];
+    let repeated = output(&args);
+    assert!(matches!(repeated.status.code(), Some(0 | 3)), "{}", said(&repeated));
+    let merged = run_file(&more);
+    assert_eq!(merged.visits[..8], run.visits[..], "the earlier visits are judged with the new");
+    assert_eq!(merged.visits.len(), 16);
+    assert!(merged.visits[8..].iter().all(|visit| (4..8).contains(&visit.block)));
 }
 
 #[test]

@@ -183,15 +183,23 @@ fn kept(
     let mut wanted = Vec::new();
     for item in source.list("short", short)? {
         let typed = source.text[item.span()].trim_matches('"').to_owned();
-        if points.iter().all(|point| point.typed != typed) {
+        if !points.iter().any(|point| point.is(&typed)) {
             return Err(source
                 .error(item.span(), format!("`{typed}` is not one of the axis' values"))
                 .with_help("`short` names the values that the short form keeps"));
         }
         wanted.push(typed);
     }
-    let is_kept = |point: &Point| form == Form::Full || wanted.contains(&point.typed);
+    let is_kept =
+        |point: &Point| form == Form::Full || wanted.iter().any(|wanted| point.is(wanted));
     Ok(points.into_iter().filter(is_kept).collect())
+}
+
+impl Point {
+    /// Whether it is spoken of so: by its value or its label.
+    fn is(&self, text: &str) -> bool {
+        self.typed == text || self.label == text
+    }
 }
 
 impl Axis {

@@ -7,9 +7,9 @@ use super::keys::{Located, Section, Source};
 use super::{Form, StudyError, metric};
 use crate::nearest::suggestion;
 
-const PUBLISHED: [&str; 5] = ["source", "machine", "claim", "metric", "figures"];
-const ROW: &str =
-    "a row of [\"contender\", \"cell\", value]; the cell of a study that has one is \"\"";
+const PUBLISHED: [&str; 6] = ["source", "machine", "claim", "metric", "over", "figures"];
+const ROW: &str = "a row of [\"contender\", \"cell\", value], with \"of what\" behind it where several \
+                   figures stand for one contender; the cell of a study that has one is \"\"";
 
 /// What `[published]` holds. In the short form figures of what it leaves out are left out.
 pub(super) fn published(
@@ -34,14 +34,14 @@ pub(super) fn published(
         .ok_or_else(|| section.missing("figures", "figures = [[\"nginx\", \"\", 1234.5]]"))?;
     let mut figures = Vec::new();
     for row in source.list("figures", rows)? {
-        let Some((contender, cell, value)) = figure(row, source)? else {
+        let Some(Row { contender, cell, value, of }) = figure(row, source)? else {
             return Err(source.wrong("figures", row, ROW));
         };
         let index = index(&contender, contenders.iter().map(|one| one.name.as_str()));
         let at = self::index(&cell, cells.iter().map(|one| one.name.as_str()));
         match (index, at) {
             (Ok(contender), Ok(cell)) => {
-                figures.push(PublishedFigure { contender, cell, metric, value });
+                figures.push(PublishedFigure { contender, cell, metric, value, of });
             }
             _ if form == Form::Short => {}
             (Err(help), _) => {
@@ -58,22 +58,46 @@ pub(super) fn published(
         source: required("source", "source = \"who, where, when\"")?,
         machine: required("machine", "machine = \"CPU, system, versions\"")?,
         claim: required("claim", "claim = \"what it concluded\"")?,
+        over: over(&section, contenders, source)?,
         figures,
     }))
 }
 
-/// Contender, cell and value of a row.
-fn figure(
-    row: Located<'_>,
+/// The contender over which the figures are ratios.
+fn over(
+    section: &Section<'_>,
+    contenders: &[Contender],
     source: Source<'_>,
-) -> Result<Option<(String, String, f64)>, StudyError> {
+) -> Result<Option<usize>, StudyError> {
+    let Some(name) = section.text("over")? else { return Ok(None) };
+    let found = index(name.get_ref(), contenders.iter().map(|one| one.name.as_str()));
+    found.map(Some).map_err(|help| {
+        let message = format!("`over` is no contender: `{}`", name.get_ref());
+        source.error(name.span(), message).with_help(help)
+    })
+}
+
+struct Row {
+    contender: String,
+    cell: String,
+    value: f64,
+    of: String,
+}
+
+/// `None`: it is no row.
+fn figure(row: Located<'_>, source: Source<'_>) -> Result<Option<Row>, StudyError> {
     let items = source.list("figures", row)?;
-    let [contender, cell, value] = items.as_slice() else { return Ok(None) };
-    let texts = (contender.get_ref().as_str(), cell.get_ref().as_str());
-    let (Some(contender), Some(cell)) = texts else { return Ok(None) };
-    let number: f64 = source.text[value.span()].parse().unwrap_or(f64::NAN);
-    let is_figure = number.is_finite() && number > 0.0;
-    Ok(is_figure.then(|| (contender.to_owned(), cell.to_owned(), number)))
+    let [contender, cell, value, of @ ..] = items.as_slice() else { return Ok(None) };
+    let of = match of {
+        [] => Some(""),
+        [of] => of.get_ref().as_str(),
+        _ => None,
+    };
+    let texts = (contender.get_ref().as_str(), cell.get_ref().as_str(), of);
+    let (Some(contender), Some(cell), Some(of)) = texts else { return Ok(None) };
+    let value: f64 = source.text[value.span()].parse().unwrap_or(f64::NAN);
+    let [contender, cell, of] = [contender, cell, of].map(str::to_owned);
+    Ok((value.is_finite() && value > 0.0).then_some(Row { contender, cell, value, of }))
 }
 
 /// Index of a name, or the nearest one.

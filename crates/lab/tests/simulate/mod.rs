@@ -228,7 +228,11 @@ pub(crate) fn plan(names: &[&str]) -> Plan {
             ..Workload::default()
         })],
         blocks: Blocks { min: 8, max: 16, half_width: Share(0.02) },
-        visit: VisitPlan { warm_up: Nanos::from_millis(150), measure: Nanos::from_millis(600) },
+        visit: VisitPlan {
+            warm_up: Nanos::from_millis(150),
+            measure: Nanos::from_millis(600),
+            ..VisitPlan::default()
+        },
         metrics: vec![Metric::Throughput, Metric::ServerCpu, Metric::Memory],
         margin: Share(0.02),
         budget: Nanos::from_secs(600),

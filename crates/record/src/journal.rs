@@ -1,0 +1,127 @@
+//! A run while it goes on: a line of what was planned, then a line for each visit. What a killed run
+//! leaves of itself, from which it can go on.
+
+use serde::{Deserialize, Serialize};
+
+use crate::facts::Facts;
+use crate::json::ReadError;
+use crate::plan::Plan;
+use crate::run::{RunRecord, Skipped};
+use crate::visit::Visit;
+
+/// The first line of a journal, and what a run is gone on with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Journal {
+    /// [`Journal::FORMAT`].
+    pub format: String,
+    /// Start of the run, RFC 3339.
+    pub started: String,
+    /// What is planned, of those that are installed.
+    pub plan: Plan,
+    /// The machine.
+    pub facts: Facts,
+    /// Asked for, but not installed.
+    pub skipped: Vec<Skipped>,
+    /// Visits so far, in the order they were made; each has a line of its own in the file.
+    #[serde(skip)]
+    pub visits: Vec<Visit>,
+}
+
+impl Journal {
+    /// Name and version of this format.
+    pub const FORMAT: &'static str = "joust-journal/1";
+
+    /// The first line, with its newline.
+    pub fn head(&self) -> String {
+        crate::json::write(self)
+    }
+
+    /// The line of a visit, with its newline.
+    pub fn line(visit: &Visit) -> String {
+        crate::json::write(visit)
+    }
+
+    /// Reads a journal. A last line without its newline is one that was being written when the run was
+    /// killed, and is left out.
+    ///
+    /// # Errors
+    /// [`ReadError`]: as for [`RunRecord::from_json`].
+    pub fn read(text: &str) -> Result<Self, ReadError> {
+        let whole = &text[..text.rfind('\n').map_or(0, |at| at + 1)];
+        let mut lines = whole.lines();
+        let mut journal: Self =
+            crate::json::read(lines.next().unwrap_or_default(), Self::FORMAT, &[])?;
+        for line in lines {
+            journal.visits.push(serde_json::from_str(line)?);
+        }
+        let fits = |visit: &Visit| {
+            visit.cell < journal.plan.cells.len() && visit.contender < journal.plan.contenders.len()
+        };
+        match journal.visits.iter().all(fits) {
+            true => Ok(journal),
+            false => Err(ReadError::Misfit { part: "a visit" }),
+        }
+    }
+
+    /// What a finished or interrupted run would have left.
+    pub fn of(run: &RunRecord) -> Self {
+        Self {
+            format: Self::FORMAT.to_owned(),
+            started: run.started.clone(),
+            plan: run.plan.clone(),
+            facts: run.facts.clone(),
+            skipped: run.skipped.clone(),
+            visits: run.visits.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Cell, Contender, Workload};
+
+    fn journal() -> Journal {
+        let plan = Plan {
+            contenders: vec![Contender::default()],
+            cells: vec![Cell::only(Workload::default())],
+            ..Plan::default()
+        };
+        Journal {
+            format: Journal::FORMAT.to_owned(),
+            started: "2026-11-22T12:00:00Z".to_owned(),
+            plan,
+            facts: Facts::default(),
+            skipped: Vec::new(),
+            visits: (0..3).map(|block| Visit { block, ..Visit::default() }).collect(),
+        }
+    }
+
+    fn text(journal: &Journal) -> String {
+        journal.visits.iter().fold(journal.head(), |text, visit| text + &Journal::line(visit))
+    }
+
+    #[test]
+    fn what_was_written_is_read_back() {
+        assert_eq!(Journal::read(&text(&journal())).unwrap(), journal());
+    }
+
+    #[test]
+    fn a_journal_cut_anywhere_loses_the_line_that_was_being_written_and_no_other() {
+        let whole = text(&journal());
+        let head = journal().head().len();
+        for end in head..whole.len() {
+            let cut = Journal::read(&whole[..end]).unwrap();
+            let lines = whole[..end].matches('\n').count() - 1;
+            assert_eq!(cut.visits, journal().visits[..lines], "cut at {end}");
+        }
+        assert!(Journal::read(&whole[..head - 1]).is_err(), "nothing is known without the plan");
+    }
+
+    #[test]
+    fn a_visit_of_a_contender_that_is_not_planned_is_refused() {
+        let mut wrong = journal();
+        wrong.visits[1].contender = 1;
+        assert!(matches!(Journal::read(&text(&wrong)), Err(ReadError::Misfit { .. })));
+    }
+}
