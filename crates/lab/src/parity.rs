@@ -3,7 +3,7 @@
 //! heads are, its backlog. What a server prints of its configuration is what it understood; this is
 //! what it does. Must not know which server it is. Start reading at [`probe`].
 //!
-//! Cost: a handful of fetches of the page, and [`REQUESTS`] HEAD requests, for at most [`LONGEST`]; the
+//! Cost: a handful of fetches of the page, and `REQUESTS` HEAD requests, for at most `LONGEST`; the
 //! same again, up to ten times, where a limit shows and is looked for. Before anything is measured.
 
 use std::collections::BTreeMap;

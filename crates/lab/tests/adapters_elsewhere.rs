@@ -263,7 +263,11 @@ fn a_run_measures_a_server_elsewhere_without_figures_of_its_processes() {
         own.addr(),
     );
     let plan = study::parse("elsewhere.toml", &text, Form::Full).unwrap();
-    let options = RunOptions { joust_binary: "/nonexistent".into(), joust_version: "t".into() };
+    let options = RunOptions {
+        joust_binary: "/nonexistent".into(),
+        joust_version: "t".into(),
+        ..RunOptions::default()
+    };
     let mut heard = Heard::default();
     let run = run(plan, &options, &mut heard, &AtomicBool::new(false)).unwrap();
     assert_eq!(run.visits.len(), 4);

@@ -23,6 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     render(folder, "two", &testdata::run_with(2))?;
     render(folder, "twelve", &testdata::run_with(12))?;
     render(folder, "failed", &testdata::all_failed())?;
+    render(folder, "cells", &testdata::celled())?;
     let narrow = Options { width: 80, ..Options::default() };
     let text = joust_report::output("text").ok_or("text is an output")?;
     fs::write(folder.join("narrow.txt"), (text.render)(&testdata::run(), &narrow))?;

@@ -180,7 +180,7 @@ pub fn running() -> Vec<u32> {
 }
 
 /// Ends every server, and every tool that loads one, at once and by force. For a program that cannot unwind; otherwise dropping
-/// [`Running`] does more.
+/// [`super::Running`] does more.
 pub fn kill_all() {
     for tree in live().values() {
         tree.kill();
