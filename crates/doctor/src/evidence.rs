@@ -32,6 +32,11 @@ impl<'a> Evidence<'a> {
         crate::words::list(&names)
     }
 
+    /// Threads of the generator in a visit: no more CPUs than these can be busy.
+    pub(crate) fn threads(self, visit: &Visit) -> u32 {
+        self.run.plan.work(visit.cell, visit.contender).threads.max(1)
+    }
+
     /// Measured visits of a contender, each with its load.
     pub(crate) fn loads(
         self,

@@ -16,6 +16,9 @@ pub enum LabError {
     /// A plan that was not made from a study file names no server that there is.
     #[error(transparent)]
     Adapter(#[from] crate::adapters::AdapterError),
+    /// A plan that was not made from a study file names no load tool that there is.
+    #[error(transparent)]
+    Client(#[from] crate::clients::ClientError),
     /// A file cannot be read.
     #[error("cannot read {}: {cause}{}", path.display(), hint(cause))]
     Read {

@@ -5,6 +5,7 @@
 
 pub mod adapters;
 pub mod analysis;
+mod by_tool;
 mod cgroup;
 pub mod clients;
 pub mod cpus;

@@ -1,13 +1,16 @@
 //! Owns the stage of a real run: this machine, its installed servers, one visit after another. Must
 //! not know the design of an experiment or what is concluded. Start reading at [`Machine`].
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use record::{Contender, ContenderFacts, CpuLayout, LoadRecord, Plan, Visit, VisitState};
+use record::{Contender, ContenderFacts, CpuLayout, LoadRecord, Plan, Visit, VisitState, Workload};
 use units::Nanos;
 
 use crate::adapters::{Adapter, Found};
+use crate::by_tool;
+use crate::clients::{self, Bench, Client, Order};
 use crate::error::LabError;
 use crate::journal::Keeping;
 use crate::oracle::{self, OracleError};
@@ -49,15 +52,28 @@ pub(crate) struct Machine<'a> {
     /// Time that its earlier parts took.
     elapsed: Nanos,
     keeping: Option<Keeping>,
+    tools: Tools,
 }
 
-/// What there was before, and where it is kept.
+/// Load tools other than ours, by name.
+pub(crate) type Tools = BTreeMap<String, Tool>;
+
+/// A load tool that is installed.
+#[derive(Debug, Clone)]
+pub(crate) struct Tool {
+    pub(crate) client: &'static Client,
+    pub(crate) found: Found,
+}
+
+/// What there was before, where it is kept, and who else makes load.
 #[derive(Debug, Default)]
 pub(crate) struct GoingOn {
     /// Time that earlier parts of the run took.
     pub(crate) elapsed: Nanos,
     /// Where visits are kept while the run goes on.
     pub(crate) keeping: Option<Keeping>,
+    /// The load tools that the plan names.
+    pub(crate) tools: Tools,
 }
 
 impl<'a> Machine<'a> {
@@ -70,7 +86,7 @@ impl<'a> Machine<'a> {
         going_on: GoingOn,
     ) -> Result<Self, LabError> {
         let began = sys::clock::monotonic();
-        let GoingOn { elapsed, keeping } = going_on;
+        let GoingOn { elapsed, keeping, tools } = going_on;
         let failed = |what: &str| {
             let what = what.to_owned();
             move |cause| LabError::System { what, cause }
@@ -90,6 +106,7 @@ impl<'a> Machine<'a> {
             began,
             elapsed,
             keeping,
+            tools,
         })
     }
 
@@ -145,6 +162,14 @@ impl<'a> Machine<'a> {
         let seed = self.plan.seed.wrapping_add(u64::from(visit.block));
         let work = self.plan.work(visit.cell, visit.contender);
         let target = self.plan.target(visit.cell, visit.contender);
+        if let Some(tool) = self.tools.get(&work.client) {
+            return self.load_by_tool(
+                running,
+                visit,
+                &by_tool::order(self.plan, &work, &target, running.addr()),
+                tool,
+            );
+        }
         let mut plan = load_plan(window, &work, &target, running.addr(), &self.layout.client, seed);
         running.aim(&mut plan);
         visit.before = facts::snapshot(self.counters.iter().copied());
@@ -177,6 +202,82 @@ impl<'a> Machine<'a> {
         condense(&mut load);
         visit.load = Some(load);
         Ok(())
+    }
+}
+
+impl Machine<'_> {
+    /// Lets another tool load a running server. What it warms up with is made by ours, and not measured.
+    fn load_by_tool(
+        &self,
+        running: &mut Running,
+        visit: &mut Visit,
+        order: &Order,
+        tool: &Tool,
+    ) -> Result<(), LabError> {
+        let warmed = self.warm_up(running, visit)?;
+        visit.logged = Some(warmed);
+        visit.before = facts::snapshot(self.counters.iter().copied());
+        let start = sys::clock::monotonic();
+        let whole = Observe {
+            from: start,
+            // It ends with the tool.
+            until: start + order.duration + order.timeout + clients::GRACE,
+            memory_samples: MEMORY_SAMPLES,
+            cpus: self.layout.client.clone(),
+        };
+        let observer = running.tree().map(|tree| tree.observe(whole)).transpose();
+        let bench = Bench {
+            cpus: &self.layout.client,
+            scratch: self.scratch.path(),
+            grace: clients::GRACE,
+        };
+        let ran = clients::run(tool.client, &tool.found, order, &bench);
+        let observed = observer.and_then(|observer| observer.map(Observer::finish).transpose());
+        visit.after = facts::snapshot(self.counters.iter().copied());
+        let died =
+            running.died().map(|how| format!("the server ended while it was loaded ({how})"));
+        let failed = match (died, ran, observed) {
+            (None, Ok(ran), Ok(observed)) => {
+                by_tool::note(visit, &ran);
+                let done = ran.report.claims().requests_done.unwrap_or(0);
+                visit.server = observed.map(|observed| observed.server_use(done));
+                return Ok(());
+            }
+            (Some(reason), _, _) => reason,
+            (None, Err(error), _) => error.to_string(),
+            (None, Ok(_), Err(error)) => error.to_string(),
+        };
+        visit.state = VisitState::Failed { reason: failed, log_tail: running.log_tail() };
+        Ok(())
+    }
+
+    /// Loads a server for the planned warm-up and forgets what came of it; how many requests it was.
+    fn warm_up(&self, running: &Running, visit: &Visit) -> Result<u64, LabError> {
+        if self.plan.visit.warm_up == Nanos::ZERO {
+            return Ok(0);
+        }
+        let work = Workload {
+            client: Workload::OURS.to_owned(),
+            rate: None,
+            ..self.plan.work(visit.cell, visit.contender)
+        };
+        let target = self.plan.target(visit.cell, visit.contender);
+        let window = Window::warm_up(self.plan);
+        let cpus = &self.layout.client;
+        let mut plan = load_plan(window, &work, &target, running.addr(), cpus, self.plan.seed);
+        running.aim(&mut plan);
+        let load = load::run(&plan, &load::Control::new(self.interrupt))?;
+        Ok(load.requests.done)
+    }
+}
+
+/// Puts the server's own count into a visit: all its log has but for what was not measured.
+fn count_logged(visit: &mut Visit, logged: Option<u64>) {
+    let warmed = visit.logged.unwrap_or(0);
+    visit.logged = logged.map(|lines| lines.saturating_sub(warmed));
+    // What a tool counts may be something else than what the server did.
+    if let (Some(_), Some(count), Some(server)) = (&visit.tool, visit.logged, &mut visit.server) {
+        server.requests = count;
     }
 }
 
@@ -215,12 +316,19 @@ impl Stage for Machine<'_> {
         };
         visit.ready_after = running.ready_after();
         self.load(&mut running, &mut visit)?;
-        // A server that could not be ended would be there in the next visit.
-        if let Err(error) = running.stop() {
-            let Failure { reason, log_tail } = failure(&error);
-            visit.state = VisitState::Failed { reason, log_tail };
+        match running.stop() {
+            Ok(stopped) => count_logged(&mut visit, stopped.logged),
+            // A server that could not be ended would be there in the next visit.
+            Err(error) => {
+                let Failure { reason, log_tail } = failure(&error);
+                visit.state = VisitState::Failed { reason, log_tail };
+            }
         }
-        let interrupted = visit.load.as_ref().is_some_and(|load| load.interrupted);
+        let is_cut = visit.load.as_ref().is_some_and(|load| load.interrupted);
+        // A tool is another process: Ctrl-C at a terminal ends it too, and its report is then no
+        // measurement.
+        let interrupted =
+            is_cut || (visit.load.is_none() && self.interrupt.load(Ordering::Relaxed));
         Ok((!interrupted).then_some(visit))
     }
 }

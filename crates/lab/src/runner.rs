@@ -4,14 +4,15 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use record::{Analysis, Contender, Ending, Journal, Plan, RunRecord, Skipped, Verdict};
+use record::{Analysis, Contender, Ending, Journal, Plan, RunRecord, Skipped, Verdict, Workload};
 
 use crate::adapters::{self, Missing, Search};
 use crate::analysis::analyse;
+use crate::clients;
 use crate::error::LabError;
 use crate::facts;
 use crate::journal::{Earlier, Keeping, check_machine};
-use crate::machine::{GoingOn, Installed, Machine};
+use crate::machine::{GoingOn, Installed, Machine, Tool, Tools};
 use crate::session::{Before, Stage as _, Watch, play};
 use crate::verdict::verdicts;
 
@@ -62,7 +63,10 @@ pub fn run(
     watch: &mut dyn Watch,
     interrupt: &AtomicBool,
 ) -> Result<RunRecord, LabError> {
-    let (plan, installed, mut skipped) = installed(plan, &Search::new(&options.joust_binary))?;
+    let search = Search::new(&options.joust_binary);
+    let (plan, tools, without_tool) = with_tools(plan, &search)?;
+    let (plan, installed, mut skipped) = installed(plan, &search)?;
+    skipped.extend(without_tool);
     let mut started = jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
     let facts = facts::gather();
     let mut before = Before::default();
@@ -83,7 +87,7 @@ pub fn run(
     };
     let folder = options.journal.as_deref();
     let keeping = folder.map(|folder| Keeping::begin(folder, &journal)).transpose()?;
-    let going_on = GoingOn { elapsed: before.elapsed, keeping };
+    let going_on = GoingOn { elapsed: before.elapsed, keeping, tools };
     let mut machine = Machine::new(&plan, &installed, interrupt, doctor::needs(), going_on)?;
     let layout = machine.layout().clone();
     let played = play(&plan, before, &mut machine, watch, interrupt)?;
@@ -126,6 +130,34 @@ fn check_installed(present: &Plan, planned: &Plan) -> Result<(), LabError> {
             format!("{} took part, and {} is gone: install it again", missing.name, missing.server);
         Err(LabError::Earlier { path: PathBuf::from(&planned.name), reason })
     })
+}
+
+/// The load tools that the plan names, without the cells and contenders whose tool is not installed.
+fn with_tools(mut plan: Plan, search: &Search) -> Result<(Plan, Tools, Vec<Skipped>), LabError> {
+    let of_cells = plan.cells.iter().map(|cell| &cell.workload.client);
+    let of_contenders = plan.contenders.iter().filter_map(|one| one.work.client.as_ref());
+    let mut names: Vec<String> = of_cells.chain(of_contenders).cloned().collect();
+    names.sort();
+    names.dedup();
+    let (mut tools, mut skipped) = (Tools::new(), Vec::new());
+    for name in names.into_iter().filter(|name| name != Workload::OURS) {
+        let client = clients::named(&name)?;
+        match client.find(search) {
+            Some(found) => drop(tools.insert(name, Tool { client, found })),
+            None => skipped.push(Skipped {
+                reason: format!("{name} is not installed"),
+                remedy: client.remedy(),
+                name: format!("client {name}"),
+            }),
+        }
+    }
+    let is_there = |client: &String| client == Workload::OURS || tools.contains_key(client);
+    plan.keep(|contender| contender.work.client.as_ref().is_none_or(is_there));
+    plan.keep_cells(|cell| is_there(&cell.workload.client));
+    match plan.cells.is_empty() {
+        true => Err(LabError::TooFew { present: Vec::new(), skipped }),
+        false => Ok((plan, tools, skipped)),
+    }
 }
 
 /// Divides the contenders into those whose server is installed and those that are left out.

@@ -51,6 +51,9 @@ const PAGE: &str = "/index.html";
 const UNNAMED: &str = "(its replies do not name it)";
 /// Where standard output and error of a server go.
 const OUTPUT: &str = "output.log";
+/// Where an access log goes, if the settings want one: all adapters name it so, but for Tomcat, which
+/// keeps it with its other logs.
+const ACCESS_LOGS: [&str; 2] = ["access.log", "logs/access.log"];
 
 /// A start: which server, on what.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +86,8 @@ pub struct Running {
     rendered: Rendered,
     address: Address,
     ready_after: Nanos,
+    /// Looks at its readiness that it answered, each a line of its access log.
+    looks_answered: u64,
     // None where it runs elsewhere: nothing of it was started here.
     processes: Option<Processes>,
     // After the processes, so that it is removed after they have ended.
@@ -96,6 +101,9 @@ pub struct Stopped {
     pub took: Nanos,
     /// Whether it had to be killed, or left processes behind that had to be.
     pub forced: bool,
+    /// Lines of its access log but for those of our looks at its readiness, once all of it was written;
+    /// `None` where it keeps none.
+    pub logged: Option<u64>,
 }
 
 /// Why a server could not be run.
@@ -263,6 +271,7 @@ impl Running {
             rendered,
             address,
             ready_after: Nanos::ZERO,
+            looks_answered: 0,
             processes,
             dir,
         };
@@ -293,8 +302,12 @@ impl Running {
                 Ok(_) if self.is_not_who_listens() => {
                     format!("another program answers on {}", self.addr())
                 }
-                Ok(reply) if reply.status == 200 => return Ok(()),
+                Ok(reply) if reply.status == 200 => {
+                    self.looks_answered += 1;
+                    return Ok(());
+                }
                 Ok(reply) => {
+                    self.looks_answered += 1;
                     wrong_since.get_or_insert(now);
                     let line = reply.head.lines().next().unwrap_or_default().to_owned();
                     format!("it answered {target} with `{line}`")
@@ -413,15 +426,19 @@ impl Running {
     pub fn stop(mut self) -> Result<Stopped, ServerError> {
         let addr = self.addr();
         let Some(processes) = &mut self.processes else {
-            return Ok(Stopped { took: Nanos::ZERO, forced: false });
+            return Ok(Stopped { took: Nanos::ZERO, forced: false, logged: None });
         };
         let begun = clock::monotonic();
         let forced = processes.end();
         let took = clock::monotonic() - begun;
         let left = processes.left();
+        let logs = ACCESS_LOGS.iter().map(|name| fs::read(self.dir.path().join(name)));
+        let lines = logs.filter_map(Result::ok).next();
+        let lines = lines.map(|log| log.iter().filter(|byte| **byte == b'\n').count() as u64);
+        let logged = lines.map(|lines| lines.saturating_sub(self.looks_answered));
         let port_taken = TcpListener::bind(addr).is_err();
         let what = match (left.is_empty(), port_taken) {
-            (true, false) => return Ok(Stopped { took, forced }),
+            (true, false) => return Ok(Stopped { took, forced, logged }),
             (true, true) => format!("port {}", addr.port()),
             (false, _) => format!("processes {left:?}"),
         };

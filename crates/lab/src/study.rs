@@ -160,6 +160,9 @@ pub fn parse(file: &str, text: &str, form: Form) -> Result<Plan, StudyError> {
         let error = typed.map_or_else(|| top.error(&reason), |at| source.error(at.span(), &reason));
         return Err(error.with_help(help));
     }
+    if let Err(error) = crate::by_tool::check(&plan) {
+        return Err(top.error(error.to_string()));
+    }
     if let Some(reason) = budget_too_small(&plan) {
         let help = "raise `budget`, or shorten `warm_up` and `measure` in [visit]";
         return Err(top.error(reason).with_help(help));

@@ -38,6 +38,12 @@ impl Window {
         let until = from + measure.next_multiple_of(interval * BATCH);
         Self { from: Nanos(from), until: Nanos(until), interval: Nanos(interval) }
     }
+
+    /// Of a load that is nothing but the warm-up of the visits of a plan.
+    pub(crate) fn warm_up(plan: &Plan) -> Self {
+        let whole = Self::of(plan);
+        Self { from: Nanos::ZERO, until: plan.visit.warm_up, ..whole }
+    }
 }
 
 /// What a load's counts say of the window.

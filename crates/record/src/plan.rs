@@ -92,6 +92,30 @@ impl Plan {
         self.contenders = kept.iter().map(|&index| self.contenders[index].clone()).collect();
     }
 
+    /// Leaves out the cells for which `stays` is false, the contenders that took part in those alone, and
+    /// what speaks of them.
+    pub fn keep_cells(&mut self, stays: impl Fn(&Cell) -> bool) {
+        let kept: Vec<usize> = (0..self.cells.len()).filter(|&n| stays(&self.cells[n])).collect();
+        if kept.len() == self.cells.len() {
+            return;
+        }
+        let anew = |cell: usize| kept.iter().position(|&one| one == cell);
+        let remains = |one: &Contender| {
+            one.cells.is_empty() || one.cells.iter().any(|&cell| anew(cell).is_some())
+        };
+        self.keep(remains);
+        for contender in &mut self.contenders {
+            contender.cells = contender.cells.iter().filter_map(|&cell| anew(cell)).collect();
+        }
+        if let Some(published) = &mut self.published {
+            let figures = std::mem::take(&mut published.figures).into_iter();
+            let moved =
+                figures.filter_map(|one| Some(PublishedFigure { cell: anew(one.cell)?, ..one }));
+            published.figures = moved.collect();
+        }
+        self.cells = kept.iter().map(|&index| self.cells[index].clone()).collect();
+    }
+
     /// Indices of the contenders that take part in a cell.
     pub fn in_cell(&self, cell: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.contenders.len()).filter(move |&n| self.contenders[n].takes_part(cell))

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
+use crate::client::ToolRun;
 use crate::facts::Snapshot;
 use crate::load::LoadRecord;
 use crate::plan::Metric;
@@ -30,6 +31,12 @@ pub struct Visit {
     pub ready_after: Nanos,
     /// The load; `None` where it never began.
     pub load: Option<LoadRecord>,
+    /// What another tool claimed, where one took the generator's place; there is no load then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolRun>,
+    /// Requests of the load that the server's own access log has; `None` where it keeps none.
+    #[serde(default)]
+    pub logged: Option<u64>,
     /// Where measuring starts inside the load: the planned warm-up and the further cut (MSER-5).
     pub cut: Nanos,
     /// Goodput after the cut, requests/s.
@@ -105,9 +112,12 @@ impl Visit {
         if self.state != VisitState::Measured {
             return None;
         }
+        let claimed =
+            |q: f64| Some(self.tool.as_ref()?.claimed.percentile(100.0 * q)?.as_millis_f64());
         let quantile = |q| {
-            let service = self.service_after_cut()?;
-            service.quantile(q).map(Nanos::as_millis_f64)
+            let service = self.service_after_cut();
+            service
+                .map_or_else(|| claimed(q), |service| service.quantile(q).map(Nanos::as_millis_f64))
         };
         match metric {
             Metric::Throughput => self.rate_per_s,

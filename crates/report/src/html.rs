@@ -7,6 +7,7 @@ use record::{Certainty, Metric, RunRecord, Severity};
 use serde::Serialize;
 
 use crate::cells::{CellView, cells, note};
+use crate::extras::{self, Extra};
 use crate::figures::{NONE, grouped, listed};
 use crate::forest::{Drawing, caption, forest};
 use crate::headline::{Ranking, Tone, headline, incomplete, ranking, weight};
@@ -47,6 +48,9 @@ struct Page {
     contenders: Vec<ContenderRow>,
     metrics: Vec<MetricSection>,
     more_metrics: String,
+    /// Tables beside the verdicts: of the one cell, and over all.
+    extras: Vec<ExtraTable>,
+    extras_of_run: Vec<ExtraTable>,
     published: Option<Published>,
     published_columns: Vec<&'static str>,
     /// One a cell of a run that has several; the parts above are empty then.
@@ -84,7 +88,16 @@ struct CellSection {
     contender_notes: String,
     contenders: Vec<ContenderRow>,
     metrics: Vec<MetricSection>,
+    extras: Vec<ExtraTable>,
     published: Option<Published>,
+}
+
+#[derive(Serialize)]
+struct ExtraTable {
+    title: String,
+    note: String,
+    columns: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
 }
 
 /// Figures printed elsewhere, beside today's.
@@ -218,6 +231,8 @@ fn page(record: &RunRecord) -> Page {
         no_findings: no_findings(record),
         failures: joined_failures(record),
         visit_rows: Vec::new(),
+        extras: Vec::new(),
+        extras_of_run: extra_tables(extras::of_run(record)),
         facts: run_facts(record),
         ..run
     }
@@ -241,8 +256,15 @@ fn cell_section(index: usize, view: &CellView) -> CellSection {
         contender_notes: contender_notes(standings),
         contenders: contender_rows(in_order(standings, ranking)),
         metrics: sections.filter_map(|metric| section(run, ranking, metric, &id)).collect(),
+        extras: extra_tables(extras::of_cell(run)),
         published: published(run),
     }
+}
+
+fn extra_tables(extras: Vec<Extra>) -> Vec<ExtraTable> {
+    let shown =
+        |Extra { title, note, columns, left: _, rows }| ExtraTable { title, note, columns, rows };
+    extras.into_iter().map(shown).collect()
 }
 
 fn published(run: &RunRecord) -> Option<Published> {
@@ -279,6 +301,8 @@ fn page_of_one(record: &RunRecord) -> Page {
         contenders: contender_rows(ordered.iter().copied()),
         metrics: sections.collect(),
         more_metrics,
+        extras: extra_tables(extras::of_cell(record)),
+        extras_of_run: extra_tables(extras::of_run(record)),
         published: published(record),
         published_columns: published::COLUMNS.to_vec(),
         cells: Vec::new(),

@@ -4,6 +4,7 @@
 
 mod cells;
 mod csv;
+mod extras;
 mod figures;
 mod forest;
 mod headline;

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use record::RunRecord;
 
 use crate::cells::{CellView, cells, note};
+use crate::extras::{self, Extra};
 use crate::headline::{Ranking, Tone, headline, incomplete, ranking, weight};
 use crate::pairs::{PairTable, metrics};
 use crate::run_facts::{no_findings, repeat, run_facts};
@@ -28,6 +29,7 @@ fn render(record: &RunRecord, _: &Options) -> String {
     } else {
         several(&mut page, record, &cells);
     }
+    extras::of_run(record).iter().for_each(|extra| extra_table(&mut page, extra, "##"));
     findings(&mut page, record);
     lost_and_left_out(&mut page, record);
     page.push_str("\n## Run\n\n");
@@ -81,11 +83,17 @@ fn cell(
         let rows: Vec<Vec<String>> = pairs.rows.into_iter().map(cells).collect();
         table(page, &["", "verdict", "against", "ahead", "blocks"], 4, &rows);
     }
+    extras::of_cell(record).iter().for_each(|extra| extra_table(page, extra, level));
     if let Some(printed) = published::Table::of(record) {
         let caption = escaped(&printed.caption);
         let _ = writeln!(page, "\n{level} Printed elsewhere\n\n{caption}\n");
         table(page, &published::COLUMNS, 1, &printed.rows);
     }
+}
+
+fn extra_table(page: &mut String, extra: &Extra, level: &str) {
+    let _ = writeln!(page, "\n{level} {}\n\n{}\n", extra.title, escaped(&extra.note));
+    table(page, &extra.columns, extra.left, &extra.rows);
 }
 
 fn findings(page: &mut String, record: &RunRecord) {

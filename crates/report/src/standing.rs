@@ -5,6 +5,7 @@ use record::{Metric, RunRecord, Severity, Visit, VisitState};
 use stats::Histogram;
 use units::{Bytes, Nanos};
 
+use crate::extras::claimed;
 use crate::figures::{NONE, grouped, listed, optional, percent, significant};
 use crate::wording::{name_of, plain};
 
@@ -20,6 +21,8 @@ pub(crate) struct Standing {
     pub(crate) is_bound: bool,
     /// Service times of all measured visits after their cuts, merged.
     pub(crate) service: Histogram,
+    /// p50 and p99 as another tool claimed them, ms.
+    pub(crate) claimed: [Option<f64>; 2],
     /// Median over measured visits, microseconds.
     cpu_us: Option<f64>,
     /// Median over measured visits, bytes.
@@ -57,6 +60,7 @@ impl Standing {
             rate_per_s: median_of(Metric::Throughput),
             is_bound: is_bound(record, index),
             service,
+            claimed: [Metric::P50, Metric::P99].map(|metric| claimed(record, index, metric)),
             cpu_us: median_of(Metric::ServerCpu),
             memory: median_of(Metric::Memory),
             failed: counts().map(|requests| requests.failed).sum(),
@@ -69,12 +73,13 @@ impl Standing {
     /// The figure of a metric in the metric's own unit (requests/s, us, ms, bytes); `None` where it
     /// was not measured or the sample is too small.
     pub(crate) fn value(&self, metric: Metric) -> Option<f64> {
-        let quantile = |q| self.service.quantile(q).map(Nanos::as_millis_f64);
+        let measured = |q| self.service.quantile(q).map(Nanos::as_millis_f64);
+        let quantile = |q, claimed| measured(q).or(claimed);
         match metric {
             Metric::Throughput => self.rate_per_s,
             Metric::ServerCpu => self.cpu_us,
-            Metric::P50 => quantile(0.50),
-            Metric::P99 => quantile(0.99),
+            Metric::P50 => quantile(0.50, self.claimed[0]),
+            Metric::P99 => quantile(0.99, self.claimed[1]),
             Metric::Memory => self.memory,
         }
     }

@@ -5,10 +5,12 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Blocks, ByteCounts, Cell, Certainty, ClientUse, Contender, ContenderFacts, CpuLayout, Ending,
-    Estimate, Facts, Finding, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop,
-    Metric, PairVerdict, Plan, Published, PublishedFigure, RequestCounts, RunRecord, ServerUse,
-    SettingValue, Settings, Severity, Skipped, ThreadUse, Verdict, Visit, VisitPlan, VisitState,
+    Analysis, Band, Blocks, ByteCounts, Cell, Certainty, ClientUse, Coefficient, Contender,
+    ContenderFacts, CpuLayout, Ending, Estimate, Explanation, Facts, Finding, Interval, Latencies,
+    LatencyMillis, LoadPlan, LoadRecord, LoadStop, Metric, Modes, NoiseFloor, NoiseSource,
+    PairVerdict, Part, Plan, Published, PublishedFigure, RankedContender, Ranking, RequestCounts,
+    RunRecord, Scalability, ServerUse, SettingValue, Settings, Severity, Shift, ShiftPoint,
+    Skipped, StallMode, ThreadUse, ToolClaims, ToolRun, Verdict, Visit, VisitPlan, VisitState,
     Workload,
 };
 use units::{Bytes, Nanos, Share};
@@ -148,6 +150,21 @@ pub(crate) fn celled() -> RunRecord {
         value,
         of: of.to_owned(),
     };
+    run.analysis = analysis();
+    // Who asked the first contender in the first cell was another tool.
+    for visit in run.visits.iter_mut().filter(|one| one.cell == 0 && one.contender == 0) {
+        visit.load = None;
+        visit.logged = Some(99_000);
+        visit.tool = Some(ToolRun {
+            tool: "ab".to_owned(),
+            version: "2.3".to_owned(),
+            claimed: ToolClaims { requests_done: Some(100_000), ..ToolClaims::default() },
+            counts_differently: vec!["it counts a changed length as a failure".to_owned()],
+            cpu: Nanos::from_millis(600),
+            wall: Nanos::from_secs(1),
+            ..ToolRun::default()
+        });
+    }
     run.plan.published = Some(Published {
         source: "A paper of 2005".to_owned(),
         machine: "300 MHz".to_owned(),
@@ -405,4 +422,66 @@ fn pair(visits: &[Visit], metric: Metric, a: usize, b: usize) -> PairVerdict {
         _ => (a, b, estimate, Verdict::Undecided { more_blocks: 14, margin }),
     };
     PairVerdict { cell: 0, metric, a, b, estimate: Some(estimate), verdict }
+}
+
+/// What is said beside the verdicts of [`celled`].
+fn analysis() -> Analysis {
+    let band = Band { low: 0.9, high: 1.1 };
+    let place = |contender, letters: &str| RankedContender {
+        contender,
+        to_first: 1.0 - 0.1 * contender as f64,
+        letters: letters.to_owned(),
+        best: Share(0.5),
+    };
+    let point = |q| ShiftPoint { q, a_ms: 1.0, b_ms: 2.0, difference_ms: band, ratio: band };
+    let stall = StallMode { from: Nanos::from_millis(40), share: Share(0.01), mean_ms: 41.5 };
+    let modes = |stalls: Vec<StallMode>| Modes { mean_ms: 1.4, main_ms: 1.0, stalls };
+    let part = Part { difference_ms: 0.4, ln: 0.34, interval: Some(band) };
+    let coefficient = |value| Coefficient { value, interval: Some(band) };
+    Analysis {
+        rankings: vec![Ranking {
+            cell: 1,
+            metric: METRICS[0],
+            blocks: 12,
+            places: vec![place(0, "a"), place(1, "ab")],
+            overlapping: true,
+            unranked: vec![2],
+        }],
+        shifts: vec![Shift {
+            cell: 1,
+            a: 0,
+            b: 1,
+            blocks: 12,
+            points: vec![point(0.5), point(0.99)],
+        }],
+        explanations: vec![Explanation {
+            cell: 1,
+            a: 0,
+            b: 1,
+            blocks: 12,
+            of_a: modes(vec![stall]),
+            of_b: modes(Vec::new()),
+            service: part,
+            stalls: part,
+            stall_share: Some(0.83),
+        }],
+        scalability: vec![Scalability {
+            contender: 0,
+            cells: vec![0, 1, 2],
+            connections: vec![1, 10, 100],
+            lambda: coefficient(10_000.0),
+            sigma: coefficient(0.02),
+            kappa: coefficient(0.000_1),
+            peak: Some(98.0),
+            misfit_ln: 0.05,
+        }],
+        noise_floors: vec![NoiseFloor {
+            cell: 1,
+            metric: METRICS[0],
+            source: NoiseSource::Visits,
+            blocks: 12,
+            sd_ln: 0.012,
+            smallest: Share(0.017),
+        }],
+    }
 }

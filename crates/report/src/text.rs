@@ -4,6 +4,7 @@
 use record::{Certainty, Metric, RunRecord, Severity};
 
 use crate::cells::{CellView, cells, note};
+use crate::extras::{self, Extra};
 use crate::headline::{Line, Ranking, Tone, headline, incomplete, ranking, weight};
 use crate::pairs::{PairTable, metrics};
 use crate::run_facts::{no_findings, run_facts};
@@ -32,6 +33,9 @@ fn render(record: &RunRecord, options: &Options) -> String {
     } else {
         several(&mut page, record, &cells);
     }
+    for extra in extras::of_run(record) {
+        short_table(&mut page, extra);
+    }
     findings(&mut page, record);
     failed_visits(&mut page, record);
     skipped(&mut page, record);
@@ -49,6 +53,10 @@ fn cell(page: &mut Page, record: &RunRecord, standings: &[Standing], ranking: &R
     }
     contenders(page, standings, ranking);
     pairs(page, record, ranking);
+    // A terminal has room for the short ones; the files have all.
+    for extra in [extras::tools(record), extras::groups(record)] {
+        short_table(page, extra);
+    }
     if let Some(table) = published::Table::of(record) {
         page.heading("Printed elsewhere", "");
         page.paragraph(&table.caption, Paint::Plain);
@@ -69,6 +77,21 @@ fn several(page: &mut Page, record: &RunRecord, cells: &[CellView]) {
         page.heading(&format!("Cell {}", view.name), "");
         cell(page, &view.run, &view.standings, &view.ranking);
     }
+}
+
+/// A table of a few narrow columns; the sentences of the load tools stand in the files.
+fn short_table(page: &mut Page, extra: Extra) {
+    const SENTENCES: &str = "counts differently";
+    if extra.rows.is_empty() {
+        return;
+    }
+    let kept: Vec<usize> =
+        (0..extra.columns.len()).filter(|&n| extra.columns[n] != SENTENCES).collect();
+    let lean = |n: usize| if n < extra.left { Lean::Left } else { Lean::Right };
+    let columns: Vec<(&str, Lean)> = kept.iter().map(|&n| (extra.columns[n], lean(n))).collect();
+    let cells = |row: &Vec<String>| kept.iter().map(|&n| row[n].clone()).collect::<Vec<_>>();
+    page.heading(&extra.title, &extra.note);
+    page.table(&columns, &extra.rows.iter().map(cells).collect::<Vec<_>>());
 }
 
 /// [`published::COLUMNS`] with how they lean.

@@ -78,8 +78,15 @@ fn shared(evidence: &Evidence, contender: usize) -> Option<Seen> {
 
 /// How busy generator and server were, 0 to 1; `None` where no visit tells of both.
 fn medians(evidence: &Evidence, contender: usize) -> Option<(f64, f64)> {
-    let shares = evidence.loads(contender).filter_map(|(visit, load)| {
-        Some((client_busy(visit, load)?, server_busy(visit.server.as_ref()?)))
+    let cpus = evidence.run.layout.client.len() as u32;
+    let shares = evidence.run.measured(contender).filter_map(|visit| {
+        let client = match (&visit.load, &visit.tool) {
+            (Some(load), _) => client_busy(visit, load)?,
+            // Another tool's CPU time is known over its whole run, its start included.
+            (None, Some(tool)) => tool.busy(cpus.min(evidence.threads(visit))),
+            (None, None) => return None,
+        };
+        Some((client, server_busy(visit.server.as_ref()?)))
     });
     let (client, server): (Vec<f64>, Vec<f64>) = shares.unzip();
     Some((stats::median(&client)?, stats::median(&server)?))

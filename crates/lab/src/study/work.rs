@@ -6,7 +6,6 @@ use units::Nanos;
 
 use super::StudyError;
 use super::keys::{Located, Section, Source};
-use crate::nearest::suggestion;
 
 /// Most connections of a study: what one client address may hold to one port.
 const CONNECTIONS_MAX: u64 = 60_000;
@@ -53,12 +52,9 @@ fn timeout(value: Located<'_>, source: Source<'_>) -> Result<Nanos, StudyError> 
 
 fn client(value: Located<'_>, source: Source<'_>) -> Result<String, StudyError> {
     let name = source.text("client", value)?;
-    let known = [Workload::OURS];
-    if known.contains(&name.as_str()) {
-        return Ok(name);
-    }
-    let message = format!("there is no client `{name}`");
-    Err(source.error(value.span(), message).with_help(suggestion(&name, &known)))
+    let found = crate::clients::named(&name);
+    found.map_err(|error| source.error(value.span(), error.to_string()))?;
+    Ok(name)
 }
 
 fn target(value: Located<'_>, source: Source<'_>) -> Result<String, StudyError> {

@@ -1,0 +1,53 @@
+//! Owns how a visit's work is ordered of another load tool, and what of its run goes into the visit.
+//! Must not know how a tool is started or read (that is `clients`). Start reading at [`order`].
+//!
+//! A tool has no warm-up that is cut off: ours is made first, and the tool's own run is the measurement,
+//! in whole seconds, which is all that some of them take.
+
+use std::net::SocketAddr;
+
+use record::{Plan, Visit, Workload};
+use units::Nanos;
+
+use crate::clients::{self, ClientError, ClientRun, Order};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// What a tool is told to do in a visit.
+pub(crate) fn order(plan: &Plan, work: &Workload, target: &str, addr: SocketAddr) -> Order {
+    Order {
+        addr,
+        target: target.to_owned(),
+        connections: work.connections,
+        threads: work.threads,
+        keep_alive: work.keep_alive,
+        duration: Nanos(plan.visit.measure.0.next_multiple_of(SECOND)),
+        requests: None,
+        timeout: work.timeout,
+        rate: work.rate,
+    }
+}
+
+/// Refuses a plan that asks of a tool what it cannot do.
+pub(crate) fn check(plan: &Plan) -> Result<(), ClientError> {
+    let addr = SocketAddr::from(([127, 0, 0, 1], 80));
+    for cell in 0..plan.cells.len() {
+        for contender in plan.in_cell(cell) {
+            let work = plan.work(cell, contender);
+            if work.client != Workload::OURS {
+                let client = clients::named(&work.client)?;
+                client.say(&order(plan, &work, &plan.target(cell, contender), addr))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Puts what a tool claimed into its visit.
+pub(crate) fn note(visit: &mut Visit, ran: &ClientRun) {
+    let run = ran.tool_run();
+    let seconds = run.claimed.duration.map(Nanos::as_secs_f64).filter(|seconds| *seconds > 0.0);
+    let counted = || Some(run.claimed.requests_done? as f64 / seconds?);
+    visit.rate_per_s = run.claimed.rate.map(|rate| rate.0).or_else(counted);
+    visit.tool = Some(run);
+}
