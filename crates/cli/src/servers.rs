@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::output;
 use crate::trouble::{Ended, Trouble};
 
-/// List the servers that studies can run: installed or not, version, package; with a name, its settings
+/// List the servers that studies can run, what is installed, and their settings
 #[derive(clap::Args)]
 #[command(
     after_help = "A contender of a study names one of them: [[contender]] with server = \"nginx\" and settings.NAME = VALUE. See docs/adding-a-server.md to add another."

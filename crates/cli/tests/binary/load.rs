@@ -6,10 +6,11 @@ use crate::{Server, lines, output, stdout};
 
 const FIGURES: [&str; 8] = ["mean", "sd", "min", "p50", "p90", "p99", "p999", "max"];
 
-/// The record of a load that ends well.
+/// The record of a load that ends well; 4 says that a busy machine did not reach the rate, and the record
+/// is whole.
 pub(crate) fn record(args: &[&str]) -> Value {
     let output = output(args);
-    assert!(output.status.success(), "{}", crate::said(&output));
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", crate::said(&output));
     serde_json::from_str(&stdout(&output)).expect("stdout is one JSON object")
 }
 
