@@ -3,8 +3,9 @@
 //! heads are, its backlog. What a server prints of its configuration is what it understood; this is
 //! what it does. Must not know which server it is. Start reading at [`probe`].
 //!
-//! Cost: a handful of fetches of the page, and `REQUESTS` HEAD requests, for at most `LONGEST`; the
-//! same again, up to ten times, where a limit shows and is looked for. Before anything is measured.
+//! Cost: a handful of fetches of the page, and `REQUESTS_FEW` HEAD requests; then `REQUESTS` more,
+//! for at most `LONGEST`; the same again, up to ten times, where a limit shows and is looked for.
+//! Before anything is measured.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -17,12 +18,16 @@ use crate::probe::Address;
 
 /// Requests on one connection, two more than the most common limits (100 of Apache and Tomcat, 1000
 /// of nginx and lighttpd), so that these show: one may be lost in a connection that was closed without
-/// a word, the next makes another.
+/// a word, the next makes another. The few are made however slow the server is (a cold JVM), so that
+/// what is seen of those does not depend on its speed.
+const REQUESTS_FEW: u64 = 102;
 const REQUESTS: u64 = 1002;
 /// Requests that show whether a connection is kept at all.
 const GETS: u64 = 4;
-/// How long they may take.
+/// How long the many may take.
 const LONGEST: Nanos = Nanos::from_secs(1);
+/// How long all others may take.
+const LONGEST_FEW: Nanos = Nanos::from_secs(30);
 /// How long a reply may take.
 const PATIENCE: Nanos = Nanos::from_secs(5);
 
@@ -135,9 +140,19 @@ fn kept(address: &Address, target: &str) -> Option<Kept> {
     if by_get.closed {
         return Some(by_get);
     }
-    // Who does not do HEAD well is worse at it than at GET.
-    let by_head = kept_by(address, target, "HEAD", REQUESTS);
-    Some(by_head.filter(|kept| kept.requests >= by_get.requests).unwrap_or(by_get))
+    let mut seen = by_get;
+    for requests in [REQUESTS_FEW, REQUESTS] {
+        // Who does not do HEAD well is worse at it than at GET; and the many may have less time than
+        // the few.
+        match kept_by(address, target, "HEAD", requests) {
+            Some(by_head) if by_head.closed && by_head.requests >= by_get.requests => {
+                return Some(by_head);
+            }
+            Some(by_head) if by_head.requests >= seen.requests => seen = by_head,
+            _ => {}
+        }
+    }
+    Some(seen)
 }
 
 fn kept_by(address: &Address, target: &str, method: &str, requests: u64) -> Option<Kept> {
@@ -165,7 +180,8 @@ fn in_a_row(address: &Address, target: &str, method: &str, requests: u64) -> Opt
     let mut plan = address.plan(target, requests, PATIENCE);
     plan.keep_alive = true;
     plan.requests[0].method = method.to_owned();
-    plan.stop = LoadStop { requests: Some(requests), duration: Some(LONGEST) };
+    let longest = if requests > REQUESTS_FEW { LONGEST } else { LONGEST_FEW };
+    plan.stop = LoadStop { requests: Some(requests), duration: Some(longest) };
     plan.drain = PATIENCE;
     let interrupt = AtomicBool::new(false);
     let load = load::run(&plan, &load::Control::new(&interrupt)).ok()?;

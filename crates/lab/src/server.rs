@@ -29,7 +29,7 @@ use crate::adapters::{Account, Adapter, AdapterError, Found, Reached, Rendered, 
 use crate::parity;
 use crate::probe::{self, Address};
 pub use crate::scratch::{Scratch, scratch, site, sleeper};
-use crate::tree::Tree;
+use crate::tree::{Listener, Tree};
 use processes::Processes;
 pub(crate) use processes::{hold, let_go};
 pub use processes::{kill_all, running};
@@ -40,6 +40,9 @@ const PORTS_TRIED_MAX: u32 = 5;
 const LOOK: Duration = Duration::from_millis(1);
 /// A look at readiness has at least this long, also at the very end of the patience.
 const READY_LOOK_MIN: Nanos = Nanos::from_millis(10);
+/// A look has at most this long where it cannot be seen who listens: it may be another program, and
+/// the server has ended.
+const UNSEEN_LOOK_MAX: Nanos = Nanos::from_secs(5);
 /// A status other than 200 may pass while a server starts, but not for longer than this.
 const WRONG_STATUS_MAX: Nanos = Nanos::from_secs(1);
 /// Lines and bytes of a log that are shown.
@@ -295,24 +298,29 @@ impl Running {
             }
             let now = clock::monotonic();
             let left = (begun + timeout).saturating_sub(now);
-            let asked = probe::get(&self.address, &target, left.max(READY_LOOK_MIN));
-            let last = match asked {
-                // A port that another program took between our look and the server's bind answers
-                // too; the server itself will soon end then, and the start is tried again.
-                Ok(_) if self.is_not_who_listens() => {
-                    format!("another program answers on {}", self.addr())
+            let last = match self.listener() {
+                // Nobody would answer, or not who shall: a port that another program took between our
+                // look and the server's bind. The server will soon end then, and the start is tried
+                // again; that other program may hold a question until there is no time left.
+                Some(Listener::Nobody) => format!("nobody listens on {}", self.addr()),
+                Some(Listener::Another) => {
+                    format!("another program listens on {}", self.addr())
                 }
-                Ok(reply) if reply.status == 200 => {
-                    self.looks_answered += 1;
-                    return Ok(());
+                seen @ (Some(Listener::Ours) | None) => {
+                    let unseen = seen.is_none() && self.processes.is_some();
+                    let patience = if unseen { left.min(UNSEEN_LOOK_MAX) } else { left };
+                    let asked = probe::get(&self.address, &target, patience.max(READY_LOOK_MIN));
+                    self.looks_answered += u64::from(asked.is_ok());
+                    match asked {
+                        Ok(reply) if reply.status == 200 => return Ok(()),
+                        Ok(reply) => {
+                            wrong_since.get_or_insert(now);
+                            let line = reply.head.lines().next().unwrap_or_default();
+                            format!("it answered {target} with `{line}`")
+                        }
+                        Err(error) => error.to_string(),
+                    }
                 }
-                Ok(reply) => {
-                    self.looks_answered += 1;
-                    wrong_since.get_or_insert(now);
-                    let line = reply.head.lines().next().unwrap_or_default().to_owned();
-                    format!("it answered {target} with `{line}`")
-                }
-                Err(error) => error.to_string(),
             };
             let wrong_for = wrong_since.map_or(Nanos::ZERO, |since| now.saturating_sub(since));
             if left == Nanos::ZERO || wrong_for > WRONG_STATUS_MAX {
@@ -323,8 +331,8 @@ impl Running {
         }
     }
 
-    fn is_not_who_listens(&self) -> bool {
-        self.tree().is_some_and(|tree| tree.listens_on(self.addr()) == Some(false))
+    fn listener(&self) -> Option<Listener> {
+        self.tree()?.listener(self.addr())
     }
 
     /// Where it listens.
@@ -576,11 +584,17 @@ fn port_was_taken(error: &ServerError) -> bool {
 
 fn log_tail(dir: &Path) -> String {
     let logs = ["error.log", OUTPUT].map(|name| tail(&dir.join(name)).unwrap_or_default());
-    let lines: Vec<&str> = logs.iter().flat_map(|log| log.lines()).collect();
+    let lines: Vec<&str> =
+        logs.iter().flat_map(|log| log.lines()).filter(|line| !is_frame(line)).collect();
     match lines.as_slice() {
         [] => "(it wrote nothing)".to_owned(),
         lines => lines[lines.len().saturating_sub(LOG_TAIL_LINES)..].join("\n"),
     }
+}
+
+/// A line of a JVM's stack trace says where, and a dozen of them would hide what.
+fn is_frame(line: &str) -> bool {
+    line.starts_with("\tat ") || line.starts_with("\t... ")
 }
 
 fn tail(path: &Path) -> io::Result<String> {
@@ -595,7 +609,10 @@ fn tail(path: &Path) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use units::Bytes;
+
     use super::*;
+    use crate::adapters::{self, Search};
 
     #[test]
     fn an_account_is_found_with_the_name_of_its_group() {
@@ -607,15 +624,64 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_another_program_on_the_port_is_not_taken_for_the_servers() {
+    fn who_listens_is_nobody_the_server_or_another_program() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let addr = listener.local_addr().unwrap();
-        assert_eq!(Tree::new(std::process::id(), None).listens_on(addr), Some(true));
+        let ours = Tree::new(std::process::id(), None);
         let other = Command::new("/bin/sleep").arg("600").spawn();
         let mut other = other.unwrap();
-        assert_eq!(Tree::new(other.id(), None).listens_on(addr), Some(false));
+        let theirs = Tree::new(other.id(), None);
+        let seen = [ours.listener(addr), theirs.listener(addr)];
         other.kill().unwrap();
         other.wait().unwrap();
+        assert_eq!(seen, [Some(Listener::Ours), Some(Listener::Another)]);
+        drop(listener);
+        assert_eq!(ours.listener(addr), Some(Listener::Nobody));
+    }
+
+    /// Between our look at a port and a server's bind another program may take it, and hold what it
+    /// is asked. Then a server has to end and to say so, whichever it is: the start is tried again on
+    /// another port, long before the patience of the first is used up.
+    #[test]
+    fn a_port_that_was_taken_in_between_is_known_as_such_from_every_server() {
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let addr = taken.local_addr().unwrap();
+        let test = std::env::current_exe().unwrap();
+        let search = Search::new(test.ancestors().nth(2).unwrap().join("joust"));
+        let scratch = scratch().unwrap();
+        let docroot = site(scratch.path(), &[Bytes(100)]).unwrap();
+        let account = root_account();
+        let settings = Settings::new();
+        let try_it = |adapter: &'static Adapter| {
+            // Those that are not installed are counted by the tests of the adapters.
+            let found = adapter.installed(&search).ok()?;
+            let start = Start {
+                adapter,
+                found: &found,
+                settings: &settings,
+                docroot: &docroot,
+                cpus: &[],
+                connections: 4,
+                scratch: scratch.path(),
+                target: "/index.html",
+                // Longer than a test that hangs is let run.
+                timeout: Nanos::from_secs(3600),
+            };
+            let ground =
+                Ground { account: account.as_ref(), scratch: scratch.path(), docroot: &docroot };
+            Some((adapter.name, Running::start_at(&start, &ground, addr).unwrap_err()))
+        };
+        let startable = adapters::ALL.iter().filter(|adapter| adapter.check(&settings).is_ok());
+        let errors: Vec<_> = std::thread::scope(|scope| {
+            let tried: Vec<_> =
+                startable.map(|adapter| scope.spawn(move || try_it(adapter))).collect();
+            tried.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(errors.iter().any(|(name, _)| *name == "joust"), "our own server is always there");
+        for (name, error) in errors {
+            assert!(matches!(error, ServerError::Died { .. }), "{name}: {error}");
+            assert!(port_was_taken(&error), "{name}: {error}");
+        }
     }
 
     #[test]

@@ -79,6 +79,17 @@ fn method(cgroup: Option<&Cgroup>) -> CpuMethod {
     }
 }
 
+/// Who takes the connections to an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Listener {
+    /// None.
+    Nobody,
+    /// A process of the tree.
+    Ours,
+    /// One that is not of the tree.
+    Another,
+}
+
 /// A window in which a tree is watched. Instants are those of [`sys::clock::monotonic`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observe {
@@ -241,16 +252,25 @@ impl Tree {
         in_cgroup.unwrap_or_else(|| descendants(self.inner.root))
     }
 
-    /// Whether it is one of its processes that listens there. `None` where that cannot be seen.
-    pub(crate) fn listens_on(&self, addr: SocketAddr) -> Option<bool> {
+    /// Who listens there. `None` where that cannot be seen.
+    pub(crate) fn listener(&self, addr: SocketAddr) -> Option<Listener> {
         let inodes = listeners(addr)?;
+        if inodes.is_empty() {
+            return Some(Listener::Nobody);
+        }
+        let pids = self.pids();
+        if pids.is_empty() {
+            // It has ended: what listens is not of it.
+            return Some(Listener::Another);
+        }
         let files = |pid: u32| procfs::process::Process::new(pid as i32).ok()?.fd().ok();
-        let mut readable = self.pids().into_iter().filter_map(files).peekable();
+        let mut readable = pids.into_iter().filter_map(files).peekable();
         readable.peek()?;
-        Some(readable.flatten().flatten().any(|file| match file.target {
+        let is_ours = readable.flatten().flatten().any(|file| match file.target {
             procfs::process::FDTarget::Socket(inode) => inodes.contains(&inode),
             _ => false,
-        }))
+        });
+        Some(if is_ours { Listener::Ours } else { Listener::Another })
     }
 
     /// Ends every process of the tree with SIGKILL. Those that fork while it looks are found by the
