@@ -34,7 +34,8 @@ impl Cgroup {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let ours = fs::read_to_string("/proc/self/cgroup").ok()?;
         [Version::Two, Version::One].into_iter().find_map(|version| {
-            let cgroup = Self { dir: own_dir(version, &mounts, &ours)?.join(name()), version };
+            let cgroup =
+                Self { dir: own_dir(version, "cpuacct", &mounts, &ours)?.join(name()), version };
             fs::create_dir(&cgroup.dir).ok()?;
             let usable = cgroup.cpu().is_ok() && cgroup.procs().is_ok();
             if !usable {
@@ -47,6 +48,11 @@ impl Cgroup {
     /// Which interface it has.
     pub(crate) fn version(&self) -> Version {
         self.version
+    }
+
+    /// Its folder.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// Its folder, where a guardian can end all that is in it.
@@ -99,21 +105,66 @@ impl Cgroup {
     }
 }
 
-/// Unique among the processes of this machine and the visits of this one.
+/// How the names of ours begin.
+const PREFIX: &str = "joust-";
+
+/// Unique among the processes of this machine, those that have ended included, and the visits of
+/// this one: so that a cgroup that was left behind is not mistaken for one that is in use.
 fn name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    format!("joust-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+    let me = std::process::id();
+    let started = crate::tree::stat(me).map_or(0, |stat| stat.started);
+    format!("{PREFIX}{me}-{started}-{}", COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Removes what a joust that is gone left of its cgroups below the one that we are in, and returns how
+/// many. Only empty ones can be removed: this ends no process.
+pub(crate) fn sweep() -> u32 {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let ours = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let dirs = [Version::Two, Version::One];
+    let dirs = dirs.iter().filter_map(|&version| own_dir(version, "cpuacct", &mounts, &ours));
+    let entries = dirs.filter_map(|dir| fs::read_dir(dir).ok()).flatten().flatten();
+    let left = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_left));
+    left.filter(|entry| fs::remove_dir(entry.path()).is_ok()).count() as u32
+}
+
+/// Whether a name is that of a cgroup of ours whose joust is gone.
+fn is_left(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix(PREFIX) else { return false };
+    let numbers: Vec<u64> = rest.split('-').map_while(|number| number.parse().ok()).collect();
+    let [pid, started, _] = numbers[..] else { return false };
+    crate::tree::stat(pid as u32).is_none_or(|stat| stat.started != started)
+}
+
+/// Whether it is a cgroup that was made here.
+pub(crate) fn is_ours(dir: &Path) -> bool {
+    let named = dir.file_name().and_then(|name| name.to_str());
+    named.is_some_and(|name| name.starts_with(PREFIX)) && dir.join("cgroup.procs").exists()
+}
+
+/// Files that say how often a quota of CPU time stopped us: `cpu.stat` of the cgroups that we are in,
+/// as far up as they can be seen.
+pub(crate) fn quota_files() -> Vec<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let ours = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let dirs = [Version::Two, Version::One].map(|version| own_dir(version, "cpu", &mounts, &ours));
+    let levels = dirs.iter().flatten().flat_map(|dir| dir.ancestors());
+    let files = levels.map(|dir| dir.join("cpu.stat"));
+    let counts =
+        |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| text.contains("nr_throttled"));
+    files.filter(counts).collect()
 }
 
 /// The folder of the cgroup that we are in: from a line of `/proc/self/mountinfo`
 /// (`ID PARENT DEV ROOT POINT OPTIONS - TYPE SOURCE SUPER_OPTIONS`, proc_pid_mountinfo(5)) and one of
-/// `/proc/self/cgroup` (`ID:CONTROLLERS:PATH`, cgroups(7)).
-fn own_dir(version: Version, mounts: &str, ours: &str) -> Option<PathBuf> {
+/// `/proc/self/cgroup` (`ID:CONTROLLERS:PATH`, cgroups(7)). `controller` is that of version 1.
+fn own_dir(version: Version, controller: &str, mounts: &str, ours: &str) -> Option<PathBuf> {
     let path = ours.lines().find_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
         let fits = match version {
             Version::Two => controllers.is_empty(),
-            Version::One => controllers.split(',').any(|name| name == "cpuacct"),
+            Version::One => controllers.split(',').any(|name| name == controller),
         };
         fits.then_some(path)
     })?;
@@ -123,7 +174,7 @@ fn own_dir(version: Version, mounts: &str, ours: &str) -> Option<PathBuf> {
         let (kind, options) = (filesystem.next()?, filesystem.nth(1)?);
         let fits = match version {
             Version::Two => kind == "cgroup2",
-            Version::One => kind == "cgroup" && options.split(',').any(|name| name == "cpuacct"),
+            Version::One => kind == "cgroup" && options.split(',').any(|name| name == controller),
         };
         let mut fields = mount.split(' ').skip(3);
         let (root, point) = (fields.next()?, fields.next()?);
@@ -142,9 +193,36 @@ mod tests {
 41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate";
 
     #[test]
+    fn only_cgroups_of_a_joust_that_is_gone_are_left() {
+        let me = std::process::id();
+        let started = crate::tree::stat(me).unwrap().started;
+        assert!(!is_left(&name()), "its joust is here");
+        assert!(is_left(&format!("joust-{me}-{}-0", started + 1)), "another had that number");
+        for other in ["joust-7", "joust-x-1-2", "joust-1-2-3-4", "user.slice", "joust-"] {
+            assert!(!is_left(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_empty_cgroup_of_a_joust_that_is_gone_is_removed() {
+        let Some(cgroup) = Cgroup::create() else {
+            use std::io::Write as _;
+            // Past the harness, which holds back what the print macros write.
+            return io::stderr().write_all(b"skipped: no cgroup can be made here\n").unwrap();
+        };
+        let me = std::process::id();
+        let left = cgroup.dir.with_file_name(format!("{PREFIX}{me}-1-0"));
+        fs::create_dir(&left).unwrap();
+        assert!(sweep() >= 1);
+        assert!(!left.exists());
+        assert!(cgroup.dir.exists(), "its joust is here");
+        assert!(cgroup.remove());
+    }
+
+    #[test]
     fn our_folder_is_found_in_either_version() {
         let ours = "9:name=systemd:/a\n2:cpu,cpuacct:/jobs/7\n0::/user.slice\n";
-        let dir = |version| own_dir(version, MOUNTS, ours).unwrap();
+        let dir = |version| own_dir(version, "cpuacct", MOUNTS, ours).unwrap();
         assert_eq!(dir(Version::Two), Path::new("/sys/fs/cgroup/unified/user.slice"));
         assert_eq!(dir(Version::One), Path::new("/sys/fs/cgroup/cpu,cpuacct/jobs/7"));
     }
@@ -152,8 +230,8 @@ mod tests {
     #[test]
     fn a_container_that_shows_a_part_of_the_tree_is_understood() {
         let mounts = "50 40 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw";
-        let dir = own_dir(Version::Two, mounts, "0::/docker/abc/init\n");
+        let dir = own_dir(Version::Two, "cpu", mounts, "0::/docker/abc/init\n");
         assert_eq!(dir.unwrap(), Path::new("/sys/fs/cgroup/init"));
-        assert_eq!(own_dir(Version::Two, mounts, "0::/../other\n"), None);
+        assert_eq!(own_dir(Version::Two, "cpu", mounts, "0::/../other\n"), None);
     }
 }

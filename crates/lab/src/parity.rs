@@ -61,7 +61,8 @@ pub struct Kept {
     pub closed: bool,
 }
 
-/// Asks a running server for `target` in several ways.
+/// Asks a running server for `target` in several ways. Its sockets are looked at where it is: see
+/// [`listening`].
 pub fn probe(address: &Address, target: &str) -> Seen {
     let mut seen = Seen { kept: kept(address, target), ..Seen::default() };
     // As a load with keep-alive asks, not the last request of a connection.
@@ -76,7 +77,6 @@ pub fn probe(address: &Address, target: &str) -> Seen {
         let coding = field(&reply.head, "content-encoding");
         seen.coding = Some(coding.unwrap_or("off").to_owned());
     }
-    seen.listening = listening(address);
     seen
 }
 
@@ -95,9 +95,8 @@ impl Seen {
     }
 }
 
-/// Puts what was seen above what was read. `here`: the server is of this machine and its sockets are
-/// the ones that were looked at.
-pub fn lay_over(parity: &mut BTreeMap<String, String>, seen: Seen, here: bool) {
+/// Puts what was seen above what was read.
+pub fn lay_over(parity: &mut BTreeMap<String, String>, seen: Seen) {
     let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();
     let mut put = |name: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -110,10 +109,8 @@ pub fn lay_over(parity: &mut BTreeMap<String, String>, seen: Seen, here: bool) {
     put("etag", seen.etag.map(on_off));
     put("compression", seen.coding);
     put("tls", Some("off".to_owned()));
-    if here {
-        put("backlog", seen.listening.map(|(backlog, _)| backlog.to_string()));
-        put("listening_sockets", seen.listening.map(|(_, sockets)| sockets.to_string()));
-    }
+    put("backlog", seen.listening.map(|(backlog, _)| backlog.to_string()));
+    put("listening_sockets", seen.listening.map(|(_, sockets)| sockets.to_string()));
     let Some(kept) = seen.kept else { return };
     put("keep_alive", Some(on_off(kept.requests > 1)));
     if kept.closed {
@@ -190,8 +187,9 @@ fn in_a_row(address: &Address, target: &str, method: &str, requests: u64) -> Opt
     (answered > 0 && connects > 0).then_some((answered, connects))
 }
 
-/// Several sockets listen where a server has one for each worker; all have one backlog.
-fn listening(address: &Address) -> Option<(u32, usize)> {
+/// Backlog and number of the sockets that listen there, in the calling thread's network: a server may
+/// have one for each worker, all with one backlog.
+pub fn listening(address: &Address) -> Option<(u32, usize)> {
     let all = sys::sock_diag::listeners(address.socket.port()).ok()?;
     let serves = |at: std::net::IpAddr| at == address.socket.ip() || at.is_unspecified();
     let ours: Vec<_> = all.into_iter().filter(|socket| serves(socket.addr.ip())).collect();
@@ -246,7 +244,8 @@ mod tests {
     #[test]
     fn a_server_that_closes_each_connection_has_no_keep_alive() {
         let mut parity = BTreeMap::from([("keep_alive".to_owned(), "on".to_owned())]);
-        lay_over(&mut parity, probe(&planted(1, "ETag: \"x\"\r\n"), "/"), true);
+        let server = planted(1, "ETag: \"x\"\r\n");
+        lay_over(&mut parity, Seen { listening: listening(&server), ..probe(&server, "/") });
         assert_eq!(
             (parity["keep_alive"].as_str(), parity["keep_alive_requests"].as_str()),
             ("off", "1")
@@ -268,7 +267,7 @@ mod tests {
             seen.header_bytes,
             Some("HTTP/1.1 200 OK\r\nServer: planted\r\nContent-Length: 2\r\n\r\n".len() as u64)
         );
-        lay_over(&mut parity, seen, false);
+        lay_over(&mut parity, seen);
         assert!(parity["keep_alive_requests"].starts_with("at least "), "{parity:?}");
         assert!(!parity.contains_key("backlog"), "that of another machine cannot be seen");
     }

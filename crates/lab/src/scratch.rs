@@ -9,10 +9,14 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use units::{Bytes, Nanos};
 
+use crate::cgroup;
+use crate::left::{self, Ended};
+
 /// A folder for the folders of servers and their site; removed when dropped.
 #[derive(Debug)]
 pub struct Scratch {
     dir: TempDir,
+    ended: Ended,
     // Held as long as we live, so that `sweep` of another process leaves the folder alone. The
     // kernel lets go of it however we end.
     _lock: File,
@@ -22,6 +26,11 @@ impl Scratch {
     /// Where it is.
     pub fn path(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// What was ended, when it was made, of a joust that was killed.
+    pub fn ended(&self) -> Ended {
+        self.ended
     }
 }
 
@@ -33,12 +42,13 @@ const SCRATCH_PREFIX: &str = "joust-scratch-";
 const SCRATCH_LOCK: &str = "lock";
 
 /// A new folder below /tmp: one that a server's own account may enter, which a usual temporary
-/// folder may not be. Folders that a killed joust left behind are removed on the way.
+/// folder may not be. What a killed joust left behind is cleared away first: its servers are ended,
+/// its folder is removed.
 ///
 /// # Errors
 /// /tmp is full or may not be written to.
 pub fn scratch() -> io::Result<Scratch> {
-    sweep();
+    let ended = sweep();
     let open = fs::Permissions::from_mode(0o755);
     let dir = tempfile::Builder::new()
         .prefix(SCRATCH_PREFIX)
@@ -49,15 +59,16 @@ pub fn scratch() -> io::Result<Scratch> {
     let unnamed = tempfile::NamedTempFile::new_in(dir.path())?;
     unnamed.as_file().try_lock()?;
     let lock = unnamed.persist(dir.path().join(SCRATCH_LOCK))?;
-    Ok(Scratch { dir, _lock: lock })
+    Ok(Scratch { dir, ended, _lock: lock })
 }
 
-/// Removes scratch folders of ours whose process is gone: their lock can be had. One that is being
-/// made has no lock file yet and is left alone.
-fn sweep() {
+/// Ends the servers and removes the scratch folders of a joust of ours that is gone: its lock can be
+/// had. A folder that is being made has no lock file yet and is left alone.
+fn sweep() -> Ended {
     use std::os::unix::fs::MetadataExt as _;
     let me = rustix::process::geteuid().as_raw();
-    let Ok(entries) = fs::read_dir(SCRATCH_ROOT) else { return };
+    let Ok(entries) = fs::read_dir(SCRATCH_ROOT) else { return Ended::default() };
+    let mut ended = Ended { cgroups: cgroup::sweep(), ..Ended::default() };
     for path in entries.flatten().map(|entry| entry.path()) {
         let named = path.file_name().and_then(|name| name.to_str());
         let is_scratch = named.is_some_and(|name| name.starts_with(SCRATCH_PREFIX));
@@ -65,12 +76,19 @@ fn sweep() {
         let ours = path.symlink_metadata().is_ok_and(|found| found.is_dir() && found.uid() == me);
         if is_scratch && ours {
             let lock = File::options().write(true).open(path.join(SCRATCH_LOCK));
-            if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            // Held until the folder is gone: of two runs that begin at once one clears it away.
+            if let Ok(lock) = lock
+                && lock.try_lock().is_ok()
+            {
+                let here = left::end_noted(&path);
+                ended.processes += here.processes;
+                ended.cgroups += here.cgroups;
                 // What cannot be removed is tried again by the next run.
                 let _ = fs::remove_dir_all(&path);
             }
         }
     }
+    ended
 }
 
 /// Makes a site in `dir`: an `index.html` of exactly as many bytes as the first size says, and a

@@ -26,6 +26,8 @@ use tempfile::TempDir;
 use units::Nanos;
 
 use crate::adapters::{Account, Adapter, AdapterError, Found, Reached, Rendered, Request};
+pub use crate::left::Ended;
+use crate::netns::Net;
 use crate::parity;
 use crate::probe::{self, Address};
 pub use crate::scratch::{Scratch, scratch, site, sleeper};
@@ -81,6 +83,15 @@ pub struct Start<'a> {
     pub timeout: Nanos,
 }
 
+/// What surrounds a start, beside what is run.
+#[derive(Debug, Clone)]
+pub struct Conditions {
+    /// What server and load meet over.
+    pub net: Net,
+    /// Bytes that its environment is longer by: see [`crate::prepare::padding`].
+    pub padding: u32,
+}
+
 /// A server that answers. Dropped, it is ended and its folder removed.
 #[derive(Debug)]
 pub struct Running {
@@ -93,7 +104,8 @@ pub struct Running {
     looks_answered: u64,
     // None where it runs elsewhere: nothing of it was started here.
     processes: Option<Processes>,
-    // After the processes, so that it is removed after they have ended.
+    // After the processes, so that both are removed after they have ended.
+    net: Net,
     dir: TempDir,
 }
 
@@ -216,12 +228,20 @@ impl ServerError {
 }
 
 impl Running {
-    /// Starts a server on a free port of 127.0.0.1 and waits until it answers `target` with 200.
+    /// As [`Running::start_under`], over loopback and without padding.
+    ///
+    /// # Errors
+    /// See there.
+    pub fn start(start: &Start) -> Result<Self, ServerError> {
+        Self::start_under(start, &Conditions { net: Net::loopback("asked for"), padding: 0 })
+    }
+
+    /// Starts a server on a free port of the network and waits until it answers `target` with 200.
     ///
     /// # Errors
     /// Bad settings; files; the program; it ended early or did not answer in time. Nothing is left
     /// behind in any of these cases.
-    pub fn start(start: &Start) -> Result<Self, ServerError> {
+    pub fn start_under(start: &Start, conditions: &Conditions) -> Result<Self, ServerError> {
         let server = start.adapter.name;
         let account = root_account();
         let account = account.as_ref();
@@ -232,10 +252,12 @@ impl Running {
                 check_open(start, account, dir)?;
             }
         }
-        let ground = Ground { account, scratch: &scratch, docroot: &docroot };
+        let ground = Ground { account, scratch: &scratch, docroot: &docroot, conditions };
+        let net = &conditions.net;
         let mut tried = 1;
         loop {
-            let free = free_port().map_err(files(server, "looking for a port for", &scratch))?;
+            let free = net.at_server(|| free_port(net)).and_then(|port| port);
+            let free = free.map_err(files(server, "looking for a port for", &scratch))?;
             match Self::start_at(start, &ground, free) {
                 Err(error) if tried < PORTS_TRIED_MAX && port_was_taken(&error) => tried += 1,
                 result => return result,
@@ -245,7 +267,8 @@ impl Running {
 
     fn start_at(start: &Start, ground: &Ground, free: SocketAddr) -> Result<Self, ServerError> {
         let server = start.adapter.name;
-        let Ground { account, scratch, docroot } = *ground;
+        let Ground { account, scratch, docroot, conditions } = *ground;
+        let net = &conditions.net;
         let dir = tempfile::Builder::new()
             .prefix(&format!("{server}-"))
             .permissions(fs::Permissions::from_mode(0o755))
@@ -266,7 +289,7 @@ impl Running {
         let begun = clock::monotonic();
         let processes = match rendered.command.as_slice() {
             [] => None,
-            _ => Some(Processes::spawn(server, dir.path(), &rendered, start.cpus)?),
+            _ => Some(Processes::spawn(server, dir.path(), &rendered, start.cpus, conditions)?),
         };
         let mut running = Self {
             adapter: start.adapter,
@@ -276,9 +299,11 @@ impl Running {
             ready_after: Nanos::ZERO,
             looks_answered: 0,
             processes,
+            net: net.clone(),
             dir,
         };
-        running.wait_until_ready(start.target, begun, start.timeout)?;
+        let ready = || running.wait_until_ready(start.target, begun, start.timeout);
+        net.at_client(ready).map_err(files(server, "entering the network of", scratch))??;
         running.ready_after = clock::monotonic() - begun;
         Ok(running)
     }
@@ -332,7 +357,8 @@ impl Running {
     }
 
     fn listener(&self) -> Option<Listener> {
-        self.tree()?.listener(self.addr())
+        let tree = self.tree()?;
+        self.net.at_server(|| tree.listener(self.addr())).ok()?
     }
 
     /// Where it listens.
@@ -343,6 +369,11 @@ impl Running {
     /// Where it is asked, and under which name.
     pub fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// What it is reached over.
+    pub fn net(&self) -> &Net {
+        &self.net
     }
 
     /// What to ask of it where the study asks for `target`: the same, but of a server elsewhere whose
@@ -395,12 +426,23 @@ impl Running {
             parity: (self.adapter.parity)(&self.rendered, &printed),
             ..ContenderFacts::default()
         };
-        let seen = parity::probe(&self.address, self.target(PAGE));
+        let seen = self.seen();
         if facts.version.is_empty() {
             facts.version = seen.server.clone().unwrap_or_else(|| UNNAMED.to_owned());
         }
-        parity::lay_over(&mut facts.parity, seen, self.tree().is_some());
+        parity::lay_over(&mut facts.parity, seen);
         facts
+    }
+
+    /// What can be seen from where the load is, and of its sockets from where it is.
+    fn seen(&self) -> parity::Seen {
+        let probe = || parity::probe(&self.address, self.target(PAGE));
+        let mut seen = self.net.at_client(probe).unwrap_or_default();
+        if self.tree().is_some() {
+            let listening = self.net.at_server(|| parity::listening(&self.address));
+            seen.listening = listening.ok().flatten();
+        }
+        seen
     }
 
     /// What the server's own check of its configuration prints; `None` where it has none or fails.
@@ -408,7 +450,9 @@ impl Running {
         let (program, arguments) = self.rendered.check.split_first()?;
         let mut check = Command::new(program);
         check.args(arguments).envs(self.rendered.env.iter().map(|(name, value)| (name, value)));
-        let output = check.current_dir(self.dir.path()).output();
+        check.current_dir(self.dir.path());
+        // Where the server is: some checks bind what the configuration says.
+        let output = self.net.at_server(|| check.output()).and_then(|output| output);
         let output = output.ok().filter(|output| output.status.success())?;
         Some(String::from_utf8_lossy(&output.stdout).into_owned())
     }
@@ -444,7 +488,8 @@ impl Running {
         let lines = logs.filter_map(Result::ok).next();
         let lines = lines.map(|log| log.iter().filter(|byte| **byte == b'\n').count() as u64);
         let logged = lines.map(|lines| lines.saturating_sub(self.looks_answered));
-        let port_taken = TcpListener::bind(addr).is_err();
+        let bind = || TcpListener::bind(addr).is_err();
+        let port_taken = self.net.at_server(bind).unwrap_or(true);
         let what = match (left.is_empty(), port_taken) {
             (true, false) => return Ok(Stopped { took, forced, logged }),
             (true, true) => format!("port {}", addr.port()),
@@ -459,6 +504,7 @@ struct Ground<'a> {
     account: Option<&'a Account>,
     scratch: &'a Path,
     docroot: &'a Path,
+    conditions: &'a Conditions,
 }
 
 /// Where a server will be reached, given a port that is free.
@@ -570,8 +616,8 @@ fn files(
 
 /// A port that is free now. Between here and the server's own bind another program may take it;
 /// then the start is tried again.
-fn free_port() -> io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+fn free_port(net: &Net) -> io::Result<SocketAddr> {
+    TcpListener::bind((net.server_address(), 0))?.local_addr()
 }
 
 fn port_was_taken(error: &ServerError) -> bool {
@@ -667,8 +713,13 @@ mod tests {
                 // Longer than a test that hangs is let run.
                 timeout: Nanos::from_secs(3600),
             };
-            let ground =
-                Ground { account: account.as_ref(), scratch: scratch.path(), docroot: &docroot };
+            let conditions = Conditions { net: Net::loopback("for a test"), padding: 0 };
+            let ground = Ground {
+                account: account.as_ref(),
+                scratch: scratch.path(),
+                docroot: &docroot,
+                conditions: &conditions,
+            };
             Some((adapter.name, Running::start_at(&start, &ground, addr).unwrap_err()))
         };
         let startable = adapters::ALL.iter().filter(|adapter| adapter.check(&settings).is_ok());

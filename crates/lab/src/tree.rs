@@ -252,7 +252,7 @@ impl Tree {
         in_cgroup.unwrap_or_else(|| descendants(self.inner.root))
     }
 
-    /// Who listens there. `None` where that cannot be seen.
+    /// Who listens there, in the calling thread's network. `None` where that cannot be seen.
     pub(crate) fn listener(&self, addr: SocketAddr) -> Option<Listener> {
         let inodes = listeners(addr)?;
         if inodes.is_empty() {
@@ -339,19 +339,24 @@ fn wait_until(instant: Nanos, ended: &Receiver<()>) -> bool {
 
 /// Fields of `/proc/PID/stat` (proc_pid_stat(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stat {
+pub(crate) struct Stat {
     state: u8,
-    parent: u32,
-    group: u32,
+    pub(crate) parent: u32,
+    pub(crate) group: u32,
     session: u32,
+    /// Faults that needed a disk.
+    pub(crate) faults_major: u64,
     /// utime + stime, in ticks.
-    own_ticks: u64,
+    pub(crate) own_ticks: u64,
     /// cutime + cstime, in ticks: ended children that were waited for.
-    reaped_ticks: u64,
+    pub(crate) reaped_ticks: u64,
     threads: u32,
+    /// When it started, in ticks since the machine did: with its number the one name of a process
+    /// that is never given to another.
+    pub(crate) started: u64,
 }
 
-fn stat(pid: u32) -> Option<Stat> {
+pub(crate) fn stat(pid: u32) -> Option<Stat> {
     parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
@@ -359,7 +364,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
     // The name, in parentheses, may itself hold spaces and parentheses: the last one ends it.
     let mut fields = text.rsplit_once(") ")?.1.split(' ');
     let state = *fields.next()?.as_bytes().first()?;
-    let numbers: Vec<i64> = fields.map_while(|field| field.trim().parse().ok()).take(17).collect();
+    let numbers: Vec<i64> = fields.map_while(|field| field.trim().parse().ok()).take(19).collect();
     // numbers[0] is field 4 of the manual page.
     let field = |number: usize| numbers.get(number - 4).map(|&n| n.max(0) as u64);
     Some(Stat {
@@ -367,9 +372,11 @@ fn parse_stat(text: &str) -> Option<Stat> {
         parent: field(4)? as u32,
         group: field(5)? as u32,
         session: field(6)? as u32,
+        faults_major: field(12)?,
         own_ticks: field(14)? + field(15)?,
         reaped_ticks: field(16)? + field(17)?,
         threads: field(20)? as u32,
+        started: field(22)?,
     })
 }
 
@@ -413,7 +420,7 @@ fn listeners(addr: SocketAddr) -> Option<Vec<u64>> {
 
 /// Descendants of `root` by parentage, and what is in its process group or session: an orphan whose
 /// parent has ended is found by those.
-fn descendants(root: u32) -> Vec<u32> {
+pub(crate) fn descendants(root: u32) -> Vec<u32> {
     let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
     let all: BTreeMap<u32, Stat> =
@@ -471,6 +478,7 @@ mod tests {
                 stdout: output,
                 cpus: Vec::new(),
                 cgroups: cgroup.iter().map(|cgroup| cgroup.procs().unwrap()).collect(),
+                network: None,
             });
             let child = child.unwrap();
             let tree = Tree::new(child.pid(), cgroup);
@@ -582,9 +590,11 @@ mod tests {
             parent: 7,
             group: 42,
             session: 40,
+            faults_major: 3,
             own_ticks: 33,
             reaped_ticks: 77,
             threads: 5,
+            started: 100,
         };
         assert_eq!(stat, expected);
     }

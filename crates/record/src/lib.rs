@@ -35,6 +35,7 @@ mod journal;
 mod json;
 mod load;
 mod load_plan;
+mod machine;
 mod noise_floor;
 mod pacing;
 mod plan;
@@ -65,6 +66,10 @@ pub use load::{
 pub use load_plan::{
     Bodies, Column, Engine, ExpectedBody, HttpVersion, LoadPlan, LoadStop, Origin, Pick, Place,
     RequestPlan, Share, Stamps, TlsPlan, TlsVersions, Verify,
+};
+pub use machine::{
+    Calm, Course, Disturbance, Foreign, MachineSeries, Network, NetworkKind, Prepared,
+    ProcessesUse, Side, Surroundings,
 };
 pub use noise_floor::{NoiseFloor, NoiseSource};
 pub use pacing::{Pacing, Spread, Stage};

@@ -28,6 +28,8 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use units::{Bytes, Nanos};
 
+use crate::namespace::NetNamespace;
+
 /// What to start.
 #[derive(Debug)]
 pub struct Spec {
@@ -46,6 +48,8 @@ pub struct Spec {
     pub cpus: Vec<u32>,
     /// `cgroup.procs` (v2) or `tasks` (v1) of the cgroups it joins before it runs.
     pub cgroups: Vec<File>,
+    /// The network namespace that it is put in; `None`: that of the calling thread.
+    pub network: Option<NetNamespace>,
 }
 
 /// A started process, leader of a process group of its own number. Dropping it ends nothing.
@@ -148,6 +152,9 @@ pub fn spawn(mut spec: Spec) -> io::Result<Child> {
     if spec.cpus.is_empty() {
         spec.cpus = crate::affinity::allowed()?;
     }
+    if spec.network.is_none() {
+        spec.network = NetNamespace::current().ok();
+    }
     let (answer, result) = channel();
     let job: Job = Box::new(move || {
         // The receiver waits for this answer below; it cannot be gone.
@@ -181,11 +188,16 @@ fn spawn_here(spec: Spec) -> io::Result<Child> {
         cpus.set(cpu as usize)?;
     }
     let parent = Pid::this();
+    // Only where it is another one: to enter even one's own needs privilege.
+    let network = spec.network.filter(|network| !network.is_current());
     let cgroups: Vec<RawFd> = spec.cgroups.iter().map(|file| file.as_raw_fd()).collect();
     let before_exec = move || -> io::Result<()> {
         signal_on_parents_death(parent)?;
         for &fd in &cgroups {
             write_raw(fd, b"0")?;
+        }
+        if let Some(network) = &network {
+            network.enter()?;
         }
         nix::sched::sched_setaffinity(Pid::from_raw(0), &cpus)?;
         default_signals();
@@ -202,9 +214,9 @@ fn spawn_here(spec: Spec) -> io::Result<Child> {
         .stdout(spec.stdout)
         .stderr(spec.stderr)
         .process_group(0);
-    // SAFETY: the closure makes system calls only (prctl, getppid, write, sched_setaffinity,
-    // sigaction, close_range); it neither allocates nor locks, so it may run between fork and exec
-    // of a process with many threads. What it captured lives until exec.
+    // SAFETY: the closure makes system calls only (prctl, getppid, write, setns, sched_setaffinity,
+    // sigaction, close_range); it neither allocates nor locks, so it may run between fork and exec of
+    // a process with many threads. What it captured lives until exec.
     unsafe { command.pre_exec(before_exec) };
     Ok(Child { inner: command.spawn()? })
 }
@@ -435,6 +447,7 @@ mod tests {
             stdout: output,
             cpus: Vec::new(),
             cgroups: Vec::new(),
+            network: None,
         }
     }
 
@@ -494,6 +507,25 @@ mod tests {
         assert_eq!(text.split_whitespace().last().unwrap(), cpu.to_string());
         let spec = shell("true", dir.path());
         assert!(spawn(Spec { cpus: vec![1023], ..spec }).is_err(), "there is no CPU 1023");
+    }
+
+    #[test]
+    fn a_child_is_put_in_the_namespace_it_was_given_and_keeps_it_alive() {
+        let Some(network) = crate::namespace::tests::namespace() else { return };
+        let link = |of: &str| fs::read_link(format!("/proc/{of}/ns/net")).unwrap();
+        let inside = network.run(|| link("thread-self")).unwrap();
+        assert_ne!(link("self"), inside);
+        let dir = tempfile::tempdir().unwrap();
+        let spec = || shell("exec sleep 600", dir.path());
+        // Told, and as the thread that asks is.
+        let given = spawn(Spec { network: Some(network.try_clone().unwrap()), ..spec() }).unwrap();
+        let as_ours = network.run(|| spawn(spec()).unwrap()).unwrap();
+        drop(network);
+        for mut child in [given, as_ours] {
+            assert_eq!(link(&child.pid().to_string()), inside);
+            send(child.pid(), Signal::SIGKILL).unwrap();
+            until("it was reaped", || child.try_wait().unwrap().is_some());
+        }
     }
 
     #[test]

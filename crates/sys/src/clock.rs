@@ -11,6 +11,12 @@ pub fn monotonic() -> Nanos {
     read(ClockId::Monotonic)
 }
 
+/// As [`monotonic`], but it goes on while the machine is suspended (CLOCK_BOOTTIME): what it gains on
+/// that clock is time that the machine slept.
+pub fn boottime() -> Nanos {
+    read(ClockId::Boottime)
+}
+
 /// CPU time, user and system, of the calling thread.
 pub fn thread_cpu() -> Nanos {
     read(ClockId::ThreadCPUTime)
@@ -50,6 +56,7 @@ mod tests {
         std::hint::black_box((0..10_000u64).sum::<u64>());
         assert!(monotonic() > before);
         assert!(thread_cpu() >= cpu);
+        assert!(boottime() >= before);
         assert!(wall().0 / 1_000_000_000 >= wall_secs_coarse());
     }
 }

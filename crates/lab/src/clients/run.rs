@@ -228,6 +228,8 @@ impl Process {
             stderr: err_in,
             cpus: bench.cpus.to_owned(),
             cgroups: Vec::new(),
+            // That of who asks: the load's.
+            network: None,
         };
         let child = child::spawn(spec).map_err(starting())?;
         server::hold(Tree::new(child.pid(), None));

@@ -4,18 +4,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 use sys::child::{self, Child, Guardian, Signal, Spec, Ward};
 use sys::clock;
+use sys::namespace::NetNamespace;
 use units::Nanos;
 
-use super::{OUTPUT, ServerError, files};
+use super::{Conditions, OUTPUT, ServerError, files};
 use crate::adapters::Rendered;
 use crate::cgroup::Cgroup;
 use crate::tree::Tree;
+use crate::{left, prepare};
 
 /// Time between two looks at the end of a process.
 const LOOK: Duration = Duration::from_millis(1);
@@ -46,6 +49,7 @@ impl Processes {
         dir: &Path,
         rendered: &Rendered,
         cpus: &[u32],
+        conditions: &Conditions,
     ) -> Result<Self, ServerError> {
         static ADOPT: Once = Once::new();
         // Where it fails orphans go to init, which reaps them as well.
@@ -54,14 +58,19 @@ impl Processes {
         let output = File::create(&log).map_err(files(server, "writing", &log))?;
         let errors = output.try_clone().map_err(files(server, "writing", &log))?;
         let cgroup = Cgroup::create();
+        let network = conditions.net.server().map(NetNamespace::try_clone).transpose();
+        let network = network.map_err(files(server, "entering the network of", dir))?;
+        let mut env = rendered.env.clone();
+        env.extend(prepare::padding(conditions.padding));
         let spec = Spec {
             argv: rendered.command.clone(),
             dir: dir.to_owned(),
-            env: rendered.env.clone(),
+            env,
             stdout: output,
             stderr: errors,
             cpus: cpus.to_owned(),
             cgroups: cgroup.iter().filter_map(|cgroup| cgroup.procs().ok()).collect(),
+            network,
         };
         let spawned = child::spawn(spec);
         let child = match spawned {
@@ -79,14 +88,22 @@ impl Processes {
         // Without a guardian the server still ends with us in every way but SIGKILL.
         let guardian = child::guard(&Ward { group: child.pid(), cgroup }).ok();
         hold(tree.clone());
-        Ok(Self {
+        let processes = Self {
             child,
             tree,
             stop: rendered.stop,
             seen: BTreeSet::new(),
             ended: false,
             _guardian: guardian,
-        })
+        };
+        // For the next run, should we and the guardian be killed. A server that has ended by now has
+        // left nothing; that it has ended is found out where it is asked.
+        match left::note(dir, processes.pid(), processes.tree.cgroup().map(Cgroup::dir)) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(files(server, "writing in", dir)(source))
+            }
+            _ => Ok(processes),
+        }
     }
 
     pub(super) fn pid(&self) -> u32 {

@@ -1,0 +1,225 @@
+//! Owns what a joust that was killed left running, and the end of it: each server's folder names the
+//! processes that were started in it, so that the next run finds them. Must not know servers.
+//!
+//! A server ends with its joust in every way but one: when the guardian of [`sys::child`] is killed
+//! with it, or before. No stranger is ever ended: a process is ours if its number and the tick it
+//! started at are those that were written down; if it is of that one's family; or if it is in the
+//! cgroup that was made for it alone and bears its name. Never ours are init, this process, and who
+//! started it. A number may go to another process between a look and a signal, therefore signals go
+//! through descriptors that were opened before the look (pidfd_open(2)).
+//! Start reading at [`note`] and [`end_noted`].
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::cgroup;
+use crate::tree;
+
+/// What tells one start of the machine from the next, since which ticks are counted.
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+/// In the folder of a server: the machine's start, the server's number, the tick it started at, and
+/// its cgroup where it has one.
+const NOTE: &str = ".joust-started";
+/// Time between two looks at what was killed, and how many there are, 5 s in all.
+const LOOK: Duration = Duration::from_millis(10);
+const LOOKS_MAX: u32 = 500;
+const PID: PidfdFlags = PidfdFlags::empty();
+
+/// What was ended of a joust that was killed.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Processes.
+    pub processes: u32,
+    /// Cgroups.
+    pub cgroups: u32,
+}
+
+/// A started process, as it was written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Note {
+    pid: u32,
+    started: u64,
+    cgroup: Option<PathBuf>,
+}
+
+/// Writes down a process that was just started in `dir`.
+///
+/// # Errors
+/// The disk is full; the process has ended.
+pub(crate) fn note(dir: &Path, pid: u32, cgroup: Option<&Path>) -> io::Result<()> {
+    let gone = || io::Error::new(io::ErrorKind::NotFound, "the process has ended");
+    let started = tree::stat(pid).ok_or_else(gone)?.started;
+    let cgroup = cgroup.map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default();
+    // In one piece: half a line could name another process.
+    let path = dir.join(NOTE);
+    let unfinished = path.with_extension("new");
+    let boot = boot();
+    fs::write(&unfinished, format!("{boot} {pid} {started} {cgroup}\n"))?;
+    fs::rename(unfinished, path)
+}
+
+/// Ends what was written down in the folders below `scratch`, whose joust is gone.
+pub(crate) fn end_noted(scratch: &Path) -> Ended {
+    let mut ended = Ended::default();
+    for dir in fs::read_dir(scratch).into_iter().flatten().flatten() {
+        let text = fs::read_to_string(dir.path().join(NOTE)).unwrap_or_default();
+        if let Some(note) = read(&text, &boot()) {
+            end(&note, &mut ended);
+        }
+    }
+    ended
+}
+
+fn boot() -> String {
+    fs::read_to_string(BOOT).unwrap_or_default().trim().to_owned()
+}
+
+/// `None` for what was not written to its end, or before the machine was last started.
+fn read(text: &str, boot: &str) -> Option<Note> {
+    let mut words = text.strip_suffix('\n')?.splitn(4, ' ');
+    if words.next()? != boot {
+        return None;
+    }
+    let (pid, started) = (words.next()?.parse::<u32>().ok()?, words.next()?.parse().ok()?);
+    if pid <= 1 {
+        // Everything there is descends from init.
+        return None;
+    }
+    let cgroup = words.next().filter(|path| cgroup::is_ours(Path::new(path))).map(PathBuf::from);
+    Some(Note { pid, started, cgroup })
+}
+
+fn end(note: &Note, ended: &mut Ended) {
+    let never = ourselves();
+    let mut seen = BTreeSet::new();
+    for _ in 0..LOOKS_MAX {
+        // The second look is the one that counts: who is in it and was opened before is who was
+        // opened, or that one has ended, and the signal reaches nobody.
+        let opened: Vec<(u32, OwnedFd)> = family(note, &never)
+            .into_iter()
+            .filter_map(|pid| Some((pid, pidfd_open(Pid::from_raw(pid as i32)?, PID).ok()?)))
+            .collect();
+        let left = family(note, &never);
+        if left.is_empty() {
+            break;
+        }
+        for (pid, process) in opened.into_iter().filter(|(pid, _)| left.contains(pid)) {
+            // One that has ended in between is what is wanted; one that may not be ended stays, and
+            // is tried again by the next run.
+            if pidfd_send_signal(&process, Signal::KILL).is_ok() {
+                seen.insert(pid);
+            }
+        }
+        std::thread::sleep(LOOK);
+    }
+    ended.processes += seen.len() as u32;
+    if let Some(dir) = &note.cgroup {
+        ended.cgroups += u32::from(fs::remove_dir(dir).is_ok());
+    }
+}
+
+/// Processes of a note that are still there.
+fn family(note: &Note, never: &BTreeSet<u32>) -> BTreeSet<u32> {
+    let in_cgroup = note.cgroup.as_ref().and_then(|dir| {
+        let text = fs::read_to_string(dir.join("cgroup.procs")).ok()?;
+        Some(text.lines().filter_map(|line| line.parse().ok()).collect::<Vec<u32>>())
+    });
+    let is_it = tree::stat(note.pid).is_some_and(|stat| stat.started == note.started);
+    let descendants = if is_it { tree::descendants(note.pid) } else { Vec::new() };
+    let all = in_cgroup.into_iter().flatten().chain(descendants);
+    // 0 is how a cgroup shows a process of another namespace of numbers.
+    all.filter(|pid| *pid > 1 && !never.contains(pid)).collect()
+}
+
+/// This process and its ancestors.
+fn ourselves() -> BTreeSet<u32> {
+    let mut chain = BTreeSet::new();
+    let mut pid = std::process::id();
+    while pid > 0 && chain.insert(pid) {
+        pid = tree::stat(pid).map_or(0, |stat| stat.parent);
+    }
+    chain
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    /// A process in a group of its own, as a server is.
+    fn family_of_two() -> Child {
+        use std::os::unix::process::CommandExt as _;
+        let script = "trap '' TERM; sleep 600 & wait; sleep 600";
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        while tree::descendants(child.id()).len() < 2 {
+            std::thread::yield_now();
+        }
+        child
+    }
+
+    fn folder(scratch: &Path, line: &str) {
+        let dir = tempfile::Builder::new().tempdir_in(scratch).unwrap().keep();
+        fs::write(dir.join(NOTE), line).unwrap();
+    }
+
+    #[test]
+    fn what_was_written_down_is_ended_with_its_children() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut child = family_of_two();
+        let dir = scratch.path().join("nginx-x");
+        fs::create_dir(&dir).unwrap();
+        note(&dir, child.id(), None).unwrap();
+        let ended = end_noted(scratch.path());
+        assert!(ended.processes >= 2, "{ended:?}");
+        assert!(!child.wait().unwrap().success());
+        assert_eq!(end_noted(scratch.path()), Ended::default(), "there is nothing left to end");
+    }
+
+    #[test]
+    fn a_stranger_is_never_ended() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut child = family_of_two();
+        let (pid, started) = (child.id(), tree::stat(child.id()).unwrap().started);
+        let boot = boot();
+        // Another tick, another start of the machine, a line cut short, and a cgroup that is not one of
+        // ours.
+        folder(scratch.path(), &format!("{boot} {pid} {} \n", started + 1));
+        folder(scratch.path(), &format!("other-boot {pid} {started} \n"));
+        folder(scratch.path(), &format!("{boot} {pid} {started}"));
+        folder(scratch.path(), &format!("{boot} {pid} 0 /sys/fs/cgroup\n"));
+        folder(scratch.path(), "");
+        assert_eq!(end_noted(scratch.path()), Ended::default());
+        assert_eq!(child.try_wait().unwrap(), None);
+        for pid in tree::descendants(pid) {
+            sys::child::send(pid, sys::child::Signal::SIGKILL).unwrap();
+        }
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_note_of_our_own_ancestor_ends_neither_it_nor_us() {
+        let parent = tree::stat(std::process::id()).unwrap().parent;
+        let started = tree::stat(parent).unwrap().started;
+        let family = family(&Note { pid: parent, started, cgroup: None }, &ourselves());
+        assert!(!family.contains(&parent) && !family.contains(&std::process::id()), "{family:?}");
+    }
+
+    #[test]
+    fn a_number_that_means_many_is_no_note() {
+        for text in ["boot 1 9 \n", "boot 0 0 \n", "boot -1 0 \n", "boot 4294967296 0 \n"] {
+            assert_eq!(read(text, "boot"), None, "{text}");
+        }
+        let whole = Note { pid: 2, started: 3, cgroup: None };
+        assert_eq!(read("boot 2 3 \n", "boot"), Some(whole));
+    }
+}

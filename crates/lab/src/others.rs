@@ -1,0 +1,206 @@
+//! Owns what happens beside a visit: CPU time of processes that are neither the server's nor the
+//! load's, and clocks that were set or stood still. Must not judge: that is `canary`.
+//!
+//! Others' time is the sum over all processes of their own and their ended children's ticks: a child
+//! that ends hands its time to its parent, so that the sum only ever grows by what was used. Reading it
+//! is a walk over /proc, made before and after the load.
+//! Start reading at [`Before::now`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use record::{Calm, Foreign, MachineSeries};
+use sys::clock;
+use units::{Nanos, Share};
+
+use crate::tree;
+
+/// How often three clocks are read, to have them close together once.
+const CLOCK_TRIES: u32 = 5;
+
+/// What was so before a load.
+#[derive(Debug)]
+pub(crate) struct Before {
+    clocks: Clocks,
+    others: BTreeMap<u32, u64>,
+}
+
+impl Before {
+    /// As it is now. `ours` are processes whose time is not foreign, and with them their children.
+    pub(crate) fn now(ours: &BTreeSet<u32>) -> Self {
+        Self { others: others(ours), clocks: Clocks::read() }
+    }
+
+    /// What has happened since; `canary` is handed through.
+    pub(crate) fn since(
+        &self,
+        ours: &BTreeSet<u32>,
+        series: &MachineSeries,
+        canary: Option<Nanos>,
+    ) -> Calm {
+        let clocks = Clocks::read();
+        let (suspended, clock_step_ns) = clocks.jumps_since(&self.clocks);
+        Calm {
+            canary,
+            steal: steal(series),
+            foreign: Some(foreign(&self.others, &others(ours))),
+            throttled: throttled(series),
+            clock_step_ns,
+            suspended,
+            wall: clocks.monotonic.saturating_sub(self.clocks.monotonic),
+        }
+    }
+}
+
+/// Three clocks at one instant, as near as can be.
+#[derive(Debug, Clone, Copy)]
+struct Clocks {
+    monotonic: Nanos,
+    boot: Nanos,
+    wall: Nanos,
+}
+
+impl Clocks {
+    /// Of some tries the one that took least: in between others may run.
+    fn read() -> Self {
+        let once = |_| {
+            let monotonic = clock::monotonic();
+            let clocks = Self { monotonic, boot: clock::boottime(), wall: clock::wall() };
+            (clock::monotonic() - monotonic, clocks)
+        };
+        let tries = (0..CLOCK_TRIES).map(once).min_by_key(|(took, _)| *took);
+        tries.expect("there is at least one try").1
+    }
+
+    /// How long the machine slept since, and by how much the wall clock was set, in nanoseconds.
+    fn jumps_since(&self, before: &Self) -> (Nanos, i64) {
+        let since = |after: Nanos, before: Nanos| after.0 as i64 - before.0 as i64;
+        let boot = since(self.boot, before.boot);
+        let slept = (boot - since(self.monotonic, before.monotonic)).max(0);
+        // The wall clock goes on in sleep, as the clock since boot does.
+        (Nanos(slept as u64), since(self.wall, before.wall) - boot)
+    }
+}
+
+/// Ticks of each process that is not ours, those of its ended children included.
+fn others(ours: &BTreeSet<u32>) -> BTreeMap<u32, u64> {
+    let Ok(processes) = fs::read_dir("/proc") else { return BTreeMap::new() };
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
+    let pids = processes.flatten().filter_map(number).filter(|pid| !ours.contains(pid));
+    let ticks = |pid| {
+        let stat = tree::stat(pid)?;
+        // A child of ours that was started meanwhile, as another load tool is.
+        (!ours.contains(&stat.parent)).then_some((pid, stat.own_ticks + stat.reaped_ticks))
+    };
+    pids.filter_map(ticks).collect()
+}
+
+fn foreign(before: &BTreeMap<u32, u64>, after: &BTreeMap<u32, u64>) -> Foreign {
+    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+    let sum = |ticks: &BTreeMap<u32, u64>| ticks.values().sum::<u64>();
+    let used = |(&pid, &ticks): (&u32, &u64)| {
+        (ticks.saturating_sub(before.get(&pid).copied().unwrap_or(0)), pid)
+    };
+    let most = after.iter().map(used).max().filter(|(ticks, _)| *ticks > 0);
+    let named = |(ticks, pid): (u64, u32)| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        Some((name.trim().to_owned(), Nanos(ticks * tick_ns)))
+    };
+    let cpu = Nanos(sum(after).saturating_sub(sum(before)) * tick_ns);
+    Foreign { cpu, most: most.and_then(named) }
+}
+
+/// Steal's part of all that the CPUs counted; `None` where no CPU counts any.
+fn steal(series: &MachineSeries) -> Option<Share> {
+    let (mut steal, mut all) = (0, 0);
+    let mut cpus = series.sources.iter().filter(|source| source.starts_with("cpu.")).peekable();
+    cpus.peek()?;
+    for cpu in cpus {
+        steal += series.change(&format!("{cpu}.steal_ticks"))?;
+        for part in ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"] {
+            all += series.change(&format!("{cpu}.{part}_ticks"))?;
+        }
+    }
+    (all > 0).then(|| Share(steal as f64 / all as f64))
+}
+
+fn throttled(series: &MachineSeries) -> Option<(u64, Nanos)> {
+    let change = |counter| series.change(counter).map(|change| change.max(0) as u64);
+    Some((change("quota.throttled")?, Nanos::from_micros(change("quota.throttled_us")?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use record::Course;
+
+    use super::*;
+
+    fn clocks(monotonic: u64, boot: u64, wall: u64) -> Clocks {
+        let [monotonic, boot, wall] = [monotonic, boot, wall].map(Nanos::from_millis);
+        Clocks { monotonic, boot, wall }
+    }
+
+    #[test]
+    fn a_lid_that_was_shut_and_a_clock_that_was_set_are_told_apart() {
+        let before = clocks(1000, 5000, 1_000_000);
+        let later = |ms: u64, slept: u64, set: u64| {
+            clocks(1000 + ms, 5000 + ms + slept, 1_000_000 + ms + slept + set)
+        };
+        assert_eq!(later(700, 0, 0).jumps_since(&before), (Nanos::ZERO, 0));
+        assert_eq!(later(700, 9000, 0).jumps_since(&before), (Nanos::from_secs(9), 0));
+        assert_eq!(later(700, 0, 250).jumps_since(&before), (Nanos::ZERO, 250_000_000));
+        let back = clocks(1700, 5700, 999_700);
+        assert_eq!(back.jumps_since(&before), (Nanos::ZERO, -1_000_000_000));
+        // The kernel's own clocks, which nobody sets while tests run.
+        let now = Clocks::read();
+        let (slept, step) = Clocks::read().jumps_since(&now);
+        assert!(slept < Nanos::from_secs(1) && step.unsigned_abs() < 1_000_000_000);
+    }
+
+    #[test]
+    fn a_stranger_that_works_is_seen_and_named_and_ours_are_not() {
+        let script = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
+        let me = BTreeSet::from([std::process::id()]);
+        let nobody = BTreeSet::new();
+        let (before, before_me) = (Before::now(&nobody), Before::now(&me));
+        assert!(Command::new("/bin/sh").args(["-c", script]).status().unwrap().success());
+        let series = MachineSeries::default();
+        let seen = before.since(&nobody, &series, None).foreign.unwrap();
+        assert!(seen.cpu > Nanos::from_millis(20) && seen.most.is_some(), "{seen:?}");
+        // With us taken out our ended child is, too: only what others did meanwhile is left.
+        let ours = before_me.since(&me, &series, None).foreign.unwrap();
+        assert!(ours.cpu < seen.cpu, "{ours:?} of {seen:?}");
+    }
+
+    #[test]
+    fn time_that_a_child_hands_to_its_parent_is_counted_once() {
+        let before = BTreeMap::from([(10, 500), (11, 300)]);
+        // 11 used 20 more and ended; 10 waited for it.
+        let after = BTreeMap::from([(10, 820)]);
+        assert_eq!(foreign(&before, &after).cpu, Nanos::from_millis(200));
+        // One that nobody waited for takes its time along: nothing is seen, and nothing is negative.
+        assert_eq!(foreign(&before, &BTreeMap::from([(10, 500)])).cpu, Nanos::ZERO);
+    }
+
+    #[test]
+    fn steal_and_throttling_are_read_from_the_series() {
+        let course = |change| Course { first: 0, steps: vec![change] };
+        let mut series = MachineSeries::default();
+        assert_eq!((steal(&series), throttled(&series)), (None, None));
+        series.sources = ["cpu.0", "cpu.1", "quota"].map(str::to_owned).into();
+        assert_eq!(throttled(&series), Some((0, Nanos::ZERO)));
+        let counters = [
+            ("cpu.0.user_ticks", 60),
+            ("cpu.1.idle_ticks", 36),
+            ("cpu.1.steal_ticks", 4),
+            ("quota.throttled", 3),
+            ("quota.throttled_us", 70_000),
+        ];
+        let counters = counters.map(|(name, change)| (name.to_owned(), course(change)));
+        series.counters = counters.into();
+        assert_eq!(steal(&series), Some(Share(0.04)));
+        assert_eq!(throttled(&series), Some((3, Nanos::from_millis(70))));
+    }
+}

@@ -1,0 +1,148 @@
+//! Owns what is brought to the same state before each visit, and what is left to chance on purpose
+//! and recorded: sockets in TIME_WAIT, the page cache, the length of the server's environment. Must
+//! not know which server it is. Start reading at [`prepare`].
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use rand::RngExt as _;
+use rand::SeedableRng as _;
+use record::Prepared;
+use sys::clock;
+use units::{Bytes, Nanos};
+
+use crate::netns::Net;
+
+/// Where the kernel counts sockets of the calling thread's namespace.
+const SOCKETS: &str = "/proc/thread-self/net/sockstat";
+/// Sockets in TIME_WAIT that do not matter: one in thirty of the ports that Linux gives by itself.
+const TIME_WAIT_CALM: u64 = 1000;
+/// Time between two looks at them.
+const LOOK: Duration = Duration::from_millis(100);
+/// Files of a site that are read at most: a site of ours has one a cell.
+const FILES_MAX: u32 = 10_000;
+
+/// The variable that pads the environment.
+const PADDING: &str = "JOUST_PADDING";
+/// Longest padding: a page. The environment lies on the stack above everything else, so that its
+/// length shifts the stack's alignment, which alone can make a program some percent faster or slower
+/// (Mytkowicz and others, "Producing wrong data without doing anything obviously wrong!", 2009).
+const PADDING_MAX: u32 = 4096;
+
+/// Brings the network and the site to their state before a visit: waits, for `patience` at most,
+/// until few sockets are left in TIME_WAIT, and reads every file of the site once, so that all lie in
+/// the page cache. What could not be had is in the record.
+///
+/// # Errors
+/// A file of the site cannot be read.
+pub fn prepare(net: &Net, docroot: &Path, patience: Nanos) -> io::Result<Prepared> {
+    let begun = clock::monotonic();
+    // In a namespace of its own the client begins with none: there is nothing to wait for.
+    let time_wait = || net.at_client(time_wait).ok().flatten();
+    let mut left = time_wait();
+    while left.is_some_and(|left| left > TIME_WAIT_CALM) && clock::monotonic() - begun < patience {
+        std::thread::sleep(LOOK);
+        left = time_wait();
+    }
+    let waited = clock::monotonic() - begun;
+    let mut warmed = (0, Bytes(0));
+    read_through(docroot, &mut warmed)?;
+    Ok(Prepared { time_wait: left, waited, warmed, padding: 0 })
+}
+
+/// Sockets in TIME_WAIT in the calling thread's namespace.
+fn time_wait() -> Option<u64> {
+    time_wait_of(&fs::read_to_string(SOCKETS).ok()?)
+}
+
+/// Of a line as "TCP: inuse 27 orphan 0 tw 8 alloc 30 mem 3".
+fn time_wait_of(sockstat: &str) -> Option<u64> {
+    let line = sockstat.lines().find_map(|line| line.strip_prefix("TCP:"))?;
+    line.split_whitespace().skip_while(|&word| word != "tw").nth(1)?.parse().ok()
+}
+
+fn read_through(dir: &Path, read: &mut (u32, Bytes)) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        // Not through a symbolic link, which could lead round in a circle.
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            read_through(&entry.path(), read)?;
+        } else if kind.is_file() && read.0 < FILES_MAX {
+            let bytes = io::copy(&mut File::open(entry.path())?, &mut io::sink())?;
+            *read = (read.0 + 1, Bytes(read.1.0 + bytes));
+        }
+    }
+    Ok(())
+}
+
+/// How many bytes the environment is padded by in this visit: 0 to 4095, from the run's seed and the
+/// number of the visit alone, so that it can be drawn again.
+pub fn draw_padding(seed: u64, visit: u64) -> u32 {
+    // A stream of its own: the order of visits is drawn from the seed itself.
+    const STREAM: u64 = 0x70ad_d125;
+    let seed = seed ^ STREAM ^ visit.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    rand_pcg::Pcg64::seed_from_u64(seed).random_range(0..PADDING_MAX)
+}
+
+/// The environment's variable of so many bytes, its own name not counted.
+pub fn padding(bytes: u32) -> Vec<(String, String)> {
+    match bytes {
+        0 => Vec::new(),
+        bytes => vec![(PADDING.to_owned(), "x".repeat(bytes as usize))],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_in_time_wait_are_counted() {
+        let text =
+            "sockets: used 16\nTCP: inuse 1 orphan 0 tw 11839 alloc 1 mem 27\nUDP: inuse 0\n";
+        assert_eq!(time_wait_of(text), Some(11_839));
+        assert_eq!(time_wait_of("UDP: inuse 0 mem 0\n"), None);
+        assert!(time_wait().is_some(), "every Linux counts them");
+    }
+
+    #[test]
+    fn every_file_of_a_site_is_read_and_a_circle_does_no_harm() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("below")).unwrap();
+        fs::write(dir.path().join("a"), [0; 100]).unwrap();
+        fs::write(dir.path().join("below/b"), [0; 23]).unwrap();
+        std::os::unix::fs::symlink(dir.path(), dir.path().join("below/round")).unwrap();
+        let net = Net::loopback("for a test");
+        let prepared = prepare(&net, dir.path(), Nanos::ZERO).unwrap();
+        assert_eq!(prepared.warmed, (2, Bytes(123)));
+        assert!(prepared.time_wait.is_some());
+        assert!(prepare(&net, &dir.path().join("none"), Nanos::ZERO).is_err());
+    }
+
+    #[test]
+    fn a_fresh_pair_has_nothing_in_time_wait() {
+        let (net, dir) = (Net::fresh(), tempfile::tempdir().unwrap());
+        if let Some(reason) = &net.facts().reason {
+            use std::io::Write as _;
+            // Past the harness, which holds back what the print macros write.
+            io::stderr().write_all(format!("skipped: {reason}\n").as_bytes()).unwrap();
+            return;
+        }
+        assert_eq!(prepare(&net, dir.path(), Nanos::ZERO).unwrap().time_wait, Some(0));
+    }
+
+    #[test]
+    fn padding_is_drawn_anew_for_each_visit_and_can_be_drawn_again() {
+        let drawn = |seed| (0..200).map(|visit| draw_padding(seed, visit)).collect::<Vec<_>>();
+        assert_eq!(drawn(7), drawn(7));
+        assert_ne!(drawn(7), drawn(8));
+        let mean = drawn(7).iter().sum::<u32>() / 200;
+        // Five standard errors around half a page.
+        assert!(mean.abs_diff(PADDING_MAX / 2) < 5 * 84, "{mean}");
+        assert!(padding(0).is_empty());
+        assert_eq!(padding(5), [("JOUST_PADDING".to_owned(), "xxxxx".to_owned())]);
+    }
+}

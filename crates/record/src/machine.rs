@@ -1,0 +1,252 @@
+//! What surrounded a visit: the network it was made over, the machine's counters meanwhile, what was
+//! brought to the same state before, and whether the machine was disturbed.
+//! Start reading at [`Surroundings`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Nanos, Share};
+
+/// Everything around a visit that is not the load itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Surroundings {
+    /// What client and server met over.
+    pub network: Network,
+    /// What was brought to the same state before.
+    pub prepared: Prepared,
+    /// The machine's counters while the load ran.
+    pub series: MachineSeries,
+    /// The server's processes while the load ran; `None` where the load never began.
+    pub processes: Option<ProcessesUse>,
+    /// What was seen of disturbances, judged or not.
+    pub calm: Calm,
+    /// Why the figures of this visit are not to be trusted; `None`: nothing was seen.
+    pub disturbance: Option<Disturbance>,
+}
+
+/// What client and server meet over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Network {
+    /// Which of the two.
+    pub kind: NetworkKind,
+    /// Largest packet in bytes, headers of IP included.
+    pub mtu: u32,
+    /// Why it is not a veth pair, where it is not.
+    pub reason: Option<String>,
+    /// Settings that the client's side has and the machine has not
+    /// ("net.ipv4.tcp_tw_reuse" to "1").
+    pub client_settings: BTreeMap<String, String>,
+}
+
+/// The two ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NetworkKind {
+    /// A network namespace each, joined by a pair of virtual Ethernet interfaces.
+    Veth,
+    /// The machine's own loopback interface.
+    Loopback,
+}
+
+/// State before a visit, the same for every one as far as it can be.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prepared {
+    /// Sockets in TIME_WAIT that the client's and server's network had; `None` where unknown.
+    pub time_wait: Option<u64>,
+    /// How long it was waited for that number to fall.
+    pub waited: Nanos,
+    /// Files of the site and their bytes, read once before, so that they lie in the page cache.
+    pub warmed: (u32, Bytes),
+    /// Bytes of the variable that pads the server's environment.
+    pub padding: u32,
+}
+
+/// Counters of the machine, read at instants around and in a visit. Kept are those that moved.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineSeries {
+    /// When each reading was made, since the first one.
+    pub at: Vec<Nanos>,
+    /// What could be read ("server.TcpExt", "pressure.cpu"): a counter of these that is not in
+    /// `counters` did not move; one of others is not known.
+    pub sources: BTreeSet<String>,
+    /// Name ("server.TcpExt.ListenOverflows") to its course, in the unit of the kernel.
+    pub counters: BTreeMap<String, Course>,
+    /// CPU time that all readings together took.
+    pub cost: Nanos,
+}
+
+/// The course of one counter.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Course {
+    /// Its first value.
+    pub first: u64,
+    /// What it changed by to the next reading, and so on; a gauge may fall.
+    pub steps: Vec<i64>,
+}
+
+/// Whose network a counter is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The load's.
+    Client,
+    /// The server's.
+    Server,
+}
+
+impl MachineSeries {
+    /// What a counter of the network ("TcpExt.ListenOverflows") changed by over the visit, on one
+    /// side, or on both together where they share the machine's network. 0: it did not move; `None`:
+    /// it could not be read.
+    pub fn network_change(&self, side: Side, counter: &str) -> Option<i64> {
+        let own = match side {
+            Side::Client => "client",
+            Side::Server => "server",
+        };
+        [own, "both"].into_iter().find_map(|side| self.change(&format!("{side}.{counter}")))
+    }
+
+    /// What a counter ("softnet.1.dropped") changed by over the visit. 0: it did not move; `None`: it
+    /// could not be read.
+    pub fn change(&self, counter: &str) -> Option<i64> {
+        let (source, _) = counter.rsplit_once('.')?;
+        if !self.sources.contains(source) {
+            return None;
+        }
+        Some(self.counters.get(counter).map_or(0, |course| course.steps.iter().sum()))
+    }
+
+    /// Time between the first reading and the last one.
+    pub fn length(&self) -> Nanos {
+        self.at.last().copied().unwrap_or_default()
+    }
+}
+
+/// A server's processes over a load, beside their CPU time and memory.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessesUse {
+    /// Processes that came in that time, as seen at the readings.
+    pub born: u32,
+    /// Processes that went.
+    pub died: u32,
+    /// Context switches because a thread waited, of the processes there at the end.
+    pub switches_voluntary: u64,
+    /// Context switches because another had to run.
+    pub switches_forced: u64,
+    /// Pages that had to be read from a disk.
+    pub faults_major: u64,
+    /// Most descriptors open at a reading, all processes together.
+    pub files: u32,
+    /// CPU time that looking took.
+    pub cost: Nanos,
+}
+
+/// What tells a calm machine from a disturbed one.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Calm {
+    /// How long a fixed piece of work took on the server's CPU just before; `None` where the run had
+    /// none.
+    pub canary: Option<Nanos>,
+    /// Part of the CPUs' time that the hypervisor gave to others.
+    pub steal: Option<Share>,
+    /// CPU time of processes that are neither the server's nor the load's.
+    pub foreign: Option<Foreign>,
+    /// Periods in which a quota stopped us, and for how long.
+    pub throttled: Option<(u64, Nanos)>,
+    /// What the wall clock was set forward or back by, in nanoseconds.
+    pub clock_step_ns: i64,
+    /// How long the machine slept.
+    pub suspended: Nanos,
+    /// Time that passed, sleep excluded.
+    pub wall: Nanos,
+}
+
+/// What others used.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Foreign {
+    /// CPU time, all of them together.
+    pub cpu: Nanos,
+    /// The one that used most, and how much.
+    pub most: Option<(String, Nanos)>,
+}
+
+/// Why a visit is disturbed: the strongest reason that was seen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the words of `Display` say what each number is")]
+pub enum Disturbance {
+    /// The machine slept.
+    Suspended { slept: Nanos },
+    /// The wall clock was set.
+    ClockStep { step_ns: i64 },
+    /// A quota of CPU time stopped us.
+    Throttled { periods: u64, stopped: Nanos },
+    /// The hypervisor gave our CPUs to others.
+    Steal { share: Share },
+    /// Another process used CPU time.
+    ForeignCpu { share_of_a_core: Share, most: Option<String> },
+    /// A fixed piece of work took longer than usual.
+    SlowCanary { took: Nanos, usual: Nanos },
+}
+
+impl fmt::Display for Disturbance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Suspended { slept } => write!(f, "the machine slept for {slept}"),
+            Self::ClockStep { step_ns } => {
+                let way = if *step_ns < 0 { "back" } else { "forward" };
+                write!(f, "the clock was set {way} by {}", Nanos(step_ns.unsigned_abs()))
+            }
+            Self::Throttled { periods, stopped } => write!(
+                f,
+                "a quota of CPU time stopped us in {periods} periods, for {stopped} in all"
+            ),
+            Self::Steal { share } => {
+                write!(f, "the hypervisor gave {share} of our CPUs' time to others")
+            }
+            Self::ForeignCpu { share_of_a_core, most } => {
+                write!(f, "other processes used {share_of_a_core} of a core")?;
+                most.as_ref().map_or(Ok(()), |name| write!(f, ", most of it `{name}`"))
+            }
+            Self::SlowCanary { took, usual } => write!(
+                f,
+                "the machine was slow: a fixed piece of work took {took}, in this run usually {usual}"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_did_not_move_is_zero_and_what_was_not_read_is_unknown() {
+        let course = Course { first: 7, steps: vec![0, 3, -1] };
+        let series = MachineSeries {
+            at: vec![Nanos(0), Nanos(5), Nanos(9)],
+            sources: ["server.TcpExt", "softnet.1"].map(str::to_owned).into(),
+            counters: [("server.TcpExt.ListenDrops".to_owned(), course)].into(),
+            cost: Nanos(1),
+        };
+        assert_eq!(series.network_change(Side::Server, "TcpExt.ListenDrops"), Some(2));
+        assert_eq!(series.network_change(Side::Server, "TcpExt.ListenOverflows"), Some(0));
+        assert_eq!(series.network_change(Side::Client, "TcpExt.ListenDrops"), None);
+        assert_eq!(series.change("softnet.1.dropped"), Some(0));
+        assert_eq!(series.change("softnet.2.dropped"), None);
+        assert_eq!(series.length(), Nanos(9));
+    }
+
+    #[test]
+    fn counters_of_a_shared_network_are_of_either_side() {
+        let course = Course { first: 0, steps: vec![4] };
+        let series = MachineSeries {
+            sources: ["both.Tcp".to_owned()].into(),
+            counters: [("both.Tcp.RetransSegs".to_owned(), course)].into(),
+            ..MachineSeries::default()
+        };
+        for side in [Side::Client, Side::Server] {
+            assert_eq!(series.network_change(side, "Tcp.RetransSegs"), Some(4));
+        }
+    }
+}

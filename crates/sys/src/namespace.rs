@@ -1,0 +1,154 @@
+//! Network namespaces: a network stack of its own, with its own interfaces, ports, TIME_WAIT sockets,
+//! counters and `net.*` settings. Ours have no name: the kernel clears one away when the last process
+//! and descriptor that hold it are gone, so that none can be left behind. Must not know what runs in
+//! them.
+//!
+//! A thread is in one namespace, and a thread or process that it starts begins in the same. What a
+//! thread reads below `/proc/sys/net` and `/proc/thread-self/net` is of its own namespace;
+//! `/proc/net` is that of the process's first thread, whoever reads.
+//! Start reading at [`NetNamespace::new`].
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::panic::resume_unwind;
+
+use nix::sched::{CloneFlags, setns, unshare};
+
+/// A network namespace, alive as long as this is (or a process in it).
+#[derive(Debug)]
+pub struct NetNamespace {
+    fd: OwnedFd,
+}
+
+impl NetNamespace {
+    /// A new one, with nothing in it but a loopback interface that is down.
+    ///
+    /// # Errors
+    /// EPERM without CAP_SYS_ADMIN; ENOSPC where `user.max_net_namespaces` is reached; no thread
+    /// left.
+    pub fn new() -> io::Result<Self> {
+        // A thread of its own, for there is no way out of a namespace that was not opened before.
+        let made = std::thread::Builder::new().name("namespace".to_owned()).spawn(|| {
+            unshare(CloneFlags::CLONE_NEWNET)?;
+            Self::current()
+        })?;
+        made.join().unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// The one that the calling thread is in.
+    ///
+    /// # Errors
+    /// Where /proc is not mounted.
+    pub fn current() -> io::Result<Self> {
+        Ok(Self { fd: File::open("/proc/thread-self/ns/net")?.into() })
+    }
+
+    /// Whether the calling thread is in it.
+    pub fn is_current(&self) -> bool {
+        let same = |here: &Self| {
+            let [here, this] = [here, self].map(|namespace| rustix::fs::fstat(&namespace.fd));
+            matches!((here, this), (Ok(here), Ok(this))
+                if (here.st_dev, here.st_ino) == (this.st_dev, this.st_ino))
+        };
+        Self::current().is_ok_and(|here| same(&here))
+    }
+
+    /// Another handle on the same one.
+    ///
+    /// # Errors
+    /// EMFILE.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { fd: self.fd.try_clone()? })
+    }
+
+    /// Moves the calling thread into it, for good: threads that it starts from now on begin there.
+    ///
+    /// # Errors
+    /// EPERM without CAP_SYS_ADMIN.
+    pub fn enter(&self) -> io::Result<()> {
+        Ok(setns(&self.fd, CloneFlags::CLONE_NEWNET)?)
+    }
+
+    /// Runs `work` in it, on a thread of its own; a panic there is one here. Sockets, threads and
+    /// processes that `work` makes belong to the namespace wherever they are used afterwards.
+    ///
+    /// # Errors
+    /// EPERM without CAP_SYS_ADMIN; no thread left.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().spawn_scoped(scope, || {
+                self.enter()?;
+                Ok(work())
+            })?;
+            thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+        })
+    }
+}
+
+impl AsFd for NetNamespace {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::io::Write as _;
+    use std::net::TcpListener;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    /// A namespace; `None`, said and counted, where this account may not make one.
+    pub(crate) fn namespace() -> Option<NetNamespace> {
+        match NetNamespace::new() {
+            Ok(made) => Some(made),
+            Err(error) => {
+                let why = format!("skipped: no network namespace can be made here ({error})\n");
+                // Past the harness, which holds back what the print macros write.
+                std::io::stderr().write_all(why.as_bytes()).unwrap();
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn work_runs_inside_and_its_caller_stays_outside() {
+        let Some(made) = namespace() else { return };
+        let outside = NetNamespace::current().unwrap();
+        assert!(outside.is_current() && !made.is_current());
+        let interfaces = || std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+        let (seen, inside) =
+            made.run(|| (interfaces(), made.is_current() && !outside.is_current())).unwrap();
+        assert!(inside && outside.is_current());
+        // Two lines of heading and the loopback interface.
+        assert_eq!(seen.lines().count(), 3, "{seen}");
+        assert!(seen.contains("lo:"), "{seen}");
+    }
+
+    #[test]
+    fn ports_and_settings_inside_are_its_own() {
+        let Some(made) = namespace() else { return };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        let ways = "/proc/sys/net/ipv4/ip_local_port_range";
+        let before = std::fs::read_to_string(ways).unwrap();
+        made.run(|| {
+            crate::link::up("lo").unwrap();
+            assert!(TcpListener::bind(addr).is_ok(), "the port is free in there");
+            std::fs::write(ways, "10000 10999").unwrap();
+        })
+        .unwrap();
+        assert_eq!(std::fs::read_to_string(ways).unwrap(), before);
+        assert!(made.run(|| std::fs::read_to_string(ways).unwrap()).unwrap().contains("10999"));
+    }
+
+    #[test]
+    fn a_panic_inside_is_one_outside() {
+        let Some(made) = namespace() else { return };
+        // Without the hook that prints: its lock could be held across the fork of another test.
+        let planted = || made.run(|| resume_unwind(Box::new("planted")));
+        let caught = catch_unwind(AssertUnwindSafe(planted)).unwrap_err();
+        assert_eq!(caught.downcast_ref(), Some(&"planted"));
+    }
+}
