@@ -2,7 +2,7 @@
 CARGO ?= cargo
 JOUST := target/release/joust
 
-.PHONY: help run build test bench bench-serve bench-serve-soak bench-load bench-lab-starts bench-screen bench-fidelity picture audit clean
+.PHONY: help run studies build test bench bench-serve bench-serve-soak bench-load bench-lab-starts bench-screen bench-fidelity picture audit clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -19,6 +19,10 @@ test: ## everything that must hold: peers, format, lints, docs, tests
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 	timeout --kill-after=10s 40m $(CARGO) test --workspace --locked --no-fail-fast # one that hangs fails
+
+studies: build ## every shipped study in its short form, one after the other; reports below joust-results/
+	scripts/peers.sh
+	for study in studies/*.toml; do $(JOUST) run $$study --short || test $$? -eq 3 || exit 1; done
 
 bench: bench-serve bench-load ## server and generator beside their peers, interleaved, ratios with intervals
 

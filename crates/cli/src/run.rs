@@ -49,12 +49,20 @@ pub struct Args {
     /// Print the plan, and how long it takes; run nothing
     #[arg(long)]
     check: bool,
+    /// Print the JSON Schema of study files, for editors; run nothing
+    #[arg(long, conflicts_with = "check")]
+    schema: bool,
     /// Only the last line
     #[arg(short, long)]
     quiet: bool,
 }
 
 pub fn main(args: &Args) -> Result<Ended, Trouble> {
+    if args.schema {
+        let schema = serde_json::to_string_pretty(&study::schema()).into_diagnostic();
+        output::stdout((schema.map_err(Trouble::failed)? + "\n").as_bytes())?;
+        return Ok(Ended::Well);
+    }
     let earlier = earlier(args)?;
     let plan = plan(args, earlier.as_ref())?;
     if args.check {

@@ -7,6 +7,7 @@ pub mod adapters;
 pub mod analysis;
 mod by_tool;
 pub mod canary;
+mod capacity;
 mod cgroup;
 pub mod clients;
 pub mod cpus;

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use record::{Contender, ContenderFacts, CpuLayout, LoadRecord, Plan, Visit, VisitState, Workload};
+use record::{
+    Contender, ContenderFacts, CpuLayout, LoadPlan, LoadRecord, Plan, SearchPlan, Visit,
+    VisitState, Workload,
+};
 use units::Nanos;
 
 use crate::adapters::{Adapter, Found};
-use crate::by_tool;
 use crate::clients::{self, Bench, Client, Order};
 use crate::error::LabError;
 use crate::journal::Keeping;
@@ -18,6 +20,7 @@ use crate::server::{self, Running, ServerError, Start};
 use crate::session::{Failure, Place, Stage};
 use crate::tree::{Observe, Observed, Observer};
 use crate::trial::{Window, condense, count, load_plan, requests_between};
+use crate::{by_tool, capacity};
 use crate::{cpus, facts};
 
 /// How long a server may take to give its first answer.
@@ -172,6 +175,9 @@ impl<'a> Machine<'a> {
         }
         let mut plan = load_plan(window, &work, &target, running.addr(), &self.layout.client, seed);
         running.aim(&mut plan);
+        if let Some(search) = &self.plan.search {
+            return self.find_capacity(running, visit, search, &plan);
+        }
         visit.before = facts::snapshot(self.counters.iter().copied());
         let start = sys::clock::monotonic();
         let window_here = Observe {
@@ -206,6 +212,32 @@ impl<'a> Machine<'a> {
 }
 
 impl Machine<'_> {
+    /// Looks for the highest rate that a running server holds. What the server used is not read: a search
+    /// asks at rates of its own for each contender.
+    fn find_capacity(
+        &self,
+        running: &mut Running,
+        visit: &mut Visit,
+        search: &SearchPlan,
+        closed: &LoadPlan,
+    ) -> Result<(), LabError> {
+        self.warm_up(running, visit)?;
+        visit.before = facts::snapshot(self.counters.iter().copied());
+        let mut measure = |plan: &LoadPlan| load::run(plan, &load::Control::new(self.interrupt));
+        let found = capacity::find(search, closed, &mut measure)?;
+        visit.after = facts::snapshot(self.counters.iter().copied());
+        if let Some(how) = running.died() {
+            let reason = format!("the server ended while it was loaded ({how})");
+            visit.state = VisitState::Failed { reason, log_tail: running.log_tail() };
+        } else if found.highest_good.is_none() {
+            let reason = "the goals hold at no rate that was tried".to_owned();
+            visit.state = VisitState::Failed { reason, log_tail: String::new() };
+        }
+        visit.rate_per_s = found.highest_good.map(|rate| rate.0);
+        visit.search = Some(found);
+        Ok(())
+    }
+
     /// Lets another tool load a running server. What it warms up with is made by ours, and not measured.
     fn load_by_tool(
         &self,

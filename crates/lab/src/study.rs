@@ -5,18 +5,21 @@ mod axes;
 mod contenders;
 mod keys;
 mod published;
+mod schema;
 mod work;
 
 use std::ops::Range;
 use std::path::Path;
 
-use record::{Blocks, Metric, Plan, VisitPlan};
+use record::{Blocks, Metric, Plan, SearchPlan, VisitPlan};
 use toml::Spanned;
 use toml::de::DeTable;
 use units::{Nanos, Share};
 
 use crate::error::LabError;
 use crate::nearest::suggestion;
+pub use schema::schema;
+
 use keys::{Located, Section, Source};
 
 /// The study that is run where none is named.
@@ -33,7 +36,7 @@ const MARGIN_MAX: f64 = 0.5;
 /// TOML has no larger whole number.
 const SEED_MAX: u64 = i64::MAX as u64;
 
-const TOP: [&str; 15] = [
+const TOP: [&str; 16] = [
     "name",
     "question",
     "metrics",
@@ -49,16 +52,19 @@ const TOP: [&str; 15] = [
     "declared",
     "published",
     "short",
+    "search",
 ];
+const SEARCH: [&str; 3] = ["goals", "precision", "tries"];
 const BLOCKS: [&str; 3] = ["min", "max", "half_width"];
 const VISIT: [&str; 3] = ["warm_up", "settle", "measure"];
 const SHORT: [&str; 6] = ["budget", "warm_up", "settle", "measure", "min", "max"];
-const METRICS: [(&str, Metric); 5] = [
+const METRICS: [(&str, Metric); 6] = [
     ("throughput", Metric::Throughput),
     ("server_cpu", Metric::ServerCpu),
     ("p50", Metric::P50),
     ("p99", Metric::P99),
     ("memory", Metric::Memory),
+    ("capacity", Metric::Capacity),
 ];
 
 /// Which form of a study is wanted.
@@ -144,6 +150,7 @@ pub fn parse(file: &str, text: &str, form: Form) -> Result<Plan, StudyError> {
         declared: declared(&top)?,
         published: published::published(&top, (&contenders, &cells), form, source)?,
         cells,
+        search: search(&top, source)?,
         blocks: blocks(&top, source)?,
         visit: visit(&top, source)?,
         metrics: metrics(&top, source)?,
@@ -159,6 +166,11 @@ pub fn parse(file: &str, text: &str, form: Form) -> Result<Plan, StudyError> {
         let typed = place.as_ref().and_then(|section| section.get("threads"));
         let error = typed.map_or_else(|| top.error(&reason), |at| source.error(at.span(), &reason));
         return Err(error.with_help(help));
+    }
+    if plan.metrics.contains(&Metric::Capacity) && plan.search.is_none() {
+        return Err(
+            top.missing("search", "[search] with goals = \"p99<10ms\": it finds the capacity")
+        );
     }
     if let Err(error) = crate::by_tool::check(&plan) {
         return Err(top.error(error.to_string()));
@@ -244,6 +256,22 @@ fn reference(
     })
 }
 
+/// What a visit searches for.
+fn search(top: &Section<'_>, source: Source<'_>) -> Result<Option<SearchPlan>, StudyError> {
+    let Some(section) = top.section("search", "[search]", &SEARCH)? else { return Ok(None) };
+    let goals =
+        section.text("goals")?.ok_or_else(|| section.missing("goals", "goals = \"p99<10ms\""))?;
+    let span = goals.span();
+    let refused = |reason: String| source.error(span.clone(), reason);
+    let plan = SearchPlan {
+        goals: record::parse_goals(goals.get_ref()).map_err(|error| refused(error.to_string()))?,
+        precision: or(section.quantity("precision")?, Share(0.05)),
+        tries_max: narrow(or(section.whole("tries", 1..=1000)?, 20)),
+    };
+    crate::capacity::options(&plan).check().map_err(refused)?;
+    Ok(Some(plan))
+}
+
 fn declared(top: &Section<'_>) -> Result<Vec<String>, StudyError> {
     let switches = top.texts("declared")?.unwrap_or_default();
     Ok(switches.into_iter().map(Spanned::into_inner).collect())
@@ -305,7 +333,9 @@ fn measure(
 fn metrics(top: &Section<'_>, source: Source<'_>) -> Result<Vec<Metric>, StudyError> {
     const EXAMPLE: &str = "metrics = [\"throughput\"], or leave it out for all";
     let Some(typed) = top.get("metrics") else {
-        return Ok(METRICS.map(|(_, metric)| metric).into());
+        // A capacity is measured by a search alone.
+        let plain = METRICS.iter().map(|(_, metric)| *metric);
+        return Ok(plain.filter(|metric| *metric != Metric::Capacity).collect());
     };
     top.texts("metrics")?
         .filter(|names| !names.is_empty())

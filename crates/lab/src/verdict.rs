@@ -159,10 +159,10 @@ impl Judge<'_> {
         };
         let worded = self.wording(&seen);
         match (metric, self.limited(a), self.limited(b), &worded, estimate) {
-            (Metric::Throughput, true, false, said, Some(estimate)) => {
+            (Metric::Throughput | Metric::Capacity, true, false, said, Some(estimate)) => {
                 self.bound(metric, a, b, estimate, said)
             }
-            (Metric::Throughput, false, true, said, Some(estimate)) => {
+            (Metric::Throughput | Metric::Capacity, false, true, said, Some(estimate)) => {
                 self.bound(metric, b, a, inverse(estimate), said)
             }
             _ => verdict(worded),
@@ -183,7 +183,7 @@ impl Judge<'_> {
         let limited: Vec<&str> =
             [a, b].into_iter().filter(|&n| self.limited(n)).map(|n| self.name(n)).collect();
         match (metric, limited.as_slice()) {
-            (Metric::Throughput, [_, _]) => {
+            (Metric::Throughput | Metric::Capacity, [_, _]) => {
                 Some("the generator was the limit for both; compare CPU time per request".into())
             }
             (Metric::P50 | Metric::P99, [_, ..]) => Some(format!(

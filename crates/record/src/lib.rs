@@ -75,7 +75,7 @@ pub use noise_floor::{NoiseFloor, NoiseSource};
 pub use pacing::{Pacing, Spread, Stage};
 pub use plan::{
     Blocks, Cell, Change, Contender, CpuLayout, Metric, Plan, Published, PublishedFigure,
-    SettingValue, Settings, VisitPlan, Workload,
+    SearchPlan, SettingValue, Settings, VisitPlan, Workload,
 };
 pub use ranking::{RankedContender, Ranking};
 pub use run::{ContenderFacts, Ending, RunRecord, Skipped};

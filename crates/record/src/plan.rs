@@ -6,6 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos, PerSecond, Share};
 
+use crate::goal::Goal;
+
 /// A whole experiment; made once from a study file or a built-in study.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -31,6 +33,9 @@ pub struct Plan {
     pub blocks: Blocks,
     /// How long a visit is.
     pub visit: VisitPlan,
+    /// What a visit looks for in place of one load: the highest rate that holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchPlan>,
     /// Metrics that get a verdict a pair; the first is the primary one.
     pub metrics: Vec<Metric>,
     /// A difference smaller than this is of no interest (the equivalence margin).
@@ -370,6 +375,17 @@ pub struct VisitPlan {
     pub measure: Nanos,
 }
 
+/// A search in each visit, by loads as long as [`VisitPlan::measure`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SearchPlan {
+    /// What is to hold, at least one.
+    pub goals: Vec<Goal>,
+    /// How wide its interval may be: high / low - 1.
+    pub precision: Share,
+    /// Most loads of a search.
+    pub tries_max: u32,
+}
+
 /// A quantity that contenders are compared by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -384,6 +400,8 @@ pub enum Metric {
     P99,
     /// Peak memory (PSS) of the server's whole process tree: less is better.
     Memory,
+    /// Highest rate at which the search's goals hold, requests/s: more is better.
+    Capacity,
 }
 
 /// Which CPUs are whose.

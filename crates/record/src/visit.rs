@@ -7,6 +7,7 @@ use crate::client::ToolRun;
 use crate::facts::Snapshot;
 use crate::load::LoadRecord;
 use crate::plan::Metric;
+use crate::search::SearchRecord;
 
 /// One visit and all it measured.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,6 +35,9 @@ pub struct Visit {
     /// What another tool claimed, where one took the generator's place; there is no load then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolRun>,
+    /// What the visit's search for the highest rate found; there is no load then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchRecord>,
     /// Requests of the load that the server's own access log has; `None` where it keeps none.
     #[serde(default)]
     pub logged: Option<u64>,
@@ -125,6 +129,7 @@ impl Visit {
             Metric::P50 => quantile(0.50),
             Metric::P99 => quantile(0.99),
             Metric::Memory => self.server.map(|server| server.memory.0 as f64),
+            Metric::Capacity => Some(self.search.as_ref()?.highest_good?.0),
         }
     }
 

@@ -11,10 +11,16 @@ pub(crate) static OUTPUT: Output =
     Output { name: "csv", extension: "csv", about: "every visit, one row each", render };
 
 const COLUMNS: &str = "cell,contender,block,position,attempt,state,rate_per_s,cpu_us_per_request,p50_ms,p99_ms,\
-memory_bytes,started,done,ok,failed,unanswered";
+memory_bytes,capacity_per_s,started,done,ok,failed,unanswered";
 
-const METRICS: [Metric; 5] =
-    [Metric::Throughput, Metric::ServerCpu, Metric::P50, Metric::P99, Metric::Memory];
+const METRICS: [Metric; 6] = [
+    Metric::Throughput,
+    Metric::ServerCpu,
+    Metric::P50,
+    Metric::P99,
+    Metric::Memory,
+    Metric::Capacity,
+];
 
 fn render(record: &RunRecord, _: &Options) -> String {
     let rows = record.visits.iter().map(|visit| row(record, visit));

@@ -258,7 +258,7 @@ fn bounded(record: &RunRecord, ranked_by: Metric) -> Option<String> {
         format!("{} bounds {whom}", plain(&finding.check))
     };
     let ranks = match ranked_by {
-        Metric::Throughput => "",
+        Metric::Throughput | Metric::Capacity => "",
         Metric::ServerCpu => "; server CPU time per request ranks the contenders",
         _ => "; the ranking does not rest on it",
     };

@@ -342,7 +342,7 @@ fn lines(record: &RunRecord, standings: &[Standing], ranking: &Ranking) -> Vec<L
 
 fn places(standings: &[Standing], ranking: &Ranking) -> Places {
     let unit = match ranking.metric {
-        Metric::Throughput => "/s",
+        Metric::Throughput | Metric::Capacity => "/s",
         Metric::ServerCpu => " us",
         _ => "",
     };
@@ -370,6 +370,7 @@ fn id(metric: Metric) -> &'static str {
         Metric::P50 => "p50",
         Metric::P99 => "p99",
         Metric::Memory => "memory",
+        Metric::Capacity => "capacity",
     }
 }
 

@@ -25,6 +25,7 @@ pub(crate) struct Standing {
     pub(crate) claimed: [Option<f64>; 2],
     /// Median over measured visits, microseconds.
     cpu_us: Option<f64>,
+    capacity: Option<f64>,
     /// Median over measured visits, bytes.
     memory: Option<f64>,
     /// Requests that failed and that ended, over measured visits.
@@ -63,6 +64,7 @@ impl Standing {
             claimed: [Metric::P50, Metric::P99].map(|metric| claimed(record, index, metric)),
             cpu_us: median_of(Metric::ServerCpu),
             memory: median_of(Metric::Memory),
+            capacity: median_of(Metric::Capacity),
             failed: counts().map(|requests| requests.failed).sum(),
             done: counts().map(|requests| requests.done).sum(),
             visits_measured: measured.len(),
@@ -81,6 +83,7 @@ impl Standing {
             Metric::P50 => quantile(0.50, self.claimed[0]),
             Metric::P99 => quantile(0.99, self.claimed[1]),
             Metric::Memory => self.memory,
+            Metric::Capacity => self.capacity,
         }
     }
 
@@ -89,7 +92,9 @@ impl Standing {
     pub(crate) fn shown(&self, metric: Metric) -> String {
         match (metric, self.value(metric)) {
             (_, Some(_)) if !self.is_bound => shown(metric, self.value(metric)),
-            (Metric::Throughput, Some(rate)) => format!(">={}", significant(rate)),
+            (Metric::Throughput | Metric::Capacity, Some(rate)) => {
+                format!(">={}", significant(rate))
+            }
             (Metric::P50 | Metric::P99, Some(millis)) => format!("<={}", span(millis)),
             (metric, value) => shown(metric, value),
         }
@@ -124,7 +129,7 @@ impl Standing {
 /// The value of a metric as it is printed, its unit included where the metric's varies.
 pub(crate) fn shown(metric: Metric, value: Option<f64>) -> String {
     match (metric, value) {
-        (Metric::Throughput | Metric::ServerCpu, value) => optional(value),
+        (Metric::Throughput | Metric::ServerCpu | Metric::Capacity, value) => optional(value),
         (_, None) => NONE.to_owned(),
         (Metric::P50 | Metric::P99, Some(millis)) => span(millis),
         (Metric::Memory, Some(bytes)) => Bytes(bytes as u64).to_string(),

@@ -76,6 +76,12 @@ pub(crate) fn words(metric: Metric) -> &'static MetricWords {
             better: Better::Less,
             best_first: "shortest first",
         },
+        Metric::Capacity => &MetricWords {
+            title: "Capacity",
+            quantity: "the highest rate that holds (requests/s)",
+            better: Better::More,
+            best_first: "most first",
+        },
         Metric::Memory => &MetricWords {
             title: "Peak memory",
             quantity: "peak memory",

@@ -152,6 +152,21 @@ fn every_shipped_study_passes_its_check() {
     assert!(checked >= 2, "only {checked} studies found");
 }
 
+#[test]
+fn the_worked_study_of_the_page_passes_its_check() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/studies.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let study = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("sendfile.toml");
+    std::fs::write(&file, study).unwrap();
+    for (form, visits) in [(&[][..], "6 a block"), (&["--short"][..], "4 a block")] {
+        let output = output(&[&["run", file.to_str().unwrap(), "--check"], form].concat());
+        assert!(output.status.success(), "{}", said(&output));
+        assert!(stdout(&output).contains(visits), "{}", stdout(&output));
+    }
+}
+
 /// Processes whose command line names the folder of the test.
 fn servers_in(out: &Path) -> Vec<u32> {
     let folder = out.parent().unwrap().to_string_lossy().into_owned();

@@ -17,7 +17,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Certainty, LoadRecord, ServerUse, Severity, Visit};
+use record::{Certainty, Limit, LoadRecord, ServerUse, Severity, Visit};
 use units::Nanos;
 
 use super::Check;
@@ -41,8 +41,30 @@ pub(crate) const ITEM: Check = Check {
 const BUSY_MIN: f64 = 0.85;
 
 fn look(evidence: &Evidence) -> Vec<Seen> {
+    let found: Vec<Seen> =
+        evidence.contenders().filter_map(|contender| searched(evidence, contender)).collect();
+    if !found.is_empty() {
+        return found;
+    }
     let judge = if evidence.run.layout.shared { shared } else { apart };
     evidence.contenders().filter_map(|contender| judge(evidence, contender)).collect()
+}
+
+/// A search says itself what it met; most of a contender's searches must have met the generator.
+fn searched(evidence: &Evidence, contender: usize) -> Option<Seen> {
+    let searches = evidence.run.measured(contender).filter_map(|visit| visit.search.as_ref());
+    let (mut limited, mut all) = (0usize, 0usize);
+    for search in searches {
+        all += 1;
+        // Where every rate held, the highest that the generator makes held too.
+        limited += usize::from(matches!(search.limit, Limit::Generator | Limit::NotReached));
+    }
+    let evidence = format!(
+        "{}: {limited} of {all} searches for the highest rate ended at the generator's own limit",
+        evidence.name(contender)
+    );
+    let seen = Seen { certainty: Certainty::Confirmed, contenders: vec![contender], evidence };
+    (2 * limited > all).then_some(seen)
 }
 
 /// Each has CPUs of its own.

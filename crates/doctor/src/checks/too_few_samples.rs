@@ -35,7 +35,7 @@ fn quantile(metric: Metric) -> Option<(&'static str, f64)> {
     match metric {
         Metric::P50 => Some(("p50", 0.50)),
         Metric::P99 => Some(("p99", 0.99)),
-        Metric::Throughput | Metric::ServerCpu | Metric::Memory => None,
+        Metric::Throughput | Metric::ServerCpu | Metric::Memory | Metric::Capacity => None,
     }
 }
 

@@ -145,7 +145,7 @@ fn dips(logs: &[f64]) -> bool {
 /// A value of a metric, with its unit.
 fn shown(metric: Metric, value: f64) -> String {
     match metric {
-        Metric::Throughput => PerSecond(value).to_string(),
+        Metric::Throughput | Metric::Capacity => PerSecond(value).to_string(),
         Metric::ServerCpu => format!("{value:.1} us of CPU a request"),
         Metric::P50 | Metric::P99 => format!("{value:.2} ms"),
         Metric::Memory => Bytes(value as u64).to_string(),

@@ -69,7 +69,7 @@ fn ladders(plan: &Plan, contender: usize) -> Vec<Vec<usize>> {
 /// Which end of a metric is good.
 fn better(metric: Metric) -> Better {
     match metric {
-        Metric::Throughput => Better::Higher,
+        Metric::Throughput | Metric::Capacity => Better::Higher,
         Metric::ServerCpu | Metric::P50 | Metric::P99 | Metric::Memory => Better::Lower,
     }
 }

@@ -15,7 +15,7 @@ use super::{Form, StudyError, work};
 use crate::adapters::Adapter;
 use crate::nearest::suggestion;
 
-const AXIS: [&str; 7] = ["over", "values", "with", "labels", "of", "as", "short"];
+pub(super) const AXIS: [&str; 7] = ["over", "values", "with", "labels", "of", "as", "short"];
 /// Most points of an axis, and most cells of a study.
 const POINTS_MAX: usize = 1_000;
 

@@ -10,7 +10,7 @@ use super::keys::{Located, Section, Source, integer};
 use super::{Form, StudyError, work};
 use crate::adapters::{self, Adapter};
 
-const CONTENDER: [&str; 5] = ["name", "server", "settings", "work", "only"];
+pub(super) const CONTENDER: [&str; 5] = ["name", "server", "settings", "work", "only"];
 
 /// A contender and the places in the file of what it says.
 struct Typed<'a> {

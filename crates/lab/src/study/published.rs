@@ -7,7 +7,7 @@ use super::keys::{Located, Section, Source};
 use super::{Form, StudyError, metric};
 use crate::nearest::suggestion;
 
-const PUBLISHED: [&str; 6] = ["source", "machine", "claim", "metric", "over", "figures"];
+pub(super) const PUBLISHED: [&str; 6] = ["source", "machine", "claim", "metric", "over", "figures"];
 const ROW: &str = "a row of [\"contender\", \"cell\", value], with \"of what\" behind it where several \
                    figures stand for one contender; the cell of a study that has one is \"\"";
 

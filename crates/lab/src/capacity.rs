@@ -1,0 +1,38 @@
+//! Owns the visit that looks for the highest rate a server holds: a search by open-loop loads on one
+//! running server. Must not know servers. Start reading at [`find`].
+//!
+//! A search makes each try once ([`SearchOptions::repeats`] 1): a chance that misleads one search is
+//! averaged over blocks, each with a fresh start, which is what the interval of the verdict is made of.
+
+use load::{LoadError, SearchOptions};
+use record::{LoadPlan, LoadRecord, Pacing, SearchPlan, SearchRecord};
+use units::{Nanos, PerSecond};
+
+/// The closed loop that tells about where the limit may be.
+const GUESS: Nanos = Nanos::from_millis(300);
+
+/// What a study's search is told.
+pub(crate) fn options(search: &SearchPlan) -> SearchOptions {
+    SearchOptions {
+        precision: search.precision,
+        tries_max: search.tries_max,
+        repeats: 1,
+        ..SearchOptions::new(search.goals.clone())
+    }
+}
+
+/// Looks for the highest rate; `closed` is the visit's load as a closed loop, `measure` makes one.
+pub(crate) fn find(
+    search: &SearchPlan,
+    closed: &LoadPlan,
+    measure: &mut dyn FnMut(&LoadPlan) -> Result<LoadRecord, LoadError>,
+) -> Result<SearchRecord, LoadError> {
+    let mut first = closed.clone();
+    first.stop.duration = Some(GUESS);
+    let guess = measure(&first)?;
+    let high_guess = Some(PerSecond(guess.rate_per_s)).filter(|rate| rate.0 > 0.0);
+    let options = SearchOptions { high_guess, ..options(search) };
+    let mut at_rate =
+        |rate| measure(&LoadPlan { pacing: Pacing::Poisson { rate }, ..closed.clone() });
+    load::search(&options, &mut at_rate, &mut |_| ())
+}

@@ -1,0 +1,204 @@
+//! Owns the JSON Schema of a study file, for editors that check and complete TOML by one. Must not be the
+//! judge of a study: that is the reader, which says more. A test holds that both know the same keys.
+//! Start reading at [`schema`].
+
+use serde_json::{Value, json};
+
+use super::METRICS;
+use crate::{adapters, clients};
+
+/// The schema (draft 2020-12) of a study.
+pub fn schema() -> Value {
+    let metrics: Vec<&str> = METRICS.iter().map(|(name, _)| *name).collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A study of joust",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["name", "question", "contender"],
+        "properties": {
+            "name": {
+                "description": "Names the folder of results: letters, digits, hyphens, underscores.",
+                "type": "string", "pattern": "^[A-Za-z0-9_-]+$",
+            },
+            "question": { "description": "What the study asks, in a sentence.", "type": "string" },
+            "metrics": {
+                "description": "What gets a verdict; the first is the primary one.",
+                "type": "array", "minItems": 1, "uniqueItems": true, "items": { "enum": metrics },
+            },
+            "margin": quantity("A difference below it is of no interest: \"2%\"."),
+            "budget": quantity("Longest time for the whole run: \"10m\"."),
+            "seed": whole("Seed of the order of visits and of the bootstrap.", 0),
+            "reference": {
+                "description": "The contender that each other one is compared with; without it every pair is.",
+                "type": "string",
+            },
+            "declared": {
+                "description": "Parity switches that differ on purpose (`joust servers`): no finding.",
+                "type": "array", "items": { "type": "string" },
+            },
+            "workload": workload("What contenders are asked to do."),
+            "axis": { "type": "array", "items": axis() },
+            "contender": { "type": "array", "minItems": 1, "items": contender() },
+            "search": table("A search for the highest rate in each visit, for the metric `capacity`.", json!({
+                "goals": { "description": "What is to hold: \"p99<10ms,errors<0.1%\".", "type": "string" },
+                "precision": quantity("How wide its interval may be: \"5%\"."),
+                "tries": whole("Most loads of a search.", 1),
+            })),
+            "blocks": table("How many blocks; a block visits every contender in every cell once.", json!({
+                "min": whole("At least; nothing is looked at before.", 2),
+                "max": whole("At most.", 2),
+                "half_width": quantity("A cell ends when the primary metric's intervals are this narrow."),
+            })),
+            "visit": table("How long a visit is.", json!({
+                "warm_up": quantity("Load that is cut off without looking."),
+                "settle": quantity("Longest further warm-up, until the rate changes no more."),
+                "measure": quantity("Load that is measured."),
+            })),
+            "short": table("What --short has otherwise.", json!({
+                "budget": quantity("As above."), "warm_up": quantity("As in [visit]."),
+                "settle": quantity("As in [visit]."), "measure": quantity("As in [visit]."),
+                "min": whole("As in [blocks].", 2), "max": whole("As in [blocks].", 2),
+            })),
+            "published": published(&metrics),
+        },
+    })
+}
+
+fn table(about: &str, properties: Value) -> Value {
+    json!({
+        "description": about, "type": "object", "additionalProperties": false, "properties": properties,
+    })
+}
+
+fn quantity(about: &str) -> Value {
+    json!({ "description": about, "type": ["string", "number"] })
+}
+
+fn whole(about: &str, least: u64) -> Value {
+    json!({ "description": about, "type": "integer", "minimum": least })
+}
+
+fn workload(about: &str) -> Value {
+    let names: Vec<&str> = clients::ALL.iter().map(|client| client.name).collect();
+    table(
+        about,
+        json!({
+            "page": quantity("Size of the page: 3361, \"100KB\"."),
+            "connections": whole("Concurrent connections.", 1),
+            "keep_alive": { "description": "Whether connections are used again.", "type": "boolean" },
+            "threads": whole("Threads of the generator.", 1),
+            "timeout": quantity("Longest wait for a reply: \"5s\"."),
+            "rate": quantity("Open loop: requests that are due a second, \"500/s\"."),
+            "client": { "description": "Who asks.", "enum": names },
+            "target": { "description": "A path other than the page's: a program's.", "type": "string" },
+        }),
+    )
+}
+
+fn axis() -> Value {
+    let list = |about: &str| json!({ "description": about, "type": "array", "minItems": 1 });
+    let mut axis = table(
+        "A list of values; axes are crossed.",
+        json!({
+            "over": {
+                "description": "A key of [workload] (makes cells) or a setting of servers (makes contenders).",
+                "type": "string",
+            },
+            "values": list("Its values."),
+            "with": { "description": "Keys that go along, value by value.", "type": "object" },
+            "labels": list("Names of the points, in place of `key=value`."),
+            "of": list("Contenders it applies to; without it all that know the setting and do not set it."),
+            "as": { "description": "\"contenders\": compare along a key of the workload.",
+                    "enum": ["cells", "contenders"] },
+            "short": list("Values, or labels, that --short keeps."),
+        }),
+    );
+    axis["required"] = json!(["over", "values"]);
+    axis
+}
+
+fn contender() -> Value {
+    let servers: Vec<&str> = adapters::ALL.iter().map(|adapter| adapter.name).collect();
+    let mut contender = table(
+        "One of those compared.",
+        json!({
+            "name": { "description": "In reports; unique.", "type": "string" },
+            "server": { "description": "`joust servers` lists them.", "enum": servers },
+            "settings": {
+                "description": "By the server's own names: `joust servers NAME`.",
+                "type": "object",
+                "additionalProperties": { "type": ["boolean", "integer", "string"] },
+            },
+            "work": workload("What it is asked that the others are not."),
+            "only": { "description": "Values of axes of cells in which it takes part.", "type": "object" },
+        }),
+    );
+    contender["required"] = json!(["name", "server"]);
+    contender
+}
+
+fn published(metrics: &[&str]) -> Value {
+    let mut published = table(
+        "Figures printed elsewhere, set beside today's.",
+        json!({
+            "source": { "description": "Who, where, when.", "type": "string" },
+            "machine": { "description": "On what, with what versions.", "type": "string" },
+            "claim": { "description": "What it concluded.", "type": "string" },
+            "metric": { "description": "Of what; throughput where it is left out.", "enum": metrics },
+            "over": { "description": "The figures are ratios over this contender.", "type": "string" },
+            "figures": {
+                "description": "Rows of [contender, cell, value], with \"of what\" behind where it is needed.",
+                "type": "array", "minItems": 1,
+                "items": { "type": "array", "minItems": 3, "maxItems": 4 },
+            },
+        }),
+    );
+    published["required"] = json!(["source", "machine", "claim", "figures"]);
+    published
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{BLOCKS, SEARCH, SHORT, TOP, VISIT, axes, contenders, published, work};
+    use super::*;
+
+    /// Keys of the object at that place, sorted.
+    fn keys(at: &str) -> Vec<String> {
+        let schema = schema();
+        let place = schema.pointer(at).unwrap_or_else(|| panic!("{at}"));
+        let mut keys: Vec<String> = place.as_object().unwrap().keys().cloned().collect();
+        keys.sort();
+        keys
+    }
+
+    #[test]
+    fn the_schema_knows_the_keys_that_the_reader_knows() {
+        let sections: [(&str, &[&str]); 9] = [
+            ("/properties", &TOP),
+            ("/properties/workload/properties", &work::KEYS),
+            ("/properties/contender/items/properties/work/properties", &work::KEYS),
+            ("/properties/blocks/properties", &BLOCKS),
+            ("/properties/visit/properties", &VISIT),
+            ("/properties/short/properties", &SHORT),
+            ("/properties/search/properties", &SEARCH),
+            ("/properties/axis/items/properties", &axes::AXIS),
+            ("/properties/contender/items/properties", &contenders::CONTENDER),
+        ];
+        for (at, known) in sections {
+            let mut known: Vec<String> = known.iter().map(|key| (*key).to_owned()).collect();
+            known.sort();
+            assert_eq!(keys(at), known, "{at}");
+        }
+        assert_eq!(keys("/properties/published/properties").len(), published::PUBLISHED.len());
+    }
+
+    #[test]
+    fn the_schema_that_is_published_is_this_one() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/study.schema.json");
+        let published: Value =
+            serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        let hint = "joust run --schema > docs/study.schema.json writes it anew";
+        assert!(published == schema(), "{hint}");
+    }
+}
