@@ -484,8 +484,50 @@ def scalability():
     write("scalability", "scipy.optimize.least_squares of ln X, three starts, bounds at 0", cases)
 
 
+def two_sample():
+    # A generator of its own: the fixtures before it stay as they are.
+    rng = np.random.default_rng(1947)
+    cases = []
+    sides = ((3, 0.02, 3, 0.02), (8, 0.02, 8, 0.02), (12, 0.01, 8, 0.05), (30, 0.02, 6, 0.1), (10, 0.0, 9, 0.03))
+    for n_a, sd_a, n_b, sd_b in sides:
+        for shift in (0.0, -0.05):
+            a, b = rng.normal(9.2 + shift, sd_a, n_a), rng.normal(9.2, sd_b, n_b)
+            if n_a == 12:
+                a = 9.2 + shift + rng.exponential(sd_a, n_a)
+            test = stats.ttest_ind(a, b, equal_var=False)
+            ci95, ci90 = test.confidence_interval(0.95), test.confidence_interval(0.90)
+            inside = math.log1p(0.02)
+            above = stats.ttest_ind(a + inside, b, equal_var=False, alternative="greater").pvalue
+            below = stats.ttest_ind(a - inside, b, equal_var=False, alternative="less").pvalue
+            case = {
+                "a": list(a), "b": list(b), "df": float(test.df), "p": float(test.pvalue),
+                "low95": math.exp(ci95.low), "high95": math.exp(ci95.high), "margin": 0.02,
+                "low90": math.exp(ci90.low), "high90": math.exp(ci90.high), "tost_p": float(max(above, below)),
+            }
+            if min(n_a, n_b) >= 6 and sd_a > 0:
+                case |= drawn_ends(rng, a, b)
+            cases.append(case)
+    write("two_sample", "scipy.stats.ttest_ind(equal_var=False); its statistic over 400 000 resamples by NumPy", cases)
+
+
+def drawn_ends(rng, a, b, resamples=400_000):
+    """Two quantiles about each end of the studentised bootstrap: 1999 resamples lie between them."""
+    sides = [np.asarray(side)[rng.integers(0, len(side), (resamples, len(side)))] for side in (a, b)]
+    means = [side.mean(axis=1) for side in sides]
+    errors = np.sqrt(sum(side.var(axis=1, ddof=1) / side.shape[1] for side in sides))
+    shift = means[0] - means[1] - (np.mean(a) - np.mean(b))
+    t = np.sort(np.where(errors > 0, shift / np.where(errors > 0, errors, 1), np.copysign(np.inf, shift)))
+    error = math.sqrt(np.var(a, ddof=1) / len(a) + np.var(b, ddof=1) / len(b))
+
+    def end(share):
+        return math.exp(np.mean(a) - np.mean(b) - t[int(share * resamples)] * error)
+
+    return {"low_between": [end(0.985), end(0.965)], "high_between": [end(0.035), end(0.015)]}
+
+
 for make in (
     paired, bootstrap, holm, power, quantiles, ranks, mser5, dips, clusters, anderson_darling, bca,
     two_level, hodges_lehmann, harrell_davis, groups, best, explained, change_points, scalability,
+    two_sample,
 ):
     make()

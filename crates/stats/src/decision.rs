@@ -2,7 +2,7 @@
 //! the words it is said in, nor of ceilings and artifacts. Start reading at [`decide`].
 
 use crate::equivalence::tost;
-use crate::paired::{BLOCKS_FOR_INTERVAL, Paired, PairedInterval};
+use crate::paired::{BLOCKS_FOR_INTERVAL, Paired};
 use crate::power::{for_difference, more_blocks};
 
 /// What may be said of a pair.
@@ -44,21 +44,28 @@ pub fn decide(paired: &Paired, p_holm: f64, standard: Standard) -> Decision {
     } else if p_holm < standard.alpha && (interval.low > 1.0 || interval.high < 1.0) {
         Decision::Ratio
     } else {
-        Decision::Undecided { more: more(paired, &interval, p_holm, standard) }
+        let seen = (paired.n, paired.mean_ln, interval.sd_ln);
+        Decision::Undecided { more: more(seen, interval.p, p_holm, standard) }
     }
 }
 
-/// Blocks that are missing. Where there are already enough to see the margin, the truth lies near
-/// the middle between no difference and the margin; then the nearer of the two answers sets the count.
-fn more(paired: &Paired, interval: &PairedInterval, p_holm: f64, standard: Standard) -> u32 {
-    let have = u32::try_from(paired.n).unwrap_or(u32::MAX);
+/// Blocks that are missing beyond the `n` that gave a mean log ratio and its standard deviation over
+/// blocks. Where there are already enough to see the margin, the truth lies near the middle between no
+/// difference and the margin; then the nearer of the two answers sets the count.
+pub(crate) fn more(
+    (n, mean_ln, sd_ln): (usize, f64, f64),
+    p: f64,
+    p_holm: f64,
+    standard: Standard,
+) -> u32 {
+    let have = u32::try_from(n).unwrap_or(u32::MAX);
     // What Holm multiplied this p by, the level must be divided by: many pairs need more blocks.
-    let holm = if interval.p > 0.0 { (p_holm / interval.p).max(1.0) } else { 1.0 };
+    let holm = if p > 0.0 { (p_holm / p).max(1.0) } else { 1.0 };
     let alpha = standard.alpha / holm;
-    let seen = paired.mean_ln.abs();
+    let seen = mean_ln.abs();
     let nearer = seen.max(standard.margin.ln_1p() - seen);
-    let for_nearer = for_difference(interval.sd_ln, nearer, alpha).saturating_sub(have);
-    match more_blocks(have, interval.sd_ln, standard.margin, alpha) {
+    let for_nearer = for_difference(sd_ln, nearer, alpha).saturating_sub(have);
+    match more_blocks(have, sd_ln, standard.margin, alpha) {
         1 => for_nearer.max(1),
         more => more,
     }

@@ -22,15 +22,20 @@ pub struct Tost {
 pub fn tost(paired: &Paired, margin: f64) -> Option<Tost> {
     let df = paired.n as f64 - 1.0;
     let error = paired.interval?.sd_ln / (paired.n as f64).sqrt();
+    Some(within(paired.mean_ln, error, df, margin))
+}
+
+/// The two tests, for a mean log ratio with its standard error and degrees of freedom.
+pub(crate) fn within(mean_ln: f64, error: f64, df: f64, margin: f64) -> Tost {
     let inside = margin.ln_1p();
     let reach = t_quantile(0.95, df) * error;
-    let room = inside - paired.mean_ln.abs();
+    let room = inside - mean_ln.abs();
     // The side that the mean is nearer to has the larger p, so it alone decides.
     let p = match error == 0.0 {
         true if room > 0.0 => 0.0,
         true => 1.0,
         false => upper_p(room / error, df),
     };
-    let interval = ConfidenceInterval { low: paired.mean_ln - reach, high: paired.mean_ln + reach };
-    Some(Tost { interval: interval.exp(), p, equivalent: p < 0.05 })
+    let interval = ConfidenceInterval { low: mean_ln - reach, high: mean_ln + reach };
+    Tost { interval: interval.exp(), p, equivalent: p < 0.05 }
 }

@@ -28,6 +28,7 @@ mod scalability;
 mod shift;
 mod student;
 mod two_level;
+mod two_sample;
 mod warm_up;
 
 pub use anderson_darling::{
@@ -58,4 +59,5 @@ pub use scalability::{
 };
 pub use shift::{Profile, SHIFT_QUANTILES, ShiftPoint, shift};
 pub use two_level::{BlockVisits, two_level_bootstrap};
+pub use two_sample::{TwoSample, TwoSampleInterval};
 pub use warm_up::{WarmUp, mser5};

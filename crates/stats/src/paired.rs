@@ -29,7 +29,7 @@ impl ConfidenceInterval {
     }
 
     /// From the lower of both low ends to the higher of both high ends.
-    fn hull(self, other: Self) -> Self {
+    pub(crate) fn hull(self, other: Self) -> Self {
         Self { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
 }

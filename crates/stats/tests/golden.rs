@@ -44,6 +44,37 @@ fn t_intervals_p_values_and_tost_agree_with_scipy() {
 }
 
 #[test]
+fn the_ratio_of_two_samples_agrees_with_scipy() {
+    let mut drawn = 0;
+    for case in cases(include_str!("fixtures/two_sample.json")) {
+        let (a, b) = (numbers(&case["a"]), numbers(&case["b"]));
+        let seen = stats::TwoSample::of_logs(&a, &b, 1).unwrap();
+        let interval = seen.interval.unwrap();
+        near(interval.df, &case["df"], 1e-9, "degrees of freedom");
+        near(interval.welch.low, &case["low95"], 1e-9, "low end, 95 %");
+        near(interval.welch.high, &case["high95"], 1e-9, "high end, 95 %");
+        near(interval.p, &case["p"], 1e-9, "p");
+        let tost = seen.tost(case["margin"].as_f64().unwrap()).unwrap();
+        near(tost.interval.low, &case["low90"], 1e-9, "low end, 90 %");
+        near(tost.interval.high, &case["high90"], 1e-9, "high end, 90 %");
+        near(tost.p, &case["tost_p"], 1e-9, "p of TOST");
+        if case["low_between"].is_null() {
+            continue;
+        }
+        for seed in 0..5 {
+            let seen = stats::TwoSample::of_logs(&a, &b, seed).unwrap();
+            let ConfidenceInterval { low, high } = seen.interval.unwrap().bootstrap.unwrap();
+            for (end, between) in [(low, "low_between"), (high, "high_between")] {
+                let between = numbers(&case[between]);
+                assert!((between[0]..=between[1]).contains(&end), "{end} not in {between:?}");
+            }
+            drawn += 1;
+        }
+    }
+    assert!(drawn >= 20, "the bootstrap was compared {drawn} times");
+}
+
+#[test]
 fn the_bootstrap_agrees_with_all_resamples_enumerated() {
     for case in cases(include_str!("fixtures/bootstrap.json")) {
         let values = numbers(&case["values"]);
