@@ -26,10 +26,12 @@
 
 mod analysis;
 mod client;
+mod comparison;
 mod doubt;
 mod facts;
 mod finding;
 mod goal;
+mod history;
 mod interval;
 mod journal;
 mod json;
@@ -52,10 +54,16 @@ mod visit;
 
 pub use analysis::Analysis;
 pub use client::{ToolClaims, ToolRun};
+pub use comparison::{
+    Basis, ChangeJudgement, Comparison, Direction, RunChange, RunEstimate, RunName,
+};
 pub use doubt::{GENERATOR_BUSY, GeneratorLimit, RateMissed};
 pub use facts::{Facts, Snapshot};
 pub use finding::{Certainty, Finding, Severity};
 pub use goal::{Edge, Figure, Goal, GoalError, Judgement, Phase, parse_goals};
+pub use history::{
+    HistoryChange, HistoryMachine, HistoryPoint, HistoryRecord, HistoryRun, HistorySeries,
+};
 pub use interval::Interval;
 pub use journal::Journal;
 pub use json::ReadError;

@@ -1,0 +1,133 @@
+//! What a store of past runs tells: which runs there are, and series of one figure over them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Metric;
+
+/// What was found in a history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HistoryRecord {
+    /// [`HistoryRecord::FORMAT`].
+    pub format: String,
+    /// The database.
+    pub database: String,
+    /// Runs, the oldest first.
+    pub runs: Vec<HistoryRun>,
+    /// Series that were asked for; none where no contender was named.
+    pub series: Vec<HistorySeries>,
+}
+
+impl HistoryRecord {
+    /// Name and version of this format.
+    pub const FORMAT: &'static str = "joust-history/1";
+
+    /// As JSON, one object, ending in a newline.
+    pub fn to_json(&self) -> String {
+        crate::json::write(self)
+    }
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HistoryRun {
+    /// Its number in this history, by which `joust compare` takes it.
+    pub id: i64,
+    /// Name of the study.
+    pub study: String,
+    /// Start, RFC 3339.
+    pub started: String,
+    /// How long it took, seconds.
+    pub seconds: f64,
+    /// Version of joust.
+    pub joust: String,
+    /// Where it was made.
+    pub machine: HistoryMachine,
+    /// The run file.
+    pub path: String,
+    /// Whether the file is still there.
+    pub is_there: bool,
+    /// Names of its contenders.
+    pub contenders: Vec<String>,
+    /// Number of its cells.
+    pub cells: u32,
+    /// Blocks that it has.
+    pub blocks: u32,
+}
+
+/// What tells machines apart.
+#[derive(Debug, Default, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct HistoryMachine {
+    /// Model of its CPUs; empty: not known.
+    pub cpu_model: String,
+    /// Its CPUs, as a list ("0-3").
+    pub cpus: String,
+    /// Release of its kernel.
+    pub kernel: String,
+}
+
+/// A figure over the runs of one study on one machine, the oldest first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HistorySeries {
+    /// Name of the study.
+    pub study: String,
+    /// Name of the contender.
+    pub contender: String,
+    /// Name of the cell; empty where the study has one.
+    pub cell: String,
+    /// Of what.
+    pub metric: Metric,
+    /// Where.
+    pub machine: HistoryMachine,
+    /// A point a run.
+    pub points: Vec<HistoryPoint>,
+    /// Where the level changed; never any in fewer usable points than `points_needed`.
+    pub changes: Vec<HistoryChange>,
+    /// Fewest usable points in which changes are looked for.
+    pub points_needed: usize,
+}
+
+/// A figure of one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HistoryPoint {
+    /// Number of the run.
+    pub run: i64,
+    /// Its start, RFC 3339.
+    pub started: String,
+    /// Geometric mean over blocks, in the metric's unit.
+    pub mean: f64,
+    /// Lower end of its 95 % interval; `None` with fewer than three blocks.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// Blocks.
+    pub n: u32,
+    /// The server's own word for its version.
+    pub version: String,
+    /// SHA-256 in hex over settings and configuration; ports and temporary folders do not count.
+    pub configuration: String,
+    /// Version of joust.
+    pub joust: String,
+    /// Why the figure is not used, where it is not.
+    pub withheld: Option<String>,
+}
+
+/// A place where a series changes its level.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HistoryChange {
+    /// Number of the first run on the new level.
+    pub run: i64,
+    /// Its start, RFC 3339.
+    pub started: String,
+    /// Geometric mean of the level before.
+    pub before: f64,
+    /// And after.
+    pub after: f64,
+    /// After over before.
+    pub ratio: f64,
+    /// Lower end of its 95 % interval over runs.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// What else changed with that run: version, configuration, joust.
+    pub with: Vec<String>,
+}
