@@ -16,10 +16,14 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("classic", &["units", "record"]),
     ("doctor", &["units", "stats", "record", "classic"]),
     ("lab", &["units", "load", "classic", "doctor", "record", "stats", "sys"]),
+    ("history", &["units", "record", "stats"]),
     ("report", &["units", "record", "stats"]),
     (
         "cli",
-        &["units", "sys", "stats", "record", "load", "serve", "classic", "doctor", "lab", "report"],
+        &[
+            "units", "sys", "stats", "record", "load", "serve", "classic", "doctor", "lab",
+            "report", "history",
+        ],
     ),
 ];
 
@@ -31,7 +35,11 @@ const MAY_NOT_HAVE: &[(&str, &[&str])] = &[
     ("record", &["rustix", "libc", "nix", "socket2", "jiff"]),
     ("classic", &["rustix", "libc", "nix", "socket2", "procfs", "jiff", "clap"]),
     ("doctor", &["rustix", "libc", "nix", "socket2", "procfs", "jiff"]),
-    ("report", &["rustix", "libc", "nix", "socket2", "procfs", "jiff", "crossterm"]),
+    (
+        "history",
+        &["rustix", "libc", "nix", "socket2", "procfs", "comfy-table", "minijinja", "clap"],
+    ),
+    ("report", &["rustix", "libc", "nix", "socket2", "procfs", "jiff", "crossterm", "rusqlite"]),
     ("load", &["tokio", "mio", "hyper", "async-std", "smol", "clap"]),
     ("serve", &["tokio", "mio", "hyper", "async-std", "smol", "clap"]),
     ("lab", &["clap", "comfy-table", "minijinja"]),

@@ -1,0 +1,390 @@
+//! Owns what may be said of a candidate run beside a base run. Must not know files, databases or how it
+//! is shown. Start reading at [`compare`].
+//!
+//! The runs were made at different times and share no block, so nothing is paired across them: blocks of
+//! either are a sample of their own. A machine that was slower on one of the days is in such a ratio as
+//! much as a server that became slower. Where a contender did not change, it was slowed alike; each
+//! figure over that contender's, within the run and block by block, is free of what both shared.
+
+mod reference;
+
+use record::{
+    Basis, ChangeJudgement, Comparison, Direction, Ending, Metric, RunChange, RunEstimate, RunName,
+    RunRecord, Verdict,
+};
+use stats::{Decision, Standard, TwoSample};
+use units::Share;
+
+use crate::database::{instant, machine};
+use crate::figures::{METRICS, Place, is_limited, logs, places, withheld, work};
+
+pub use reference::{CompareError, Reference};
+
+/// Level below which an adjusted p is called a difference; as within a run, where stopping on the width
+/// of intervals favours blocks that happened to vary little.
+const ALPHA: f64 = 0.02;
+
+/// What is asked of two runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// A regression smaller than this is of no interest; above 0.
+    pub margin: Share,
+    /// Of what; empty: of what both studies ask.
+    pub metrics: Vec<Metric>,
+    /// What figures are held against within a run.
+    pub reference: Reference,
+}
+
+/// Holds a candidate run against a base run; each with the path of its file.
+///
+/// # Errors
+/// A reference was named that is not the same in both runs.
+pub fn compare(
+    (base_path, base): (&str, &RunRecord),
+    (candidate_path, candidate): (&str, &RunRecord),
+    question: &Question,
+) -> Result<Comparison, CompareError> {
+    let matched = matched(base, candidate);
+    let chosen = reference::choose(base, candidate, &matched, &question.reference)?;
+    let bench = Bench { base, candidate, matched: &matched, reference: chosen.name };
+    let (mut changes, mut drift) = (Vec::new(), Vec::new());
+    for metric in metrics(base, candidate, question) {
+        let (own, others): (Vec<&Pair>, Vec<&Pair>) =
+            matched.iter().partition(|pair| bench.is_reference(pair));
+        changes.extend(bench.changes(&others, metric, question.margin));
+        drift.extend(bench.changes(&own, metric, question.margin));
+    }
+    // Of a contender that did not change nothing is asked but what the machine did.
+    drift.iter_mut().for_each(|change| change.judgement = ChangeJudgement::Neither);
+    Ok(Comparison {
+        format: Comparison::FORMAT.to_owned(),
+        base: name(base_path, base),
+        candidate: name(candidate_path, candidate),
+        margin: question.margin,
+        method: chosen.why,
+        cautions: cautions(base, candidate),
+        changes,
+        drift,
+        unmatched: unmatched(base, candidate, &matched),
+    })
+}
+
+/// The same contender, asked the same, in both runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Pair {
+    base: Place,
+    candidate: Place,
+}
+
+/// Cells are the same where the same is asked, whatever their name: a study that got an axis more calls
+/// its old cell otherwise.
+fn matched(base: &RunRecord, candidate: &RunRecord) -> Vec<Pair> {
+    let same = |of_base: &Place, of_candidate: Place| {
+        contender_name(base, *of_base) == contender_name(candidate, of_candidate)
+            && work(base, *of_base) == work(candidate, of_candidate)
+    };
+    let pair = |candidate: Place| {
+        let base = places(base).find(|place| same(place, candidate))?;
+        Some(Pair { base, candidate })
+    };
+    places(candidate).filter_map(pair).collect()
+}
+
+fn contender_name(run: &RunRecord, place: Place) -> &str {
+    &run.plan.contenders[place.contender].name
+}
+
+fn metrics(base: &RunRecord, candidate: &RunRecord, question: &Question) -> Vec<Metric> {
+    let is_asked = |metric: &Metric| match question.metrics.as_slice() {
+        [] => base.plan.metrics.contains(metric) && candidate.plan.metrics.contains(metric),
+        asked => asked.contains(metric),
+    };
+    METRICS.into_iter().filter(is_asked).collect()
+}
+
+fn name(path: &str, run: &RunRecord) -> RunName {
+    RunName {
+        path: path.to_owned(),
+        study: run.plan.name.clone(),
+        started: run.started.clone(),
+        joust: run.joust.clone(),
+    }
+}
+
+/// Two runs, what they share, and the contender that others are held against.
+struct Bench<'a> {
+    base: &'a RunRecord,
+    candidate: &'a RunRecord,
+    matched: &'a [Pair],
+    reference: Option<String>,
+}
+
+/// A ratio before anything is said of it.
+struct Seen {
+    pair: Pair,
+    basis: Basis,
+    /// Candidate over base; or why there is none.
+    ratio: Result<TwoSample, String>,
+}
+
+impl Bench<'_> {
+    fn is_reference(&self, pair: &Pair) -> bool {
+        self.reference.as_deref() == Some(contender_name(self.candidate, pair.candidate))
+    }
+
+    /// What may be said of these on a metric; Holm's correction is over all of them.
+    fn changes(&self, pairs: &[&Pair], metric: Metric, margin: Share) -> Vec<RunChange> {
+        let seen: Vec<Seen> = pairs.iter().map(|&&pair| self.see(pair, metric)).collect();
+        let p = |seen: &Seen| Some(seen.ratio.as_ref().ok()?.interval?.p);
+        let p: Vec<f64> = seen.iter().map(|seen| p(seen).unwrap_or(1.0)).collect();
+        let adjusted = stats::holm(&p);
+        let said = seen.iter().zip(adjusted);
+        said.map(|(seen, p_holm)| self.say(seen, metric, margin, p_holm)).collect()
+    }
+
+    fn see(&self, pair: Pair, metric: Metric) -> Seen {
+        let over = self.reference_for(pair, metric);
+        let seed = self.base.plan.seed ^ self.candidate.plan.seed.rotate_left(32);
+        let of = |run, place, over| -> Vec<f64> {
+            let own = logs(run, place, metric);
+            let Some(over) = over else { return own.into_values().collect() };
+            let over = logs(run, over, metric);
+            own.into_iter().filter_map(|(block, log)| Some(log - over.get(&block)?)).collect()
+        };
+        let base = of(self.base, pair.base, over.map(|over| over.base));
+        let candidate = of(self.candidate, pair.candidate, over.map(|over| over.candidate));
+        let ratio = match self.withheld(pair, metric) {
+            Some(reason) => Err(reason),
+            None => TwoSample::of_logs(&candidate, &base, seed)
+                .map_err(|_| "a run has no block in which it was measured".to_owned()),
+        };
+        let basis = over.map_or(Basis::Figures, |over| Basis::OverReference {
+            reference: contender_name(self.base, over.base).to_owned(),
+        });
+        Seen { pair, basis, ratio }
+    }
+
+    /// The reference where it stands beside the contender and can be used itself. Memory does not follow
+    /// the machine's speed: a reference would add its noise and take nothing away.
+    fn reference_for(&self, pair: Pair, metric: Metric) -> Option<Pair> {
+        let is_usable = |over: &&Pair| {
+            let runs = [(self.base, over.base), (self.candidate, over.candidate)];
+            runs.into_iter().all(|(run, place)| {
+                let is_bound = metric == Metric::Throughput && is_limited(run, place);
+                withheld(run, place, metric).is_none() && !is_bound
+            })
+        };
+        let is_beside = |over: &&Pair| {
+            over.base.cell == pair.base.cell && over.candidate.cell == pair.candidate.cell
+        };
+        let others = self.matched.iter().filter(|over| self.is_reference(over) && **over != pair);
+        match metric {
+            Metric::Memory => None,
+            _ => others.filter(is_beside).find(is_usable).copied(),
+        }
+    }
+
+    /// Why nothing may be said, if so.
+    fn withheld(&self, pair: Pair, metric: Metric) -> Option<String> {
+        let runs = [("base", self.base, pair.base), ("candidate", self.candidate, pair.candidate)];
+        let reason = runs.into_iter().find_map(|(which, run, place)| {
+            Some(format!("in the {which} run, {}", withheld(run, place, metric)?))
+        });
+        let is_bound = |run, place| metric == Metric::Throughput && is_limited(run, place);
+        let both_limited =
+            is_bound(self.base, pair.base) && is_bound(self.candidate, pair.candidate);
+        reason.or_else(|| {
+            both_limited.then(|| {
+                "the generator was the limit in both runs; compare server CPU time per request"
+                    .to_owned()
+            })
+        })
+    }
+
+    fn say(&self, seen: &Seen, metric: Metric, margin: Share, p_holm: f64) -> RunChange {
+        let (direction, verdict) = match &seen.ratio {
+            Err(reason) => {
+                (Direction::CandidateOverBase, Verdict::Withheld { reason: reason.clone() })
+            }
+            Ok(ratio) => self.verdict(seen.pair, metric, margin, (ratio, p_holm)),
+        };
+        let place = seen.pair.candidate;
+        RunChange {
+            contender: contender_name(self.candidate, place).to_owned(),
+            cell: self.candidate.plan.cells[place.cell].name.clone(),
+            metric,
+            differs: reference::differences(self.base, self.candidate, seen.pair),
+            basis: seen.basis.clone(),
+            estimate: seen.ratio.as_ref().ok().and_then(|ratio| estimate(ratio, p_holm)),
+            judgement: judge(metric, direction, &verdict, margin),
+            verdict,
+            direction,
+        }
+    }
+
+    fn verdict(
+        &self,
+        pair: Pair,
+        metric: Metric,
+        margin: Share,
+        (ratio, p_holm): (&TwoSample, f64),
+    ) -> (Direction, Verdict) {
+        let worded = self.wording(ratio, p_holm, margin);
+        let is_bound = |run, place| metric == Metric::Throughput && is_limited(run, place);
+        let (direction, bound) = match (&worded, ratio.interval) {
+            _ if is_bound(self.candidate, pair.candidate) => {
+                (Direction::CandidateOverBase, ratio.interval.map(|interval| interval.low))
+            }
+            (_, Some(interval)) if is_bound(self.base, pair.base) => {
+                (Direction::BaseOverCandidate, Some(1.0 / interval.high))
+            }
+            _ => return (Direction::CandidateOverBase, worded),
+        };
+        let which = match direction {
+            Direction::CandidateOverBase => "candidate",
+            Direction::BaseOverCandidate => "base",
+        };
+        let verdict = match (worded, bound) {
+            (Verdict::Ratio { .. }, Some(ratio)) if ratio > 1.0 => Verdict::AtLeast { ratio },
+            _ => Verdict::Withheld {
+                reason: format!(
+                    "the generator was the limit in the {which} run, and what it let through is no \
+                     more than the other reached; compare server CPU time per request"
+                ),
+            },
+        };
+        (direction, verdict)
+    }
+
+    /// Before the least number of blocks that either study asks for there is no answer.
+    fn wording(&self, ratio: &TwoSample, p_holm: f64, margin: Share) -> Verdict {
+        let lacks = |run: &RunRecord, n: usize| run.plan.blocks.min.saturating_sub(n as u32);
+        let missing = lacks(self.base, ratio.n_b).max(lacks(self.candidate, ratio.n_a));
+        let decision = ratio.decide(p_holm, Standard { margin: margin.0, alpha: ALPHA });
+        match (decision, ratio.interval) {
+            (Decision::Undecided { more }, _) => {
+                Verdict::Undecided { more_blocks: more.max(missing), margin }
+            }
+            _ if missing > 0 => Verdict::Undecided { more_blocks: missing, margin },
+            (Decision::NoDifference, _) => Verdict::NoDifference { margin },
+            (Decision::Ratio, None) => unreachable!("a difference is decided by its interval"),
+            (Decision::Ratio, Some(interval)) => {
+                Verdict::Ratio { ratio: ratio.ratio, low: interval.low, high: interval.high }
+            }
+        }
+    }
+}
+
+fn estimate(ratio: &TwoSample, p_holm: f64) -> Option<RunEstimate> {
+    let interval = ratio.interval?;
+    Some(RunEstimate {
+        ratio: ratio.ratio,
+        low: interval.low,
+        high: interval.high,
+        blocks_base: ratio.n_b as u32,
+        blocks_candidate: ratio.n_a as u32,
+        p_holm,
+    })
+}
+
+/// A regression is worse by more than the margin over the whole interval: what is sure, but smaller, is
+/// of no interest, and what may be large, but is not sure, is no reason to stop a release.
+fn judge(
+    metric: Metric,
+    direction: Direction,
+    verdict: &Verdict,
+    margin: Share,
+) -> ChangeJudgement {
+    let (low, high) = match *verdict {
+        Verdict::Ratio { low, high, .. } => (low, high),
+        Verdict::AtLeast { ratio } => (ratio, f64::INFINITY),
+        _ => return ChangeJudgement::Neither,
+    };
+    // Turned so that above 1 is worse.
+    let is_worse_above =
+        (metric == Metric::Throughput) == (direction == Direction::BaseOverCandidate);
+    let (low, high) = if is_worse_above { (low, high) } else { (1.0 / high, 1.0 / low) };
+    match 1.0 + margin.0 {
+        edge if low > edge => ChangeJudgement::Regression,
+        edge if high < 1.0 / edge => ChangeJudgement::Improvement,
+        _ => ChangeJudgement::Neither,
+    }
+}
+
+/// What a reader must know before the figures.
+fn cautions(base: &RunRecord, candidate: &RunRecord) -> Vec<String> {
+    let mut cautions = Vec::new();
+    if base == candidate {
+        cautions.push("both are the same run".to_owned());
+    } else if (base.started == candidate.started) && (base.plan.name == candidate.plan.name) {
+        cautions.push(
+            "one run repeats the other or goes on with it: they share visits, and intervals between \
+             them are too narrow"
+                .to_owned(),
+        );
+    }
+    let (one, other) = (machine(base), machine(candidate));
+    let facts = [
+        ("CPU", one.cpu_model, other.cpu_model),
+        ("CPUs", one.cpus, other.cpus),
+        ("kernel", one.kernel, other.kernel),
+    ];
+    let differing: Vec<String> = facts
+        .into_iter()
+        .filter(|(_, one, other)| one != other)
+        .map(|(what, one, other)| format!("{what} {one} in the base run, {other} in the candidate"))
+        .collect();
+    if !differing.is_empty() {
+        cautions.push(format!(
+            "the machines differ ({}): what is said below is of machine and server together, and a \
+             reference takes the machine out only as far as it slows all servers alike",
+            differing.join("; ")
+        ));
+    }
+    if base.layout != candidate.layout {
+        cautions.push("servers and generator had other CPUs in the two runs".to_owned());
+    }
+    if base.plan.visit != candidate.plan.visit {
+        cautions.push("visits were of other lengths in the two runs".to_owned());
+    }
+    if base.joust != candidate.joust {
+        cautions.push(format!(
+            "the generator was joust {} in the base run and {} in the candidate",
+            base.joust, candidate.joust
+        ));
+    }
+    if instant(candidate) < instant(base) {
+        cautions.push("the base run is newer than the candidate".to_owned());
+    }
+    for (which, run) in [("base", base), ("candidate", candidate)] {
+        if let Ending::Incomplete { reason } = &run.ending {
+            cautions.push(format!("the {which} run is incomplete: {reason}"));
+        }
+    }
+    cautions
+}
+
+/// What is in one run only, or was asked otherwise.
+fn unmatched(base: &RunRecord, candidate: &RunRecord, matched: &[Pair]) -> Vec<String> {
+    let title = |run: &RunRecord, place: Place| match run.plan.cells[place.cell].name.as_str() {
+        "" => contender_name(run, place).to_owned(),
+        cell => format!("{} at {cell}", contender_name(run, place)),
+    };
+    let missing = |run: &RunRecord, other: &RunRecord, own: &dyn Fn(&Pair) -> Place, said: &str| {
+        let alone = places(run).filter(|place| !matched.iter().any(|pair| own(pair) == *place));
+        let says = |place: Place| {
+            let is_asked = |of: Place| title(other, of) == title(run, place);
+            let why = if places(other).any(is_asked) { "was asked otherwise" } else { said };
+            format!("{}: {why}", title(run, place))
+        };
+        alone.map(says).collect::<Vec<_>>()
+    };
+    let mut all = missing(base, candidate, &|pair| pair.base, "only in the base run");
+    all.extend(missing(candidate, base, &|pair| pair.candidate, "only in the candidate run"));
+    all.sort();
+    all.dedup();
+    all
+}
+
+#[cfg(test)]
+mod tests;

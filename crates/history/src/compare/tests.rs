@@ -1,0 +1,210 @@
+//! Comparisons of made-up runs: what is called a regression, and what is not. Start reading at any test.
+
+use record::{Certainty, Finding, Severity};
+
+use super::*;
+use crate::testdata::{Noise, run, run_of};
+
+const NAMES: [&str; 4] = ["nginx", "joust one", "joust two", "apache"];
+
+fn question(reference: Reference) -> Question {
+    Question { margin: Share(0.02), metrics: Vec::new(), reference }
+}
+
+fn compared(base: &RunRecord, candidate: &RunRecord, reference: Reference) -> Comparison {
+    compare(("base", base), ("candidate", candidate), &question(reference)).unwrap()
+}
+
+/// Of 100 comparisons, those in which anything is called a regression.
+fn alarms(drift_sd: f64, change: f64, reference: &Reference, blocks: u32) -> usize {
+    let mut noise = Noise::new(99);
+    let mut slower = |change: f64| {
+        let day = (drift_sd * noise.normal()).exp();
+        [day, day * change, day, day]
+    };
+    (0..100u64)
+        .filter(|&n| {
+            let base = run_of(&NAMES, blocks, 1 + 2 * n, &slower(1.0));
+            let candidate = run_of(&NAMES, blocks, 2 + 2 * n, &slower(change));
+            compared(&base, &candidate, reference.clone()).regressions().next().is_some()
+        })
+        .count()
+}
+
+#[test]
+fn two_runs_of_the_same_regress_in_at_most_5_of_100() {
+    for reference in [Reference::Found, Reference::None] {
+        let alarms = alarms(0.0, 1.0, &reference, 12);
+        assert!(alarms <= 5, "{reference:?}: {alarms} of 100");
+    }
+}
+
+#[test]
+fn a_slow_day_is_no_regression_over_a_reference_and_would_be_one_without() {
+    let over = alarms(0.05, 1.0, &Reference::Found, 12);
+    assert!(over <= 5, "{over} of 100");
+    // The canary: a machine that drifts does fool the plain ratio.
+    let plain = alarms(0.05, 1.0, &Reference::None, 12);
+    assert!(plain >= 20, "{plain} of 100");
+}
+
+#[test]
+fn a_planted_regression_of_5_percent_is_found_on_slow_days_too() {
+    let found = alarms(0.05, 0.95, &Reference::Found, 40);
+    assert!(found >= 80, "{found} of 100");
+}
+
+#[test]
+fn the_planted_contender_is_named_and_no_other() {
+    let base = run_of(&NAMES, 30, 1, &[1.0; 4]);
+    let candidate = run_of(&NAMES, 30, 2, &[0.97, 0.97 * 0.9, 0.97, 0.97]);
+    let seen = compared(&base, &candidate, Reference::Found);
+    let regressed: Vec<_> = seen.regressions().map(|one| (&*one.contender, one.metric)).collect();
+    assert_eq!(
+        regressed,
+        [("joust one", Metric::Throughput), ("joust one", Metric::ServerCpu)],
+        "{seen:#?}"
+    );
+    assert!(seen.method.contains("nginx") && seen.cautions.is_empty(), "{seen:#?}");
+    // The reference itself shows the machine, and is not judged.
+    assert_eq!(seen.drift.len(), 2);
+    let drift = seen.drift[0].estimate.unwrap();
+    assert!(drift.low < 0.97 && 0.97 < drift.high, "{drift:?}");
+    let estimate = seen.changes[0].estimate.unwrap();
+    assert!(estimate.low < 0.9 && 0.9 < estimate.high, "{estimate:?}");
+    assert_eq!((estimate.blocks_base, estimate.blocks_candidate), (30, 30));
+}
+
+#[test]
+fn the_other_way_round_it_is_an_improvement() {
+    let base = run_of(&NAMES, 30, 1, &[1.0, 0.9, 1.0, 1.0]);
+    let candidate = run_of(&NAMES, 30, 2, &[1.0; 4]);
+    let seen = compared(&base, &candidate, Reference::Found);
+    assert_eq!(seen.regressions().count(), 0);
+    assert_eq!(seen.changes[0].judgement, ChangeJudgement::Improvement);
+}
+
+#[test]
+fn what_is_sure_but_within_the_margin_is_no_regression() {
+    let base = run_of(&NAMES, 200, 1, &[1.0; 4]);
+    let candidate = run_of(&NAMES, 200, 2, &[1.0, 0.97, 1.0, 1.0]);
+    let wide = Question { margin: Share(0.1), ..question(Reference::Found) };
+    let seen = compare(("a", &base), ("b", &candidate), &wide).unwrap();
+    assert_eq!(seen.regressions().count(), 0, "{:#?}", seen.changes[0]);
+    assert_eq!(seen.changes[0].verdict, Verdict::NoDifference { margin: Share(0.1) });
+}
+
+#[test]
+fn a_changed_server_is_no_reference() {
+    let (base, mut candidate) = (run(&["nginx", "joust"], 12, 1), run(&["nginx", "joust"], 12, 2));
+    assert!(compared(&base, &candidate, Reference::Found).method.contains("over nginx"));
+    candidate.contenders[0].version = "nginx/1.1".to_owned();
+    let seen = compared(&base, &candidate, Reference::Found);
+    // Our own is built anew under the same version: it does not stand in.
+    assert!(seen.changes.iter().all(|one| one.basis == Basis::Figures), "{seen:#?}");
+    assert!(seen.drift.is_empty() && seen.method.contains("there is no other server"));
+    assert_eq!(seen.changes[0].differs, ["version: nginx/1.0 to nginx/1.1"]);
+    let named = |name: &str| question(Reference::Named(name.to_owned()));
+    let refused = compare(("a", &base), ("b", &candidate), &named("nginx")).unwrap_err();
+    assert!(matches!(refused, CompareError::Changed { .. }), "{refused}");
+    let refused = compare(("a", &base), ("b", &candidate), &named("h2o")).unwrap_err();
+    assert!(refused.to_string().contains("nginx, joust"), "{refused}");
+    // Whoever knows that it is the same program may say so.
+    let seen = compare(("a", &base), ("b", &candidate), &named("joust")).unwrap();
+    assert!(seen.method.contains("over joust"), "{}", seen.method);
+}
+
+fn finding(severity: Severity, contender: usize) -> Finding {
+    Finding {
+        check: "errors_as_speed".to_owned(),
+        severity,
+        certainty: Certainty::Confirmed,
+        cell: None,
+        contenders: vec![contender],
+        evidence: String::new(),
+        meaning: String::new(),
+        remedy: String::new(),
+    }
+}
+
+#[test]
+fn what_is_void_in_either_run_is_withheld() {
+    let base = run(&NAMES, 12, 1);
+    let mut candidate = run_of(&NAMES, 12, 2, &[1.0, 0.5, 1.0, 1.0]);
+    candidate.findings = vec![finding(Severity::Void, 1)];
+    let seen = compared(&base, &candidate, Reference::Found);
+    let Verdict::Withheld { reason } = &seen.changes[0].verdict else { panic!("{seen:#?}") };
+    assert_eq!(reason, "in the candidate run, errors_as_speed on joust one");
+    assert_eq!(seen.regressions().count(), 0);
+    // A void reference is not held against; the others stand by themselves.
+    candidate.findings = vec![finding(Severity::Void, 0)];
+    let seen = compared(&base, &candidate, Reference::Found);
+    assert!(seen.changes.iter().all(|one| one.basis == Basis::Figures), "{seen:#?}");
+    assert_eq!(seen.regressions().count(), 2);
+}
+
+#[test]
+fn a_ceiling_in_one_run_bounds_and_in_both_withholds() {
+    let base = run(&NAMES, 20, 1);
+    let mut slow = run_of(&NAMES, 20, 2, &[1.0, 0.5, 1.0, 1.0]);
+    let first = |base: &RunRecord, candidate: &RunRecord| {
+        let seen = compared(base, candidate, Reference::None);
+        let one = seen.changes.iter().find(|one| one.contender == "joust one").unwrap();
+        (one.verdict.clone(), one.direction, one.judgement)
+    };
+    // The base could have done more: the regression is at least so large.
+    let mut limited = base.clone();
+    limited.findings = vec![finding(Severity::Bound, 1)];
+    let (verdict, direction, judgement) = first(&limited, &slow);
+    let Verdict::AtLeast { ratio } = verdict else { panic!("{verdict:?}") };
+    assert!((1.8..2.0).contains(&ratio), "{ratio}");
+    assert_eq!((direction, judgement), (Direction::BaseOverCandidate, ChangeJudgement::Regression));
+    // The candidate could have done more: nothing is known of a regression.
+    slow.findings = vec![finding(Severity::Bound, 1)];
+    let (verdict, _, judgement) = first(&base, &slow);
+    assert!(matches!(verdict, Verdict::Withheld { .. }), "{verdict:?}");
+    assert_eq!(judgement, ChangeJudgement::Neither);
+    let (verdict, ..) = first(&limited, &slow);
+    assert!(matches!(verdict, Verdict::Withheld { reason } if reason.contains("both runs")));
+    // And it is an improvement where even so it is ahead.
+    let mut fast = run_of(&NAMES, 20, 2, &[1.0, 2.0, 1.0, 1.0]);
+    fast.findings = vec![finding(Severity::Bound, 1)];
+    let (verdict, direction, judgement) = first(&base, &fast);
+    assert!(matches!(verdict, Verdict::AtLeast { ratio } if ratio > 1.8), "{verdict:?}");
+    assert_eq!(
+        (direction, judgement),
+        (Direction::CandidateOverBase, ChangeJudgement::Improvement)
+    );
+}
+
+#[test]
+fn what_was_asked_otherwise_is_not_compared_and_named() {
+    let base = run(&["nginx", "apache", "gone"], 12, 1);
+    let mut candidate = run(&["nginx", "apache", "new"], 12, 2);
+    let seen = compared(&base, &candidate, Reference::None);
+    assert_eq!(seen.unmatched, ["gone: only in the base run", "new: only in the candidate run"]);
+    candidate.plan.cells[0].workload.connections += 1;
+    let seen = compared(&base, &candidate, Reference::Found);
+    assert!(seen.changes.is_empty() && !seen.says_something());
+    assert!(seen.unmatched.contains(&"nginx: was asked otherwise".to_owned()), "{seen:#?}");
+}
+
+#[test]
+fn other_machines_and_the_same_run_are_said() {
+    let (base, mut candidate) = (run(&NAMES, 12, 1), run(&NAMES, 12, 2));
+    candidate.facts.named.insert("kernel".to_owned(), "6.13".to_owned());
+    candidate.ending = Ending::Incomplete { reason: "interrupted".to_owned() };
+    let said = compared(&base, &candidate, Reference::Found).cautions.join("\n");
+    assert!(said.contains("kernel 6.12 in the base run, 6.13 in the candidate"), "{said}");
+    assert!(said.contains("the candidate run is incomplete: interrupted"), "{said}");
+    assert!(compared(&base, &base, Reference::Found).cautions[0].contains("the same run"));
+}
+
+#[test]
+fn too_few_blocks_are_undecided_however_clear_they_look() {
+    let base = run(&NAMES, 2, 1);
+    let candidate = run_of(&NAMES, 2, 2, &[1.0, 0.2, 1.0, 1.0]);
+    let seen = compared(&base, &candidate, Reference::Found);
+    assert!(matches!(seen.changes[0].verdict, Verdict::Undecided { more_blocks: 1.., .. }));
+    assert_eq!(seen.regressions().count(), 0);
+}

@@ -1,0 +1,322 @@
+//! Owns the database: opening it whatever state it is in, adding runs, listing them. Must not know how a
+//! figure comes about. Start reading at [`History::open`].
+//!
+//! Several processes may use it at once: a writer holds it for milliseconds, and everyone waits up to
+//! [`PATIENCE`]. The journal is SQLite's own rollback journal: results may lie on a network file system,
+//! where a write-ahead log, which needs memory that all processes share, does not work.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use record::{HistoryMachine, HistoryRun, HistorySeries, Metric, RunRecord};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Transaction, params};
+use sha2::{Digest as _, Sha256};
+
+use crate::configuration::{self, hex};
+use crate::error::{HistoryError, named};
+use crate::figures::{METRICS, is_limited, level, metric_name, places, withheld, work};
+use crate::schema::{MIGRATIONS, Unusable, migrate};
+use crate::series;
+
+/// How long another process is waited for.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The store of past runs.
+#[derive(Debug)]
+pub struct History {
+    path: PathBuf,
+    /// Its folder, without links: run files below it are kept by their way from here, so that results
+    /// and history can be moved together.
+    folder: PathBuf,
+    connection: Connection,
+}
+
+/// What became of a run that was to be added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Added {
+    /// It is new, with this number.
+    New(i64),
+    /// It was there.
+    Known(i64),
+    /// Another run was kept of this file, which was written anew: it takes that one's place.
+    Replaced(i64),
+    /// It was there, under another path, which is gone: the new one is kept.
+    Moved {
+        /// Its number.
+        id: i64,
+        /// Where it was.
+        from: PathBuf,
+    },
+}
+
+/// Which runs or series are asked for; what is `None` is not asked for by.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Filter {
+    /// Name of the study.
+    pub study: Option<String>,
+    /// Name of the contender.
+    pub contender: Option<String>,
+    /// Name of the cell.
+    pub cell: Option<String>,
+    /// Of what.
+    pub metric: Option<Metric>,
+}
+
+impl History {
+    /// Opens a history that is there.
+    ///
+    /// # Errors
+    /// It is absent, damaged, of another program or of a newer joust, or held by another process.
+    pub fn open(path: &Path) -> Result<Self, HistoryError> {
+        if !path.exists() {
+            return Err(HistoryError::Absent { path: path.to_owned() });
+        }
+        Self::connect(path)
+    }
+
+    /// Opens a history, and makes it with its folder where there is none.
+    ///
+    /// # Errors
+    /// As [`History::open`] but for its absence; or it cannot be made.
+    pub fn open_or_make(path: &Path) -> Result<Self, HistoryError> {
+        let folder = folder_of(path);
+        fs::create_dir_all(folder)
+            .map_err(|cause| HistoryError::Folder { path: folder.to_owned(), cause })?;
+        Self::connect(path)
+    }
+
+    fn connect(path: &Path) -> Result<Self, HistoryError> {
+        let fault = |cause| named(path, cause);
+        let folder = folder_of(path);
+        let folder = folder
+            .canonicalize()
+            .map_err(|cause| HistoryError::Folder { path: folder.to_owned(), cause })?;
+        // Without the flag for URIs: a file may be called "file:x?mode=ro".
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection = Connection::open_with_flags(path, flags).map_err(fault)?;
+        connection.busy_timeout(PATIENCE).map_err(fault)?;
+        connection.pragma_update(None, "foreign_keys", true).map_err(fault)?;
+        match migrate(&mut connection, MIGRATIONS).map_err(fault)? {
+            Ok(()) => {}
+            Err(Unusable::Foreign) => return Err(HistoryError::Foreign { path: path.to_owned() }),
+            Err(Unusable::Newer { found }) => {
+                let known = MIGRATIONS.len() as i64;
+                return Err(HistoryError::Newer { path: path.to_owned(), found, known });
+            }
+        }
+        // Milliseconds for thousands of figures; without it a damaged page is met one day, or, worse,
+        // in a part of the figures only.
+        let check = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
+        let check: String = check.map_err(fault)?;
+        if check != "ok" {
+            return Err(HistoryError::Damaged { path: path.to_owned(), cause: check });
+        }
+        Ok(Self { path: path.to_owned(), folder, connection })
+    }
+
+    /// Adds a run, once: its file is known by what it holds, wherever it lies.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the database not be written.
+    pub fn add(&mut self, file: &Path, run: &RunRecord) -> Result<Added, HistoryError> {
+        let unread = |cause| HistoryError::RunFile { path: file.to_owned(), cause };
+        let content = hex(&Sha256::digest(fs::read(file).map_err(unread)?));
+        let place = file.canonicalize().map_err(unread)?;
+        let place = place.strip_prefix(&self.folder).unwrap_or(&place).to_owned();
+        let Self { path, folder, connection } = self;
+        let fault = |cause| named(path, cause);
+        let transaction = connection
+            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+            .map_err(fault)?;
+        let added = put(&transaction, folder, &content, &place, run).map_err(fault)?;
+        transaction.commit().map_err(fault)?;
+        Ok(added)
+    }
+
+    /// The runs of a study that have a contender, the oldest first.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn runs(&self, filter: &Filter) -> Result<Vec<HistoryRun>, HistoryError> {
+        let list = || -> rusqlite::Result<Vec<HistoryRun>> {
+            let mut statement = self.connection.prepare(
+                "SELECT id, study, started, seconds, joust, cpu_model, cpus, kernel, path, cells, blocks
+                 FROM run WHERE (?1 IS NULL OR study = ?1)
+                 AND (?2 IS NULL OR EXISTS (SELECT 1 FROM contender WHERE run = id AND name = ?2))
+                 ORDER BY instant, id",
+            )?;
+            let names = params![filter.study, filter.contender];
+            let mut runs = statement
+                .query_map(names, |row| self.run_of(row))?
+                .collect::<rusqlite::Result<Vec<_>>>()?;
+            for run in &mut runs {
+                run.contenders = self.contenders(run.id)?;
+            }
+            Ok(runs)
+        };
+        list().map_err(|cause| named(&self.path, cause))
+    }
+
+    /// The file of the run with that number.
+    ///
+    /// # Errors
+    /// There is no such run, or its file is not where it was.
+    pub fn file_of(&self, id: i64) -> Result<PathBuf, HistoryError> {
+        let query = "SELECT path FROM run WHERE id = ?1";
+        let row = self.connection.query_row(query, [id], |row| row.get::<_, Vec<u8>>(0));
+        let stored = row.optional().map_err(|cause| named(&self.path, cause))?;
+        let stored = stored.ok_or_else(|| HistoryError::NoRun { path: self.path.clone(), id })?;
+        let file = whole(&self.folder, &stored);
+        if file.is_file() { Ok(file) } else { Err(HistoryError::Moved { id, file }) }
+    }
+
+    /// Every series of the filter: figures of the same study, contender, cell, work and metric, on one
+    /// machine, by time; and where their level changed.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn series(&self, filter: &Filter) -> Result<Vec<HistorySeries>, HistoryError> {
+        series::read(&self.connection, filter).map_err(|cause| named(&self.path, cause))
+    }
+
+    fn run_of(&self, row: &Row<'_>) -> rusqlite::Result<HistoryRun> {
+        let stored: Vec<u8> = row.get("path")?;
+        let path = whole(&self.folder, &stored);
+        Ok(HistoryRun {
+            id: row.get("id")?,
+            study: row.get("study")?,
+            started: row.get("started")?,
+            seconds: row.get("seconds")?,
+            joust: row.get("joust")?,
+            machine: machine_of(row)?,
+            is_there: path.is_file(),
+            path: path.display().to_string(),
+            contenders: Vec::new(),
+            cells: row.get("cells")?,
+            blocks: row.get("blocks")?,
+        })
+    }
+
+    fn contenders(&self, run: i64) -> rusqlite::Result<Vec<String>> {
+        let query = "SELECT name FROM contender WHERE run = ?1 ORDER BY place";
+        let mut statement = self.connection.prepare(query)?;
+        statement.query_map([run], |row| row.get(0))?.collect()
+    }
+}
+
+pub(crate) fn machine_of(row: &Row<'_>) -> rusqlite::Result<HistoryMachine> {
+    Ok(HistoryMachine {
+        cpu_model: row.get("cpu_model")?,
+        cpus: row.get("cpus")?,
+        kernel: row.get("kernel")?,
+    })
+}
+
+/// What tells the machine of a run from others.
+pub(crate) fn machine(run: &RunRecord) -> HistoryMachine {
+    let fact = |name: &str| run.facts.named.get(name).cloned().unwrap_or_default();
+    HistoryMachine { cpu_model: fact("cpu_model"), cpus: fact("cpus"), kernel: fact("kernel") }
+}
+
+/// When a run began, seconds since 1970; 0 where its file does not say it in RFC 3339.
+pub(crate) fn instant(run: &RunRecord) -> i64 {
+    run.started.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_second)
+}
+
+fn put(
+    transaction: &Transaction<'_>,
+    folder: &Path,
+    content: &str,
+    place: &Path,
+    run: &RunRecord,
+) -> rusqlite::Result<Added> {
+    let known = "SELECT id, path FROM run WHERE content_sha256 = ?1";
+    let known = transaction
+        .query_row(known, [content], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?)));
+    let place = place.as_os_str().as_bytes();
+    if let Some((id, stored)) = known.optional()? {
+        let from = whole(folder, &stored);
+        if stored == place || from.is_file() {
+            return Ok(Added::Known(id));
+        }
+        transaction.execute("UPDATE run SET path = ?1 WHERE id = ?2", params![place, id])?;
+        return Ok(Added::Moved { id, from });
+    }
+    // A run that was broken off and gone on with is written over what was there of it.
+    let before = transaction
+        .query_row("SELECT id FROM run WHERE path = ?1", [place], |row| row.get::<_, i64>(0))
+        .optional()?;
+    transaction.execute("DELETE FROM run WHERE id = ?1", [before])?;
+    let HistoryMachine { cpu_model, cpus, kernel } = machine(run);
+    let blocks = run.visits.iter().map(|visit| visit.block + 1).max().unwrap_or(0);
+    let cells = run.plan.cells.len() as u32;
+    transaction.execute(
+        "INSERT INTO run (id, content_sha256, path, study, started, instant, seconds, joust, cpu_model,
+         cpus, kernel, cells, blocks)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        params![
+            before, content, place, run.plan.name, run.started, instant(run), run.seconds, run.joust,
+            cpu_model, cpus, kernel, cells, blocks
+        ],
+    )?;
+    let id = transaction.last_insert_rowid();
+    put_contenders(transaction, id, run)?;
+    put_figures(transaction, id, run)?;
+    Ok(before.map_or(Added::New(id), Added::Replaced))
+}
+
+fn put_contenders(transaction: &Transaction<'_>, id: i64, run: &RunRecord) -> rusqlite::Result<()> {
+    let mut statement = transaction.prepare("INSERT INTO contender VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    for (place, contender) in run.plan.contenders.iter().enumerate() {
+        let version = &run.contenders[place].version;
+        let configuration = configuration::hash(run, place);
+        statement.execute(params![id, place as i64, contender.name, version, configuration])?;
+    }
+    Ok(())
+}
+
+fn put_figures(transaction: &Transaction<'_>, id: i64, run: &RunRecord) -> rusqlite::Result<()> {
+    let mut statement = transaction
+        .prepare("INSERT INTO figure VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?;
+    for place in places(run) {
+        for metric in METRICS {
+            let Some(level) = level(run, place, metric) else { continue };
+            let (low, high) = level.interval.unzip();
+            let is_bound = metric == Metric::Throughput && is_limited(run, place);
+            let withheld = withheld(run, place, metric).or_else(|| {
+                is_bound.then(|| "the generator was the limit: a lower bound".to_owned())
+            });
+            let cell = &run.plan.cells[place.cell].name;
+            statement.execute(params![
+                id,
+                place.contender as i64,
+                cell,
+                work(run, place),
+                metric_name(metric),
+                level.mean,
+                low,
+                high,
+                level.n,
+                withheld
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+/// A stored path as one that can be opened.
+fn whole(folder: &Path, stored: &[u8]) -> PathBuf {
+    folder.join(OsStr::from_bytes(stored))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Owns the figures of a run: by contender, cell and metric, a logarithm a block, and why a figure may
+//! not be used. Must not know databases. Start reading at [`logs`].
+
+use std::collections::BTreeMap;
+
+use record::{Metric, RunRecord, Severity, VisitState, Workload};
+use stats::Paired;
+
+/// Every metric, in the order in which they are shown.
+pub(crate) const METRICS: [Metric; 5] =
+    [Metric::Throughput, Metric::ServerCpu, Metric::P50, Metric::P99, Metric::Memory];
+/// Where more of a contender's visits failed, those that are left are its best ones; as in verdicts
+/// within a run.
+const FAILED_SHARE_MAX: f64 = 0.1;
+
+/// Where a figure stands in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) cell: usize,
+    pub(crate) contender: usize,
+}
+
+/// All places of a run, cell by cell.
+pub(crate) fn places(run: &RunRecord) -> impl Iterator<Item = Place> + '_ {
+    let of_cell = |cell| run.plan.in_cell(cell).map(move |contender| Place { cell, contender });
+    (0..run.plan.cells.len()).flat_map(of_cell)
+}
+
+/// What is asked there, as JSON: two figures are of the same thing only where this is the same.
+pub(crate) fn work(run: &RunRecord, place: Place) -> String {
+    let work: Workload = run.plan.work(place.cell, place.contender);
+    serde_json::to_string(&work).expect("plain data serialises")
+}
+
+/// Mean logarithm of the metric over the visits of each block that can be used.
+pub(crate) fn logs(run: &RunRecord, place: Place, metric: Metric) -> BTreeMap<u32, f64> {
+    let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for visit in run.measured(place.contender).filter(|visit| visit.cell == place.cell) {
+        // Zero has no logarithm; a server that answered nothing has no rate, and its errors say that.
+        if let Some(value) = visit.value(metric).filter(|value| value.is_finite() && *value > 0.0) {
+            blocks.entry(visit.block).or_default().push(value.ln());
+        }
+    }
+    let mean = |logs: Vec<f64>| logs.iter().sum::<f64>() / logs.len() as f64;
+    blocks.into_iter().map(|(block, logs)| (block, mean(logs))).collect()
+}
+
+/// A geometric mean over blocks and its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Level {
+    pub(crate) mean: f64,
+    pub(crate) interval: Option<(f64, f64)>,
+    pub(crate) n: u32,
+}
+
+/// The level of a figure; `None` where nothing was measured.
+pub(crate) fn level(run: &RunRecord, place: Place, metric: Metric) -> Option<Level> {
+    let logs: Vec<f64> = logs(run, place, metric).into_values().collect();
+    // The ratio to 1: what is said of a paired ratio holds of any mean of logarithms.
+    let seen = Paired::of_logs(&logs, run.plan.seed).ok()?;
+    let interval = seen.interval.map(|interval| (interval.low, interval.high));
+    Some(Level { mean: seen.ratio, interval, n: seen.n as u32 })
+}
+
+/// Why nothing of a contender may be used there, if so: a confirmed finding that voids it, or too many
+/// failed visits.
+pub(crate) fn void(run: &RunRecord, place: Place) -> Option<String> {
+    if let Some(check) = finding(run, place, Severity::Void) {
+        return Some(format!("{check} on {}", run.plan.contenders[place.contender].name));
+    }
+    let is_here = |visit: &&record::Visit| {
+        (visit.cell, visit.contender) == (place.cell, place.contender)
+            && visit.state != VisitState::Disturbed
+    };
+    let all = run.visits.iter().filter(is_here).count();
+    let is_failed = |visit: &&record::Visit| matches!(visit.state, VisitState::Failed { .. });
+    let failed = run.visits.iter().filter(is_here).filter(is_failed).count();
+    (failed as f64 > FAILED_SHARE_MAX * all as f64).then(|| {
+        let name = &run.plan.contenders[place.contender].name;
+        format!("{failed} of {all} visits of {name} failed")
+    })
+}
+
+/// Whether the generator was the limit there, so that throughput is a lower bound.
+pub(crate) fn is_limited(run: &RunRecord, place: Place) -> bool {
+    finding(run, place, Severity::Bound).is_some()
+}
+
+/// Why that metric may not be used there, if so. A closed loop ties latency to the rate: at a ceiling
+/// of the generator's it is the generator's own queue, and throughput is a bound.
+pub(crate) fn withheld(run: &RunRecord, place: Place, metric: Metric) -> Option<String> {
+    let is_of_load = matches!(metric, Metric::P50 | Metric::P99);
+    void(run, place).or_else(|| {
+        let name = &run.plan.contenders[place.contender].name;
+        (is_of_load && is_limited(run, place)).then(|| {
+            format!("the generator was the limit for {name}, so its latency holds the generator's own queue")
+        })
+    })
+}
+
+fn finding(run: &RunRecord, place: Place, severity: Severity) -> Option<&str> {
+    let acts = |finding: &&record::Finding| {
+        finding.acts(severity)
+            && finding.touches(place.contender)
+            && finding.cell.is_none_or(|cell| cell == place.cell)
+    };
+    run.findings.iter().find(acts).map(|finding| finding.check.as_str())
+}
+
+/// The name of a metric as run files have it ("server_cpu").
+pub(crate) fn metric_name(metric: Metric) -> String {
+    let name = serde_json::to_value(metric).expect("a metric has a name");
+    name.as_str().expect("it is text").to_owned()
+}
+
+/// The metric of that name; `None` where none has it.
+pub(crate) fn metric_named(name: &str) -> Option<Metric> {
+    METRICS.into_iter().find(|&metric| metric_name(metric) == name)
+}
