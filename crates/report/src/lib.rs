@@ -3,11 +3,13 @@
 //! Start reading at [`OUTPUTS`]; `wording` has the five wordings of a verdict, `headline` the answer.
 
 mod cells;
+mod compare_text;
 mod csv;
 mod extras;
 mod figures;
 mod forest;
 mod headline;
+mod history_text;
 mod html;
 pub mod live;
 mod load_shape;
@@ -32,6 +34,8 @@ mod text;
 mod visit_plot;
 mod wording;
 
+pub use compare_text::compare_text;
+pub use history_text::history_text;
 pub use load_text::load_text;
 pub use load_warnings::{generator_limit, rate_missed};
 pub use plan_text::plan_text;

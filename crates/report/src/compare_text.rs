@@ -1,0 +1,288 @@
+//! The terminal report of two runs held against each other. Owns its layout and its headline. Must not
+//! know how ratios come about. Start reading at [`compare_text`].
+
+use record::{Basis, ChangeJudgement, Comparison, Direction, Metric, RunChange, RunName, Verdict};
+
+use crate::Options;
+use crate::figures::{NONE, counted, ratio_with_interval};
+use crate::terminal::{Lean, Page, Paint};
+use crate::wording::{plain, verdict, words};
+
+/// Headlines that are spelled out; the rest stands in the tables.
+const REGRESSIONS_SPELLED_MAX: usize = 5;
+
+/// What may be said of a candidate run beside a base run, for a terminal; ends in a newline.
+pub fn compare_text(comparison: &Comparison, options: &Options) -> String {
+    let mut page = Page::new(options);
+    page.heading(&format!("joust compare: {}", plain(&comparison.candidate.study)), "");
+    for (what, run) in [("base", &comparison.base), ("candidate", &comparison.candidate)] {
+        page.paragraph(&format!("{what}: {}", run_name(run)), Paint::Plain);
+    }
+    for caution in &comparison.cautions {
+        page.paragraph(&plain(caution), Paint::Caution);
+    }
+    let paint = match (comparison.regressions().next(), comparison.says_something()) {
+        (Some(_), _) => Paint::Alarm,
+        (None, true) => Paint::Good,
+        (None, false) => Paint::Caution,
+    };
+    headline(comparison).iter().for_each(|line| page.paragraph(line, paint));
+    page.paragraph(&sentence(&comparison.method), Paint::Faint);
+    for &metric in &metrics(comparison) {
+        table(&mut page, comparison, metric);
+    }
+    if !comparison.unmatched.is_empty() {
+        page.heading("Not compared", "");
+        comparison.unmatched.iter().for_each(|line| page.paragraph(&plain(line), Paint::Plain));
+    }
+    page.finish()
+}
+
+fn run_name(run: &RunName) -> String {
+    plain(&format!("{}, {}, joust {}", run.path, run.started, run.joust))
+}
+
+/// With a capital at its beginning and a full stop at its end.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), plain(letters.as_str()))
+}
+
+/// Regressions one by one, or that there is none, and of how many.
+fn headline(comparison: &Comparison) -> Vec<String> {
+    let margin = comparison.margin;
+    let all = comparison.changes.len();
+    if all == 0 {
+        return vec![
+            "nothing can be compared: no contender was asked the same in both runs".to_owned(),
+        ];
+    }
+    if !comparison.says_something() {
+        return vec![format!("withheld: nothing may be said of {}", counted(all as u64, "figure"))];
+    }
+    let regressions: Vec<&RunChange> = comparison.regressions().collect();
+    if regressions.is_empty() {
+        let open = |change: &&RunChange| {
+            matches!(change.verdict, Verdict::Undecided { .. } | Verdict::Withheld { .. })
+        };
+        let open = match comparison.changes.iter().filter(open).count() {
+            0 => String::new(),
+            n => format!("; {n} of them undecided or withheld"),
+        };
+        let figures = counted(all as u64, "figure");
+        return vec![format!("no regression beyond {margin} in {figures}{open}")];
+    }
+    let spelled = regressions.iter().take(REGRESSIONS_SPELLED_MAX).map(|change| spelled(change));
+    let mut lines: Vec<String> = spelled.collect();
+    let more = regressions.len().saturating_sub(REGRESSIONS_SPELLED_MAX);
+    if more > 0 {
+        lines.push(format!("and {more} more regressions beyond {margin}"));
+    }
+    lines
+}
+
+fn spelled(change: &RunChange) -> String {
+    let words = words(change.metric);
+    let at = if change.cell.is_empty() { String::new() } else { format!(" at {}", change.cell) };
+    let (said, whose) = match change.direction {
+        Direction::CandidateOverBase => (verdict(&change.verdict), "the base run"),
+        Direction::BaseOverCandidate => {
+            (format!("the base run had {}", verdict(&change.verdict)), "the candidate")
+        }
+    };
+    let (name, quantity, direction) = (&change.contender, words.quantity, words.direction());
+    plain(&format!("regression: {name}{at}: {said} the {quantity} of {whose} ({direction})"))
+}
+
+/// Metrics in the order in which they come.
+fn metrics(comparison: &Comparison) -> Vec<Metric> {
+    let mut metrics: Vec<Metric> = Vec::new();
+    for change in comparison.changes.iter().chain(&comparison.drift) {
+        if !metrics.contains(&change.metric) {
+            metrics.push(change.metric);
+        }
+    }
+    metrics
+}
+
+fn table(page: &mut Page, comparison: &Comparison, metric: Metric) {
+    let words = words(metric);
+    page.heading(words.title, &format!("candidate over base; {}", words.direction()));
+    let of = |change: &&RunChange| change.metric == metric;
+    let changes: Vec<&RunChange> = comparison.changes.iter().filter(of).collect();
+    let has_cells = changes.iter().any(|change| !change.cell.is_empty());
+    let mut columns = vec![("contender", Lean::Left)];
+    if has_cells {
+        columns.push(("cell", Lean::Left));
+    }
+    columns.extend([
+        ("verdict", Lean::Left),
+        ("so", Lean::Left),
+        ("blocks", Lean::Right),
+        ("over", Lean::Left),
+        ("changed", Lean::Left),
+    ]);
+    let rows: Vec<Vec<String>> = changes.iter().map(|change| row(change, has_cells)).collect();
+    if !rows.is_empty() {
+        page.table(&columns, &rows);
+    }
+    for drift in comparison.drift.iter().filter(of) {
+        page.paragraph(&drifted(drift), Paint::Faint);
+    }
+}
+
+fn row(change: &RunChange, has_cells: bool) -> Vec<String> {
+    let said = match change.direction {
+        Direction::CandidateOverBase => verdict(&change.verdict),
+        Direction::BaseOverCandidate => format!("base {}", verdict(&change.verdict)),
+    };
+    let so = match change.judgement {
+        ChangeJudgement::Regression => "regression",
+        ChangeJudgement::Improvement => "improvement",
+        ChangeJudgement::Neither => NONE,
+    };
+    let blocks = change.estimate.map_or_else(
+        || NONE.to_owned(),
+        |estimate| format!("{}/{}", estimate.blocks_candidate, estimate.blocks_base),
+    );
+    let over = match &change.basis {
+        Basis::Figures => NONE.to_owned(),
+        Basis::OverReference { reference } => reference.clone(),
+    };
+    let changed = if change.differs.is_empty() {
+        "nothing known".to_owned()
+    } else {
+        change.differs.join(", ")
+    };
+    let mut row = vec![change.contender.clone()];
+    row.extend(has_cells.then(|| change.cell.clone()));
+    row.extend([said, so.to_owned(), blocks, over, changed]);
+    row.iter().map(|text| plain(text)).collect()
+}
+
+/// What the machine did, as the reference shows it.
+fn drifted(drift: &RunChange) -> String {
+    let at = if drift.cell.is_empty() { String::new() } else { format!(" at {}", drift.cell) };
+    let said = match drift.estimate {
+        Some(one) => ratio_with_interval(one.ratio, one.low, one.high),
+        None => "too few blocks to tell".to_owned(),
+    };
+    plain(&format!(
+        "{}{at}, the reference, by itself: {said}, which is the machine and not judged",
+        drift.contender
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use record::RunEstimate;
+    use units::Share;
+
+    use super::*;
+
+    fn change(contender: &str, verdict: Verdict, judgement: ChangeJudgement) -> RunChange {
+        RunChange {
+            contender: contender.to_owned(),
+            cell: String::new(),
+            metric: Metric::Throughput,
+            differs: vec!["version: a/1 to a/2".to_owned()],
+            basis: Basis::OverReference { reference: "nginx".to_owned() },
+            estimate: Some(RunEstimate {
+                ratio: 0.9,
+                low: 0.88,
+                high: 0.92,
+                blocks_base: 12,
+                blocks_candidate: 14,
+                p_holm: 0.001,
+            }),
+            verdict,
+            direction: Direction::CandidateOverBase,
+            judgement,
+        }
+    }
+
+    fn comparison(changes: Vec<RunChange>) -> Comparison {
+        let run = |path: &str| RunName {
+            path: path.to_owned(),
+            study: "quick".to_owned(),
+            started: "2026-11-21T11:14:03Z".to_owned(),
+            joust: "0.1.0".to_owned(),
+        };
+        let ratio = Verdict::Ratio { ratio: 0.9, low: 0.88, high: 0.92 };
+        Comparison {
+            format: Comparison::FORMAT.to_owned(),
+            base: run("a/run.json"),
+            candidate: run("b/run.json"),
+            margin: Share(0.02),
+            method: "each ratio is over nginx".to_owned(),
+            cautions: vec!["the machines differ".to_owned()],
+            changes,
+            drift: vec![change("nginx", ratio, ChangeJudgement::Neither)],
+            unmatched: vec!["gone: only in the base run".to_owned()],
+        }
+    }
+
+    fn spaced(text: &str) -> String {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    fn regressed() -> RunChange {
+        let ratio = Verdict::Ratio { ratio: 0.9, low: 0.88, high: 0.92 };
+        change("ours", ratio, ChangeJudgement::Regression)
+    }
+
+    #[test]
+    fn a_regression_stands_first_with_its_interval_and_what_it_is_of() {
+        let text = compare_text(&comparison(vec![regressed()]), &Options::default());
+        for part in [
+            "the machines differ",
+            "regression: ours: 0.90x [0.88, 0.92] the requests/s of the base run (more is better)",
+            "Each ratio is over nginx.",
+            "ours 0.90x [0.88, 0.92] regression 14/12 nginx version: a/1 to a/2",
+            "nginx, the reference, by itself: 0.90x [0.88, 0.92], which is the machine and not judged",
+            "gone: only in the base run",
+        ] {
+            assert!(spaced(&text).contains(part), "{part} is not in\n{text}");
+        }
+        let at = |part: &str| text.find(part).unwrap();
+        assert!(at("regression: ours") < at("Throughput"), "the headline comes first");
+    }
+
+    #[test]
+    fn a_bound_says_whose_it_is() {
+        let bound = RunChange {
+            direction: Direction::BaseOverCandidate,
+            verdict: Verdict::AtLeast { ratio: 1.25 },
+            ..regressed()
+        };
+        let text =
+            compare_text(&comparison(vec![bound]), &Options { width: 160, ..Options::default() });
+        assert!(
+            spaced(&text).contains(
+                "ours: the base run had at least 1.25x the requests/s of the candidate (more is better)"
+            ),
+            "{text}"
+        );
+        assert!(spaced(&text).contains("base at least 1.25x regression"), "{text}");
+    }
+
+    #[test]
+    fn what_is_open_is_counted_and_nothing_is_said_of_nothing() {
+        let margin = Share(0.02);
+        let open = |verdict| change("x", verdict, ChangeJudgement::Neither);
+        let none = open(Verdict::NoDifference { margin });
+        let undecided = open(Verdict::Undecided { more_blocks: 3, margin });
+        let withheld = || open(Verdict::Withheld { reason: "x".to_owned() });
+        let first = |changes| headline(&comparison(changes))[0].clone();
+        assert_eq!(first(vec![none.clone()]), "no regression beyond 2 % in 1 figure");
+        assert_eq!(
+            first(vec![none, undecided, withheld()]),
+            "no regression beyond 2 % in 3 figures; 2 of them undecided or withheld"
+        );
+        assert!(first(vec![withheld()]).starts_with("withheld: nothing"));
+        assert!(first(Vec::new()).starts_with("nothing can be compared"));
+        let many = headline(&comparison(vec![regressed(); 8]));
+        assert_eq!((many.len(), many[5].as_str()), (6, "and 3 more regressions beyond 2 %"));
+    }
+}
