@@ -1,7 +1,9 @@
 //! joust: puts web servers head to head and says whether the answer can be believed.
 //! Owns argv, the subcommands, exit codes and stdout; holds no algorithm. One file a subcommand.
 
+mod compare;
 mod doctor;
+mod history;
 mod load;
 mod manual;
 mod models;
@@ -27,7 +29,7 @@ use trouble::{Ended, Trouble};
 #[command(name = "joust", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(
     after_help = "Exit codes: 0 done, 1 failed, 2 usage, 3 incomplete or every verdict withheld, 4 the \
-                  generator was the limit, 99 a goal was broken."
+                  generator was the limit, 99 a goal was broken or a regression found."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -40,6 +42,8 @@ enum Command {
     Load(Box<load::Args>),
     Serve(Box<serve::Args>),
     Report(report::Args),
+    Compare(compare::Args),
+    History(history::Args),
     Doctor(doctor::Args),
     Models(models::Args),
     Servers(servers::Args),
@@ -53,6 +57,8 @@ fn main() -> ExitCode {
         Command::Load(args) => load::main(&args),
         Command::Serve(args) => serve::main(*args),
         Command::Report(args) => report::main(&args),
+        Command::Compare(args) => compare::main(&args),
+        Command::History(args) => history::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Models(args) => models::main(&args),
         Command::Servers(args) => servers::main(&args),

@@ -16,10 +16,13 @@ use crate::output;
 use crate::progress::Screen;
 use crate::trouble::{Ended, Trouble};
 
+/// Where runs go that are not told otherwise.
+pub const RESULTS: &str = "joust-results";
+
 /// Put web servers head to head: by default those on this machine, in 90 seconds
 #[derive(clap::Args)]
 #[command(
-    after_help = "Without STUDY the built-in study `quick` is run. Ctrl-C ends a run in order: what was measured is kept and marked incomplete."
+    after_help = "Without STUDY the built-in study `quick` is run. Ctrl-C ends a run in order: what was measured is kept and marked incomplete.\n\nA run into joust-results/ is added to the history there (see `joust history`); with --out, or --resume of a folder elsewhere, it is not: `joust history add DIR` adds it."
 )]
 pub struct Args {
     /// A study file (TOML)
@@ -97,6 +100,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         output::stdout((text.render)(&run, &crate::report::options()).as_bytes())?;
     }
     saved?;
+    crate::history::remember(&folder.path().join("run.json"), &run);
     output::stdout(format!("{}\n", folder.path().display()).as_bytes())?;
     Ok(match runner::outcome(&run) {
         Outcome::Complete => Ended::Well,
@@ -159,9 +163,7 @@ fn keep_only(plan: &mut Plan, names: &[String]) -> Result<(), Trouble> {
 fn folder(args: &Args, plan: &Plan) -> Result<ResultsFolder, Trouble> {
     let made = match args.out.as_ref().or(args.resume.as_ref()) {
         Some(path) => ResultsFolder::named(path),
-        None => {
-            ResultsFolder::dated("joust-results".as_ref(), jiff::Zoned::now().date(), &plan.name)
-        }
+        None => ResultsFolder::dated(RESULTS.as_ref(), jiff::Zoned::now().date(), &plan.name),
     };
     made.map_err(trouble)
 }

@@ -16,7 +16,7 @@ pub enum Ended {
     Incomplete = 3,
     /// Measured, but by a generator that was itself the limit, or below the rate that was asked for.
     Unbelievable = 4,
-    /// Measured, and a goal that was set is broken.
+    /// Measured, and a goal that was set is broken, or a regression was found.
     GoalBroken = 99,
 }
 

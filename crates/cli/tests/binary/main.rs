@@ -6,6 +6,7 @@ mod connections;
 mod docs;
 mod docs_serve;
 mod gates;
+mod history;
 mod hosts;
 mod https;
 mod laws;

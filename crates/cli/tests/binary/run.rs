@@ -9,7 +9,7 @@ use record::{Ending, RunRecord};
 use crate::{joust, output, said, stdout};
 
 /// Two of our own models, which are there on every machine, as briefly as a study may.
-fn study(dir: &Path, blocks: u32) -> PathBuf {
+pub(crate) fn study(dir: &Path, blocks: u32) -> PathBuf {
     let text = format!(
         "name = \"brief\"\nquestion = \"Do two models differ?\"\nbudget = \"50s\"\n\
          [workload]\npage = 1000\nconnections = 4\n\

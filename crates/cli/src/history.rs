@@ -1,0 +1,174 @@
+//! `joust history`: the runs that were made, and a figure over them; and the history that `joust run`
+//! adds to.
+
+use std::path::{Path, PathBuf};
+
+use history::{Added, Filter, History, HistoryError};
+use miette::miette;
+use record::{HistoryRecord, Metric, RunRecord};
+
+use crate::report::Read;
+use crate::trouble::{Ended, Trouble};
+use crate::{output, run};
+
+/// List the runs that were made; with a contender, its figures over them and where they changed
+#[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "The history is an index over run files: lost or damaged, it can be made again with `joust history add joust-results/*/run.json`. A series is of one study, contender, cell, workload and metric on one machine (CPU model, CPUs, kernel)."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Only runs of this study
+    #[arg(long, value_name = "NAME")]
+    study: Option<String>,
+    /// The figures of this contender over the runs, with a plot and changes of level
+    #[arg(long, value_name = "NAME")]
+    contender: Option<String>,
+    /// Only this cell
+    #[arg(long, value_name = "NAME", requires = "contender")]
+    cell: Option<String>,
+    /// Only this metric: throughput, server_cpu, p50, p99 or memory
+    #[arg(long, value_parser = metric_named, requires = "contender")]
+    metric: Option<Metric>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    database: Database,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Add(Add),
+}
+
+/// Add runs to the history; one that is there stays there once
+#[derive(clap::Args)]
+struct Add {
+    /// Run files, or the folders they lie in
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    #[command(flatten)]
+    database: Database,
+}
+
+/// Where the history is.
+#[derive(clap::Args)]
+pub struct Database {
+    /// The database
+    #[arg(long, value_name = "FILE", default_value = "joust-results/history.sqlite")]
+    db: PathBuf,
+}
+
+impl Database {
+    /// Opens it; it must be there.
+    pub fn open(&self) -> Result<History, Trouble> {
+        History::open(&self.db).map_err(trouble)
+    }
+}
+
+pub fn main(args: &Args) -> Result<Ended, Trouble> {
+    if let Some(Command::Add(add)) = &args.command {
+        return add_all(add);
+    }
+    let history = args.database.open()?;
+    let Args { study, contender, cell, metric, .. } = args;
+    let (study, contender, cell) = (study.clone(), contender.clone(), cell.clone());
+    let filter = Filter { study, contender, cell, metric: *metric };
+    let runs = history.runs(&filter).map_err(trouble)?;
+    let series = match &filter.contender {
+        Some(_) => history.series(&filter).map_err(trouble)?,
+        None => Vec::new(),
+    };
+    if filter.contender.is_some() && series.is_empty() {
+        return Err(nothing_found(&history, &filter));
+    }
+    let database = args.database.db.display().to_string();
+    let found = HistoryRecord { format: HistoryRecord::FORMAT.to_owned(), database, runs, series };
+    let text = match args.json {
+        true => found.to_json(),
+        false => report::history_text(&found, &crate::report::options()),
+    };
+    output::stdout(text.as_bytes())?;
+    Ok(Ended::Well)
+}
+
+/// The names that there are, where none of them is the one that was asked for.
+fn nothing_found(history: &History, filter: &Filter) -> Trouble {
+    let study = Filter { study: filter.study.clone(), ..Filter::default() };
+    let mut names: Vec<String> = history
+        .runs(&study)
+        .unwrap_or_default()
+        .into_iter()
+        .flat_map(|run| run.contenders)
+        .collect();
+    names.sort();
+    names.dedup();
+    Trouble::usage(miette!(
+        help = format!("its contenders are {}", names.join(", ")),
+        "the history has no such figure of `{}`",
+        filter.contender.as_deref().unwrap_or_default()
+    ))
+}
+
+fn add_all(args: &Add) -> Result<Ended, Trouble> {
+    // All are read first: a file that is no run should not be found halfway.
+    let runs: Vec<(PathBuf, RunRecord)> =
+        args.runs.iter().map(|path| run_of(path)).collect::<Result<_, _>>()?;
+    let mut history = History::open_or_make(&args.database.db).map_err(trouble)?;
+    for (file, run) in &runs {
+        let said = match history.add(file, run).map_err(trouble)? {
+            Added::New(id) => format!("run {id}: added"),
+            Added::Known(id) => format!("run {id}: was there"),
+            Added::Replaced(id) => format!("run {id}: its file was written anew, taken again"),
+            Added::Moved { id, from } => format!("run {id}: moved here from {}", from.display()),
+        };
+        output::stdout(format!("{said}, {}\n", file.display()).as_bytes())?;
+    }
+    Ok(Ended::Well)
+}
+
+/// The run in a file or folder, and its file.
+pub fn run_of(path: &Path) -> Result<(PathBuf, RunRecord), Trouble> {
+    let file = if path.is_dir() { path.join("run.json") } else { path.to_owned() };
+    match crate::report::read(&file)? {
+        Read::Run(run) => Ok((file, *run)),
+        Read::Load(_) => Err(Trouble::usage(miette!(
+            help = "name the run.json of a `joust run`, or its folder",
+            "{} is the record of one load: it has no blocks to compare by",
+            file.display()
+        ))),
+    }
+}
+
+/// Adds a run that was just saved to the history of the folder of results. A run is not lost where that
+/// cannot be done, so it is a warning.
+pub fn remember(file: &Path, run: &RunRecord) {
+    let results = Path::new(run::RESULTS);
+    if !file.starts_with(results) {
+        return;
+    }
+    let added = History::open_or_make(&results.join("history.sqlite"))
+        .and_then(|mut history| history.add(file, run));
+    if let Err(error) = added {
+        output::say(&format!("warning: the run is not in the history: {error}"));
+    }
+}
+
+/// The metric of that name, as run files have it.
+pub fn metric_named(name: &str) -> Result<Metric, String> {
+    serde_json::from_value(serde_json::Value::String(name.to_owned()))
+        .map_err(|_| "the metrics are throughput, server_cpu, p50, p99 and memory".to_owned())
+}
+
+/// What is wrong with a history, by whose fault.
+pub fn trouble(error: HistoryError) -> Trouble {
+    match error {
+        HistoryError::Absent { .. } | HistoryError::NoRun { .. } | HistoryError::Moved { .. } => {
+            Trouble::usage(miette!("{error}"))
+        }
+        error => Trouble::failed(miette!("{error}")),
+    }
+}
