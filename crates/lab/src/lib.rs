@@ -31,6 +31,7 @@ pub mod schedule;
 mod scratch;
 pub mod server;
 pub mod session;
+mod settle;
 pub mod study;
 pub mod surroundings;
 pub mod tree;

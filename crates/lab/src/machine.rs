@@ -18,6 +18,7 @@ use crate::journal::Keeping;
 use crate::oracle::{self, OracleError};
 use crate::server::{self, Running, ServerError, Start};
 use crate::session::{Failure, Place, Stage};
+use crate::settle::Settling;
 use crate::tree::{Observe, Observed, Observer};
 use crate::trial::{Window, condense, count, load_plan, requests_between};
 use crate::{by_tool, capacity};
@@ -161,6 +162,7 @@ impl<'a> Machine<'a> {
 
     /// Loads a running server and fills in the visit.
     fn load(&self, running: &mut Running, visit: &mut Visit) -> Result<(), LabError> {
+        visit.logged = Some(self.settle(running, visit)?);
         let window = Window::of(self.plan);
         let seed = self.plan.seed.wrapping_add(u64::from(visit.block));
         let work = self.plan.work(visit.cell, visit.contender);
@@ -247,7 +249,7 @@ impl Machine<'_> {
         tool: &Tool,
     ) -> Result<(), LabError> {
         let warmed = self.warm_up(running, visit)?;
-        visit.logged = Some(warmed);
+        visit.logged = Some(visit.logged.unwrap_or(0) + warmed);
         visit.before = facts::snapshot(self.counters.iter().copied());
         let start = sys::clock::monotonic();
         let whole = Observe {
@@ -283,23 +285,50 @@ impl Machine<'_> {
         Ok(())
     }
 
+    /// Loads a server until its rate changes no more, where the plan asks for that; how many requests
+    /// it was.
+    fn settle(&self, running: &Running, visit: &mut Visit) -> Result<u64, LabError> {
+        if self.plan.visit.settle == Nanos::ZERO {
+            return Ok(0);
+        }
+        let mut settling = Settling::new(self.plan.visit.settle, self.plan.margin);
+        while let Some(window) = settling.next_load() {
+            let load = self.unmeasured_load(running, visit, window)?;
+            settling.add(&load);
+            if load.interrupted {
+                break;
+            }
+        }
+        visit.settled = Some(settling.settled());
+        Ok(settling.requests())
+    }
+
     /// Loads a server for the planned warm-up and forgets what came of it; how many requests it was.
     fn warm_up(&self, running: &Running, visit: &Visit) -> Result<u64, LabError> {
         if self.plan.visit.warm_up == Nanos::ZERO {
             return Ok(0);
         }
+        let load = self.unmeasured_load(running, visit, Window::warm_up(self.plan))?;
+        Ok(load.requests.done)
+    }
+
+    /// A load by our generator as fast as the server answers, whatever will measure it.
+    fn unmeasured_load(
+        &self,
+        running: &Running,
+        visit: &Visit,
+        window: Window,
+    ) -> Result<LoadRecord, LabError> {
         let work = Workload {
             client: Workload::OURS.to_owned(),
             rate: None,
             ..self.plan.work(visit.cell, visit.contender)
         };
         let target = self.plan.target(visit.cell, visit.contender);
-        let window = Window::warm_up(self.plan);
         let cpus = &self.layout.client;
         let mut plan = load_plan(window, &work, &target, running.addr(), cpus, self.plan.seed);
         running.aim(&mut plan);
-        let load = load::run(&plan, &load::Control::new(self.interrupt))?;
-        Ok(load.requests.done)
+        Ok(load::run(&plan, &load::Control::new(self.interrupt))?)
     }
 }
 

@@ -92,4 +92,4 @@ pub use scalability::{Coefficient, Scalability};
 pub use search::{Limit, SearchEnding, SearchRecord, Try, TryOutcome};
 pub use shift::{Band, Explanation, Modes, Part, Shift, ShiftPoint, StallMode};
 pub use verdict::{Estimate, PairVerdict, Verdict};
-pub use visit::{ServerUse, Visit, VisitState};
+pub use visit::{ServerUse, Settled, Visit, VisitState};

@@ -30,6 +30,9 @@ pub struct Visit {
     pub state: VisitState,
     /// From starting the server to its first correct answer.
     pub ready_after: Nanos,
+    /// The further warm-up; `None` where the plan has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Settled>,
     /// The load; `None` where it never began.
     pub load: Option<LoadRecord>,
     /// What another tool claimed, where one took the generator's place; there is no load then.
@@ -73,6 +76,15 @@ pub enum VisitState {
         /// Last lines of the server's log.
         log_tail: String,
     },
+}
+
+/// How a server was warmed up until its rate changed no more ([`crate::VisitPlan::settle`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settled {
+    /// How long it was loaded for that.
+    pub took: Nanos,
+    /// Whether the rate was steady at the end.
+    pub steady: bool,
 }
 
 /// What a server's whole process tree used while it was measured.

@@ -63,13 +63,30 @@ fn visits(record: &RunRecord) -> String {
     };
     let failed = if failed > 0 { format!(" ({failed} failed)") } else { String::new() };
     format!(
-        "{}{failed} in {} over {}; each {} warm-up and {} measured{again}",
+        "{}{failed} in {} over {}; each {}{} warm-up and {} measured{again}",
         counted(begun as u64, "visit"),
         counted(blocks.into(), "block"),
         counted(contenders as u64, "contender"),
+        settled(record),
         record.plan.visit.warm_up,
         record.plan.visit.measure,
     )
+}
+
+/// What further warm-ups took, where the plan has them.
+fn settled(record: &RunRecord) -> String {
+    let all = || record.visits.iter().filter_map(|visit| visit.settled);
+    let (Some(least), Some(most)) =
+        (all().map(|settled| settled.took).min(), all().map(|settled| settled.took).max())
+    else {
+        return String::new();
+    };
+    let took = if least == most { most.to_string() } else { format!("{least} to {most}") };
+    let unsteady = match all().filter(|settled| !settled.steady).count() {
+        0 => "all were".to_owned(),
+        number => format!("{number} of {} never were", all().count()),
+    };
+    format!("loaded for {took} until its rate was steady ({unsteady}), then ")
 }
 
 /// How the run ended and how long it took.

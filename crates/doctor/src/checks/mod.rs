@@ -6,6 +6,7 @@ mod different_bodies;
 mod errors_as_speed;
 mod generator_limit;
 mod keep_alive_not_honoured;
+mod no_steady_state;
 mod too_few_samples;
 mod two_clusters;
 mod undeclared_difference;
@@ -21,6 +22,7 @@ pub const CHECKS: &[&Check] = &[
     &errors_as_speed::ITEM,
     &generator_limit::ITEM,
     &keep_alive_not_honoured::ITEM,
+    &no_steady_state::ITEM,
     &too_few_samples::ITEM,
     &two_clusters::ITEM,
     &undeclared_difference::ITEM,
