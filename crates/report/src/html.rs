@@ -97,6 +97,8 @@ struct ExtraTable {
     title: String,
     note: String,
     columns: Vec<&'static str>,
+    /// Columns that are text, from the first on.
+    left: usize,
     rows: Vec<Vec<String>>,
 }
 
@@ -262,8 +264,13 @@ fn cell_section(index: usize, view: &CellView) -> CellSection {
 }
 
 fn extra_tables(extras: Vec<Extra>) -> Vec<ExtraTable> {
-    let shown =
-        |Extra { title, note, columns, left: _, rows }| ExtraTable { title, note, columns, rows };
+    let shown = |Extra { title, note, columns, left, rows }| ExtraTable {
+        title,
+        note,
+        columns,
+        left,
+        rows,
+    };
     extras.into_iter().map(shown).collect()
 }
 

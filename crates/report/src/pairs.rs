@@ -104,11 +104,15 @@ pub(crate) fn metrics(record: &RunRecord, ranking: &Ranking) -> Vec<Metric> {
     metrics
 }
 
-/// The contender that others are held against: the first of the ranking that has a verdict.
+/// The contender that others are held against: that of the plan, else the first of the ranking that has
+/// a verdict.
 pub(crate) fn reference(record: &RunRecord, ranking: &Ranking, metric: Metric) -> Option<usize> {
     let pairs = || record.verdicts.iter().filter(|pair| pair.metric == metric);
     let has_verdict = |index: &usize| pairs().any(|pair| [pair.a, pair.b].contains(index));
-    ranking.order().find(has_verdict).or_else(|| pairs().next().map(|pair| pair.a))
+    let planned = record.plan.reference.filter(has_verdict);
+    planned
+        .or_else(|| ranking.order().find(has_verdict))
+        .or_else(|| pairs().next().map(|pair| pair.a))
 }
 
 /// Every verdict on a metric, read the right way round.
