@@ -11,7 +11,7 @@ use crate::report::Read;
 use crate::trouble::{Ended, Trouble};
 use crate::{output, run};
 
-/// List the runs that were made; with a contender, its figures over them and where they changed
+/// List the runs that were made, or the figures of a contender over them
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,

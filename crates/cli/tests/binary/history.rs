@@ -61,7 +61,7 @@ fn the_exit_code_of_a_comparison_says_how_it_ended() {
     put_run(dir.path(), "other", &other);
     let cases: [(&[&str], i32, &str); 10] = [
         (&["base", "same"], 0, "no regression beyond 2 %"),
-        (&["base", "slower"], 99, "regression: joust one: 0.9"),
+        (&["base", "slower"], 99, "regression: joust one: 0.89x"),
         (&["slower", "base"], 0, "improvement"),
         (&["base/run.json", "slower", "--margin", "30%"], 0, "no regression beyond 30 %"),
         (&["base", "slower", "--metric", "server_cpu"], 99, "server CPU time per request"),
