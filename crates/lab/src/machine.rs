@@ -195,8 +195,7 @@ impl<'a> Machine<'a> {
         let observed = observer.and_then(|observer| observer.map(Observer::finish).transpose());
         visit.after = facts::snapshot(self.counters.iter().copied());
         let mut load = load?;
-        let died =
-            running.died().map(|how| format!("the server ended while it was loaded ({how})"));
+        let died = died(running);
         match (died, observed) {
             (None, Ok(observed)) => measure(visit, &load, window, start, observed.as_ref()),
             (Some(reason), _) => {
@@ -223,13 +222,13 @@ impl Machine<'_> {
         search: &SearchPlan,
         closed: &LoadPlan,
     ) -> Result<(), LabError> {
-        self.warm_up(running, visit)?;
+        let warmed = self.warm_up(running, visit)?;
+        visit.logged = Some(visit.logged.unwrap_or(0) + warmed);
         visit.before = facts::snapshot(self.counters.iter().copied());
         let mut measure = |plan: &LoadPlan| load::run(plan, &load::Control::new(self.interrupt));
         let found = capacity::find(search, closed, &mut measure)?;
         visit.after = facts::snapshot(self.counters.iter().copied());
-        if let Some(how) = running.died() {
-            let reason = format!("the server ended while it was loaded ({how})");
+        if let Some(reason) = died(running) {
             visit.state = VisitState::Failed { reason, log_tail: running.log_tail() };
         } else if found.highest_good.is_none() {
             let reason = "the goals hold at no rate that was tried".to_owned();
@@ -268,8 +267,7 @@ impl Machine<'_> {
         let ran = clients::run(tool.client, &tool.found, order, &bench);
         let observed = observer.and_then(|observer| observer.map(Observer::finish).transpose());
         visit.after = facts::snapshot(self.counters.iter().copied());
-        let died =
-            running.died().map(|how| format!("the server ended while it was loaded ({how})"));
+        let died = died(running);
         let failed = match (died, ran, observed) {
             (None, Ok(ran), Ok(observed)) => {
                 by_tool::note(visit, &ran);
@@ -332,6 +330,11 @@ impl Machine<'_> {
     }
 }
 
+/// Why a visit is void, where the server ended by itself.
+fn died(running: &mut Running) -> Option<String> {
+    running.died().map(|how| format!("the server ended while it was loaded ({how})"))
+}
+
 /// Puts the server's own count into a visit: all its log has but for what was not measured.
 fn count_logged(visit: &mut Visit, logged: Option<u64>) {
     let warmed = visit.logged.unwrap_or(0);
@@ -383,6 +386,7 @@ impl Stage for Machine<'_> {
             Err(error) => {
                 let Failure { reason, log_tail } = failure(&error);
                 visit.state = VisitState::Failed { reason, log_tail };
+                visit.logged = None;
             }
         }
         let is_cut = visit.load.as_ref().is_some_and(|load| load.interrupted);

@@ -121,8 +121,13 @@ pub fn conclude(record: &mut RunRecord) {
     record.analysis = analyse(&record.plan, &record.visits, &record.verdicts);
 }
 
-/// Refuses to go on without a contender that took part before.
+/// Refuses to go on without a contender or a load tool that took part before: visits name contenders
+/// and cells by their place in the plan.
 fn check_installed(present: &Plan, planned: &Plan) -> Result<(), LabError> {
+    if present.cells.len() != planned.cells.len() {
+        let reason = "a load tool took part that is gone: install it again".to_owned();
+        return Err(LabError::Earlier { path: PathBuf::from(&planned.name), reason });
+    }
     let is_missing =
         |one: &&Contender| !present.contenders.iter().any(|other| other.name == one.name);
     planned.contenders.iter().find(is_missing).map_or(Ok(()), |missing| {
@@ -181,4 +186,29 @@ fn installed(
         return Err(LabError::TooFew { present, skipped });
     }
     Ok((plan, installed, skipped))
+}
+
+#[cfg(test)]
+mod tests {
+    use record::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_run_does_not_go_on_without_a_contender_or_a_cell_that_it_had() {
+        let named = |name: &str| Contender { name: name.into(), ..Contender::default() };
+        let planned = Plan {
+            contenders: vec![named("a"), named("b")],
+            cells: vec![Cell::default(), Cell::default()],
+            ..Plan::default()
+        };
+        check_installed(&planned, &planned).unwrap();
+        let (mut fewer, mut narrower) = (planned.clone(), planned.clone());
+        fewer.contenders.pop();
+        narrower.cells.pop();
+        for (present, says) in [(fewer, "b took part"), (narrower, "load tool took part")] {
+            let error = check_installed(&present, &planned).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use crate::schedule::Schedule;
 use crate::verdict::narrow_enough;
 
 /// How often a visit is made again because the machine was disturbed. A machine that always is would
-/// never be done; the last of them is used, and the doctor says so.
+/// never be done; the last of them is used, and says by what it was disturbed.
 const REPEATS_MAX: u32 = 2;
 /// A contender whose first this many starts all failed is not visited again.
 const FIRST_FAILURES_MAX: u32 = 2;
