@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Brings the real servers and tools that the tests and benches are held against: apache2, nginx,
 # lighttpd, h2o, caddy, mini-httpd, Tomcat with a Java runtime; ab, wrk, h2load, hey, siege, httperf,
-# slowhttptest; curl, brotli, zstd, openssl, tshark; python3, git, php-cgi, php-fpm and go, which CGI
+# slowhttptest; gnuplot; curl, brotli, zstd, openssl, tshark; python3, git, php-cgi, php-fpm and go, which CGI
 # and FastCGI are judged by. Does nothing, and says nothing, where all are present. The packages' own services
 # are kept from starting: joust starts servers itself, on ports of its own.
 set -euo pipefail
@@ -28,6 +28,7 @@ readonly PEERS=(
   openssl:openssl
   tshark:tshark
   slowhttptest:slowhttptest
+  gnuplot:gnuplot-nox
   python3:python3
   git:git
   php-cgi:php-cgi

@@ -20,6 +20,7 @@ pub(crate) static TOOL: Tool = Tool {
         "bytes include heads and framing; there are no percentiles",
         "a connection that the server closes is opened again; bytes of HTTP/1.1 connections that end with a reply are not counted (1.52)",
     ],
+    command: None,
     read: read_reports,
 };
 

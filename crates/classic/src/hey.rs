@@ -23,6 +23,7 @@ pub(crate) static TOOL: Tool = Tool {
         "bytes are those of bodies, by their Content-Length",
         "it runs on the runtime of Go, whose scheduler and garbage collector run beside the load",
     ],
+    command: None,
     read: read_reports,
 };
 

@@ -23,6 +23,7 @@ pub(crate) static TOOL: Tool = Tool {
         "with -rate the interval is a whole number of milliseconds: 600 a second become 1000",
         "there are no percentiles: mean, largest and smallest only",
     ],
+    command: None,
     read: read_reports,
 };
 

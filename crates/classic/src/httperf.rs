@@ -20,6 +20,7 @@ pub(crate) static TOOL: Tool = Tool {
         "the rate of replies is sampled every 5 s: a shorter run has no sample, and says 0.0",
         "it polls without sleeping: it takes a whole CPU whatever the load is",
     ],
+    command: None,
     read: read_reports,
 };
 

@@ -1,6 +1,9 @@
-//! Owns what is particular to each classic load tool: what its report says, and what it counts
-//! differently from us. One file a tool holds all of it. Must not know sockets, how a load is made,
-//! how a program is started, or argv of this process: text in, numbers out.
+//! Owns what is particular to each classic load tool: its command line, what its report says, and what
+//! it counts differently from us. One file a tool holds all of it. Must not know sockets, how a load
+//! is made, how a program is started, or argv of this process: text in, values out.
+//!
+//! A command line becomes a plan and somebody who speaks (see [`command`]): the load itself is that of
+//! `joust load`, and the report is written from its record.
 //!
 //! Reports are read as people have them: from a terminal, wrapped by a mail program, quoted,
 //! indented, coloured, several in a file, with prose around them, cut off at either end. So a report
@@ -10,6 +13,7 @@
 //! Start reading at [`Tool`] and [`Report`]; one more tool is one more file and one line in [`ALL`].
 
 mod ab;
+pub mod command;
 mod h2load;
 mod hey;
 mod http_load;
@@ -21,6 +25,7 @@ mod weighttp;
 mod words;
 mod wrk;
 
+use command::{Asked, Call};
 pub use report::{DocumentLength, Report, Requests, Summary, Times, Traffic};
 
 /// Every tool whose reports are read.
@@ -45,6 +50,8 @@ pub struct Tool {
     /// What it counts differently from us, a sentence each: what one must know before its figures
     /// are put beside ours.
     pub counts_differently: &'static [&'static str],
+    /// Its command line, where joust can be called in its place.
+    pub command: Option<fn(&Call<'_>) -> Asked>,
     /// Finds its reports in a text, in the order in which they stand there.
     pub read: fn(&str) -> Result<Vec<Report>, ReadError>,
 }

@@ -23,6 +23,7 @@ pub(crate) static TOOL: Tool = Tool {
         "the load ends at a whole second after the time asked for, up to one second late",
         "after 1024 failed connections it gives up, and still ends with exit status 0",
     ],
+    command: None,
     read: read_reports,
 };
 

@@ -23,6 +23,7 @@ pub(crate) static TOOL: Tool = Tool {
         "0.4 takes a reply that is not HTTP/1.1, or has a head above 32 KiB, as failed",
         "0.5 gives no reply more than 4 s unless told (-s)",
     ],
+    command: None,
     read: read_reports,
 };
 

@@ -21,6 +21,7 @@ pub(crate) static TOOL: Tool = Tool {
         "bytes include heads",
         "a latency is taken from the sending: what a request waited to be sent is in none (closed loop)",
     ],
+    command: None,
     read: read_reports,
 };
 

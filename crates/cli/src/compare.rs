@@ -14,7 +14,7 @@ use crate::trouble::{Ended, Trouble};
 /// Hold a run against an earlier one: what became slower, and how sure that is
 #[derive(clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 no regression, 99 a regression (its whole interval is worse by more than the margin), 3 nothing comparable or all of it withheld.\n\nRuns made at different times share no block, so a machine that was slower on one of the days looks like a slower server. Where a server is in both runs whose version and configuration are the same, each figure is held against that server's within its run, and what the machine did to both cancels out; the report says which was done."
+    after_help = "Exit codes: 0 no regression, 99 a regression (its whole interval is worse by more than the margin) or a server that worked in BASE and fails in CANDIDATE, 3 nothing comparable or all of it withheld.\n\nRuns made at different times share no block, so a machine that was slower on one of the days looks like a slower server. Where a server is in both runs whose version and configuration are the same, each figure is held against that server's within its run, and what the machine did to both cancels out; the report says which was done."
 )]
 pub struct Args {
     /// The run to compare with: a run file, its folder, or its number in the history

@@ -1,6 +1,7 @@
 //! `joust history`: the runs that were made, and a figure over them; and the history that `joust run`
 //! adds to.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use history::{Added, Filter, History, HistoryError};
@@ -78,6 +79,9 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     let (study, contender, cell) = (study.clone(), contender.clone(), cell.clone());
     let filter = Filter { study, contender, cell, metric: *metric };
     let runs = history.runs(&filter).map_err(trouble)?;
+    if runs.is_empty() && filter.study.is_some() && filter.contender.is_none() {
+        return Err(nothing_found(&history, &filter));
+    }
     let series = match &filter.contender {
         Some(_) => history.series(&filter).map_err(trouble)?,
         None => Vec::new(),
@@ -95,22 +99,42 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     Ok(Ended::Well)
 }
 
-/// The names that there are, where none of them is the one that was asked for.
+/// What there is, where it is not what was asked for: the first of study, contender and cell that has no
+/// run decides what is said.
 fn nothing_found(history: &History, filter: &Filter) -> Trouble {
-    let study = Filter { study: filter.study.clone(), ..Filter::default() };
-    let mut names: Vec<String> = history
-        .runs(&study)
-        .unwrap_or_default()
-        .into_iter()
-        .flat_map(|run| run.contenders)
-        .collect();
-    names.sort();
-    names.dedup();
-    Trouble::usage(miette!(
-        help = format!("its contenders are {}", names.join(", ")),
-        "the history has no such figure of `{}`",
-        filter.contender.as_deref().unwrap_or_default()
-    ))
+    let runs = |filter: Filter| history.runs(&filter).unwrap_or_default();
+    let of_study = Filter { study: filter.study.clone(), ..Filter::default() };
+    let of_contender = Filter { contender: filter.contender.clone(), ..of_study.clone() };
+    let in_study = runs(of_study);
+    if let Some(study) = filter.study.as_ref().filter(|_| in_study.is_empty()) {
+        let known = runs(Filter::default()).into_iter().map(|run| run.study);
+        return unknown(&format!("run of a study `{study}`"), "studies", known);
+    }
+    if runs(of_contender.clone()).is_empty() {
+        let known = in_study.into_iter().flat_map(|run| run.contenders);
+        let contender = filter.contender.as_deref().unwrap_or_default();
+        return unknown(&format!("figure of a contender `{contender}`"), "contenders", known);
+    }
+    let series = history.series(&of_contender).unwrap_or_default();
+    if let Some(cell) = filter.cell.as_ref().filter(|cell| series.iter().all(|s| s.cell != **cell))
+    {
+        let cells = series.into_iter().map(|one| one.cell);
+        return unknown(&format!("figure of it in a cell `{cell}`"), "cells", cells);
+    }
+    let metrics = series.into_iter().filter_map(|one| serde_json::to_value(one.metric).ok());
+    let metrics = metrics.filter_map(|metric| Some(metric.as_str()?.to_owned()));
+    unknown("such figure of it", "metrics", metrics)
+}
+
+/// That the history has no such thing, and which it has.
+fn unknown(what: &str, plural: &str, known: impl Iterator<Item = String>) -> Trouble {
+    let known: BTreeSet<String> = known.filter(|name| !name.is_empty()).collect();
+    let known: Vec<String> = known.into_iter().collect();
+    let help = match known.as_slice() {
+        [] => "`joust history` lists the runs that there are".to_owned(),
+        names => format!("its {plural} are {}", names.join("; ")),
+    };
+    Trouble::usage(miette!(help = help, "the history has no {what}"))
 }
 
 fn add_all(args: &Add) -> Result<Ended, Trouble> {

@@ -1,6 +1,7 @@
 //! joust: puts web servers head to head and says whether the answer can be believed.
 //! Owns argv, the subcommands, exit codes and stdout; holds no algorithm. One file a subcommand.
 
+mod classic;
 mod compare;
 mod doctor;
 mod history;
@@ -18,7 +19,7 @@ mod trouble;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use trouble::{Ended, Trouble};
 
@@ -52,7 +53,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let ended = match Cli::parse().command {
+    if let Some(code) = classic::called(std::env::args_os().collect()) {
+        return code;
+    }
+    let cli = Cli::from_arg_matches(&whole().get_matches()).unwrap_or_else(|error| error.exit());
+    let ended = match cli.command {
         Command::Run(args) => run::main(&args),
         Command::Load(args) => load::main(&args),
         Command::Serve(args) => serve::main(*args),
@@ -62,10 +67,15 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::main(&args),
         Command::Models(args) => models::main(&args),
         Command::Servers(args) => servers::main(&args),
-        Command::Man(args) => manual::man(&args, Cli::command()),
-        Command::Completions(args) => manual::completions(&args, Cli::command()),
+        Command::Man(args) => manual::man(&args, whole()),
+        Command::Completions(args) => manual::completions(&args, whole()),
     };
     ended.unwrap_or_else(Trouble::show).into()
+}
+
+/// Everything that can be typed: our subcommands, and the classic tools.
+fn whole() -> clap::Command {
+    classic::with_subcommands(Cli::command())
 }
 
 impl From<Ended> for ExitCode {

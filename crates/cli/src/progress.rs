@@ -52,7 +52,10 @@ impl Drop for Screen {
 impl Watch for Screen {
     fn planned(&mut self, plan: &Plan, skipped: &[Skipped]) {
         self.names = plan.contenders.iter().map(|contender| contender.name.clone()).collect();
-        self.say(&plan.question);
+        // By words: a terminal would break its line in the middle of one.
+        report::wrapped(&plan.question, crate::report::options().width)
+            .iter()
+            .for_each(|line| self.say(line));
         for left_out in skipped {
             let Skipped { name, reason, remedy } = left_out;
             self.say(&format!("without {name}: {reason}; {remedy} brings it"));

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use miette::miette;
-use record::{LoadRecord, RunRecord};
-use report::{OUTPUTS, Options, Output};
+use record::{LoadRecord, ReadError, RunRecord};
+use report::{Detail, OUTPUTS, Options, Output};
 
 use crate::output::{self, Place};
 use crate::trouble::{Ended, Trouble};
@@ -17,14 +17,18 @@ pub struct Args {
     /// The form
     #[arg(short, long, default_value = "text", value_parser = output_named)]
     format: &'static Output,
+    /// Every table as text too, cell by cell; the other forms always have all
+    #[arg(long)]
+    full: bool,
     /// Where to write it; - is stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     out: Place,
 }
 
 pub fn main(args: &Args) -> Result<Ended, Trouble> {
+    let detail = if args.full { Detail::Full } else { Detail::Short };
     let shown = match read(&args.file)? {
-        Read::Run(run) => (args.format.render)(&run, &options()),
+        Read::Run(run) => (args.format.render)(&run, &Options { detail, ..options() }),
         Read::Load(load) if args.format.name == "text" => report::load_text(&load, &options()),
         Read::Load(_) => {
             return Err(Trouble::usage(miette!(
@@ -57,19 +61,25 @@ pub fn read(path: &Path) -> Result<Read, Trouble> {
     if let Ok(load) = LoadRecord::from_json(&text) {
         return Ok(Read::Load(Box::new(load)));
     }
-    let run = RunRecord::from_json(&text).map_err(|error| {
-        Trouble::usage(miette!(
-            help = "`joust run` writes run.json, `joust load --json FILE` the record of one load",
-            "{}: {error}",
-            file.display()
-        ))
-    })?;
+    let run = RunRecord::from_json(&text).map_err(|error| no_run(&file, &error))?;
     Ok(Read::Run(Box::new(run)))
+}
+
+/// A file that is not read, with the way out where its own words do not name one.
+fn no_run(file: &Path, error: &ReadError) -> Trouble {
+    let file = file.display();
+    Trouble::usage(match error {
+        ReadError::Shape(_) => miette!(
+            help = "`joust run` writes run.json, `joust load --json FILE` the record of one load",
+            "{file}: {error}"
+        ),
+        ReadError::Version { .. } | ReadError::Misfit { .. } => miette!("{file}: {error}"),
+    })
 }
 
 /// How reports look on this terminal.
 pub fn options() -> Options {
-    Options { width: output::columns(), colour: output::colour(), unicode: true }
+    Options { width: output::columns(), colour: output::colour(), ..Options::default() }
 }
 
 fn output_named(name: &str) -> Result<&'static Output, String> {

@@ -1,6 +1,6 @@
 //! `joust run`: a study becomes a plan, a plan a run, a run a folder of reports and an exit code.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lab::LabError;
 use lab::journal::{self, Earlier};
@@ -18,6 +18,9 @@ use crate::trouble::{Ended, Trouble};
 
 /// Where runs go that are not told otherwise.
 pub const RESULTS: &str = "joust-results";
+
+/// Studies that are named to whoever mistyped one.
+const STUDIES_NAMED_MAX: usize = 20;
 
 /// Put web servers head to head: by default those on this machine, in 90 seconds
 #[derive(clap::Args)]
@@ -68,6 +71,8 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     }
     let earlier = earlier(args)?;
     let plan = plan(args, earlier.as_ref())?;
+    let joust_binary = std::env::current_exe().into_diagnostic().map_err(Trouble::failed)?;
+    runner::check_settings(&plan, &joust_binary).map_err(trouble)?;
     if args.check {
         output::stdout(report::plan_text(&plan, &crate::report::options()).as_bytes())?;
         return Ok(Ended::Well);
@@ -76,7 +81,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     // The folder comes first: a missing permission should be known before minutes are spent.
     let folder = folder(args, &plan)?;
     let options = RunOptions {
-        joust_binary: std::env::current_exe().into_diagnostic().map_err(Trouble::failed)?,
+        joust_binary,
         joust_version: env!("CARGO_PKG_VERSION").to_owned(),
         journal: Some(folder.path().to_owned()),
         earlier,
@@ -182,9 +187,30 @@ fn save(folder: &ResultsFolder, run: &RunRecord) -> Result<(), Trouble> {
 fn trouble(error: LabError) -> Trouble {
     match error {
         LabError::Study(error) => Trouble::usage(pointing(error)),
-        LabError::Read { .. } | LabError::Earlier { .. } => Trouble::usage(miette!("{error}")),
+        LabError::Read { ref path, .. } => Trouble::usage(match studies_near(path) {
+            Some(names) => miette!(help = format!("TOML files there: {names}"), "{error}"),
+            None => miette!(
+                help = "STUDY is a file, as studies/tools.toml; without one `quick` is run",
+                "{error}"
+            ),
+        }),
+        LabError::Earlier { .. } | LabError::Refused { .. } => Trouble::usage(miette!("{error}")),
         error => Trouble::failed(miette!("{error}")),
     }
+}
+
+/// The studies in the folder of a path, where there are any: one of them was meant.
+fn studies_near(path: &Path) -> Option<String> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let files = std::fs::read_dir(folder.unwrap_or(Path::new("."))).ok()?;
+    let is_study = |path: &PathBuf| path.extension().is_some_and(|end| end == "toml");
+    let mut names: Vec<String> = files
+        .filter_map(|file| Some(file.ok()?.path()).filter(is_study))
+        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+        .take(STUDIES_NAMED_MAX)
+        .collect();
+    names.sort();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// The error with the lines of the study that it is about.

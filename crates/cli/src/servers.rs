@@ -1,7 +1,6 @@
 //! `joust servers`: the servers that studies can run, which of them are on this machine, and the
 //! settings of each.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use lab::adapters::{self, Adapter, Found, Missing, Search, SettingSpec};
@@ -52,15 +51,10 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
 
 /// A line for a server: name, version or what is wrong, path or what helps.
 fn table(rows: &[Row]) -> String {
-    let lines: Vec<[String; 3]> = rows.iter().map(line).collect();
-    let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
-    let (name, version) = (width(0), width(1));
-    let mut text = String::new();
-    for [a, b, c] in &lines {
-        put(&mut text, format_args!("{a:<name$}  {b:<version$}  {c}\n"));
-    }
-    text.push_str("\n`joust servers NAME` lists the settings of one.\n");
-    text
+    let lines: Vec<Vec<String>> = rows.iter().map(|row| line(row).to_vec()).collect();
+    let titles = ["server", "here", "program, or the way out"];
+    let remark = "`joust servers NAME` lists the settings of one.";
+    report::rows_text(&titles, &lines, remark, &crate::report::options())
 }
 
 fn line(row: &Row) -> [String; 3] {
@@ -81,33 +75,35 @@ fn not_usable(adapter: &Adapter, missing: &Missing) -> String {
 }
 
 fn one(row: &Row) -> String {
-    let mut text = String::new();
-    put(&mut text, format_args!("{}: {}\n", row.adapter.name, row.adapter.about));
-    let [_, state, place] = line(row);
-    let mut fact = |what: &str, says: &str| put(&mut text, format_args!("  {what:<20} {says}\n"));
-    fact("here", &state);
+    let adapter = row.adapter;
+    let [name, state, place] = line(row);
+    let mut facts = vec![("here", state)];
     match &row.found {
         Ok(found) if found.binary == PathBuf::new() => {}
-        Ok(_) => fact("program", &place),
-        Err(_) => fact("way out", &place),
+        Ok(_) => facts.push(("program", place)),
+        Err(_) => facts.push(("way out", place)),
     }
-    if !row.adapter.package.is_empty() {
-        fact("Debian's package", row.adapter.package);
+    if !adapter.package.is_empty() {
+        facts.push(("Debian's package", adapter.package.to_owned()));
     }
-    if let Some(minimum) = row.adapter.minimum {
-        fact("least version", &format!("{}, for {}", minimum.version, minimum.lack));
+    if let Some(minimum) = adapter.minimum {
+        facts.push(("least version", format!("{}, for {}", minimum.version, minimum.lack)));
     }
-    if row.adapter.hands_on {
-        fact("further settings", "are handed on as they are: `joust models` lists them");
+    if adapter.hands_on {
+        let text = "are handed on as they are: `joust models` lists them";
+        facts.push(("further settings", text.to_owned()));
     }
-    row.adapter.settings.iter().for_each(|spec| setting(&mut text, spec));
-    text
-}
-
-fn setting(text: &mut String, spec: &SettingSpec) {
-    let SettingSpec { name, preset, about, kind, .. } = spec;
-    let wanted = kind.wanted();
-    put(text, format_args!("  {name} = {preset}    ({wanted})\n      {about}\n"));
+    let setting = |SettingSpec { name, preset, about, kind, .. }: &SettingSpec| {
+        (format!("{name} = {preset} ({})", kind.wanted()), (*about).to_owned())
+    };
+    // Some say their own name first.
+    let about = adapter
+        .about
+        .strip_prefix(adapter.name)
+        .map_or(adapter.about, |rest| rest.strip_prefix(": ").unwrap_or(adapter.about));
+    let terms = adapter.settings.iter().map(setting).collect();
+    let listed = report::Listed { title: format!("{name}: {about}"), facts, terms };
+    report::listed_text(&listed, &crate::report::options())
 }
 
 fn json_of(rows: &[Row]) -> String {
@@ -149,8 +145,4 @@ fn row_json(row: &Row) -> Value {
         }
     }
     value
-}
-
-fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
-    text.write_fmt(line).expect("writing to memory does not fail");
 }

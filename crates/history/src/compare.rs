@@ -16,7 +16,7 @@ use stats::{Decision, Standard, TwoSample};
 use units::Share;
 
 use crate::database::{instant, machine};
-use crate::figures::{METRICS, Place, is_limited, logs, places, withheld, work};
+use crate::figures::{METRICS, Place, broken, is_limited, logs, places, withheld, work};
 
 pub use reference::{CompareError, Reference};
 
@@ -201,6 +201,12 @@ impl Bench<'_> {
         })
     }
 
+    /// Whether it worked in the base run and does not in the candidate: a gate that knows figures alone
+    /// would let pass a server that crashes.
+    fn broke(&self, pair: Pair) -> bool {
+        broken(self.base, pair.base).is_none() && broken(self.candidate, pair.candidate).is_some()
+    }
+
     fn say(&self, seen: &Seen, metric: Metric, margin: Share, p_holm: f64) -> RunChange {
         let (direction, verdict) = match &seen.ratio {
             Err(reason) => {
@@ -216,7 +222,10 @@ impl Bench<'_> {
             differs: reference::differences(self.base, self.candidate, seen.pair),
             basis: seen.basis.clone(),
             estimate: seen.ratio.as_ref().ok().and_then(|ratio| estimate(ratio, p_holm)),
-            judgement: judge(metric, direction, &verdict, margin),
+            judgement: match self.broke(seen.pair) {
+                true => ChangeJudgement::Broken,
+                false => judge(metric, direction, &verdict, margin),
+            },
             verdict,
             direction,
         }

@@ -68,6 +68,24 @@ pub(crate) fn void(run: &RunRecord, place: Place) -> Option<String> {
     if let Some(check) = finding(run, place, Severity::Void) {
         return Some(format!("{check} on {}", run.plan.contenders[place.contender].name));
     }
+    failing(run, place)
+}
+
+/// Checks of the doctor that fire where a server does not answer as it should.
+const BROKEN: [&str; 2] = ["errors_as_speed", "different_bodies"];
+
+/// Why a contender does not do its work there, if so: too many visits failed, or its answers are not
+/// what they should be.
+pub(crate) fn broken(run: &RunRecord, place: Place) -> Option<String> {
+    let is_broken = |finding: &&record::Finding| {
+        BROKEN.contains(&finding.check.as_str()) && acts(finding, place, Severity::Void)
+    };
+    let name = &run.plan.contenders[place.contender].name;
+    let found = run.findings.iter().find(is_broken);
+    found.map(|finding| format!("{} on {name}", finding.check)).or_else(|| failing(run, place))
+}
+
+fn failing(run: &RunRecord, place: Place) -> Option<String> {
     let is_here = |visit: &&record::Visit| {
         (visit.cell, visit.contender) == (place.cell, place.contender)
             && visit.state != VisitState::Disturbed
@@ -98,12 +116,14 @@ pub(crate) fn withheld(run: &RunRecord, place: Place, metric: Metric) -> Option<
     })
 }
 
+fn acts(finding: &record::Finding, place: Place, severity: Severity) -> bool {
+    finding.acts(severity)
+        && finding.touches(place.contender)
+        && finding.cell.is_none_or(|cell| cell == place.cell)
+}
+
 fn finding(run: &RunRecord, place: Place, severity: Severity) -> Option<&str> {
-    let acts = |finding: &&record::Finding| {
-        finding.acts(severity)
-            && finding.touches(place.contender)
-            && finding.cell.is_none_or(|cell| cell == place.cell)
-    };
+    let acts = |one: &&record::Finding| acts(one, place, severity);
     run.findings.iter().find(acts).map(|finding| finding.check.as_str())
 }
 

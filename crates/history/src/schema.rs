@@ -66,10 +66,13 @@ pub(crate) fn migrate(
     migrations: &[&str],
 ) -> rusqlite::Result<Result<(), Unusable>> {
     let known = migrations.len() as i64;
-    if let state @ (Ok(()) | Err(_)) = state(connection, known)?
-        && version(connection)? == known
-    {
-        return Ok(state);
+    // Of one instant: between two reads another process may make it, and what is half empty and half
+    // ours would look like another program's.
+    let look = connection.transaction()?;
+    let (state_now, version_now) = (state(&look, known)?, version(&look)?);
+    drop(look);
+    if version_now == known {
+        return Ok(state_now);
     }
     // Looked at again inside the transaction: another process may have been faster.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

@@ -13,6 +13,16 @@ pub enum LabError {
     /// The study file is wrong.
     #[error("{}:{}:{}: {}", .0.file, .0.place().0, .0.place().1, .0.message)]
     Study(#[from] StudyError),
+    /// A server itself refuses the settings of a contender.
+    #[error("contender `{contender}`: {server} refuses its settings: {said}")]
+    Refused {
+        /// Name of the contender.
+        contender: String,
+        /// Name of the adapter.
+        server: &'static str,
+        /// What the server said.
+        said: String,
+    },
     /// A plan that was not made from a study file names no server that there is.
     #[error(transparent)]
     Adapter(#[from] crate::adapters::AdapterError),

@@ -33,11 +33,18 @@ pub fn gather() -> Facts {
     Facts { named: known.collect() }
 }
 
-/// The content of these files now; one that cannot be read is absent.
+/// The content of these files now; one that cannot be read is absent. What lies below `/proc/net` is
+/// that of the calling thread's network namespace.
 pub fn snapshot<'a>(paths: impl IntoIterator<Item = &'a str>) -> Snapshot {
     let texts: BTreeMap<String, String> = paths
         .into_iter()
-        .filter_map(|path| Some((path.to_owned(), fs::read_to_string(path).ok()?)))
+        .filter_map(|path| {
+            let here = match path.strip_prefix("/proc/net/") {
+                Some(name) => format!("/proc/thread-self/net/{name}"),
+                None => path.to_owned(),
+            };
+            Some((path.to_owned(), fs::read_to_string(here).ok()?))
+        })
         .collect();
     Snapshot { texts }
 }

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use record::{Ending, Facts, Journal, RunRecord, Visit};
+use record::{CpuLayout, Ending, Facts, Journal, NetworkKind, RunRecord, Setup, Visit};
 use units::Nanos;
 
 use crate::error::LabError;
@@ -128,4 +128,111 @@ pub(crate) fn check_machine(earlier: &Journal, now: &Facts) -> Result<(), LabErr
          start a run of its own"
     );
     Err(LabError::Earlier { path: PathBuf::from(&earlier.plan.name), reason })
+}
+
+/// Refuses to go on with visits that were made with another joust, other versions of servers, on other
+/// CPUs or over another network than those to come: their ratios would be of both together.
+///
+/// # Errors
+/// [`LabError::Earlier`], which names what differs.
+pub(crate) fn check_setup(
+    earlier: &Journal,
+    now: &Setup,
+    network: NetworkKind,
+) -> Result<(), LabError> {
+    let refused = |what: &str, then: &str, now: &str| LabError::Earlier {
+        path: PathBuf::from(&earlier.plan.name),
+        reason: format!(
+            "{what} was `{then}` and is now `{now}`: visits of the two cannot be judged together; start a \
+             run of its own"
+        ),
+    };
+    let then = &earlier.setup;
+    if !then.joust.is_empty() && then.joust != now.joust {
+        return Err(refused("joust, which makes the load,", &then.joust, &now.joust));
+    }
+    for (contender, (then, now)) in
+        earlier.plan.contenders.iter().zip(then.versions.iter().zip(&now.versions))
+    {
+        // Of a server that only its replies name nothing is known before it is started.
+        if !then.is_empty() && !now.is_empty() && then != now {
+            return Err(refused(&contender.name, then, now));
+        }
+    }
+    if then.layout != CpuLayout::default() && then.layout != now.layout {
+        let cpus = |layout: &CpuLayout| {
+            format!("server on {:?}, generator on {:?}", layout.server, layout.client)
+        };
+        return Err(refused("the division of CPUs", &cpus(&then.layout), &cpus(&now.layout)));
+    }
+    let over = |kind| match kind {
+        NetworkKind::Veth => "network namespaces",
+        NetworkKind::Loopback => "loopback",
+    };
+    let mut made = earlier.visits.iter().filter_map(|visit| visit.surroundings.as_ref());
+    match made.find(|around| around.network.kind != network) {
+        Some(around) => {
+            Err(refused("the network of visits", over(around.network.kind), over(network)))
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{Contender, Network, Plan, Surroundings};
+
+    use super::*;
+
+    fn setup() -> Setup {
+        Setup {
+            joust: "0.1.0".to_owned(),
+            versions: vec!["nginx/1.22.1".to_owned(), String::new()],
+            layout: CpuLayout { server: vec![1], client: vec![0], shared: false },
+        }
+    }
+
+    fn journal() -> Journal {
+        let named = |name: &str| Contender { name: name.to_owned(), ..Contender::default() };
+        let network = Network { kind: NetworkKind::Veth, ..Network::default() };
+        let around = Box::new(Surroundings { network, ..Surroundings::default() });
+        Journal {
+            format: Journal::FORMAT.to_owned(),
+            started: String::new(),
+            plan: Plan { contenders: vec![named("a"), named("b")], ..Plan::default() },
+            facts: Facts::default(),
+            skipped: Vec::new(),
+            setup: setup(),
+            visits: vec![
+                Visit::default(),
+                Visit { surroundings: Some(around), ..Visit::default() },
+            ],
+        }
+    }
+
+    #[test]
+    fn what_is_the_same_or_was_not_known_is_gone_on_with() {
+        check_setup(&journal(), &setup(), NetworkKind::Veth).unwrap();
+        let unknown = Journal { setup: Setup::default(), visits: Vec::new(), ..journal() };
+        check_setup(&unknown, &setup(), NetworkKind::Loopback).unwrap();
+        let named = Setup { versions: vec!["nginx/1.22.1".into(), "x/2".into()], ..setup() };
+        check_setup(&journal(), &named, NetworkKind::Veth).unwrap();
+    }
+
+    #[test]
+    fn visits_of_another_setup_are_not_judged_with_those_to_come() {
+        let layout = CpuLayout { client: vec![2], ..setup().layout };
+        let others = [
+            (Setup { joust: "0.2.0".into(), ..setup() }, "0.2.0"),
+            (Setup { versions: vec!["nginx/1.24.0".into(), "".into()], ..setup() }, "nginx/1.24.0"),
+            (Setup { layout, ..setup() }, "generator on [2]"),
+        ];
+        for (now, says) in others {
+            let error = check_setup(&journal(), &now, NetworkKind::Veth).unwrap_err().to_string();
+            assert!(error.contains(says) && error.contains("a run of its own"), "{error}");
+        }
+        let error = check_setup(&journal(), &setup(), NetworkKind::Loopback).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("`network namespaces` and is now `loopback`"), "{error}");
+    }
 }

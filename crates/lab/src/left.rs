@@ -10,12 +10,14 @@
 //! Start reading at [`note`] and [`end_noted`].
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::cgroup;
@@ -26,6 +28,8 @@ const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 /// In the folder of a server: the machine's start, the server's number, the tick it started at, and
 /// its cgroup where it has one.
 const NOTE: &str = ".joust-started";
+/// Bytes of a note at most: two paths of the longest.
+const NOTE_MAX: u64 = 2 * 4096;
 /// Time between two looks at what was killed, and how many there are, 5 s in all.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS_MAX: u32 = 500;
@@ -60,7 +64,9 @@ pub(crate) fn note(dir: &Path, pid: u32, cgroup: Option<&Path>) -> io::Result<()
     let path = dir.join(NOTE);
     let unfinished = path.with_extension("new");
     let boot = boot();
-    fs::write(&unfinished, format!("{boot} {pid} {started} {cgroup}\n"))?;
+    // The folder may be the server's account's, which could have put a link in its place.
+    let mut file = File::options().write(true).create_new(true).open(&unfinished)?;
+    file.write_all(format!("{boot} {pid} {started} {cgroup}\n").as_bytes())?;
     fs::rename(unfinished, path)
 }
 
@@ -68,12 +74,25 @@ pub(crate) fn note(dir: &Path, pid: u32, cgroup: Option<&Path>) -> io::Result<()
 pub(crate) fn end_noted(scratch: &Path) -> Ended {
     let mut ended = Ended::default();
     for dir in fs::read_dir(scratch).into_iter().flatten().flatten() {
-        let text = fs::read_to_string(dir.path().join(NOTE)).unwrap_or_default();
+        let text = written_by_us(&dir.path().join(NOTE)).unwrap_or_default();
         if let Some(note) = read(&text, &boot()) {
             end(&note, &mut ended);
         }
     }
     ended
+}
+
+/// The text of a note; `None` where another account wrote it, as that of a server could in its folder.
+fn written_by_us(path: &Path) -> Option<String> {
+    // Opened before it is looked at, and never through a link: what is read is what was looked at. A
+    // pipe would be waited for.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
+    let found = file.metadata().ok()?;
+    let is_ours = found.is_file() && found.uid() == rustix::process::geteuid().as_raw();
+    let mut text = String::new();
+    file.take(NOTE_MAX).read_to_string(&mut text).ok().filter(|_| is_ours)?;
+    Some(text)
 }
 
 fn boot() -> String {
@@ -204,6 +223,32 @@ mod tests {
             sys::child::send(pid, sys::child::Signal::SIGKILL).unwrap();
         }
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_note_that_another_wrote_is_not_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (note, link) = (dir.path().join(NOTE), dir.path().join("link"));
+        fs::write(&note, "boot 2 3 \n").unwrap();
+        std::os::unix::fs::symlink(&note, &link).unwrap();
+        assert_eq!(written_by_us(&note).as_deref(), Some("boot 2 3 \n"));
+        assert_eq!(written_by_us(&link), None);
+        assert_eq!(written_by_us(dir.path()), None);
+        // Where we may give it away, as root: to the account `nobody`.
+        if std::os::unix::fs::chown(&note, Some(65_534), None).is_ok() {
+            assert_eq!(written_by_us(&note), None);
+        }
+    }
+
+    #[test]
+    fn a_note_is_not_written_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("of-someone-else");
+        fs::write(&target, "untouched").unwrap();
+        let unfinished = dir.path().join(NOTE).with_extension("new");
+        std::os::unix::fs::symlink(&target, unfinished).unwrap();
+        assert!(note(dir.path(), std::process::id(), None).is_err());
+        assert_eq!(fs::read_to_string(target).unwrap(), "untouched");
     }
 
     #[test]

@@ -2,12 +2,13 @@
 //! not know the design of an experiment or what is concluded. Start reading at [`Machine`].
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use record::{
-    Contender, ContenderFacts, CpuLayout, LoadPlan, LoadRecord, Plan, SearchPlan, Visit,
-    VisitState, Workload,
+    Contender, ContenderFacts, CpuLayout, LoadPlan, LoadRecord, NetworkKind, Plan, SearchPlan,
+    Snapshot, Visit, VisitState, Workload,
 };
 use units::Nanos;
 
@@ -16,11 +17,12 @@ use crate::clients::{self, Bench, Client, Order};
 use crate::error::LabError;
 use crate::journal::Keeping;
 use crate::oracle::{self, OracleError};
-use crate::server::{self, Running, ServerError, Start};
+use crate::server::{self, Conditions, Running, ServerError, Start};
 use crate::session::{Failure, Place, Stage};
 use crate::settle::Settling;
+use crate::surroundings::{Keeper, Ready, no_namespaces};
 use crate::tree::{Observe, Observed, Observer};
-use crate::trial::{Window, condense, count, load_plan, requests_between};
+use crate::trial::{Counted, Window, condense, count, load_plan, requests_between};
 use crate::{by_tool, capacity};
 use crate::{cpus, facts};
 
@@ -49,6 +51,7 @@ pub(crate) struct Machine<'a> {
     /// Counters that the checks of the doctor ask for.
     counters: Vec<&'static str>,
     docroot: PathBuf,
+    keeper: Keeper,
     /// Holds `docroot` and each server's own folder.
     scratch: server::Scratch,
     /// Instant of the monotonic clock at which this part of the run began.
@@ -69,7 +72,7 @@ pub(crate) struct Tool {
     pub(crate) found: Found,
 }
 
-/// What there was before, where it is kept, and who else makes load.
+/// What there was before, where it is kept, who else makes load, and where.
 #[derive(Debug, Default)]
 pub(crate) struct GoingOn {
     /// Time that earlier parts of the run took.
@@ -78,6 +81,37 @@ pub(crate) struct GoingOn {
     pub(crate) keeping: Option<Keeping>,
     /// The load tools that the plan names.
     pub(crate) tools: Tools,
+    /// Where all visits are made.
+    pub(crate) ground: Ground,
+}
+
+/// What all visits of a run have in common of the machine.
+#[derive(Debug, Default)]
+pub(crate) struct Ground {
+    /// Which CPUs are whose.
+    pub(crate) layout: CpuLayout,
+    /// Why all visits are made over loopback, where they are.
+    pub(crate) loopback: Option<String>,
+}
+
+impl Ground {
+    /// For visits of these.
+    pub(crate) fn of(installed: &[Installed]) -> Result<Self, LabError> {
+        let layout = cpus::layout().map_err(failed("cannot see which CPUs there are"))?;
+        let fixed = installed.iter().find(|one| !one.adapter.is_movable).map(|one| {
+            let name = one.adapter.name;
+            format!("a contender (`server = \"{name}\"`) cannot be put in a network of its own")
+        });
+        Ok(Self { layout, loopback: fixed.or_else(no_namespaces) })
+    }
+
+    /// What client and server meet over.
+    pub(crate) fn network(&self) -> NetworkKind {
+        match self.loopback {
+            Some(_) => NetworkKind::Loopback,
+            None => NetworkKind::Veth,
+        }
+    }
 }
 
 impl<'a> Machine<'a> {
@@ -90,15 +124,17 @@ impl<'a> Machine<'a> {
         going_on: GoingOn,
     ) -> Result<Self, LabError> {
         let began = sys::clock::monotonic();
-        let GoingOn { elapsed, keeping, tools } = going_on;
-        let failed = |what: &str| {
-            let what = what.to_owned();
-            move |cause| LabError::System { what, cause }
-        };
+        let GoingOn { elapsed, keeping, tools, ground } = going_on;
+        let Ground { layout, loopback } = ground;
         let scratch = server::scratch().map_err(failed("cannot make a folder below /tmp"))?;
         let docroot = server::site(scratch.path(), &plan.pages())
             .map_err(failed("cannot make the site below /tmp"))?;
-        let layout = cpus::layout().map_err(failed("cannot see which CPUs there are"))?;
+        for sleep in plan.sleeps() {
+            server::sleeper(&docroot, sleep)
+                .map_err(failed("cannot put a program into the site below /tmp"))?;
+        }
+        let keeper = Keeper::new(plan.seed, &layout, loopback)
+            .map_err(failed("cannot time a fixed piece of work"))?;
         Ok(Self {
             plan,
             installed,
@@ -106,6 +142,7 @@ impl<'a> Machine<'a> {
             layout,
             counters,
             docroot,
+            keeper,
             scratch,
             began,
             elapsed,
@@ -119,7 +156,18 @@ impl<'a> Machine<'a> {
         &self.layout
     }
 
-    fn start(&self, cell: usize, contender: usize) -> Result<Running, Failure> {
+    fn start(
+        &self,
+        cell: usize,
+        contender: usize,
+        conditions: &Conditions,
+    ) -> Result<Running, Failure> {
+        let work = self.plan.work(cell, contender);
+        // A program that sleeps would say after its sleep that the server had been ready.
+        let target = match work.sleep {
+            Some(_) => Workload::PAGE.to_owned(),
+            None => self.plan.target(cell, contender),
+        };
         let Installed { adapter, found } = &self.installed[contender];
         let start = Start {
             adapter,
@@ -127,12 +175,12 @@ impl<'a> Machine<'a> {
             settings: &self.contender(contender).settings,
             docroot: &self.docroot,
             cpus: &self.layout.server,
-            connections: self.plan.work(cell, contender).connections,
+            connections: work.connections,
             scratch: self.scratch.path(),
-            target: &self.plan.target(cell, contender),
+            target: &target,
             timeout: START_MAX,
         };
-        Running::start(&start).map_err(|error| failure(&error))
+        Running::start_under(&start, conditions).map_err(|error| failure(&error))
     }
 
     fn contender(&self, index: usize) -> &Contender {
@@ -148,9 +196,13 @@ impl<'a> Machine<'a> {
             if facts.bodies.contains_key(&target) {
                 continue;
             }
-            let timeout = self.plan.work(cell, contender).timeout;
-            let reference =
-                oracle::ask(running.address().clone(), running.target(&target), timeout)?;
+            let work = self.plan.work(cell, contender);
+            let asked = running.target(&target);
+            let mut reference = oracle::ask(running.address().clone(), asked, work.timeout)?;
+            // A server that runs elsewhere may be asked for something else.
+            if let Some(sleep) = work.sleep.filter(|_| asked == target) {
+                reference = reference.expect(&target, &server::slept(sleep))?;
+            }
             if facts.bodies.is_empty() {
                 facts.body_sha256 = reference.sha256.clone();
                 facts.head = reference.head;
@@ -158,6 +210,28 @@ impl<'a> Machine<'a> {
             facts.bodies.insert(target, reference.sha256);
         }
         Ok(facts)
+    }
+
+    /// Loads a running server from the client's network, watched, and fills in the visit.
+    fn watch_load(
+        &mut self,
+        running: &mut Running,
+        ready: Ready,
+        visit: &mut Visit,
+    ) -> Result<(), LabError> {
+        let net = running.net().clone();
+        let watching = self.keeper.watch(ready, running, Window::of(self.plan).until);
+        let watching = watching.map_err(failed("cannot watch the machine"))?;
+        let loaded = net.at_client(|| self.load(running, visit));
+        let surroundings = self.keeper.after(watching, running);
+        visit.surroundings = Some(Box::new(surroundings));
+        loaded.map_err(failed("cannot load from the client's network"))?
+    }
+
+    /// The counters that checks ask for, as they are where the server is.
+    fn snapshot(&self, running: &Running) -> Snapshot {
+        let snapshot = || facts::snapshot(self.counters.iter().copied());
+        running.net().at_server(snapshot).unwrap_or_default()
     }
 
     /// Loads a running server and fills in the visit.
@@ -180,7 +254,7 @@ impl<'a> Machine<'a> {
         if let Some(search) = &self.plan.search {
             return self.find_capacity(running, visit, search, &plan);
         }
-        visit.before = facts::snapshot(self.counters.iter().copied());
+        visit.before = self.snapshot(running);
         let start = sys::clock::monotonic();
         let window_here = Observe {
             from: start + window.from,
@@ -193,11 +267,14 @@ impl<'a> Machine<'a> {
         let load = load::run(&plan, &load::Control::new(self.interrupt));
         // A load that ended early ends the observation too.
         let observed = observer.and_then(|observer| observer.map(Observer::finish).transpose());
-        visit.after = facts::snapshot(self.counters.iter().copied());
+        visit.after = self.snapshot(running);
         let mut load = load?;
         let died = died(running);
         match (died, observed) {
-            (None, Ok(observed)) => measure(visit, &load, window, start, observed.as_ref()),
+            (None, Ok(observed)) => {
+                let counted = count(&load, window, &work);
+                measure(visit, &load, counted, start, observed.as_ref());
+            }
             (Some(reason), _) => {
                 visit.state = VisitState::Failed { reason, log_tail: running.log_tail() };
             }
@@ -224,10 +301,10 @@ impl Machine<'_> {
     ) -> Result<(), LabError> {
         let warmed = self.warm_up(running, visit)?;
         visit.logged = Some(visit.logged.unwrap_or(0) + warmed);
-        visit.before = facts::snapshot(self.counters.iter().copied());
+        visit.before = self.snapshot(running);
         let mut measure = |plan: &LoadPlan| load::run(plan, &load::Control::new(self.interrupt));
         let found = capacity::find(search, closed, &mut measure)?;
-        visit.after = facts::snapshot(self.counters.iter().copied());
+        visit.after = self.snapshot(running);
         if let Some(reason) = died(running) {
             visit.state = VisitState::Failed { reason, log_tail: running.log_tail() };
         } else if found.highest_good.is_none() {
@@ -249,7 +326,7 @@ impl Machine<'_> {
     ) -> Result<(), LabError> {
         let warmed = self.warm_up(running, visit)?;
         visit.logged = Some(visit.logged.unwrap_or(0) + warmed);
-        visit.before = facts::snapshot(self.counters.iter().copied());
+        visit.before = self.snapshot(running);
         let start = sys::clock::monotonic();
         let whole = Observe {
             from: start,
@@ -266,7 +343,7 @@ impl Machine<'_> {
         };
         let ran = clients::run(tool.client, &tool.found, order, &bench);
         let observed = observer.and_then(|observer| observer.map(Observer::finish).transpose());
-        visit.after = facts::snapshot(self.counters.iter().copied());
+        visit.after = self.snapshot(running);
         let died = died(running);
         let failed = match (died, ran, observed) {
             (None, Ok(ran), Ok(observed)) => {
@@ -352,12 +429,15 @@ impl Stage for Machine<'_> {
 
     fn discover(&mut self, contender: usize) -> Result<Result<ContenderFacts, Failure>, LabError> {
         let cells = self.plan.contenders[contender].cells.first().copied();
-        let running = match self.start(cells.unwrap_or(0), contender) {
+        let net = self.keeper.net().map_err(failed("cannot make a network for a server"))?;
+        let conditions = Conditions::over(net);
+        let running = match self.start(cells.unwrap_or(0), contender, &conditions) {
             Ok(running) => running,
             Err(failure) => return Ok(Err(failure)),
         };
-        let discovered = self
-            .ask(&running, contender)
+        let asked = conditions.net.at_client(|| self.ask(&running, contender));
+        let discovered = asked
+            .map_err(failed("cannot ask from the client's network"))?
             .map_err(|error| Failure { reason: error.to_string(), log_tail: running.log_tail() });
         Ok(match running.stop() {
             Ok(_) => discovered,
@@ -371,7 +451,10 @@ impl Stage for Machine<'_> {
 
     fn visit(&mut self, place: Place) -> Result<Option<Visit>, LabError> {
         let mut visit = unmeasured(place, self.now());
-        let mut running = match self.start(place.cell, place.contender) {
+        let ready = self.keeper.before(&self.docroot, number(place));
+        let ready =
+            ready.map_err(failed("cannot bring the machine to its state before a visit"))?;
+        let mut running = match self.start(place.cell, place.contender, &ready.conditions) {
             Ok(running) => running,
             Err(Failure { reason, log_tail }) => {
                 visit.state = VisitState::Failed { reason, log_tail };
@@ -379,7 +462,7 @@ impl Stage for Machine<'_> {
             }
         };
         visit.ready_after = running.ready_after();
-        self.load(&mut running, &mut visit)?;
+        self.watch_load(&mut running, ready, &mut visit)?;
         match running.stop() {
             Ok(stopped) => count_logged(&mut visit, stopped.logged),
             // A server that could not be ended would be there in the next visit.
@@ -396,6 +479,21 @@ impl Stage for Machine<'_> {
             is_cut || (visit.load.is_none() && self.interrupt.load(Ordering::Relaxed));
         Ok((!interrupted).then_some(visit))
     }
+}
+
+fn failed(what: &str) -> impl FnOnce(io::Error) -> LabError + use<> {
+    let what = what.to_owned();
+    move |cause| LabError::System { what, cause }
+}
+
+/// A number of its own for each visit of a run, the same in a run that goes on.
+fn number(place: Place) -> u64 {
+    /// Above any count of cells, contenders or attempts, so that no two places share a number.
+    const RADIX: u64 = 100_003;
+    let parts = [u64::from(place.attempt), place.cell as u64, place.contender as u64];
+    parts
+        .into_iter()
+        .fold(u64::from(place.block), |number, part| number.wrapping_mul(RADIX).wrapping_add(part))
 }
 
 /// A visit of which nothing is known yet.
@@ -415,11 +513,10 @@ fn unmeasured(place: Place, started: Nanos) -> Visit {
 fn measure(
     visit: &mut Visit,
     load: &LoadRecord,
-    window: Window,
+    counted: Counted,
     start: Nanos,
     observed: Option<&Observed>,
 ) {
-    let counted = count(load, window);
     visit.cut = counted.cut;
     visit.rate_per_s = Some(counted.rate_per_s);
     let Some(observed) = observed else { return };

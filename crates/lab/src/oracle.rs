@@ -65,6 +65,30 @@ pub enum OracleError {
         /// Length later.
         second: u64,
     },
+    /// A program of the site was asked for, and something else came.
+    #[error(
+        "{target} was answered with {bytes} bytes that the program there does not print: is it run? \
+         Write cgi = true in the settings"
+    )]
+    NotRun {
+        /// What.
+        target: String,
+        /// Length of the answer.
+        bytes: u64,
+    },
+}
+
+impl Reference {
+    /// This one, if its body is `text`.
+    ///
+    /// # Errors
+    /// [`OracleError::NotRun`]: the body is something else.
+    pub fn expect(self, target: &str, text: &str) -> Result<Self, OracleError> {
+        match self.sha256 == hex(&Sha256::digest(text)) {
+            true => Ok(self),
+            false => Err(OracleError::NotRun { target: target.to_owned(), bytes: self.bytes }),
+        }
+    }
 }
 
 /// Fetches the page three times, alone.
@@ -155,6 +179,9 @@ mod tests {
         let sha256 = "8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2dc327aa4";
         assert_eq!((reference.sha256.as_str(), reference.bytes), (sha256, 2));
         assert!(reference.head.starts_with("HTTP/1.1 200 OK"));
+        let error = reference.clone().expect("/cgi-bin/x", "ho").unwrap_err();
+        assert!(matches!(error, OracleError::NotRun { bytes: 2, .. }), "{error}");
+        assert_eq!(reference.clone().expect("/cgi-bin/x", "hi").unwrap(), reference);
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //! load's, and clocks that were set or stood still. Must not judge: that is `canary`.
 //!
 //! Others' time is the sum over all processes of their own and their ended children's ticks: a child
-//! that ends hands its time to its parent, so that the sum only ever grows by what was used. Reading it
-//! is a walk over /proc, made before and after the load.
+//! that ends hands its time to its parent, so that nothing of it is lost. Reading it
+//! is a walk over /proc, made before and after the load. The kernel's own work for the load, done by its
+//! threads `ksoftirqd`, is not others'.
 //! Start reading at [`Before::now`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +23,15 @@ const CLOCK_TRIES: u32 = 5;
 #[derive(Debug)]
 pub(crate) struct Before {
     clocks: Clocks,
-    others: BTreeMap<u32, u64>,
+    others: BTreeMap<u32, Ticks>,
+}
+
+/// CPU time of a process, in ticks.
+#[derive(Debug, Default, Clone, Copy)]
+struct Ticks {
+    own: u64,
+    /// Of its ended children: what they used before the load, too.
+    reaped: u64,
 }
 
 impl Before {
@@ -82,31 +91,47 @@ impl Clocks {
     }
 }
 
-/// Ticks of each process that is not ours, those of its ended children included.
-fn others(ours: &BTreeSet<u32>) -> BTreeMap<u32, u64> {
+/// Ticks of each process that is not ours.
+fn others(ours: &BTreeSet<u32>) -> BTreeMap<u32, Ticks> {
     let Ok(processes) = fs::read_dir("/proc") else { return BTreeMap::new() };
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
     let pids = processes.flatten().filter_map(number).filter(|pid| !ours.contains(pid));
     let ticks = |pid| {
         let stat = tree::stat(pid)?;
         // A child of ours that was started meanwhile, as another load tool is.
-        (!ours.contains(&stat.parent)).then_some((pid, stat.own_ticks + stat.reaped_ticks))
+        let is_ours = ours.contains(&stat.parent) || does_our_packets(pid, stat.parent);
+        (!is_ours).then_some((pid, Ticks { own: stat.own_ticks, reaped: stat.reaped_ticks }))
     };
     pids.filter_map(ticks).collect()
 }
 
-fn foreign(before: &BTreeMap<u32, u64>, after: &BTreeMap<u32, u64>) -> Foreign {
+/// Whether it is a thread of the kernel that takes in packets when there are many: those of the load,
+/// on a network that has no other.
+fn does_our_packets(pid: u32, parent: u32) -> bool {
+    /// The parent of all threads of the kernel; in a container there may be another process of that
+    /// number, whose children have other names.
+    const KTHREADD: u32 = 2;
+    let name = || fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    parent == KTHREADD && name().starts_with("ksoftirqd/")
+}
+
+fn foreign(before: &BTreeMap<u32, Ticks>, after: &BTreeMap<u32, Ticks>) -> Foreign {
     let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
-    let sum = |ticks: &BTreeMap<u32, u64>| ticks.values().sum::<u64>();
-    let used = |(&pid, &ticks): (&u32, &u64)| {
-        (ticks.saturating_sub(before.get(&pid).copied().unwrap_or(0)), pid)
-    };
+    let was = |pid: &u32| before.get(pid).copied().unwrap_or_default();
+    let used = |(pid, ticks): (&u32, &Ticks)| (ticks.own.saturating_sub(was(pid).own), *pid);
+    let own: u64 = after.iter().map(|one| used(one).0).sum();
+    let handed = |(pid, ticks): (&u32, &Ticks)| ticks.reaped.saturating_sub(was(pid).reaped);
+    let handed: u64 = after.iter().map(handed).sum();
+    // Who has ended handed its parent what it had used before, too; but not where nobody waits for it,
+    // as for the kernel's workers: then that is not to be taken from what others used.
+    let ended = before.iter().filter(|(pid, _)| !after.contains_key(pid));
+    let ended: u64 = ended.map(|(_, ticks)| ticks.own + ticks.reaped).sum();
     let most = after.iter().map(used).max().filter(|(ticks, _)| *ticks > 0);
     let named = |(ticks, pid): (u64, u32)| {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
         Some((name.trim().to_owned(), Nanos(ticks * tick_ns)))
     };
-    let cpu = Nanos(sum(after).saturating_sub(sum(before)) * tick_ns);
+    let cpu = Nanos((own + handed.saturating_sub(ended)) * tick_ns);
     Foreign { cpu, most: most.and_then(named) }
 }
 
@@ -161,27 +186,43 @@ mod tests {
 
     #[test]
     fn a_stranger_that_works_is_seen_and_named_and_ours_are_not() {
-        let script = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
         let me = BTreeSet::from([std::process::id()]);
         let nobody = BTreeSet::new();
         let (before, before_me) = (Before::now(&nobody), Before::now(&me));
-        assert!(Command::new("/bin/sh").args(["-c", script]).status().unwrap().success());
+        let mut stranger =
+            Command::new("/bin/sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        while tree::stat(stranger.id()).unwrap().own_ticks < 3 {
+            std::thread::yield_now();
+        }
         let series = MachineSeries::default();
         let seen = before.since(&nobody, &series, None).foreign.unwrap();
         assert!(seen.cpu > Nanos::from_millis(20) && seen.most.is_some(), "{seen:?}");
-        // With us taken out our ended child is, too: only what others did meanwhile is left.
+        // With us taken out our child is, too: only what others did meanwhile is left.
         let ours = before_me.since(&me, &series, None).foreign.unwrap();
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
         assert!(ours.cpu < seen.cpu, "{ours:?} of {seen:?}");
     }
 
     #[test]
     fn time_that_a_child_hands_to_its_parent_is_counted_once() {
-        let before = BTreeMap::from([(10, 500), (11, 300)]);
+        let ticks = |own, reaped| Ticks { own, reaped };
+        let before = BTreeMap::from([(10, ticks(100, 400)), (11, ticks(300, 0))]);
         // 11 used 20 more and ended; 10 waited for it.
-        let after = BTreeMap::from([(10, 820)]);
-        assert_eq!(foreign(&before, &after).cpu, Nanos::from_millis(200));
+        let after = BTreeMap::from([(10, ticks(100, 720))]);
+        let seen = foreign(&before, &after);
+        assert_eq!((seen.cpu, seen.most), (Nanos::from_millis(200), None));
         // One that nobody waited for takes its time along: nothing is seen, and nothing is negative.
-        assert_eq!(foreign(&before, &BTreeMap::from([(10, 500)])).cpu, Nanos::ZERO);
+        assert_eq!(foreign(&before, &BTreeMap::from([(10, ticks(100, 400))])).cpu, Nanos::ZERO);
+    }
+
+    #[test]
+    fn one_that_ends_and_hands_on_nothing_does_not_hide_who_works() {
+        let ticks = |own| Ticks { own, reaped: 0 };
+        // A worker of the kernel, hours old, ends while a compiler uses 50 ticks.
+        let before = BTreeMap::from([(10, ticks(9000)), (11, ticks(300))]);
+        let after = BTreeMap::from([(11, ticks(350))]);
+        assert_eq!(foreign(&before, &after).cpu, Nanos::from_millis(500));
     }
 
     #[test]

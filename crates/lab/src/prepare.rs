@@ -31,6 +31,10 @@ const PADDING: &str = "JOUST_PADDING";
 /// (Mytkowicz and others, "Producing wrong data without doing anything obviously wrong!", 2009).
 const PADDING_MAX: u32 = 4096;
 
+/// Ports of servers: those that need no rights, below the range from which Linux takes ports for
+/// connections.
+const PORTS: std::ops::Range<u16> = 10_000..32_768;
+
 /// Brings the network and the site to their state before a visit: waits, for `patience` at most,
 /// until few sockets are left in TIME_WAIT, and reads every file of the site once, so that all lie in
 /// the page cache. What could not be had is in the record.
@@ -49,7 +53,7 @@ pub fn prepare(net: &Net, docroot: &Path, patience: Nanos) -> io::Result<Prepare
     let waited = clock::monotonic() - begun;
     let mut warmed = (0, Bytes(0));
     read_through(docroot, &mut warmed)?;
-    Ok(Prepared { time_wait: left, waited, warmed, padding: 0 })
+    Ok(Prepared { time_wait: left, waited, warmed, padding: 0, port: 0 })
 }
 
 /// Sockets in TIME_WAIT in the calling thread's namespace.
@@ -78,13 +82,24 @@ fn read_through(dir: &Path, read: &mut (u32, Bytes)) -> io::Result<()> {
     Ok(())
 }
 
-/// How many bytes the environment is padded by in this visit: 0 to 4095, from the run's seed and the
-/// number of the visit alone, so that it can be drawn again.
-pub fn draw_padding(seed: u64, visit: u64) -> u32 {
+/// What is left to chance in a visit, from the run's seed and the number of the visit alone, so that it can
+/// be drawn again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drawn {
+    /// Bytes that the environment is padded by: 0 to 4095.
+    pub padding: u32,
+    /// The port that the server listens at, where it is free: how ports hash to the queues of a
+    /// socket, and connections to buckets, depends on it.
+    pub port: u16,
+}
+
+/// Draws for a visit.
+pub fn draw(seed: u64, visit: u64) -> Drawn {
     // A stream of its own: the order of visits is drawn from the seed itself.
     const STREAM: u64 = 0x70ad_d125;
     let seed = seed ^ STREAM ^ visit.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    rand_pcg::Pcg64::seed_from_u64(seed).random_range(0..PADDING_MAX)
+    let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
+    Drawn { padding: random.random_range(0..PADDING_MAX), port: random.random_range(PORTS) }
 }
 
 /// The environment's variable of so many bytes, its own name not counted.
@@ -135,13 +150,16 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_drawn_anew_for_each_visit_and_can_be_drawn_again() {
-        let drawn = |seed| (0..200).map(|visit| draw_padding(seed, visit)).collect::<Vec<_>>();
+    fn chance_is_drawn_anew_for_each_visit_and_can_be_drawn_again() {
+        let drawn = |seed| (0..200).map(|visit| draw(seed, visit)).collect::<Vec<_>>();
         assert_eq!(drawn(7), drawn(7));
         assert_ne!(drawn(7), drawn(8));
-        let mean = drawn(7).iter().sum::<u32>() / 200;
+        let mean = drawn(7).iter().map(|drawn| drawn.padding).sum::<u32>() / 200;
         // Five standard errors around half a page.
         assert!(mean.abs_diff(PADDING_MAX / 2) < 5 * 84, "{mean}");
+        let ports: std::collections::BTreeSet<u16> =
+            drawn(7).iter().map(|drawn| drawn.port).collect();
+        assert!(ports.len() > 190 && ports.iter().all(|port| PORTS.contains(port)), "{ports:?}");
         assert!(padding(0).is_empty());
         assert_eq!(padding(5), [("JOUST_PADDING".to_owned(), "xxxxx".to_owned())]);
     }

@@ -1,7 +1,7 @@
 //! Owns the folder of a run's results: its name, and files that appear in it whole or not at all.
 //! Must not know what is in the files. Start reading at [`ResultsFolder`].
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,9 @@ pub struct ResultsFolder {
     path: PathBuf,
     /// Whether this run made it; what was there before stays.
     made: bool,
+    /// Held as long as we write: of two runs in one folder, as `--resume` twice at once would be, one
+    /// would take the other's files. `None` on a file system that knows no locks.
+    _lock: Option<File>,
 }
 
 impl ResultsFolder {
@@ -25,11 +28,13 @@ impl ResultsFolder {
     /// earlier run in it are replaced.
     ///
     /// # Errors
-    /// [`LabError::Write`]: it cannot be made, or nothing can be written into it.
+    /// [`LabError::Write`]: it cannot be made, nothing can be written into it, or another run writes
+    /// into it.
     pub fn named(path: &Path) -> Result<Self, LabError> {
         let made = !path.exists();
         fs::create_dir_all(path).map_err(failed(path))?;
-        let folder = Self { path: path.to_owned(), made };
+        let lock = lock(path).map_err(failed(path))?;
+        let folder = Self { path: path.to_owned(), made, _lock: lock };
         folder.beside().map_err(failed(path))?;
         Ok(folder)
     }
@@ -44,7 +49,10 @@ impl ResultsFolder {
         let mut path = parent.join(&first);
         for n in 2..=SAME_DAY_MAX {
             match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self { path, made: true }),
+                Ok(()) => {
+                    let lock = lock(&path).map_err(failed(&path))?;
+                    return Ok(Self { path, made: true, _lock: lock });
+                }
                 Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
                     path = parent.join(format!("{first}-{n}"));
                 }
@@ -82,7 +90,7 @@ impl ResultsFolder {
         file.as_file().sync_all()?;
         file.persist(path)?;
         // The rename itself is on disk only once the folder is.
-        fs::File::open(&self.path)?.sync_all()
+        File::open(&self.path)?.sync_all()
     }
 
     /// An unnamed-to-be file in the folder, removed when dropped.
@@ -99,6 +107,18 @@ impl Drop for ResultsFolder {
             // Succeeds only on an empty folder, which is what is meant.
             let _ = fs::remove_dir(&self.path);
         }
+    }
+}
+
+/// Locks a folder until the file is dropped, however that comes about.
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    let folder = File::open(path)?;
+    match folder.try_lock() {
+        Ok(()) => Ok(Some(folder)),
+        Err(TryLockError::WouldBlock) => Err(io::Error::other(
+            "another joust is writing into it: wait until that has ended, or name another folder",
+        )),
+        Err(TryLockError::Error(_)) => Ok(None),
     }
 }
 
@@ -145,6 +165,18 @@ mod tests {
         folder.write("run.json", b"{}\n").unwrap();
         drop(folder);
         assert_eq!(names(parent.path()), ["2026-11-21-quick"]);
+    }
+
+    #[test]
+    fn a_folder_that_a_run_writes_into_is_refused_to_another() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("out");
+        let first = ResultsFolder::named(&path).unwrap();
+        let error = ResultsFolder::named(&path).unwrap_err().to_string();
+        assert!(error.contains("another joust"), "{error}");
+        first.write("run.json", b"{}\n").unwrap();
+        drop(first);
+        ResultsFolder::named(&path).unwrap();
     }
 
     #[test]

@@ -1,18 +1,20 @@
 //! Owns a whole run: what is installed, the session on this machine, findings and verdicts, the
 //! record of it all. Must not know rendering, folders of results or argv. Start reading at [`run`].
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use record::{Analysis, Contender, Ending, Journal, Plan, RunRecord, Skipped, Verdict, Workload};
+use record::{
+    Analysis, Contender, Ending, Journal, Plan, RunRecord, Setup, Skipped, Verdict, Workload,
+};
 
 use crate::adapters::{self, Missing, Search};
 use crate::analysis::analyse;
 use crate::clients;
 use crate::error::LabError;
 use crate::facts;
-use crate::journal::{Earlier, Keeping, check_machine};
-use crate::machine::{GoingOn, Installed, Machine, Tool, Tools};
+use crate::journal::{Earlier, Keeping, check_machine, check_setup};
+use crate::machine::{GoingOn, Ground, Installed, Machine, Tool, Tools};
 use crate::session::{Before, Stage as _, Watch, play};
 use crate::verdict::verdicts;
 
@@ -50,6 +52,24 @@ pub fn outcome(run: &RunRecord) -> Outcome {
     }
 }
 
+/// Lets each server that has settings handed on to it check them, before anything is started.
+///
+/// # Errors
+/// [`LabError::Refused`] with the server's words.
+pub fn check_settings(plan: &Plan, joust_binary: &Path) -> Result<(), LabError> {
+    let search = Search::new(joust_binary);
+    for contender in &plan.contenders {
+        let adapter = adapters::named(&contender.server)?;
+        // One that is not installed is left out, and said so.
+        let Ok(found) = adapter.installed(&search) else { continue };
+        if let Some(said) = adapter.refusal(&found, &contender.settings) {
+            let (contender, server) = (contender.name.clone(), adapter.name);
+            return Err(LabError::Refused { contender, server, said });
+        }
+    }
+    Ok(())
+}
+
 /// Carries out an experiment on this machine. Contenders whose servers are not installed are left
 /// out and listed. When it returns no server is left, whatever it returns; `interrupt` ends it in
 /// order, and what was measured until then is in the record.
@@ -70,9 +90,16 @@ pub fn run(
     let mut started = jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
     let facts = facts::gather();
     let mut before = Before::default();
+    let ground = Ground::of(&installed)?;
+    let setup = Setup {
+        joust: options.joust_version.clone(),
+        versions: installed.iter().map(|one| one.found.version.clone()).collect(),
+        layout: ground.layout.clone(),
+    };
     if let Some(Earlier { journal, before: made }) = options.earlier.clone() {
         check_machine(&journal, &facts)?;
         check_installed(&plan, &journal.plan)?;
+        check_setup(&journal, &setup, ground.network())?;
         (started, skipped, before) = (journal.started, journal.skipped, made);
     }
     watch.planned(&plan, &skipped);
@@ -83,11 +110,12 @@ pub fn run(
         plan: plan.clone(),
         facts: facts.clone(),
         skipped: skipped.clone(),
+        setup,
         visits: before.visits.clone(),
     };
     let folder = options.journal.as_deref();
     let keeping = folder.map(|folder| Keeping::begin(folder, &journal)).transpose()?;
-    let going_on = GoingOn { elapsed: before.elapsed, keeping, tools };
+    let going_on = GoingOn { elapsed: before.elapsed, keeping, tools, ground };
     let mut machine = Machine::new(&plan, &installed, interrupt, doctor::needs(), going_on)?;
     let layout = machine.layout().clone();
     let played = play(&plan, before, &mut machine, watch, interrupt)?;

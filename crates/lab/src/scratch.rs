@@ -2,9 +2,10 @@
 //! every account may enter, and is removed even after a run that was killed. Must not know servers.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tempfile::TempDir;
 use units::{Bytes, Nanos};
@@ -63,7 +64,7 @@ pub fn scratch() -> io::Result<Scratch> {
 }
 
 /// Ends the servers and removes the scratch folders of a joust of ours that is gone: its lock can be
-/// had. A folder that is being made has no lock file yet and is left alone.
+/// had. A folder that is being made has no lock file yet and is left alone, unless that was long ago.
 fn sweep() -> Ended {
     use std::os::unix::fs::MetadataExt as _;
     let me = rustix::process::geteuid().as_raw();
@@ -76,6 +77,12 @@ fn sweep() -> Ended {
         let ours = path.symlink_metadata().is_ok_and(|found| found.is_dir() && found.uid() == me);
         if is_scratch && ours {
             let lock = File::options().write(true).open(path.join(SCRATCH_LOCK));
+            if lock.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+                && is_old(&path)
+            {
+                // Nothing was started in it: that comes after the lock.
+                let _ = fs::remove_dir_all(&path);
+            }
             // Held until the folder is gone: of two runs that begin at once one clears it away.
             if let Ok(lock) = lock
                 && lock.try_lock().is_ok()
@@ -89,6 +96,13 @@ fn sweep() -> Ended {
         }
     }
     ended
+}
+
+/// Whether a folder was last changed so long ago that whoever made it has been killed since.
+fn is_old(path: &Path) -> bool {
+    const OLD: Duration = Duration::from_secs(600);
+    let changed = fs::symlink_metadata(path).and_then(|found| found.modified());
+    changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|since| since > OLD))
 }
 
 /// Makes a site in `dir`: an `index.html` of exactly as many bytes as the first size says, and a
@@ -105,14 +119,14 @@ pub fn site(dir: &Path, pages: &[Bytes]) -> io::Result<PathBuf> {
         let name =
             if index == 0 { "index.html".to_owned() } else { format!("page-{}.html", page.0) };
         let file = root.join(name);
-        fs::write(&file, page_of(page))?;
+        write_page(&file, page)?;
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644))?;
     }
     Ok(root)
 }
 
-/// Puts a CGI program into a site: it sleeps, and answers with a line of text. Returns its path in
-/// URLs.
+/// Puts a CGI program into a site: it sleeps, and answers with a line ([`slept`]). Returns its path in
+/// URLs, as [`record::Plan::target`] has it.
 ///
 /// # Errors
 /// The site is full or may not be written to.
@@ -121,21 +135,39 @@ pub fn sleeper(docroot: &Path, sleep: Nanos) -> io::Result<String> {
     let dir = docroot.join("cgi-bin");
     fs::create_dir_all(&dir)?;
     fs::set_permissions(&dir, open.clone())?;
-    let file = dir.join("sleep");
+    let file = dir.join(format!("sleep-{sleep}"));
     let seconds = sleep.as_secs_f64();
     let text = format!(
-        "#!/bin/sh\nsleep {seconds}\nprintf 'Content-Type: text/plain\\r\\n\\r\\nslept {seconds} s\\n'\n"
+        "#!/bin/sh\nsleep {seconds}\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\nprintf '%s\\n' '{}'\n",
+        slept(sleep).trim_end()
     );
     fs::write(&file, text)?;
     fs::set_permissions(&file, open)?;
-    Ok("/cgi-bin/sleep".to_owned())
+    Ok(format!("/cgi-bin/sleep-{sleep}"))
 }
 
-/// HTML where there is room for it; a repeated line, so that it compresses as text does.
-fn page_of(size: Bytes) -> Vec<u8> {
+/// What a program that slept so long answers. A server that does not run it sends its text.
+pub fn slept(sleep: Nanos) -> String {
+    format!("slept {} s\n", sleep.as_secs_f64())
+}
+
+/// HTML where there is room for it; a repeated line, so that it compresses as text does. Written piece by
+/// piece: a page may be larger than the memory.
+fn write_page(path: &Path, size: Bytes) -> io::Result<()> {
     const HEAD: &[u8] = b"<!doctype html><title>joust</title>\n";
     const LINE: &[u8] = b"<p>The quick brown fox jumps over the lazy dog, 0123456789.</p>\n";
-    HEAD.iter().chain(LINE.iter().cycle()).copied().take(size.0 as usize).collect()
+    const LINES: usize = 1024;
+    let (mut file, lines) = (File::create(path)?, LINE.repeat(LINES));
+    let mut left = size.0;
+    for piece in std::iter::once(HEAD).chain(std::iter::repeat(lines.as_slice())) {
+        let part = left.min(piece.len() as u64);
+        file.write_all(&piece[..part as usize])?;
+        left -= part;
+        if left == 0 {
+            break;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -144,10 +176,33 @@ mod tests {
 
     #[test]
     fn a_page_has_exactly_the_bytes_that_were_asked_for() {
-        for size in [0, 1, 36, 37, 3361, 100_000] {
-            assert_eq!(page_of(Bytes(size)).len() as u64, size);
+        let dir = tempfile::tempdir().unwrap();
+        let page = dir.path().join("page");
+        for size in [0, 1, 36, 37, 3361, 100_000, 65_573] {
+            write_page(&page, Bytes(size)).unwrap();
+            assert_eq!(fs::metadata(&page).unwrap().len(), size);
         }
-        assert!(page_of(Bytes(3361)).starts_with(b"<!doctype html>"));
+        let text = fs::read_to_string(&page).unwrap();
+        assert!(text.starts_with("<!doctype html>") && text.ends_with("</p>\n<"), "{text}");
+    }
+
+    #[test]
+    fn a_program_lies_where_the_plan_asks_for_it_and_prints_its_line() {
+        use record::{Cell, Contender, Plan, Workload};
+        let sleep = Nanos::from_millis(1);
+        let work = Workload { sleep: Some(sleep), ..Workload::default() };
+        let plan = Plan {
+            contenders: vec![Contender::default()],
+            cells: vec![Cell::only(work)],
+            ..Plan::default()
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let target = sleeper(dir.path(), sleep).unwrap();
+        assert_eq!((target.as_str(), plan.sleeps()), (plan.target(0, 0).as_str(), vec![sleep]));
+        let file = format!("{}{target}", dir.path().display());
+        let printed = std::process::Command::new(file).output().unwrap().stdout;
+        let printed = String::from_utf8(printed).unwrap();
+        assert_eq!(printed, format!("Content-Type: text/plain\r\n\r\n{}", slept(sleep)));
     }
 
     #[test]
@@ -162,6 +217,20 @@ mod tests {
                 });
             }
         });
+    }
+
+    #[test]
+    fn a_folder_that_was_never_locked_is_swept_when_it_is_old() {
+        let made = |changed: std::time::SystemTime| {
+            let dir = tempfile::Builder::new().prefix(SCRATCH_PREFIX).tempdir_in(SCRATCH_ROOT);
+            let dir = dir.unwrap();
+            File::open(dir.path()).unwrap().set_modified(changed).unwrap();
+            dir
+        };
+        let now = std::time::SystemTime::now();
+        let (young, old) = (made(now), made(now - Duration::from_secs(3600)));
+        sweep();
+        assert!(young.path().exists() && !old.path().exists());
     }
 
     #[test]

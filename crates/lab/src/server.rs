@@ -30,7 +30,7 @@ pub use crate::left::Ended;
 use crate::netns::Net;
 use crate::parity;
 use crate::probe::{self, Address};
-pub use crate::scratch::{Scratch, scratch, site, sleeper};
+pub use crate::scratch::{Scratch, scratch, site, sleeper, slept};
 use crate::tree::{Listener, Tree};
 use processes::Processes;
 pub(crate) use processes::{hold, let_go};
@@ -90,6 +90,15 @@ pub struct Conditions {
     pub net: Net,
     /// Bytes that its environment is longer by: see [`crate::prepare::padding`].
     pub padding: u32,
+    /// The port that it shall have, where it is free; `None`: any.
+    pub port: Option<u16>,
+}
+
+impl Conditions {
+    /// That network and nothing else.
+    pub fn over(net: Net) -> Self {
+        Self { net, padding: 0, port: None }
+    }
 }
 
 /// A server that answers. Dropped, it is ended and its folder removed.
@@ -233,7 +242,7 @@ impl Running {
     /// # Errors
     /// See there.
     pub fn start(start: &Start) -> Result<Self, ServerError> {
-        Self::start_under(start, &Conditions { net: Net::loopback("asked for"), padding: 0 })
+        Self::start_under(start, &Conditions::over(Net::loopback("asked for")))
     }
 
     /// Starts a server on a free port of the network and waits until it answers `target` with 200.
@@ -256,7 +265,8 @@ impl Running {
         let net = &conditions.net;
         let mut tried = 1;
         loop {
-            let free = net.at_server(|| free_port(net)).and_then(|port| port);
+            let wanted = conditions.port.filter(|_| tried == 1);
+            let free = net.at_server(|| free_port(net, wanted)).and_then(|port| port);
             let free = free.map_err(files(server, "looking for a port for", &scratch))?;
             match Self::start_at(start, &ground, free) {
                 Err(error) if tried < PORTS_TRIED_MAX && port_was_taken(&error) => tried += 1,
@@ -614,10 +624,11 @@ fn files(
     move |source| ServerError::Files { server, what, path, source }
 }
 
-/// A port that is free now. Between here and the server's own bind another program may take it;
-/// then the start is tried again.
-fn free_port(net: &Net) -> io::Result<SocketAddr> {
-    TcpListener::bind((net.server_address(), 0))?.local_addr()
+/// A port that is free now, that one if it is. Between here and the server's own bind another program
+/// may take it; then the start is tried again.
+fn free_port(net: &Net, wanted: Option<u16>) -> io::Result<SocketAddr> {
+    let bind = |port| TcpListener::bind((net.server_address(), port))?.local_addr();
+    wanted.map_or_else(|| bind(0), |port| bind(port).or_else(|_| bind(0)))
 }
 
 fn port_was_taken(error: &ServerError) -> bool {
@@ -713,7 +724,7 @@ mod tests {
                 // Longer than a test that hangs is let run.
                 timeout: Nanos::from_secs(3600),
             };
-            let conditions = Conditions { net: Net::loopback("for a test"), padding: 0 };
+            let conditions = Conditions::over(Net::loopback("for a test"));
             let ground = Ground {
                 account: account.as_ref(),
                 scratch: scratch.path(),

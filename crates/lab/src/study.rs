@@ -4,6 +4,7 @@
 mod axes;
 mod contenders;
 mod keys;
+mod programs;
 mod published;
 mod schema;
 mod work;
@@ -36,12 +37,13 @@ const MARGIN_MAX: f64 = 0.5;
 /// TOML has no larger whole number.
 const SEED_MAX: u64 = i64::MAX as u64;
 
-const TOP: [&str; 16] = [
+const TOP: [&str; 17] = [
     "name",
     "question",
     "metrics",
     "margin",
     "budget",
+    "keep_disturbed",
     "seed",
     "workload",
     "blocks",
@@ -57,7 +59,7 @@ const TOP: [&str; 16] = [
 const SEARCH: [&str; 3] = ["goals", "precision", "tries"];
 const BLOCKS: [&str; 3] = ["min", "max", "half_width"];
 const VISIT: [&str; 3] = ["warm_up", "settle", "measure"];
-const SHORT: [&str; 6] = ["budget", "warm_up", "settle", "measure", "min", "max"];
+const SHORT: [&str; 7] = ["budget", "warm_up", "settle", "measure", "min", "max", "sleep"];
 const METRICS: [(&str, Metric); 6] = [
     ("throughput", Metric::Throughput),
     ("server_cpu", Metric::ServerCpu),
@@ -153,6 +155,7 @@ pub fn parse(file: &str, text: &str, form: Form) -> Result<Plan, StudyError> {
         search: search(&top, source)?,
         blocks: blocks(&top, source)?,
         visit: visit(&top, source)?,
+        keep_disturbed: keep_disturbed(&top, source)?,
         metrics: metrics(&top, source)?,
         margin: margin(&top, source)?,
         budget: or(top.quantity("budget")?, Nanos::from_secs(600)),
@@ -171,6 +174,9 @@ pub fn parse(file: &str, text: &str, form: Form) -> Result<Plan, StudyError> {
         return Err(
             top.missing("search", "[search] with goals = \"p99<10ms\": it finds the capacity")
         );
+    }
+    if let Err((message, help)) = programs::check(&plan) {
+        return Err(top.error(message).with_help(help));
     }
     if let Err(error) = crate::by_tool::check(&plan) {
         return Err(top.error(error.to_string()));
@@ -235,6 +241,8 @@ fn short(
     if blocks.max < blocks.min {
         return Err(section.error(format!("`max`, {}, is below `min`, {}", blocks.max, blocks.min)));
     }
+    let sleep = section.get("sleep").map(|value| work::sleep(value, source)).transpose()?;
+    programs::shorten(plan, &section, sleep, form)?;
     if form == Form::Short {
         (plan.blocks, plan.visit, plan.budget) = (blocks, visit, budget);
     }
@@ -270,6 +278,11 @@ fn search(top: &Section<'_>, source: Source<'_>) -> Result<Option<SearchPlan>, S
     };
     crate::capacity::options(&plan).check().map_err(refused)?;
     Ok(Some(plan))
+}
+
+fn keep_disturbed(top: &Section<'_>, source: Source<'_>) -> Result<bool, StudyError> {
+    const KEY: &str = "keep_disturbed";
+    top.get(KEY).map_or(Ok(false), |value| source.flag(KEY, value))
 }
 
 fn declared(top: &Section<'_>) -> Result<Vec<String>, StudyError> {
@@ -353,12 +366,15 @@ fn metrics(top: &Section<'_>, source: Source<'_>) -> Result<Vec<Metric>, StudyEr
 }
 
 fn metric(value: Located<'_>, source: Source<'_>) -> Result<Metric, StudyError> {
-    let name = source.text("metric", value)?;
+    metric_named(&source.text("metric", value)?, value.span(), source)
+}
+
+fn metric_named(name: &str, span: Range<usize>, source: Source<'_>) -> Result<Metric, StudyError> {
     let found = METRICS.iter().find(|(known, _)| *known == name).map(|(_, metric)| *metric);
     found.ok_or_else(|| {
         source
-            .error(value.span(), format!("there is no metric `{name}`"))
-            .with_help(suggestion(&name, &METRICS.map(|(known, _)| known)))
+            .error(span, format!("there is no metric `{name}`"))
+            .with_help(suggestion(name, &METRICS.map(|(known, _)| known)))
     })
 }
 

@@ -12,7 +12,7 @@ use units::Nanos;
 use crate::canary::{self, Canary};
 use crate::netns::Net;
 use crate::others::Before;
-use crate::prepare::{draw_padding, prepare};
+use crate::prepare::{Drawn, draw, prepare};
 use crate::sampler::{Sampler, Watched};
 use crate::server::{Conditions, Running};
 use crate::tree::Tree;
@@ -26,11 +26,12 @@ const TIME_WAIT_MAX: Nanos = Nanos::from_secs(1);
 #[derive(Debug)]
 pub struct Keeper {
     seed: u64,
+    /// Why all visits are made over the machine's own network, where they are.
+    loopback: Option<String>,
     layout: CpuLayout,
-    canary: Option<Canary>,
+    canary: Canary,
     /// What each canary took so far.
     canaries: Vec<Nanos>,
-    visits: u64,
 }
 
 /// A visit's surroundings, ready for its server to be started.
@@ -39,7 +40,7 @@ pub struct Ready {
     /// What the server is to be started under.
     pub conditions: Conditions,
     prepared: Prepared,
-    canary: Option<Nanos>,
+    canary: Nanos,
 }
 
 /// A load that is watched.
@@ -51,27 +52,46 @@ pub struct Watching {
 }
 
 impl Keeper {
-    /// For the visits of a run; times the canary's work once.
+    /// For the visits of a run; times the canary's work once. `loopback`: why they are to be made over
+    /// the machine's own network, all of them, since figures over two networks cannot be compared; see
+    /// [`no_namespaces`].
     ///
     /// # Errors
     /// No thread left.
-    pub fn new(seed: u64, layout: &CpuLayout) -> io::Result<Self> {
-        let canary = Some(Canary::calibrate(&layout.server)?);
-        Ok(Self { seed, layout: layout.clone(), canary, canaries: Vec::new(), visits: 0 })
+    pub fn new(seed: u64, layout: &CpuLayout, loopback: Option<String>) -> io::Result<Self> {
+        let canary = Canary::calibrate(&layout.server)?;
+        Ok(Self { seed, loopback, layout: layout.clone(), canary, canaries: Vec::new() })
+    }
+
+    /// A network to start a server in, a fresh one unless all are loopback.
+    ///
+    /// # Errors
+    /// Namespaces could be made when the run began, and now they cannot.
+    pub fn net(&self) -> io::Result<Net> {
+        if let Some(reason) = &self.loopback {
+            return Ok(Net::loopback(reason));
+        }
+        let net = Net::fresh();
+        match &net.facts().reason {
+            Some(reason) => Err(io::Error::other(format!(
+                "{reason}, and visits over loopback cannot be compared with those before"
+            ))),
+            None => Ok(net),
+        }
     }
 
     /// Before a visit's server is started: a fresh network where permitted, the same state, and the
-    /// canary.
+    /// canary. `number` tells the visit from all others of the run.
     ///
     /// # Errors
-    /// The site cannot be read; no thread left.
-    pub fn before(&mut self, docroot: &Path) -> io::Result<Ready> {
-        let net = Net::fresh();
-        let padding = draw_padding(self.seed, self.visits);
-        self.visits += 1;
-        let prepared = Prepared { padding, ..prepare(&net, docroot, TIME_WAIT_MAX)? };
-        let canary = self.canary.map(|canary| canary.sing(&self.layout.server)).transpose()?;
-        Ok(Ready { conditions: Conditions { net, padding }, prepared, canary })
+    /// The site cannot be read; no namespace or thread left.
+    pub fn before(&mut self, docroot: &Path, number: u64) -> io::Result<Ready> {
+        let net = self.net()?;
+        let Drawn { padding, port } = draw(self.seed, number);
+        let prepared = Prepared { padding, port, ..prepare(&net, docroot, TIME_WAIT_MAX)? };
+        let canary = self.canary.sing(&self.layout.server)?;
+        let conditions = Conditions { net, padding, port: Some(port) };
+        Ok(Ready { conditions, prepared, canary })
     }
 
     /// When the server answers and the load is about to begin, which is planned to take `length`.
@@ -90,9 +110,9 @@ impl Keeper {
     pub fn after(&mut self, watching: Watching, running: &Running) -> Surroundings {
         let Watching { ready, before, sampler } = watching;
         let (series, processes) = sampler.finish();
-        let calm = before.since(&ours(running), &series, ready.canary);
+        let calm = before.since(&ours(running), &series, Some(ready.canary));
         let disturbance = canary::judge(&calm, canary::usual(&self.canaries));
-        self.canaries.extend(ready.canary);
+        self.canaries.push(ready.canary);
         Surroundings {
             network: ready.conditions.net.facts().clone(),
             prepared: ready.prepared,
@@ -102,6 +122,11 @@ impl Keeper {
             disturbance,
         }
     }
+}
+
+/// Why visits cannot be made in network namespaces on this machine; `None` where they can.
+pub fn no_namespaces() -> Option<String> {
+    Net::fresh().facts().reason.clone()
 }
 
 /// Processes whose CPU time is not foreign.

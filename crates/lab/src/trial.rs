@@ -56,10 +56,13 @@ pub(crate) struct Counted {
 }
 
 /// Counts the window, and cuts it further where a warm-up reaches into it.
-pub(crate) fn count(load: &LoadRecord, window: Window) -> Counted {
+pub(crate) fn count(load: &LoadRecord, window: Window, work: &Workload) -> Counted {
     let is_inside =
         |interval: &&Interval| interval.start >= window.from && interval.end() <= window.until;
     let inside: Vec<&Interval> = load.intervals.iter().filter(is_inside).collect();
+    if let Some(rate_per_s) = by_littles_law(&inside, work) {
+        return Counted { cut: window.from, rate_per_s };
+    }
     let ok: Vec<f64> = inside.iter().map(|interval| interval.ok as f64).collect();
     let kept = &inside[stats::mser5(&ok).cut..];
     let seconds = Nanos(kept.iter().map(|interval| interval.length.0).sum()).as_secs_f64();
@@ -68,6 +71,28 @@ pub(crate) fn count(load: &LoadRecord, window: Window) -> Counted {
         cut: kept.first().map_or(window.from, |interval| interval.start),
         rate_per_s: if seconds > 0.0 { done as f64 / seconds } else { 0.0 },
     }
+}
+
+/// The rate of a closed loop on a program that sleeps; `None` of any other load, and where a request
+/// failed or none ended.
+///
+/// A sleep is a good part of the window, so whole requests are too coarse a count: the ten of one
+/// window are the nine of another that begins a moment later, for every visit of one contender alike,
+/// which no interval over visits can tell from a difference. By Little's law the rate is also that of
+/// connections over the mean time from the end of one request to the end of the next (`response`), and
+/// that has no such step. MSER-5 is not asked: requests that all end at once are no warm-up.
+fn by_littles_law(inside: &[&Interval], work: &Workload) -> Option<f64> {
+    if work.sleep.is_none() || work.rate.is_some() {
+        return None;
+    }
+    let mut response = Histogram::new();
+    for interval in inside {
+        if interval.errors.total() > 0 {
+            return None;
+        }
+        response.merge(&interval.response);
+    }
+    Some(f64::from(work.connections) / response.mean()?.as_secs_f64())
 }
 
 /// Requests that ended between two instants, well or not: what the server spent its time on. An
@@ -115,12 +140,13 @@ pub(crate) fn load_plan(
         keep_alive: work.keep_alive,
         stop: LoadStop { requests: None, duration: Some(window.until) },
         timeout: work.timeout,
-        drain: DRAIN.min(work.timeout),
+        // A request that was begun just before the end has its whole sleep before it.
+        drain: (DRAIN + work.sleep.unwrap_or_default()).min(work.timeout),
         verify: Verify {
             status_min: 200,
             status_max: 200,
             // How long a program's answer is, nobody says beforehand.
-            length: (work.target == Workload::PAGE).then_some(work.page),
+            length: work.is_page().then_some(work.page),
             ..Verify::default()
         },
         interval: window.interval,
@@ -155,10 +181,13 @@ mod tests {
         }
     }
 
+    fn addr() -> std::net::SocketAddr {
+        "127.0.0.1:80".parse().unwrap()
+    }
+
     /// A load whose intervals ended with these numbers of requests.
     fn load(plan: &Plan, ok: &[u64]) -> LoadRecord {
-        let addr = "127.0.0.1:80".parse().unwrap();
-        let load_plan = load_plan(Window::of(plan), &plan.work(0, 0), "/", addr, &[], 1);
+        let load_plan = load_plan(Window::of(plan), &plan.work(0, 0), "/", addr(), &[], 1);
         let length = load_plan.interval;
         let interval = |(n, &ok): (usize, &u64)| {
             let mut interval = Interval::new(Nanos(length.0 * n as u64), length);
@@ -188,7 +217,7 @@ mod tests {
         let plan = plan(100, 200);
         // Ten intervals of warm-up at a tenth of the speed, twenty measured, one that is drained.
         let counts: Vec<u64> = [vec![10; 10], vec![100; 20], vec![64]].concat();
-        let counted = count(&load(&plan, &counts), Window::of(&plan));
+        let counted = count(&load(&plan, &counts), Window::of(&plan), &plan.work(0, 0));
         assert_eq!(counted, Counted { cut: Nanos::from_millis(100), rate_per_s: 10_000.0 });
     }
 
@@ -196,15 +225,41 @@ mod tests {
     fn a_warm_up_that_reaches_into_the_window_is_cut_off() {
         let plan = plan(100, 400);
         let counts: Vec<u64> = [vec![10; 20], vec![100; 30]].concat();
-        let counted = count(&load(&plan, &counts), Window::of(&plan));
+        let counted = count(&load(&plan, &counts), Window::of(&plan), &plan.work(0, 0));
         assert_eq!(counted, Counted { cut: Nanos::from_millis(200), rate_per_s: 10_000.0 });
     }
 
     #[test]
     fn a_load_that_ended_before_the_window_has_no_rate() {
         let plan = plan(100, 200);
-        let counted = count(&load(&plan, &[7, 7]), Window::of(&plan));
+        let counted = count(&load(&plan, &[7, 7]), Window::of(&plan), &plan.work(0, 0));
         assert_eq!(counted.rate_per_s, 0.0);
+    }
+
+    #[test]
+    fn a_program_that_sleeps_has_a_rate_that_does_not_step_with_whole_requests() {
+        let plan = plan(100, 200);
+        let work = Workload { sleep: Some(Nanos::from_millis(41)), ..plan.work(0, 0) };
+        // Two connections whose requests take 42 ms and end together; the first of them at any time.
+        let counted_from = |first: usize| {
+            let mut load = load(&plan, &[0; 35]);
+            for end_ms in (first..350).step_by(42) {
+                let interval = &mut load.intervals[end_ms / 10];
+                interval.ok += 2;
+                (0..2).for_each(|_| interval.response.record(Nanos::from_millis(42)));
+            }
+            (count(&load, Window::of(&plan), &work), load)
+        };
+        for first in 0..42 {
+            let (counted, _) = counted_from(first);
+            assert_eq!(counted.cut, Nanos::from_millis(100));
+            assert!((counted.rate_per_s - 2.0 / 0.042).abs() < 0.1, "{first}: {counted:?}");
+        }
+        let (_, mut load) = counted_from(0);
+        load.intervals[20].errors.timeout_waiting = 1;
+        let counted = count(&load, Window::of(&plan), &work);
+        assert_ne!(counted.rate_per_s, 2.0 / 0.042, "a failed request is no time of a good one");
+        assert_eq!(load_plan(Window::of(&plan), &work, "/", addr(), &[], 1).verify.length, None);
     }
 
     #[test]
@@ -224,7 +279,7 @@ mod tests {
     fn joining_keeps_every_count_and_the_place_of_the_cut() {
         let plan = plan(100, 200);
         let mut load = load(&plan, &[3; 33]);
-        let cut = count(&load, Window::of(&plan)).cut;
+        let cut = count(&load, Window::of(&plan), &plan.work(0, 0)).cut;
         let spans = |load: &LoadRecord| {
             let after = load.intervals.iter().filter(|interval| interval.start >= cut);
             after.map(|interval| interval.service.count()).sum::<u64>()

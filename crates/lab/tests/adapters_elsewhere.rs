@@ -254,7 +254,7 @@ fn a_run_measures_a_server_elsewhere_without_figures_of_its_processes() {
     let line = command("{port}", "steady");
     let own = bench.start("command", &[("command", &line)], PATIENCE).unwrap();
     let text = format!(
-        "name = \"elsewhere\"\nquestion = \"Does it hold?\"\nbudget = \"10m\"\n\
+        "name = \"elsewhere\"\nquestion = \"Does it hold?\"\nbudget = \"10m\"\nkeep_disturbed = true\n\
          [workload]\npage = 3361\nconnections = 4\ntimeout = \"30s\"\n[blocks]\nmin = 2\nmax = 2\n\
          [visit]\nwarm_up = \"50ms\"\nmeasure = \"100ms\"\n\
          [[contender]]\nname = \"here\"\nserver = \"command\"\nsettings.command = \"{}\"\n\

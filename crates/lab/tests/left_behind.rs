@@ -41,7 +41,7 @@ fn helper_that_runs_a_server_and_waits() {
         target: "/index.html",
         timeout: PATIENCE.into(),
     };
-    let conditions = Conditions { net: Net::fresh(), padding: 0 };
+    let conditions = Conditions::over(Net::fresh());
     let running = Running::start_under(&start, &conditions).unwrap();
     let pids: Vec<String> = running.tree().unwrap().pids().iter().map(u32::to_string).collect();
     let file = PathBuf::from(file);

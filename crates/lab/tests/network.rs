@@ -50,7 +50,7 @@ fn a_server_in_a_namespace_answers_the_load_across_the_pair_and_leaves_nothing()
             target: "/index.html",
             timeout: PATIENCE.into(),
         };
-        let conditions = Conditions { net: net.clone(), padding: 100 };
+        let conditions = Conditions { padding: 100, ..Conditions::over(net.clone()) };
         let running = Running::start_under(&start, &conditions).unwrap();
         let addr = running.addr();
         assert!(!addr.ip().is_loopback(), "{addr}");

@@ -163,13 +163,45 @@ fn a_visit_on_a_disturbed_machine_is_made_again_and_both_are_kept() {
     let kept: Vec<(u32, u32, bool)> = played
         .visits
         .iter()
-        .filter(|visit| visit.disturbance.is_some())
+        .filter(|visit| visit.disturbance().is_some())
         .map(|visit| (visit.block, visit.attempt, visit.state == VisitState::Disturbed))
         .collect();
     assert_eq!(kept, [(0, 0, true), (2, 0, true), (2, 1, true), (2, 2, false)]);
     let used = played.visits.iter().filter(|visit| visit.state == VisitState::Measured).count();
     assert_eq!((used, played.visits.len()), (16, 19));
     assert_eq!(notes.messages.len(), 3, "{:?}", notes.messages);
+}
+
+#[test]
+fn a_visit_that_a_quota_stopped_is_used_as_it_is() {
+    let noise = Noise::none();
+    let plan = plan(&["a", "b"]);
+    let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4]);
+    stage.disturbed_in = (0..4).collect();
+    stage.disturbed_by =
+        record::Disturbance::Throttled { periods: 3, stopped: units::Nanos::from_millis(40) };
+    let (played, _) = played(&plan, &mut stage);
+    assert!(played.visits.iter().all(|visit| visit.state == VisitState::Measured));
+    assert_eq!(played.visits.iter().filter(|visit| visit.disturbance().is_some()).count(), 4);
+}
+
+#[test]
+fn on_a_machine_that_is_always_disturbed_a_quarter_more_visits_are_made_or_none() {
+    let noise = Noise::none();
+    let mut plan = plan(&["a", "b"]);
+    plan.blocks.min = 20;
+    plan.blocks.max = 20;
+    let disturbed = |plan: &record::Plan| {
+        let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4]);
+        stage.disturbed_in = (0..1000).collect();
+        let (played, _) = played(plan, &mut stage);
+        let used = played.visits.iter().filter(|visit| visit.state == VisitState::Measured);
+        (used.count(), played.visits.len())
+    };
+    // Two repeats to begin with, and one more for each four visits that are used.
+    assert_eq!(disturbed(&plan), (40, 40 + 2 + 9));
+    plan.keep_disturbed = true;
+    assert_eq!(disturbed(&plan), (40, 40));
 }
 
 #[test]

@@ -23,6 +23,7 @@ fn plan(models: &[&str]) -> Plan {
         name = "planted"
         question = "Does it hold?"
         budget = "10m"
+        keep_disturbed = true
         [workload]
         page = 3361
         connections = 4

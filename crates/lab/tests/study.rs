@@ -362,6 +362,7 @@ fn what_is_wrong_with_an_axis_is_said_where_it_stands() {
             "only = { keep_alive = [3] }",
             "leaves this contender no cell",
         ),
+        ("only = { keep_alive = [false] }", "only = [3]", "must be a table"),
         ("of = [\"threaded\"]", "of = [\"threadd\"]", "applies to no contender"),
         ("of = [\"threaded\"]", "as = \"cells\"", "a setting of a server makes contenders"),
         (
@@ -383,4 +384,108 @@ fn what_is_wrong_with_an_axis_is_said_where_it_stands() {
         let text = format!("{error} {}", error.help.clone().unwrap_or_default());
         assert!(text.contains(says), "{to}: {text}");
     }
+}
+
+const PROGRAM: &str = r#"
+name = "program"
+question = "?"
+
+[workload]
+page = 3361
+connections = 4
+timeout = "10s"
+sleep = "6s"
+
+[visit]
+warm_up = "6s"
+measure = "30s"
+
+[short]
+sleep = "200ms"
+warm_up = "200ms"
+measure = "1s"
+
+[[contender]]
+name = "loop"
+server = "joust"
+settings = { cgi = true }
+
+[[contender]]
+name = "lighttpd"
+server = "lighttpd"
+settings = { cgi = true }
+
+[published]
+source = "a paper"
+machine = "a machine"
+claim = "both wait"
+figures = [["loop", "", 0.66]]
+figures_of.memory = [["loop", "", "32MB"], ["lighttpd", "", 1000]]
+figures_of.p50 = [["loop", "", 6071.5, "one loop"]]
+"#;
+
+#[test]
+fn a_program_that_sleeps_is_what_is_asked_for() {
+    let plan = study::parse("my.toml", PROGRAM, Form::Full).unwrap();
+    assert_eq!(plan.sleeps(), [Nanos::from_secs(6)]);
+    assert_eq!(plan.target(0, 1), "/cgi-bin/sleep-6s");
+    let plan = study::parse("my.toml", PROGRAM, Form::Short).unwrap();
+    assert_eq!(plan.sleeps(), [Nanos::from_millis(200)]);
+    assert_eq!(plan.target(0, 0), "/cgi-bin/sleep-200ms");
+}
+
+#[test]
+fn figures_of_several_metrics_are_read_in_their_units() {
+    let plan = study::parse("my.toml", PROGRAM, Form::Full).unwrap();
+    let figures = plan.published.unwrap().figures;
+    let mut read: Vec<_> =
+        figures.iter().map(|one| (one.contender, one.metric, one.value)).collect();
+    read.sort_by_key(|one| (one.1, one.0));
+    let expected = [
+        (0, Metric::Throughput, 0.66),
+        (0, Metric::P50, 6071.5),
+        (0, Metric::Memory, 32e6),
+        (1, Metric::Memory, 1000.0),
+    ];
+    assert_eq!(read, expected);
+}
+
+#[test]
+fn what_a_program_that_sleeps_does_not_go_with_is_refused() {
+    let cases: &[(&str, &str, &str)] = &[
+        ("timeout = \"10s\"", "timeout = \"6s\"", "raise `timeout`"),
+        ("timeout = \"10s\"", "timeout = \"10s\"\ntarget = \"/x\"", "leave out one of the two"),
+        ("measure = \"30s\"", "measure = \"23s\"", "write measure = \"24s\""),
+        ("sleep = \"6s\"\n", "sleep = \"2m\"\n", "from 1ms to 60s"),
+        ("sleep = \"6s\"\n", "", "no single one that it could replace"),
+        ("settings = { cgi = true }\n\n[[", "\n[[", "does not run any"),
+        (
+            "server = \"lighttpd\"\nsettings = { cgi = true }",
+            "server = \"nginx\"",
+            "those that do: joust",
+        ),
+        ("figures_of.p50", "figures_of.p51", "did you mean `p50`"),
+        ("\"32MB\"", "\"32 cats\"", "32 cats"),
+        ("\"32MB\"", "0", "a row of"),
+    ];
+    for (from, to, says) in cases {
+        assert!(PROGRAM.contains(from), "{from}");
+        let text = PROGRAM.replacen(from, to, 1);
+        let error = study::parse("my.toml", &text, Form::Full).expect_err(to);
+        let text = format!("{error} {}", error.help.clone().unwrap_or_default());
+        assert!(text.contains(says), "{to}: {text}");
+    }
+}
+
+#[test]
+fn only_may_name_several_sets_of_cells() {
+    let several = "only = [{ keep_alive = [false], connections = [10] }, { connections = [1000] }]";
+    let text = AXES.replacen("only = { keep_alive = [false] }", several, 1);
+    let text = text.replacen(
+        "connections=100, keep_alive=false\", 3",
+        "connections=10, keep_alive=false\", 3",
+        1,
+    );
+    let plan = study::parse("my.toml", &text, Form::Full).unwrap();
+    assert_eq!(plan.contenders[0].cells, [0, 4, 5]);
 }

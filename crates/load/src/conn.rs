@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use record::{Outcome, Sample};
+use record::{AtEnd, Carrier, Outcome, Sample};
 use sys::driver::Failure;
 use units::Nanos;
 use wire::tls::TlsClient;
@@ -47,6 +47,10 @@ pub(crate) struct Conn {
     pub(crate) stage_began: Nanos,
     /// Whether a byte of a reply came on this connection.
     has_served: bool,
+    /// Whether the peer has closed its side, and whether it did so to the one before while that was
+    /// idle.
+    peer_closed: bool,
+    is_replacing: bool,
     /// Consecutive connections of this slot that failed before a byte of a reply.
     failures: u8,
     /// Whether a body waits for `100 Continue`, and the body.
@@ -72,6 +76,32 @@ pub(crate) struct Out {
     pub(crate) request: u32,
     pub(crate) kind: RequestKind,
     pub(crate) sent: Nanos,
+    pub(crate) carrier: Carrier,
+}
+
+/// The head of the first reply of a thread, where it is kept and awaited.
+#[derive(Default)]
+pub(crate) struct FirstHead {
+    bytes: Vec<u8>,
+    is_complete: bool,
+}
+
+impl FirstHead {
+    /// Whether it has not come yet.
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.is_complete
+    }
+
+    /// The head, if it has come.
+    pub(crate) fn into_text(self) -> Option<String> {
+        self.is_complete.then(|| String::from_utf8_lossy(&self.bytes).into_owned())
+    }
+
+    /// The next bytes of a reply that may be it; `head_ended` with them.
+    fn see(&mut self, bytes: &[u8], head_ended: bool) {
+        self.bytes.extend_from_slice(bytes);
+        self.is_complete = head_ended;
+    }
 }
 
 /// The reply being read.
@@ -80,6 +110,7 @@ struct Reply {
     has_begun: bool,
     first_byte: Nanos,
     bytes_read: u64,
+    bytes_head: u32,
     /// Once its head is complete.
     status: u16,
     keep_alive: bool,
@@ -95,6 +126,8 @@ pub(crate) struct Common {
     pub(crate) requests_per_connection: u64,
     /// Replies whose reading was begun, on all connections: every so many are looked at closely.
     pub(crate) n_replies: u64,
+    /// Where the plan asks for it.
+    pub(crate) first_head: Option<FirstHead>,
 }
 
 /// What the worker is to do when a request was begun.
@@ -150,6 +183,8 @@ impl Conn {
             watch: BodyWatch::default(),
             stage_began: Nanos::ZERO,
             has_served: false,
+            peer_closed: false,
+            is_replacing: false,
             failures: 0,
             awaits_continue: false,
             held_body: Vec::new(),
@@ -202,6 +237,7 @@ impl Conn {
         self.state = State::Connecting;
         self.stage_began = now;
         self.has_served = false;
+        self.peer_closed = false;
         self.n_requests = 0;
         self.reply = Reply::default();
         self.parser.reset();
@@ -228,6 +264,12 @@ impl Conn {
         }
         let out = self.outs.get_mut(self.n_sent)?;
         out.sent = now;
+        out.carrier = match (self.n_requests, self.is_replacing) {
+            (0, false) => Carrier::Fresh,
+            (0, true) => Carrier::Replacing,
+            _ => Carrier::Reused,
+        };
+        self.is_replacing = false;
         self.n_sent += 1;
         self.n_requests += 1;
         self.parser.expect(out.kind);
@@ -258,6 +300,9 @@ impl Conn {
                 heard.then = self.fail(Outcome::Protocol, at, ended);
                 return heard;
             };
+            if let Some(first) = common.first_head.as_mut().filter(|first| first.is_awaited()) {
+                first.see(&left[..step.used], matches!(step.event, Event::Head { .. }));
+            }
             left = &left[step.used..];
             self.reply.bytes_read += step.used as u64;
             match step.event {
@@ -272,6 +317,8 @@ impl Conn {
                     }
                 }
                 Event::Head { head, fields } => {
+                    self.reply.bytes_head =
+                        u32::try_from(self.reply.bytes_read).unwrap_or(u32::MAX);
                     Self::take_head(&mut self.reply, &mut self.jar, head, fields, common);
                 }
                 Event::Done(totals) => {
@@ -312,6 +359,9 @@ impl Conn {
         let request = self.outs[0].request;
         self.watch.begin(&common.checks, request, common.n_replies);
         common.n_replies += 1;
+        if let Some(first) = common.first_head.as_mut().filter(|first| first.is_awaited()) {
+            first.bytes.clear();
+        }
     }
 
     #[inline]
@@ -384,11 +434,15 @@ impl Conn {
     /// The peer closed its side. Where TLS did not say so before TCP did, a body that only the end of
     /// the connection ends may have been cut off, and counts as such (RFC 9112, 9.8).
     pub(crate) fn closed(&mut self, at: Nanos, common: &Common, ended: &mut Vec<Sample>) -> Then {
+        self.peer_closed = true;
         match self.state {
             State::Connecting => return self.fail(Outcome::ConnectFailed, at, ended),
             State::Handshaking => return self.fail(Outcome::Tls, at, ended),
             State::Down => return Then::Close,
-            State::Up if self.n_sent == 0 => return Then::Close,
+            State::Up if self.n_sent == 0 => {
+                self.is_replacing = true;
+                return Then::Close;
+            }
             State::Up => {}
         }
         let is_told = self.tls.as_ref().is_none_or(|client| client.end().is_ok());
@@ -493,6 +547,14 @@ impl Conn {
             status: if is_complete(outcome) { self.reply.status } else { 0 },
             outcome,
             conn: 0,
+            bytes_head: self.reply.bytes_head,
+            carrier: out.carrier,
+            at_end: match self.reply.keep_alive {
+                _ if self.peer_closed => AtEnd::Closed,
+                _ if !is_complete(outcome) => AtEnd::Lost,
+                true => AtEnd::Kept,
+                false => AtEnd::Last,
+            },
         }
     }
 
@@ -542,11 +604,18 @@ mod tests {
             cookies: false,
             requests_per_connection: u64::MAX,
             n_replies: 0,
+            first_head: None,
         };
         let now = Nanos(1);
         let mut ended = Vec::new();
         let mut conn = Conn::new(1);
-        let out = Out { due: now, request: 0, kind: RequestKind::Other, sent: Nanos::ZERO };
+        let out = Out {
+            due: now,
+            request: 0,
+            kind: RequestKind::Other,
+            sent: Nanos::ZERO,
+            carrier: Carrier::Fresh,
+        };
         assert_eq!(conn.begin(out, 0, &common), Begun::Connect);
         conn.connects(now);
         conn.connected(tls, now);

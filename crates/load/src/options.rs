@@ -259,6 +259,8 @@ impl LoadOptions {
             stop: LoadStop { requests: self.requests, duration: self.duration },
             timeout: self.timeout,
             drain: self.drain,
+            lost_max: None,
+            first_alone: false,
             pacing: self.pacing.clone(),
             queue_max: self.queue_max,
             verify: self.verify.clone(),
@@ -308,6 +310,7 @@ impl LoadOptions {
                 weight: one.weight.max(1),
                 templated: one.templated,
                 expected: None,
+                verbatim: None,
             });
         }
         if requests.iter().any(|request| request.method == "CONNECT") {

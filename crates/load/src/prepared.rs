@@ -122,6 +122,9 @@ impl Prepared {
     /// # Errors
     /// Something of it cannot be sent as it stands.
     pub(crate) fn new(plan: &LoadPlan, request: &RequestPlan) -> Result<Self, PrepareError> {
+        if let Some(bytes) = &request.verbatim {
+            return Ok(Self::verbatim(request, bytes));
+        }
         let target = pieces(request, request.target.as_bytes())?;
         let body = pieces(request, &request.body)?;
         let mut headers = Vec::with_capacity(request.headers.len() + 1);
@@ -172,6 +175,20 @@ impl Prepared {
             kind: RequestKind::of(&request.method),
             origin: request.origin,
         })
+    }
+
+    /// A request whose bytes are given.
+    fn verbatim(request: &RequestPlan, bytes: &[u8]) -> Self {
+        let end = memchr::memmem::find(bytes, b"\r\n\r\n");
+        Self {
+            text: bytes.to_vec(),
+            holes: Vec::new(),
+            head_len: end.map_or(bytes.len(), |at| at + 4),
+            is_fixed: true,
+            expects_continue: false,
+            kind: RequestKind::of(&request.method),
+            origin: request.origin,
+        }
     }
 
     /// The request, where it is always the same; then the fast path is to send these. Cookies are
@@ -468,6 +485,22 @@ mod tests {
         request.templated = false;
         let bytes = Prepared::new(&plan, &request).unwrap();
         assert!(bytes.bytes().unwrap().starts_with(b"POST /{seq}{rand:9-1} HTTP/1.1\r\n"));
+    }
+
+    #[test]
+    fn a_verbatim_request_is_sent_as_it_stands() {
+        let plan = plan();
+        let bytes = "HEAD  /{seq} HTTP/1.0\nhost:x\r\nCONTENT-length: 7\r\n\r\nab";
+        let whole = RequestPlan {
+            method: "HEAD".to_owned(),
+            verbatim: Some(bytes.as_bytes().to_vec()),
+            ..request("/other", &[("A", "{seq}")], "other")
+        };
+        let prepared = Prepared::new(&plan, &whole).unwrap();
+        assert_eq!(prepared.bytes(), Some(bytes.as_bytes()));
+        assert_eq!(prepared.kind(), RequestKind::Head);
+        let (head, body) = sent(&plan, &whole, 3, "c=1");
+        assert_eq!((&*head, &*body), (&bytes[..bytes.len() - 2], "ab"));
     }
 
     #[test]

@@ -326,6 +326,7 @@ impl RawLog {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use record::{AtEnd, Carrier};
 
     use super::*;
 
@@ -340,6 +341,9 @@ mod tests {
             status: 200,
             outcome: Outcome::Ok,
             conn: 0,
+            bytes_head: 0,
+            carrier: Carrier::Reused,
+            at_end: AtEnd::Kept,
         }
     }
 

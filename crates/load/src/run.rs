@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
@@ -142,7 +142,7 @@ pub fn run_on<D: Driver>(
     if !plan.cpus.is_empty() {
         pin(&plan.cpus)?;
     }
-    let abort = AtomicBool::new(false);
+    let (abort, lost) = (AtomicBool::new(false), AtomicU64::new(0));
     let result = thread::scope(|scope| {
         let (report, reports) = mpsc::channel();
         let mut gates = Vec::new();
@@ -150,7 +150,7 @@ pub fn run_on<D: Driver>(
             let (gate, opened) = mpsc::channel();
             gates.push(gate);
             let (report, make) = (report.clone(), &make);
-            let stops = Stops { interrupt: control.interrupt, abort: &abort };
+            let stops = Stops { interrupt: control.interrupt, abort: &abort, lost: &lost };
             let seat = Seat { thread, share: *share, plan, stops, tls: tls.as_ref() };
             thread::Builder::new()
                 .name(format!("load-{thread}"))
@@ -367,6 +367,7 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
     };
     let open_loop = open_loop(&measured, &totals, window);
     let tls = tls_use(&measured);
+    let first_head = measured.iter().find_map(|one| one.first_head.clone());
     let (raw, raw_stride) = RawLog::merge(measured.into_iter().map(|one| one.raw).collect());
     let latencies = latencies(&mut totals, &intervals);
     let RequestCounts { done, .. } = totals.requests;
@@ -391,6 +392,7 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
         handshake_resumed_ms: LatencyMillis::from(&latencies.handshake_resumed),
         open_loop: plan.pacing.is_open().then_some(open_loop),
         tls,
+        first_head,
         interrupted,
         client,
         latencies,

@@ -100,6 +100,8 @@ impl Secure {
         if counts.version.is_empty() {
             client.version().unwrap_or_default().clone_into(&mut counts.version);
             client.cipher_suite().unwrap_or_default().clone_into(&mut counts.cipher_suite);
+            client.group().unwrap_or_default().clone_into(&mut counts.group);
+            counts.certificate_bits = client.certificate_bits();
             counts.alpn = String::from_utf8_lossy(client.alpn().unwrap_or_default()).into_owned();
         }
         handshake
@@ -123,6 +125,8 @@ pub(crate) fn merge(sum: &mut TlsUse, more: &TlsUse) {
     if sum.version.is_empty() {
         sum.version.clone_from(&more.version);
         sum.cipher_suite.clone_from(&more.cipher_suite);
+        sum.group.clone_from(&more.group);
+        sum.certificate_bits = more.certificate_bits;
         sum.alpn.clone_from(&more.alpn);
     }
     if sum.failure.is_none() {

@@ -26,18 +26,18 @@
 mod connections;
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
-use record::{Interval, LoadPlan, Pacing, Sample, TlsUse};
+use record::{Carrier, Interval, LoadPlan, Pacing, Sample, TlsUse};
 use sys::driver::{Completion, Driver, Leave, Peer, Route, Slot};
 use units::Nanos;
 use wire::tls::TlsClientConfig;
 
 use crate::backlog::{Backlog, BacklogCounts};
 use crate::check::Checks;
-use crate::conn::{Begun, Common, Conn, Heard, Out, State, Then};
+use crate::conn::{Begun, Common, Conn, FirstHead, Heard, Out, State, Then};
 use crate::free::{Free, FreePlaces};
 use crate::margin::Margin;
 use crate::pacing::{self, Pace, Rest};
@@ -127,11 +127,17 @@ pub(crate) struct Stops<'a> {
     pub(crate) interrupt: &'a AtomicBool,
     /// Set when another thread of the load has failed.
     pub(crate) abort: &'a AtomicBool,
+    /// Requests of all threads for which the server was lost, where the plan bounds them.
+    pub(crate) lost: &'a AtomicU64,
 }
 
 impl Stops<'_> {
     fn any(self) -> bool {
         [self.interrupt, self.abort].iter().any(|flag| flag.load(Ordering::Relaxed))
+    }
+
+    fn has_lost(self, max: u64) -> bool {
+        self.lost.load(Ordering::Relaxed) >= max
     }
 }
 
@@ -168,6 +174,7 @@ pub(crate) struct Measured {
     /// CPU time of the thread from start to end.
     pub(crate) cpu: Nanos,
     pub(crate) tls: Option<TlsUse>,
+    pub(crate) first_head: Option<String>,
 }
 
 impl<'a, D: Driver> Worker<'a, D> {
@@ -206,6 +213,7 @@ impl<'a, D: Driver> Worker<'a, D> {
                 cookies: plan.cookies,
                 requests_per_connection: plan.requests_per_connection.unwrap_or(u64::MAX),
                 n_replies: 0,
+                first_head: plan.first_alone.then(FirstHead::default),
             },
             conns: (0..n_slots).map(|_| Conn::new(plan.pipeline)).collect(),
             routes: routes(plan),
@@ -359,7 +367,7 @@ impl<'a, D: Driver> Worker<'a, D> {
     /// Starts requests that wait as long as a place is free.
     #[inline]
     fn start_waiting(&mut self) {
-        while self.quota > 0
+        while self.may_start()
             && let Some(free) = self.free.first()
             && let Some(due) = self.next_due(free)
         {
@@ -401,7 +409,8 @@ impl<'a, D: Driver> Worker<'a, D> {
         }
         let request = self.picker.next();
         let prepared = &self.prepared[request as usize];
-        let out = Out { due, request, kind: prepared.kind(), sent: Nanos::ZERO };
+        let out =
+            Out { due, request, kind: prepared.kind(), sent: Nanos::ZERO, carrier: Carrier::Fresh };
         let origin = prepared.origin();
         let ready = due.max(from);
         match self.conns[slot.0 as usize].begin(out, origin, &self.common) {
@@ -422,7 +431,12 @@ impl<'a, D: Driver> Worker<'a, D> {
     }
 
     fn may_start(&self) -> bool {
-        self.quota > 0 && self.phase == Phase::Running
+        self.quota > 0 && self.phase == Phase::Running && !self.is_first_out()
+    }
+
+    /// Whether the first request is out that goes out alone.
+    fn is_first_out(&self) -> bool {
+        self.n_out > 0 && self.common.first_head.as_ref().is_some_and(FirstHead::is_awaited)
     }
 
     /// Counts what the completion in hand ended, and frees its places; whether there was any.
@@ -435,6 +449,9 @@ impl<'a, D: Driver> Worker<'a, D> {
         for mut sample in self.ended.drain(..) {
             sample.conn = self.share.first_conn + slot.0;
             self.recorder.ended(&sample, time);
+            if self.plan.lost_max.is_some() && sample.is_lost() {
+                self.stops.lost.fetch_add(1, Ordering::Relaxed);
+            }
             self.n_out -= 1;
             let pause = match &mut self.drive {
                 Drive::Closed(rest) => rest.next(),
@@ -487,6 +504,8 @@ impl<'a, D: Driver> Worker<'a, D> {
             self.end_window(duration, false);
         } else if self.stops.any() {
             self.end_window(self.now, true);
+        } else if self.plan.lost_max.is_some_and(|max| self.stops.has_lost(max)) {
+            self.end_window(self.now, false);
         }
     }
 
@@ -567,6 +586,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             raw,
             cpu: cpu.saturating_sub(self.cpu_began),
             tls: self.secure.map(Secure::counts),
+            first_head: self.common.first_head.and_then(FirstHead::into_text),
         }
     }
 }

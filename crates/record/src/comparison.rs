@@ -115,6 +115,9 @@ pub enum ChangeJudgement {
     Regression,
     /// Better, as surely.
     Improvement,
+    /// It worked in the base run and does not in the candidate: visits failed, or its answers are errors
+    /// or another body. Worse than any figure, so that there is none.
+    Broken,
     /// Neither is sure, or the change is smaller than the margin.
     Neither,
 }
@@ -128,9 +131,11 @@ impl Comparison {
         crate::json::write(self)
     }
 
-    /// What is a regression.
+    /// What is a regression, or broken altogether.
     pub fn regressions(&self) -> impl Iterator<Item = &RunChange> {
-        self.changes.iter().filter(|change| change.judgement == ChangeJudgement::Regression)
+        let is_worse =
+            |judgement| matches!(judgement, ChangeJudgement::Regression | ChangeJudgement::Broken);
+        self.changes.iter().filter(move |change| is_worse(change.judgement))
     }
 
     /// Whether anything may be said at all.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::facts::Facts;
 use crate::json::ReadError;
-use crate::plan::Plan;
+use crate::plan::{CpuLayout, Plan};
 use crate::run::{RunRecord, Skipped};
 use crate::visit::Visit;
 
@@ -22,9 +22,24 @@ pub struct Journal {
     pub facts: Facts,
     /// Asked for, but not installed.
     pub skipped: Vec<Skipped>,
+    /// With what the visits are made; of a file that does not say, nothing is known.
+    #[serde(default)]
+    pub setup: Setup,
     /// Visits so far, in the order they were made; each has a line of its own in the file.
     #[serde(skip)]
     pub visits: Vec<Visit>,
+}
+
+/// With what visits are made, beside the machine: those made with another setup cannot be judged with
+/// them. What is empty is not known.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setup {
+    /// Version of joust, whose generator it is.
+    pub joust: String,
+    /// Version of each contender's server, in the plan's order.
+    pub versions: Vec<String>,
+    /// Which CPUs are whose.
+    pub layout: CpuLayout,
 }
 
 impl Journal {
@@ -55,7 +70,9 @@ impl Journal {
             journal.visits.push(serde_json::from_str(line)?);
         }
         let fits = |visit: &Visit| {
-            visit.cell < journal.plan.cells.len() && visit.contender < journal.plan.contenders.len()
+            visit.cell < journal.plan.cells.len()
+                && visit.contender < journal.plan.contenders.len()
+                && visit.block < Visit::BLOCKS_MAX
         };
         match journal.visits.iter().all(fits) {
             true => Ok(journal),
@@ -71,6 +88,11 @@ impl Journal {
             plan: run.plan.clone(),
             facts: run.facts.clone(),
             skipped: run.skipped.clone(),
+            setup: Setup {
+                joust: run.joust.clone(),
+                versions: run.contenders.iter().map(|facts| facts.version.clone()).collect(),
+                layout: run.layout.clone(),
+            },
             visits: run.visits.clone(),
         }
     }
@@ -93,6 +115,7 @@ mod tests {
             plan,
             facts: Facts::default(),
             skipped: Vec::new(),
+            setup: Setup::default(),
             visits: (0..3).map(|block| Visit { block, ..Visit::default() }).collect(),
         }
     }
@@ -122,6 +145,13 @@ mod tests {
     fn a_visit_of_a_contender_that_is_not_planned_is_refused() {
         let mut wrong = journal();
         wrong.visits[1].contender = 1;
+        assert!(matches!(Journal::read(&text(&wrong)), Err(ReadError::Misfit { .. })));
+    }
+
+    #[test]
+    fn a_block_that_no_run_reaches_is_refused() {
+        let mut wrong = journal();
+        wrong.visits[1].block = u32::MAX;
         assert!(matches!(Journal::read(&text(&wrong)), Err(ReadError::Misfit { .. })));
     }
 }

@@ -65,7 +65,7 @@ pub use history::{
     HistoryChange, HistoryMachine, HistoryPoint, HistoryRecord, HistoryRun, HistorySeries,
 };
 pub use interval::Interval;
-pub use journal::Journal;
+pub use journal::{Journal, Setup};
 pub use json::ReadError;
 pub use load::{
     ByteCounts, ClientUse, LATENCY_QUANTILES, Latencies, LatencyMillis, LoadRecord, OpenLoop,
@@ -87,7 +87,7 @@ pub use plan::{
 };
 pub use ranking::{RankedContender, Ranking};
 pub use run::{ContenderFacts, Ending, RunRecord, Skipped};
-pub use sample::{ErrorCounts, Outcome, Sample};
+pub use sample::{AtEnd, Carrier, ErrorCounts, Outcome, Sample};
 pub use scalability::{Coefficient, Scalability};
 pub use search::{Limit, SearchEnding, SearchRecord, Try, TryOutcome};
 pub use shift::{Band, Explanation, Modes, Part, Shift, ShiftPoint, StallMode};

@@ -67,6 +67,10 @@ pub struct LoadRecord {
     /// Requests that were made before the load to see what is answered; in no other figure.
     #[serde(default)]
     pub probes: u64,
+    /// The head of the first reply as it came, where the plan's first request went out alone; what is
+    /// not UTF-8 is replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_head: Option<String>,
     /// Whether the load ended because it was interrupted.
     pub interrupted: bool,
     /// What the generator itself used, and whether it kept up.
@@ -113,6 +117,7 @@ impl LoadRecord {
             open_loop: None,
             tls: None,
             probes: 0,
+            first_head: None,
             interrupted: false,
             client: ClientUse::default(),
             plan,
@@ -182,6 +187,12 @@ pub struct TlsUse {
     pub version: String,
     /// Its cipher suite.
     pub cipher_suite: String,
+    /// Group of its key exchange ("X25519"), empty in older files.
+    #[serde(default)]
+    pub group: String,
+    /// Size of the public key in the server's certificate, in bits, where that is known.
+    #[serde(default)]
+    pub certificate_bits: Option<u32>,
     /// What ALPN chose, empty for nothing.
     pub alpn: String,
     /// Why the first connection failed that failed by TLS.

@@ -63,6 +63,14 @@ pub struct LoadPlan {
     /// How long replies that are out when the load ends may still take. They count as done
     /// (`drained`), not in the rate; what is out after that is unanswered.
     pub drain: Nanos,
+    /// Ends the load after so many requests for which the server could not be reached or was lost
+    /// ([`crate::Sample::is_lost`]); none: it goes on as planned.
+    #[serde(default)]
+    pub lost_max: Option<u64>,
+    /// Whether the first request of each thread goes out alone: its other connections begin when the
+    /// head of the first reply has come, and the record keeps that head.
+    #[serde(default)]
+    pub first_alone: bool,
     /// When requests are due.
     pub pacing: Pacing,
     /// Most requests that are due and wait for a free connection, over all threads. One more is
@@ -134,6 +142,11 @@ pub struct RequestPlan {
     pub templated: bool,
     /// The body of its reply, where it was fetched beforehand.
     pub expected: Option<ExpectedBody>,
+    /// The whole request as it is sent, where its bytes matter: head and body, in place of what would
+    /// be made of the other fields, which then only describe it. Nothing is added to it and nothing
+    /// checked. `None` in a record, whatever was sent: it may hold a password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verbatim: Option<Vec<u8>>,
 }
 
 impl RequestPlan {
@@ -148,6 +161,7 @@ impl RequestPlan {
             weight: 1,
             templated: false,
             expected: None,
+            verbatim: None,
         }
     }
 }
@@ -350,6 +364,8 @@ impl LoadPlan {
             stop: LoadStop { requests: None, duration: Some(Nanos::from_secs(10)) },
             timeout: Nanos::from_secs(10),
             drain: Nanos::from_secs(1),
+            lost_max: None,
+            first_alone: false,
             pacing: Pacing::Closed,
             queue_max: 1_000_000,
             verify: Verify::default(),
@@ -376,6 +392,7 @@ impl LoadPlan {
         kept.requests.truncate(REQUESTS_KEPT);
         for request in &mut kept.requests {
             request.body.clear();
+            request.verbatim = None;
             for (name, value) in &mut request.headers {
                 let name = name.to_lowercase();
                 if SECRETS.iter().any(|part| name.contains(part)) {
@@ -406,9 +423,10 @@ mod tests {
         let request = &mut plan.requests[0];
         request.headers = fields.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         request.body = b"password=hidden".to_vec();
+        request.verbatim = Some(b"GET / HTTP/1.0\r\nCookie: hidden\r\n\r\n".to_vec());
         let kept = &plan.for_record().requests[0];
         assert!(kept.headers.iter().all(|(_, value)| value != "hidden"), "{:?}", kept.headers);
         assert_eq!(kept.headers[5].1, "text/html");
-        assert!(kept.body.is_empty());
+        assert!(kept.body.is_empty() && kept.verbatim.is_none());
     }
 }

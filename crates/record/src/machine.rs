@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos, Share};
 
 /// Everything around a visit that is not the load itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Surroundings {
     /// What client and server met over.
     pub network: Network,
@@ -26,7 +26,7 @@ pub struct Surroundings {
 }
 
 /// What client and server meet over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
     /// Which of the two.
     pub kind: NetworkKind,
@@ -40,12 +40,13 @@ pub struct Network {
 }
 
 /// The two ways.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkKind {
     /// A network namespace each, joined by a pair of virtual Ethernet interfaces.
     Veth,
     /// The machine's own loopback interface.
+    #[default]
     Loopback,
 }
 
@@ -60,6 +61,9 @@ pub struct Prepared {
     pub warmed: (u32, Bytes),
     /// Bytes of the variable that pads the server's environment.
     pub padding: u32,
+    /// The port that was drawn for the server; 0 where none was.
+    #[serde(default)]
+    pub port: u16,
 }
 
 /// Counters of the machine, read at instants around and in a visit. Kept are those that moved.
@@ -187,6 +191,26 @@ pub enum Disturbance {
     ForeignCpu { share_of_a_core: Share, most: Option<String> },
     /// A fixed piece of work took longer than usual.
     SlowCanary { took: Nanos, usual: Nanos },
+}
+
+impl Disturbance {
+    /// Whether it comes about whatever the server does. A quota and a hypervisor stop those who use much
+    /// CPU time: to repeat such visits would choose the better ones of who uses most.
+    pub fn is_from_outside(&self) -> bool {
+        !matches!(self, Self::Throttled { .. } | Self::Steal { .. })
+    }
+
+    /// What it was, without its numbers.
+    pub fn cause(&self) -> &'static str {
+        match self {
+            Self::Suspended { .. } => "the machine slept",
+            Self::ClockStep { .. } => "the clock was set",
+            Self::Throttled { .. } => "a quota of CPU time stopped us",
+            Self::Steal { .. } => "the hypervisor gave our CPUs to others",
+            Self::ForeignCpu { .. } => "other processes used the CPUs",
+            Self::SlowCanary { .. } => "the machine was slow",
+        }
+    }
 }
 
 impl fmt::Display for Disturbance {

@@ -36,6 +36,9 @@ pub struct Plan {
     /// What a visit looks for in place of one load: the highest rate that holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchPlan>,
+    /// Whether a visit of a disturbed machine is used as it is, and not made again.
+    #[serde(default)]
+    pub keep_disturbed: bool,
     /// Metrics that get a verdict a pair; the first is the primary one.
     pub metrics: Vec<Metric>,
     /// A difference smaller than this is of no interest (the equivalence margin).
@@ -53,9 +56,12 @@ impl Plan {
     }
 
     /// The path that a contender is asked for in a cell. The site has one page a size: that of the first
-    /// cell is [`Workload::PAGE`], the others lie beside it.
+    /// cell is [`Workload::PAGE`], the others lie beside it; and one program a time that one sleeps.
     pub fn target(&self, cell: usize, contender: usize) -> String {
         let work = self.work(cell, contender);
+        if let Some(sleep) = work.sleep {
+            return format!("/cgi-bin/sleep-{sleep}");
+        }
         let is_first = || work.page == self.cells[0].workload.page;
         match work.target == Workload::PAGE && !is_first() {
             true => format!("/page-{}.html", work.page.0),
@@ -75,6 +81,17 @@ impl Plan {
             }
         }
         pages
+    }
+
+    /// How long the programs of the site sleep, each once: [`Workload::sleep`].
+    pub fn sleeps(&self) -> Vec<Nanos> {
+        let mut sleeps = Vec::new();
+        for cell in 0..self.cells.len() {
+            sleeps.extend(self.in_cell(cell).filter_map(|one| self.work(cell, one).sleep));
+        }
+        sleeps.sort_unstable();
+        sleeps.dedup();
+        sleeps
     }
 
     /// Leaves out the contenders for which `stays` is false, and what speaks of them.
@@ -242,6 +259,10 @@ pub struct Workload {
     /// What is fetched: [`Workload::PAGE`], or a program's path.
     #[serde(default = "page_path")]
     pub target: String,
+    /// A CGI program of the site is asked for in place of `target`: one that sleeps so long and then
+    /// answers with a line. What it costs is waiting, as for a database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sleep: Option<Nanos>,
     /// Size of the page that is fetched; of a program's answer nothing is known before.
     pub page: Bytes,
     /// Concurrent connections.
@@ -265,12 +286,18 @@ impl Workload {
     pub const PAGE: &'static str = "/index.html";
     /// Name of our own generator.
     pub const OURS: &'static str = "load";
+
+    /// Whether the page is fetched, and not a program.
+    pub fn is_page(&self) -> bool {
+        self.sleep.is_none() && self.target == Self::PAGE
+    }
 }
 
 impl Default for Workload {
     fn default() -> Self {
         Self {
             target: page_path(),
+            sleep: None,
             page: Bytes(3361),
             connections: 64,
             keep_alive: true,
@@ -297,6 +324,8 @@ fn ours() -> String {
 pub struct Change {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sleep: Option<Nanos>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page: Option<Bytes>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -325,6 +354,7 @@ impl Change {
         let other = before.clone();
         Self {
             target: one.target.or(other.target),
+            sleep: one.sleep.or(other.sleep),
             page: one.page.or(other.page),
             connections: one.connections.or(other.connections),
             keep_alive: one.keep_alive.or(other.keep_alive),
@@ -339,6 +369,7 @@ impl Change {
     pub fn over(&self, base: &Workload) -> Workload {
         Workload {
             target: self.target.clone().unwrap_or_else(|| base.target.clone()),
+            sleep: self.sleep.or(base.sleep),
             page: self.page.unwrap_or(base.page),
             connections: self.connections.unwrap_or(base.connections),
             keep_alive: self.keep_alive.unwrap_or(base.keep_alive),

@@ -133,6 +133,7 @@ impl RunRecord {
             ("a contender", contenders.iter().flat_map(|one| &one.cells).all(|&cell| has(cell))),
             ("a published figure", figures().all(|one| knows(one.contender) && has(one.cell))),
             ("a visit", self.visits.iter().all(|one| knows(one.contender) && has(one.cell))),
+            ("a visit's block", self.visits.iter().all(|one| one.block < Visit::BLOCKS_MAX)),
             (
                 "a verdict",
                 self.verdicts.iter().all(|one| knows(one.a) && knows(one.b) && has(one.cell)),

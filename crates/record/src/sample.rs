@@ -88,6 +88,64 @@ pub struct Sample {
     pub outcome: Outcome,
     /// Index of the connection slot, 0 to connections - 1.
     pub conn: u32,
+    /// Of `bytes_read`: the head, interim ones included; 0 where it was not complete.
+    #[serde(default)]
+    pub bytes_head: u32,
+    /// How it came to its connection.
+    #[serde(default, skip_serializing_if = "Carrier::is_default")]
+    pub carrier: Carrier,
+    /// What had become of its connection when it ended.
+    #[serde(default, skip_serializing_if = "AtEnd::is_default")]
+    pub at_end: AtEnd,
+}
+
+/// How a request came to its connection.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Carrier {
+    /// Another request had been on it.
+    #[default]
+    Reused,
+    /// It was made for this request: `sent - due` is the time to connect, TLS included.
+    Fresh,
+    /// The same, since the server had closed the one before in order while it was idle.
+    Replacing,
+}
+
+/// What had become of a connection when a request on it ended.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AtEnd {
+    /// The reply said that another request may follow.
+    #[default]
+    Kept,
+    /// The reply said that it was the last.
+    Last,
+    /// The server had closed it in order (FIN): that is how the reply ended, or was cut.
+    Closed,
+    /// It was lost (reset, refused, timed out) or given up.
+    Lost,
+}
+
+impl Carrier {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl AtEnd {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Sample {
+    /// Whether the server could not be reached or was lost, or did not answer in time: of all failures
+    /// those that are not about what a reply says.
+    pub fn is_lost(&self) -> bool {
+        self.at_end == AtEnd::Lost
+            && !matches!(self.outcome, Outcome::Protocol | Outcome::Unanswered)
+    }
 }
 
 /// Number of failures of each kind; `total` is their sum. `Ok` and `Unanswered` have no place here.

@@ -6,6 +6,7 @@ use units::{Bytes, Nanos};
 use crate::client::ToolRun;
 use crate::facts::Snapshot;
 use crate::load::LoadRecord;
+use crate::machine::{Disturbance, Surroundings};
 use crate::plan::Metric;
 use crate::search::SearchRecord;
 
@@ -50,9 +51,10 @@ pub struct Visit {
     pub rate_per_s: Option<f64>,
     /// The server's process tree over the load after the planned warm-up.
     pub server: Option<ServerUse>,
-    /// What else the machine was busy with, if anything.
+    /// What surrounded it: network, state before, counters meanwhile; `None` in older files, and where
+    /// the load never began.
     #[serde(default)]
-    pub disturbance: Option<String>,
+    pub surroundings: Option<Box<Surroundings>>,
     /// Counters before and after the load.
     pub before: Snapshot,
     /// See `before`.
@@ -122,6 +124,15 @@ impl ServerUse {
 }
 
 impl Visit {
+    /// Why the figures are not to be trusted; `None`: nothing was seen, or nobody looked.
+    pub fn disturbance(&self) -> Option<&Disturbance> {
+        self.surroundings.as_ref()?.disturbance.as_ref()
+    }
+
+    /// Blocks of a run are fewer than this, those of its repetitions included: tables have a column for
+    /// each, and a file that was edited could ask for more memory than there is.
+    pub const BLOCKS_MAX: u32 = 1_000_000;
+
     /// The value of a metric in this visit; `None` where it was not measured or the sample is too
     /// small for it.
     pub fn value(&self, metric: Metric) -> Option<f64> {

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::{env, fs, io};
 
-use joust_report::{OUTPUTS, Options};
+use joust_report::{Detail, OUTPUTS, Options};
 use record::RunRecord;
 
 #[path = "../src/testdata.rs"]
@@ -24,9 +24,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     render(folder, "twelve", &testdata::run_with(12))?;
     render(folder, "failed", &testdata::all_failed())?;
     render(folder, "cells", &testdata::celled())?;
+    render(folder, "grid", &testdata::grid())?;
     let narrow = Options { width: 80, ..Options::default() };
     let text = joust_report::output("text").ok_or("text is an output")?;
     fs::write(folder.join("narrow.txt"), (text.render)(&testdata::run(), &narrow))?;
+    let full = Options { detail: Detail::Full, ..narrow };
+    fs::write(folder.join("cells-full.txt"), (text.render)(&testdata::celled(), &full))?;
     let load =
         joust_report::load_text(&testdata::load(), &Options { colour: true, ..Options::default() });
     Ok(fs::write(folder.join("load.txt"), load)?)

@@ -5,7 +5,8 @@ use record::{Basis, ChangeJudgement, Comparison, Direction, Metric, RunChange, R
 
 use crate::Options;
 use crate::figures::{NONE, counted, ratio_with_interval};
-use crate::terminal::{Lean, Page, Paint};
+use crate::table::{Column, Depth, Row, Table};
+use crate::terminal::{Page, Paint};
 use crate::wording::{plain, verdict, words};
 
 /// Headlines that are spelled out; the rest stands in the tables.
@@ -58,10 +59,21 @@ fn headline(comparison: &Comparison) -> Vec<String> {
             "nothing can be compared: no contender was asked the same in both runs".to_owned(),
         ];
     }
-    if !comparison.says_something() {
+    if !comparison.says_something() && comparison.regressions().next().is_none() {
         return vec![format!("withheld: nothing may be said of {}", counted(all as u64, "figure"))];
     }
-    let regressions: Vec<&RunChange> = comparison.regressions().collect();
+    // What is broken is so in every metric, and said once.
+    let is_said = |change: &RunChange, before: &[&RunChange]| {
+        let whose = (&change.contender, &change.cell);
+        change.judgement == ChangeJudgement::Broken
+            && before.iter().any(|other| (&other.contender, &other.cell) == whose)
+    };
+    let mut regressions: Vec<&RunChange> = Vec::new();
+    for change in comparison.regressions() {
+        if !is_said(change, &regressions) {
+            regressions.push(change);
+        }
+    }
     if regressions.is_empty() {
         let open = |change: &&RunChange| {
             matches!(change.verdict, Verdict::Undecided { .. } | Verdict::Withheld { .. })
@@ -85,6 +97,13 @@ fn headline(comparison: &Comparison) -> Vec<String> {
 fn spelled(change: &RunChange) -> String {
     let words = words(change.metric);
     let at = if change.cell.is_empty() { String::new() } else { format!(" at {}", change.cell) };
+    if change.judgement == ChangeJudgement::Broken {
+        let said = verdict(&change.verdict);
+        return plain(&format!(
+            "broken: {}{at}: it worked in the base run; {said}",
+            change.contender
+        ));
+    }
     let (said, whose) = match change.direction {
         Direction::CandidateOverBase => (verdict(&change.verdict), "the base run"),
         Direction::BaseOverCandidate => {
@@ -108,24 +127,28 @@ fn metrics(comparison: &Comparison) -> Vec<Metric> {
 
 fn table(page: &mut Page, comparison: &Comparison, metric: Metric) {
     let words = words(metric);
-    page.heading(words.title, &format!("candidate over base; {}", words.direction()));
     let of = |change: &&RunChange| change.metric == metric;
     let changes: Vec<&RunChange> = comparison.changes.iter().filter(of).collect();
     let has_cells = changes.iter().any(|change| !change.cell.is_empty());
-    let mut columns = vec![("contender", Lean::Left)];
-    if has_cells {
-        columns.push(("cell", Lean::Left));
-    }
-    columns.extend([
-        ("verdict", Lean::Left),
-        ("so", Lean::Left),
-        ("blocks", Lean::Right),
-        ("over", Lean::Left),
-        ("changed", Lean::Left),
-    ]);
-    let rows: Vec<Vec<String>> = changes.iter().map(|change| row(change, has_cells)).collect();
-    if !rows.is_empty() {
-        page.table(&columns, &rows);
+    let note = format!("candidate over base; {}", words.direction());
+    if changes.is_empty() {
+        page.heading(words.title, &note);
+    } else {
+        let cell = has_cells.then(|| Column::text("cell"));
+        let rest = [
+            Column::text("verdict"),
+            Column::text("so"),
+            Column::count("blocks"),
+            Column::common("over"),
+            Column::common("changed"),
+        ];
+        page.described(&Table {
+            title: words.title.to_owned(),
+            note,
+            columns: [Column::text("contender")].into_iter().chain(cell).chain(rest).collect(),
+            rows: changes.iter().map(|change| Row::of(row(change, has_cells))).collect(),
+            depth: Depth::Answer,
+        });
     }
     for drift in comparison.drift.iter().filter(of) {
         page.paragraph(&drifted(drift), Paint::Faint);
@@ -139,6 +162,7 @@ fn row(change: &RunChange, has_cells: bool) -> Vec<String> {
     };
     let so = match change.judgement {
         ChangeJudgement::Regression => "regression",
+        ChangeJudgement::Broken => "broken",
         ChangeJudgement::Improvement => "improvement",
         ChangeJudgement::Neither => NONE,
     };
@@ -247,6 +271,23 @@ mod tests {
         }
         let at = |part: &str| text.find(part).unwrap();
         assert!(at("regression: ours") < at("Throughput"), "the headline comes first");
+    }
+
+    #[test]
+    fn what_is_broken_is_said_once_and_first() {
+        let reason = "in the candidate run, 8 of 8 visits of ours failed".to_owned();
+        let verdict = Verdict::Withheld { reason };
+        let broken = change("ours", verdict, ChangeJudgement::Broken);
+        let memory = RunChange { metric: Metric::Memory, ..broken.clone() };
+        let comparison = comparison(vec![broken, memory]);
+        let said = headline(&comparison);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].starts_with("broken: ours: it worked in the base run; withheld"),
+            "{said:?}"
+        );
+        let text = compare_text(&comparison, &Options::default());
+        assert!(spaced(&text).contains("8 of 8 broken 14/12"), "{text}");
     }
 
     #[test]

@@ -31,7 +31,8 @@ fn row(record: &RunRecord, visit: &Visit) -> String {
     let state = match &visit.state {
         VisitState::Measured => "measured".to_owned(),
         VisitState::Disturbed => {
-            format!("disturbed: {}", plain(visit.disturbance.as_deref().unwrap_or_default()))
+            let seen = visit.disturbance().map(ToString::to_string).unwrap_or_default();
+            format!("disturbed: {}", plain(&seen))
         }
         VisitState::Failed { reason, .. } => format!("failed: {}", plain(reason)),
     };

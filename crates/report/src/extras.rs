@@ -1,15 +1,18 @@
 //! Owns the tables beside the verdicts: groups that cannot be told apart, tails and what makes them,
-//! noise, growth, and what other load tools claimed. Each is made here once; the outputs lay it out.
-//! Must not know layout. Start reading at [`of_cell`] and [`of_run`].
+//! noise, growth, and what other load tools claimed. To add one is a function and its line in [`BESIDE`]
+//! or [`OF_RUN`]: every output lays it out. Must not know layout. Start reading at [`of_cell`].
 
 use record::{
     Coefficient, Explanation, Metric, NoiseFloor, NoiseSource, RunRecord, Scalability, Shift,
     ToolRun, Visit,
 };
 
+use crate::cells::CellView;
 use crate::figures::{NONE, grouped, listed, ratio_with_interval, significant};
 use crate::standing::{median, span};
+use crate::table::{Column, Depth, Row, Table};
 use crate::wording::{name_of, plain, words};
+use crate::{contenders, pairs, published};
 
 /// Pairs whose tails are shown.
 const PAIRS_MAX: usize = 12;
@@ -17,29 +20,31 @@ const PAIRS_MAX: usize = 12;
 const SHOWN: [(f64, &str); 5] =
     [(0.1, "p10"), (0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9")];
 
-/// A table with what must be known to read it.
-pub(crate) struct Extra {
-    pub(crate) title: String,
-    pub(crate) note: String,
-    /// Titles; the first `left` columns lean to the left, the others to the right.
-    pub(crate) columns: Vec<&'static str>,
-    pub(crate) left: usize,
-    pub(crate) rows: Vec<Vec<String>>,
+/// Tables of one cell beside its contenders and pairs, in the order in which they are shown.
+static BESIDE: &[fn(&CellView) -> Table] =
+    &[tools, groups, tails, explained, noise, published::table];
+
+/// Tables over all cells of a run.
+static OF_RUN: &[fn(&RunRecord) -> Table] = &[growth];
+
+/// All tables of a cell; empty ones are left out.
+pub(crate) fn of_cell(view: &CellView) -> Vec<Table> {
+    let first = std::iter::once(contenders::table(view)).chain(pairs::tables(view));
+    first.chain(beside(view)).collect()
 }
 
-/// Those of a run of one cell; empty tables are left out.
-pub(crate) fn of_cell(run: &RunRecord) -> Vec<Extra> {
-    let all = [tools(run), groups(run), tails(run), explained(run), noise(run)];
-    all.into_iter().filter(|extra| !extra.rows.is_empty()).collect()
+/// Those of them that are neither its contenders nor its pairs.
+pub(crate) fn beside(view: &CellView) -> impl Iterator<Item = Table> {
+    BESIDE.iter().filter_map(|table| table(view).filled())
 }
 
 /// Those over all cells of a run.
-pub(crate) fn of_run(run: &RunRecord) -> Vec<Extra> {
-    [growth(run)].into_iter().filter(|extra| !extra.rows.is_empty()).collect()
+pub(crate) fn of_run(run: &RunRecord) -> Vec<Table> {
+    OF_RUN.iter().filter_map(|table| table(run).filled()).collect()
 }
 
 /// Other load tools: what they claimed, what the server counted, what they used.
-pub(crate) fn tools(run: &RunRecord) -> Extra {
+fn tools(CellView { run, .. }: &CellView) -> Table {
     let contenders = 0..run.plan.contenders.len();
     let row = |contender: usize| {
         let visits: Vec<(&Visit, &ToolRun)> = run
@@ -68,22 +73,28 @@ pub(crate) fn tools(run: &RunRecord) -> Extra {
             shown(cpu),
         ])
     };
-    Extra {
+    Table {
         title: "What the load tools claimed".to_owned(),
         note: "Medians over visits. `server` is what the server's own access log has over what the tool \
                counted: 1 where they agree, - where no log was kept. The tool's CPU time is that of its \
                whole run, its start included"
             .to_owned(),
         columns: vec![
-            "contender", "tool", "counts differently", "claimed/s", "requests", "server", "tool CPU us/request",
+            Column::text("contender"),
+            Column::text("tool"),
+            Column::sentence("counts differently"),
+            Column::figure("claimed", "/s"),
+            Column::figure("requests", ""),
+            Column::figure("server", ""),
+            Column::figure("tool CPU", "us/request"),
         ],
-        left: 3,
-        rows: contenders.filter_map(row).collect(),
+        rows: contenders.filter_map(row).map(Row::of).collect(),
+        depth: Depth::Answer,
     }
 }
 
 /// Groups that cannot be told apart.
-pub(crate) fn groups(run: &RunRecord) -> Extra {
+fn groups(CellView { run, .. }: &CellView) -> Table {
     let metric = run.plan.metrics.first();
     let ranking = run.analysis.rankings.iter().find(|ranking| Some(&ranking.metric) == metric);
     let row = |place: &record::RankedContender| {
@@ -101,15 +112,20 @@ pub(crate) fn groups(run: &RunRecord) -> Extra {
             list.iter().map(|&index| name_of(&run.plan.contenders, index)).collect();
         format!("; not ranked, as a verdict of theirs is withheld: {}", listed(&names))
     });
-    Extra {
+    Table {
         title: "Groups".to_owned(),
         note: format!(
             "By {quantity}, best first. Two that share a letter were not told apart; `best` is the share \
              of resamples of the blocks in which one comes first{unranked}"
         ),
-        columns: vec!["contender", "group", "to the first", "best"],
-        left: 2,
-        rows: ranking.map_or_else(Vec::new, |one| one.places.iter().map(row).collect()),
+        columns: vec![
+            Column::text("contender"),
+            Column::text("group"),
+            Column::figure("to the first", ""),
+            Column::figure("best", ""),
+        ],
+        rows: ranking.into_iter().flat_map(|one| &one.places).map(row).map(Row::of).collect(),
+        depth: Depth::Answer,
     }
 }
 
@@ -118,7 +134,7 @@ fn pair_name(run: &RunRecord, a: usize, b: usize) -> String {
     format!("{a} / {b}")
 }
 
-fn tails(run: &RunRecord) -> Extra {
+fn tails(CellView { run, .. }: &CellView) -> Table {
     let row = |shift: &Shift| {
         let point = |(q, _): &(f64, &str)| {
             let point = shift.points.iter().find(|point| (point.q - q).abs() < 1e-9);
@@ -130,20 +146,22 @@ fn tails(run: &RunRecord) -> Extra {
             )
         };
         let name = pair_name(run, shift.a, shift.b);
-        std::iter::once(name).chain(SHOWN.iter().map(point)).collect()
+        Row::of(std::iter::once(name).chain(SHOWN.iter().map(point)))
     };
-    Extra {
+    Table {
         title: "Tails".to_owned(),
         note: "Ratios of quantiles of service time (shift function), with a band that holds all of them at \
                once in 95 % of runs; - where the samples do not bear it"
             .to_owned(),
-        columns: std::iter::once("pair").chain(SHOWN.iter().map(|(_, name)| *name)).collect(),
-        left: 1,
+        columns: std::iter::once(Column::text("pair"))
+            .chain(SHOWN.iter().map(|(_, name)| Column::figure(name, "")))
+            .collect(),
         rows: run.analysis.shifts.iter().take(PAIRS_MAX).map(row).collect(),
+        depth: Depth::Detail,
     }
 }
 
-fn explained(run: &RunRecord) -> Extra {
+fn explained(CellView { run, .. }: &CellView) -> Table {
     let row = |one: &Explanation| {
         let stalls = |modes: &record::Modes| match modes.stalls.as_slice() {
             [] => "none".to_owned(),
@@ -165,18 +183,26 @@ fn explained(run: &RunRecord) -> Extra {
     };
     // Where nobody stalled there is nothing to explain.
     let stalled = |one: &&Explanation| !one.of_a.stalls.is_empty() || !one.of_b.stalls.is_empty();
-    Extra {
+    let explanations = run.analysis.explanations.iter();
+    Table {
         title: "What the means are made of".to_owned(),
         note: "Stalls are modes far beyond the main one; the last column is their part of the ratio of the \
                means, the rest is service time"
             .to_owned(),
-        columns: vec!["pair", "stalls of the first", "of the second", "means", "without stalls", "by stalls"],
-        left: 3,
-        rows: run.analysis.explanations.iter().filter(stalled).take(PAIRS_MAX).map(row).collect(),
+        columns: vec![
+            Column::text("pair"),
+            Column::text("stalls of the first"),
+            Column::text("of the second"),
+            Column::figure("means", ""),
+            Column::figure("without stalls", ""),
+            Column::figure("by stalls", ""),
+        ],
+        rows: explanations.filter(stalled).take(PAIRS_MAX).map(row).map(Row::of).collect(),
+        depth: Depth::Detail,
     }
 }
 
-fn noise(run: &RunRecord) -> Extra {
+fn noise(CellView { run, .. }: &CellView) -> Table {
     let row = |floor: &NoiseFloor| {
         let source = match &floor.source {
             NoiseSource::Visits => "visits of every contender".to_owned(),
@@ -193,18 +219,24 @@ fn noise(run: &RunRecord) -> Extra {
             floor.smallest.to_string(),
         ]
     };
-    Extra {
+    Table {
         title: "Noise floor".to_owned(),
         note: "What differs between two visits between which nothing differs, and so the smallest \
                difference that these blocks show in 80 of 100 runs"
             .to_owned(),
-        columns: vec!["metric", "seen in", "sd", "blocks", "smallest difference"],
-        left: 2,
-        rows: run.analysis.noise_floors.iter().map(row).collect(),
+        columns: vec![
+            Column::text("metric"),
+            Column::text("seen in"),
+            Column::figure("sd", ""),
+            Column::figure("blocks", ""),
+            Column::figure("smallest difference", ""),
+        ],
+        rows: run.analysis.noise_floors.iter().map(row).map(Row::of).collect(),
+        depth: Depth::Detail,
     }
 }
 
-fn growth(run: &RunRecord) -> Extra {
+fn growth(run: &RunRecord) -> Table {
     let number = |one: &Coefficient, scale: f64| {
         let middle = significant(one.value * scale);
         one.interval.map_or_else(
@@ -232,15 +264,23 @@ fn growth(run: &RunRecord) -> Extra {
             format!("{:.0} %", 100.0 * one.misfit_ln.exp_m1()),
         ]
     };
-    Extra {
+    Table {
         title: "How throughput grows".to_owned(),
         note: "The Universal Scalability Law, X(N) = lambda N / (1 + sigma (N-1) + kappa N (N-1)): \
                contention sigma and coherency kappa in %; beyond a misfit of 10 % it does not describe \
                what was seen"
             .to_owned(),
-        columns: vec!["contender", "connections", "lambda/s", "sigma %", "kappa %", "peak at", "misfit"],
-        left: 2,
-        rows: run.analysis.scalability.iter().map(row).collect(),
+        columns: vec![
+            Column::text("contender"),
+            Column::text("connections"),
+            Column::figure("lambda", "/s"),
+            Column::figure("sigma", "%"),
+            Column::figure("kappa", "%"),
+            Column::figure("peak at", ""),
+            Column::figure("misfit", ""),
+        ],
+        rows: run.analysis.scalability.iter().map(row).map(Row::of).collect(),
+        depth: Depth::Answer,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Owns the answer of a run in one to four lines: who is ahead, by how much, and what may not be
 //! said and why. Must not know layout or colour. Start reading at [`headline`].
 
-use record::{Certainty, Ending, Metric, RunRecord, Severity, Verdict};
+use record::{Ending, Metric, RunRecord, Severity, Verdict};
 
 use crate::figures::{counted, listed};
 use crate::standing::{Standing, failures};
@@ -153,7 +153,7 @@ pub(crate) fn incomplete(record: &RunRecord) -> Option<String> {
 }
 
 /// Why there is no verdict at all, where there is none.
-fn no_answer(record: &RunRecord, standings: &[Standing]) -> Option<String> {
+pub(crate) fn no_answer(record: &RunRecord, standings: &[Standing]) -> Option<String> {
     if standings.iter().all(|standing| standing.visits_measured == 0) {
         let begun = record.visits.len();
         let failed = match begun {
@@ -218,7 +218,7 @@ fn pair_answers(record: &RunRecord, only: &Reading, readings: &[Reading]) -> Vec
 }
 
 /// What may be said where nobody was told apart from all others.
-fn undivided(ranking: &Ranking, of_metric: &[&Reading]) -> String {
+pub(crate) fn undivided(ranking: &Ranking, of_metric: &[&Reading]) -> String {
     let quantity = words(ranking.metric).quantity;
     let count = |is: fn(&Verdict) -> bool| of_metric.iter().filter(|r| is(&r.verdict)).count();
     let same = count(|verdict| matches!(verdict, Verdict::NoDifference { .. }));
@@ -298,20 +298,10 @@ fn withheld_on(metric: Metric, readings: &[Reading]) -> Option<String> {
 }
 
 /// Says how many visits were lost, where others were measured.
-fn lost(record: &RunRecord) -> Option<String> {
+pub(crate) fn lost(record: &RunRecord) -> Option<String> {
     let failed = failures(record).count();
     let begun = record.visits.len();
     (failed > 0).then(|| format!("{failed} of {begun} visits failed; their reasons are below"))
-}
-
-/// A word for how much a finding weighs, for a reader who does not know the severities.
-pub(crate) fn weight(severity: Severity, certainty: Certainty) -> &'static str {
-    match (severity, certainty) {
-        (Severity::Void, Certainty::Confirmed) => "withholds verdicts",
-        (Severity::Bound, Certainty::Confirmed) => "makes throughput a bound",
-        (Severity::Note, Certainty::Confirmed) => "note",
-        (_, Certainty::Suspected) => "suspected",
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The terminal report of a history: the runs it has, and series of a figure with their changes. Owns
 //! layout and plot. Must not know where runs are kept. Start reading at [`history_text`].
 
+use std::collections::BTreeSet;
+
 use record::{
     HistoryChange, HistoryMachine, HistoryPoint, HistoryRecord, HistoryRun, HistorySeries,
 };
@@ -11,8 +13,10 @@ use crate::standing::shown;
 use crate::terminal::{Lean, Page, Paint};
 use crate::wording::{plain, words};
 
-/// Columns of a plot.
+/// Columns of a plot, and of one on a terminal of fewer columns than [`WIDE`].
 const PLOT: usize = 30;
+const PLOT_NARROW: usize = 12;
+const WIDE: usize = 100;
 /// Points of a series that are listed; all are in the JSON.
 const POINTS_SHOWN_MAX: usize = 60;
 
@@ -34,15 +38,16 @@ fn run_table(page: &mut Page, runs: &[HistoryRun]) {
     }
     let columns = [
         ("run", Lean::Right),
-        ("started", Lean::Left),
-        ("study", Lean::Left),
+        ("started", Lean::Whole),
+        ("study", Lean::Whole),
         ("cells", Lean::Right),
         ("blocks", Lean::Right),
-        ("contenders", Lean::Left),
+        ("contenders", Lean::Right),
         ("file", Lean::Left),
     ];
     let rows: Vec<Vec<String>> = runs.iter().map(run_row).collect();
     page.table(&columns, &rows);
+    contenders(page, runs);
     let mut machines: Vec<&HistoryMachine> = Vec::new();
     for run in runs {
         if !machines.contains(&&run.machine) {
@@ -58,14 +63,34 @@ fn run_row(run: &HistoryRun) -> Vec<String> {
     let gone = if run.is_there { "" } else { " (gone)" };
     let row = [
         run.id.to_string(),
-        run.started.clone(),
+        minute(&run.started),
         run.study.clone(),
         run.cells.to_string(),
         run.blocks.to_string(),
-        run.contenders.join(", "),
+        run.contenders.len().to_string(),
         format!("{}{gone}", run.path),
     ];
     row.iter().map(|text| plain(text)).collect()
+}
+
+/// The contenders, where the runs are of one study: of several there are too many.
+fn contenders(page: &mut Page, runs: &[HistoryRun]) {
+    let [first, rest @ ..] = runs else { return };
+    if rest.iter().any(|run| run.study != first.study) {
+        return page.paragraph("--study NAME lists the contenders of one", Paint::Faint);
+    }
+    let names: BTreeSet<&str> =
+        runs.iter().flat_map(|run| &run.contenders).map(String::as_str).collect();
+    let names = names.into_iter().collect::<Vec<_>>().join("; ");
+    page.paragraph(&format!("contenders: {}", plain(&names)), Paint::Plain);
+}
+
+/// "2026-11-22 06:44" of an instant in RFC 3339; another text as it is.
+fn minute(started: &str) -> String {
+    match started.split_once('T') {
+        Some((day, time)) => format!("{day} {}", time.get(..5).unwrap_or(time)),
+        None => started.to_owned(),
+    }
 }
 
 fn machine_text(machine: &HistoryMachine) -> String {
@@ -86,7 +111,7 @@ fn series(page: &mut Page, series: &HistorySeries, options: &Options) {
             format!("the last {POINTS_SHOWN_MAX} of {} (--json has all)", series.points.len());
         page.paragraph(&text, Paint::Faint);
     }
-    let scale = Scale::of(points);
+    let scale = Scale::of(points, options.width);
     let is_change = |point: &HistoryPoint| series.changes.iter().any(|one| one.run == point.run);
     let row = |point: &HistoryPoint| {
         let value = |value| shown(series.metric, Some(value));
@@ -99,7 +124,7 @@ fn series(page: &mut Page, series: &HistorySeries, options: &Options) {
         let note = point.withheld.as_deref().map_or(mark, |_| "withheld");
         vec![
             point.run.to_string(),
-            plain(&point.started),
+            plain(&minute(&point.started)),
             value(point.mean),
             interval,
             point.n.to_string(),
@@ -110,11 +135,11 @@ fn series(page: &mut Page, series: &HistorySeries, options: &Options) {
     let rows: Vec<Vec<String>> = points.iter().map(row).collect();
     let columns = [
         ("run", Lean::Right),
-        ("started", Lean::Left),
+        ("started", Lean::Whole),
         ("mean", Lean::Right),
         ("95 %", Lean::Right),
         ("blocks", Lean::Right),
-        ("", Lean::Left),
+        ("", Lean::Whole),
         ("", Lean::Left),
     ];
     page.table(&columns, &rows);
@@ -166,32 +191,34 @@ fn change_text(series: &HistorySeries, change: &HistoryChange) -> String {
 struct Scale {
     low: f64,
     high: f64,
+    columns: usize,
 }
 
 impl Scale {
-    fn of(points: &[HistoryPoint]) -> Self {
+    fn of(points: &[HistoryPoint], width: usize) -> Self {
+        let columns = if width < WIDE { PLOT_NARROW } else { PLOT };
         let ends = points.iter().flat_map(|point| [Some(point.mean), point.low, point.high]);
         let ends = ends.flatten().filter(|value| value.is_finite());
         let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
             (low.min(value), high.max(value))
         });
-        Self { low, high }
+        Self { low, high, columns }
     }
 
     /// Column of a value.
     fn at(&self, value: f64) -> usize {
         let span = self.high - self.low;
         if span <= 0.0 || !value.is_finite() {
-            return PLOT / 2;
+            return self.columns / 2;
         }
         let share = ((value - self.low) / span).clamp(0.0, 1.0);
-        (share * (PLOT - 1) as f64).round() as usize
+        (share * (self.columns - 1) as f64).round() as usize
     }
 
     /// The interval as a line and the mean as a dot on it.
     fn plot(&self, point: &HistoryPoint, options: &Options) -> String {
         let (line, dot) = if options.unicode { ('─', '●') } else { ('-', 'o') };
-        let mut columns = vec![' '; PLOT];
+        let mut columns = vec![' '; self.columns];
         if let Some((low, high)) = point.low.zip(point.high) {
             columns[self.at(low)..=self.at(high).max(self.at(low))].fill(line);
         }
@@ -261,7 +288,7 @@ mod tests {
         for part in [
             "nginx: requests/s in quick",
             "more is better; EPYC, CPUs 0-1, Linux 6.12",
-            "1 2026-11-02T08:00:00Z 1,000 [980, 1,020] 8",
+            "1 2026-11-02 08:00 1,000 [980, 1,020] 8",
             "─ change",
             "change at run 3, 2026-11-04T08:00:00Z: 1,000 to 900, 0.90x [0.88, 0.92]; with it changed \
              version: a/1 to a/2",
@@ -300,8 +327,10 @@ mod tests {
         };
         let history =
             HistoryRecord { runs: vec![run], series: Vec::new(), ..of_series(vec![], vec![]) };
-        let text = history_text(&history, &Options { width: 140, ..Options::default() });
-        assert!(text.contains("nginx, joust") && text.contains("/r/run.json (gone)"), "{text}");
+        let text = history_text(&history, &Options { width: 80, ..Options::default() });
+        assert!(text.contains("contenders: joust; nginx"), "{text}");
+        assert!(text.contains("2026-11-21 11:14  quick"), "{text}");
+        assert!(text.contains("/r/run.json (gone)"), "{text}");
         assert!(text.contains("made on EPYC, CPUs 0-1, Linux 6.12"), "{text}");
     }
 }

@@ -3,20 +3,22 @@
 //! given; the layout is `templates/report.html`. Start reading at [`OUTPUT`].
 
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, value::Serde};
-use record::{Certainty, Metric, RunRecord, Severity};
+use record::{Metric, RunRecord};
 use serde::Serialize;
 
-use crate::cells::{CellView, cells, note};
-use crate::extras::{self, Extra};
-use crate::figures::{NONE, grouped, listed};
+use crate::answers;
+use crate::cells::{CellView, cells};
+use crate::contenders::{self, in_order};
+use crate::extras;
+use crate::figures::{NONE, listed};
+use crate::finding_groups::{Group, grouped, verdict_of_the_doctor};
 use crate::forest::{Drawing, caption, forest};
-use crate::headline::{Ranking, Tone, headline, incomplete, ranking, weight};
-use crate::pairs::{PairRow, PairTable, metrics};
+use crate::headline::{Ranking, Tone, headline, incomplete};
+use crate::pairs::{PairTable, metrics};
 use crate::percentiles::percentiles;
-use crate::published::{self, Table};
 use crate::run_facts::{ending, machine, no_findings, repeat, run_facts, workload};
-use crate::standing::{Failure, Standing, joined_failures, shown, span, standings};
-use crate::text::{CONTENDER_COLUMNS, contender_notes, contender_row, in_order, touched};
+use crate::standing::{Failure, Standing, joined_failures};
+use crate::table::{Depth, Table};
 use crate::visit_plot::visit_plot;
 use crate::wording::{name_of, plain, words};
 use crate::{Options, Output, forest as forest_plot, percentiles as curves, visit_plot as visits};
@@ -33,6 +35,9 @@ pub(crate) const PLOTS_CSS: &str = include_str!("../templates/plots.css");
 /// Metrics whose visits are plotted one by one.
 const VISIT_METRICS: [Metric; 2] = [Metric::Throughput, Metric::ServerCpu];
 
+/// Metrics whose ratios are drawn for each of several cells.
+const CELL_METRICS: usize = 2;
+
 #[derive(Serialize)]
 struct Page {
     css: String,
@@ -40,32 +45,22 @@ struct Page {
     name: String,
     question: String,
     started: String,
-    headline: Vec<Line>,
-    ranking: Places,
     chips: Vec<String>,
-    contender_notes: String,
-    columns: Vec<&'static str>,
-    contenders: Vec<ContenderRow>,
-    metrics: Vec<MetricSection>,
-    more_metrics: String,
-    /// Tables beside the verdicts: of the one cell, and over all.
-    extras: Vec<ExtraTable>,
-    extras_of_run: Vec<ExtraTable>,
-    published: Option<Published>,
-    published_columns: Vec<&'static str>,
-    /// One a cell of a run that has several; the parts above are empty then.
+    /// The answers of several cells; `None` of one, whose headline is the answer.
+    answers: Option<Table>,
+    /// What stands before them.
+    alarms: Vec<Line>,
     cells: Vec<CellSection>,
-    cells_note: String,
-    incomplete: String,
+    more_metrics: String,
+    /// Tables over all cells.
+    extras_of_run: Vec<Table>,
     /// Names of those whose figures are bounds; empty for none.
     bounded: String,
     percentiles: String,
-    percentile_names: Vec<&'static str>,
-    percentile_rows: Vec<Vec<String>>,
+    percentile_table: Option<Table>,
     visits: Vec<VisitSection>,
-    visit_columns: Vec<&'static str>,
-    visit_rows: Vec<Vec<String>>,
-    findings: Vec<Finding>,
+    visit_table: Option<Table>,
+    findings: Vec<Group>,
     no_findings: &'static str,
     failures: Vec<Failure>,
     skipped: Vec<Skipped>,
@@ -78,35 +73,15 @@ struct Page {
     margin: String,
 }
 
-/// One cell of several.
+/// One cell, the only one too.
 #[derive(Serialize)]
 struct CellSection {
     name: String,
-    best_first: String,
     headline: Vec<Line>,
     ranking: Places,
-    contender_notes: String,
-    contenders: Vec<ContenderRow>,
+    contenders: Table,
     metrics: Vec<MetricSection>,
-    extras: Vec<ExtraTable>,
-    published: Option<Published>,
-}
-
-#[derive(Serialize)]
-struct ExtraTable {
-    title: String,
-    note: String,
-    columns: Vec<&'static str>,
-    /// Columns that are text, from the first on.
-    left: usize,
-    rows: Vec<Vec<String>>,
-}
-
-/// Figures printed elsewhere, beside today's.
-#[derive(Serialize)]
-struct Published {
-    caption: String,
-    rows: Vec<Vec<String>>,
+    extras: Vec<Table>,
 }
 
 #[derive(Serialize)]
@@ -135,35 +110,17 @@ struct Member {
 }
 
 #[derive(Serialize)]
-struct ContenderRow {
-    cells: Vec<String>,
-    has_errors: bool,
-}
-
-#[derive(Serialize)]
 struct MetricSection {
     title: String,
     caption: String,
     forest: String,
-    scope: String,
-    rows: Vec<PairRow>,
+    table: Table,
 }
 
 #[derive(Serialize)]
 struct VisitSection {
     title: &'static str,
     svg: String,
-}
-
-#[derive(Serialize)]
-struct Finding {
-    check: String,
-    class: &'static str,
-    weight: &'static str,
-    whom: String,
-    evidence: String,
-    meaning: String,
-    remedy: String,
 }
 
 #[derive(Serialize)]
@@ -215,114 +172,57 @@ fn render(record: &RunRecord, _: &Options) -> String {
 }
 
 /// Of the whole run. A run of several cells is shown cell by cell: figures of different workloads do
-/// not belong into one table.
+/// not belong into one table or plot.
 fn page(record: &RunRecord) -> Page {
     let cells = cells(record);
-    if cells.is_empty() {
-        return page_of_one(record);
-    }
-    let run = Page {
-        cells_note: note(&cells),
-        incomplete: incomplete(record).unwrap_or_default(),
-        chips: vec![format!("{} cells", cells.len()), machine(record), ending(record)],
-        cells: cells.iter().enumerate().map(|(index, view)| cell_section(index, view)).collect(),
-        ..page_of_one(&nothing_measured(record))
-    };
-    Page {
-        findings: findings(record),
-        no_findings: no_findings(record),
-        failures: joined_failures(record),
-        visit_rows: Vec::new(),
-        extras: Vec::new(),
-        extras_of_run: extra_tables(extras::of_run(record)),
-        facts: run_facts(record),
-        ..run
+    let page = frame(record, &cells);
+    match cells.as_slice() {
+        [only] => Page { chips: chips(workload(record), record), ..with_plots(page, only) },
+        several => Page {
+            chips: chips(format!("{} cells", several.len()), record),
+            answers: Some(answers::table(several)),
+            alarms: alarms(record),
+            ..page
+        },
     }
 }
 
-/// The run without what is shown by cell.
-fn nothing_measured(record: &RunRecord) -> RunRecord {
-    let visits = Vec::new();
-    RunRecord { visits, verdicts: Vec::new(), findings: Vec::new(), ..record.clone() }
+/// What must be known before the answers of several cells.
+fn alarms(record: &RunRecord) -> Vec<Line> {
+    let incomplete = incomplete(record).map(|text| Line { tone: "alarm", text });
+    let doctor = verdict_of_the_doctor(record);
+    let doctor = doctor.map(|line| Line { tone: tone(line.tone), text: line.text });
+    [incomplete, doctor].into_iter().flatten().collect()
 }
 
-fn cell_section(index: usize, view: &CellView) -> CellSection {
-    let CellView { name, run, standings, ranking } = view;
-    let sections = metrics(run, ranking).into_iter().take(2);
-    let id = format!("cell-{index}-");
-    CellSection {
-        name: name.clone(),
-        best_first: view.best_first(),
-        headline: lines(run, standings, ranking),
-        ranking: places(standings, ranking),
-        contender_notes: contender_notes(standings),
-        contenders: contender_rows(in_order(standings, ranking)),
-        metrics: sections.filter_map(|metric| section(run, ranking, metric, &id)).collect(),
-        extras: extra_tables(extras::of_cell(run)),
-        published: published(run),
-    }
+fn chips(workload: String, record: &RunRecord) -> Vec<String> {
+    vec![workload, machine(record), ending(record)]
 }
 
-fn extra_tables(extras: Vec<Extra>) -> Vec<ExtraTable> {
-    let shown = |Extra { title, note, columns, left, rows }| ExtraTable {
-        title,
-        note,
-        columns,
-        left,
-        rows,
-    };
-    extras.into_iter().map(shown).collect()
-}
-
-fn published(run: &RunRecord) -> Option<Published> {
-    let Table { caption, rows } = Table::of(run)?;
-    Some(Published { caption, rows })
-}
-
-fn contender_rows<'a>(ordered: impl Iterator<Item = &'a Standing>) -> Vec<ContenderRow> {
-    ordered.map(|s| ContenderRow { cells: contender_row(s), has_errors: s.has_errors() }).collect()
-}
-
-fn page_of_one(record: &RunRecord) -> Page {
-    let standings = standings(record);
-    let ranking = ranking(record, &standings);
-    let ordered: Vec<&Standing> = in_order(&standings, &ranking).collect();
-    let metrics = metrics(record, &ranking);
-    let bounded: Vec<&str> =
-        ordered.iter().filter(|s| s.is_bound).map(|s| s.name.as_str()).collect();
-    let bounded = listed(&bounded);
-    let more: Vec<&str> = metrics.iter().skip(2).map(|&metric| words(metric).quantity).collect();
-    let more_metrics = format!("Ratios of {}", listed(&more));
-    let sections = metrics.into_iter().filter_map(|metric| section(record, &ranking, metric, ""));
+/// What a page has whether its cells are one or several.
+fn frame(record: &RunRecord, cells: &[CellView]) -> Page {
     Page {
         css: format!("{PAGE_CSS}{PLOTS_CSS}"),
         joust: plain(&record.joust),
         name: plain(&record.plan.name),
         question: plain(&record.plan.question),
         started: plain(&record.started),
-        headline: lines(record, &standings, &ranking),
-        ranking: places(&standings, &ranking),
-        chips: vec![workload(record), machine(record), ending(record)],
-        contender_notes: contender_notes(&standings),
-        columns: CONTENDER_COLUMNS.to_vec(),
-        contenders: contender_rows(ordered.iter().copied()),
-        metrics: sections.collect(),
-        more_metrics,
-        extras: extra_tables(extras::of_cell(record)),
-        extras_of_run: extra_tables(extras::of_run(record)),
-        published: published(record),
-        published_columns: published::COLUMNS.to_vec(),
-        cells: Vec::new(),
-        cells_note: String::new(),
-        incomplete: String::new(),
-        bounded,
-        percentiles: percentile_plot(&ordered),
-        percentile_names: curves::NAMED.iter().map(|(name, _)| *name).collect(),
-        percentile_rows: ordered.iter().map(|standing| percentile_row(standing)).collect(),
-        visits: visit_sections(record, &ordered),
-        visit_columns: vec!["contender", "block", "place", "requests/s", "CPU us/request", "p99"],
-        visit_rows: visit_rows(record),
-        findings: findings(record),
+        chips: Vec::new(),
+        answers: None,
+        alarms: Vec::new(),
+        cells: cells
+            .iter()
+            .enumerate()
+            .map(|(index, view)| cell_section(index, view, cells.len() == 1))
+            .collect(),
+        more_metrics: String::new(),
+        extras_of_run: extras::of_run(record),
+        bounded: String::new(),
+        percentiles: String::new(),
+        percentile_table: None,
+        visits: Vec::new(),
+        visit_table: None,
+        findings: grouped(record),
         no_findings: no_findings(record),
         failures: joined_failures(record),
         skipped: skipped(record),
@@ -336,15 +236,53 @@ fn page_of_one(record: &RunRecord) -> Page {
     }
 }
 
+/// The plots that a run of one cell has room for.
+fn with_plots(page: Page, view: &CellView) -> Page {
+    let CellView { run, standings, ranking, .. } = view;
+    let ordered: Vec<&Standing> = in_order(standings, ranking).collect();
+    let bounded: Vec<&str> =
+        ordered.iter().filter(|s| s.is_bound).map(|s| s.name.as_str()).collect();
+    let metrics = metrics(run, ranking);
+    let more: Vec<&str> =
+        metrics.iter().skip(CELL_METRICS).map(|&metric| words(metric).quantity).collect();
+    Page {
+        more_metrics: format!("Ratios of {}", listed(&more)),
+        bounded: listed(&bounded),
+        percentiles: percentile_plot(&ordered),
+        percentile_table: curves::table(ordered.iter().copied()).filled(),
+        visits: visit_sections(run, &ordered),
+        visit_table: visits::table(run).filled(),
+        ..page
+    }
+}
+
+fn cell_section(index: usize, view: &CellView, is_only: bool) -> CellSection {
+    let CellView { name, run, standings, ranking } = view;
+    let drawn = if is_only { usize::MAX } else { CELL_METRICS };
+    let id = if is_only { String::new() } else { format!("cell-{index}-") };
+    let sections = metrics(run, ranking).into_iter().take(drawn);
+    CellSection {
+        name: name.clone(),
+        headline: lines(run, standings, ranking),
+        ranking: places(standings, ranking),
+        contenders: contenders::table(view),
+        metrics: sections.filter_map(|metric| section(run, ranking, metric, &id)).collect(),
+        extras: extras::beside(view).collect(),
+    }
+}
+
 fn lines(record: &RunRecord, standings: &[Standing], ranking: &Ranking) -> Vec<Line> {
-    let tone = |tone| match tone {
+    let lines = headline(record, standings, ranking).into_iter();
+    lines.map(|line| Line { tone: tone(line.tone), text: line.text }).collect()
+}
+
+fn tone(tone: Tone) -> &'static str {
+    match tone {
         Tone::Ranking => "ranking",
         Tone::Answer => "answer",
         Tone::Caution => "caution",
         Tone::Alarm => "alarm",
-    };
-    let lines = headline(record, standings, ranking).into_iter();
-    lines.map(|line| Line { tone: tone(line.tone), text: line.text }).collect()
+    }
 }
 
 fn places(standings: &[Standing], ranking: &Ranking) -> Places {
@@ -394,9 +332,8 @@ fn section(
     Some(MetricSection {
         forest: svg.finish(&id, (forest_plot::WIDTH, height), &title, &about),
         caption: caption(record, ranking, metric),
-        scope: table.scope(),
         title,
-        rows: table.rows,
+        table: table.described(Depth::Detail),
     })
 }
 
@@ -407,17 +344,6 @@ fn percentile_plot(ordered: &[&Standing]) -> String {
     svg.finish("percentiles", (curves::WIDTH, height), "Service time by percentile", &about)
 }
 
-fn percentile_row(standing: &Standing) -> Vec<String> {
-    let quantile = |(_, beyond): &(&str, f64)| {
-        let latency = standing.service.quantile(1.0 - beyond);
-        latency.map_or_else(|| NONE.to_owned(), |latency| span(latency.as_millis_f64()))
-    };
-    std::iter::once(standing.name.clone())
-        .chain(curves::NAMED.iter().map(quantile))
-        .chain([grouped(standing.service.count())])
-        .collect()
-}
-
 fn visit_sections(record: &RunRecord, ordered: &[&Standing]) -> Vec<VisitSection> {
     let section = |metric| {
         let Drawing { svg, height, about } = visit_plot(record, ordered.iter().copied(), metric)?;
@@ -426,34 +352,6 @@ fn visit_sections(record: &RunRecord, ordered: &[&Standing]) -> Vec<VisitSection
         Some(VisitSection { title, svg: svg.finish(&id, (visits::WIDTH, height), title, &about) })
     };
     VISIT_METRICS.into_iter().filter_map(section).collect()
-}
-
-fn visit_rows(record: &RunRecord) -> Vec<Vec<String>> {
-    let metrics = [Metric::Throughput, Metric::ServerCpu, Metric::P99];
-    let row = |visit: &record::Visit| {
-        let name = name_of(&record.plan.contenders, visit.contender);
-        let place = [visit.block + 1, visit.position + 1].map(|n| n.to_string());
-        let values = metrics.map(|metric| shown(metric, visit.value(metric)));
-        std::iter::once(name).chain(place).chain(values).collect()
-    };
-    record.visits.iter().map(row).collect()
-}
-
-fn findings(record: &RunRecord) -> Vec<Finding> {
-    let shown = |finding: &record::Finding| Finding {
-        check: plain(&finding.check),
-        class: match (finding.severity, finding.certainty) {
-            (Severity::Void, Certainty::Confirmed) => "void",
-            (Severity::Bound, Certainty::Confirmed) => "bound",
-            _ => "note-finding",
-        },
-        weight: weight(finding.severity, finding.certainty),
-        whom: touched(record, finding),
-        evidence: plain(&finding.evidence),
-        meaning: plain(&finding.meaning),
-        remedy: plain(&finding.remedy),
-    };
-    record.findings.iter().map(shown).collect()
 }
 
 fn skipped(record: &RunRecord) -> Vec<Skipped> {

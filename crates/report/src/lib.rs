@@ -2,15 +2,20 @@
 //! Must not know sockets, threads, terminals or how anything was measured; prints nothing itself.
 //! Start reading at [`OUTPUTS`]; `wording` has the five wordings of a verdict, `headline` the answer.
 
+mod answers;
+mod cell_names;
 mod cells;
 mod compare_text;
+mod contenders;
 mod csv;
 mod extras;
 mod figures;
+mod finding_groups;
 mod forest;
 mod headline;
 mod history_text;
 mod html;
+mod listing;
 pub mod live;
 mod load_shape;
 mod load_text;
@@ -25,6 +30,7 @@ mod run_facts;
 mod search_text;
 mod standing;
 mod svg;
+mod table;
 mod terminal;
 #[cfg(test)]
 mod testdata;
@@ -36,10 +42,12 @@ mod wording;
 
 pub use compare_text::compare_text;
 pub use history_text::history_text;
+pub use listing::{Listed, listed_text, rows_text};
 pub use load_text::load_text;
 pub use load_warnings::{generator_limit, rate_missed};
 pub use plan_text::plan_text;
 pub use search_text::search_text;
+pub use terminal::wrapped;
 pub use wording::verdict;
 
 use record::RunRecord;
@@ -56,11 +64,22 @@ pub struct Options {
     pub colour: bool,
     /// Whether lines may be drawn with characters outside of ASCII.
     pub unicode: bool,
+    /// How much a terminal gets; the other forms always have all.
+    pub detail: Detail,
+}
+
+/// How much is said of a run on a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// The answers, and what limits them.
+    Short,
+    /// Every table too, cell by cell.
+    Full,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { width: 100, colour: false, unicode: true }
+        Self { width: 100, colour: false, unicode: true, detail: Detail::Short }
     }
 }
 

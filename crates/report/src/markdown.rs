@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 
 use record::RunRecord;
 
-use crate::cells::{CellView, cells, note};
-use crate::extras::{self, Extra};
-use crate::headline::{Ranking, Tone, headline, incomplete, ranking, weight};
-use crate::pairs::{PairTable, metrics};
+use crate::answers;
+use crate::cells::{CellView, cells};
+use crate::finding_groups::{Group, grouped, verdict_of_the_doctor};
+use crate::headline::{Tone, headline, incomplete};
 use crate::run_facts::{no_findings, repeat, run_facts};
-use crate::standing::{Standing, joined_failures, standings};
-use crate::text::{CONTENDER_COLUMNS, contender_notes, contender_row, in_order, touched};
+use crate::standing::joined_failures;
+use crate::table::{Cell, Row, Table};
 use crate::wording::plain;
-use crate::{Options, Output, published};
+use crate::{Detail, Options, Output, extras};
 
 /// Markdown, for a README, an issue or a mail.
 pub(crate) static OUTPUT: Output =
@@ -22,14 +22,11 @@ pub(crate) static OUTPUT: Output =
 fn render(record: &RunRecord, _: &Options) -> String {
     let mut page = format!("# joust run: {}\n\n", escaped(&record.plan.name));
     let _ = writeln!(page, "{}\n", escaped(&record.plan.question));
-    let cells = cells(record);
-    if cells.is_empty() {
-        let standings = standings(record);
-        cell(&mut page, record, &standings, &ranking(record, &standings), "##");
-    } else {
-        several(&mut page, record, &cells);
+    match cells(record).as_slice() {
+        [only] => cell(&mut page, only, "##"),
+        cells => several(&mut page, record, cells),
     }
-    extras::of_run(record).iter().for_each(|extra| extra_table(&mut page, extra, "##"));
+    extras::of_run(record).iter().for_each(|table| described(&mut page, table, "##"));
     findings(&mut page, record);
     lost_and_left_out(&mut page, record);
     page.push_str("\n## Run\n\n");
@@ -40,30 +37,23 @@ fn render(record: &RunRecord, _: &Options) -> String {
     page
 }
 
-/// An overview of the cells, then each.
+/// The answers of the cells, then each.
 fn several(page: &mut String, record: &RunRecord, cells: &[CellView]) {
-    if let Some(text) = incomplete(record) {
+    let doctor = verdict_of_the_doctor(record).map(|line| line.text);
+    let alarms = [incomplete(record), doctor];
+    for text in alarms.into_iter().flatten() {
         let _ = writeln!(page, "> **{}**\n", escaped(&text));
     }
-    let _ = writeln!(page, "## Cells\n\n{}\n", escaped(&note(cells)));
-    let rows: Vec<Vec<String>> =
-        cells.iter().map(|view| vec![view.name.clone(), view.best_first()]).collect();
-    table(page, &["cell", "best first"], 2, &rows);
+    described(page, &answers::table(cells), "##");
     for view in cells {
         let _ = writeln!(page, "\n## Cell {}\n", escaped(&view.name));
-        cell(page, &view.run, &view.standings, &view.ranking, "###");
+        cell(page, view, "###");
     }
 }
 
 /// What is said of one cell, or of a run that has but one; `level` is that of its headings.
-fn cell(
-    page: &mut String,
-    record: &RunRecord,
-    standings: &[Standing],
-    ranking: &Ranking,
-    level: &str,
-) {
-    for line in headline(record, standings, ranking) {
+fn cell(page: &mut String, view: &CellView, level: &str) {
+    for line in headline(&view.run, &view.standings, &view.ranking) {
         let text = escaped(&line.text);
         let _ = match line.tone {
             Tone::Alarm => writeln!(page, "> **{text}**\n>"),
@@ -71,29 +61,33 @@ fn cell(
             Tone::Caution => writeln!(page, "> _{text}_\n>"),
         };
     }
-    let _ = writeln!(page, "\n{level} Contenders\n\n{}\n", escaped(&contender_notes(standings)));
-    let rows: Vec<Vec<String>> = in_order(standings, ranking).map(contender_row).collect();
-    table(page, &CONTENDER_COLUMNS, 1, &rows);
-    for metric in metrics(record, ranking) {
-        let Some(pairs) = PairTable::short(record, ranking, metric) else { continue };
-        let (title, scope) = (pairs.title(), escaped(&pairs.scope()));
-        let _ = writeln!(page, "\n{level} Pairs: {title}\n\n{scope}\n");
-        let cells =
-            |row: crate::pairs::PairRow| vec![row.this, row.said, row.that, row.ahead, row.blocks];
-        let rows: Vec<Vec<String>> = pairs.rows.into_iter().map(cells).collect();
-        table(page, &["", "verdict", "against", "ahead", "blocks"], 4, &rows);
+    extras::of_cell(view).iter().for_each(|table| described(page, table, level));
+}
+
+/// A table with its title and note.
+fn described(page: &mut String, table: &Table, level: &str) {
+    let _ = writeln!(page, "\n{level} {}\n", escaped(&table.title));
+    if !table.note.is_empty() {
+        let _ = writeln!(page, "{}\n", escaped(&table.note));
     }
-    extras::of_cell(record).iter().for_each(|extra| extra_table(page, extra, level));
-    if let Some(printed) = published::Table::of(record) {
-        let caption = escaped(&printed.caption);
-        let _ = writeln!(page, "\n{level} Printed elsewhere\n\n{caption}\n");
-        table(page, &published::COLUMNS, 1, &printed.rows);
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let headings = table.columns.iter().map(|column| escaped(&column.heading()));
+    page.push_str(&line(headings.collect()));
+    let rule = |column: &crate::table::Column| if column.is_figures() { "---:" } else { "---" };
+    page.push_str(&line(table.columns.iter().map(|column| rule(column).to_owned()).collect()));
+    for row in &table.rows {
+        let mut cells = match row {
+            Row::Group(name) => vec![format!("**{}**", escaped(name))],
+            Row::Cells(cells) => cells.iter().map(shown).collect(),
+        };
+        cells.resize(table.columns.len(), String::new());
+        page.push_str(&line(cells));
     }
 }
 
-fn extra_table(page: &mut String, extra: &Extra, level: &str) {
-    let _ = writeln!(page, "\n{level} {}\n\n{}\n", extra.title, escaped(&extra.note));
-    table(page, &extra.columns, extra.left, &extra.rows);
+fn shown(cell: &Cell) -> String {
+    let text = escaped(&cell.text);
+    if cell.is_bad { format!("**{text}**") } else { text }
 }
 
 fn findings(page: &mut String, record: &RunRecord) {
@@ -101,17 +95,15 @@ fn findings(page: &mut String, record: &RunRecord) {
     if record.findings.is_empty() {
         let _ = writeln!(page, "{}", no_findings(record));
     }
-    for finding in &record.findings {
-        let _ = writeln!(
-            page,
-            "- **{}** ({}; {})\n  - Seen: {}\n  - Why it misleads: {}\n  - Remedy: {}",
-            escaped(&finding.check),
-            weight(finding.severity, finding.certainty),
-            escaped(&touched(record, finding)),
-            escaped(&finding.evidence),
-            escaped(&finding.meaning),
-            escaped(&finding.remedy),
-        );
+    for group in grouped(record) {
+        let Group { check, weight, entries, meaning, remedy, .. } = &group;
+        let whom = escaped(&group.whom());
+        let _ = writeln!(page, "- **{}** ({weight}{whom})", escaped(check));
+        let seen = entries.iter().flat_map(|entry| entry.lines(entries.len() == 1, Detail::Full));
+        let why = [format!("Why it misleads: {meaning}"), format!("Remedy: {remedy}")];
+        for text in seen.chain(why) {
+            let _ = writeln!(page, "  - {}", escaped(&text));
+        }
     }
 }
 
@@ -142,17 +134,6 @@ fn lost_and_left_out(page: &mut String, record: &RunRecord) {
             escaped(&skipped.reason),
             plain(&skipped.remedy).replace('`', "'"),
         );
-    }
-}
-
-/// A table; the first `left` columns lean to the left, the others to the right.
-fn table(page: &mut String, titles: &[&str], left: usize, rows: &[Vec<String>]) {
-    let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    page.push_str(&row(titles.iter().map(|title| (*title).to_owned()).collect()));
-    let rule = |column: usize| if column < left { "---" } else { "---:" };
-    page.push_str(&row((0..titles.len()).map(|column| rule(column).to_owned()).collect()));
-    for cells in rows {
-        page.push_str(&row(cells.iter().map(|cell| escaped(cell)).collect()));
     }
 }
 

@@ -3,12 +3,17 @@
 
 use record::{Metric, RunRecord};
 
+use crate::cells::CellView;
 use crate::figures::NONE;
 use crate::headline::{Ranking, primary};
+use crate::table::{Column, Depth, Row, Table};
 use crate::wording::{Reading, name_of, verdict, words};
 
 /// Up to this many contenders every pair is listed (15 pairs); above, a list would bury the answer.
 pub(crate) const CONTENDERS_ALL_PAIRS: usize = 6;
+
+/// Metrics whose pairs a short report has.
+const METRICS_SHORT: usize = 2;
 
 /// The pairs of one metric, as rows that read from left to right.
 #[derive(Debug)]
@@ -22,7 +27,7 @@ pub(crate) struct PairTable {
 }
 
 /// One pair: "`this` `said` `that`".
-#[derive(Debug, serde::Serialize)]
+#[derive(Debug)]
 pub(crate) struct PairRow {
     pub(crate) this: String,
     pub(crate) said: String,
@@ -31,6 +36,24 @@ pub(crate) struct PairRow {
     pub(crate) ahead: String,
     /// Blocks behind the verdict.
     pub(crate) blocks: String,
+}
+
+const COLUMNS: [Column; 5] = [
+    Column::text("pair"),
+    Column::text("verdict"),
+    Column::text("against"),
+    Column::text("ahead"),
+    Column::count("blocks"),
+];
+
+/// The pairs of one cell, a table a metric; a short report has those of the first two metrics.
+pub(crate) fn tables(view: &CellView) -> Vec<Table> {
+    let CellView { run, ranking, .. } = view;
+    let table = |(at, metric)| {
+        let depth = if at < METRICS_SHORT { Depth::Answer } else { Depth::Detail };
+        Some(PairTable::short(run, ranking, metric)?.described(depth))
+    };
+    metrics(run, ranking).into_iter().enumerate().filter_map(table).collect()
 }
 
 impl PairTable {
@@ -73,6 +96,14 @@ impl PairTable {
     pub(crate) fn title(&self) -> String {
         let words = words(self.metric);
         format!("{}, {}", words.title, words.direction())
+    }
+
+    /// As a table of that depth.
+    pub(crate) fn described(self, depth: Depth) -> Table {
+        let (title, note) = (format!("Pairs: {}", self.title()), self.scope());
+        let row = |row: PairRow| Row::of([row.this, row.said, row.that, row.ahead, row.blocks]);
+        let rows = self.rows.into_iter().map(row).collect();
+        Table { title, note, columns: COLUMNS.to_vec(), rows, depth }
     }
 
     /// What is left out and where it is, or that nothing is.

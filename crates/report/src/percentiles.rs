@@ -4,9 +4,11 @@
 
 use units::Nanos;
 
+use crate::figures::{NONE, grouped};
 use crate::forest::Drawing;
 use crate::standing::{Standing, span};
 use crate::svg::{Anchor, Scale, Svg, spread};
+use crate::table::{Column, Depth, Row, Table};
 
 /// Width in units of the drawing.
 pub(crate) const WIDTH: f64 = 880.0;
@@ -27,6 +29,32 @@ pub(crate) const NAMED: [(&str, f64); 6] = [
     ("99.9 %", 0.001),
     ("99.99 %", 0.0001),
 ];
+
+/// The figures of the plot.
+pub(crate) fn table<'a>(shown: impl Iterator<Item = &'a Standing>) -> Table {
+    let row = |standing: &Standing| {
+        let quantile = |(_, beyond): &(&str, f64)| {
+            let latency = standing.service.quantile(1.0 - beyond);
+            latency.map_or_else(|| NONE.to_owned(), |latency| span(latency.as_millis_f64()))
+        };
+        Row::of(
+            std::iter::once(standing.name.clone())
+                .chain(NAMED.iter().map(quantile))
+                .chain([grouped(standing.service.count())]),
+        )
+    };
+    let named = NAMED.iter().map(|(name, _)| Column::figure(name, ""));
+    Table {
+        title: "Service time by percentile".to_owned(),
+        note: String::new(),
+        columns: std::iter::once(Column::text("contender"))
+            .chain(named)
+            .chain([Column::figure("samples", "")])
+            .collect(),
+        rows: shown.map(row).collect(),
+        depth: Depth::Detail,
+    }
+}
 
 /// Points of a curve per factor of ten in the share beyond.
 const POINTS_PER_DECADE: f64 = 16.0;

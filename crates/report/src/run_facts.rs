@@ -1,36 +1,87 @@
 //! Owns the facts of a run as pairs of a label and a text: how it ended, how long it took, on which
 //! machine. Must not know layout. Start reading at [`run_facts`].
 
-use record::{CpuLayout, Ending, RunRecord, VisitState, Workload};
-use units::Bytes;
+use record::{CpuLayout, Ending, NetworkKind, RunRecord, Surroundings, VisitState, Workload};
+use units::{Bytes, Nanos, Share};
 
+use crate::cell_names;
 use crate::cells::disturbances;
 use crate::figures::{counted, grouped, listed, significant};
 use crate::wording::plain;
 
 /// Label and text of each fact about the run itself.
 pub(crate) fn run_facts(record: &RunRecord) -> Vec<(&'static str, String)> {
-    vec![
+    let mut facts = vec![
         ("Workload", workload(record)),
         ("Visits", visits(record)),
         ("Ending", ending(record)),
         ("Started", format!("{}, joust {}", plain(&record.started), plain(&record.joust))),
         ("CPUs", layout(&record.layout)),
         ("Machine", machine(record)),
-    ]
+    ];
+    facts.extend(network(record).map(|text| ("Network", text)));
+    facts.extend(counters(record).map(|text| ("Counters", text)));
+    facts
+}
+
+fn surroundings(record: &RunRecord) -> impl Iterator<Item = &Surroundings> {
+    record.visits.iter().filter_map(|visit| visit.surroundings.as_deref())
+}
+
+/// What the visits were made over; `None` in a file that does not say.
+fn network(record: &RunRecord) -> Option<String> {
+    let network = &surroundings(record).next()?.network;
+    let mtu = network.mtu;
+    let text = match network.kind {
+        NetworkKind::Veth => format!(
+            "server and generator in a network namespace each, joined by a veth pair, MTU {mtu}"
+        ),
+        NetworkKind::Loopback => {
+            let reason = network.reason.as_deref().map(|reason| format!(": {}", plain(reason)));
+            format!("loopback, MTU {mtu}{}", reason.unwrap_or_default())
+        }
+    };
+    let is_mixed = surroundings(record).any(|around| around.network.kind != network.kind);
+    Some(if is_mixed { format!("{text}; not so in every visit") } else { text })
+}
+
+/// How often the machine's counters were read, and what that took; `None` in a file that has none.
+fn counters(record: &RunRecord) -> Option<String> {
+    surroundings(record).next()?;
+    let sum = |of: fn(&Surroundings) -> u64| surroundings(record).map(of).sum::<u64>();
+    let readings = sum(|around| around.series.at.len() as u64);
+    let cost = Nanos(sum(|around| {
+        let processes = around.processes.map_or(0, |processes| processes.cost.0);
+        around.series.cost.0 + processes
+    }));
+    let length = sum(|around| around.series.length().0).max(1);
+    let share = Share(cost.0 as f64 / length as f64);
+    Some(format!(
+        "read {} in all; it took {share} of a CPU, on the generator's side",
+        counted(readings, "time"),
+    ))
 }
 
 /// What the contenders were asked to do, in a sentence.
 pub(crate) fn workload(record: &RunRecord) -> String {
-    plan_workload(&record.plan.cells[0].workload)
+    let first = plan_workload(&record.plan.cells[0].workload);
+    let axes = match cell_names::axes(&record.plan) {
+        axes if axes.is_empty() => axes,
+        axes => format!(", {axes}"),
+    };
+    match record.plan.cells.len() {
+        1 => first,
+        n => format!("{n} cells{axes}; the first: {first}"),
+    }
 }
 
 /// What contenders are asked to do, in a sentence.
 pub(crate) fn plan_workload(work: &Workload) -> String {
     let keep_alive = if work.keep_alive { "with keep-alive" } else { "one request a connection" };
-    let page = match work.target.as_str() {
-        Workload::PAGE => format!("A page of {}", work.page),
-        target => format!("{}, a program", plain(target)),
+    let page = match (work.sleep, work.target.as_str()) {
+        (Some(sleep), _) => format!("A program that sleeps {sleep}"),
+        (None, Workload::PAGE) => format!("A page of {}", work.page),
+        (None, target) => format!("{}, a program", plain(target)),
     };
     let generator = match work.client.as_str() {
         Workload::OURS => "the generator".to_owned(),
@@ -165,7 +216,39 @@ pub(crate) fn repeat(record: &RunRecord) -> String {
 
 #[cfg(test)]
 mod tests {
+    use record::{Calm, MachineSeries, Network, Prepared};
+
     use super::*;
+
+    #[test]
+    fn which_network_it_was_is_told_with_the_reason_and_what_reading_counters_took() {
+        let mut record = crate::testdata::run();
+        assert_eq!((network(&record), counters(&record)), (None, None));
+        let at = vec![Nanos::ZERO, Nanos::from_secs(1)];
+        let series = MachineSeries { at, cost: Nanos::from_millis(3), ..MachineSeries::default() };
+        let around = |kind, reason: Option<&str>| Surroundings {
+            network: Network {
+                kind,
+                mtu: 1500,
+                reason: reason.map(str::to_owned),
+                client_settings: Default::default(),
+            },
+            prepared: Prepared::default(),
+            series: series.clone(),
+            processes: None,
+            calm: Calm::default(),
+            disturbance: None,
+        };
+        record.visits[0].surroundings = Some(Box::new(around(NetworkKind::Veth, None)));
+        assert!(network(&record).unwrap().ends_with("a veth pair, MTU 1500"));
+        let told = counters(&record).unwrap();
+        assert!(told.starts_with("read 2 times in all; it took 0.3"), "{told}");
+        let loopback = around(NetworkKind::Loopback, Some("it needs root"));
+        record.visits[1].surroundings = Some(Box::new(loopback));
+        assert!(network(&record).unwrap().ends_with("MTU 1500; not so in every visit"));
+        record.visits[0].surroundings = None;
+        assert_eq!(network(&record).unwrap(), "loopback, MTU 1500: it needs root");
+    }
 
     #[test]
     fn facts_as_the_kernel_writes_them_are_read_as_a_person_would() {

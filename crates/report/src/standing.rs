@@ -1,10 +1,13 @@
 //! Owns the figures of one contender over all its visits: medians over visits, histograms merged
 //! over visits, errors summed. Must not know how they are shown. Start reading at [`Standing`].
 
+use std::collections::BTreeSet;
+
 use record::{Metric, RunRecord, Severity, Visit, VisitState};
 use stats::Histogram;
 use units::{Bytes, Nanos};
 
+use crate::cell_names;
 use crate::extras::claimed;
 use crate::figures::{NONE, grouped, listed, optional, percent, significant};
 use crate::wording::{name_of, plain};
@@ -162,7 +165,7 @@ pub(crate) fn failures(record: &RunRecord) -> impl Iterator<Item = (&Visit, &str
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct Failure {
     pub(crate) name: String,
-    /// "block 3", "blocks 1, 2 and 3"; counted from 1.
+    /// "block 3", "blocks 1, 2 and 3"; counted from 1. In a run of several cells, at which.
     pub(crate) blocks: String,
     pub(crate) reason: String,
     /// Last lines of the server's log in the first of them.
@@ -171,26 +174,37 @@ pub(crate) struct Failure {
 
 /// Failed visits, joined where contender and reason are the same.
 pub(crate) fn joined_failures(record: &RunRecord) -> Vec<Failure> {
-    let mut joined: Vec<(usize, &str, &str, Vec<String>)> = Vec::new();
+    let mut joined: Vec<(usize, &str, &str, Vec<&Visit>)> = Vec::new();
     for (visit, reason, log_tail) in failures(record) {
-        let block = (visit.block + 1).to_string();
         match joined.iter_mut().find(|(c, known, ..)| (*c, *known) == (visit.contender, reason)) {
-            Some((.., blocks)) => blocks.push(block),
-            None => joined.push((visit.contender, reason, log_tail, vec![block])),
+            Some((.., visits)) => visits.push(visit),
+            None => joined.push((visit.contender, reason, log_tail, vec![visit])),
         }
     }
     let failure =
-        |(contender, reason, log_tail, blocks): (usize, &str, &str, Vec<String>)| Failure {
+        |(contender, reason, log_tail, visits): (usize, &str, &str, Vec<&Visit>)| Failure {
             name: name_of(&record.plan.contenders, contender),
-            blocks: format!(
-                "block{} {}",
-                if blocks.len() == 1 { "" } else { "s" },
-                listed(&blocks)
-            ),
+            blocks: blocks(record, &visits),
             reason: plain(reason),
             log_tail: log_tail.lines().map(plain).collect::<Vec<_>>().join("\n"),
         };
     joined.into_iter().map(failure).collect()
+}
+
+/// "block 3", "blocks 1 and 2 at connections=10": where visits were.
+fn blocks(record: &RunRecord, visits: &[&Visit]) -> String {
+    let numbers: BTreeSet<u32> = visits.iter().map(|visit| visit.block + 1).collect();
+    let cells: BTreeSet<usize> = visits.iter().map(|visit| visit.cell).collect();
+    let plural = if numbers.len() == 1 { "" } else { "s" };
+    let at = match record.plan.cells.len() {
+        0 | 1 => String::new(),
+        _ => {
+            let cells: Vec<usize> = cells.into_iter().collect();
+            format!(" at {}", cell_names::named(&record.plan, &cells))
+        }
+    };
+    let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    format!("block{plural} {}{at}", listed(&numbers))
 }
 
 /// Median of the finite values; the mean of the middle two of an even number.

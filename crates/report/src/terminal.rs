@@ -5,6 +5,7 @@ use comfy_table::{
     Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width,
 };
 
+use crate::table::{self, Kind};
 use crate::{Options, WIDTH_MIN};
 
 /// Columns left of a table; its cells begin one further.
@@ -41,6 +42,8 @@ impl Paint {
 pub(crate) enum Lean {
     Left,
     Right,
+    /// To the left, and never broken, as figures are not.
+    Whole,
 }
 
 /// A report that grows from top to bottom.
@@ -80,6 +83,13 @@ impl Page {
         }
     }
 
+    /// A line as it is.
+    pub(crate) fn line(&mut self, text: &str, paint: Paint) {
+        let line = self.painted(text, paint);
+        self.text.push_str(&line);
+        self.text.push('\n');
+    }
+
     /// A paragraph, wrapped and indented; lines after the first hang by two more columns.
     pub(crate) fn paragraph(&mut self, text: &str, paint: Paint) {
         self.hanging(text, paint, INDENT);
@@ -109,8 +119,84 @@ impl Page {
         }
     }
 
+    /// A table with its title and note. What is the same in all rows of a column of counts stands once,
+    /// in the note; sentences stand below.
+    pub(crate) fn described(&mut self, of: &table::Table) {
+        let mut note = of.note.clone();
+        let mut kept = Vec::new();
+        for (at, column) in of.columns.iter().enumerate() {
+            match (column.kind, of.constant(at)) {
+                (Kind::Sentence, _) => {}
+                (Kind::Count | Kind::Common, Some(all)) => {
+                    let sep = if note.is_empty() { "" } else { "; " };
+                    note += &format!("{sep}{}: {all} each", column.title);
+                }
+                _ => kept.push(at),
+            }
+        }
+        self.heading(&of.title, &note);
+        let headings: Vec<String> = kept.iter().map(|&at| of.columns[at].heading()).collect();
+        let lean = |at: usize| if of.columns[at].is_figures() { Lean::Right } else { Lean::Left };
+        let columns: Vec<(&str, Lean)> =
+            headings.iter().zip(&kept).map(|(text, &at)| (text.as_str(), lean(at))).collect();
+        let rows: Vec<Vec<String>> = of.rows.iter().map(|row| row_of(row, &kept)).collect();
+        let groups = of.rows.iter().filter_map(|row| match row {
+            table::Row::Group(name) => Some(name.as_str()),
+            table::Row::Cells(_) => None,
+        });
+        self.grouped(&columns, &rows, groups);
+        self.sentences(of);
+    }
+
+    /// The sentences of a table, each with the first cell of its row.
+    fn sentences(&mut self, of: &table::Table) {
+        let is_sentence = |column: &&table::Column| column.kind == Kind::Sentence;
+        let said = of.columns.iter().enumerate().filter(|(_, column)| is_sentence(column));
+        for (at, column) in said {
+            for cells in of.rows.iter().map(table::Row::cells) {
+                let (Some(first), Some(cell)) = (cells.first(), cells.get(at)) else { continue };
+                if !cell.text.is_empty() {
+                    let text = format!("{} {}: {}", first.text, column.title, cell.text);
+                    self.paragraph(&text, Paint::Faint);
+                }
+            }
+        }
+    }
+
+    /// Texts with a label each: beside it where all labels are narrow, else behind it.
+    pub(crate) fn labelled<'a>(
+        &mut self,
+        lines: impl Iterator<Item = (&'a str, String, Paint)> + Clone,
+    ) {
+        let widest = lines.clone().map(|(label, ..)| label.chars().count()).max().unwrap_or(0);
+        let is_beside = widest <= self.width() / LABEL_SHARE;
+        for (label, text, paint) in lines {
+            if !is_beside {
+                self.paragraph(&format!("{label}: {text}"), paint);
+                continue;
+            }
+            let room = self.width() - widest - 2 * INDENT.len();
+            for (at, line) in wrapped(&text, room).iter().enumerate() {
+                let label = if at == 0 { label } else { "" };
+                let line = self.painted(line, paint);
+                self.text.push_str(&format!("{INDENT}{label:<widest$}{INDENT}{line}\n"));
+            }
+        }
+    }
+
     /// A table; its cells must not hold escape codes, which would count as width.
     pub(crate) fn table(&mut self, columns: &[(&str, Lean)], rows: &[Vec<String>]) {
+        self.grouped(columns, rows, std::iter::empty());
+    }
+
+    /// The same with a name in place of each row that is empty: it may be wider than the first column.
+    fn grouped<'a>(
+        &mut self,
+        columns: &[(&str, Lean)],
+        rows: &[Vec<String>],
+        groups: impl Iterator<Item = &'a str>,
+    ) {
+        let mut groups = groups.peekable();
         let room = self.width() - TABLE_INDENT;
         let layout = Layout::of(columns, rows, room);
         let mut table = Table::new();
@@ -131,9 +217,10 @@ impl Page {
             }
         }
         for line in table.lines() {
-            self.text.push(' ');
-            self.text.push_str(line.trim_end());
-            self.text.push('\n');
+            match groups.next_if(|_| line.trim().is_empty()) {
+                Some(name) => self.paragraph(name, Paint::Heading),
+                None => self.text.push_str(&format!(" {}\n", line.trim_end())),
+            }
         }
     }
 
@@ -156,6 +243,16 @@ impl Page {
     }
 }
 
+/// The cells of the kept columns; empty ones of a heading over rows.
+fn row_of(row: &table::Row, kept: &[usize]) -> Vec<String> {
+    match row {
+        table::Row::Group(_) => vec![String::new(); kept.len()],
+        table::Row::Cells(cells) => kept.iter().map(|&at| cells[at].text.clone()).collect(),
+    }
+}
+
+/// Labels stand beside their texts up to one part in so many of the width.
+const LABEL_SHARE: usize = 3;
 /// Columns that a cell has beside its text, one on each side; the last has none at its right.
 const PADDING: usize = 2;
 /// Fewest columns in which a name or a sentence can be read.
@@ -178,16 +275,16 @@ impl Layout {
             return Self { arrangement, titles: whole, fixed: vec![None; columns.len()] };
         }
         let broken = |&(title, lean): &(&str, Lean)| match lean {
-            Lean::Left => title.to_owned(),
+            Lean::Left | Lean::Whole => title.to_owned(),
             Lean::Right => title.replace('/', " /"),
         };
         let titles: Vec<String> = columns.iter().map(broken).collect();
         let least = widths(&titles, rows, |title| title.split(' ').collect());
         let least = least.into_iter().zip(columns);
         let needed: usize =
-            least.clone().map(|(w, of)| if of.1 == Lean::Right { w } else { TEXT_MIN }).sum();
+            least.clone().map(|(w, of)| if of.1 == Lean::Left { TEXT_MIN } else { w }).sum();
         let fixed = |(width, of): (usize, &(&str, Lean))| {
-            let is_fixed = of.1 == Lean::Right && needed <= room;
+            let is_fixed = of.1 != Lean::Left && needed <= room;
             is_fixed.then(|| u16::try_from(width).ok()).flatten()
         };
         let arrangement = ContentArrangement::Dynamic;
@@ -208,14 +305,14 @@ fn widths(titles: &[String], rows: &[Vec<String>], parts: fn(&str) -> Vec<&str>)
 
 fn cell(text: &str, lean: Lean) -> Cell {
     let alignment = match lean {
-        Lean::Left => CellAlignment::Left,
+        Lean::Left | Lean::Whole => CellAlignment::Left,
         Lean::Right => CellAlignment::Right,
     };
     Cell::new(text).set_alignment(alignment)
 }
 
 /// Breaks text at spaces into lines of at most `room` characters, and a longer word inside.
-pub(crate) fn wrapped(text: &str, room: usize) -> Vec<String> {
+pub fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace().flat_map(|word| pieces(word, room)) {
         let line = lines.last_mut().expect("begun with one line");

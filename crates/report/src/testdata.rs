@@ -175,6 +175,35 @@ pub(crate) fn celled() -> RunRecord {
     run
 }
 
+/// A run of five contenders in twenty cells of three axes, in each of which the doctor saw the same.
+pub(crate) fn grid() -> RunRecord {
+    let mut run = run_with(5);
+    let base = run.plan.cells[0].clone();
+    let mut names = Vec::new();
+    for page in ["3KB", "100KB"] {
+        for connections in [1, 10, 100, 500, 1000] {
+            for client in ["ab", "siege"] {
+                names.push(format!("page={page}, connections={connections}, client={client}"));
+            }
+        }
+    }
+    let all = 0..names.len();
+    run.plan.cells =
+        names.into_iter().map(|name| Cell { name, ..base.clone() }).collect::<Vec<_>>();
+    let (visits, verdicts) = (run.visits.clone(), run.verdicts.clone());
+    let findings = run.findings.clone();
+    let visit = |cell| visits.iter().map(move |visit| Visit { cell, ..visit.clone() });
+    let verdict = |cell| verdicts.iter().map(move |pair| PairVerdict { cell, ..pair.clone() });
+    let finding = |cell| {
+        let of = |one: &Finding| Finding { cell: Some(cell), ..one.clone() };
+        findings.iter().map(of).collect::<Vec<_>>()
+    };
+    run.visits = all.clone().flat_map(visit).collect();
+    run.verdicts = all.clone().flat_map(verdict).collect();
+    run.findings = all.flat_map(finding).collect();
+    run
+}
+
 fn plan(models: &[Model], blocks: u32) -> Plan {
     let contenders = models.iter().map(|model| Contender {
         name: model.0.to_owned(),

@@ -7,7 +7,8 @@ use record::{Metric, RunRecord, VisitState};
 use crate::forest::Drawing;
 use crate::standing::{Standing, median, shown};
 use crate::svg::{Anchor, Scale, Svg};
-use crate::wording::words;
+use crate::table::{Column, Depth, Row, Table};
+use crate::wording::{name_of, words};
 
 /// Width in units of the drawing.
 pub(crate) const WIDTH: f64 = 470.0;
@@ -44,6 +45,31 @@ pub(crate) fn visit_plot<'a>(
     svg.text("t faint", (0.0, bottom + 40.0), Anchor::Start, &caption);
     let about = about(record, &lanes, metric, span);
     Some(Drawing { svg, height: bottom + 52.0, about })
+}
+
+/// The figures of the plots, and p99: one row a visit.
+pub(crate) fn table(record: &RunRecord) -> Table {
+    let metrics = [Metric::Throughput, Metric::ServerCpu, Metric::P99];
+    let row = |visit: &record::Visit| {
+        let name = name_of(&record.plan.contenders, visit.contender);
+        let place = [visit.block + 1, visit.position + 1].map(|n| n.to_string());
+        let values = metrics.map(|metric| shown(metric, visit.value(metric)));
+        Row::of(std::iter::once(name).chain(place).chain(values))
+    };
+    Table {
+        title: "Every visit".to_owned(),
+        note: String::new(),
+        columns: vec![
+            Column::text("contender"),
+            Column::figure("block", ""),
+            Column::figure("place", ""),
+            Column::figure("requests", "/s"),
+            Column::figure("CPU", "us/request"),
+            Column::figure("p99", ""),
+        ],
+        rows: record.visits.iter().map(row).collect(),
+        depth: Depth::Detail,
+    }
 }
 
 /// Median over visits, of quantiles too: a lane shows visits, not the merged histogram.

@@ -6,11 +6,17 @@ use record::{Contender, Estimate, Metric, PairVerdict, Verdict};
 
 use crate::figures::{ratio, ratio_with_interval};
 
+/// Beyond it a number of blocks is no plan, and its digits are noise.
+const BLOCKS_COUNTED_MAX: u32 = 999;
+
 /// The verdict in one of the five wordings of the design; no other form exists.
 pub fn verdict(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Ratio { ratio, low, high } => ratio_with_interval(*ratio, *low, *high),
         Verdict::NoDifference { margin } => format!("no difference of {margin} or more"),
+        Verdict::Undecided { more_blocks, margin } if *more_blocks > BLOCKS_COUNTED_MAX => {
+            format!("undecided: more than {BLOCKS_COUNTED_MAX} more blocks to see {margin}")
+        }
         Verdict::Undecided { more_blocks, margin } => {
             let plural = if *more_blocks == 1 { "" } else { "s" };
             format!("undecided: about {more_blocks} more block{plural} to see {margin}")
@@ -245,6 +251,10 @@ mod tests {
             (
                 Verdict::Undecided { more_blocks: 14, margin },
                 "undecided: about 14 more blocks to see 2 %",
+            ),
+            (
+                Verdict::Undecided { more_blocks: 140_584, margin },
+                "undecided: more than 999 more blocks to see 2 %",
             ),
             (Verdict::AtLeast { ratio: 1.25 }, "at least 1.25x"),
             (Verdict::Withheld { reason: "bodies differ".into() }, "withheld: bodies differ"),

@@ -2,6 +2,7 @@
 //! is to receive next, and the time that they go by. Must not know by which calls. Start reading at
 //! [`Interest`].
 
+use std::cell::Cell;
 use std::os::fd::AsFd;
 
 use units::Nanos;
@@ -12,7 +13,7 @@ use crate::stamps::Clocks;
 
 /// Bytes of a [`Receive::Head`]: a head has some hundred; with more of them most of a body would be
 /// copied before anybody could say that it is of no interest.
-pub(crate) const HEAD_BYTES: usize = 2 * 1024;
+pub(crate) const HEAD_BYTES: usize = 1024;
 
 /// Bytes of one [`Receive::Discard`], so that an endless body leaves the others their turn.
 const DISCARD_BYTES_MAX: u64 = 1024 * 1024;
@@ -88,6 +89,8 @@ impl Interest {
 /// The time that a driver goes by.
 pub(crate) struct Timing {
     origin: Nanos,
+    /// What was read last.
+    last: Cell<Nanos>,
     clocks: Clocks,
     /// Whether waiting is asking again and again; and the CPU time that went into it.
     pub(crate) busy_poll: bool,
@@ -98,7 +101,7 @@ impl Timing {
     /// From now on.
     pub(crate) fn new() -> Self {
         let (origin, clocks) = (clock::monotonic(), Clocks::default());
-        Self { origin, clocks, busy_poll: false, spun: Nanos::ZERO }
+        Self { origin, last: Cell::default(), clocks, busy_poll: false, spun: Nanos::ZERO }
     }
 
     /// As [`crate::driver::Driver::begin`].
@@ -108,7 +111,9 @@ impl Timing {
 
     /// As [`crate::driver::Driver::now`].
     pub(crate) fn now(&self) -> Nanos {
-        clock::monotonic().saturating_sub(self.origin)
+        let now = clock::monotonic().saturating_sub(self.origin);
+        self.last.set(now);
+        now
     }
 
     /// CPU time of the thread but for asking in vain.
@@ -116,9 +121,10 @@ impl Timing {
         clock::thread_cpu().saturating_sub(self.spun)
     }
 
-    /// How long a wait until that instant lasts; `None`: for ever.
+    /// How long a wait until that instant lasts, from when the time was last asked for: whoever says until
+    /// when has just done so, and a clock read is 50 ns in a virtual machine. `None`: for ever.
     pub(crate) fn timeout(&self, until: Nanos) -> Option<Nanos> {
-        (until != Nanos::MAX).then(|| until.saturating_sub(self.now()))
+        (until != Nanos::MAX).then(|| until.saturating_sub(self.last.get()))
     }
 
     /// The thread is about to sleep: see [`Clocks::woke`].

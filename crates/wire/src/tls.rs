@@ -22,6 +22,7 @@ mod client;
 mod config;
 mod fault;
 mod identity;
+mod key_bits;
 mod records;
 mod self_signed;
 mod server;

@@ -21,13 +21,13 @@ fn put(dir: &Path, name: &str, seed: u64, factor: f64) -> PathBuf {
     put_run(dir, name, &made_up(seed, factor))
 }
 
-fn made_up(seed: u64, factor: f64) -> RunRecord {
+pub(crate) fn made_up(seed: u64, factor: f64) -> RunRecord {
     let mut run = testdata::run_of(&NAMES, 30, seed, &[1.0, factor]);
     run.plan.name = "quick".to_owned();
     run
 }
 
-fn put_run(dir: &Path, name: &str, run: &RunRecord) -> PathBuf {
+pub(crate) fn put_run(dir: &Path, name: &str, run: &RunRecord) -> PathBuf {
     let folder = dir.join(name);
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("run.json"), run.to_json()).unwrap();
@@ -46,7 +46,7 @@ fn the_exit_code_of_a_comparison_says_how_it_ended() {
     put(dir.path(), "slower", 3, 0.9);
     let mut void = made_up(4, 0.9);
     void.findings.push(Finding {
-        check: "errors_as_speed".to_owned(),
+        check: "two_clusters".to_owned(),
         severity: Severity::Void,
         certainty: Certainty::Confirmed,
         cell: None,
@@ -56,17 +56,21 @@ fn the_exit_code_of_a_comparison_says_how_it_ended() {
         remedy: String::new(),
     });
     put_run(dir.path(), "void", &void);
+    let mut broken = void;
+    broken.findings[0].check = "errors_as_speed".to_owned();
+    put_run(dir.path(), "broken", &broken);
     let mut other = made_up(5, 1.0);
     other.plan.cells[0].workload.connections += 1;
     put_run(dir.path(), "other", &other);
-    let cases: [(&[&str], i32, &str); 10] = [
+    let cases: [(&[&str], i32, &str); 11] = [
         (&["base", "same"], 0, "no regression beyond 2 %"),
         (&["base", "slower"], 99, "regression: joust one: 0.89x"),
         (&["slower", "base"], 0, "improvement"),
         (&["base/run.json", "slower", "--margin", "30%"], 0, "no regression beyond 30 %"),
         (&["base", "slower", "--metric", "server_cpu"], 99, "server CPU time per request"),
         (&["base", "slower", "--no-reference"], 99, "contender's own figures"),
-        (&["base", "void"], 3, "errors_as_speed"),
+        (&["base", "void"], 3, "two_clusters"),
+        (&["base", "broken"], 99, "broken: joust one: it worked in the base run"),
         (&["base", "other"], 3, "was asked otherwise"),
         (&["base", "gone"], 2, "gone"),
         (&["base", "same", "--reference", "h2o"], 2, "nginx, joust one"),
@@ -137,7 +141,17 @@ fn a_damaged_history_and_a_file_that_moved_are_named_with_the_way_out() {
     assert_eq!(at(dir.path(), &["compare", "1", "7"]).status.code(), Some(2));
     let unknown = at(dir.path(), &["history", "--contender", "h2o"]);
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(said(&unknown).contains("joust one, nginx"), "{}", said(&unknown));
+    assert!(said(&unknown).contains("joust one; nginx"), "{}", said(&unknown));
+    let mistaken: [(&[&str], [&str; 2]); 3] = [
+        (&["--study", "quik"], ["no run of a study `quik`", "its studies are quick"]),
+        (&["--study", "quik", "--contender", "nginx"], ["study `quik`", "quick"]),
+        (&["--contender", "nginx", "--cell", "c=1"], ["cell `c=1`", "`joust history` lists"]),
+    ];
+    for (args, parts) in mistaken {
+        let done = at(dir.path(), &[&["history"], args].concat());
+        assert_eq!((done.status.code(), stdout(&done).as_str()), (Some(2), ""), "{args:?}");
+        assert!(parts.iter().all(|part| said(&done).contains(part)), "{}", said(&done));
+    }
     let database = dir.path().join("joust-results/history.sqlite");
     std::fs::write(&database, "this is no database".repeat(100)).unwrap();
     let damaged = at(dir.path(), &["history"]);

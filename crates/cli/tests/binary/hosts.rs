@@ -47,7 +47,7 @@ fn each_host_keeps_its_log_over_rotation_and_reload() {
             )
         };
         site.reload(&config("a.log"));
-        until("the new answer", || site.answers() == Some(20));
+        site.until("the new answer", || site.answers() == Some(20));
         let address = site.address();
         let ask = |round: u32| {
             for host in ["a.test", "b.test"] {

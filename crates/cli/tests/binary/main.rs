@@ -1,6 +1,7 @@
 //! The binary from outside, as a person or a script meets it: what it prints, how it exits, and what
 //! it leaves behind. Start reading at [`joust`].
 
+mod ab;
 mod bad_input;
 mod connections;
 mod docs;
@@ -19,6 +20,7 @@ mod report;
 mod requests;
 mod rights;
 mod run;
+mod run_trouble;
 mod screen;
 mod serve;
 mod servers;

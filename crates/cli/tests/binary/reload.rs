@@ -63,6 +63,12 @@ impl Site {
         });
     }
 
+    /// Waits, and says what the server said where it was in vain.
+    pub(crate) fn until(&self, what: &str, done: impl FnMut() -> bool) {
+        let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| until(what, done)));
+        assert!(waited.is_ok(), "waited in vain for {what}; the server said: {}", self.errors());
+    }
+
     /// The length of what a new connection gets.
     pub(crate) fn answers(&self) -> Option<usize> {
         Client::to(&self.address()).and_then(|mut client| client.ask("Connection: close\r\n"))
@@ -201,7 +207,7 @@ fn a_reload_under_load_loses_no_request_and_serves_by_the_new_file() {
             more(answers, 50);
             for bytes in [20, 30] {
                 site.reload(&fixed(model, bytes));
-                until("the new answer", || site.answers() == Some(bytes));
+                site.until("the new answer", || site.answers() == Some(bytes));
                 more(answers, 50);
             }
         });
@@ -221,7 +227,7 @@ fn a_reload_changes_the_model_in_either_direction_without_a_loss() {
         {
             bytes += 1;
             site.reload(&fixed(model, bytes));
-            until("the new answer", || site.answers() == Some(bytes));
+            site.until("the new answer", || site.answers() == Some(bytes));
             more(answers, 20);
         }
     });
@@ -249,7 +255,7 @@ fn every_queue_of_a_port_goes_on_in_the_next_generation() {
     under_load(&site.address(), |answers| {
         for (count, bytes) in [(3, 11), (5, 12), (5, 13)] {
             site.reload(&loops(count, bytes));
-            until("the new answer", || site.answers() == Some(bytes));
+            site.until("the new answer", || site.answers() == Some(bytes));
             more(answers, 50);
             let now = queues(&site.address());
             assert!(now.len() == count && now.is_superset(&first), "{first:?}, then {now:?}");
@@ -279,7 +285,7 @@ fn a_broken_configuration_is_said_and_the_server_goes_on() {
         assert_eq!(site.generations(), generation);
     }
     site.reload(&fixed("prefork", 20));
-    until("the new answer", || site.answers() == Some(20));
+    site.until("the new answer", || site.answers() == Some(20));
     site.ends_well();
 }
 
@@ -352,7 +358,7 @@ fn an_idle_connection_is_answered_once_more_after_a_reload() {
         assert_eq!(idle.ask(""), Some(10));
         assert!(!idle.ended);
         site.reload(&fixed(model, 20));
-        until("the new answer", || site.answers() == Some(20));
+        site.until("the new answer", || site.answers() == Some(20));
         // By the generation that has it, which says that this was the last.
         assert_eq!(idle.ask(""), Some(10), "{model}");
         assert!(idle.ended, "{model}");
@@ -549,7 +555,7 @@ fn the_process_number_is_in_its_file_while_the_server_lives() {
     let pid = std::fs::read_to_string(&pid_file).unwrap();
     assert_eq!(pid, format!("{}\n", site.server.child.id()));
     site.reload("fixed = 20\n");
-    until("the new answer", || site.answers() == Some(20));
+    site.until("the new answer", || site.answers() == Some(20));
     assert!(pid_file.exists());
     site.ends_well();
     assert!(!pid_file.exists());

@@ -60,7 +60,7 @@ fn whoever_serves_is_the_user_and_the_supervisor_is_not() {
             )
         };
         site.reload(&config("private"));
-        until("the new answer", || site.answers() == Some(20));
+        site.until("the new answer", || site.answers() == Some(20));
         let check = || {
             until("one generation", || site.generations().len() == 1);
             let serving = descendants(site.server.child.id());
@@ -87,7 +87,7 @@ fn whoever_serves_is_the_user_and_the_supervisor_is_not() {
         let next = config("next");
         std::fs::write(site.file("next/page"), vec![b'x'; 30]).unwrap();
         site.reload(&next);
-        until("the new answer", || site.answers() == Some(30));
+        site.until("the new answer", || site.answers() == Some(30));
         check();
         site.ends_well();
     }
@@ -106,14 +106,14 @@ fn processes_that_serve_are_confined_and_a_reload_to_another_directory_is_served
         for (name, bytes) in [("first", 20), ("second", 30)] {
             let path = content(&site, name, bytes);
             site.reload(&format!("model = \"{model}\"\ndirectory = \"{path}\"\n"));
-            until("the new answer", || site.answers() == Some(bytes));
+            site.until("the new answer", || site.answers() == Some(bytes));
             until("one generation", || site.generations().len() == 1);
             let serving = descendants(site.server.child.id());
             assert!(serving.iter().all(|pid| confined(*pid) || status(*pid, "Uid:").is_empty()));
         }
         assert!(!confined(site.server.child.id()), "the supervisor is free");
         site.reload(&format!("model = \"{model}\"\nfixed = 40\nconfine = \"off\"\n"));
-        until("the new answer", || site.answers() == Some(40));
+        site.until("the new answer", || site.answers() == Some(40));
         until("one generation", || site.generations().len() == 1);
         assert!(!descendants(site.server.child.id()).into_iter().any(confined), "{model}");
         site.ends_well();
@@ -205,7 +205,7 @@ fn root_that_serves_is_warned_once_and_with_programs_nothing_is_confined() {
     site.reload(&format!(
         "model = \"reactor\"\nfixed = 20\n[[gateway]]\npath = \"/cgi/\"\nkind = \"cgi\"\nroot = \"{programs}\"\n"
     ));
-    until("the new answer", || site.answers() == Some(20));
+    site.until("the new answer", || site.answers() == Some(20));
     site.says("not confined: programs of [[gateway]] would inherit it");
     site.ends_well();
 }

@@ -12,7 +12,7 @@ use crate::{joust, output, said, stdout};
 pub(crate) fn study(dir: &Path, blocks: u32) -> PathBuf {
     let text = format!(
         "name = \"brief\"\nquestion = \"Do two models differ?\"\nbudget = \"50s\"\n\
-         [workload]\npage = 1000\nconnections = 4\n\
+         keep_disturbed = true\n[workload]\npage = 1000\nconnections = 4\n\
          [blocks]\nmin = {blocks}\nmax = {blocks}\n\
          [visit]\nwarm_up = \"50ms\"\nmeasure = \"150ms\"\n\
          [[contender]]\nname = \"one loop\"\nserver = \"joust\"\nsettings = {{ model = \"reactor\" }}\n\

@@ -22,7 +22,11 @@ fn blocks(language: &str) -> Vec<String> {
 fn servers_are_listed_with_what_is_here_and_what_brings_the_others() {
     let all = stdout(&output(&["servers"]));
     for adapter in lab::adapters::ALL {
-        assert!(all.lines().any(|line| line.starts_with(adapter.name)), "{}: {all}", adapter.name);
+        assert!(
+            all.lines().any(|line| line.trim_start().starts_with(adapter.name)),
+            "{}: {all}",
+            adapter.name
+        );
     }
     assert!(all.contains(&format!("joust/{}", env!("CARGO_PKG_VERSION"))), "{all}");
     let tomcat = stdout(&output(&["servers", "tomcat"]));

@@ -3,6 +3,7 @@
 //! must fire and a clean one that must stay silent. Start reading at [`Check`].
 
 mod different_bodies;
+mod disturbed_machine;
 mod errors_as_speed;
 mod generator_limit;
 mod keep_alive_not_honoured;
@@ -19,6 +20,7 @@ use crate::{Evidence, Seen};
 /// Every check, by name.
 pub const CHECKS: &[&Check] = &[
     &different_bodies::ITEM,
+    &disturbed_machine::ITEM,
     &errors_as_speed::ITEM,
     &generator_limit::ITEM,
     &keep_alive_not_honoured::ITEM,

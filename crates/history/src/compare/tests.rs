@@ -116,7 +116,7 @@ fn a_changed_server_is_no_reference() {
 
 fn finding(severity: Severity, contender: usize) -> Finding {
     Finding {
-        check: "errors_as_speed".to_owned(),
+        check: "two_clusters".to_owned(),
         severity,
         certainty: Certainty::Confirmed,
         cell: None,
@@ -134,7 +134,7 @@ fn what_is_void_in_either_run_is_withheld() {
     candidate.findings = vec![finding(Severity::Void, 1)];
     let seen = compared(&base, &candidate, Reference::Found);
     let Verdict::Withheld { reason } = &seen.changes[0].verdict else { panic!("{seen:#?}") };
-    assert_eq!(reason, "in the candidate run, errors_as_speed on joust one");
+    assert_eq!(reason, "in the candidate run, two_clusters on joust one");
     assert_eq!(seen.regressions().count(), 0);
     // A void reference is not held against; the others stand by themselves.
     candidate.findings = vec![finding(Severity::Void, 0)];
@@ -207,4 +207,37 @@ fn too_few_blocks_are_undecided_however_clear_they_look() {
     let seen = compared(&base, &candidate, Reference::Found);
     assert!(matches!(seen.changes[0].verdict, Verdict::Undecided { more_blocks: 1.., .. }));
     assert_eq!(seen.regressions().count(), 0);
+}
+
+#[test]
+fn what_worked_and_crashes_now_is_broken_and_no_figure_of_others_hides_it() {
+    let (base, mut candidate) = (run(&NAMES, 12, 1), run(&NAMES, 12, 2));
+    let crashes = |run: &mut RunRecord| {
+        for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
+            let (reason, log_tail) = ("it crashed".to_owned(), String::new());
+            visit.state = record::VisitState::Failed { reason, log_tail };
+        }
+    };
+    crashes(&mut candidate);
+    let seen = compared(&base, &candidate, Reference::Found);
+    let broken = |one: &&RunChange| one.judgement == ChangeJudgement::Broken;
+    let names: Vec<&str> = seen.regressions().map(|one| &*one.contender).collect();
+    assert_eq!(names, ["joust one", "joust one"], "of each metric: {seen:#?}");
+    assert!(seen.regressions().all(|one| broken(&one)));
+    // Of one that crashed before nothing is asked.
+    let mut base = base;
+    crashes(&mut base);
+    assert_eq!(compared(&base, &candidate, Reference::Found).regressions().count(), 0);
+}
+
+#[test]
+fn another_body_is_broken_and_a_warm_up_that_goes_on_is_not() {
+    let base = run(&NAMES, 12, 1);
+    for (check, broken) in [("different_bodies", 2), ("no_steady_state", 0)] {
+        let mut candidate = run(&NAMES, 12, 2);
+        candidate.findings =
+            vec![Finding { check: check.to_owned(), ..finding(Severity::Void, 1) }];
+        let seen = compared(&base, &candidate, Reference::Found);
+        assert_eq!(seen.regressions().count(), broken, "{check}");
+    }
 }

@@ -18,6 +18,7 @@ pub(super) static ITEM: Adapter = Adapter {
     find,
     settings: SETTINGS,
     hands_on: true,
+    is_movable: true,
     agree: |_| Ok(()),
     configure,
     parity,

@@ -209,6 +209,9 @@ pub struct Adapter {
     pub settings: &'static [SettingSpec],
     /// Whether settings that are not listed are handed on, for the server itself to refuse.
     pub hands_on: bool,
+    /// Whether it listens at the address that it is told, so that it can be put in a network of its
+    /// own; else it is reached at 127.0.0.1, or where it runs.
+    pub is_movable: bool,
     /// Refuses settings that do not go together; each for itself is right already.
     pub agree: fn(&Values) -> Result<(), AdapterError>,
     /// Makes the configuration.
@@ -232,6 +235,33 @@ impl Adapter {
     /// Whether it has a setting of that name, or hands on what it does not know.
     pub fn knows(&self, setting: &str) -> bool {
         self.hands_on || self.settings.iter().any(|spec| spec.name == setting)
+    }
+
+    /// What the server itself says against settings that were handed on to it; `None` where it takes
+    /// them, or hands on none.
+    pub fn refusal(&self, found: &Found, settings: &Settings) -> Option<String> {
+        if !self.hands_on {
+            return None;
+        }
+        let nowhere = Request {
+            found,
+            dir: Path::new("/"),
+            addr: SocketAddr::from(([127, 0, 0, 1], 0)),
+            docroot: Path::new("/"),
+            cpus: &[],
+            connections: 1,
+            account: None,
+            settings,
+        };
+        let rendered = self.render(&nowhere).ok()?;
+        let (program, arguments) = rendered.command.split_first()?;
+        let mut check = std::process::Command::new(program);
+        // For whoever reads it in a message of ours: no colours, and no width of a terminal.
+        check.args(arguments).arg("--check-config").env("NO_COLOR", "1");
+        let output = check.output().ok().filter(|output| !output.status.success())?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let is_frame = |c: char| c.is_whitespace() || matches!(c, '×' | '│');
+        Some(said.split(is_frame).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" "))
     }
 
     /// The complete configuration and the command for one start.

@@ -22,6 +22,7 @@ pub(super) static ITEM: Adapter = Adapter {
     find,
     settings: SETTINGS,
     hands_on: false,
+    is_movable: true,
     agree: |_| Ok(()),
     configure,
     parity,

@@ -17,6 +17,7 @@ pub(super) static ITEM: Adapter = Adapter {
     find: |_: &Search| Some(Found { binary: PathBuf::new(), version: String::new() }),
     settings: SETTINGS,
     hands_on: false,
+    is_movable: false,
     agree,
     configure,
     parity: |_, _| -> BTreeMap<String, String> { unknown_table(super::UNKNOWN) },

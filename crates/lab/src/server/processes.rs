@@ -148,10 +148,13 @@ impl Processes {
         !orderly
     }
 
-    /// Whether the first process has been reaped and no other is left; reaps orphans on the way.
+    /// Whether the first process has been reaped and no other is left. Orphans are reaped meanwhile, too:
+    /// Apache waits for the program that a request had until its number is free, also when cgid, which
+    /// was its parent, has ended before it.
     fn is_gone(&mut self) -> bool {
         let reaped = !matches!(self.child.try_wait(), Ok(None));
-        reaped && self.left().is_empty()
+        let left = self.left();
+        reaped && left.is_empty()
     }
 
     pub(super) fn left(&mut self) -> Vec<u32> {

@@ -10,7 +10,7 @@ use record::{Cell, Change, Contender, SettingValue, Workload};
 use toml::Spanned;
 
 use super::contenders::setting;
-use super::keys::{Located, Section, Source};
+use super::keys::{Item, Located, Section, Source};
 use super::{Form, StudyError, work};
 use crate::adapters::Adapter;
 use crate::nearest::suggestion;
@@ -248,20 +248,44 @@ fn joined(name: &str, label: &str) -> String {
     if name.is_empty() { label.to_owned() } else { format!("{name}, {label}") }
 }
 
-/// The cells that a contender's `only` leaves it; empty: all. `None`: the short form has none of them.
+/// The cells that a contender's `only` leaves it: those that fit its table, or one of its tables; empty:
+/// all. `None`: the short form has none of them.
 pub(super) fn only(
     section: &Section<'_>,
     axes: &[Axis],
     form: Form,
     source: Source<'_>,
 ) -> Result<Option<Vec<usize>>, StudyError> {
-    let typed = section.free("only")?;
-    if typed.is_empty() {
+    let tables = section.free_tables("only")?;
+    let Some(place) = tables.iter().flatten().map(|(key, _)| key.span()).next() else {
         return Ok(Some(Vec::new()));
-    }
+    };
     let making: Vec<&Axis> = axes.iter().filter(|axis| axis.makes == Makes::Cells).collect();
+    let mut cells = Vec::new();
+    for typed in &tables {
+        cells.extend(fitting(typed, &making, source)?);
+    }
+    cells.sort_unstable();
+    cells.dedup();
+    if cells.is_empty() && form == Form::Short {
+        return Ok(None);
+    }
+    if cells.is_empty() {
+        return Err(source
+            .error(place, "`only` leaves this contender no cell")
+            .with_help("its values are those of the axis, as they are written there"));
+    }
+    Ok(Some(cells))
+}
+
+/// The cells that fit one table of `only`: on each axis that it names one of its values.
+fn fitting(
+    typed: &[Item<'_>],
+    making: &[&Axis],
+    source: Source<'_>,
+) -> Result<Vec<usize>, StudyError> {
     let mut wanted: Vec<Option<Vec<String>>> = vec![None; making.len()];
-    for (key, list) in &typed {
+    for (key, list) in typed {
         let names: Vec<&str> = making.iter().map(|axis| axis.over.get_ref().as_str()).collect();
         let Some(axis) = names.iter().position(|name| name == key.get_ref()) else {
             let message = format!("no axis of cells is over `{}`", key.get_ref());
@@ -278,21 +302,13 @@ pub(super) fn only(
     for (axis, wanted) in making.iter().zip(&wanted) {
         let at = |&(index, is_in): &(usize, bool)| {
             let point = move |(n, point): (usize, &Point)| {
-                let fits = wanted.as_ref().is_none_or(|values| values.contains(&point.typed));
+                let fits =
+                    wanted.as_ref().is_none_or(|values| values.iter().any(|one| point.is(one)));
                 (index * axis.points.len() + n, is_in && fits)
             };
             axis.points.iter().enumerate().map(point).collect::<Vec<_>>()
         };
         kept = kept.iter().flat_map(at).collect();
     }
-    let cells: Vec<usize> = kept.iter().filter(|(_, is_in)| *is_in).map(|(n, _)| *n).collect();
-    if cells.is_empty() && form == Form::Short {
-        return Ok(None);
-    }
-    if cells.is_empty() {
-        return Err(source
-            .error(typed[0].0.span(), "`only` leaves this contender no cell")
-            .with_help("its values are those of the axis, as they are written there"));
-    }
-    Ok(Some(cells))
+    Ok(kept.iter().filter(|(_, is_in)| *is_in).map(|(n, _)| *n).collect())
 }

@@ -14,6 +14,9 @@ use crate::nearest::suggestion;
 /// A value and its place.
 pub(super) type Located<'a> = &'a Spanned<DeValue<'a>>;
 
+/// A key with its place, and its value.
+pub(super) type Item<'a> = (Spanned<String>, Located<'a>);
+
 /// The file that errors point into.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source<'a> {
@@ -203,13 +206,19 @@ impl<'a> Section<'a> {
     }
 
     /// Every key and value of a table whose keys are free, with the key's place.
-    pub(super) fn free(
-        &self,
-        key: &str,
-    ) -> Result<Vec<(Spanned<String>, Located<'a>)>, StudyError> {
+    pub(super) fn free(&self, key: &str) -> Result<Vec<Item<'a>>, StudyError> {
         let Some(value) = self.get(key) else { return Ok(Vec::new()) };
         let table = self.table_of(key, value)?;
         Ok(items_of(table))
+    }
+
+    /// As [`Section::free`], of a table or a list of tables.
+    pub(super) fn free_tables(&self, key: &str) -> Result<Vec<Vec<Item<'a>>>, StudyError> {
+        let Some(list) = self.get(key).and_then(|value| value.get_ref().as_array()) else {
+            return Ok(vec![self.free(key)?]);
+        };
+        let table = |item: &'a Spanned<DeValue<'a>>| Ok(items_of(self.table_of(key, item)?));
+        list.iter().map(table).collect()
     }
 
     /// Every key of this table with its value, in the order of the file.

@@ -2,12 +2,14 @@
 //! [`published`].
 
 use record::{Cell, Contender, Metric, Published, PublishedFigure};
+use units::Bytes;
 
 use super::keys::{Located, Section, Source};
-use super::{Form, StudyError, metric};
+use super::{Form, StudyError, metric, metric_named};
 use crate::nearest::suggestion;
 
-pub(super) const PUBLISHED: [&str; 6] = ["source", "machine", "claim", "metric", "over", "figures"];
+pub(super) const PUBLISHED: [&str; 7] =
+    ["source", "machine", "claim", "metric", "over", "figures", "figures_of"];
 const ROW: &str = "a row of [\"contender\", \"cell\", value], with \"of what\" behind it where several \
                    figures stand for one contender; the cell of a study that has one is \"\"";
 
@@ -32,9 +34,34 @@ pub(super) fn published(
     let rows = section
         .get("figures")
         .ok_or_else(|| section.missing("figures", "figures = [[\"nginx\", \"\", 1234.5]]"))?;
+    let mut lists = vec![(metric, rows)];
+    for (name, rows) in section.free("figures_of")? {
+        lists.push((metric_named(name.get_ref(), name.span(), source)?, rows));
+    }
+    let mut figures = Vec::new();
+    for (metric, rows) in lists {
+        figures.extend(of_metric(metric, rows, (contenders, cells), form, source)?);
+    }
+    Ok(Some(Published {
+        source: required("source", "source = \"who, where, when\"")?,
+        machine: required("machine", "machine = \"CPU, system, versions\"")?,
+        claim: required("claim", "claim = \"what it concluded\"")?,
+        over: over(&section, contenders, source)?,
+        figures,
+    }))
+}
+
+/// The figures of one metric.
+fn of_metric(
+    metric: Metric,
+    rows: Located<'_>,
+    (contenders, cells): (&[Contender], &[Cell]),
+    form: Form,
+    source: Source<'_>,
+) -> Result<Vec<PublishedFigure>, StudyError> {
     let mut figures = Vec::new();
     for row in source.list("figures", rows)? {
-        let Some(Row { contender, cell, value, of }) = figure(row, source)? else {
+        let Some(Row { contender, cell, value, of }) = figure(metric, row, source)? else {
             return Err(source.wrong("figures", row, ROW));
         };
         let index = index(&contender, contenders.iter().map(|one| one.name.as_str()));
@@ -54,13 +81,7 @@ pub(super) fn published(
             }
         }
     }
-    Ok(Some(Published {
-        source: required("source", "source = \"who, where, when\"")?,
-        machine: required("machine", "machine = \"CPU, system, versions\"")?,
-        claim: required("claim", "claim = \"what it concluded\"")?,
-        over: over(&section, contenders, source)?,
-        figures,
-    }))
+    Ok(figures)
 }
 
 /// The contender over which the figures are ratios.
@@ -85,7 +106,7 @@ struct Row {
 }
 
 /// `None`: it is no row.
-fn figure(row: Located<'_>, source: Source<'_>) -> Result<Option<Row>, StudyError> {
+fn figure(metric: Metric, row: Located<'_>, source: Source<'_>) -> Result<Option<Row>, StudyError> {
     let items = source.list("figures", row)?;
     let [contender, cell, value, of @ ..] = items.as_slice() else { return Ok(None) };
     let of = match of {
@@ -95,7 +116,11 @@ fn figure(row: Located<'_>, source: Source<'_>) -> Result<Option<Row>, StudyErro
     };
     let texts = (contender.get_ref().as_str(), cell.get_ref().as_str(), of);
     let (Some(contender), Some(cell), Some(of)) = texts else { return Ok(None) };
-    let value: f64 = source.text[value.span()].parse().unwrap_or(f64::NAN);
+    let value = match metric {
+        // In bytes, which nobody prints.
+        Metric::Memory => source.quantity::<Bytes>("figures", value)?.0 as f64,
+        _ => source.text[value.span()].parse().unwrap_or(f64::NAN),
+    };
     let [contender, cell, of] = [contender, cell, of].map(str::to_owned);
     Ok((value.is_finite() && value > 0.0).then_some(Row { contender, cell, value, of }))
 }

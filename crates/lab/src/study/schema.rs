@@ -28,6 +28,10 @@ pub fn schema() -> Value {
             },
             "margin": quantity("A difference below it is of no interest: \"2%\"."),
             "budget": quantity("Longest time for the whole run: \"10m\"."),
+            "keep_disturbed": {
+                "description": "Whether visits of a disturbed machine are used and not made again.",
+                "type": "boolean",
+            },
             "seed": whole("Seed of the order of visits and of the bootstrap.", 0),
             "reference": {
                 "description": "The contender that each other one is compared with; without it every pair is.",
@@ -59,6 +63,7 @@ pub fn schema() -> Value {
                 "budget": quantity("As above."), "warm_up": quantity("As in [visit]."),
                 "settle": quantity("As in [visit]."), "measure": quantity("As in [visit]."),
                 "min": whole("As in [blocks].", 2), "max": whole("As in [blocks].", 2),
+                "sleep": quantity("In place of the workload's."),
             })),
             "published": published(&metrics),
         },
@@ -92,6 +97,7 @@ fn workload(about: &str) -> Value {
             "rate": quantity("Open loop: requests that are due a second, \"500/s\"."),
             "client": { "description": "Who asks.", "enum": names },
             "target": { "description": "A path other than the page's: a program's.", "type": "string" },
+            "sleep": quantity("Asked for is a CGI program of the site that sleeps so long: \"6s\"."),
         }),
     )
 }
@@ -131,11 +137,22 @@ fn contender() -> Value {
                 "additionalProperties": { "type": ["boolean", "integer", "string"] },
             },
             "work": workload("What it is asked that the others are not."),
-            "only": { "description": "Values of axes of cells in which it takes part.", "type": "object" },
+            "only": {
+                "description": "Values of axes of cells in which it takes part; of several tables one has to fit.",
+                "type": ["object", "array"], "items": { "type": "object" },
+            },
         }),
     );
     contender["required"] = json!(["name", "server"]);
     contender
+}
+
+fn figures() -> Value {
+    json!({
+        "description": "Rows of [contender, cell, value], with \"of what\" behind where it is needed.",
+        "type": "array", "minItems": 1,
+        "items": { "type": "array", "minItems": 3, "maxItems": 4 },
+    })
 }
 
 fn published(metrics: &[&str]) -> Value {
@@ -147,10 +164,11 @@ fn published(metrics: &[&str]) -> Value {
             "claim": { "description": "What it concluded.", "type": "string" },
             "metric": { "description": "Of what; throughput where it is left out.", "enum": metrics },
             "over": { "description": "The figures are ratios over this contender.", "type": "string" },
-            "figures": {
-                "description": "Rows of [contender, cell, value], with \"of what\" behind where it is needed.",
-                "type": "array", "minItems": 1,
-                "items": { "type": "array", "minItems": 3, "maxItems": 4 },
+            "figures": figures(),
+            "figures_of": {
+                "description": "Figures of further metrics: figures_of.memory = [rows].",
+                "type": "object", "propertyNames": { "enum": metrics },
+                "additionalProperties": figures(),
             },
         }),
     );

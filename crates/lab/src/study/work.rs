@@ -12,9 +12,23 @@ const CONNECTIONS_MAX: u64 = 60_000;
 /// Most threads of a generator.
 const THREADS_MAX: u64 = 1024;
 
+/// Shortest sleep of a program: the shell that sleeps takes a millisecond itself.
+const SLEEP_MIN: Nanos = Nanos::from_millis(1);
+/// Longest: an hour of visits would see little of it.
+const SLEEP_MAX: Nanos = Nanos::from_secs(60);
+
 /// The keys of a workload.
-pub(super) const KEYS: [&str; 8] =
-    ["page", "connections", "keep_alive", "threads", "timeout", "rate", "client", "target"];
+pub(super) const KEYS: [&str; 9] = [
+    "page",
+    "connections",
+    "keep_alive",
+    "threads",
+    "timeout",
+    "rate",
+    "client",
+    "target",
+    "sleep",
+];
 
 /// Whether `key` is one of a workload.
 pub(super) fn is_key(key: &str) -> bool {
@@ -38,6 +52,7 @@ pub(super) fn set(
         "rate" => change.rate = Some(source.quantity(key, value)?),
         "client" => change.client = Some(client(value, source)?),
         "target" => change.target = Some(target(value, source)?),
+        "sleep" => change.sleep = Some(sleep(value, source)?),
         _ => unreachable!("the caller asks for keys of a workload"),
     }
     Ok(())
@@ -66,11 +81,26 @@ fn target(value: Located<'_>, source: Source<'_>) -> Result<String, StudyError> 
     Err(source.error(value.span(), message).with_help("write target = \"/index.html\""))
 }
 
+/// How long a program of the site sleeps.
+pub(super) fn sleep(value: Located<'_>, source: Source<'_>) -> Result<Nanos, StudyError> {
+    let sleep: Nanos = source.quantity("sleep", value)?;
+    if (SLEEP_MIN..=SLEEP_MAX).contains(&sleep) {
+        return Ok(sleep);
+    }
+    let message = format!("`sleep` must be from {SLEEP_MIN} to {SLEEP_MAX}, not {sleep}");
+    Err(source.error(value.span(), message))
+}
+
 /// The change that a table of keys of a workload makes.
 pub(super) fn change(section: &Section<'_>, source: Source<'_>) -> Result<Change, StudyError> {
     let mut change = Change::default();
     for (key, value) in section.items() {
         set(&mut change, key.get_ref(), value, source)?;
+    }
+    if let (Some(_), Some(at)) = (change.sleep, section.get("target")) {
+        return Err(source
+            .error(at.span(), "`sleep` is a program of the site, which is the target")
+            .with_help("leave out one of the two"));
     }
     Ok(change)
 }

@@ -96,6 +96,8 @@ pub(crate) struct Simulated<'a> {
     pub(crate) fails_in: BTreeMap<usize, Vec<u32>>,
     /// Visits, counted from 0, in which the machine is busy with something else.
     pub(crate) disturbed_in: BTreeSet<usize>,
+    /// By what.
+    pub(crate) disturbed_by: record::Disturbance,
     /// A cell with noise of its own, and how much: a share of the rate, up and down in turn.
     pub(crate) noisy_cell: Option<(usize, f64)>,
     /// The visit, counted from 0, in which the user interrupts.
@@ -115,6 +117,10 @@ impl<'a> Simulated<'a> {
             dead: BTreeSet::new(),
             fails_in: BTreeMap::new(),
             disturbed_in: BTreeSet::new(),
+            disturbed_by: record::Disturbance::ForeignCpu {
+                share_of_a_core: units::Share(0.5),
+                most: None,
+            },
             noisy_cell: None,
             interrupted_in: None,
             visits: 0,
@@ -167,7 +173,9 @@ impl Stage for Simulated<'_> {
         let mut visit = measured(place, rate);
         visit.started = started;
         if self.disturbed_in.contains(&(self.visits - 1)) {
-            visit.disturbance = Some("another program took the CPU".into());
+            let disturbance = Some(self.disturbed_by.clone());
+            let around = record::Surroundings { disturbance, ..Default::default() };
+            visit.surroundings = Some(Box::new(around));
         }
         if fails {
             visit.state =

@@ -167,6 +167,19 @@ impl TlsClient {
         self.conn.protocol_version().map(records::version_name)
     }
 
+    /// The group of the key exchange by its registered name ("X25519", "secp256r1"), once agreed.
+    pub fn group(&self) -> Option<&'static str> {
+        self.conn.negotiated_key_exchange_group()?.name().as_str()
+    }
+
+    /// Size of the public key in the server's certificate, in bits; `None` before it came, and for
+    /// kinds of keys other than RSA and elliptic curves.
+    pub fn certificate_bits(&self) -> Option<u32> {
+        let certificate = self.conn.peer_certificates()?.first()?;
+        let parsed = webpki::EndEntityCert::try_from(certificate).ok()?;
+        super::key_bits::of(&parsed.subject_public_key_info())
+    }
+
     /// The cipher suite by its registered name ("TLS_AES_128_GCM_SHA256"), once agreed.
     pub fn cipher_suite(&self) -> Option<&'static str> {
         let name = self.conn.negotiated_cipher_suite()?.suite().as_str()?;

@@ -1,30 +1,14 @@
-//! ApacheBench (`ab`): its report, of "Version 2.3" (httpd 2.4) and of trunk, as text and as the
-//! tables of `-w`. Source of the layout: httpd, `support/ab.c`.
+//! ab's report read back, of "Version 2.3" (httpd 2.4) and of trunk, as text and as the tables of
+//! `-w`. Source of the layout: httpd, `support/ab.c`.
 
 use units::{Bytes, Nanos, PerSecond};
 
+use crate::ReadError;
 use crate::layout::{Field, Layout, field, put, read};
 use crate::report::{DocumentLength, Report, Summary};
 use crate::words::{Cursor, millis};
-use crate::{ReadError, Tool};
 
-/// The tool.
-pub(crate) static TOOL: Tool = Tool {
-    name: "ab",
-    about: "ApacheBench: a closed loop on one thread, HTTP/1.0",
-    counts_differently: &[
-        "a reply whose length differs from the first one's counts as failed, also where it is complete (unless -l)",
-        "a reply with a status other than 2xx does not count as failed",
-        "complete requests include the failed ones",
-        "a kept-alive connection that the server closes is opened again and the request on it is not counted",
-        "the first request goes out alone: the other connections start when its head has come",
-        "times are whole milliseconds, and a reused connection counts with a connect time of 0",
-        "no reply is decoded: with -k a chunked one counts as empty and ends with its head",
-    ],
-    read: read_reports,
-};
-
-fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
+pub(super) fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&LAYOUT], text)
 }
 

@@ -1,0 +1,321 @@
+//! From the samples of a load to ab's figures, counted as ab counts. Owns what ab takes for complete,
+//! failed and kept alive, its means and medians; must not know how they are printed.
+//! Start reading at [`Figures::new`].
+
+use record::{AtEnd, Carrier, LoadRecord, Outcome, Sample};
+use units::Nanos;
+
+use super::flags::Flags;
+
+/// What ab counts and measures.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Figures {
+    pub(super) done: u64,
+    pub(super) failed: u64,
+    pub(super) receive: u64,
+    pub(super) length: u64,
+    pub(super) exceptions: u64,
+    pub(super) non_2xx: u64,
+    pub(super) kept_alive: u64,
+    /// Bytes of all replies, of their bodies with whatever framing they have, and of requests.
+    pub(super) read: u64,
+    pub(super) bodies: u64,
+    pub(super) posted: u64,
+    pub(super) document: u64,
+    /// One for each that is done, in the order of ending.
+    pub(super) times: Vec<Times>,
+    /// Microseconds.
+    pub(super) taken: u64,
+    /// Why ab would have given up.
+    pub(super) fatal: Option<Fatal>,
+    /// For footnotes: of those that failed by their length, the complete ones; requests that ab would
+    /// have sent on a connection that the server had closed; bytes of framing in `bodies`; those that
+    /// were refused.
+    pub(super) complete_of_other_length: u64,
+    pub(super) sent_in_vain: u64,
+    pub(super) framing: u64,
+    refused: u64,
+}
+
+/// Times of one request, in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Times {
+    /// Since the load began.
+    pub(super) start: u64,
+    pub(super) connect: u64,
+    pub(super) total: u64,
+    pub(super) wait: u64,
+}
+
+/// An error on which ab gives up, without a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fatal {
+    /// No event for as long as -s says.
+    TimedOut,
+    Refused,
+    Reset,
+    NoPort,
+    NoFile,
+}
+
+impl Fatal {
+    /// What ab says, and the error's number.
+    pub(super) fn said(self) -> (&'static str, u32) {
+        match self {
+            Self::TimedOut => ("apr_pollset_poll: The timeout specified has expired", 70_007),
+            Self::Refused => ("apr_socket_recv: Connection refused", 111),
+            Self::Reset => ("apr_socket_recv: Connection reset by peer", 104),
+            Self::NoPort => ("apr_socket_connect(): Cannot assign requested address", 99),
+            Self::NoFile => ("socket: Too many open files", 24),
+        }
+    }
+
+    /// Whether -r goes on.
+    fn is_of_receiving(self) -> bool {
+        matches!(self, Self::Refused | Self::Reset)
+    }
+}
+
+impl Figures {
+    /// What ab would have counted of this load.
+    pub(super) fn new(flags: &Flags, record: &LoadRecord) -> Self {
+        let mut figures = Self {
+            posted: record.bytes.written,
+            taken: (record.seconds * 1e6).round() as u64,
+            ..Self::default()
+        };
+        let mut has_document = false;
+        for sample in &record.raw {
+            if sample.outcome == Outcome::Unanswered {
+                figures.add_bytes(sample);
+                continue;
+            }
+            if sample.carrier == Carrier::Replacing {
+                figures.add_in_vain(flags, sample);
+            }
+            if figures.done == u64::from(flags.requests) {
+                // What took the place of requests that ab would have sent in vain: it never got here.
+                continue;
+            }
+            figures.add_bytes(sample);
+            if sample.is_lost() {
+                let fatal = fatal(sample.outcome);
+                if !flags.goes_on || !fatal.is_of_receiving() {
+                    figures.fatal = Some(fatal);
+                    break;
+                }
+                figures.add_lost(flags, sample, fatal);
+            } else {
+                if !has_document {
+                    figures.document = raw_body(sample);
+                    has_document = true;
+                }
+                figures.add_reply(flags, sample);
+            }
+        }
+        if record.interrupted {
+            let last = record.raw.iter().map(|sample| sample.done).max();
+            figures.taken = last.map_or(0, micros);
+        }
+        figures
+    }
+
+    fn add_bytes(&mut self, sample: &Sample) {
+        let body = raw_body(sample);
+        self.read += sample.bytes_read;
+        self.bodies += body;
+        self.framing += body.saturating_sub(sample.bytes_body);
+    }
+
+    /// A reply, or the end of a connection instead: to ab that is a reply of 0 bytes.
+    fn add_reply(&mut self, flags: &Flags, sample: &Sample) {
+        let body = raw_body(sample);
+        if body != self.document && !flags.any_length {
+            self.failed += 1;
+            self.length += 1;
+            self.complete_of_other_length += u64::from(is_whole(sample.outcome));
+        }
+        let is_status = sample.status > 0 || sample.outcome == Outcome::Protocol;
+        if is_status && sample.status / 100 != 2 {
+            self.non_2xx += 1;
+        }
+        if flags.keep_alive && is_whole(sample.outcome) && sample.at_end == AtEnd::Kept {
+            self.kept_alive += 1;
+        }
+        self.finish(sample);
+    }
+
+    /// With -r: counted as an error of receiving, by its length, and as an exception, since ab then
+    /// looks at the same connection once more. It also connects twice, so that of those that are
+    /// refused the exceptions are half.
+    fn add_lost(&mut self, flags: &Flags, sample: &Sample, fatal: Fatal) {
+        let body = raw_body(sample);
+        self.receive += 1;
+        self.failed += 1;
+        if body != self.document && !flags.any_length {
+            self.failed += 1;
+            self.length += 1;
+        }
+        if fatal == Fatal::Refused {
+            self.refused += 1;
+            // Two are refused for each exception, also where only one more was asked for.
+            if self.refused % 2 == 1 {
+                self.exceptions += 1;
+                self.receive += 1;
+                self.failed += 2;
+            } else {
+                self.receive -= 1;
+                self.failed -= 1;
+            }
+        } else {
+            self.exceptions += 1;
+            self.failed += 1;
+        }
+        self.finish(sample);
+    }
+
+    /// ab sends its next request at once, and so on a connection that the server is closing; it
+    /// counts the end as a reply of 0 bytes. Here the request went out on a new connection instead.
+    fn add_in_vain(&mut self, flags: &Flags, sample: &Sample) {
+        if self.done == u64::from(flags.requests) {
+            return;
+        }
+        self.sent_in_vain += 1;
+        if self.document != 0 && !flags.any_length {
+            self.failed += 1;
+            self.length += 1;
+        }
+        self.times.push(Times { start: micros(sample.due), ..Times::default() });
+        self.done += 1;
+    }
+
+    fn finish(&mut self, sample: &Sample) {
+        let start = if sample.carrier == Carrier::Reused { sample.sent } else { sample.due };
+        let connected = if sample.sent == Nanos::ZERO { start } else { sample.sent };
+        self.times.push(Times {
+            start: micros(start),
+            connect: micros(connected.saturating_sub(start)),
+            total: micros(sample.done.saturating_sub(start)),
+            wait: match sample.first_byte {
+                Nanos::ZERO => 0,
+                first_byte => micros(first_byte.saturating_sub(sample.sent)),
+            },
+        });
+        self.done += 1;
+    }
+}
+
+/// Why ab would have given up on a request for which the server was lost.
+fn fatal(outcome: Outcome) -> Fatal {
+    match outcome {
+        Outcome::ConnectTimeout | Outcome::TimeoutWaiting | Outcome::TimeoutReading => {
+            Fatal::TimedOut
+        }
+        Outcome::ConnectRefused => Fatal::Refused,
+        Outcome::FdExhausted => Fatal::NoFile,
+        Outcome::PortExhausted => Fatal::NoPort,
+        _ => Fatal::Reset,
+    }
+}
+
+/// Body as it came, chunk framing and all: ab decodes nothing.
+fn raw_body(sample: &Sample) -> u64 {
+    match sample.bytes_head {
+        0 => 0,
+        head => sample.bytes_read - u64::from(head),
+    }
+}
+
+fn is_whole(outcome: Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Ok
+            | Outcome::UnexpectedStatus
+            | Outcome::WrongLength
+            | Outcome::WrongHeader
+            | Outcome::WrongBody
+    )
+}
+
+fn micros(span: Nanos) -> u64 {
+    span.0 / 1000
+}
+
+/// ab's rounding to milliseconds.
+pub(super) fn round_ms(micros: u64) -> u64 {
+    (micros + 500) / 1000
+}
+
+/// A distribution as ab's table has it: means and medians in whole microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Row {
+    pub(super) min: u64,
+    pub(super) mean: u64,
+    /// Of the sample (n - 1), around the truncated mean.
+    pub(super) sd: f64,
+    pub(super) median: u64,
+    pub(super) max: u64,
+}
+
+impl Row {
+    /// Of at least one span.
+    pub(super) fn of(times: &[Times], span: impl Fn(&Times) -> u64) -> Self {
+        let mut spans: Vec<u64> = times.iter().map(span).collect();
+        spans.sort_unstable();
+        let n = spans.len();
+        let mean = spans.iter().sum::<u64>() / n as u64;
+        let squares: f64 = spans.iter().map(|span| (*span as f64 - mean as f64).powi(2)).sum();
+        // The quirk: of an odd number above 1 it is not the middle one but the mean of that and the
+        // next, of an even number the upper of the two.
+        let median = match n {
+            _ if n > 1 && n % 2 == 1 => (spans[n / 2] + spans[n / 2 + 1]) / 2,
+            _ => spans[n / 2],
+        };
+        Self {
+            min: spans[0],
+            mean,
+            sd: if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 },
+            median,
+            max: spans[n - 1],
+        }
+    }
+}
+
+/// Total times in rising order.
+pub(super) fn sorted_totals(times: &[Times]) -> Vec<u64> {
+    let mut totals: Vec<u64> = times.iter().map(|times| times.total).collect();
+    totals.sort_unstable();
+    totals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(spans: &[u64]) -> Row {
+        let times: Vec<Times> =
+            spans.iter().map(|&total| Times { total, ..Times::default() }).collect();
+        Row::of(&times, |times| times.total)
+    }
+
+    #[test]
+    fn the_median_is_ab_s_and_not_the_middle() {
+        assert_eq!(row(&[5]).median, 5);
+        assert_eq!(row(&[4, 1]).median, 4, "of two the upper");
+        assert_eq!(row(&[9, 1, 3]).median, 6, "of three the mean of the second and the third");
+        assert_eq!(row(&[1, 2, 7, 9]).median, 7, "of four the third");
+    }
+
+    #[test]
+    fn the_deviation_is_that_of_a_sample_around_the_truncated_mean() {
+        let row = row(&[1, 2]);
+        assert_eq!((row.min, row.mean, row.max), (1, 1, 2));
+        assert!((row.sd - 1.0).abs() < 1e-12, "{}", row.sd);
+        assert_eq!(super::tests::row(&[7]).sd, 0.0);
+    }
+
+    #[test]
+    fn milliseconds_are_rounded_half_up() {
+        assert_eq!([499, 500, 1499, 1500].map(round_ms), [0, 1, 1, 2]);
+    }
+}

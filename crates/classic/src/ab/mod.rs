@@ -1,0 +1,50 @@
+//! ApacheBench (`ab`), as of httpd 2.4: its command line, its requests, its report, and its report read
+//! back. Owns all that is particular to it. Source of the facts: httpd, `support/ab.c`, and Debian's
+//! ab 2.4.71, which is trusted where the two differ. Start reading at [`command`].
+
+mod figures;
+mod files;
+mod flags;
+mod footnotes;
+mod html;
+mod plan;
+mod read;
+mod teller;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use crate::Tool;
+use crate::command::{Asked, Call, Run};
+
+/// The tool.
+pub(crate) static TOOL: Tool = Tool {
+    name: "ab",
+    about: "ApacheBench: a closed loop on one thread, HTTP/1.0",
+    counts_differently: &[
+        "a reply whose length differs from the first one's counts as failed, also where it is complete (unless -l)",
+        "a reply with a status other than 2xx does not count as failed",
+        "complete requests include the failed ones",
+        "a kept-alive connection that the server closes is opened again and the request on it is not counted",
+        "the first request goes out alone: the other connections start when its head has come",
+        "times are whole milliseconds, and a reused connection counts with a connect time of 0",
+        "no reply is decoded: with -k a chunked one counts as empty and ends with its head",
+    ],
+    command: Some(command),
+    read: read::read_reports,
+};
+
+/// What a command line of ab asks for.
+fn command(call: &Call<'_>) -> Asked {
+    let flags = match flags::parse(call) {
+        Ok(flags) => flags,
+        Err(said) => return Asked::Said(said),
+    };
+    match plan::plan(&flags, call.world) {
+        Ok((plan, footnotes)) => {
+            let teller = Box::new(teller::Ab::new(flags));
+            Asked::Run(Box::new(Run { plan, footnotes, teller }))
+        }
+        Err(said) => Asked::Said(said),
+    }
+}

@@ -1,0 +1,292 @@
+//! A classic tool's command line carried out: from what was typed to what is to be done, and from what
+//! was measured to what the tool would have printed. Owns the shapes that every tool fills in; must
+//! not know any tool, how a load is made, or where bytes go. Start reading at [`Asked`].
+//!
+//! The program around it (`cli`) calls a tool's function with the arguments, carries out the
+//! [`Run`], and lets its [`Teller`] speak: before, while and after. All that a tool wants of the world
+//! comes by [`Surroundings`], so that a test can be one.
+
+mod explain;
+mod getopt;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use record::{LoadPlan, LoadRecord};
+use units::Nanos;
+
+pub use explain::explain;
+pub use getopt::{Getopt, Item, Order, Takes};
+
+/// What was typed, and what surrounds it.
+#[derive(Clone, Copy)]
+pub struct Call<'a> {
+    /// The name by which the tool was called, as its messages have it ("ab", "./ab").
+    pub program: &'a str,
+    /// The arguments behind it.
+    pub args: &'a [String],
+    /// The rest of the world.
+    pub world: &'a dyn Surroundings,
+}
+
+/// What a command line may ask of the world, and nothing else.
+pub trait Surroundings {
+    /// A variable of the environment; what is not UTF-8 is as if it were not set.
+    fn variable(&self, name: &str) -> Option<String>;
+
+    /// The content of a file.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// The addresses of a host in the resolver's order, at least one.
+    ///
+    /// # Errors
+    /// The resolver knows none.
+    fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
+
+    /// Whether a stream goes to a terminal.
+    fn is_terminal(&self, stream: Stream) -> bool;
+}
+
+/// A standard stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Out,
+    /// Standard error.
+    Err,
+}
+
+/// What a command line asks for.
+pub enum Asked {
+    /// Something is said, and that is all: usage, a version, why a flag is refused.
+    Said(Said),
+    /// A load.
+    Run(Box<Run>),
+}
+
+/// What is said, and how the program ends then.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Said {
+    /// In order.
+    pub texts: Texts,
+    /// Exit code.
+    pub code: u8,
+}
+
+/// Texts and the streams that they go to, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Texts(pub Vec<(Stream, String)>);
+
+impl Texts {
+    /// A text on standard output.
+    pub fn out(text: impl Into<String>) -> Self {
+        Self::default().and_out(text)
+    }
+
+    /// A text on standard error.
+    pub fn err(text: impl Into<String>) -> Self {
+        Self::default().and_err(text)
+    }
+
+    /// The same, and a text on standard output.
+    #[must_use]
+    pub fn and_out(mut self, text: impl Into<String>) -> Self {
+        self.0.push((Stream::Out, text.into()));
+        self
+    }
+
+    /// The same, and a text on standard error.
+    #[must_use]
+    pub fn and_err(mut self, text: impl Into<String>) -> Self {
+        self.0.push((Stream::Err, text.into()));
+        self
+    }
+
+    /// All that goes to one stream.
+    pub fn on(&self, stream: Stream) -> String {
+        self.0.iter().filter(|(to, _)| *to == stream).map(|(_, text)| text.as_str()).collect()
+    }
+
+    /// Ends with that exit code.
+    pub fn ending(self, code: u8) -> Asked {
+        Asked::Said(Said { texts: self, code })
+    }
+}
+
+/// A load that was asked for.
+pub struct Run {
+    /// What is to be done. Where the report is made of single requests, `raw_max` holds them all.
+    pub plan: LoadPlan,
+    /// What is otherwise than in the original, known before the load; see [`Closing::footnotes`].
+    pub footnotes: Vec<String>,
+    /// Who speaks.
+    pub teller: Box<dyn Teller>,
+}
+
+/// What a tool prints of a load, as it goes.
+pub trait Teller {
+    /// Before the first request.
+    fn opening(&mut self) -> Texts;
+
+    /// When an interval of the load is over, some ten times a second.
+    fn progress(&mut self, _so_far: &Progress) -> Texts {
+        Texts::default()
+    }
+
+    /// When it is over.
+    fn closing(&mut self, finished: &Finished<'_>) -> Closing;
+}
+
+/// How far a load has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Requests that have ended, well or not.
+    pub done: u64,
+    /// Time since the start.
+    pub elapsed: Nanos,
+}
+
+/// A load that is over.
+#[derive(Clone, Copy)]
+pub struct Finished<'a> {
+    /// What was measured.
+    pub record: &'a LoadRecord,
+    /// When it began, since 1970.
+    pub began: Nanos,
+    /// The time of the clock on the wall at an instant since 1970.
+    pub local_time: &'a dyn Fn(Nanos) -> LocalTime,
+}
+
+/// The time of the clock on the wall.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are the definitions")]
+pub struct LocalTime {
+    pub year: i32,
+    /// 1 to 12.
+    pub month: u8,
+    /// 1 to 31.
+    pub day: u8,
+    /// 0 is Sunday.
+    pub weekday: u8,
+    pub hour: u8,
+    pub minute: u8,
+    pub second: u8,
+}
+
+impl LocalTime {
+    /// As ctime(3) has it, without the line's end: `Sun Nov 22 08:55:23 2026`.
+    pub fn ctime(&self) -> String {
+        const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+        const MONTHS: [&str; 12] =
+            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+        let Self { year, month, day, weekday, hour, minute, second } = self;
+        let (weekday, month) = (DAYS[usize::from(*weekday)], MONTHS[usize::from(*month) - 1]);
+        format!("{weekday} {month} {day:02} {hour:02}:{minute:02}:{second:02} {year}")
+    }
+}
+
+/// The end of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Closing {
+    /// The report.
+    pub texts: Texts,
+    /// Files that the tool writes.
+    pub files: Vec<OutFile>,
+    /// Exit code.
+    pub code: u8,
+    /// What the original gets wrong or hides, and what is otherwise here: a sentence each, in lower
+    /// case and without a full stop. They go to standard error, never into the report.
+    pub footnotes: Vec<String>,
+}
+
+/// A file that a tool writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutFile {
+    /// Where.
+    pub path: PathBuf,
+    /// What.
+    pub bytes: Vec<u8>,
+    /// Whether what is there stays, and this comes after it.
+    pub appends: bool,
+    /// What the tool says where it cannot: before a colon and the reason. The program then ends
+    /// with 1.
+    pub complaint: String,
+}
+
+/// The text of an error of the system as strerror(3) has it: without the number that Rust adds.
+pub fn strerror(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// A world with some files and variables in it; every host is 127.0.0.1 but those that end in
+    /// `.invalid`.
+    #[derive(Default)]
+    pub(crate) struct World {
+        pub(crate) files: BTreeMap<&'static str, &'static [u8]>,
+        pub(crate) variables: BTreeMap<&'static str, &'static str>,
+        pub(crate) terminal: bool,
+    }
+
+    impl Surroundings for World {
+        fn variable(&self, name: &str) -> Option<String> {
+            self.variables.get(name).map(|value| (*value).to_owned())
+        }
+
+        fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+            let file = path.to_str().and_then(|path| self.files.get(path));
+            file.map(|bytes| bytes.to_vec()).ok_or(io::Error::from_raw_os_error(2))
+        }
+
+        fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+            if host.ends_with(".invalid") {
+                return Err(io::Error::other("Name or service not known"));
+            }
+            Ok(vec![SocketAddr::new(host.parse().unwrap_or([127, 0, 0, 1].into()), port)])
+        }
+
+        fn is_terminal(&self, _: Stream) -> bool {
+            self.terminal
+        }
+    }
+
+    /// Words of a command line.
+    pub(crate) fn args(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_world_has_what_it_was_given() {
+        let world =
+            World { variables: [("HOME", "/root")].into(), terminal: true, ..World::default() };
+        assert_eq!(world.variable("HOME").as_deref(), Some("/root"));
+        assert!(world.is_terminal(Stream::Out) && world.resolve("x.invalid", 1).is_err());
+        assert_eq!(world.resolve("::1", 1).unwrap(), ["[::1]:1".parse().unwrap()]);
+    }
+
+    #[test]
+    fn ctime_is_that_of_the_c_library() {
+        let time =
+            LocalTime { year: 2026, month: 11, day: 2, weekday: 1, hour: 8, minute: 5, second: 9 };
+        assert_eq!(time.ctime(), "Mon Nov 02 08:05:09 2026");
+    }
+
+    #[test]
+    fn an_error_of_the_system_loses_its_number() {
+        assert_eq!(strerror(&io::Error::from_raw_os_error(2)), "No such file or directory");
+        assert_eq!(strerror(&io::Error::other("x")), "x");
+    }
+}

@@ -1,0 +1,221 @@
+//! `joust ab` and its like, also by the name that the program is called by: gives a classic tool its
+//! arguments and the world, carries out the load that it asks for, and puts what it says where it
+//! belongs. Owns streams, files and exit codes; must not know any tool. Start reading at [`called`].
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use classic::command::{
+    Asked, Call, Closing, Finished, LocalTime, OutFile, Progress, Run, Said, Stream, Surroundings,
+    Texts,
+};
+use classic::{Tool, command};
+use load::Control;
+use record::Interval;
+use units::Nanos;
+
+/// Exit code of an argument that is no text.
+const NO_TEXT: u8 = 2;
+
+/// How long an address may take to answer before the next of the same name is taken.
+const TRY: Duration = Duration::from_secs(2);
+
+/// The flags that are ours, before a tool sees its arguments.
+const NO_FOOTNOTES: &str = "--no-footnotes";
+const EXPLAIN: &str = "--explain";
+
+/// Every tool in whose place joust can be called.
+pub fn tools() -> impl Iterator<Item = &'static Tool> {
+    classic::ALL.iter().copied().filter(|tool| tool.command.is_some())
+}
+
+/// The subcommands as help, manual and completions have them; what stands behind them is the tools'.
+pub fn with_subcommands(command: clap::Command) -> clap::Command {
+    tools().fold(command, |command, tool| {
+        let ours = format!(
+            "The flags are those of {}: `joust {} -h` prints them. Before they are read, \
+             {NO_FOOTNOTES} (no lines of joust's own on stderr) and {EXPLAIN} (print the equivalent \
+             `joust load` line and do nothing) are taken out. Also called by the name `{}`.",
+            tool.name, tool.name, tool.name
+        );
+        command.subcommand(
+            clap::Command::new(tool.name)
+                .about(format!("Stand in for {}: {}", tool.name, tool.about))
+                .after_help(ours)
+                .disable_help_flag(true)
+                .arg(
+                    clap::Arg::new("arguments")
+                        .num_args(0..)
+                        .trailing_var_arg(true)
+                        .allow_hyphen_values(true)
+                        .help("As the tool takes them"),
+                ),
+        )
+    })
+}
+
+/// Carries out a classic tool where the program is called by its name, or it is the first argument.
+/// clap does not see such a command line: it would take `--` and `-h` for its own.
+pub fn called(mut words: Vec<OsString>) -> Option<ExitCode> {
+    let as_itself = words.first().and_then(|word| {
+        let name = Path::new(word).file_name()?.to_str()?.to_owned();
+        tools().find(|tool| tool.name == name)
+    });
+    if let Some(tool) = as_itself {
+        let program = words.remove(0).to_string_lossy().into_owned();
+        return Some(run(tool, &program, words));
+    }
+    let name = words.get(1)?.to_str()?.to_owned();
+    let tool = tools().find(|tool| tool.name == name)?;
+    Some(run(tool, tool.name, words.split_off(2)))
+}
+
+fn run(tool: &Tool, program: &str, words: Vec<OsString>) -> ExitCode {
+    let mut args = Vec::with_capacity(words.len());
+    for word in words {
+        match word.into_string() {
+            Ok(word) => args.push(word),
+            Err(word) => {
+                let word = word.display();
+                crate::output::say(&format!("joust: the argument `{word}` is not UTF-8"));
+                return NO_TEXT.into();
+            }
+        }
+    }
+    let [footnotes, explains] = [NO_FOOTNOTES, EXPLAIN].map(|flag| {
+        let before = args.len();
+        args.retain(|arg| arg != flag);
+        args.len() < before
+    });
+    let read = tool.command.expect("only tools with a command line are listed");
+    match read(&Call { program, args: &args, world: &World }) {
+        Asked::Said(Said { texts, code }) => {
+            print(&texts);
+            code.into()
+        }
+        Asked::Run(run) if explains => {
+            print(&Texts::out(command::explain(&run.plan) + "\n"));
+            ExitCode::SUCCESS
+        }
+        Asked::Run(run) => load(*run, !footnotes),
+    }
+}
+
+/// Carries out the load, and lets the tool speak.
+fn load(run: Run, with_footnotes: bool) -> ExitCode {
+    let Run { plan, footnotes, mut teller } = run;
+    // Before this Ctrl-C ends the wait for a resolver as it ends any program.
+    let interrupt = match sys::interrupt::install() {
+        Ok(interrupt) => interrupt,
+        Err(error) => return failed(&format!("cannot catch Ctrl-C: {error}")),
+    };
+    print(&teller.opening());
+    let began = sys::clock::wall();
+    let teller = RefCell::new(teller);
+    let done = std::cell::Cell::new(0);
+    let watch = |interval: &Interval| {
+        done.set(done.get() + interval.ok + interval.errors.total());
+        let so_far = Progress { done: done.get(), elapsed: interval.end() };
+        print(&teller.borrow_mut().progress(&so_far));
+    };
+    let record = match load::run(&plan, &Control::new(interrupt).watching(&watch)) {
+        Ok(record) => record,
+        Err(error) => return failed(&error.to_string()),
+    };
+    let finished = Finished { record: &record, began, local_time: &local_time };
+    let closing = teller.borrow_mut().closing(&finished);
+    let Closing { texts, files, code, footnotes: more } = closing;
+    print(&texts);
+    let code = files.iter().find_map(|file| write(file).err()).unwrap_or(code);
+    if with_footnotes {
+        for note in footnotes.iter().chain(&more) {
+            crate::output::say(&format!("joust: {note}"));
+        }
+    }
+    code.into()
+}
+
+fn failed(text: &str) -> ExitCode {
+    crate::output::say(&format!("joust: {text}"));
+    ExitCode::FAILURE
+}
+
+/// Each text on its stream. A reader that has gone is no error, as in the originals.
+fn print(texts: &Texts) {
+    for (stream, text) in &texts.0 {
+        match stream {
+            Stream::Out => {
+                let mut out = io::stdout().lock();
+                out.write_all(text.as_bytes()).and_then(|()| out.flush()).ok();
+            }
+            Stream::Err => {
+                io::stderr().lock().write_all(text.as_bytes()).ok();
+            }
+        }
+    }
+}
+
+/// Writes a file as the tool would; where it cannot, its complaint, and the exit code.
+fn write(file: &OutFile) -> Result<(), u8> {
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(file.appends).write(true).truncate(!file.appends);
+    let written = options.open(&file.path).and_then(|mut out| out.write_all(&file.bytes));
+    written.map_err(|error| {
+        let (complaint, why) = (&file.complaint, command::strerror(&error));
+        crate::output::say(&format!("{complaint}: {why}"));
+        1
+    })
+}
+
+fn local_time(since_1970: Nanos) -> LocalTime {
+    let instant = jiff::Timestamp::from_nanosecond(i128::from(since_1970.0)).unwrap_or_default();
+    let time = instant.to_zoned(jiff::tz::TimeZone::system());
+    LocalTime {
+        year: time.year().into(),
+        month: time.month().unsigned_abs(),
+        day: time.day().unsigned_abs(),
+        weekday: time.weekday().to_sunday_zero_offset().unsigned_abs(),
+        hour: time.hour().unsigned_abs(),
+        minute: time.minute().unsigned_abs(),
+        second: time.second().unsigned_abs(),
+    }
+}
+
+/// This process and its machine.
+struct World;
+
+impl Surroundings for World {
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        std::fs::read(path)
+    }
+
+    /// In the resolver's order, but for one thing: of several addresses one that answers comes first.
+    /// The originals try the next where one refuses; a load has one address. The connection that
+    /// finds out carries no request.
+    fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        let mut addresses: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
+        if addresses.len() > 1 && port != 0 {
+            let answers = |addr: &SocketAddr| TcpStream::connect_timeout(addr, TRY).is_ok();
+            if let Some(at) = addresses.iter().position(answers) {
+                addresses[..=at].rotate_right(1);
+            }
+        }
+        Ok(addresses)
+    }
+
+    fn is_terminal(&self, stream: Stream) -> bool {
+        match stream {
+            Stream::Out => io::stdout().is_terminal(),
+            Stream::Err => io::stderr().is_terminal(),
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Owns how findings are gathered: what several cells have in common is said once. The strongest come
+//! first, and nothing is left out. Must not know layout. Start reading at [`grouped`].
+
+use record::{Certainty, Finding, RunRecord, Severity};
+
+use crate::figures::listed;
+use crate::headline::{Line, Tone};
+use crate::wording::{name_of, plain};
+use crate::{Detail, cell_names};
+
+/// Findings of one check that weigh the same and mean the same.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct Group {
+    pub(crate) check: String,
+    /// For its colour: "void", "bound" or "note-finding".
+    pub(crate) class: &'static str,
+    /// "withholds verdicts".
+    pub(crate) weight: &'static str,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) meaning: String,
+    pub(crate) remedy: String,
+}
+
+/// The same contenders, with all cells in which they were touched.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct Entry {
+    /// "nginx at connections=10|100".
+    pub(crate) whom: String,
+    pub(crate) seen: Vec<Seen>,
+}
+
+/// What was seen in one cell.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct Seen {
+    /// Empty where the run has one cell, or where it was seen of all.
+    pub(crate) cell: String,
+    pub(crate) evidence: String,
+    /// The same without the name of the contender at its beginning.
+    pub(crate) bare: String,
+}
+
+impl Group {
+    /// "; nginx at connections=10" behind the weight, where that is all of it.
+    pub(crate) fn whom(&self) -> String {
+        match self.entries.as_slice() {
+            [only] => format!("; {}", only.whom),
+            _ => String::new(),
+        }
+    }
+}
+
+impl Entry {
+    /// What was seen: in short in the first cell, else in each. `is_only`: whether the group has no other
+    /// entry, so that whom it touches stands in its heading.
+    pub(crate) fn lines(&self, is_only: bool, detail: Detail) -> Vec<String> {
+        let shown = if detail == Detail::Short { 1 } else { self.seen.len() };
+        let line = |(at, Seen { cell, evidence, bare }): (usize, &Seen)| {
+            let place = if self.seen.len() > 1 { format!(" at {cell}") } else { String::new() };
+            match (is_only, at) {
+                (true, _) => format!("Seen{place}: {evidence}"),
+                (false, 0) if place.is_empty() => format!("{}: {bare}", self.whom),
+                (false, 0) => format!("{}; seen{place}: {bare}", self.whom),
+                (false, _) => format!("seen{place}: {bare}"),
+            }
+        };
+        self.seen.iter().take(shown).enumerate().map(line).collect()
+    }
+}
+
+/// Every finding of a run, in groups.
+pub(crate) fn grouped(record: &RunRecord) -> Vec<Group> {
+    let mut order: Vec<&Finding> = record.findings.iter().collect();
+    order.sort_by_key(|finding| std::cmp::Reverse(strength(finding)));
+    let mut groups: Vec<Vec<&Finding>> = Vec::new();
+    for finding in order {
+        let same = |known: &&mut Vec<&Finding>| says_the_same(known[0], finding);
+        match groups.iter_mut().find(same) {
+            Some(known) => known.push(finding),
+            None => groups.push(vec![finding]),
+        }
+    }
+    groups.iter().map(|findings| group(record, findings)).collect()
+}
+
+/// What acts on verdicts before what may, and a void before a bound.
+fn strength(finding: &Finding) -> (bool, Severity, Certainty) {
+    let acts = finding.certainty == Certainty::Confirmed && finding.severity != Severity::Note;
+    (acts, finding.severity, finding.certainty)
+}
+
+fn says_the_same(left: &Finding, right: &Finding) -> bool {
+    let said = |one: &Finding| (one.severity, one.certainty);
+    let words = |one: &Finding| (one.check.clone(), one.meaning.clone(), one.remedy.clone());
+    said(left) == said(right) && words(left) == words(right)
+}
+
+fn group(record: &RunRecord, findings: &[&Finding]) -> Group {
+    let first = findings[0];
+    let mut entries: Vec<Vec<&Finding>> = Vec::new();
+    for &finding in findings {
+        let whom = |one: &Finding| (one.contenders.clone(), one.cell.is_none());
+        // Two that were seen in one cell are two things: what an entry leaves out in short is the same
+        // thing in other cells.
+        let is_of = |known: &&mut Vec<&Finding>| {
+            whom(known[0]) == whom(finding) && known.iter().all(|one| one.cell != finding.cell)
+        };
+        match entries.iter_mut().find(is_of) {
+            Some(known) => known.push(finding),
+            None => entries.push(vec![finding]),
+        }
+    }
+    Group {
+        check: plain(&first.check),
+        class: match (first.severity, first.certainty) {
+            (Severity::Void, Certainty::Confirmed) => "void",
+            (Severity::Bound, Certainty::Confirmed) => "bound",
+            _ => "note-finding",
+        },
+        weight: weight(first.severity, first.certainty),
+        entries: entries.iter().map(|findings| entry(record, findings)).collect(),
+        meaning: plain(&first.meaning),
+        remedy: plain(&first.remedy),
+    }
+}
+
+fn entry(record: &RunRecord, findings: &[&Finding]) -> Entry {
+    let has_cells = record.plan.cells.len() > 1;
+    let mut cells: Vec<usize> = findings.iter().filter_map(|finding| finding.cell).collect();
+    cells.sort_unstable();
+    cells.dedup();
+    let at = match cells.as_slice() {
+        [] => String::new(),
+        _ if !has_cells => String::new(),
+        cells => format!(" at {}", cell_names::named(&record.plan, cells)),
+    };
+    let whom = contenders(record, findings[0]);
+    let seen = |finding: &&Finding| {
+        let cell = finding.cell.filter(|_| has_cells).and_then(|cell| record.plan.cells.get(cell));
+        let cell = cell.map_or_else(String::new, |cell| plain(&cell.name));
+        let evidence = plain(&finding.evidence);
+        let rest = evidence.strip_prefix(&whom).and_then(|rest| rest.strip_prefix(": "));
+        Seen { cell, bare: rest.unwrap_or(&evidence).to_owned(), evidence }
+    };
+    let seen = findings.iter().map(seen).collect();
+    Entry { whom: format!("{whom}{at}"), seen }
+}
+
+/// Names of the contenders that a finding touches.
+fn contenders(record: &RunRecord, finding: &Finding) -> String {
+    let all = &record.plan.contenders;
+    if finding.contenders.is_empty() || finding.contenders.len() == all.len() {
+        return "all contenders".to_owned();
+    }
+    let names: Vec<String> = finding.contenders.iter().map(|&index| name_of(all, index)).collect();
+    listed(&names)
+}
+
+/// A word for how much a finding weighs, for a reader who does not know the severities.
+fn weight(severity: Severity, certainty: Certainty) -> &'static str {
+    match (severity, certainty) {
+        (Severity::Void, Certainty::Confirmed) => "withholds verdicts",
+        (Severity::Bound, Certainty::Confirmed) => "makes throughput a bound",
+        (Severity::Note, Certainty::Confirmed) => "note",
+        (_, Certainty::Suspected) => "suspected",
+    }
+}
+
+/// What the doctor does to the answers of a run of several cells, before any of them: which checks
+/// withhold verdicts or make bounds, and in how many cells. `None` where none does.
+pub(crate) fn verdict_of_the_doctor(record: &RunRecord) -> Option<Line> {
+    let all = record.plan.cells.len();
+    let acting = |severity: Severity, (one, several): (&str, &str)| {
+        let of = || record.findings.iter().filter(move |finding| finding.acts(severity));
+        let mut checks: Vec<String> = of().map(|finding| plain(&finding.check)).collect();
+        checks.sort();
+        checks.dedup();
+        let touched =
+            |cell: &usize| of().any(|finding| finding.cell.is_none_or(|seen| seen == *cell));
+        let cells = (0..all).filter(touched).count();
+        let does = if checks.len() == 1 { one } else { several };
+        (cells > 0).then(|| format!("{} {does} in {cells} of {all} cells", listed(&checks)))
+    };
+    let parts = [
+        acting(Severity::Void, ("withholds verdicts", "withhold verdicts")),
+        acting(Severity::Bound, ("makes throughput a bound", "make throughput a bound")),
+    ];
+    let tone = if parts[0].is_some() { Tone::Alarm } else { Tone::Caution };
+    let said: Vec<String> = parts.into_iter().flatten().collect();
+    let text = format!("The doctor: {}", said.join("; "));
+    (!said.is_empty()).then_some(Line { tone, text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testdata;
+
+    fn finding(check: &str, cell: Option<usize>, contender: usize, evidence: &str) -> Finding {
+        Finding {
+            check: check.to_owned(),
+            severity: Severity::Void,
+            certainty: Certainty::Confirmed,
+            cell,
+            contenders: vec![contender],
+            evidence: evidence.to_owned(),
+            meaning: "it misleads".to_owned(),
+            remedy: "mend it".to_owned(),
+        }
+    }
+
+    #[test]
+    fn one_entry_a_check_and_contender_names_its_cells() {
+        let mut run = testdata::celled();
+        run.findings = vec![
+            Finding { severity: Severity::Note, ..finding("small", Some(0), 0, "few") },
+            finding("lost", Some(0), 0, "five"),
+            finding("lost", Some(0), 1, "six"),
+            finding("lost", Some(1), 0, "seven"),
+            finding("lost", None, 1, "eight"),
+        ];
+        let groups = grouped(&run);
+        let checks: Vec<&str> = groups.iter().map(|group| group.check.as_str()).collect();
+        assert_eq!(checks, ["lost", "small"], "the strongest first");
+        let whom: Vec<&str> = groups[0].entries.iter().map(|one| one.whom.as_str()).collect();
+        assert_eq!(
+            whom,
+            [
+                "joust reactor at connections=1|10",
+                "joust prefork at connections=1",
+                "joust prefork"
+            ]
+        );
+        let seen: Vec<&str> =
+            groups[0].entries[0].seen.iter().map(|seen| seen.evidence.as_str()).collect();
+        assert_eq!(seen, ["five", "seven"]);
+        let said = verdict_of_the_doctor(&run).unwrap().text;
+        assert_eq!(said, "The doctor: lost withholds verdicts in 3 of 3 cells");
+    }
+
+    #[test]
+    fn two_things_that_were_seen_of_the_same_contender_are_both_told() {
+        let mut run = testdata::celled();
+        run.findings = vec![
+            finding("differs", None, 0, "backlog"),
+            finding("differs", None, 0, "sendfile"),
+            finding("lost", Some(0), 1, "five"),
+            finding("lost", Some(0), 1, "six"),
+            finding("lost", Some(1), 1, "seven"),
+        ];
+        let entries: Vec<Vec<String>> = grouped(&run)
+            .iter()
+            .flat_map(|group| group.entries.iter().map(|one| one.lines(false, Detail::Short)))
+            .collect();
+        for told in ["backlog", "sendfile", "five", "six"] {
+            assert!(entries.iter().any(|lines| lines[0].ends_with(told)), "{told}: {entries:?}");
+        }
+    }
+
+    #[test]
+    fn a_suspicion_comes_after_what_acts_and_before_notes() {
+        let mut run = testdata::run_with(2);
+        let certainty = Certainty::Suspected;
+        run.findings = vec![
+            Finding { severity: Severity::Note, ..finding("note", None, 0, "") },
+            Finding { certainty, ..finding("suspicion", None, 0, "") },
+            Finding { severity: Severity::Bound, ..finding("bound", None, 0, "") },
+            finding("void", None, 0, ""),
+        ];
+        let checks: Vec<String> = grouped(&run).into_iter().map(|group| group.check).collect();
+        assert_eq!(checks, ["void", "bound", "suspicion", "note"]);
+    }
+
+    #[test]
+    fn other_words_are_another_group() {
+        let mut run = testdata::run_with(2);
+        let remedy = "mend it otherwise".to_owned();
+        run.findings = vec![
+            finding("lost", None, 0, "a"),
+            Finding { remedy, ..finding("lost", None, 1, "b") },
+        ];
+        assert_eq!(grouped(&run).len(), 2);
+        assert!(verdict_of_the_doctor(&testdata::all_failed()).is_none());
+    }
+}
