@@ -108,7 +108,7 @@ fn run(tool: &Tool, program: &str, words: Vec<OsString>) -> ExitCode {
 
 /// Carries out the load, and lets the tool speak.
 fn load(run: Run, with_footnotes: bool) -> ExitCode {
-    let Run { plan, footnotes, mut teller } = run;
+    let Run { plan, footnotes, mut teller, scenario } = run;
     // Before this Ctrl-C ends the wait for a resolver as it ends any program.
     let interrupt = match sys::interrupt::install() {
         Ok(interrupt) => interrupt,
@@ -123,7 +123,12 @@ fn load(run: Run, with_footnotes: bool) -> ExitCode {
         let so_far = Progress { done: done.get(), elapsed: interval.end() };
         print(&teller.borrow_mut().progress(&so_far));
     };
-    let record = match load::run(&plan, &Control::new(interrupt).watching(&watch)) {
+    let control = Control::new(interrupt).watching(&watch);
+    let control = match &scenario {
+        Some(scenario) => control.acting(&**scenario),
+        None => control,
+    };
+    let record = match load::run(&plan, &control) {
         Ok(record) => record,
         Err(error) => return failed(&error.to_string()),
     };

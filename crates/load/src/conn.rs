@@ -549,6 +549,7 @@ impl Conn {
             conn: 0,
             bytes_head: self.reply.bytes_head,
             carrier: out.carrier,
+            request: out.request,
             at_end: match self.reply.keep_alive {
                 _ if self.peer_closed => AtEnd::Closed,
                 _ if !is_complete(outcome) => AtEnd::Lost,

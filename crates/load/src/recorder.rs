@@ -343,6 +343,7 @@ mod tests {
             conn: 0,
             bytes_head: 0,
             carrier: Carrier::Reused,
+            request: 0,
             at_end: AtEnd::Kept,
         }
     }

@@ -32,6 +32,7 @@ pub struct Control<'a> {
     pub(crate) interrupt: &'a AtomicBool,
     watch: Option<&'a dyn Fn(&Interval)>,
     notice: Option<&'a dyn Fn(&str)>,
+    scenario: Option<&'a dyn Scenario>,
 }
 
 /// Why there is no record. What befalls a request is in the record; this is about the generator.
@@ -87,7 +88,7 @@ pub enum LoadError {
 impl<'a> Control<'a> {
     /// A load that ends early, in order, once `interrupt` is true.
     pub fn new(interrupt: &'a AtomicBool) -> Self {
-        Self { interrupt, watch: None, notice: None }
+        Self { interrupt, watch: None, notice: None, scenario: None }
     }
 
     /// Calls `watch` with each interval when it is over on all threads, merged; on the thread that
@@ -101,6 +102,14 @@ impl<'a> Control<'a> {
     #[must_use]
     pub fn noticing(self, notice: &'a dyn Fn(&str)) -> Self {
         Self { notice: Some(notice), ..self }
+    }
+
+    /// Lets `scenario` play the users, in place of the requests of the plan, of which there is to be
+    /// one that stands for them. The load is a closed loop without pipelining (a user may ask several
+    /// requests at once), and ends at the latest when all users have left.
+    #[must_use]
+    pub fn acting(self, scenario: &'a dyn Scenario) -> Self {
+        Self { scenario: Some(scenario), ..self }
     }
 
     pub(crate) fn say(&self, line: &str) {

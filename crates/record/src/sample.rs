@@ -97,6 +97,10 @@ pub struct Sample {
     /// What had become of its connection when it ended.
     #[serde(default, skip_serializing_if = "AtEnd::is_default")]
     pub at_end: AtEnd,
+    /// Which request it was: its index in [`LoadPlan::requests`](crate::LoadPlan::requests), or the number
+    /// that a scenario gave it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub request: u32,
 }
 
 /// How a request came to its connection.
@@ -137,6 +141,11 @@ impl AtEnd {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// As serde wants it: most loads have one request, whose index needs no room in a file.
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Sample {

@@ -43,7 +43,7 @@ fn command(call: &Call<'_>) -> Asked {
     match plan::plan(&flags, call.world) {
         Ok((plan, footnotes)) => {
             let teller = Box::new(teller::Ab::new(flags));
-            Asked::Run(Box::new(Run { plan, footnotes, teller }))
+            Asked::Run(Box::new(Run { plan, footnotes, teller, scenario: None }))
         }
         Err(said) => Asked::Said(said),
     }

@@ -39,6 +39,7 @@ fn sample(at: u64, connect: u64, wait: u64, rest: u64) -> Sample {
         conn: 0,
         bytes_head: 100,
         carrier: Carrier::Fresh,
+        request: 0,
         at_end: AtEnd::Last,
     }
 }

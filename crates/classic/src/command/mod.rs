@@ -13,7 +13,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use record::{LoadPlan, LoadRecord};
+use record::{LoadPlan, LoadRecord, Scenario};
 use units::Nanos;
 
 pub use explain::explain;
@@ -125,6 +125,9 @@ pub struct Run {
     pub footnotes: Vec<String>,
     /// Who speaks.
     pub teller: Box<dyn Teller>,
+    /// Who plays the users, where what they ask depends on what they were answered; the requests of
+    /// the plan only stand for them then.
+    pub scenario: Option<Box<dyn Scenario>>,
 }
 
 /// What a tool prints of a load, as it goes.
