@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use record::{AtEnd, Carrier, Outcome, Sample};
+use record::{AtEnd, Carrier, Outcome, Sample, WantedBodies, Wants};
 use sys::driver::Failure;
 use units::Nanos;
 use wire::tls::TlsClient;
@@ -56,6 +56,25 @@ pub(crate) struct Conn {
     /// Whether a body waits for `100 Continue`, and the body.
     pub(crate) awaits_continue: bool,
     pub(crate) held_body: Vec<u8>,
+    /// Where a scenario plays the user.
+    pub(crate) user: Option<Box<User>>,
+}
+
+/// What a connection keeps for the user who is played on it.
+#[derive(Debug, Default)]
+pub(crate) struct User {
+    /// What it asked last; [`Out::asked`] are places in it.
+    pub(crate) asked: Vec<u8>,
+    /// The reply that is being read, as far as it is wanted.
+    kept: Kept,
+    keeps_body: bool,
+}
+
+/// What is kept of a reply.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) head: Vec<u8>,
+    pub(crate) body: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +96,17 @@ pub(crate) struct Out {
     pub(crate) kind: RequestKind,
     pub(crate) sent: Nanos,
     pub(crate) carrier: Carrier,
+    /// Where a user asked it: begin and end of its bytes in [`User::asked`].
+    pub(crate) asked: (u32, u32),
+}
+
+impl Out {
+    /// A request that is begun.
+    #[inline]
+    pub(crate) fn new(due: Nanos, request: u32, kind: RequestKind) -> Self {
+        let (sent, carrier) = (Nanos::ZERO, Carrier::Fresh);
+        Self { due, request, kind, sent, carrier, asked: (0, 0) }
+    }
 }
 
 /// The head of the first reply of a thread, where it is kept and awaited.
@@ -128,6 +158,10 @@ pub(crate) struct Common {
     pub(crate) n_replies: u64,
     /// Where the plan asks for it.
     pub(crate) first_head: Option<FirstHead>,
+    /// What users want to see of replies.
+    pub(crate) wants: Wants,
+    /// What was kept of replies that are complete: their places among what ended, in rising order.
+    pub(crate) kept: Vec<(usize, Kept)>,
 }
 
 /// What the worker is to do when a request was begun.
@@ -188,7 +222,13 @@ impl Conn {
             failures: 0,
             awaits_continue: false,
             held_body: Vec::new(),
+            user: None,
         }
+    }
+
+    /// A connection on which a scenario plays the user.
+    pub(crate) fn of_user() -> Self {
+        Self { user: Some(Box::default()), ..Self::new(1) }
     }
 
     pub(crate) fn state(&self) -> State {
@@ -229,6 +269,11 @@ impl Conn {
             }
             _ => Begun::Waits,
         }
+    }
+
+    /// Begins another request behind the one that was begun just now, to be sent with it.
+    pub(crate) fn begin_behind(&mut self, out: Out) {
+        self.outs.push_back(out);
     }
 
     /// It begins to connect.
@@ -303,6 +348,9 @@ impl Conn {
             if let Some(first) = common.first_head.as_mut().filter(|first| first.is_awaited()) {
                 first.see(&left[..step.used], matches!(step.event, Event::Head { .. }));
             }
+            if let Some(user) = self.user.as_deref_mut().filter(|_| common.wants.heads) {
+                user.see_head(&left[..step.used], &step.event, self.reply.status);
+            }
             left = &left[step.used..];
             self.reply.bytes_read += step.used as u64;
             match step.event {
@@ -315,10 +363,16 @@ impl Conn {
                     if self.watch.wants_body(&common.checks) {
                         self.watch.see(&common.checks, bytes);
                     }
+                    if let Some(user) = self.user.as_deref_mut().filter(|user| user.keeps_body) {
+                        user.kept.body.extend_from_slice(bytes);
+                    }
                 }
                 Event::Head { head, fields } => {
                     self.reply.bytes_head =
                         u32::try_from(self.reply.bytes_read).unwrap_or(u32::MAX);
+                    if let Some(user) = self.user.as_deref_mut() {
+                        user.keeps_body = is_wanted(common.wants.bodies, fields);
+                    }
                     Self::take_head(&mut self.reply, &mut self.jar, head, fields, common);
                 }
                 Event::Done(totals) => {
@@ -362,6 +416,11 @@ impl Conn {
         if let Some(first) = common.first_head.as_mut().filter(|first| first.is_awaited()) {
             first.bytes.clear();
         }
+        if let Some(user) = self.user.as_deref_mut() {
+            user.kept.head.clear();
+            user.kept.body.clear();
+            user.keeps_body = false;
+        }
     }
 
     #[inline]
@@ -391,7 +450,8 @@ impl Conn {
         let may = n_bytes >= DISCARD_MIN
             && self.tls.is_none()
             && self.reply.has_begun
-            && !self.watch.wants_body(&common.checks);
+            && !self.watch.wants_body(&common.checks)
+            && !self.user.as_ref().is_some_and(|user| user.keeps_body);
         if may { n_bytes } else { 0 }
     }
 
@@ -406,7 +466,7 @@ impl Conn {
         &mut self,
         totals: ReplyTotals,
         at: Nanos,
-        common: &Common,
+        common: &mut Common,
         ended: &mut Vec<Sample>,
     ) -> Then {
         let out = self.outs.pop_front().expect("a reply is read only while a request is out");
@@ -420,6 +480,9 @@ impl Conn {
             watch: &self.watch,
         });
         ended.push(self.sample(out, outcome, at, totals.body_bytes));
+        if let Some(user) = self.user.as_deref_mut().filter(|_| common.wants != Wants::default()) {
+            common.kept.push((ended.len() - 1, std::mem::take(&mut user.kept)));
+        }
         let keeps = self.reply.keep_alive
             && common.keep_alive
             && !self.awaits_continue
@@ -433,7 +496,12 @@ impl Conn {
 
     /// The peer closed its side. Where TLS did not say so before TCP did, a body that only the end of
     /// the connection ends may have been cut off, and counts as such (RFC 9112, 9.8).
-    pub(crate) fn closed(&mut self, at: Nanos, common: &Common, ended: &mut Vec<Sample>) -> Then {
+    pub(crate) fn closed(
+        &mut self,
+        at: Nanos,
+        common: &mut Common,
+        ended: &mut Vec<Sample>,
+    ) -> Then {
         self.peer_closed = true;
         match self.state {
             State::Connecting => return self.fail(Outcome::ConnectFailed, at, ended),
@@ -568,6 +636,31 @@ impl Conn {
     }
 }
 
+impl User {
+    /// Bytes that the parser took in one step, which may be of a head; `status` is 0 until it is
+    /// complete.
+    fn see_head(&mut self, bytes: &[u8], event: &Event<'_>, status: u16) {
+        match event {
+            Event::Interim { .. } => self.kept.head.clear(),
+            Event::NeedMore | Event::Head { .. } if status == 0 => {
+                self.kept.head.extend_from_slice(bytes);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether a body is kept.
+fn is_wanted(bodies: WantedBodies, fields: Fields<'_>) -> bool {
+    let is_html =
+        |value: &[u8]| value.get(..9).is_some_and(|begin| begin.eq_ignore_ascii_case(b"text/html"));
+    match bodies {
+        WantedBodies::None => false,
+        WantedBodies::Html => fields.get("content-type").is_some_and(is_html),
+        WantedBodies::All => true,
+    }
+}
+
 /// What befell the requests behind one that ended so: their replies had not begun.
 fn behind(outcome: Outcome) -> Outcome {
     match outcome {
@@ -606,24 +699,20 @@ mod tests {
             requests_per_connection: u64::MAX,
             n_replies: 0,
             first_head: None,
+            wants: Wants::default(),
+            kept: Vec::new(),
         };
         let now = Nanos(1);
         let mut ended = Vec::new();
         let mut conn = Conn::new(1);
-        let out = Out {
-            due: now,
-            request: 0,
-            kind: RequestKind::Other,
-            sent: Nanos::ZERO,
-            carrier: Carrier::Fresh,
-        };
+        let out = Out::new(now, 0, RequestKind::Other);
         assert_eq!(conn.begin(out, 0, &common), Begun::Connect);
         conn.connects(now);
         conn.connected(tls, now);
         conn.handshaken();
         conn.next_to_send(now, &common).expect("it is up");
         conn.received(b"HTTP/1.1 200 OK\r\n\r\nhello", now, &mut common, &mut ended);
-        conn.closed(now, &common, &mut ended);
+        conn.closed(now, &mut common, &mut ended);
         ended[0].outcome
     }
 

@@ -119,7 +119,7 @@ pub(crate) fn fetch_one(plan: &LoadPlan, index: usize) -> Result<Fetched, FetchE
     let request = &plan.requests[index];
     let prepared = Prepared::new(plan, request).expect("a plan's requests were rendered before");
     let origin = &plan.origins[request.origin as usize];
-    let tls = match (secure::config(plan)?, &origin.tls_name) {
+    let tls = match (secure::config(plan, false)?, &origin.tls_name) {
         (Some(config), Some(name)) => Some(
             TlsClient::new(&config, name, Resumption::Fresh)
                 .map_err(|source| FetchError::Tls { addr: origin.place.clone(), source })?,

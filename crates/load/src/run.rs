@@ -9,7 +9,7 @@ use std::thread;
 
 use record::{
     ClientUse, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, OpenLoop, RequestCounts,
-    ThreadUse, TlsUse,
+    Scenario, ThreadUse, TlsUse,
 };
 use sys::driver::Driver;
 use sys::{affinity, clock, socket};
@@ -146,7 +146,7 @@ pub fn run_on<D: Driver>(
     make: impl Fn(usize, u32) -> io::Result<D> + Sync,
 ) -> Result<LoadRecord, LoadError> {
     let shares = thread_shares(plan);
-    let tls = secure::config(plan)?;
+    let tls = secure::config(plan, control.scenario.is_some())?;
     let before = affinity::allowed().unwrap_or_default();
     if !plan.cpus.is_empty() {
         pin(&plan.cpus)?;
@@ -160,7 +160,8 @@ pub fn run_on<D: Driver>(
             gates.push(gate);
             let (report, make) = (report.clone(), &make);
             let stops = Stops { interrupt: control.interrupt, abort: &abort, lost: &lost };
-            let seat = Seat { thread, share: *share, plan, stops, tls: tls.as_ref() };
+            let (tls, scenario) = (tls.as_ref(), control.scenario);
+            let seat = Seat { thread, share: *share, plan, stops, tls, scenario };
             thread::Builder::new()
                 .name(format!("load-{thread}"))
                 .spawn_scoped(scope, move || seat.work(make, &opened, &report))
@@ -199,6 +200,7 @@ struct Seat<'a> {
     plan: &'a LoadPlan,
     stops: Stops<'a>,
     tls: Option<&'a TlsClientConfig>,
+    scenario: Option<&'a dyn Scenario>,
 }
 
 /// Reports that its thread panics, so that the others are not waited for in vain.
@@ -244,7 +246,8 @@ impl Seat<'_> {
         // Where it is refused, a request of an open loop may be 50 us later, and that is measured.
         clock::sharpen_timers().ok();
         let driver = make(self.thread, self.share.connections)?;
-        let worker = Worker::new(driver, self.plan, self.share, self.stops, self.tls);
+        let worker =
+            Worker::new(driver, self.plan, self.share, self.stops, self.tls, self.scenario);
         report.send(Report::Ready).ok();
         let Ok(origin) = opened.recv() else { return Ok(None) };
         let over = |interval| {

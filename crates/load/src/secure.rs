@@ -26,12 +26,15 @@ pub enum TlsSetupError {
     Config(#[from] TlsConfigError),
 }
 
-/// What all threads share.
+/// What all threads share; `None` where TLS is not spoken. Users may come upon it anywhere.
 ///
 /// # Errors
 /// [`TlsSetupError`].
-pub(crate) fn config(plan: &LoadPlan) -> Result<Option<TlsClientConfig>, TlsSetupError> {
-    if plan.origins.iter().all(|origin| origin.tls_name.is_none()) {
+pub(crate) fn config(
+    plan: &LoadPlan,
+    has_users: bool,
+) -> Result<Option<TlsClientConfig>, TlsSetupError> {
+    if !has_users && plan.origins.iter().all(|origin| origin.tls_name.is_none()) {
         return Ok(None);
     }
     let TlsPlan { ca, insecure, client, versions, .. } = &plan.tls;

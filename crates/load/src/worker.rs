@@ -24,13 +24,14 @@
 //! is the thread learns from how late it wakes up ([`Margin`]). That time is in no figure of CPU use.
 
 mod connections;
+mod users;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
-use record::{Carrier, Interval, LoadPlan, Pacing, Sample, TlsUse};
+use record::{Asking, Interval, LoadPlan, Origin, Pacing, Sample, Scenario, Seats, TlsUse, Users};
 use sys::driver::{Completion, Driver, Leave, Peer, Route, Slot};
 use units::Nanos;
 use wire::tls::TlsClientConfig;
@@ -78,6 +79,13 @@ pub(crate) struct Worker<'a, D: Driver> {
     n_begun: u64,
     common: Common,
     conns: Vec<Conn>,
+    /// Who plays the users, if anybody does, and what one asks.
+    users: Option<Box<dyn Users + 'a>>,
+    asking: Asking,
+    /// Users that have left.
+    n_left: u32,
+    /// Those of the plan, and those that users came upon.
+    origins: Vec<Origin>,
     /// Where each slot connects from and to, by origin.
     routes: Vec<Vec<Route>>,
     share: ThreadShare,
@@ -185,8 +193,16 @@ impl<'a, D: Driver> Worker<'a, D> {
         share: ThreadShare,
         stops: Stops<'a>,
         tls: Option<&TlsClientConfig>,
+        scenario: Option<&'a dyn Scenario>,
     ) -> Self {
         let n_slots = share.connections;
+        let seats = Seats { thread: share.thread, first: share.first_conn, n: n_slots };
+        let mut users = scenario.map(|scenario| scenario.users(seats));
+        let (free, n_left) = match &mut users {
+            Some(users) => users::places(&mut **users, seats),
+            None => (free_places(plan, share), 0),
+        };
+        let conn = |_| if users.is_some() { Conn::of_user() } else { Conn::new(plan.pipeline) };
         let backoff = BACKOFF_MS.map(Nanos::from_millis);
         let spans = [plan.timeout, CONTINUE_WAIT].into_iter().chain(backoff).collect();
         let prepared = |request| {
@@ -214,13 +230,19 @@ impl<'a, D: Driver> Worker<'a, D> {
                 requests_per_connection: plan.requests_per_connection.unwrap_or(u64::MAX),
                 n_replies: 0,
                 first_head: plan.first_alone.then(FirstHead::default),
+                wants: users.as_ref().map(|users| users.wants()).unwrap_or_default(),
+                kept: Vec::new(),
             },
-            conns: (0..n_slots).map(|_| Conn::new(plan.pipeline)).collect(),
-            routes: routes(plan),
+            conns: (0..n_slots).map(conn).collect(),
+            asking: Asking::new(plan.origins.len() as u32),
+            n_left,
+            origins: plan.origins.clone(),
+            routes: plan.origins.iter().map(|origin| routes(plan, origin)).collect(),
+            users,
             share,
             quota: share.requests,
             n_out: 0,
-            free: free_places(plan, share),
+            free,
             parked: vec![0; n_slots as usize],
             drive,
             secure: tls.map(|config| Secure::new(config, plan.tls.resume, n_slots)),
@@ -400,20 +422,28 @@ impl<'a, D: Driver> Worker<'a, D> {
     #[inline]
     fn start(&mut self, free: Free, due: Nanos) {
         self.was_busy = true;
+        if self.unsent.is_some_and(|unsent| unsent != free.slot) {
+            self.send_unsent();
+        }
+        if self.users.is_some() {
+            return self.start_user(free, due);
+        }
         self.quota -= 1;
         self.n_out += 1;
         self.recorder.started();
-        let Free { slot, from } = free;
-        if self.unsent.is_some_and(|unsent| unsent != slot) {
-            self.send_unsent();
-        }
         let request = self.picker.next();
         let prepared = &self.prepared[request as usize];
-        let out =
-            Out { due, request, kind: prepared.kind(), sent: Nanos::ZERO, carrier: Carrier::Fresh };
-        let origin = prepared.origin();
+        let out = Out::new(due, request, prepared.kind());
+        let begun = self.conns[free.slot.0 as usize].begin(out, prepared.origin(), &self.common);
+        self.follow(begun, free, due);
+    }
+
+    /// Does what a request that was begun needs.
+    #[inline]
+    fn follow(&mut self, begun: Begun, free: Free, due: Nanos) {
+        let Free { slot, from } = free;
         let ready = due.max(from);
-        match self.conns[slot.0 as usize].begin(out, origin, &self.common) {
+        match begun {
             Begun::Waits => {}
             Begun::Send => {
                 self.recorder.late(self.now.saturating_sub(ready));
@@ -445,7 +475,11 @@ impl<'a, D: Driver> Worker<'a, D> {
         if self.ended.is_empty() {
             return false;
         }
-        let time = if self.phase == Phase::Running { Time::Window } else { Time::Drain };
+        if self.users.is_some() {
+            self.end_of_users(slot);
+            return true;
+        }
+        let time = self.time();
         for mut sample in self.ended.drain(..) {
             sample.conn = self.share.first_conn + slot.0;
             self.recorder.ended(&sample, time);
@@ -464,6 +498,10 @@ impl<'a, D: Driver> Worker<'a, D> {
             }
         }
         true
+    }
+
+    fn time(&self) -> Time {
+        if self.phase == Phase::Running { Time::Window } else { Time::Drain }
     }
 
     /// Ends what timed out, sends bodies that waited long enough, and wakes slots whose backoff is
@@ -531,7 +569,7 @@ impl<'a, D: Driver> Worker<'a, D> {
     fn may_ever_start(&self) -> bool {
         self.quota > 0
             && match &self.drive {
-                Drive::Closed(_) => true,
+                Drive::Closed(_) => self.users.is_none() || self.n_left < self.share.connections,
                 Drive::Open(backlog) => {
                     !backlog.is_empty()
                         || backlog.next_due(self.quota).is_some()
@@ -606,21 +644,18 @@ fn free_places(plan: &LoadPlan, share: ThreadShare) -> FreePlaces {
     FreePlaces::new(share.connections, plan.pipeline, from)
 }
 
-/// How each origin is reached: from each local address in turn.
-fn routes(plan: &LoadPlan) -> Vec<Vec<Route>> {
-    let from = |to: &Peer| -> Vec<Route> {
-        let one = |from| Route { to: to.clone(), from };
-        if plan.sources.is_empty() || matches!(to, Peer::Unix(_)) {
-            vec![one(None)]
-        } else {
-            plan.sources.iter().map(|addr| one(Some(*addr))).collect()
-        }
-    };
-    let to = |place: &record::Place| match place {
+/// How an origin is reached: from each local address in turn.
+fn routes(plan: &LoadPlan, origin: &Origin) -> Vec<Route> {
+    let to = match &origin.place {
         record::Place::Inet(addr) => Peer::Inet(*addr),
         record::Place::Unix(path) => Peer::Unix(path.clone()),
     };
-    plan.origins.iter().map(|origin| from(&to(&origin.place))).collect()
+    let one = |from| Route { to: to.clone(), from };
+    if plan.sources.is_empty() || matches!(to, Peer::Unix(_)) {
+        vec![one(None)]
+    } else {
+        plan.sources.iter().map(|addr| one(Some(*addr))).collect()
+    }
 }
 
 /// Every request that was started is in exactly one place.

@@ -173,7 +173,8 @@ impl Stage {
         }
         let (text, said) = (stdout(&output), said(&output));
         let code = output.status.code();
-        if code == Some(4) && step.code != 4 && text.contains("that was asked for was not reached") {
+        if code == Some(4) && step.code != 4 && text.contains("that was asked for was not reached")
+        {
             // The documented end of a rate that this machine does not reach, whatever was asked beside.
             println!("{at}: this machine missed the rate {TRIES} times");
             return;

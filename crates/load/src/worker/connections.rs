@@ -35,7 +35,7 @@ impl<D: Driver> Worker<'_, D> {
                 {
                     secure.failed(&error);
                 }
-                Heard::then(conn.closed(self.now, &self.common, &mut self.ended))
+                Heard::then(conn.closed(self.now, &mut self.common, &mut self.ended))
             }
             What::Failed(failure) => {
                 Heard::then(self.conns[index].failed(failure, self.now, &mut self.ended))
@@ -85,7 +85,7 @@ impl<D: Driver> Worker<'_, D> {
         let now = self.driver.arrived().unwrap_or(self.now);
         let conn = &mut self.conns[slot.0 as usize];
         self.recorder.connected(now.saturating_sub(conn.stage_began));
-        let name = self.plan.origins[conn.origin as usize].tls_name.as_deref();
+        let name = self.origins[conn.origin as usize].tls_name.as_deref();
         let (Some(secure), Some(name)) = (&mut self.secure, name) else {
             conn.connected(None, now);
             return self.send(slot);
@@ -132,7 +132,7 @@ impl<D: Driver> Worker<'_, D> {
             Err(error) => self.tls_failed(slot, &error),
             Ok(event) if event.peer_closed => {
                 let conn = &mut self.conns[slot.0 as usize];
-                let then = conn.closed(self.now, &self.common, &mut self.ended);
+                let then = conn.closed(self.now, &mut self.common, &mut self.ended);
                 self.settle(slot, Heard::then(then));
             }
             Ok(_) => {}
@@ -164,6 +164,11 @@ impl<D: Driver> Worker<'_, D> {
         let conn = &mut self.conns[slot.0 as usize];
         let Some(out) = conn.next_to_send(sent, &self.common) else { return };
         let is_oldest = conn.n_sent() == 1;
+        if conn.user.is_some() {
+            self.send_asked(slot, out, sent);
+            self.timeouts.arm(slot, TIMEOUT, sent);
+            return;
+        }
         let prepared = &self.prepared[out.request as usize];
         let is_alone = conn.tls.is_none() && self.plan.pipeline == 1;
         match prepared.bytes() {
@@ -211,7 +216,7 @@ impl<D: Driver> Worker<'_, D> {
     }
 
     /// Sends `rendered`, through TLS where there is one.
-    fn send_plain(&mut self, slot: Slot) {
+    pub(super) fn send_plain(&mut self, slot: Slot) {
         self.recorder.sent(self.rendered.len() as u64);
         match &mut self.conns[slot.0 as usize].tls {
             None => self.driver.send(slot, &self.rendered),

@@ -6,6 +6,7 @@ mod common;
 mod faults;
 mod open_loop;
 mod seeds;
+mod users;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,0 +1,105 @@
+//! Users that a scenario plays: what they ask is begun, what became of it they are told, and they pause
+//! or leave. Owns their turns; must not know what they do. Start reading at [`Worker::start_user`].
+//!
+//! One place a user, however many requests it asks at once; the place is free again when all of them
+//! have ended.
+
+use record::{Answer, Seats, Turn, Users};
+use sys::driver::{Driver, Slot};
+use units::Nanos;
+use wire::RequestKind;
+
+use super::{BACKOFF, Worker, routes};
+use crate::conn::{Kept, Out};
+use crate::free::{Free, FreePlaces};
+
+/// A place for each user that does not leave before it began, from when it begins; and how many left.
+pub(super) fn places(users: &mut dyn Users, seats: Seats) -> (FreePlaces, u32) {
+    let mut places = FreePlaces::new(0, 1, |_| Nanos::ZERO);
+    let mut n_left = 0;
+    for index in 0..seats.n {
+        match users.first(seats.first + index) {
+            Turn::After(pause) => places.put(Free { slot: Slot(index), from: pause }),
+            Turn::Leaves => n_left += 1,
+        }
+    }
+    (places, n_left)
+}
+
+impl<D: Driver> Worker<'_, D> {
+    /// A user has its turn.
+    pub(super) fn start_user(&mut self, free: Free, due: Nanos) {
+        let index = free.slot.0 as usize;
+        let users = self.users.as_mut().expect("only called where there are users");
+        self.asking.clear();
+        users.ask(self.share.first_conn + free.slot.0, &mut self.asking);
+        for origin in self.asking.take_added() {
+            self.routes.push(routes(self.plan, &origin));
+            self.origins.push(origin);
+        }
+        let n_asked = self.asking.requests().len() as u64;
+        assert!(n_asked > 0, "a user who does not leave asks");
+        self.quota = self.quota.saturating_sub(n_asked);
+        self.n_out += n_asked;
+        let conn = &mut self.conns[index];
+        let user = conn.user.as_mut().expect("made with the connection");
+        user.asked.clear();
+        user.asked.extend_from_slice(self.asking.bytes());
+        let mut begun = None;
+        for asked in self.asking.requests() {
+            self.recorder.started();
+            let kind = if asked.is_head { RequestKind::Head } else { RequestKind::Other };
+            let mut out = Out::new(due, asked.number, kind);
+            out.asked = (asked.bytes.start as u32, asked.bytes.end as u32);
+            match begun {
+                None => begun = Some(conn.begin(out, self.asking.origin, &self.common)),
+                Some(_) => conn.begin_behind(out),
+            }
+        }
+        self.follow(begun.expect("at least one was asked"), free, due);
+    }
+
+    /// Sends what a user asked, as far as it may go on this connection; `first` is counted as sent.
+    pub(super) fn send_asked(&mut self, slot: Slot, first: Out, sent: Nanos) {
+        self.rendered.clear();
+        let conn = &mut self.conns[slot.0 as usize];
+        let mut next = Some(first);
+        while let Some(Out { asked: (start, end), .. }) = next {
+            let user = conn.user.as_ref().expect("made with the connection");
+            self.rendered.extend_from_slice(&user.asked[start as usize..end as usize]);
+            next = conn.next_to_send(sent, &self.common);
+        }
+        self.send_plain(slot);
+    }
+
+    /// Counts what ended, tells it, and gives the user its next turn.
+    pub(super) fn end_of_users(&mut self, slot: Slot) {
+        let time = self.time();
+        let users = self.users.as_mut().expect("only called where there are users");
+        let mut kept = self.common.kept.drain(..).peekable();
+        let mut turn = Turn::Leaves;
+        for (index, mut sample) in self.ended.drain(..).enumerate() {
+            sample.conn = self.share.first_conn + slot.0;
+            self.recorder.ended(&sample, time);
+            if self.plan.lost_max.is_some() && sample.is_lost() {
+                self.stops.lost.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            }
+            self.n_out -= 1;
+            let of_it = kept.next_if(|(place, _)| *place == index);
+            let Kept { head, body } = of_it.map(|(_, kept)| kept).unwrap_or_default();
+            turn = users.heard(&Answer { sample: &sample, head: &head, body: &body });
+        }
+        if self.conns[slot.0 as usize].has_request() {
+            return;
+        }
+        match turn {
+            Turn::Leaves => self.n_left += 1,
+            Turn::After(_) if self.timeouts.is_resting(slot, BACKOFF) => {
+                self.parked[slot.0 as usize] += 1;
+            }
+            Turn::After(pause) => {
+                self.free.put(Free { slot, from: self.now.saturating_add(pause) });
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Users that a scenario plays: each has its turns, hears of every request it asked, pauses, leaves, and is
+//! told what it wants to see of replies.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use joust_load::Control;
+use joust_load::sim::{self, Act, Script, body};
+use proptest::prelude::*;
+use record::{
+    Answer, Asking, LoadPlan, LoadRecord, Origin, Outcome, Place, Scenario, Seats, Turn, Users,
+    WantedBodies, Wants,
+};
+use units::Nanos;
+
+use super::common::{MS, ms, plan};
+
+/// Nothing but the users ends it.
+fn of_users(connections: u32, threads: u32) -> LoadPlan {
+    let mut plan =
+        plan(|o| (o.connections, o.threads, o.requests) = (connections, threads, Some(1)));
+    plan.stop.requests = None;
+    plan
+}
+
+/// Users who ask `n_turns` times, `at_once` requests each time, and note what they hear.
+struct Party {
+    n_turns: u32,
+    at_once: u32,
+    pause: Nanos,
+    wants: Wants,
+    /// By user, in order: outcome, number, head, body.
+    heard: Mutex<BTreeMap<u32, Vec<Heard>>>,
+}
+
+type Heard = (Outcome, u32, Vec<u8>, Vec<u8>);
+
+impl Party {
+    fn new(n_turns: u32, at_once: u32) -> Self {
+        let wants = Wants { heads: true, bodies: WantedBodies::All };
+        Self { n_turns, at_once, pause: Nanos::ZERO, wants, heard: Mutex::default() }
+    }
+
+    fn run(&self, plan: &LoadPlan, script: &Script) -> LoadRecord {
+        let interrupt = AtomicBool::new(false);
+        sim::run(plan, &Control::new(&interrupt).acting(self), script).expect("a record")
+    }
+
+    fn of_user(&self, user: u32) -> Vec<Heard> {
+        self.heard.lock().unwrap().get(&user).cloned().unwrap_or_default()
+    }
+}
+
+impl Scenario for Party {
+    fn users(&self, seats: Seats) -> Box<dyn Users + '_> {
+        assert!(seats.n > 0);
+        Box::new(Guests { party: self, turns: BTreeMap::new() })
+    }
+}
+
+struct Guests<'a> {
+    party: &'a Party,
+    turns: BTreeMap<u32, u32>,
+}
+
+impl Users for Guests<'_> {
+    fn wants(&self) -> Wants {
+        self.party.wants
+    }
+
+    fn first(&mut self, user: u32) -> Turn {
+        // Every third has no time.
+        if user % 3 == 2 { Turn::Leaves } else { Turn::after(ms(u64::from(user))) }
+    }
+
+    fn ask(&mut self, user: u32, asking: &mut Asking) {
+        let turn = self.turns.entry(user).or_default();
+        for index in 0..self.party.at_once {
+            asking.request(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", *turn * 100 + index);
+        }
+        *turn += 1;
+    }
+
+    fn heard(&mut self, answer: &Answer<'_>) -> Turn {
+        let user = answer.sample.conn;
+        let heard = (
+            answer.sample.outcome,
+            answer.sample.request,
+            answer.head.to_vec(),
+            answer.body.to_vec(),
+        );
+        self.party.heard.lock().unwrap().entry(user).or_default().push(heard);
+        if self.turns[&user] < self.party.n_turns {
+            Turn::after(self.party.pause)
+        } else {
+            Turn::Leaves
+        }
+    }
+}
+
+#[test]
+fn each_user_has_its_turns_and_the_load_ends_when_all_have_left() {
+    let plan = of_users(7, 2);
+    let mut party = Party::new(5, 1);
+    party.pause = ms(30);
+    let record = party.run(&plan, &Script::new(MS));
+    assert_eq!((record.requests.started, record.requests.ok), (5 * 5, 5 * 5));
+    for user in 0..7 {
+        let numbers: Vec<u32> = party.of_user(user).iter().map(|heard| heard.1).collect();
+        let expected: &[u32] = if user % 3 == 2 { &[] } else { &[0, 100, 200, 300, 400] };
+        assert_eq!(numbers, expected, "user {user}");
+        let mut samples: Vec<_> = record.raw.iter().filter(|s| s.conn == user).collect();
+        samples.sort_by_key(|sample| sample.sent);
+        for pair in samples.windows(2) {
+            assert_eq!(pair[1].due - pair[0].done, ms(30), "a pause is in no latency");
+            assert_eq!(pair[1].sent, pair[1].due);
+        }
+        if let Some(first) = samples.first() {
+            assert_eq!(first.due, ms(u64::from(user)), "as the user begins");
+        }
+    }
+}
+
+#[test]
+fn what_is_asked_at_once_is_sent_at_once_and_answered_in_order() {
+    let plan = of_users(2, 1);
+    let party = Party::new(4, 3);
+    let record = party.run(&plan, &Script::new(ms(2)));
+    assert_eq!(record.requests.ok, 2 * 4 * 3);
+    assert_eq!(record.connects, 2);
+    let numbers: Vec<u32> = party.of_user(0).iter().map(|heard| heard.1).collect();
+    assert_eq!(numbers, [0, 1, 2, 100, 101, 102, 200, 201, 202, 300, 301, 302]);
+    for turn in 0..4 {
+        let of_turn = |s: &&record::Sample| s.conn == 0 && s.request / 100 == turn;
+        let sent: Vec<Nanos> = record.raw.iter().filter(of_turn).map(|s| s.sent).collect();
+        assert!(sent.len() == 3 && sent.iter().all(|at| *at == sent[0]), "{sent:?}");
+    }
+}
+
+#[test]
+fn heads_and_bodies_are_those_of_the_reply_without_interim_heads_and_framing() {
+    let acts = [Act::Reply, Act::Interim, Act::Chunked, Act::UntilClose, Act::Status(404)];
+    for act in acts.into_iter().chain([Act::Dribble { bytes: 1, gap: Nanos(10) }]) {
+        let plan = of_users(1, 1);
+        let party = Party::new(3, 1);
+        party.run(&plan, &Script { acts: vec![(act, 1)], ..Script::new(MS) });
+        let heard = party.of_user(0);
+        assert_eq!(heard.len(), 3);
+        for (_, _, head, content) in heard {
+            let head = String::from_utf8(head).unwrap();
+            assert!(head.starts_with("HTTP/1.1 ") && head.ends_with("\r\n\r\n"), "{act:?}: {head}");
+            assert!(!head.starts_with("HTTP/1.1 1") && head.matches("HTTP/1.1").count() == 1);
+            assert_eq!(content, body(content.len()), "{act:?}");
+            assert!(!content.is_empty());
+        }
+    }
+}
+
+#[test]
+fn what_nobody_wants_is_not_kept() {
+    let cases = [
+        (Wants::default(), false),
+        (Wants { heads: true, bodies: WantedBodies::Html }, true),
+        (Wants { heads: true, bodies: WantedBodies::None }, true),
+    ];
+    for (wants, has_head) in cases {
+        let plan = of_users(1, 1);
+        let party = Party { wants, ..Party::new(1, 1) };
+        party.run(&plan, &Script::new(MS));
+        let [(_, _, head, body)] = &party.of_user(0)[..] else { panic!("one") };
+        assert_eq!((!head.is_empty(), body.len()), (has_head, 0), "its type is not HTML");
+    }
+}
+
+/// A user who goes to an origin that the plan does not name.
+struct Wanderer;
+
+impl Scenario for Wanderer {
+    fn users(&self, _: Seats) -> Box<dyn Users + '_> {
+        Box::new(Steps(0))
+    }
+}
+
+struct Steps(u32);
+
+impl Users for Steps {
+    fn wants(&self) -> Wants {
+        Wants::default()
+    }
+
+    fn ask(&mut self, _: u32, asking: &mut Asking) {
+        if self.0 == 1 {
+            let place = Place::Inet(([127, 0, 0, 2], 80).into());
+            let origin = Origin { place, host: "b".to_owned(), tls_name: None };
+            asking.origin = asking.add_origin(origin);
+        }
+        self.0 += 1;
+        asking.request(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", self.0);
+    }
+
+    fn heard(&mut self, _: &Answer<'_>) -> Turn {
+        if self.0 < 3 { Turn::after(Nanos::ZERO) } else { Turn::Leaves }
+    }
+}
+
+#[test]
+fn a_user_may_go_to_an_origin_that_the_plan_does_not_name() {
+    let plan = of_users(1, 1);
+    let interrupt = AtomicBool::new(false);
+    let control = Control::new(&interrupt).acting(&Wanderer);
+    let record = sim::run(&plan, &control, &Script::new(MS)).unwrap();
+    assert_eq!((record.requests.ok, record.connects), (3, 3), "there, and back");
+}
+
+proptest! {
+    /// Whatever the server does: every request that was begun is heard of once, in order, or is
+    /// unanswered at the end.
+    #[test]
+    fn every_request_is_heard_of_exactly_once(
+        seed in any::<u64>(),
+        n_turns in 1u32..8,
+        at_once in 1u32..4,
+        n_conns in 1u32..6,
+        keep_alive in any::<bool>(),
+        lost_max in prop::option::of(1u64..6),
+        acts in prop::collection::vec(0usize..9, 1..4),
+    ) {
+        let all = [
+            Act::Reply, Act::Chunked, Act::Status(503), Act::Reset(0), Act::Reset(10),
+            Act::Close(10), Act::ReplySayingClose, Act::Garbage, Act::Stop(10),
+        ];
+        let mut plan = of_users(n_conns, 2.min(n_conns));
+        (plan.keep_alive, plan.lost_max) = (keep_alive, lost_max);
+        let acts = acts.into_iter().map(|index| (all[index], 1)).collect();
+        let script = Script { acts, seed, ..Script::new(MS) };
+        let party = Party::new(n_turns, at_once);
+        let record = party.run(&plan, &script);
+        let heard = party.heard.lock().unwrap();
+        let n_heard: usize = heard.values().map(Vec::len).sum();
+        prop_assert_eq!(n_heard as u64, record.requests.done);
+        prop_assert_eq!(record.requests.started, record.requests.done + record.requests.unanswered);
+        for of_user in heard.values() {
+            let numbers: Vec<u32> = of_user.iter().map(|heard| heard.1).collect();
+            let mut sorted = numbers.clone();
+            sorted.sort_unstable();
+            sorted.dedup();
+            prop_assert_eq!(&numbers, &sorted, "each once, in order");
+        }
+        if lost_max.is_none() {
+            let n_users = (0..n_conns).filter(|user| user % 3 != 2).count() as u32;
+            prop_assert_eq!(record.requests.done, u64::from(n_users * n_turns * at_once));
+        }
+    }
+}
