@@ -21,6 +21,7 @@ pub(crate) static TOOL: Tool = Tool {
         "a connection that the server closes is opened again; bytes of HTTP/1.1 connections that end with a reply are not counted (1.52)",
     ],
     command: None,
+    own_flags: &[],
     read: read_reports,
 };
 

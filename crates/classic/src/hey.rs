@@ -24,6 +24,7 @@ pub(crate) static TOOL: Tool = Tool {
         "it runs on the runtime of Go, whose scheduler and garbage collector run beside the load",
     ],
     command: None,
+    own_flags: &[],
     read: read_reports,
 };
 

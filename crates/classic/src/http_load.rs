@@ -24,6 +24,7 @@ pub(crate) static TOOL: Tool = Tool {
         "there are no percentiles: mean, largest and smallest only",
     ],
     command: None,
+    own_flags: &[],
     read: read_reports,
 };
 

@@ -21,6 +21,7 @@ pub(crate) static TOOL: Tool = Tool {
         "it polls without sleeping: it takes a whole CPU whatever the load is",
     ],
     command: None,
+    own_flags: &[],
     read: read_reports,
 };
 

@@ -25,7 +25,7 @@ mod weighttp;
 mod words;
 mod wrk;
 
-use command::{Asked, Call};
+use command::{Asked, Call, OwnFlag};
 pub use report::{DocumentLength, Report, Requests, Summary, Times, Traffic};
 
 /// Every tool whose reports are read.
@@ -52,6 +52,8 @@ pub struct Tool {
     pub counts_differently: &'static [&'static str],
     /// Its command line, where joust can be called in its place.
     pub command: Option<fn(&Call<'_>) -> Asked>,
+    /// Flags of its command line that are joust's and not the original's.
+    pub own_flags: &'static [OwnFlag],
     /// Finds its reports in a text, in the order in which they stand there.
     pub read: fn(&str) -> Result<Vec<Report>, ReadError>,
 }

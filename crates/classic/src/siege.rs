@@ -3,6 +3,7 @@
 
 use units::{Nanos, PerSecond, Share};
 
+use crate::command::OwnFlag;
 use crate::layout::{Field, Layout, field, nothing, put, read};
 use crate::report::Report;
 use crate::words::{Cursor, bytes, millis};
@@ -24,6 +25,7 @@ pub(crate) static TOOL: Tool = Tool {
         "after 1024 failed connections it gives up, and still ends with exit status 0",
     ],
     command: None,
+    own_flags: &[OwnFlag::version_style(&["4.0.7", "4.1.7"])],
     read: read_reports,
 };
 

@@ -24,6 +24,7 @@ pub(crate) static TOOL: Tool = Tool {
         "0.5 gives no reply more than 4 s unless told (-s)",
     ],
     command: None,
+    own_flags: &[],
     read: read_reports,
 };
 

@@ -22,6 +22,7 @@ pub(crate) static TOOL: Tool = Tool {
         "a latency is taken from the sending: what a request waited to be sent is in none (closed loop)",
     ],
     command: None,
+    own_flags: &[],
     read: read_reports,
 };
 

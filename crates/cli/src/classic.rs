@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use classic::command::{
-    Asked, Call, Closing, Finished, LocalTime, OutFile, Progress, Run, Said, Stream, Surroundings,
-    Texts,
+    Asked, Call, Chosen, Closing, Finished, LocalTime, OutFile, Progress, Run, Said, Stream,
+    Surroundings, Texts,
 };
 use classic::{Tool, command};
 use load::Control;
@@ -21,6 +21,9 @@ use units::Nanos;
 
 /// Exit code of an argument that is no text.
 const NO_TEXT: u8 = 2;
+
+/// Exit code of a value that a flag of joust's own does not have.
+const BAD_VALUE: u8 = 2;
 
 /// How long an address may take to answer before the next of the same name is taken.
 const TRY: Duration = Duration::from_secs(2);
@@ -43,6 +46,7 @@ pub fn with_subcommands(command: clap::Command) -> clap::Command {
              `joust load` line and do nothing) are taken out. Also called by the name `{}`.",
             tool.name, tool.name, tool.name
         );
+        let ours = tool.own_flags.iter().fold(ours, |text, flag| text + " " + &flag.help());
         command.subcommand(
             clap::Command::new(tool.name)
                 .about(format!("Stand in for {}: {}", tool.name, tool.about))
@@ -92,8 +96,15 @@ fn run(tool: &Tool, program: &str, words: Vec<OsString>) -> ExitCode {
         args.retain(|arg| arg != flag);
         args.len() < before
     });
+    let own = match Chosen::take(tool.own_flags, &mut args) {
+        Ok(own) => own,
+        Err(why) => {
+            crate::output::say(&format!("joust: {why}"));
+            return BAD_VALUE.into();
+        }
+    };
     let read = tool.command.expect("only tools with a command line are listed");
-    match read(&Call { program, args: &args, world: &World }) {
+    match read(&Call { program, args: &args, own: &own, world: &World }) {
         Asked::Said(Said { texts, code }) => {
             print(&texts);
             code.into()

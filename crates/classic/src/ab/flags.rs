@@ -440,15 +440,15 @@ fn parse_port(digits: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use crate::command::Stream;
     use crate::command::testing::{World, args};
+    use crate::command::{Chosen, Stream};
 
     use super::*;
 
     fn parsed(line: &str) -> Result<Flags, Said> {
         let world = World { files: [("body", &b"a=1"[..])].into(), ..World::default() };
         let args = args(line);
-        parse(&Call { program: "ab", args: &args, world: &world })
+        parse(&Call { program: "ab", args: &args, own: &Chosen::default(), world: &world })
     }
 
     fn complaint(line: &str) -> (String, u8) {

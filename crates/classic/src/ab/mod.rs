@@ -31,6 +31,7 @@ pub(crate) static TOOL: Tool = Tool {
         "no reply is decoded: with -k a chunked one counts as empty and ends with its head",
     ],
     command: Some(command),
+    own_flags: &[],
     read: read::read_reports,
 };
 

@@ -11,13 +11,14 @@ use super::flags::{self, Flags};
 use super::teller::{Ab, Server};
 use super::{html, read, text};
 use crate::command::testing::{World, args};
-use crate::command::{Call, Finished, LocalTime, Progress, Stream, Teller as _};
+use crate::command::{Call, Chosen, Finished, LocalTime, Progress, Stream, Teller as _};
 use crate::{DocumentLength, Report};
 
 fn flags(line: &str) -> Flags {
     let world = World { files: [("body", &b"a=1"[..])].into(), ..World::default() };
     let args = args(line);
-    flags::parse(&Call { program: "ab", args: &args, world: &world }).expect("a command line")
+    flags::parse(&Call { program: "ab", args: &args, own: &Chosen::default(), world: &world })
+        .expect("a command line")
 }
 
 fn micros(micros: u64) -> Nanos {

@@ -8,6 +8,7 @@
 
 mod explain;
 mod getopt;
+mod own;
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,14 +19,17 @@ use units::Nanos;
 
 pub use explain::explain;
 pub use getopt::{Getopt, Item, Order, Takes};
+pub use own::{Chosen, OwnFlag};
 
 /// What was typed, and what surrounds it.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
     /// The name by which the tool was called, as its messages have it ("ab", "./ab").
     pub program: &'a str,
-    /// The arguments behind it.
+    /// The arguments behind it, without those that are joust's own.
     pub args: &'a [String],
+    /// The tool's flags that are joust's own, as typed.
+    pub own: &'a Chosen,
     /// The rest of the world.
     pub world: &'a dyn Surroundings,
 }
