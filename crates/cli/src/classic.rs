@@ -128,10 +128,11 @@ fn load(run: Run, with_footnotes: bool) -> ExitCode {
     print(&teller.opening());
     let began = sys::clock::wall();
     let teller = RefCell::new(teller);
-    let done = std::cell::Cell::new(0);
+    let (started, done) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
     let watch = |interval: &Interval| {
+        started.set(started.get() + interval.started);
         done.set(done.get() + interval.ok + interval.errors.total());
-        let so_far = Progress { done: done.get(), elapsed: interval.end() };
+        let so_far = Progress { started: started.get(), done: done.get(), elapsed: interval.end() };
         print(&teller.borrow_mut().progress(&so_far));
     };
     let control = Control::new(interrupt).watching(&watch);

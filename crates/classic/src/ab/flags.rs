@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
 use record::TlsVersions;
 
-use crate::command::{Call, Getopt, Item, Order, Said, Surroundings, Texts, strerror};
+use crate::command::{Call, Getopt, Item, Order, Said, Surroundings, Texts, atoi, strerror};
 
 /// ab's own option string, TLS included.
 pub(super) const LETTERS: &str = "n:c:t:s:b:T:p:u:v:lrkVhwiIx:y:z:C:H:P:A:g:X:de:SqB:m:Z:f:E:";
@@ -382,20 +382,6 @@ fn credentials(field: &str, value: &str, too_long: &str) -> Result<String, Said>
     Ok(format!("{field}: Basic {encoded}"))
 }
 
-/// atoi(3): a number at the head of a text, or 0.
-fn atoi(text: &str) -> i32 {
-    let text = text.trim_start();
-    let (sign, digits) = match text.strip_prefix('-') {
-        Some(digits) => (-1, digits),
-        None => (1, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-    let number = digits[..end]
-        .bytes()
-        .fold(0i64, |sum, digit| (sum * 10 + i64::from(digit - b'0')).min(i64::from(i32::MAX)));
-    sign * number as i32
-}
-
 /// As ab: a scheme or none, a host, perhaps a port, and a slash. `None`: it is no URL to ab.
 fn parse_url(whole: &str) -> Option<Url> {
     let (is_tls, rest) = match (whole.strip_prefix("http://"), whole.strip_prefix("https://")) {
@@ -558,12 +544,6 @@ mod tests {
         );
         let long = format!("-A {} {URL}", "x".repeat(800));
         assert_eq!(complaint(&long), ("Authentication credentials too long".to_owned(), 1));
-    }
-
-    #[test]
-    fn a_number_is_read_as_c_reads_it() {
-        let read = ["12x", " +3", "-4", "x", "99999999999"].map(atoi);
-        assert_eq!(read, [12, 3, -4, 0, i32::MAX]);
     }
 
     #[test]

@@ -122,7 +122,7 @@ fn a_median_far_from_the_mean_is_warned_of() {
 fn progress_is_told_once_for_each_tenth() {
     let mut ab = Ab::new(flags("-n 1000 http://h/x"));
     let mut told = |done| {
-        let so_far = Progress { done, elapsed: Nanos::ZERO };
+        let so_far = Progress { started: done, done, elapsed: Nanos::ZERO };
         ab.progress(&so_far).on(Stream::Err)
     };
     assert_eq!(told(99), "");

@@ -27,6 +27,10 @@ pub fn explain(plan: &LoadPlan) -> String {
     }
     match &plan.pacing {
         Pacing::Constant { rate } => add("--rate", rate.0.to_string()),
+        Pacing::Jitter { rate } => {
+            add("--rate", rate.0.to_string());
+            add("--arrivals", "jitter".to_owned());
+        }
         Pacing::Think { pause, .. } => add("--think", typed(*pause)),
         _ => {}
     }
@@ -130,6 +134,13 @@ mod tests {
         let expected = "joust load 'http://127.0.0.1:80/a?b=1&c' -c 10 -n 7 --http1.0 \
             --no-keepalive --timeout 10s -X GET -H 'A: it'\\''s' --body 'x y'";
         assert_eq!(explain(&plan), expected);
+    }
+
+    #[test]
+    fn arrivals_that_jitter_are_typed() {
+        let mut plan = LoadPlan::get(([127, 0, 0, 1], 80).into(), "/");
+        plan.pacing = Pacing::Jitter { rate: units::PerSecond(12.5) };
+        assert!(explain(&plan).contains(" --rate 12.5 --arrivals jitter "), "{}", explain(&plan));
     }
 
     #[test]

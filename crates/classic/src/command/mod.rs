@@ -151,6 +151,8 @@ pub trait Teller {
 /// How far a load has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
+    /// Requests that were begun.
+    pub started: u64,
     /// Requests that have ended, well or not.
     pub done: u64,
     /// Time since the start.
@@ -233,6 +235,20 @@ pub fn strerror(error: &io::Error) -> String {
     }
 }
 
+/// atoi(3): a number at the head of a text, or 0.
+pub fn atoi(text: &str) -> i32 {
+    let text = text.trim_start();
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    let number = digits[..end]
+        .bytes()
+        .fold(0i64, |sum, digit| (sum * 10 + i64::from(digit - b'0')).min(i64::from(i32::MAX)));
+    sign * number as i32
+}
+
 #[cfg(test)]
 pub(crate) mod testing {
     use std::collections::BTreeMap;
@@ -295,5 +311,11 @@ pub(crate) mod testing {
     fn an_error_of_the_system_loses_its_number() {
         assert_eq!(strerror(&io::Error::from_raw_os_error(2)), "No such file or directory");
         assert_eq!(strerror(&io::Error::other("x")), "x");
+    }
+
+    #[test]
+    fn a_number_is_read_as_c_reads_it() {
+        let read = ["12x", " +3", "-4", "x", "99999999999"].map(atoi);
+        assert_eq!(read, [12, 3, -4, 0, i32::MAX]);
     }
 }
