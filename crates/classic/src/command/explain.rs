@@ -31,6 +31,16 @@ pub fn explain(plan: &LoadPlan) -> String {
             add("--rate", rate.0.to_string());
             add("--arrivals", "jitter".to_owned());
         }
+        // Instants cannot be typed: their mean rate comes nearest.
+        Pacing::Replay { instants } => {
+            if let (Some(first), Some(last)) = (instants.first(), instants.last())
+                && first < last
+            {
+                let rate = (instants.len() - 1) as f64 / (last.0 - first.0) as f64 * 1e9;
+                add("--rate", format!("{rate:.3}"));
+                add("--arrivals", "jitter".to_owned());
+            }
+        }
         Pacing::Think { pause, .. } => add("--think", typed(*pause)),
         _ => {}
     }

@@ -1,34 +1,15 @@
-//! http_load (ACME Laboratories): its report, the same from 2006 to 2016. Source of the layout:
-//! `http_load.c`.
+//! http_load's report read back. Source of the layout: `http_load.c`. Start reading at [`read_reports`].
 
 use std::collections::BTreeMap;
 
 use units::{Nanos, PerSecond};
 
+use crate::ReadError;
 use crate::layout::{Field, Layout, field, put, read};
 use crate::report::{Report, Summary};
 use crate::words::{Cursor, bytes, millis};
-use crate::{ReadError, Tool};
 
-/// The tool.
-pub(crate) static TOOL: Tool = Tool {
-    name: "http_load",
-    about: "http_load: URLs at random on one thread, a new connection for each, HTTP/1.0",
-    counts_differently: &[
-        "a fetch that timed out, or whose connection failed, counts as a fetch; the latter without any line of its own",
-        "a reply counts whatever its status is; the codes are listed",
-        "bytes are those of bodies",
-        "each fetch has a connection of its own: there is no keep-alive",
-        "numbers have 6 digits, of a float: larger counts of bytes are rounded",
-        "with -rate the interval is a whole number of milliseconds: 600 a second become 1000",
-        "there are no percentiles: mean, largest and smallest only",
-    ],
-    command: None,
-    own_flags: &[],
-    read: read_reports,
-};
-
-fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
+pub(super) fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&LAYOUT], text)
 }
 

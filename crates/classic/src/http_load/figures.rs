@@ -1,0 +1,227 @@
+//! From the samples of a load to http_load's figures, counted as it counts. Owns what it takes for a fetch,
+//! a wrong byte count and a wrong checksum, and what it says on stderr of each; must not know how figures
+//! are printed. Start reading at [`Figures::new`].
+
+use std::collections::BTreeMap;
+
+use record::{LatencyMillis, LoadRecord, Outcome, Sample};
+use units::Nanos;
+
+use super::checksum::Fetched;
+use super::flags::Start;
+use super::plan::{SLOTS, Subject};
+
+/// Lines of complaint that are kept; of more, http_load prints all.
+const COMPLAINTS_MAX: usize = 10_000;
+
+/// What http_load counts and measures.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Figures {
+    pub(super) completed: u64,
+    pub(super) parallel_max: u64,
+    /// What came behind heads.
+    pub(super) bytes: u64,
+    /// Microseconds.
+    pub(super) elapsed: u64,
+    pub(super) connects: Spans,
+    pub(super) responses: Spans,
+    pub(super) timeouts: u64,
+    /// Fetches whose byte count, or with -checksum whose checksum, is not that of the URL's first.
+    pub(super) bad: u64,
+    pub(super) codes: BTreeMap<u16, u64>,
+    /// Lines on stderr, in order.
+    pub(super) complaints: Vec<String>,
+    /// Whether -rate ran out of connections, which ends http_load there.
+    pub(super) overflows: bool,
+    /// For footnotes: fetches that have no code; complete replies among the bad; replies other than 2xx;
+    /// complaints that were left out; whether samples were thinned out, so that totals are not of them.
+    pub(super) lost: u64,
+    pub(super) complete_but_bad: u64,
+    pub(super) non_2xx: u64,
+    pub(super) unsaid: u64,
+    pub(super) is_thinned: bool,
+}
+
+/// Spans of one kind, in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Spans {
+    pub(super) n: u64,
+    pub(super) total: u64,
+    pub(super) max: u64,
+    pub(super) min: u64,
+}
+
+impl Spans {
+    fn add(&mut self, span: Nanos) {
+        let micros = span.0 / 1000;
+        self.min = if self.n == 0 { micros } else { self.min.min(micros) };
+        self.max = self.max.max(micros);
+        self.total = self.total.saturating_add(micros);
+        self.n += 1;
+    }
+}
+
+/// What the first fetch of each URL had: its bytes, or its checksum.
+type First = BTreeMap<u32, u64>;
+
+impl Figures {
+    /// What http_load would have counted of this load. With -checksum `checksums` has what was fetched.
+    pub(super) fn new(
+        subject: &Subject,
+        checksums: Option<&[Fetched]>,
+        record: &LoadRecord,
+    ) -> Self {
+        let mut figures =
+            Self { elapsed: (record.seconds * 1e6).round() as u64, ..Self::default() };
+        let (parallel_max, full_at) = parallel(&record.raw);
+        figures.parallel_max = parallel_max;
+        let is_rate = matches!(subject.flags.start, Start::Rate(_));
+        let ended = full_at.filter(|_| is_rate);
+        if let Some(at) = ended {
+            figures.overflows = true;
+            figures.elapsed = at.0 / 1000;
+        }
+        let mut first = First::new();
+        for sample in &record.raw {
+            let is_in_time = ended.is_none_or(|at| sample.done <= at);
+            if sample.outcome != Outcome::Unanswered && is_in_time {
+                figures.add(subject, checksums, sample, &mut first);
+            }
+        }
+        if ended.is_some() {
+            // Of those that were begun then: the one more found no place.
+            figures.parallel_max = u64::from(SLOTS);
+            figures.complain(format!("{}: ran out of connection slots", subject.program));
+        } else if is_rate && !subject.any_tls && record.connects > 0 {
+            // What was late to begin is later than it was due, and no part of connecting.
+            figures.connects = spans(&record.connect_ms, record.connects);
+        }
+        if record.raw_stride > 1 {
+            figures.take_totals(record);
+        }
+        figures
+    }
+
+    fn add(
+        &mut self,
+        subject: &Subject,
+        checksums: Option<&[Fetched]>,
+        sample: &Sample,
+        first: &mut First,
+    ) {
+        let fetched =
+            checksums.map(|all| all.get(sample.request as usize).copied().unwrap_or_default());
+        let url = fetched.map_or(sample.request, |fetched| fetched.url);
+        let name = subject.urls.get(url as usize).map_or("", String::as_str);
+        self.completed += 1;
+        let bytes = raw_body(sample);
+        self.bytes += bytes;
+        if is_timeout(sample.outcome) {
+            self.timeouts += 1;
+            self.complain(format!("{name}: timed out"));
+        } else if sample.outcome == Outcome::Tls {
+            self.complain(format!("{}: SSL connection failed - -1", subject.program));
+        } else if let Some(reason) = reason(sample.outcome) {
+            self.complain(format!("{name}: {reason}"));
+        }
+        if sample.sent > Nanos::ZERO {
+            self.connects.add(sample.sent.saturating_sub(sample.due));
+        }
+        if sample.first_byte > Nanos::ZERO {
+            self.responses.add(sample.first_byte.saturating_sub(sample.sent));
+        } else if sample.outcome == Outcome::ResetBeforeFirstByte {
+            // The end of a connection makes it readable, too.
+            self.responses.add(sample.done.saturating_sub(sample.sent));
+        }
+        match sample.status {
+            0 => self.lost += 1,
+            status => {
+                *self.codes.entry(status).or_default() += 1;
+                self.non_2xx += u64::from(status / 100 != 2);
+            }
+        }
+        let value = fetched.map_or(bytes, |fetched| fetched.checksum.into());
+        if *first.entry(url).or_insert(value) != value {
+            self.bad += 1;
+            self.complete_but_bad += u64::from(sample.outcome == Outcome::Ok);
+            let what = if fetched.is_some() { "checksum" } else { "byte count" };
+            self.complain(format!("{name}: {what} wrong"));
+        }
+    }
+
+    fn complain(&mut self, line: String) {
+        if self.complaints.len() < COMPLAINTS_MAX {
+            self.complaints.push(line);
+        } else {
+            self.unsaid += 1;
+        }
+    }
+
+    /// Where only every so many fetches were kept, the totals are of all.
+    fn take_totals(&mut self, record: &LoadRecord) {
+        self.is_thinned = true;
+        self.completed = record.requests.done;
+        self.bytes = record.bytes.body;
+        self.connects = spans(&record.connect_ms, record.connects);
+        self.responses = spans(&record.first_byte_ms, record.requests.ok);
+        let errors = &record.errors;
+        self.timeouts = errors.connect_timeout + errors.timeout_waiting + errors.timeout_reading;
+        self.codes = record.status.iter().map(|(status, n)| (*status, *n)).collect();
+        self.non_2xx =
+            self.codes.iter().filter(|(code, _)| **code / 100 != 2).map(|(_, n)| n).sum();
+        self.lost = self.completed.saturating_sub(self.codes.values().sum());
+        self.parallel_max = record.client.connections_open_max.into();
+    }
+}
+
+/// Spans of a histogram, which are within a thousandth, and the largest as it was.
+fn spans(millis: &LatencyMillis, n: u64) -> Spans {
+    let micros = |span: Option<f64>| (span.unwrap_or(0.0) * 1e3).round() as u64;
+    let total = micros(millis.mean.map(|mean| mean * n as f64));
+    Spans { n, total, max: micros(millis.max), min: micros(millis.min) }
+}
+
+/// Body as it came, whatever its framing: http_load decodes nothing.
+fn raw_body(sample: &Sample) -> u64 {
+    match sample.bytes_head {
+        0 => 0,
+        head => sample.bytes_read - u64::from(head),
+    }
+}
+
+fn is_timeout(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::ConnectTimeout | Outcome::TimeoutWaiting | Outcome::TimeoutReading)
+}
+
+/// What perror(3) says where a connection could not be made; of one that is lost later http_load is
+/// silent.
+fn reason(outcome: Outcome) -> Option<&'static str> {
+    Some(match outcome {
+        Outcome::ConnectRefused => "Connection refused",
+        Outcome::ConnectFailed => "Connection reset by peer",
+        Outcome::FdExhausted => "Too many open files",
+        Outcome::PortExhausted => "Cannot assign requested address",
+        _ => return None,
+    })
+}
+
+/// Most fetches that were under way at once, and when there were more than http_load has places for.
+fn parallel(samples: &[Sample]) -> (u64, Option<Nanos>) {
+    let mut begins: Vec<Nanos> = samples.iter().map(|sample| sample.due).collect();
+    let mut ends: Vec<Nanos> = samples.iter().map(|sample| sample.done).collect();
+    begins.sort_unstable();
+    ends.sort_unstable();
+    let (mut n_ended, mut most, mut full_at) = (0, 0, None);
+    for (n_before, begin) in begins.iter().enumerate() {
+        // One that ends as another begins has made room for it.
+        while ends.get(n_ended).is_some_and(|end| end <= begin) {
+            n_ended += 1;
+        }
+        let under_way = (n_before + 1).saturating_sub(n_ended) as u64;
+        most = most.max(under_way);
+        if under_way > u64::from(SLOTS) && full_at.is_none() {
+            full_at = Some(*begin);
+        }
+    }
+    (most, full_at)
+}

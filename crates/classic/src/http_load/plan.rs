@@ -1,0 +1,341 @@
+//! From http_load's flags to a plan: the requests byte for byte, where they go, when they begin and when
+//! the load ends. Owns the order of header fields; must not know reports. Start reading at [`plan`].
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use record::{
+    HttpVersion, LoadPlan, LoadStop, Origin, Pacing, Pick, Place, RequestPlan, TlsPlan, Verify,
+};
+use units::{Nanos, PerSecond};
+
+use super::checksum::Checksums;
+use super::flags::{End, Flags, Start, Timer, fatal, refused};
+use super::urls::{self, Url};
+use crate::command::{Call, Said};
+
+/// What the request calls itself.
+pub(super) const USER_AGENT: &str = "http_load 12mar2006";
+
+/// Connections that -rate may have: select(2) knows files below 1024, of which 3 are streams.
+pub(super) const SLOTS: u32 = 1021;
+
+/// Longest path and host: http_load's buffers.
+const PART_MAX: usize = 500;
+
+/// Most samples kept of a run whose fetches are not counted beforehand: some 400 MB of them.
+const KEPT_MAX: u32 = 4_000_000;
+
+/// Most instants of -jitter.
+const INSTANTS_MAX: u64 = 10_000_000;
+
+/// What is planned.
+pub(super) struct Planned {
+    pub(super) plan: LoadPlan,
+    pub(super) footnotes: Vec<String>,
+    pub(super) subject: Subject,
+    /// For -checksum.
+    pub(super) scenario: Option<Checksums>,
+}
+
+/// What the report is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Subject {
+    pub(super) program: String,
+    pub(super) flags: Flags,
+    /// As they stand in the file.
+    pub(super) urls: Vec<String>,
+    pub(super) any_tls: bool,
+}
+
+/// The plan, and what is otherwise than in http_load.
+///
+/// # Errors
+/// What http_load says before its first fetch.
+pub(super) fn plan(flags: Flags, call: &Call<'_>) -> Result<Planned, Said> {
+    let urls = urls::read_urls(&flags.url_file, call)?;
+    let any_tls = urls.iter().any(|url| url.is_tls);
+    if any_tls && flags.cipher.is_some() {
+        let why = "joust's TLS (rustls) has its own list of safe cipher suites; leave it out";
+        return Err(refused(call, "-cipher", why));
+    }
+    let (origins, requests) = requests(&flags, &urls, call)?;
+    let sources = match &flags.sip_file {
+        Some(path) => urls::read_addresses(path, call)?,
+        None => Vec::new(),
+    };
+    let Some(pacing) = pacing(&flags) else {
+        let why = format!("joust draws its {INSTANTS_MAX} instants at most beforehand");
+        return Err(refused(call, "-jitter for so long", &why));
+    };
+    let first = origins[0].place.clone();
+    let Place::Inet(addr) = first else { unreachable!("http_load knows no others") };
+    let connections = match (flags.start, flags.end) {
+        (Start::Parallel(n), End::Fetches(fetches)) => n.min(fetches),
+        (Start::Parallel(n), End::Seconds(_)) => n,
+        (Start::Rate(_), _) => SLOTS,
+    };
+    let (stop, raw_max) = match flags.end {
+        End::Fetches(n) => (LoadStop { requests: Some(n.into()), duration: None }, n),
+        End::Seconds(n) => {
+            (LoadStop { requests: None, duration: Some(Nanos::from_secs(n.into())) }, KEPT_MAX)
+        }
+    };
+    let mut plan = LoadPlan {
+        url: urls[0].whole.clone(),
+        origins,
+        n_requests: requests.len() as u64,
+        pick: if requests.len() > 1 { Pick::AtRandom } else { Pick::InOrder },
+        requests,
+        version: HttpVersion::Http10,
+        connections,
+        keep_alive: false,
+        sources: sources.iter().map(|source| (*source).into()).collect(),
+        // http_load verifies no certificate, and offers no session.
+        tls: TlsPlan { insecure: true, resume: 0.0, ..TlsPlan::default() },
+        stop,
+        timeout: Nanos::from_secs(flags.timeout.into()).max(Nanos::from_millis(1)),
+        drain: Nanos::ZERO,
+        pacing,
+        // A status is not http_load's business: every complete reply is one.
+        verify: Verify { status_min: 0, status_max: 999, ..Verify::default() },
+        raw_max: raw_max.saturating_add(connections),
+        ..LoadPlan::get(addr, "/")
+    };
+    let scenario = flags.checksum.then(|| Checksums::of(&plan.requests, flags.end));
+    if scenario.is_some() {
+        // One stands for them.
+        plan.requests.truncate(1);
+    }
+    let footnotes = footnotes(&urls);
+    let whole = urls.into_iter().map(|url| url.whole).collect();
+    let subject = Subject { program: call.program.to_owned(), flags, urls: whole, any_tls };
+    Ok(Planned { plan, footnotes, subject, scenario })
+}
+
+fn footnotes(urls: &[Url]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if urls.iter().any(|url| url.is_tls) {
+        notes
+            .push("http_load verifies no certificate, so none was verified here either".to_owned());
+        notes.push(
+            "http_load stands still while it shakes hands for TLS; here the other fetches go on"
+                .to_owned(),
+        );
+    }
+    let n_cut = urls.iter().filter(|url| url.path.len() > PART_MAX).count();
+    if n_cut > 0 {
+        notes
+            .push(format!("http_load cuts paths after {PART_MAX} bytes: so {n_cut} were cut here"));
+    }
+    notes
+}
+
+/// Origins, each once, and a request for each URL.
+fn requests(
+    flags: &Flags,
+    urls: &[Url],
+    call: &Call<'_>,
+) -> Result<(Vec<Origin>, Vec<RequestPlan>), Said> {
+    let mut numbers = BTreeMap::new();
+    let mut origins: Vec<Origin> = Vec::new();
+    let mut requests = Vec::new();
+    for url in urls {
+        let key = (url.is_tls, url.host.as_str(), url.port);
+        let origin = match numbers.get(&key) {
+            Some(number) => *number,
+            None => {
+                let (host, port) = match &flags.proxy {
+                    Some((host, port)) => (host, *port),
+                    None => (&url.host, url.port),
+                };
+                let addr = resolve(host, port, call)?;
+                // An address in place of the name: then TLS sends none, as http_load does not.
+                let tls_name = url.is_tls.then(|| addr.ip().to_string());
+                let (place, host) = (Place::Inet(addr), url.host.clone());
+                origins.push(Origin { place, host, tls_name });
+                let number = origins.len() as u32 - 1;
+                numbers.insert(key, number);
+                number
+            }
+        };
+        requests.push(request(url, origin, flags.proxy.is_some()));
+    }
+    Ok((origins, requests))
+}
+
+/// The first of version 4, else the first.
+fn resolve(host: &str, port: u16, call: &Call<'_>) -> Result<SocketAddr, Said> {
+    let found = call.world.resolve(host, port).map_err(|error| {
+        let text = error.to_string();
+        let reason = text.rsplit(": ").next().unwrap_or_default();
+        fatal(call, &format!("getaddrinfo {host} - {reason}"))
+    })?;
+    let version_4 = found.iter().find(|addr| addr.is_ipv4());
+    let missing = || fatal(call, &format!("no valid address found for host {host}"));
+    version_4.or(found.first()).copied().ok_or_else(missing)
+}
+
+fn request(url: &Url, origin: u32, through_proxy: bool) -> RequestPlan {
+    let cut = |text: &str| {
+        let end = (0..=PART_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+        text[..end.unwrap_or(0)].to_owned()
+    };
+    let (host, path) = (cut(&url.host), cut(&url.path));
+    let target = match through_proxy {
+        true => {
+            let scheme = if url.is_tls { "https" } else { "http" };
+            format!("{scheme}://{host}:{}{path}", url.port)
+        }
+        false => path.clone(),
+    };
+    let head =
+        format!("GET {target} HTTP/1.0\r\nHost: {}\r\nUser-Agent: {USER_AGENT}\r\n\r\n", url.host);
+    RequestPlan {
+        origin,
+        headers: vec![("User-Agent".to_owned(), USER_AGENT.to_owned())],
+        verbatim: Some(head.into_bytes()),
+        ..RequestPlan::get(path)
+    }
+}
+
+/// `None` for more instants than are drawn.
+fn pacing(flags: &Flags) -> Option<Pacing> {
+    let Start::Rate(timer) = flags.start else { return Some(Pacing::Closed) };
+    if !timer.jitters {
+        return Some(Pacing::Constant { rate: PerSecond(timer.rate()) });
+    }
+    let instants = instants(timer, flags.end)?;
+    Some(Pacing::Replay { instants })
+}
+
+/// When a timer that jitters goes off: first after its period, then after any whole number of
+/// milliseconds between its bounds, of which 0 is one where the period is 1.
+fn instants(timer: Timer, end: End) -> Option<Vec<Nanos>> {
+    let (low, high) = timer.jitter_ms();
+    let mut random = Random(1);
+    let mut instants = Vec::new();
+    let mut at_ms = u64::from(timer.period_ms());
+    loop {
+        let is_over = match end {
+            End::Fetches(n) => instants.len() == n as usize,
+            End::Seconds(n) => at_ms >= u64::from(n) * 1000,
+        };
+        // At least one: a replay of none is no law.
+        if is_over && !instants.is_empty() {
+            return Some(instants);
+        }
+        if instants.len() as u64 == INSTANTS_MAX {
+            return None;
+        }
+        instants.push(Nanos::from_millis(at_ms));
+        at_ms += u64::from(low) + random.below(u64::from(high - low) + 1);
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014): enough for a choice, and the same in each run.
+#[derive(Debug, Clone)]
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    /// Below `n`, which is small: the bias of the remainder is one in 2^64 / n.
+    pub(super) fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % n
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::command::Chosen;
+    use crate::command::Stream;
+    use crate::command::testing::{World, args};
+
+    use super::super::flags;
+    use super::*;
+
+    fn planned(line: &str, urls: &'static [u8]) -> Result<Planned, Said> {
+        let ips: &[u8] = b"127.0.0.1\n127.0.0.2\n";
+        let world = World { files: [("urls", urls), ("ips", ips)].into(), ..World::default() };
+        let args = args(line);
+        let call =
+            Call { program: "http_load", args: &args, own: &Chosen::default(), world: &world };
+        plan(flags::parse(&call)?, &call)
+    }
+
+    fn sent(plan: &LoadPlan) -> Vec<String> {
+        let bytes = |request: &RequestPlan| request.verbatim.clone().expect("all are verbatim");
+        plan.requests.iter().map(|request| String::from_utf8(bytes(request)).unwrap()).collect()
+    }
+
+    #[test]
+    fn requests_are_http_load_s_and_origins_are_looked_up_once() {
+        let urls = b"http://a:81/x?y\nhttps://b/\nhttp://a:81/z\n";
+        let plan = planned("-p 2 -f 5 urls", urls).unwrap().plan;
+        let agent = "User-Agent: http_load 12mar2006\r\n\r\n";
+        let expected = [
+            format!("GET /x?y HTTP/1.0\r\nHost: a\r\n{agent}"),
+            format!("GET / HTTP/1.0\r\nHost: b\r\n{agent}"),
+            format!("GET /z HTTP/1.0\r\nHost: a\r\n{agent}"),
+        ];
+        assert_eq!(sent(&plan), expected, "no port in Host");
+        assert_eq!(plan.requests.iter().map(|r| r.origin).collect::<Vec<_>>(), [0, 1, 0]);
+        assert_eq!(plan.origins[1].tls_name.as_deref(), Some("127.0.0.1"), "no name is sent");
+        assert_eq!((plan.pick, plan.connections, plan.keep_alive), (Pick::AtRandom, 2, false));
+    }
+
+    #[test]
+    fn a_proxy_gets_the_whole_url_with_its_port() {
+        let plan = planned("-proxy p -p 2 -f 5 urls", b"http://a/x\nhttps://b/y").unwrap().plan;
+        assert!(sent(&plan)[0].starts_with("GET http://a:80/x HTTP/1.0\r\nHost: a\r\n"));
+        assert!(sent(&plan)[1].starts_with("GET https://b:443/y HTTP/1.0\r\nHost: b\r\n"));
+        let place = Place::Inet(([127, 0, 0, 1], 80).into());
+        assert!(plan.origins.iter().all(|origin| origin.place == place));
+    }
+
+    #[test]
+    fn sources_and_ciphers_and_hosts() {
+        let plan = planned("-sip ips -p 1 -f 1 urls", b"http://a/").unwrap().plan;
+        assert_eq!(plan.sources.len(), 2);
+        let said = |line, urls| planned(line, urls).err().unwrap().texts.on(Stream::Err);
+        let cipher = "http_load: -cipher is not supported: ";
+        assert!(said("-ci fastsec -p 1 -f 1 urls", b"https://a/").starts_with(cipher));
+        assert!(planned("-ci fastsec -p 1 -f 1 urls", b"http://a/").is_ok(), "changes nothing");
+        assert_eq!(
+            said("-p 1 -f 1 urls", b"http://x.invalid/"),
+            "http_load: getaddrinfo x.invalid - Name or service not known\n"
+        );
+        assert_eq!(said("-p 1 -f 1 none", b""), "none: No such file or directory\n");
+    }
+
+    /// The quirk: of a rate above 500 all intervals are 1 ms, and with -jitter 0 or 1 ms.
+    #[test]
+    fn rates_are_those_of_whole_milliseconds() {
+        let pacing = |line: &str| {
+            let line = format!("{line} -seconds 2 urls");
+            planned(&line, b"http://a/").unwrap().plan.pacing
+        };
+        assert_eq!(pacing("-rate 600"), Pacing::Constant { rate: PerSecond(1000.0) });
+        assert_eq!(pacing("-rate 5"), Pacing::Constant { rate: PerSecond(5.0) });
+        let Pacing::Replay { instants } = pacing("-rate 600 -jitter") else { panic!("instants") };
+        assert_eq!(instants[0], Nanos::from_millis(1));
+        assert!(instants.is_sorted() && instants.last().unwrap() < &Nanos::from_secs(2));
+        assert!((3800..4200).contains(&instants.len()), "{} in 2 s", instants.len());
+        let Pacing::Replay { instants } = pacing("-rate 10 -j") else { panic!("instants") };
+        let gaps: Vec<u64> =
+            instants.windows(2).map(|pair| (pair[1].0 - pair[0].0) / 1_000_000).collect();
+        assert!(gaps.iter().all(|gap| (90..=110).contains(gap)), "{gaps:?}");
+    }
+
+    /// The quirk: http_load has 500 bytes for a path.
+    #[test]
+    fn a_long_path_is_cut() {
+        let urls = format!("http://a/{}", "x".repeat(600)).into_bytes().leak();
+        let planned = planned("-p 1 -f 1 urls", urls).unwrap();
+        assert_eq!(sent(&planned.plan)[0].find(" HTTP/1.0"), Some(4 + 500));
+        assert!(planned.footnotes[0].contains("cuts paths after 500 bytes"));
+    }
+}
