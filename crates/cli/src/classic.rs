@@ -119,7 +119,12 @@ fn run(tool: &Tool, program: &str, words: Vec<OsString>) -> ExitCode {
 
 /// Carries out the load, and lets the tool speak.
 fn load(run: Run, with_footnotes: bool) -> ExitCode {
-    let Run { plan, footnotes, mut teller, scenario } = run;
+    let Run { mut plan, footnotes, mut teller, scenario } = run;
+    if scenario.is_some() {
+        // The load is over when its users have left: the plan's number, which is shared out otherwise
+        // than a tool may share it out, is there for --explain.
+        plan.stop.requests = None;
+    }
     // Before this Ctrl-C ends the wait for a resolver as it ends any program.
     let interrupt = match sys::interrupt::install() {
         Ok(interrupt) => interrupt,

@@ -25,6 +25,7 @@ mod screen;
 mod serve;
 mod servers;
 mod tls;
+mod without_peers;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

@@ -3,7 +3,7 @@
 //! Start reading at [`compare`].
 
 mod masked;
-mod scripted;
+pub(super) mod scripted;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -90,7 +90,7 @@ fn serve(
     let mut stream = stream;
     while let Some(request) = request(&mut reader) {
         let text = String::from_utf8_lossy(&request).into_owned();
-        let keeps = text.contains("Keep-Alive");
+        let keeps = text.to_lowercase().contains("connection: keep-alive");
         asked.lock().unwrap().push(request);
         let nth = count.fetch_add(1, Ordering::SeqCst) + 1;
         let goes_on = match manner {

@@ -1,34 +1,16 @@
-//! weighttp: its report, of 0.4 (lines) and of 0.5 (JSON). Source of the layouts: lighttpd/weighttp,
-//! `src/weighttp.c`.
+//! weighttp's reports read back, of 0.4 (lines) and of 0.5 (JSON). Source of the layouts:
+//! lighttpd/weighttp, `src/weighttp.c`. Start reading at [`read_reports`].
 
 use std::collections::BTreeMap;
 
 use units::{Bytes, Nanos, PerSecond};
 
+use crate::ReadError;
 use crate::layout::{Field, Layout, field, nothing, put, read};
 use crate::report::{Report, Summary};
 use crate::words::{Cursor, number};
-use crate::{ReadError, Tool};
 
-/// The tool.
-pub(crate) static TOOL: Tool = Tool {
-    name: "weighttp",
-    about: "weighttp: a closed loop on several threads, a number of requests and no duration",
-    counts_differently: &[
-        "succeeded are replies with 2xx and 3xx that were read whole; the others failed",
-        "in 0.4 the count of errored requests is never summed over its threads: it is always 0",
-        "in 0.4 there is no latency at all, and rates are cut to whole numbers",
-        "the clock includes the start and the end of its threads",
-        "requests and connections are divided among threads before the start: a thread that is done leaves its connections idle",
-        "0.4 takes a reply that is not HTTP/1.1, or has a head above 32 KiB, as failed",
-        "0.5 gives no reply more than 4 s unless told (-s)",
-    ],
-    command: None,
-    own_flags: &[],
-    read: read_reports,
-};
-
-fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
+pub(super) fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&LINES, &JSON], text)
 }
 
@@ -36,6 +18,11 @@ static LINES: Layout = Layout { tool: "weighttp", fields: LINES_FIELDS, finish: 
 static JSON: Layout = Layout { tool: "weighttp", fields: JSON_FIELDS, finish: nothing };
 
 const BANNER: Field = field("weighttp # - a lightweight and simple webserver", |at, to| {
+    put(&mut to.version, at.hash(0)?.to_owned())
+})
+.opens();
+/// That of 0.5 has no article.
+const NEW_BANNER: Field = field("weighttp # - lightweight and simple webserver", |at, to| {
     put(&mut to.version, at.hash(0)?.to_owned())
 })
 .opens();
@@ -82,6 +69,7 @@ const LINES_FIELDS: &[Field] = &[
 
 const JSON_FIELDS: &[Field] = &[
     BANNER,
+    NEW_BANNER,
     SPAWNING,
     field("\"reqs_per_sec\":", |at, to| put(&mut to.rate, PerSecond(at.number()?)))
         .opens()

@@ -1,0 +1,104 @@
+//! What weighttp's reports hide or get wrong, said of the run at hand. Owns the sentences; must not change
+//! a figure. Start reading at [`old`].
+
+use record::LoadRecord;
+use units::Nanos;
+
+use super::flags::Flags;
+use super::workers::Counts;
+
+/// Share of the time for which a thread that is done early is worth a word.
+const IDLE_MIN: f64 = 0.05;
+
+/// Rates below this lose a hundredth and more where they are cut to whole numbers.
+const SMALL: f64 = 100.0;
+
+/// Of 0.4: a sentence for each thing, none where there is nothing.
+pub(super) fn old(flags: &Flags, counts: &Counts, record: &LoadRecord) -> Vec<String> {
+    let mut notes = Vec::new();
+    if counts.errored > 0 {
+        let n = counts.errored;
+        notes.push(format!(
+            "weighttp 0.4 never adds up errored requests and prints 0: there were {n} among the failed"
+        ));
+    }
+    if counts.failed_bodies > 0 {
+        let n = counts.failed_bodies;
+        notes.push(format!("of bytes http {n} are bodies of replies that failed"));
+    }
+    if let Some(longest) = record.service_ms.max {
+        let half = record.service_ms.p50;
+        let half =
+            half.map_or(String::new(), |p50| format!("half of them took up to {p50:.3} ms, "));
+        notes.push(format!(
+            "weighttp 0.4 measures no latency: {half}the longest {longest:.3} ms, from the request to \
+             the last byte"
+        ));
+    }
+    let seconds = record.seconds.max(1e-6);
+    let per_s = counts.done as f64 / seconds;
+    let kbytes = counts.bytes as f64 / seconds / 1024.0;
+    if per_s < SMALL || kbytes < SMALL {
+        notes.push(format!(
+            "weighttp 0.4 cuts rates to whole numbers: they were {per_s:.2} req/s and {kbytes:.2} kbyte/s"
+        ));
+    }
+    if flags.threads > 1 {
+        notes.push("progress is that of thread 1 alone".to_owned());
+    }
+    notes.extend(common(counts, record));
+    notes
+}
+
+/// Of 0.5, where a reply may take so many seconds.
+pub(super) fn new(cut_off: u64, counts: &Counts, record: &LoadRecord) -> Vec<String> {
+    let mut notes = Vec::new();
+    let errors = &record.errors;
+    let late = errors.connect_timeout + errors.timeout_waiting + errors.timeout_reading;
+    if late > 0 {
+        notes.push(format!(
+            "{late} replies were given up after {cut_off} s (-s): times are of those that came"
+        ));
+    }
+    if counts.errored > 0 {
+        let n = counts.errored;
+        notes.push(format!(
+            "{n} requests without a reply are in response_times, with the time until they failed"
+        ));
+    }
+    notes.extend(common(counts, record));
+    notes
+}
+
+/// Of either version.
+fn common(counts: &Counts, record: &LoadRecord) -> Vec<String> {
+    let mut notes = Vec::new();
+    let (first, last) = (counts.ends.iter().min(), counts.ends.iter().max());
+    if let (Some(first), Some(last)) = (first, last)
+        && last.saturating_sub(*first).as_secs_f64() > IDLE_MIN * last.as_secs_f64()
+    {
+        let secs = |end: &Nanos| end.as_secs_f64();
+        notes.push(format!(
+            "requests are divided before the start: one thread was done after {:.3} s and its \
+             connections lay idle, the last after {:.3} s",
+            secs(first),
+            secs(last)
+        ));
+    }
+    let lost = record.errors.connect_refused + record.errors.connect_failed;
+    if lost > 0 {
+        notes.push(format!(
+            "{lost} connections could not be made; each is tried again after a pause here (1 to 100 ms), \
+             by weighttp at once"
+        ));
+    }
+    if counts.unsaid > 0 {
+        notes.push(format!("{} more lines of error were left out", counts.unsaid));
+    }
+    if !record.generator_limits().is_empty() {
+        notes.push(
+            "the load generator itself was a limit of this figure: joust load says how".to_owned(),
+        );
+    }
+    notes
+}

@@ -1,0 +1,96 @@
+//! weighttp: 0.4, the classic, and in [`new`] 0.5, a rewrite. Command lines, requests, reports, and reports
+//! read back. Owns all that is particular to it. Source of the facts: lighttpd/weighttp,
+//! `src/weighttp.c`, `src/worker.c` and `src/client.c` of 0.4. Start reading at [`command`].
+
+mod flags;
+mod footnotes;
+mod new;
+mod read;
+mod teller;
+#[cfg(test)]
+mod tests;
+mod text;
+mod workers;
+
+use record::{LoadPlan, LoadStop, Origin, Place, RequestPlan, Scenario, Verify};
+use units::Nanos;
+
+use self::flags::Flags;
+use self::workers::{Rules, Workers};
+use crate::Tool;
+use crate::command::{Asked, Call, OwnFlag, Run, Said};
+
+/// The tool.
+pub(crate) static TOOL: Tool = Tool {
+    name: "weighttp",
+    about: "weighttp: a closed loop on several threads, a number of requests and no duration",
+    counts_differently: &[
+        "succeeded are replies with 2xx and 3xx that were read whole; the others failed",
+        "in 0.4 the count of errored requests is never summed over its threads: it is always 0",
+        "in 0.4 there is no latency at all, and rates are cut to whole numbers",
+        "the clock includes the start and the end of its threads",
+        "requests and connections are divided among threads before the start: a thread that is done leaves its connections idle",
+        "0.4 takes a reply that is not HTTP/1.1, or has a head above 32 KiB, as failed",
+        "0.5 gives no reply more than 4 s unless told (-s)",
+    ],
+    command: Some(command),
+    own_flags: &[OwnFlag::version_style(&["0.4", NEW])],
+    read: read::read_reports,
+};
+
+/// weighttp waits for ever; a load has an end.
+const TIMEOUT: Nanos = Nanos::from_secs(3600);
+
+/// The version that --version-style may ask for in place of the classic.
+const NEW: &str = "0.5";
+
+/// What a command line of weighttp asks for.
+fn command(call: &Call<'_>) -> Asked {
+    let run = match call.own.value("--version-style") {
+        Some(NEW) => new::run(call),
+        _ => old(call),
+    };
+    match run {
+        Ok(run) => Asked::Run(Box::new(run)),
+        Err(said) => Asked::Said(said),
+    }
+}
+
+fn old(call: &Call<'_>) -> Result<Run, Said> {
+    let flags = flags::parse(call)?;
+    let plan = plan(&flags, call)?;
+    let rules = Rules::Old { keep_alive: flags.keep_alive };
+    let workers = Workers::new(flags.request(), flags.requests, flags.threads, rules);
+    let teller = Box::new(teller::Weighttp::new(flags, workers.shared()));
+    let scenario: Box<dyn Scenario> = Box::new(workers);
+    Ok(Run { plan, footnotes: Vec::new(), teller, scenario: Some(scenario) })
+}
+
+fn plan(flags: &Flags, call: &Call<'_>) -> Result<LoadPlan, Said> {
+    let addr = flags.resolve(call)?;
+    let url = &flags.url;
+    let host = if url.port == 80 { url.host.clone() } else { format!("{}:{}", url.host, url.port) };
+    let field = |line: &String| {
+        let (name, value) = line.split_once(':')?;
+        Some((name.trim().to_owned(), value.trim().to_owned()))
+    };
+    let request = RequestPlan {
+        headers: flags.headers.iter().filter_map(field).collect(),
+        verbatim: Some(flags.request()),
+        ..RequestPlan::get(&url.path)
+    };
+    Ok(LoadPlan {
+        url: format!("http://{host}{}", url.path),
+        origins: vec![Origin { place: Place::Inet(addr), host, tls_name: None }],
+        requests: vec![request],
+        connections: flags.clients,
+        threads: flags.threads,
+        keep_alive: flags.keep_alive,
+        stop: LoadStop { requests: Some(flags.requests), duration: None },
+        timeout: TIMEOUT,
+        drain: Nanos::ZERO,
+        // What is a success is counted by the users.
+        verify: Verify { status_min: 0, status_max: 999, ..Verify::default() },
+        ..LoadPlan::get(addr, &url.path)
+    })
+}

@@ -1,0 +1,377 @@
+//! The flags of weighttp 0.5: what was typed, taken apart in its order, with its complaints. Owns every
+//! letter of its option string; must not know requests or reports. Start reading at [`parse`].
+
+use std::path::{Path, PathBuf};
+
+use crate::command::{Call, Getopt, Item, Order, Said, Texts, strerror};
+
+/// weighttp's own option string.
+pub(super) const LETTERS: &str = ":hVikqdlr6FSa:m:n:t:c:b:e:p:s:u:A:B:C:H:K:P:T:X:";
+
+/// What it prints before anything else, unless -q.
+pub(super) const BANNER: &str =
+    "\nweighttp 0.5 - lightweight and simple webserver benchmarking tool\n\n";
+
+/// What -s sets the requests to where there are none.
+const CUT_OFF_REQUESTS: u64 = 50_000;
+
+/// Seconds for a reply, unless -s.
+const CUT_OFF: u64 = 4;
+
+/// Most requests: a sample of each is kept.
+const REQUESTS_MAX: u64 = 10_000_000;
+
+/// Most headers, and most cookies.
+const LINES_MAX: usize = 64;
+
+/// What was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Flags {
+    pub(super) requests: u64,
+    pub(super) threads: u32,
+    pub(super) clients: u32,
+    pub(super) keep_alive: bool,
+    /// Requests that may be out on a connection at once, at least 1.
+    pub(super) pipeline: u32,
+    pub(super) ipv6: bool,
+    pub(super) quiet: bool,
+    /// Whether mean and median are compared.
+    pub(super) warns: bool,
+    pub(super) method: String,
+    pub(super) body: Option<Vec<u8>>,
+    pub(super) content_type: Option<String>,
+    pub(super) headers: Vec<String>,
+    pub(super) cookies: Vec<String>,
+    pub(super) authorization: Option<String>,
+    pub(super) proxy_authorization: Option<String>,
+    /// `host[:port]`, or a path.
+    pub(super) proxy: Option<String>,
+    /// Local addresses, by commas.
+    pub(super) bind: Option<String>,
+    pub(super) csv: Option<PathBuf>,
+    /// Seconds for a reply.
+    pub(super) cut_off: u64,
+    /// As typed.
+    pub(super) url: String,
+}
+
+/// Takes the arguments apart.
+///
+/// # Errors
+/// What weighttp says instead of running.
+pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
+    let mut typed = Typed::new();
+    let mut getopt = Getopt::new(LETTERS, Order::Permuted, call.args);
+    for item in getopt.by_ref() {
+        match item {
+            Item::Letter(letter, value) => typed.take(letter, value.unwrap_or_default(), call)?,
+            Item::NoValue(letter) => {
+                return Err(fatal(&format!("option requires an argument: -{letter}")));
+            }
+            Item::UnknownLetter('?') => typed.helps = true,
+            Item::UnknownLetter(letter) => {
+                return Err(fatal(&format!("unknown option: -{letter}")));
+            }
+            _ => unreachable!("weighttp has no long names"),
+        }
+    }
+    if typed.helps || typed.tells_version {
+        let help = if typed.helps { HELP } else { "" };
+        return Err(Said { texts: Texts::out(format!("{BANNER}{help}")), code: 0 });
+    }
+    match getopt.operands().as_slice() {
+        [] => Err(typed.complaint("missing URI argument")),
+        [url] => typed.finish(url),
+        _ => Err(typed.complaint("too many arguments")),
+    }
+}
+
+/// Banner, usage, then a complaint, whatever -q says.
+pub(super) fn fatal(complaint: &str) -> Said {
+    let texts = Texts::out(format!("{BANNER}{HELP}")).and_err(format!("\nerror: {complaint}\n\n"));
+    Said { texts, code: 1 }
+}
+
+/// A flag that joust does not carry out, and why.
+fn refused(flag: &str, why: &str) -> Said {
+    Said { texts: Texts::err(format!("error: {flag} is not supported: {why}\n")), code: 1 }
+}
+
+const HELP: &str = "weighttp <options> <URI>
+  -n num     number of requests      (mandatory)
+  -t num     thread count            (default: 1)
+  -c num     concurrent clients      (default: 1)
+  -k         keep alive              (default: no)
+  -K num     num pipelined requests  (default: 1)
+  -6         use ipv6                (default: no)
+  -i         use HTTP HEAD method    (default: GET)
+  -m method  use custom HTTP method  (default: GET)
+  -H str     add header to request (\"label: value\"); repeatable
+  -b size    socket buffer sizes (SO_SNDBUF, SO_RCVBUF)
+  -B addr    local address to bind to when making outgoing connections
+  -C cookie  add cookie to request (\"cookie-name=value\"); repeatable
+  -F         use TCP Fast Open (RFC 7413)
+  -T type    Content-Type header to use for POST/PUT data,
+             e.g. application/x-www-form-urlencoded
+                                     (default: text/plain)
+  -A string  add Basic WWW Authorization   (str is username:password)
+  -P string  add Basic Proxy-Authorization (str is username:password)
+  -X proxy   proxy:port or unix domain socket path beginning w/ '/'
+  -p file    make HTTP POST request using file contents for body
+  -u file    make HTTP PUT request using file contents for body
+  -e file    write percentiles to file (CSV)
+  -s num     seconds for a response  (default: 4)
+  -S         do not compare median and mean
+  -d         (ignored; compatibility with Apache Bench (ab))
+  -l         (ignored; compatibility with Apache Bench (ab))
+  -r         (ignored; compatibility with Apache Bench (ab))
+  -q         quiet: do not show version header or progress
+  -h         show help and exit
+  -V         show version and exit
+
+example: 
+  weighttpd -n 500000 -c 100 -t 2 -K 64 http://localhost/index.html
+
+";
+
+/// Flags as they come.
+struct Typed {
+    flags: Flags,
+    threads: i32,
+    clients: i32,
+    pipeline: i32,
+    method: Option<String>,
+    heads: bool,
+    helps: bool,
+    tells_version: bool,
+    has_cut_off: bool,
+}
+
+impl Typed {
+    fn new() -> Self {
+        let flags = Flags {
+            requests: 0,
+            threads: 1,
+            clients: 1,
+            keep_alive: false,
+            pipeline: 1,
+            ipv6: false,
+            quiet: false,
+            warns: true,
+            method: String::new(),
+            body: None,
+            content_type: None,
+            headers: Vec::new(),
+            cookies: Vec::new(),
+            authorization: None,
+            proxy_authorization: None,
+            proxy: None,
+            bind: None,
+            csv: None,
+            cut_off: CUT_OFF,
+            url: String::new(),
+        };
+        Self {
+            flags,
+            threads: 1,
+            clients: 1,
+            pipeline: 0,
+            method: None,
+            heads: false,
+            helps: false,
+            tells_version: false,
+            has_cut_off: false,
+        }
+    }
+
+    fn take(&mut self, letter: char, value: String, call: &Call<'_>) -> Result<(), Said> {
+        let flags = &mut self.flags;
+        match letter {
+            '6' => flags.ipv6 = true,
+            'k' => flags.keep_alive = true,
+            'q' => flags.quiet = true,
+            'S' => flags.warns = false,
+            'd' | 'l' | 'r' => {}
+            'h' => self.helps = true,
+            'V' => self.tells_version = true,
+            'n' => flags.requests = strtoul(&value),
+            't' => self.threads = strtoul(&value) as i32,
+            'c' => self.clients = strtoul(&value) as i32,
+            'K' => {
+                self.pipeline = strtoul(&value) as i32;
+                flags.keep_alive |= self.pipeline >= 2;
+            }
+            's' => (flags.cut_off, self.has_cut_off) = (strtoul(&value), true),
+            'e' => flags.csv = Some(value.into()),
+            'A' => flags.authorization = Some(value),
+            'P' => flags.proxy_authorization = Some(value),
+            'B' => flags.bind = Some(value),
+            'T' => flags.content_type = Some(value),
+            'X' => flags.proxy = Some(value),
+            'C' if flags.cookies.len() == LINES_MAX => return Err(fatal("too many cookies")),
+            'C' => flags.cookies.push(value),
+            'H' if flags.headers.len() == LINES_MAX => return Err(fatal("too many headers")),
+            'H' => flags.headers.push(value),
+            _ => return self.take_further(letter, value, call),
+        }
+        Ok(())
+    }
+
+    /// Methods, and what is refused.
+    fn take_further(&mut self, letter: char, value: String, call: &Call<'_>) -> Result<(), Said> {
+        match letter {
+            'i' => self.heads = true,
+            'm' => {
+                self.heads = value.eq_ignore_ascii_case("HEAD");
+                self.method = Some(value);
+            }
+            'p' | 'u' => {
+                let method = if letter == 'p' { "POST" } else { "PUT" };
+                (self.method, self.heads) = (Some(method.to_owned()), false);
+                let body = call.world.read(Path::new(&value)).map_err(|error| {
+                    let (number, why) = (error.raw_os_error().unwrap_or(0), strerror(&error));
+                    fatal(&format!("open({value}): ({number}) {why}"))
+                })?;
+                self.flags.body = Some(body);
+            }
+            'F' => {
+                let why = "joust sends no request in its SYN: where the server remembers no cookie it \
+                           would be sent twice";
+                return Err(refused("-F", why));
+            }
+            'b' => {
+                let why = "joust leaves the size of socket buffers to the kernel, which adapts it";
+                return Err(refused("-b", why));
+            }
+            'a' => {
+                let why = "no description says what its seconds bound; -s bounds a reply, and joust load \
+                           -d the whole";
+                return Err(refused("-a", why));
+            }
+            _ => unreachable!("a letter of the option string that nobody takes: {letter}"),
+        }
+        Ok(())
+    }
+
+    /// A complaint of what was typed; the banner has been printed by then, unless -q.
+    fn complaint(&self, complaint: &str) -> Said {
+        let mut said = fatal(complaint);
+        if !self.flags.quiet {
+            said.texts.0.insert(0, (crate::command::Stream::Out, BANNER.to_owned()));
+        }
+        said
+    }
+
+    fn finish(mut self, url: &str) -> Result<Flags, Said> {
+        let (threads, clients) = (i64::from(self.threads), i64::from(self.clients));
+        if self.has_cut_off && self.flags.requests == 0 {
+            self.flags.requests = CUT_OFF_REQUESTS;
+        }
+        let requests = self.flags.requests;
+        let complaints = [
+            (requests == 0, "num of requests has to be > 0"),
+            (requests == u64::MAX, "invalid req_count"),
+            (threads <= 0, "thread count has to be > 0"),
+            (threads.unsigned_abs() > requests, "thread_count > req_count"),
+            (clients <= 0, "num of concurrent clients has to be > 0"),
+            (clients.unsigned_abs() > requests, "concur_count > req_count"),
+            (threads > clients, "thread_count > concur_count"),
+        ];
+        if let Some((_, complaint)) = complaints.iter().find(|(is_wrong, _)| *is_wrong) {
+            return Err(self.complaint(complaint));
+        }
+        if requests > REQUESTS_MAX {
+            let why =
+                format!("weighttp and joust keep every request, joust {REQUESTS_MAX} at most");
+            return Err(refused(&format!("-n {requests}"), &why));
+        }
+        let mut flags = self.flags;
+        (flags.threads, flags.clients) = (threads as u32, clients as u32);
+        flags.pipeline = self.pipeline.max(1).unsigned_abs();
+        let usual = if self.heads { "HEAD" } else { "GET" };
+        flags.method = self.method.unwrap_or_else(|| usual.to_owned());
+        url.clone_into(&mut flags.url);
+        Ok(flags)
+    }
+}
+
+/// strtoul(3), of base 10: what is no number is 0.
+fn strtoul(text: &str) -> u64 {
+    let text = text.trim_start();
+    let digits = text.strip_prefix('+').unwrap_or(text);
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    if end == 0 { 0 } else { digits[..end].parse().unwrap_or(u64::MAX) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::command::Chosen;
+    use crate::command::Stream;
+    use crate::command::testing::{World, args};
+
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Flags, Said> {
+        let world = World { files: [("body", &b"a=1"[..])].into(), ..World::default() };
+        let args = args(line);
+        parse(&Call { program: "weighttp", args: &args, own: &Chosen::default(), world: &world })
+    }
+
+    #[test]
+    fn every_letter_of_the_option_string_is_handled_ignored_or_refused_with_a_reason() {
+        let plain = parsed("-n 9 -c 3 h").unwrap();
+        for (at, letter) in LETTERS.char_indices().filter(|(_, letter)| *letter != ':') {
+            let takes_value = LETTERS[at + 1..].starts_with(':');
+            let value = match letter {
+                'p' | 'u' => "body",
+                'n' => "8",
+                _ if takes_value => "2",
+                _ => "",
+            };
+            match parsed(&format!("-n 9 -c 3 -{letter} {value} h")) {
+                Ok(flags) => assert_eq!(flags == plain, "dlr".contains(letter), "-{letter}"),
+                Err(said) if "hV".contains(letter) => {
+                    assert!(said.code == 0 && said.texts.on(Stream::Out).starts_with(BANNER));
+                }
+                Err(said) => {
+                    let text = said.texts.on(Stream::Err);
+                    let begin = format!("error: -{letter} is not supported: ");
+                    assert!(text.starts_with(&begin) && text.lines().count() == 1, "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn complaints_are_those_of_0_5() {
+        let lines = [
+            ("-n", "option requires an argument: -n"),
+            ("-n 5 -x h", "unknown option: -x"),
+            ("-n 5", "missing URI argument"),
+            ("-n 5 a b", "too many arguments"),
+            ("h", "num of requests has to be > 0"),
+            ("-n 5 -t 0 h", "thread count has to be > 0"),
+            ("-n 5 -c 9 h", "concur_count > req_count"),
+            ("-n 5 -c 2 -t 3 h", "thread_count > concur_count"),
+            ("-n 5 -p none h", "open(none): (2) No such file or directory"),
+        ];
+        for (line, text) in lines {
+            let said = parsed(line).expect_err(line);
+            assert_eq!(said.texts.on(Stream::Err), format!("\nerror: {text}\n\n"), "{line}");
+            assert!(said.code == 1 && said.texts.on(Stream::Out).contains(HELP));
+        }
+    }
+
+    #[test]
+    fn a_pipeline_is_kept_alive_and_a_cut_off_brings_requests() {
+        let flags = parsed("-n 9 -K 2 h").unwrap();
+        assert_eq!((flags.pipeline, flags.keep_alive), (2, true));
+        assert!(!parsed("-n 9 -K 1 h").unwrap().keep_alive);
+        let flags = parsed("-s 7 h").unwrap();
+        assert_eq!((flags.requests, flags.cut_off), (50_000, 7));
+        assert_eq!(parsed("-n 9 h").unwrap().cut_off, 4);
+        let methods = ["-i", "-m head", "-m X -i", "-i -p body"];
+        let methods = methods.map(|line| parsed(&format!("-n 1 {line} h")).unwrap().method);
+        assert_eq!(methods, ["HEAD", "head", "X", "POST"]);
+    }
+}

@@ -1,0 +1,41 @@
+//! weighttp 0.5, the rewrite of 2025: flags like ab's, a report in JSON, latency. Owns what is its own; must
+//! not know 0.4. Source of the facts: lighttpd/weighttp, `src/weighttp.c` of 2025, and reports of 0.5 that
+//! people have published. Start reading at [`run`].
+
+mod figures;
+mod flags;
+mod request;
+mod teller;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use record::Scenario;
+
+use self::flags::Flags;
+use super::workers::{Rules, Workers};
+use crate::command::{Call, Run, Said};
+
+/// What a command line of 0.5 asks for.
+///
+/// # Errors
+/// What 0.5 says instead of running.
+pub(super) fn run(call: &Call<'_>) -> Result<Run, Said> {
+    let flags = flags::parse(call)?;
+    let (plan, request) = request::plan(&flags, call)?;
+    let Flags { requests, threads, pipeline, .. } = flags;
+    let mut footnotes = Vec::new();
+    let workers = Workers::new(request, requests, threads, Rules::New);
+    let shared = workers.shared();
+    let mut scenario: Option<Box<dyn Scenario>> = Some(Box::new(workers));
+    if pipeline > 1 {
+        // A user asks, and hears all of it, before it asks again: that is no pipeline.
+        scenario = None;
+        footnotes.push(
+            "with -K weighttp sends more requests than -n and drops them at the end; here -n are sent"
+                .to_owned(),
+        );
+    }
+    let teller = Box::new(teller::Weighttp::new(flags, shared));
+    Ok(Run { plan, footnotes, teller, scenario })
+}

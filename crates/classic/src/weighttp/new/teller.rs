@@ -1,0 +1,107 @@
+//! What weighttp 0.5 says, when, and on which stream. Owns the order of things; must not know what is
+//! counted. Start reading at [`Weighttp`].
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::super::teller::INTERRUPTED;
+use super::super::workers::{Shared, complaint, part};
+use super::super::{footnotes, text as old};
+use super::figures::Figures;
+use super::flags::{BANNER, Flags};
+use super::text;
+use crate::command::{Closing, Finished, OutFile, Progress, Teller, Texts};
+
+/// weighttp in one run.
+pub(super) struct Weighttp {
+    flags: Flags,
+    shared: Arc<Shared>,
+    /// Requests of thread 1 that progress has told of.
+    told: u64,
+}
+
+impl Weighttp {
+    pub(super) fn new(flags: Flags, shared: Arc<Shared>) -> Self {
+        Self { flags, shared, told: 0 }
+    }
+
+    /// Errors, and lines of progress up to so many requests of thread 1.
+    fn so_far(&mut self, done: u64) -> Texts {
+        let todo = part(self.flags.requests, self.flags.threads, 0);
+        let mut progress = old::progress(self.told, done, todo);
+        // Where a tenth is no whole number, the rest is told too.
+        let every = (todo / 10).max(1);
+        if done == todo && self.told < todo && !todo.is_multiple_of(every) {
+            progress += "progress: 100% done\n";
+        }
+        self.told = done;
+        let errors = self.shared.take_errors();
+        let texts = if errors.is_empty() { Texts::default() } else { Texts::err(errors) };
+        if progress.is_empty() || self.flags.quiet { texts } else { texts.and_out(progress) }
+    }
+
+    /// Requests that thread 1 has done; in a pipeline its share of all.
+    fn done(&self, done: u64) -> u64 {
+        match self.flags.pipeline {
+            1 => self.shared.done_by_first.load(Ordering::Relaxed),
+            _ => done.min(self.flags.requests) / u64::from(self.flags.threads),
+        }
+    }
+}
+
+impl Teller for Weighttp {
+    fn opening(&mut self) -> Texts {
+        let Flags { requests, clients, threads, quiet, .. } = self.flags;
+        if quiet {
+            return Texts::default();
+        }
+        let spawning = old::spawning(requests, clients, threads);
+        Texts::out(format!("{BANNER}{spawning}starting benchmark...\n"))
+    }
+
+    fn progress(&mut self, so_far: &Progress) -> Texts {
+        let done = self.done(so_far.done);
+        self.so_far(done)
+    }
+
+    fn closing(&mut self, finished: &Finished<'_>) -> Closing {
+        let record = finished.record;
+        let figures = Figures::new(&self.flags, record);
+        let done = match self.flags.pipeline {
+            1 => self.done(0),
+            _ if record.interrupted => self.told,
+            _ => part(self.flags.requests, self.flags.threads, 0),
+        };
+        let mut texts = self.so_far(done);
+        if self.flags.pipeline > 1 {
+            let errors = record.raw.iter().filter_map(complaint);
+            texts =
+                texts.and_err(errors.map(|line| format!("error: {line}\n")).collect::<String>());
+        }
+        if record.interrupted {
+            let done = figures.counts.done;
+            let note = format!(
+                "weighttp prints no report when it is interrupted: {done} requests were done"
+            );
+            let footnotes = vec![note];
+            return Closing { texts, code: INTERRUPTED, footnotes, ..Closing::default() };
+        }
+        let report = text::report(&figures);
+        let mut texts = match report.is_empty() {
+            true => texts.and_err("error: request_count 0\n"),
+            false => texts.and_out(report),
+        };
+        if self.flags.warns {
+            texts = texts.and_err(text::warnings(&figures));
+        }
+        let csv = self.flags.csv.as_ref().map(|path| OutFile {
+            path: path.clone(),
+            bytes: text::csv(&figures.sorted).into_bytes(),
+            appends: false,
+            complaint: format!("error: open({})", path.display()),
+        });
+        let files = csv.into_iter().collect();
+        let footnotes = footnotes::new(self.flags.cut_off, &figures.counts, record);
+        Closing { texts, files, footnotes, ..Closing::default() }
+    }
+}
