@@ -332,7 +332,10 @@ impl Gathered {
         }
     }
 
-    fn take(&mut self, thread: usize, interval: Interval) {
+    fn take(&mut self, thread: usize, mut interval: Interval) {
+        if self.n_over.len() > 1 {
+            interval.assign(thread, self.n_over.len());
+        }
         match self.open.get_mut(self.n_over[thread] - self.n_settled) {
             Some(open) => {
                 open.merge(&interval);

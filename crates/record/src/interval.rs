@@ -23,6 +23,9 @@ pub struct Interval {
     pub bytes_read: u64,
     /// CPU time that the generator's threads used in it.
     pub client_cpu: Nanos,
+    /// Requests that ended with outcome `ok` in it on each thread; empty where there is one thread alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ok_by_thread: Vec<u64>,
     /// Service times of the `ok` requests.
     #[serde(with = "crate::stored")]
     pub service: Histogram,
@@ -42,6 +45,7 @@ impl Interval {
             errors: ErrorCounts::default(),
             bytes_read: 0,
             client_cpu: Nanos::ZERO,
+            ok_by_thread: Vec::new(),
             service: Histogram::new(),
             response: Histogram::new(),
         }
@@ -55,12 +59,47 @@ impl Interval {
         self.errors.merge(&other.errors);
         self.bytes_read += other.bytes_read;
         self.client_cpu += other.client_cpu;
+        let n_threads = self.ok_by_thread.len().max(other.ok_by_thread.len());
+        self.ok_by_thread.resize(n_threads, 0);
+        for (sum, more) in self.ok_by_thread.iter_mut().zip(&other.ok_by_thread) {
+            *sum += more;
+        }
         self.service.merge(&other.service);
         self.response.merge(&other.response);
+    }
+
+    /// Says that all of it was done by one of several threads.
+    pub fn assign(&mut self, thread: usize, n_threads: usize) {
+        self.ok_by_thread = vec![0; n_threads];
+        self.ok_by_thread[thread] = self.ok;
     }
 
     /// End, since the start of the load.
     pub fn end(&self) -> Nanos {
         self.start + self.length
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_threads_did_is_kept_apart_when_intervals_are_merged() {
+        let interval = |ok, thread: Option<usize>| {
+            let mut interval = Interval { ok, ..Interval::new(Nanos::ZERO, Nanos(1)) };
+            if let Some(thread) = thread {
+                interval.assign(thread, 3);
+            }
+            interval
+        };
+        let mut sum = interval(0, None);
+        sum.merge(&interval(5, Some(2)));
+        sum.merge(&interval(4, Some(0)));
+        sum.merge(&interval(2, Some(2)));
+        assert_eq!((sum.ok, sum.ok_by_thread.as_slice()), (11, &[4, 0, 7][..]));
+        let mut alone = interval(1, None);
+        alone.merge(&interval(2, None));
+        assert!(alone.ok_by_thread.is_empty());
     }
 }
