@@ -40,8 +40,8 @@ pub trait Users {
         Turn::after(Nanos::ZERO)
     }
 
-    /// What a user asks now: at least one request, all to one origin. Several are sent at once, and
-    /// answered in order.
+    /// What a user asks now, all of it to one origin. Several requests are sent at once, and answered
+    /// in order. One who asks nothing leaves.
     fn ask(&mut self, user: u32, asking: &mut Asking);
 
     /// A request has ended, well or not. What is given back counts where nothing more of that user is

@@ -213,6 +213,28 @@ fn a_user_may_go_to_an_origin_that_the_plan_does_not_name() {
     assert_eq!((record.requests.ok, record.connects), (3, 3), "there, and back");
 }
 
+#[test]
+fn one_who_asks_nothing_leaves() {
+    let record = Party::new(5, 0).run(&of_users(7, 2), &Script::new(MS));
+    assert_eq!((record.requests.started, record.connects), (0, 0));
+}
+
+#[test]
+fn intervals_tell_what_each_thread_did() {
+    let record = Party::new(5, 1).run(&of_users(6, 2), &Script::new(MS));
+    let mut sum = [0, 0];
+    for interval in &record.intervals {
+        let [first, second] = interval.ok_by_thread[..] else {
+            panic!("two threads: {interval:?}")
+        };
+        assert_eq!(first + second, interval.ok);
+        sum = [sum[0] + first, sum[1] + second];
+    }
+    assert_eq!(sum.iter().sum::<u64>(), record.requests.ok);
+    let of_first = record.raw.iter().filter(|sample| sample.conn < 3).count() as u64;
+    assert_eq!(sum[0], of_first);
+}
+
 proptest! {
     /// Whatever the server does: every request that was begun is heard of once, in order, or is
     /// unanswered at the end.
