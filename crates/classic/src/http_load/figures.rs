@@ -8,7 +8,7 @@ use record::{LatencyMillis, LoadRecord, Outcome, Sample};
 use units::Nanos;
 
 use super::checksum::Fetched;
-use super::flags::Start;
+use super::flags::{Start, Timer};
 use super::plan::{SLOTS, Subject};
 
 /// Lines of complaint that are kept; of more, http_load prints all.
@@ -75,8 +75,11 @@ impl Figures {
             Self { elapsed: (record.seconds * 1e6).round() as u64, ..Self::default() };
         let (parallel_max, full_at) = parallel(&record.raw);
         figures.parallel_max = parallel_max;
+        let ended = match subject.flags.start {
+            Start::Rate(timer) => full_at.or_else(|| starved_at(timer, record)),
+            Start::Parallel(_) => None,
+        };
         let is_rate = matches!(subject.flags.start, Start::Rate(_));
-        let ended = full_at.filter(|_| is_rate);
         if let Some(at) = ended {
             figures.overflows = true;
             figures.elapsed = at.0 / 1000;
@@ -203,6 +206,15 @@ fn reason(outcome: Outcome) -> Option<&'static str> {
         Outcome::PortExhausted => "Cannot assign requested address",
         _ => return None,
     })
+}
+
+/// When a fetch found no place that never got one: the timer's next after the last that did.
+fn starved_at(timer: Timer, record: &LoadRecord) -> Option<Nanos> {
+    let waited = record.open_loop.is_some_and(|open| open.left + open.dropped > 0);
+    let is_full = record.raw.len() as u64 >= u64::from(SLOTS);
+    let last = record.raw.iter().map(|sample| sample.due).max()?;
+    let period = Nanos::from_millis(timer.period_ms().into());
+    (waited && is_full).then(|| last.saturating_add(period))
 }
 
 /// Most fetches that were under way at once, and when there were more than http_load has places for.

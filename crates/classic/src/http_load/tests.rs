@@ -1,7 +1,7 @@
 //! http_load's report written and read back, and its layout where figures are fixed.
 
 use proptest::prelude::*;
-use record::{AtEnd, Carrier, LoadPlan, LoadRecord, Outcome, Sample};
+use record::{AtEnd, Carrier, LoadPlan, LoadRecord, OpenLoop, Outcome, Sample};
 use units::Nanos;
 
 use super::checksum::Fetched;
@@ -159,6 +159,11 @@ fn a_rate_that_overflows_ends_the_run_there() {
     assert_eq!(full.complaints, ["http_load: ran out of connection slots"]);
     let fits = figures("-rate 1000 -f 3000 urls", n);
     assert_eq!((fits.overflows, fits.completed, fits.parallel_max), (false, n, n));
+    // One that never got a place is no sample.
+    let waiting = OpenLoop { left: 7, ..OpenLoop::default() };
+    let starved = LoadRecord { open_loop: Some(waiting), ..record(raw(n), 4.0) };
+    let starved = Figures::new(&subject("-rate 1000 -s 4 urls"), None, &starved);
+    assert_eq!((starved.overflows, starved.elapsed, starved.completed), (true, n * 1000, 0));
     let parallel = figures("-p 1022 -f 3000 urls", n + 1);
     assert_eq!((parallel.overflows, parallel.parallel_max), (false, n + 1));
 }

@@ -98,7 +98,7 @@ impl Row {
         let mean = spans.iter().sum::<u64>() / n as u64;
         let squares: f64 = spans.iter().map(|span| (*span as f64 - mean as f64).powi(2)).sum();
         let sd = (squares / (n.max(2) - 1) as f64).sqrt();
-        let is_even = usize::from(n % 2 == 0);
+        let is_even = usize::from(n.is_multiple_of(2));
         let percentiles = PERCENTS.map(|percent| {
             let below = if percent == 50 || connects { is_even } else { 0 };
             spans[(n * percent as usize / 100).saturating_sub(below).min(n - 1)]
