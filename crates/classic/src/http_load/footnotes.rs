@@ -16,7 +16,8 @@ pub(super) fn footnotes(subject: &Subject, figures: &Figures, record: &LoadRecor
     let completed = figures.completed;
     if record.interrupted {
         return vec![format!(
-            "http_load prints no report when it is interrupted: {completed} fetches were complete"
+            "http_load prints no report when it is interrupted: complete were {}",
+            fetches(completed)
         )];
     }
     if let Start::Rate(timer) = subject.flags.start
@@ -64,13 +65,15 @@ pub(super) fn footnotes(subject: &Subject, figures: &Figures, record: &LoadRecor
     notes
 }
 
+fn fetches(n: u64) -> String {
+    if n == 1 { "1 fetch".to_owned() } else { format!("{n} fetches") }
+}
+
 fn omissions(subject: &Subject, figures: &Figures, record: &LoadRecord) -> Vec<String> {
     let mut notes = Vec::new();
     if record.requests.unanswered > 0 && !figures.overflows {
-        let n = record.requests.unanswered;
-        notes.push(format!(
-            "{n} fetches were under way when the time was over: the slowest are in no figure"
-        ));
+        let n = fetches(record.requests.unanswered);
+        notes.push(format!("when the time was over {n} went on: the slowest are in no figure"));
     }
     if matches!(subject.flags.start, Start::Parallel(_))
         && let Some(longest) = record.service_ms.max

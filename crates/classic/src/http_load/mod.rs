@@ -20,7 +20,7 @@ use crate::command::{Asked, Call, Run};
 /// The tool.
 pub(crate) static TOOL: Tool = Tool {
     name: "http_load",
-    about: "http_load: URLs at random on one thread, a new connection for each, HTTP/1.0",
+    about: "URLs at random on one thread, a connection for each, HTTP/1.0",
     counts_differently: &[
         "a fetch that timed out, or whose connection failed, counts as a fetch; the latter without any line of its own",
         "a reply counts whatever its status is; the codes are listed",

@@ -23,7 +23,7 @@ use crate::command::{Asked, Call, OwnFlag, Run, Said};
 /// The tool.
 pub(crate) static TOOL: Tool = Tool {
     name: "weighttp",
-    about: "weighttp: a closed loop on several threads, a number of requests and no duration",
+    about: "a closed loop on several threads, for a number of requests",
     counts_differently: &[
         "succeeded are replies with 2xx and 3xx that were read whole; the others failed",
         "in 0.4 the count of errored requests is never summed over its threads: it is always 0",
