@@ -8,11 +8,12 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use classic::command::{
-    Asked, Call, Chosen, Closing, Finished, LocalTime, OutFile, Progress, Run, Said, Stream,
-    Surroundings, Texts,
+    Asked, Call, Chosen, Closing, Finished, LocalTime, Network, OutFile, Progress, Run, Said,
+    Stream, Surroundings, Texts,
 };
 use classic::{Tool, command};
 use load::Control;
@@ -47,9 +48,12 @@ pub fn with_subcommands(command: clap::Command) -> clap::Command {
             tool.name, tool.name, tool.name
         );
         let ours = tool.own_flags.iter().fold(ours, |text, flag| text + " " + &flag.help());
+        // A tool that has no longer name than its program's says it once.
+        let own_name = format!("{}: ", tool.name);
+        let about = tool.about.strip_prefix(&own_name).unwrap_or(tool.about);
         command.subcommand(
             clap::Command::new(tool.name)
-                .about(format!("Stand in for {}: {}", tool.name, tool.about))
+                .about(format!("Stand in for {}: {about}", tool.name))
                 .after_help(ours)
                 .disable_help_flag(true)
                 .arg(
@@ -159,6 +163,10 @@ fn load(run: Run, with_footnotes: bool) -> ExitCode {
             crate::output::say(&format!("joust: {note}"));
         }
     }
+    if let Some(Said { texts, code }) = teller.borrow_mut().afterwards() {
+        print(&texts);
+        return code.into();
+    }
     code.into()
 }
 
@@ -239,5 +247,19 @@ impl Surroundings for World {
             Stream::Out => io::stdout().is_terminal(),
             Stream::Err => io::stderr().is_terminal(),
         }
+    }
+
+    fn network(&self) -> Arc<dyn Network> {
+        Arc::new(World)
+    }
+}
+
+impl Network for World {
+    fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        Ok((host, port).to_socket_addrs()?.collect())
+    }
+
+    fn connect(&self, addr: SocketAddr) -> io::Result<()> {
+        TcpStream::connect(addr).map(drop)
     }
 }

@@ -13,6 +13,7 @@ mod own;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use record::{LoadPlan, LoadRecord, Scenario};
 use units::Nanos;
@@ -53,6 +54,24 @@ pub trait Surroundings {
 
     /// Whether a stream goes to a terminal.
     fn is_terminal(&self, stream: Stream) -> bool;
+
+    /// The network, for what still asks of it when the load is on: a user's program.
+    fn network(&self) -> Arc<dyn Network>;
+}
+
+/// What a user's program may ask of the network, besides the load itself.
+pub trait Network: Send + Sync {
+    /// The addresses of a host as the resolver gives them, in its order.
+    ///
+    /// # Errors
+    /// The resolver knows none; in its words.
+    fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
+
+    /// Whether a connection can be made; it is closed at once.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    fn connect(&self, addr: SocketAddr) -> io::Result<()>;
 }
 
 /// A standard stream.
@@ -146,6 +165,12 @@ pub trait Teller {
 
     /// When it is over.
     fn closing(&mut self, finished: &Finished<'_>) -> Closing;
+
+    /// When all that is printed: what a program of the user's still has to do. `None`: nothing, and
+    /// the exit code stays.
+    fn afterwards(&mut self) -> Option<Said> {
+        None
+    }
 }
 
 /// How far a load has come.
@@ -283,6 +308,23 @@ pub(crate) mod testing {
 
         fn is_terminal(&self, _: Stream) -> bool {
             self.terminal
+        }
+
+        fn network(&self) -> Arc<dyn Network> {
+            Arc::new(Hosts)
+        }
+    }
+
+    /// Every host is 127.0.0.1 but those that end in `.invalid`, and nobody listens on port 1.
+    struct Hosts;
+
+    impl Network for Hosts {
+        fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+            World::default().resolve(host, port)
+        }
+
+        fn connect(&self, addr: SocketAddr) -> io::Result<()> {
+            if addr.port() == 1 { Err(io::Error::from_raw_os_error(111)) } else { Ok(()) }
         }
     }
 

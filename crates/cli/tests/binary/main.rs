@@ -26,6 +26,7 @@ mod serve;
 mod servers;
 mod tls;
 mod without_peers;
+mod wrk;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

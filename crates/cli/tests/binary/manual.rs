@@ -16,7 +16,10 @@ fn every_subcommand_has_a_page_that_groff_renders_without_a_warning() {
     let subcommands: Vec<&str> = commands
         .expect("the help lists them")
         .lines()
-        .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next())
+        .filter_map(|line| line.strip_prefix("  "))
+        // A description that is too long for its line goes on further to the right.
+        .filter(|line| !line.starts_with(' '))
+        .filter_map(|line| line.split_whitespace().next())
         .filter(|name| *name != "help")
         .collect();
     assert!(subcommands.contains(&"load") && subcommands.len() > 6, "{subcommands:?}");

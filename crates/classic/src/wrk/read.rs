@@ -1,32 +1,15 @@
-//! wrk: its report, of 4.0 to 4.2, with and without `--latency`; and that of wrk2, which writes the
-//! distribution with more digits. Source of the layout: wg/wrk, `src/wrk.c`.
+//! wrk's report read back, with and without `--latency`; and that of wrk2, which writes the distribution
+//! with more digits. Owns the labels; must not know how they are written.
+//! Start reading at [`read_reports`].
 
 use units::PerSecond;
 
+use crate::ReadError;
 use crate::layout::{Field, Layout, field, nothing, put, read};
 use crate::report::{Report, Summary};
 use crate::words::{Cursor, span};
-use crate::{ReadError, Tool};
 
-/// The tool.
-pub(crate) static TOOL: Tool = Tool {
-    name: "wrk",
-    about: "wrk: a closed loop on several threads, HTTP/1.1 with keep-alive",
-    counts_differently: &[
-        "replies with 4xx and 5xx count as requests like any other; its line of non-2xx or 3xx counts those of 400 and above",
-        "a request that is never answered has no latency: those above its timeout (2 s unless --timeout) are counted as errors, and stand in no percentile when the load ends before they do",
-        "what is still out when the load ends is not counted",
-        "requests on a connection that broke are sent again and counted once; the errors count beside them",
-        "the rate is taken over the time that the threads ran, from before the connections stood",
-        "bytes include heads",
-        "a latency is taken from the sending: what a request waited to be sent is in none (closed loop)",
-    ],
-    command: None,
-    own_flags: &[],
-    read: read_reports,
-};
-
-fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
+pub(super) fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&LAYOUT], text)
 }
 

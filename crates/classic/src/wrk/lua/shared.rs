@@ -1,0 +1,153 @@
+//! What the states of a run share: addresses, who was stopped, what ends the run. Owns the locks; no one
+//! of them is held while Lua runs. Start reading at [`Shared`].
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use mlua::Lua;
+
+use super::panicked;
+use crate::command::{Network, Said, Surroundings, Texts, strerror};
+use crate::wrk::figures::Figures;
+use crate::wrk::stats::Stats;
+use crate::wrk::url::port_of;
+
+pub(super) struct Shared {
+    /// Whether the environment says where modules are (LUA_PATH), as Lua itself then reads it.
+    pub(super) has_own_path: bool,
+    network: Arc<dyn Network>,
+    threads: Mutex<Vec<Lua>>,
+    /// Where each thread asks; `None` until it was set up.
+    places: Mutex<Vec<Option<SocketAddr>>>,
+    stopped: Vec<AtomicBool>,
+    is_over: AtomicBool,
+    failure: Mutex<Option<Said>>,
+    /// Why the last connection was not made that was tried.
+    refusal: Mutex<String>,
+    figures: Mutex<Figures>,
+}
+
+impl Shared {
+    pub(super) fn new(world: &dyn Surroundings, n_threads: usize) -> Self {
+        Self {
+            has_own_path: world.variable("LUA_PATH").is_some(),
+            network: world.network(),
+            threads: Mutex::default(),
+            places: Mutex::new(vec![None; n_threads]),
+            stopped: (0..n_threads).map(|_| AtomicBool::new(false)).collect(),
+            is_over: AtomicBool::new(false),
+            failure: Mutex::default(),
+            refusal: Mutex::default(),
+            figures: Mutex::default(),
+        }
+    }
+
+    pub(super) fn add_thread(&self, lua: &Lua) {
+        locked(&self.threads).push(lua.clone());
+    }
+
+    /// The state of a thread that has one.
+    pub(super) fn thread(&self, number: usize) -> Option<Lua> {
+        locked(&self.threads).get(number).cloned()
+    }
+
+    pub(super) fn forget(&self) {
+        locked(&self.threads).clear();
+    }
+
+    pub(super) fn place(&self, number: usize) -> Option<SocketAddr> {
+        locked(&self.places).get(number).copied().flatten()
+    }
+
+    pub(super) fn move_thread(&self, number: usize, place: SocketAddr) {
+        if let Some(slot) = locked(&self.places).get_mut(number) {
+            *slot = Some(place);
+        }
+    }
+
+    /// Where there is none, wrk ends, whoever asked.
+    pub(super) fn lookup(&self, host: &str, service: &str) -> Result<Vec<SocketAddr>, String> {
+        let found = match port_of(service) {
+            Some(port) => self.network.lookup(host, port).map_err(|error| reason(&error)),
+            None => Err("Servname not supported for ai_socktype".to_owned()),
+        };
+        found.map_err(|why| {
+            let text = format!("unable to resolve {host}:{service} {why}");
+            self.fail(Said { texts: Texts::err(format!("{text}\n")), code: 1 });
+            text
+        })
+    }
+
+    pub(super) fn connect(&self, place: SocketAddr) -> bool {
+        let made = self.network.connect(place);
+        if let Err(error) = &made {
+            *locked(&self.refusal) = strerror(error);
+        }
+        made.is_ok()
+    }
+
+    pub(super) fn refusal(&self) -> String {
+        locked(&self.refusal).clone()
+    }
+
+    pub(super) fn stop(&self, number: usize) {
+        if let Some(stopped) = self.stopped.get(number) {
+            stopped.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// stop() before the load begins stops nothing.
+    pub(super) fn begin(&self) {
+        self.stopped.iter().for_each(|stopped| stopped.store(false, Ordering::Relaxed));
+    }
+
+    /// Whether a thread is to ask no more.
+    pub(super) fn is_stopped(&self, number: usize) -> bool {
+        let stopped = self.stopped.get(number).is_some_and(|it| it.load(Ordering::Relaxed));
+        stopped || self.is_over.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn are_all_stopped(&self) -> bool {
+        self.stopped.iter().all(|stopped| stopped.load(Ordering::Relaxed))
+    }
+
+    /// Ends all; what was said first holds.
+    pub(super) fn fail(&self, said: Said) {
+        locked(&self.failure).get_or_insert(said);
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn failure(&self) -> Option<Said> {
+        locked(&self.failure).clone()
+    }
+
+    /// What a call into Lua came to: also where it went well, what it asked for may end wrk.
+    pub(super) fn outcome<T>(&self, result: Result<T, String>) -> Result<T, Said> {
+        match self.failure() {
+            Some(said) => Err(said),
+            None => result.map_err(|why| panicked(&why)),
+        }
+    }
+
+    pub(super) fn show(&self, figures: Figures) {
+        *locked(&self.figures) = figures;
+    }
+
+    /// By the name that the prelude has for them.
+    pub(super) fn with_stats<T>(&self, name: &str, of: impl FnOnce(&Stats) -> T) -> T {
+        let figures = locked(&self.figures);
+        of(if name == "latency" { &figures.latency } else { &figures.rates })
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nobody panics while it is held")
+}
+
+/// The resolver's own words, without what Rust says before them.
+fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let prefix = "failed to lookup address information: ";
+    text.strip_prefix(prefix).unwrap_or(&text).to_owned()
+}

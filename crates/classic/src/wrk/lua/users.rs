@@ -1,0 +1,187 @@
+//! Users whom a script plays: each connection asks what request() gives, and waits as delay() says. Owns
+//! their turns and what wrk counts of them; must not know how anything is sent.
+//! Start reading at [`ScriptUsers`].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use record::{Answer, Asking, Outcome, Scenario, Seats, Turn, Users, WantedBodies, Wants};
+use units::Nanos;
+
+use super::state::State;
+use super::{Scripts, panicked, requests};
+use crate::command::{Said, Texts};
+
+/// All users of a load.
+pub(crate) struct ScriptUsers {
+    scripts: Arc<Scripts>,
+    /// Of the places to which threads send: its number in the plan, by thread.
+    origins: Vec<u32>,
+}
+
+/// What wrk counts of replies, and joust's record not in the same way.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Tally {
+    pub(crate) complete: u64,
+    pub(crate) bad_status: u64,
+    /// Microseconds from sending to the last of the replies that were awaited together, and how often.
+    pub(crate) latency: HashMap<u64, u64>,
+    /// Whether the script has stopped every thread.
+    pub(crate) is_stopped: bool,
+}
+
+impl ScriptUsers {
+    pub(crate) fn new(scripts: Arc<Scripts>, origins: Vec<u32>) -> Self {
+        scripts.shared.begin();
+        Self { scripts, origins }
+    }
+}
+
+impl Scenario for ScriptUsers {
+    fn users(&self, seats: Seats) -> Box<dyn Users + '_> {
+        let thread = seats.thread as usize;
+        Box::new(OfThread {
+            scripts: &self.scripts,
+            state: &self.scripts.threads[thread],
+            thread,
+            origin: self.origins[thread],
+            first: seats.first,
+            awaited: vec![Awaited::default(); seats.n as usize],
+            tally: Tally::default(),
+        })
+    }
+}
+
+/// Those of one thread.
+struct OfThread<'s> {
+    scripts: &'s Scripts,
+    state: &'s State,
+    thread: usize,
+    origin: u32,
+    /// Number of the first user.
+    first: u32,
+    awaited: Vec<Awaited>,
+    tally: Tally,
+}
+
+/// What a user waits for.
+#[derive(Debug, Clone, Copy, Default)]
+struct Awaited {
+    n: usize,
+    /// Whether all that was answered since it asked was answered well.
+    is_well: bool,
+}
+
+impl Users for OfThread<'_> {
+    fn wants(&self) -> Wants {
+        match self.scripts.asks.response {
+            true => Wants { heads: true, bodies: WantedBodies::All },
+            false => Wants::default(),
+        }
+    }
+
+    fn first(&mut self, _user: u32) -> Turn {
+        self.turn()
+    }
+
+    /// A user of a thread that was stopped asks nothing, and so leaves.
+    fn ask(&mut self, user: u32, asking: &mut Asking) {
+        if self.is_over() {
+            return;
+        }
+        let asks = self.scripts.asks;
+        let own;
+        let bytes = if asks.requests {
+            match self.state.ask() {
+                Ok(bytes) => own = bytes,
+                Err(why) => return self.scripts.shared.fail(panicked(&why)),
+            }
+            own.as_slice()
+        } else {
+            self.scripts.first.as_slice()
+        };
+        asking.origin = self.origin;
+        let n = if asks.pipeline == 1 && !bytes.is_empty() {
+            asking.request(bytes, 0);
+            1
+        } else {
+            match requests::split(bytes) {
+                Ok(places) => {
+                    places.iter().for_each(|place| asking.request(&bytes[place.clone()], 0));
+                    places.len()
+                }
+                // wrk would wait for replies to nothing, or for ever.
+                Err(wrong) => {
+                    let texts = Texts::err(format!("{wrong}\n"));
+                    return self.scripts.shared.fail(Said { texts, code: 1 });
+                }
+            }
+        };
+        self.awaited[(user - self.first) as usize] = Awaited { n, is_well: true };
+    }
+
+    fn heard(&mut self, answer: &Answer<'_>) -> Turn {
+        if self.is_over() {
+            return Turn::Leaves;
+        }
+        let sample = answer.sample;
+        let is_well = sample.outcome == Outcome::Ok;
+        let awaited = &mut self.awaited[(sample.conn - self.first) as usize];
+        awaited.n = awaited.n.saturating_sub(1);
+        awaited.is_well &= is_well;
+        let Awaited { n, is_well: are_all_well } = *awaited;
+        if is_well {
+            self.tally.complete += 1;
+            self.tally.bad_status += u64::from(sample.status > 399);
+            if n == 0 {
+                let micros = sample.done.saturating_sub(sample.sent).0 / 1000;
+                *self.tally.latency.entry(micros).or_default() += 1;
+            }
+            if self.scripts.asks.response
+                && let Err(why) = self.state.answer(sample.status, answer.head, answer.body)
+            {
+                self.scripts.shared.fail(panicked(&why));
+            }
+            if self.is_over() {
+                return Turn::Leaves;
+            }
+        }
+        // Where a connection was lost wrk asks again at once.
+        if n > 0 || !are_all_well { Turn::after(Nanos::ZERO) } else { self.turn() }
+    }
+}
+
+impl OfThread<'_> {
+    fn is_over(&self) -> bool {
+        self.scripts.shared.is_stopped(self.thread)
+    }
+
+    /// The next turn, after the pause that the script wants.
+    fn turn(&self) -> Turn {
+        if !self.scripts.asks.delay {
+            return Turn::after(Nanos::ZERO);
+        }
+        match self.state.pause() {
+            // A number without sign, cut off: below zero it is longer than any load.
+            Ok(millis) if millis < 0.0 => Turn::after(Nanos::from_secs(u64::from(u32::MAX))),
+            Ok(millis) => Turn::after(Nanos::from_millis(millis as u64)),
+            Err(why) => {
+                self.scripts.shared.fail(panicked(&why));
+                Turn::Leaves
+            }
+        }
+    }
+}
+
+impl Drop for OfThread<'_> {
+    /// The thread's load is over: its counts join those of the others.
+    fn drop(&mut self) {
+        let mut sum = self.scripts.tally.lock().expect("nobody panics with it");
+        let sum = sum.get_or_insert_default();
+        sum.complete += self.tally.complete;
+        sum.bad_status += self.tally.bad_status;
+        for (micros, count) in self.tally.latency.drain() {
+            *sum.latency.entry(micros).or_default() += count;
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! wrk, of 4.0 to 4.2: its command line, its scripts, its report, and its report read back (that of
+//! wrk2 too). Owns all that is particular to it. Source of the facts: wg/wrk, `src/wrk.c`,
+//! `src/script.c`, `src/stats.c`, and Debian's wrk 4.1.0, which is trusted where the two differ.
+//! Start reading at [`command`].
+//!
+//! What a script cannot change is asked by the plan, whose one request is wrk's byte for byte. What it
+//! can change is asked by a scenario ([`lua::Users`]).
+
+mod figures;
+mod flags;
+mod footnotes;
+mod lua;
+mod plan;
+mod read;
+mod stats;
+mod teller;
+#[cfg(test)]
+mod tests;
+mod text;
+mod units;
+mod url;
+
+use crate::Tool;
+use crate::command::{Asked, Call};
+
+/// The tool.
+pub(crate) static TOOL: Tool = Tool {
+    name: "wrk",
+    about: "wrk: a closed loop on several threads, HTTP/1.1, scripts in Lua",
+    counts_differently: &[
+        "replies with 4xx and 5xx count as requests like any other; its line of non-2xx or 3xx counts those of 400 and above",
+        "a reply that took longer than its timeout (2 s unless --timeout) counts as a request and as an error, and stands in no figure of latency; one that never comes is in no figure at all",
+        "what is still out when the load ends is not counted",
+        "requests on a connection that broke are sent again and counted once; the errors count beside them",
+        "where replies took longer than twice the mean time between the requests of a connection, it adds latencies that nobody measured",
+        "the rate is taken over the time that the threads ran, from before the connections stood",
+        "bytes include heads",
+        "a latency is taken from the sending: what a request waited to be sent is in none (closed loop)",
+    ],
+    command: Some(command),
+    own_flags: &[],
+    read: read::read_reports,
+};
+
+/// What a command line of wrk asks for.
+fn command(call: &Call<'_>) -> Asked {
+    let prepared = flags::parse(call).and_then(|flags| plan::prepare(flags, call.world));
+    match prepared {
+        Ok(run) => Asked::Run(Box::new(run)),
+        Err(said) => Asked::Said(said),
+    }
+}

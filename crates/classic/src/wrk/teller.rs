@@ -1,0 +1,65 @@
+//! What wrk says, when, and on which stream. Owns the order of things; must not know figures or
+//! layouts. Start reading at [`Wrk`].
+
+use std::sync::Arc;
+
+use super::figures::Figures;
+use super::flags::{Flags, VERSION};
+use super::lua::Scripts;
+use super::{footnotes, text};
+use crate::command::{Closing, Finished, Said, Teller, Texts};
+
+/// wrk in one run.
+pub(super) struct Wrk {
+    flags: Flags,
+    /// What Lua said of a script that does not load.
+    complaints: String,
+    /// `None`: there is no script.
+    scripts: Option<Arc<Scripts>>,
+    figures: Option<Figures>,
+}
+
+impl Wrk {
+    pub(super) fn new(flags: Flags, complaints: String, scripts: Option<Arc<Scripts>>) -> Self {
+        Self { flags, complaints, scripts, figures: None }
+    }
+}
+
+impl Teller for Wrk {
+    fn opening(&mut self) -> Texts {
+        let version = if self.flags.version { VERSION } else { "" };
+        if let Some(scripts) = &self.scripts {
+            scripts.flush();
+        }
+        Texts::err(std::mem::take(&mut self.complaints))
+            .and_out(version)
+            .and_out(text::opening(&self.flags))
+    }
+
+    fn closing(&mut self, finished: &Finished<'_>) -> Closing {
+        let mut tally = None;
+        if let Some(scripts) = &self.scripts {
+            scripts.flush();
+            if let Some(Said { texts, code }) = scripts.failure() {
+                return Closing { texts, code, ..Closing::default() };
+            }
+            tally = scripts.tally();
+        }
+        let figures = Figures::new(&self.flags, finished.record, tally.as_ref());
+        let closing = Closing {
+            texts: Texts::out(text::report(&self.flags, &figures)),
+            footnotes: footnotes::footnotes(&self.flags, &figures, finished.record),
+            ..Closing::default()
+        };
+        self.figures = Some(figures);
+        closing
+    }
+
+    /// The script's done().
+    fn afterwards(&mut self) -> Option<Said> {
+        let (scripts, figures) = (self.scripts.as_ref()?, self.figures.take()?);
+        scripts.done(figures);
+        scripts.flush();
+        scripts.failure()
+    }
+}
