@@ -54,16 +54,14 @@ impl Figures {
             rates: rates(record),
             ..Self::default()
         };
-        match tally {
+        let latencies = match tally {
             Some(tally) => {
                 figures.errors.status = tally.bad_status;
-                figures.take(
-                    flags,
-                    tally.latency.iter().map(|(micros, n)| (Nanos::from_micros(*micros), *n)),
-                );
+                &tally.latency
             }
-            None => figures.take(flags, record.latencies.service.buckets()),
-        }
+            None => &record.latencies,
+        };
+        figures.take(flags, latencies.service.buckets());
         let each = figures.complete / u64::from(flags.connections);
         if let Some(interval) = figures.runtime.checked_div(each) {
             figures.n_added = figures.latency.correct(interval);

@@ -2,10 +2,11 @@
 //! their turns and what wrk counts of them; must not know how anything is sent.
 //! Start reading at [`ScriptUsers`].
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use record::{Answer, Asking, Outcome, Scenario, Seats, Turn, Users, WantedBodies, Wants};
+use record::{
+    Answer, Asking, Latencies, Outcome, Scenario, Seats, Turn, Users, WantedBodies, Wants,
+};
 use units::Nanos;
 
 use super::state::State;
@@ -24,8 +25,9 @@ pub(crate) struct ScriptUsers {
 pub(crate) struct Tally {
     pub(crate) complete: u64,
     pub(crate) bad_status: u64,
-    /// Microseconds from sending to the last of the replies that were awaited together, and how often.
-    pub(crate) latency: HashMap<u64, u64>,
+    /// From sending to the last of the replies that were awaited together, in `service`; the others are
+    /// empty.
+    pub(crate) latency: Latencies,
     /// Whether the script has stopped every thread.
     pub(crate) is_stopped: bool,
 }
@@ -134,8 +136,7 @@ impl Users for OfThread<'_> {
             self.tally.complete += 1;
             self.tally.bad_status += u64::from(sample.status > 399);
             if n == 0 {
-                let micros = sample.done.saturating_sub(sample.sent).0 / 1000;
-                *self.tally.latency.entry(micros).or_default() += 1;
+                self.tally.latency.service.record(sample.done.saturating_sub(sample.sent));
             }
             if self.scripts.asks.response
                 && let Err(why) = self.state.answer(sample.status, answer.head, answer.body)
@@ -180,8 +181,6 @@ impl Drop for OfThread<'_> {
         let sum = sum.get_or_insert_default();
         sum.complete += self.tally.complete;
         sum.bad_status += self.tally.bad_status;
-        for (micros, count) in self.tally.latency.drain() {
-            *sum.latency.entry(micros).or_default() += count;
-        }
+        sum.latency.merge(&self.tally.latency);
     }
 }

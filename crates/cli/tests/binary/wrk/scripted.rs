@@ -112,6 +112,8 @@ fn serve(
         let wait = match manner {
             Manner::Slow(millis) => millis,
             Manner::Stalls(millis) if nth == 10 => millis,
+            // wrk's threads do not wait for the lines that its first thread prints when all have begun.
+            _ if nth == 1 => 100,
             _ => 3,
         };
         std::thread::sleep(Duration::from_millis(wait));
