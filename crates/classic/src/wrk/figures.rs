@@ -50,7 +50,8 @@ impl Figures {
             complete: tally.map_or(record.requests.ok, |tally| tally.complete),
             bytes: record.bytes.read,
             errors: errors(record),
-            runtime: (seconds * 1e6) as u64,
+            // Ended at once it took no time at all, by which nothing can be divided.
+            runtime: ((seconds * 1e6) as u64).max(1),
             rates: rates(record),
             ..Self::default()
         };

@@ -41,7 +41,8 @@ pub(super) fn footnotes(flags: &Flags, figures: &Figures, record: &LoadRecord) -
     if bad > 0 {
         let good = figures.complete.saturating_sub(bad) as f64 / figures.seconds();
         notes.push(format!(
-            "Requests/sec counts {bad} replies with a status of 400 or above; without them it is {good:.2}"
+            "Requests/sec counts {} with a status of 400 or above; without them it is {good:.2}",
+            replies(bad)
         ));
     }
     if !record.generator_limits().is_empty() {
@@ -56,8 +57,9 @@ fn dropped(flags: &Flags, figures: &Figures) -> Option<String> {
     let longest = micros(figures.dropped_max?);
     let (n, timeout) = (figures.errors.timeout, format_seconds(flags.timeout as f64));
     Some(format!(
-        "{n} replies took {timeout} (--timeout) or longer: wrk counts them as timeouts and leaves them \
-         out of all latencies; the longest took {longest}, and that is the true maximum"
+        "{} took {timeout} (--timeout) or longer: wrk counts that as a timeout and leaves it out of all \
+         latencies; the longest took {longest}, and that is the true maximum",
+        replies(n)
     ))
 }
 
@@ -73,8 +75,8 @@ fn late_at_end(flags: &Flags, record: &LoadRecord) -> Option<String> {
     let shown = format_seconds(flags.timeout as f64);
     (n > 0).then(|| {
         format!(
-            "{n} requests had waited for {shown} (--timeout) or longer when the time was up: wrk counts \
-             them nowhere"
+            "requests that had waited for {shown} (--timeout) or longer when the time was up, which wrk \
+             counts nowhere: {n}"
         )
     })
 }
@@ -125,6 +127,10 @@ fn connecting(record: &LoadRecord) -> Option<String> {
             "{n} connections were made, in {mean} each and {longest} at most: that is in no latency"
         )
     })
+}
+
+fn replies(n: u64) -> String {
+    if n == 1 { "1 reply".to_owned() } else { format!("{n} replies") }
 }
 
 fn micros(span: Nanos) -> String {
