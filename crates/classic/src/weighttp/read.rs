@@ -17,12 +17,10 @@ pub(super) fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
 static LINES: Layout = Layout { tool: "weighttp", fields: LINES_FIELDS, finish: nothing };
 static JSON: Layout = Layout { tool: "weighttp", fields: JSON_FIELDS, finish: nothing };
 
-const BANNER: Field = field("weighttp # - a lightweight and simple webserver", |at, to| {
-    put(&mut to.version, at.hash(0)?.to_owned())
-})
-.opens();
 /// That of 0.5 has no article.
-const NEW_BANNER: Field = field("weighttp # - lightweight and simple webserver", |at, to| {
+const BANNER: Field = field("weighttp # -", |at, to| {
+    let _ = at.says("a");
+    at.says("lightweight and simple webserver")?;
     put(&mut to.version, at.hash(0)?.to_owned())
 })
 .opens();
@@ -69,7 +67,6 @@ const LINES_FIELDS: &[Field] = &[
 
 const JSON_FIELDS: &[Field] = &[
     BANNER,
-    NEW_BANNER,
     SPAWNING,
     field("\"reqs_per_sec\":", |at, to| put(&mut to.rate, PerSecond(at.number()?)))
         .opens()
