@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use classic::command::{
-    Asked, Call, Chosen, Closing, Finished, LocalTime, Network, OutFile, Progress, Run, Said,
-    Stream, Surroundings, Texts,
+    Asked, Call, Chosen, Clock, Closing, Finished, LocalTime, Network, OutFile, Progress, Run,
+    Said, Stream, Surroundings, Texts,
 };
 use classic::{Tool, command};
 use load::Control;
@@ -157,7 +157,7 @@ fn load(run: Run, with_footnotes: bool) -> ExitCode {
     let closing = teller.borrow_mut().closing(&finished);
     let Closing { texts, files, code, footnotes: more } = closing;
     print(&texts);
-    let code = files.iter().find_map(|file| write(file).err()).unwrap_or(code);
+    let code = files.iter().filter_map(|file| write(file).err()).fold(code, u8::max);
     if with_footnotes {
         for note in footnotes.iter().chain(&more) {
             crate::output::say(&format!("joust: {note}"));
@@ -198,7 +198,7 @@ fn write(file: &OutFile) -> Result<(), u8> {
     written.map_err(|error| {
         let (complaint, why) = (&file.complaint, command::strerror(&error));
         crate::output::say(&format!("{complaint}: {why}"));
-        1
+        file.code
     })
 }
 
@@ -251,6 +251,10 @@ impl Surroundings for World {
 
     fn network(&self) -> Arc<dyn Network> {
         Arc::new(World)
+    }
+
+    fn clock(&self) -> Clock {
+        Arc::new(|| local_time(sys::clock::wall()))
     }
 }
 

@@ -64,6 +64,7 @@ impl Ab {
             bytes: text.into_bytes(),
             appends: false,
             complaint: format!("Cannot open {what} output file"),
+            code: 1,
         };
         let csv = self.flags.csv.as_ref();
         let gnuplot = self.flags.gnuplot.as_ref();

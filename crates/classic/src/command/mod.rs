@@ -57,7 +57,13 @@ pub trait Surroundings {
 
     /// The network, for what still asks of it when the load is on: a user's program.
     fn network(&self) -> Arc<dyn Network>;
+
+    /// The clock on the wall, for what tells of the load while it is on.
+    fn clock(&self) -> Clock;
 }
+
+/// Gives the time of the clock on the wall.
+pub type Clock = Arc<dyn Fn() -> LocalTime + Send + Sync>;
 
 /// What a user's program may ask of the network, besides the load itself.
 pub trait Network: Send + Sync {
@@ -246,9 +252,10 @@ pub struct OutFile {
     pub bytes: Vec<u8>,
     /// Whether what is there stays, and this comes after it.
     pub appends: bool,
-    /// What the tool says where it cannot: before a colon and the reason. The program then ends
-    /// with 1.
+    /// What the tool says where it cannot: before a colon and the reason.
     pub complaint: String,
+    /// How the program ends then; 0: as if it could.
+    pub code: u8,
 }
 
 /// The text of an error of the system as strerror(3) has it: without the number that Rust adds.
@@ -312,6 +319,18 @@ pub(crate) mod testing {
 
         fn network(&self) -> Arc<dyn Network> {
             Arc::new(Hosts)
+        }
+
+        fn clock(&self) -> Clock {
+            Arc::new(|| LocalTime {
+                year: 2026,
+                month: 1,
+                day: 1,
+                weekday: 4,
+                hour: 0,
+                minute: 0,
+                second: 0,
+            })
         }
     }
 

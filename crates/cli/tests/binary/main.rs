@@ -24,6 +24,7 @@ mod run_trouble;
 mod screen;
 mod serve;
 mod servers;
+mod siege;
 mod tls;
 mod without_peers;
 mod wrk;

@@ -99,6 +99,7 @@ impl Teller for Weighttp {
             bytes: text::csv(&figures.sorted).into_bytes(),
             appends: false,
             complaint: format!("error: open({})", path.display()),
+            code: 1,
         });
         let files = csv.into_iter().collect();
         let footnotes = footnotes::new(self.flags.cut_off, &figures.counts, record);

@@ -1,35 +1,16 @@
-//! siege: its report, of 4.0 to 4.1.5 (seconds), of 4.1.7 and 4.2 (milliseconds), and as JSON (`-j`:
+//! siege's report read back: of 4.0 to 4.1.5 (seconds), of 4.1.7 and 4.2 (milliseconds), and as JSON (`-j`:
 //! seconds in every version). Source of the layout: JoeDog/siege, `src/main.c`.
 
 use units::{Nanos, PerSecond, Share};
 
-use crate::command::OwnFlag;
+use crate::ReadError;
 use crate::layout::{Field, Layout, field, nothing, put, read};
 use crate::report::Report;
 use crate::words::{Cursor, bytes, millis};
-use crate::{ReadError, Tool};
 
 const MEGABYTE: f64 = 1_048_576.0;
 
-/// The tool.
-pub(crate) static TOOL: Tool = Tool {
-    name: "siege",
-    about: "siege: a closed loop of one thread a user",
-    counts_differently: &[
-        "transactions include redirects, repeated requests with credentials, and the parts of a page that its parser finds",
-        "replies with 5xx, 408 and 403 count as failed and not as transactions; other 4xx are transactions, neither successful nor failed",
-        "availability is transactions / (transactions + failed), so 4xx leave it at 100 %",
-        "bytes are those of bodies, as read",
-        "times come in steps of 10 ms, so that fast replies take 0.00; the response time is a mean, and there are no percentiles",
-        "the load ends at a whole second after the time asked for, up to one second late",
-        "after 1024 failed connections it gives up, and still ends with exit status 0",
-    ],
-    command: None,
-    own_flags: &[OwnFlag::version_style(&["4.0.7", "4.1.7"])],
-    read: read_reports,
-};
-
-fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
+pub(super) fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&TEXT, &JSON], text)
 }
 

@@ -1,0 +1,223 @@
+//! Credentials: which login answers a challenge, and with what line. Owns Basic and Digest; must not
+//! know when one is sent. Start reading at [`Asker::answer`].
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as STANDARD;
+
+use super::md5;
+
+/// A login of the configuration file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Login {
+    user: String,
+    password: String,
+    /// "any" where none was given.
+    realm: String,
+}
+
+impl Login {
+    /// `user:password[:realm]`.
+    pub(super) fn new(text: &str) -> Self {
+        let mut parts = text.splitn(3, ':').map(str::to_owned);
+        let mut next = || parts.next().unwrap_or_default();
+        let (user, password, realm) = (next(), next(), next());
+        let realm = if realm.is_empty() { "any".to_owned() } else { realm };
+        Self { user, password, realm }
+    }
+
+    /// As -C shows it.
+    pub(super) fn shown(&self) -> String {
+        format!("{}:{}:{}", self.user, self.password, self.realm)
+    }
+
+    /// The one for a realm, else the one for any.
+    fn find<'a>(logins: &'a [Self], realm: Option<&str>) -> Option<&'a Self> {
+        let of = |name: &str| logins.iter().find(|login| login.realm.eq_ignore_ascii_case(name));
+        realm.and_then(of).or_else(|| of("any"))
+    }
+}
+
+/// A challenge of a server or a proxy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Challenge {
+    is_digest: bool,
+    is_ntlm: bool,
+    pub(super) realm: Option<String>,
+    nonce: String,
+    opaque: Option<String>,
+    qop: Option<String>,
+    algorithm: Option<String>,
+}
+
+impl Challenge {
+    /// Of the values of all fields with that name: a Digest or NTLM counts before a Basic.
+    pub(super) fn read<'a>(values: impl Iterator<Item = &'a str>) -> Self {
+        let mut read = Self::default();
+        for value in values {
+            let (scheme, rest) = value.split_once(' ').unwrap_or((value, ""));
+            read.is_digest |= scheme.eq_ignore_ascii_case("digest");
+            read.is_ntlm |= scheme.eq_ignore_ascii_case("ntlm");
+            for (name, value) in parameters(rest) {
+                let slot = match name.to_ascii_lowercase().as_str() {
+                    "realm" => &mut read.realm,
+                    "opaque" => &mut read.opaque,
+                    "qop" => &mut read.qop,
+                    "algorithm" => &mut read.algorithm,
+                    "nonce" => {
+                        read.nonce = value;
+                        continue;
+                    }
+                    _ => continue,
+                };
+                *slot = Some(value);
+            }
+        }
+        read
+    }
+}
+
+/// `name="value"` and `name=value`, between commas.
+fn parameters(text: &str) -> Vec<(&str, String)> {
+    let mut found = Vec::new();
+    let mut left = text;
+    while let Some((name, behind)) = left.split_once('=') {
+        let (value, rest) = match behind.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
+            None => behind.split_once(',').unwrap_or((behind, "")),
+        };
+        found.push((name.trim_matches([' ', ',']), value.trim().to_owned()));
+        left = rest;
+    }
+    found
+}
+
+/// What a user answers to all challenges of one kind: the server's or the proxy's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Asker {
+    line: Credentials,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum Credentials {
+    #[default]
+    None,
+    Basic(String),
+    Digest {
+        login: Login,
+        challenge: Challenge,
+        used: u32,
+    },
+}
+
+impl Asker {
+    /// Takes up a challenge; whether it can be answered. Only Digest says that it cannot.
+    pub(super) fn answer(
+        &mut self,
+        logins: &[Login],
+        mut challenge: Challenge,
+        is_proxy: bool,
+    ) -> bool {
+        // The realm of a proxy is looked up where the server's stands, and so none is found: only a
+        // login for any answers a proxy.
+        let realm = if is_proxy { None } else { challenge.realm.clone() };
+        let login = Login::find(logins, realm.as_deref());
+        if challenge.is_digest {
+            let Some(login) = login.cloned() else { return false };
+            challenge.algorithm.get_or_insert_with(|| "MD5".to_owned());
+            self.line = Credentials::Digest { login, challenge, used: 0 };
+        } else if let Some(login) = login.filter(|_| !challenge.is_ntlm) {
+            let encoded = STANDARD.encode(format!("{}:{}", login.user, login.password));
+            self.line = Credentials::Basic(encoded);
+        }
+        true
+    }
+
+    /// The value of the field for the next request, if there is one.
+    pub(super) fn value(&mut self, method: &str, target: &str, nonce: u64) -> Option<String> {
+        match &mut self.line {
+            Credentials::None => None,
+            Credentials::Basic(encoded) => Some(format!("Basic {encoded}")),
+            Credentials::Digest { login, challenge, used } => {
+                *used += 1;
+                Some(digest(login, challenge, *used, method, target, nonce))
+            }
+        }
+    }
+}
+
+fn digest(
+    login: &Login,
+    challenge: &Challenge,
+    count: u32,
+    method: &str,
+    target: &str,
+    nonce: u64,
+) -> String {
+    let Login { user, password, .. } = login;
+    let Challenge { nonce: server, opaque, qop, algorithm, .. } = challenge;
+    let realm = challenge.realm.as_deref().unwrap_or_default();
+    let algorithm = algorithm.as_deref().unwrap_or("MD5");
+    let opaque = opaque.as_ref().map(|opaque| format!(", opaque=\"{opaque}\"")).unwrap_or_default();
+    let (own, count) = (format!("{nonce:016x}"), format!("{count:08x}"));
+    let mut secret = md5::hex(&format!("{user}:{realm}:{password}"));
+    if algorithm.eq_ignore_ascii_case("MD5-sess") {
+        secret = md5::hex(&format!("{secret}:{server}:{own}"));
+    }
+    let asked = md5::hex(&format!("{method}:{target}"));
+    let begin = format!(
+        "Digest username=\"{user}\", realm=\"{realm}\", nonce=\"{server}\", uri=\"{target}\", \
+         algorithm={algorithm}"
+    );
+    if qop.is_none() {
+        let response = md5::hex(&format!("{secret}:{server}:{asked}"));
+        // Without a comma before it, as siege has it.
+        return format!("{begin} response=\"{response}\"{opaque}");
+    }
+    let response = md5::hex(&format!("{secret}:{server}:{count}:{own}:auth:{asked}"));
+    format!("{begin}, response=\"{response}\"{opaque}, qop=auth, nc={count}, cnonce=\"{own}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn challenge(value: &str) -> Challenge {
+        Challenge::read([value].into_iter())
+    }
+
+    #[test]
+    fn a_login_answers_its_realm_and_one_without_a_realm_any() {
+        let logins = [Login::new("a:b:R"), Login::new("c:d")];
+        let said = |value: &str, is_proxy| {
+            let mut asker = Asker::default();
+            assert!(asker.answer(&logins, challenge(value), is_proxy));
+            asker.value("GET", "/", 0)
+        };
+        assert_eq!(said("Basic realm=\"r\"", false).as_deref(), Some("Basic YTpi"));
+        assert_eq!(said("Basic realm=\"other\"", false).as_deref(), Some("Basic Yzpk"));
+        assert_eq!(said("Basic realm=\"R\"", true).as_deref(), Some("Basic Yzpk"), "the quirk");
+        assert_eq!(said("NTLM", false), None);
+        let mut asker = Asker::default();
+        assert!(!asker.answer(&logins[..1], challenge("Digest realm=\"x\", nonce=\"n\""), false));
+    }
+
+    /// The example of RFC 2617, 3.5, with the nonce of the client that it has.
+    #[test]
+    fn a_digest_is_computed_as_the_standard_says() {
+        let value = "Digest realm=\"testrealm@host.com\", qop=\"auth,auth-int\", \
+            nonce=\"dcd98b7102dd2f0e8b11d0f600bfb0c093\", opaque=\"5ccc\"";
+        let mut asker = Asker::default();
+        let logins = [Login::new("Mufasa:Circle Of Life")];
+        assert!(asker.answer(&logins, challenge(value), false));
+        let said = asker.value("GET", "/dir/index.html", 0x0a4f_113b).unwrap();
+        let secret = md5::hex("Mufasa:testrealm@host.com:Circle Of Life");
+        let asked = md5::hex("GET:/dir/index.html");
+        let whole = format!(
+            "{secret}:dcd98b7102dd2f0e8b11d0f600bfb0c093:00000001:000000000a4f113b:auth:{asked}"
+        );
+        assert!(said.contains(&format!("response=\"{}\"", md5::hex(&whole))), "{said}");
+        assert!(said.ends_with("qop=auth, nc=00000001, cnonce=\"000000000a4f113b\""), "{said}");
+        let again = asker.value("GET", "/", 1).unwrap();
+        assert!(again.contains("nc=00000002"), "{again}");
+    }
+}

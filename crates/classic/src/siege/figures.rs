@@ -1,0 +1,148 @@
+//! siege's figures, from what its users heard. Owns what it counts as what, and its clock of 10 ms;
+//! must not know layouts. Start reading at [`Tally`].
+
+use record::Sample;
+use units::Nanos;
+
+use super::text::Style;
+
+/// A step of siege's clock, times(2).
+const TICK: u64 = 10_000_000;
+
+/// What all users counted together.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Tally {
+    /// Transactions.
+    pub(super) hits: u64,
+    /// Replies below 400, and 401 and 407.
+    pub(super) succeeded: u64,
+    /// Replies with 200.
+    pub(super) ok: u64,
+    pub(super) failed: u64,
+    /// Of bodies.
+    pub(super) bytes: u64,
+    /// Of all replies together, as siege's clock has it.
+    pub(super) time: f64,
+    pub(super) longest: f64,
+    pub(super) shortest: Option<f64>,
+    /// What the report does not tell.
+    pub(super) hidden: Hidden,
+}
+
+/// What siege counts and does not tell.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Hidden {
+    /// Complete replies with 500 to 509 or 408.
+    pub(super) server_errors: u64,
+    /// Other replies from 400 on.
+    pub(super) client_errors: u64,
+    /// Replies that were cut off, and count as whole ones.
+    pub(super) cut: u64,
+    /// Requests that followed a redirect, repeated one with credentials, or fetched a part of a page.
+    pub(super) further: u64,
+    /// Pauses between URLs, of all users together.
+    pub(super) paused: Nanos,
+}
+
+/// Seconds between two instants as siege's clock has them, or as they are.
+pub(super) fn seconds(style: Style, from: Nanos, to: Nanos) -> f64 {
+    match style {
+        Style::Seconds => (to.0 / TICK - from.0 / TICK) as f64 / 100.0,
+        Style::Millis => to.saturating_sub(from).0 as f64 / 1e9,
+    }
+}
+
+impl Tally {
+    /// Counts a reply; what becomes of it as a transaction is seen later.
+    pub(super) fn add(&mut self, style: Style, sample: &Sample, status: u16) -> f64 {
+        let time = seconds(style, sample.due, sample.done);
+        self.time += time;
+        self.bytes += sample.bytes_body;
+        self.longest = self.longest.max(time);
+        self.shortest = Some(self.shortest.map_or(time, |shortest| shortest.min(time)));
+        if status < 400 || status == 401 || status == 407 {
+            self.succeeded += 1;
+        } else if is_server_error(status) {
+            self.hidden.server_errors += 1;
+        } else {
+            self.hidden.client_errors += 1;
+        }
+        self.ok += u64::from(status == 200);
+        time
+    }
+}
+
+/// Statuses that fail a transaction.
+pub(super) fn is_server_error(status: u16) -> bool {
+    status == 408 || (500..=509).contains(&status)
+}
+
+/// What a report says.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Figures {
+    pub(super) hits: u64,
+    /// In percent.
+    pub(super) availability: f64,
+    pub(super) elapsed: f64,
+    pub(super) megabytes: f64,
+    pub(super) response: f64,
+    pub(super) rate: f64,
+    pub(super) throughput: f64,
+    pub(super) concurrency: f64,
+    pub(super) succeeded: u64,
+    pub(super) ok: u64,
+    pub(super) failed: u64,
+    pub(super) longest: f64,
+    pub(super) shortest: f64,
+    /// Seconds in all, for the log.
+    pub(super) time: f64,
+}
+
+impl Figures {
+    /// Of a load that took that long.
+    pub(super) fn new(style: Style, tally: &Tally, took: Nanos) -> Self {
+        let elapsed = seconds(style, Nanos::ZERO, took);
+        let hits = tally.hits as f64;
+        let of = |value: f64, by: f64| if by == 0.0 || value == 0.0 { 0.0 } else { value / by };
+        let megabytes = tally.bytes as f64 / 1_048_576.0;
+        Self {
+            hits: tally.hits,
+            availability: of(hits, hits + tally.failed as f64) * 100.0,
+            elapsed,
+            megabytes,
+            response: of(tally.time, hits),
+            rate: of(hits, elapsed),
+            throughput: of(megabytes, elapsed),
+            concurrency: of(tally.time, elapsed),
+            succeeded: tally.succeeded,
+            ok: tally.ok,
+            failed: tally.failed,
+            longest: tally.longest,
+            // Without a success there is none.
+            shortest: tally.shortest.filter(|_| tally.succeeded > 0).unwrap_or(0.0),
+            time: tally.time,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_has_steps_of_ten_milliseconds_unless_it_is_the_newer_one() {
+        let at = |micros| Nanos::from_micros(micros);
+        assert_eq!(seconds(Style::Seconds, at(1_000), at(9_900)), 0.0);
+        assert_eq!(seconds(Style::Seconds, at(9_900), at(10_100)), 0.01, "a step lies between");
+        assert_eq!(seconds(Style::Millis, at(1_000), at(9_900)), 0.0089);
+    }
+
+    #[test]
+    fn nothing_done_is_nothing_and_no_division() {
+        let nothing = Figures::new(Style::Seconds, &Tally::default(), Nanos::ZERO);
+        let all = [nothing.availability, nothing.response, nothing.rate, nothing.concurrency];
+        assert_eq!(all, [0.0; 4]);
+        let failed = Tally { failed: 3, hits: 1, ..Tally::default() };
+        assert_eq!(Figures::new(Style::Seconds, &failed, Nanos::ZERO).availability, 25.0);
+    }
+}

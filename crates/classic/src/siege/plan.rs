@@ -1,0 +1,178 @@
+//! From siege's settings to a run: its URLs, a plan for the engine, and users who play them. Owns what
+//! is refused, and why; must not know reports. Start reading at [`run`].
+
+use std::path::Path;
+use std::sync::Arc;
+
+use record::{HttpVersion, LoadPlan, LoadStop, Origin, Place, RequestPlan, TlsPlan, Verify};
+use units::Nanos;
+
+use super::flags::Typed;
+use super::settings::{Reps, Settings};
+use super::teller::Teller;
+use super::text::{self, NotifyLevel, notify};
+use super::urls::{self, Method, Scheme, Url};
+use super::users::{Battle, Besiegers, place};
+use super::{footnotes, request};
+use crate::command::{Call, Run, Said, Texts, strerror};
+
+/// Exit code of what joust does not carry out.
+const REFUSED: u8 = 1;
+
+/// The run.
+///
+/// # Errors
+/// What siege says instead, or why joust does not do as siege would.
+pub(super) fn run(typed: Typed, call: &Call<'_>) -> Result<Run, Said> {
+    let Typed { settings, said } = typed;
+    let mut complaints = String::new();
+    let urls = match targets(&settings, call, &mut complaints) {
+        Ok(urls) => urls,
+        Err(last) => {
+            let mut texts = said;
+            texts.0.extend(last.texts.0);
+            return Err(Said { texts, code: last.code });
+        }
+    };
+    let login_urls: Vec<Url> = settings
+        .login_urls
+        .iter()
+        .map(|line| Url::typed(line, 0, &settings, call.world, &mut complaints))
+        .collect();
+    refuse(&settings, urls.iter().chain(&login_urls), call.program)?;
+    let said = if complaints.is_empty() { said } else { said.and_err(complaints) };
+    // No load without a file to log to: whether it is there decides on a heading.
+    let log_is_new = call.world.read(Path::new(&settings.log_file)).is_err();
+    let footnotes = footnotes::before(&settings, &urls);
+    let battle =
+        Arc::new(Battle::new(settings, urls, login_urls, call.world.network(), call.world.clock()));
+    let plan = plan(&battle);
+    let scenario = Besiegers::new(Arc::clone(&battle), plan.origin().clone());
+    let teller = Teller::new(battle, said, log_is_new);
+    Ok(Run { plan, footnotes, teller: Box::new(teller), scenario: Some(Box::new(scenario)) })
+}
+
+/// The URL that was typed, or those of the file.
+fn targets(
+    settings: &Settings,
+    call: &Call<'_>,
+    complaints: &mut String,
+) -> Result<Vec<Url>, Said> {
+    if let Some(line) = &settings.url {
+        let mut url = Url::typed(line, 0, settings, call.world, complaints);
+        if settings.get && !["POST", "PUT"].contains(&url.method.0) {
+            let is_head = settings.get_is_head == Some(true);
+            url.method = Method(if is_head { "HEAD" } else { "GET" });
+        }
+        return Ok(vec![url]);
+    }
+    let file = &settings.file;
+    let bytes = call.world.read(Path::new(file)).map_err(|error| {
+        let text = format!("unable to open file: {file}: {}", strerror(&error));
+        let mut texts = Texts::err(notify(NotifyLevel::Alert, &text));
+        texts.0.extend(text::help(settings).0);
+        Said { texts, code: 0 }
+    })?;
+    let lines = urls::lines(&bytes, call.world);
+    if lines.is_empty() {
+        return Err(Said { texts: text::help(settings), code: 0 });
+    }
+    let typed =
+        |(id, line): (usize, &String)| Url::typed(line, id, settings, call.world, complaints);
+    Ok(lines.iter().enumerate().map(typed).collect())
+}
+
+/// What siege would do and joust does not.
+fn refuse<'a>(
+    settings: &Settings,
+    urls: impl Iterator<Item = &'a Url>,
+    program: &str,
+) -> Result<(), Said> {
+    let refused = |what: &str, why: &str| {
+        let text = format!("{program}: {what} is not supported: {why}\n");
+        Err(Said { texts: Texts::err(text), code: REFUSED })
+    };
+    for url in urls {
+        if url.scheme == Scheme::Ftp {
+            return refused(&url.whole, "joust speaks HTTP alone");
+        }
+        if url.scheme == Scheme::Https && settings.proxy.is_some() {
+            let why = "joust makes no tunnel through a proxy; leave proxy-host out";
+            return refused(&url.whole, why);
+        }
+    }
+    if settings.ciphers.is_some() {
+        let why = "joust's TLS (rustls) has its own list of safe cipher suites; leave it out";
+        return refused("ssl-ciphers", why);
+    }
+    Ok(())
+}
+
+/// What the engine is to know: the users bring their own requests.
+fn plan(battle: &Battle) -> LoadPlan {
+    let settings = &battle.settings;
+    let first = &battle.urls[0];
+    // One that cannot be reached is never asked.
+    let nowhere = || Origin {
+        place: Place::Inet(([127, 0, 0, 1], first.port).into()),
+        host: first.host.clone(),
+        tls_name: None,
+    };
+    let reachable = battle.urls.iter().find_map(|url| place(battle, url).ok());
+    let origin = reachable.unwrap_or_else(nowhere);
+    let Place::Inet(addr) = origin.place else { unreachable!("siege has no unix sockets") };
+    let version = if settings.is_http11 { HttpVersion::Http11 } else { HttpVersion::Http10 };
+    let client = settings.certificate.clone().map(|certificate| {
+        let key = settings.key.clone().unwrap_or_else(|| certificate.clone());
+        (certificate, key)
+    });
+    LoadPlan {
+        url: if settings.url.is_some() { first.whole.clone() } else { settings.file.clone() },
+        origins: vec![origin],
+        requests: vec![described(settings, first)],
+        version,
+        connections: settings.users.unsigned_abs(),
+        keep_alive: settings.keep_alive,
+        // siege verifies no certificate, and resumes no session.
+        tls: TlsPlan { insecure: true, client, resume: 0.0, ..TlsPlan::default() },
+        stop: LoadStop {
+            // Taken out where users are played: for --explain.
+            requests: requests(settings, battle.urls.len()),
+            duration: settings.duration().map(|seconds| Nanos::from_secs(seconds.into())),
+        },
+        timeout: Nanos::from_secs(settings.timeout.max(1).unsigned_abs().into()),
+        drain: Nanos::ZERO,
+        // What a status means is decided here, by siege's rules.
+        verify: Verify { status_min: 0, status_max: 999, ..Verify::default() },
+        ..LoadPlan::get(addr, &first.target)
+    }
+}
+
+/// How many top-level URLs all users ask for together, where that is limited.
+fn requests(settings: &Settings, n_urls: usize) -> Option<u64> {
+    let each = match settings.reps {
+        Reps::Once => n_urls as u64,
+        Reps::Times(reps) => reps.max(0).unsigned_abs().into(),
+    };
+    settings.duration().is_none().then(|| each * u64::from(settings.users.unsigned_abs()))
+}
+
+/// The first request, as a plan describes one.
+fn described(settings: &Settings, url: &Url) -> RequestPlan {
+    let mut headers = vec![
+        ("Accept-Encoding".to_owned(), settings.encoding.clone()),
+        ("User-Agent".to_owned(), settings.agent.clone()),
+    ];
+    for line in settings.extra.lines() {
+        if let Some((name, value)) = line.split_once(':') {
+            headers.push((name.trim().to_owned(), value.trim().to_owned()));
+        }
+    }
+    RequestPlan {
+        method: url.method.0.to_owned(),
+        headers,
+        body: url.body.clone(),
+        verbatim: Some(request::bytes(settings, url, &request::Own::default())),
+        ..RequestPlan::get(&url.target)
+    }
+}

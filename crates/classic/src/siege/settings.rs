@@ -1,0 +1,208 @@
+//! What siege is to do, from its configuration file and its command line together. Owns the values and
+//! their defaults; must not know how they were typed. Start reading at [`Settings`].
+
+use std::path::PathBuf;
+
+use super::auth::Login;
+use super::text::Style;
+
+/// Repetitions where neither those nor a time are given: siege's own "for ever".
+pub(super) const FOR_EVER: i32 = 10_301_062;
+
+/// Where Debian's siege logs: a folder that no package makes.
+const LOG_FILE: &str = "/var/log/log/siege.log";
+
+/// How often each user goes through its URLs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reps {
+    /// So many URLs.
+    Times(i32),
+    /// Each URL of the file once.
+    Once,
+}
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Settings {
+    pub(super) style: Style,
+    pub(super) verbose: bool,
+    pub(super) color: bool,
+    pub(super) quiet: bool,
+    pub(super) json: bool,
+    pub(super) debug: bool,
+    pub(super) show_config: bool,
+    pub(super) get: bool,
+    pub(super) print: bool,
+    /// Whether -g asks with HEAD; `None`: GET, though -C says HEAD.
+    pub(super) get_is_head: Option<bool>,
+    pub(super) parser: bool,
+    /// Parts of names of hosts from which no parts of pages are fetched.
+    pub(super) no_follow: Vec<String>,
+    pub(super) follow: bool,
+    pub(super) is_http11: bool,
+    pub(super) keep_alive: bool,
+    pub(super) chunked: bool,
+    pub(super) zero_ok: bool,
+    pub(super) escape: bool,
+    pub(super) cache: bool,
+    pub(super) unique: bool,
+    pub(super) cookies: bool,
+    pub(super) expire: bool,
+    pub(super) users: i32,
+    pub(super) limit: i32,
+    pub(super) reps: Reps,
+    /// Seconds; 0 and below: none.
+    pub(super) seconds: i32,
+    /// Seconds.
+    pub(super) delay: f64,
+    pub(super) internet: bool,
+    pub(super) bench: bool,
+    /// Seconds.
+    pub(super) timeout: i32,
+    /// Failures after which it gives up; 0 and below: never.
+    pub(super) failures: i32,
+    /// Requests with credentials before one is given up.
+    pub(super) attempts: i32,
+    pub(super) logins: Vec<Login>,
+    pub(super) login_urls: Vec<String>,
+    pub(super) url: Option<String>,
+    pub(super) file: String,
+    pub(super) agent: String,
+    pub(super) content_type: String,
+    pub(super) encoding: String,
+    /// Lines of -H and of `header`, each with its end.
+    pub(super) extra: String,
+    pub(super) proxy: Option<String>,
+    pub(super) proxy_port: i32,
+    pub(super) certificate: Option<PathBuf>,
+    pub(super) key: Option<PathBuf>,
+    pub(super) ciphers: Option<String>,
+    pub(super) logging: bool,
+    pub(super) show_log: bool,
+    pub(super) log_file: String,
+    pub(super) mark: Option<String>,
+    pub(super) csv: bool,
+    pub(super) timestamp: bool,
+    pub(super) full_url: bool,
+    pub(super) display_id: bool,
+    /// The configuration file, as it is named.
+    pub(super) rc: String,
+    /// The one that a user has, for what is said of it.
+    pub(super) home_rc: String,
+}
+
+impl Settings {
+    /// Those of an empty configuration file.
+    pub(super) fn empty(style: Style) -> Self {
+        Self {
+            style,
+            verbose: false,
+            color: true,
+            quiet: false,
+            json: false,
+            debug: false,
+            show_config: false,
+            get: false,
+            print: false,
+            get_is_head: None,
+            parser: false,
+            no_follow: Vec::new(),
+            follow: true,
+            is_http11: false,
+            keep_alive: false,
+            chunked: false,
+            zero_ok: true,
+            escape: true,
+            cache: false,
+            unique: true,
+            cookies: true,
+            expire: false,
+            users: 0,
+            limit: 255,
+            reps: Reps::Times(FOR_EVER),
+            seconds: -1,
+            delay: 0.0,
+            internet: false,
+            bench: false,
+            timeout: 30,
+            failures: 1024,
+            attempts: 5,
+            logins: Vec::new(),
+            login_urls: Vec::new(),
+            url: None,
+            file: "/etc/siege/urls.txt".to_owned(),
+            agent: format!("Mozilla/5.0 (pc-x86_64-linux-gnu) Siege/{}", style.version()),
+            content_type: "application/x-www-form-urlencoded".to_owned(),
+            encoding: "*".to_owned(),
+            extra: String::new(),
+            proxy: None,
+            proxy_port: 3128,
+            certificate: None,
+            key: None,
+            ciphers: None,
+            logging: false,
+            show_log: false,
+            log_file: LOG_FILE.to_owned(),
+            mark: None,
+            csv: false,
+            timestamp: false,
+            full_url: false,
+            display_id: false,
+            rc: String::new(),
+            home_rc: String::new(),
+        }
+    }
+
+    /// Those of the file that siege puts into a user's home at its first run. Debian's asks for JSON.
+    pub(super) fn shipped(style: Style) -> Self {
+        let hosts = [
+            "ad.doubleclick.net",
+            "pagead2.googlesyndication.com",
+            "ads.pubsqrd.com",
+            "ib.adnxs.com",
+        ];
+        Self {
+            verbose: true,
+            json: true,
+            show_log: true,
+            get_is_head: Some(true),
+            parser: true,
+            no_follow: hosts.map(str::to_owned).into(),
+            is_http11: true,
+            chunked: true,
+            users: 25,
+            encoding: "gzip, deflate".to_owned(),
+            rc: "(as shipped)".to_owned(),
+            ..Self::empty(style)
+        }
+    }
+
+    /// What follows from several of them together.
+    pub(super) fn settle(&mut self) {
+        if self.bench {
+            self.delay = 0.0;
+        }
+        if self.users <= 0 {
+            self.users = 1;
+        }
+        if self.get {
+            (self.users, self.reps) = (1, Reps::Times(1));
+            (self.logging, self.bench) = (false, true);
+        }
+        self.quiet |= self.json;
+        if self.quiet {
+            (self.verbose, self.debug) = (false, false);
+        }
+    }
+
+    /// Whether a time and repetitions are asked for together.
+    pub(super) fn conflicts(&self) -> bool {
+        let has_reps = matches!(self.reps, Reps::Times(reps) if reps > 0 && reps != FOR_EVER);
+        self.seconds > 0 && has_reps
+    }
+
+    /// The time after which the load ends.
+    pub(super) fn duration(&self) -> Option<u32> {
+        (self.seconds > 0).then_some(self.seconds.unsigned_abs())
+    }
+}

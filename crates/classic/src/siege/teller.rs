@@ -1,0 +1,85 @@
+//! What siege says, when, and on which stream. Owns the order of things; must not know how figures are
+//! counted. Start reading at [`Teller`].
+
+use std::sync::Arc;
+
+use super::figures::Figures;
+use super::users::Battle;
+use super::{footnotes, log, text};
+use crate::command::{self, Closing, Finished, Progress, Texts};
+
+/// siege in one run.
+pub(super) struct Teller {
+    battle: Arc<Battle>,
+    /// What its arguments made it say.
+    said: Texts,
+    log_is_new: bool,
+}
+
+impl Teller {
+    pub(super) fn new(battle: Arc<Battle>, said: Texts, log_is_new: bool) -> Self {
+        Self { battle, said, log_is_new }
+    }
+
+    /// What the users have said since they were last heard.
+    fn news(&self) -> Texts {
+        Texts(std::mem::take(&mut self.battle.state().said))
+    }
+}
+
+impl command::Teller for Teller {
+    fn opening(&mut self) -> Texts {
+        let settings = &self.battle.settings;
+        let mut texts = std::mem::take(&mut self.said);
+        if !settings.get && !settings.quiet {
+            texts = texts.and_err(text::banner(settings));
+        }
+        texts.0.extend(self.news().0);
+        texts
+    }
+
+    fn progress(&mut self, _: &Progress) -> Texts {
+        self.news()
+    }
+
+    fn closing(&mut self, finished: &Finished<'_>) -> Closing {
+        let mut texts = self.news();
+        let settings = &self.battle.settings;
+        let tally = self.battle.state().tally.clone();
+        let took = units::Nanos::from_secs_f64(finished.record.seconds);
+        let figures = Figures::new(settings.style, &tally, took);
+        let gave_up =
+            settings.failures > 0 && tally.failed >= u64::from(settings.failures.unsigned_abs());
+        if !settings.quiet {
+            let out_of_time = settings.duration().is_some_and(|seconds| {
+                took >= units::Nanos::from_secs(seconds.into()).saturating_sub(SLACK)
+            });
+            let mut report = String::new();
+            if finished.record.interrupted || out_of_time {
+                report += "\nLifting the server siege...";
+            }
+            if gave_up {
+                report += text::GAVE_UP;
+            }
+            texts = texts.and_err(report + &text::report(settings, &figures));
+        }
+        if settings.json {
+            texts = texts.and_err("\n").and_out(text::json(settings, &figures));
+        }
+        let seconds = finished.began.saturating_add(took);
+        let now = (finished.local_time)(seconds);
+        let files = log::files(settings, self.log_is_new, &figures, now, gave_up);
+        if settings.logging && settings.show_log {
+            texts = texts.and_out(format!(
+                "LOG FILE: {}\nYou can disable this log file notification by editing\n\
+                 {} and changing 'show-logfile' to false.\n",
+                settings.log_file, settings.home_rc
+            ));
+        }
+        let footnotes = footnotes::after(settings, &tally, finished.record);
+        Closing { texts, files, code: 0, footnotes }
+    }
+}
+
+/// How far the end of a load may lie before the time that it was to take.
+const SLACK: units::Nanos = units::Nanos(1_000_000);

@@ -1,0 +1,601 @@
+//! siege's users: each walks through its URLs, follows redirects, answers challenges, keeps cookies,
+//! fetches the parts of pages, and pauses. Owns their turns, and what counts as a transaction; must not
+//! know sockets or layouts of reports. Start reading at [`User::heard`].
+//!
+//! In siege a redirect is a call within a call: a transaction is counted when it returns, and where the
+//! last of a chain fails, none of the chain is counted. [`Link`] stands for such a call.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use record::{
+    Answer, Asking, Origin, Outcome, Place, Scenario, Seats, Turn, Users, WantedBodies, Wants,
+};
+use units::Nanos;
+
+use super::auth::{Asker, Challenge};
+use super::cookies::Jar;
+use super::figures::{Tally, is_server_error};
+use super::heads::{Head, page};
+use super::html::{self, Part};
+use super::lines::{self, Reply};
+use super::request::{self, Own};
+use super::settings::{Reps, Settings};
+use super::text::{NotifyLevel, notify};
+use super::urls::{Scheme, Url};
+use crate::command::{Clock, Network, Stream};
+
+/// Requests in a row that could not even be begun, after which a user leaves whatever siege would do.
+const VAIN_MAX: u32 = 100_000;
+
+/// What all users share.
+pub(super) struct Battle {
+    pub(super) settings: Settings,
+    pub(super) urls: Vec<Url>,
+    login_urls: Vec<Url>,
+    network: Arc<dyn Network>,
+    clock: Clock,
+    state: Mutex<State>,
+}
+
+/// What they count and say together.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) tally: Tally,
+    pub(super) said: Vec<(Stream, String)>,
+    next_login: usize,
+    /// Addresses of hosts that were looked up.
+    hosts: HashMap<(String, u16), Option<SocketAddr>>,
+}
+
+impl Battle {
+    pub(super) fn new(
+        settings: Settings,
+        urls: Vec<Url>,
+        login_urls: Vec<Url>,
+        network: Arc<dyn Network>,
+        clock: Clock,
+    ) -> Self {
+        Self { settings, urls, login_urls, network, clock, state: Mutex::default() }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no user panics while it counts")
+    }
+
+    fn say(&self, stream: Stream, text: String) {
+        self.state().said.push((stream, text));
+    }
+
+    fn address(&self, host: &str, port: u16) -> io::Result<SocketAddr> {
+        let key = (host.to_owned(), port);
+        let unknown = || io::Error::other("Name or service not known");
+        if let Some(known) = self.state().hosts.get(&key) {
+            return known.ok_or_else(unknown);
+        }
+        let all = self.network.lookup(host, port).unwrap_or_default();
+        // siege tries the next address where one refuses; a user has one.
+        let answers = |addr: &&SocketAddr| all.len() > 1 && self.network.connect(**addr).is_ok();
+        let found = all.iter().find(answers).or(all.first()).copied();
+        self.state().hosts.insert(key, found);
+        found.ok_or_else(unknown)
+    }
+}
+
+/// Where a URL's requests go.
+///
+/// # Errors
+/// The resolver does not know its host.
+pub(super) fn place(battle: &Battle, url: &Url) -> io::Result<Origin> {
+    let (host, port) = match &battle.settings.proxy {
+        Some(proxy) => (proxy.as_str(), battle.settings.proxy_port as u16),
+        None => (url.host.as_str(), url.port),
+    };
+    let place = Place::Inet(battle.address(host, port)?);
+    let tls_name = (url.scheme == Scheme::Https).then(|| url.host.clone());
+    Ok(Origin { place, host: format!("{}:{}", url.host, url.port), tls_name })
+}
+
+/// All users of a siege.
+pub(super) struct Besiegers {
+    battle: Arc<Battle>,
+    /// The one that the plan has.
+    origin: Origin,
+}
+
+impl Besiegers {
+    pub(super) fn new(battle: Arc<Battle>, origin: Origin) -> Self {
+        Self { battle, origin }
+    }
+}
+
+impl Scenario for Besiegers {
+    fn users(&self, seats: Seats) -> Box<dyn Users + '_> {
+        let battle = &*self.battle;
+        let users = (seats.first..seats.first + seats.n).map(|id| User::new(battle, id)).collect();
+        Box::new(Crew { battle, first: seats.first, users, origins: vec![self.origin.clone()] })
+    }
+}
+
+/// Those of one thread.
+struct Crew<'a> {
+    battle: &'a Battle,
+    first: u32,
+    users: Vec<User<'a>>,
+    /// In the order of their numbers.
+    origins: Vec<Origin>,
+}
+
+impl Crew<'_> {
+    fn user(&mut self, id: u32) -> usize {
+        (id - self.first) as usize
+    }
+}
+
+impl Users for Crew<'_> {
+    fn wants(&self) -> Wants {
+        let settings = &self.battle.settings;
+        let bodies = match (settings.print, settings.parser) {
+            (true, _) => WantedBodies::All,
+            (false, true) => WantedBodies::Html,
+            (false, false) => WantedBodies::None,
+        };
+        Wants { heads: true, bodies }
+    }
+
+    fn first(&mut self, user: u32) -> Turn {
+        let index = self.user(user);
+        self.users[index].begin()
+    }
+
+    fn ask(&mut self, user: u32, asking: &mut Asking) {
+        let index = self.user(user);
+        let user = &mut self.users[index];
+        let origin = user.origin.take().expect("made ready with the URL");
+        asking.origin = match self.origins.iter().position(|other| *other == origin) {
+            Some(number) => number as u32,
+            None => {
+                self.origins.push(origin.clone());
+                asking.add_origin(origin)
+            }
+        };
+        asking.request(&user.request(), user.url.id as u32);
+    }
+
+    fn heard(&mut self, answer: &Answer<'_>) -> Turn {
+        let index = self.user(answer.sample.conn);
+        self.users[index].heard(answer)
+    }
+}
+
+/// Why a request follows another: a call within a call of siege's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Link {
+    Redirect,
+    Credentials,
+    ProxyCredentials,
+}
+
+/// One user.
+struct User<'a> {
+    battle: &'a Battle,
+    id: u32,
+    /// URLs that it has done, and which is next.
+    done: i64,
+    at: usize,
+    /// Whether it is at its URLs: not before, nor at a URL that logs it in.
+    is_walking: bool,
+    is_part: bool,
+    /// What it asks or has asked.
+    url: Url,
+    origin: Option<Origin>,
+    /// What -g, -p and -D show of it, once it is sent.
+    shown: Vec<(Stream, String)>,
+    chain: Vec<Link>,
+    parts: Vec<Part>,
+    server: Asker,
+    proxy: Asker,
+    server_bids: i32,
+    proxy_bids: i32,
+    jar: Jar,
+    random: u64,
+}
+
+impl<'a> User<'a> {
+    fn new(battle: &'a Battle, id: u32) -> Self {
+        let each = battle.urls.len() / battle.settings.users.max(1).unsigned_abs() as usize;
+        let at = if battle.settings.reps == Reps::Once { 0 } else { id as usize * each };
+        Self {
+            battle,
+            id,
+            done: 0,
+            at,
+            is_walking: false,
+            is_part: false,
+            url: Url::default(),
+            origin: None,
+            shown: Vec::new(),
+            chain: Vec::new(),
+            parts: Vec::new(),
+            server: Asker::default(),
+            proxy: Asker::default(),
+            server_bids: 0,
+            proxy_bids: 0,
+            jar: Jar::default(),
+            // Not a multiple of the step of the sequence: one user's would be a part of another's.
+            random: (u64::from(id) + 1).wrapping_mul(0xd134_2543_de82_ef95),
+        }
+    }
+
+    fn begin(&mut self) -> Turn {
+        let logins = &self.battle.login_urls;
+        if !logins.is_empty() {
+            let mut state = self.battle.state();
+            let url = logins[state.next_login % logins.len()].clone();
+            state.next_login += 1;
+            drop(state);
+            if self.make_ready(url) {
+                return Turn::after(Nanos::ZERO);
+            }
+        }
+        self.go_on()
+    }
+
+    /// The request for the URL that is next; -g, -p and -D show it.
+    fn request(&mut self) -> Vec<u8> {
+        let settings = &self.battle.settings;
+        let (method, target) = (self.url.method.0, request::target(settings, &self.url));
+        let nonce = self.random();
+        let own = Own {
+            authorization: self.server.value(method, &target, nonce),
+            proxy_authorization: self.proxy.value(method, &target, nonce),
+            cookie: self.jar.value(&self.url.host),
+        };
+        let bytes = request::bytes(settings, &self.url, &own);
+        if settings.debug {
+            let (host, port) = (&self.url.host, self.url.port);
+            let line = format!("browser.c:909 good socket connection:  {host}:{port}");
+            self.shown.push((Stream::Err, notify(NotifyLevel::Debug, &line)));
+            for line in ["874 attempting connection to", "889 creating new socket:    "] {
+                let line = format!("browser.c:{line} {host}:{port}");
+                self.battle.say(Stream::Err, notify(NotifyLevel::Debug, &line));
+            }
+        }
+        let shows = settings.debug || settings.get || settings.print;
+        let text = String::from_utf8_lossy(&bytes);
+        if shows && self.url.method.posts() {
+            self.shown.push((Stream::Out, format!("{text}\n\n")));
+        } else if shows && !settings.quiet {
+            self.shown.push((Stream::Out, format!("{text}\n")));
+        }
+        bytes
+    }
+
+    /// What came of its request, and what it does then.
+    fn heard(&mut self, answer: &Answer<'_>) -> Turn {
+        let sample = answer.sample;
+        if sample.outcome == Outcome::Unanswered {
+            return Turn::Leaves;
+        }
+        let shown = std::mem::take(&mut self.shown);
+        if sample.sent > Nanos::ZERO {
+            self.battle.state().said.extend(shown);
+        }
+        if sample.bytes_head == 0 {
+            return self.heard_nothing(sample.outcome, sample.bytes_read);
+        }
+        let head = Head::read(answer.head);
+        let settings = &self.battle.settings;
+        if settings.cookies {
+            for line in head.all("set-cookie") {
+                self.jar.keep(line, &self.url.host);
+            }
+        }
+        self.show(answer, &head);
+        let status = status(answer);
+        if status == 418 {
+            return self.heard_no_http(answer);
+        }
+        let refresh = self.take_apart(answer, &head);
+        if !settings.zero_ok && sample.bytes_body == 0 {
+            return self.end_of_chain(false);
+        }
+        self.count(answer, &head);
+        match status {
+            200 if refresh.as_ref().is_some_and(|url| url.len() > 2) => {
+                let next = self.url.resolve(&refresh.unwrap_or_default());
+                self.follow(Link::Redirect, next)
+            }
+            301..=303 | 307 => match head.last("location").filter(|_| settings.follow) {
+                Some(location) => {
+                    let next = self.redirected(location, status == 307);
+                    self.follow(Link::Redirect, next)
+                }
+                None => self.end_of_chain(true),
+            },
+            401 => self.challenged(&head, Link::Credentials),
+            407 => self.challenged(&head, Link::ProxyCredentials),
+            _ => self.end_of_chain(!is_server_error(status)),
+        }
+    }
+
+    /// No head of a reply.
+    fn heard_nothing(&mut self, outcome: Outcome, bytes_read: u64) -> Turn {
+        if outcome == Outcome::Protocol && bytes_read > 0 {
+            self.battle.state().tally.hits += 1;
+            return self.end_of_chain(false);
+        }
+        let why = match outcome {
+            Outcome::ConnectRefused => "unable to connect sock.c:282: Connection refused",
+            Outcome::ConnectTimeout => "unable to connect sock.c:282: Connection timed out",
+            Outcome::ConnectFailed => "unable to connect sock.c:282: Network is unreachable",
+            Outcome::FdExhausted => "unable to connect sock.c:282: Too many open files",
+            Outcome::PortExhausted => {
+                "unable to connect sock.c:282: Cannot assign requested address"
+            }
+            _ => return self.end_of_chain(false),
+        };
+        let text = notify(NotifyLevel::Error, &format!("socket: {why}"));
+        self.battle.say(Stream::Err, text);
+        self.end_of_chain(false)
+    }
+
+    /// 418 is siege's own word for what is no HTTP: a transaction, and a failed one.
+    fn heard_no_http(&mut self, answer: &Answer<'_>) -> Turn {
+        let settings = &self.battle.settings;
+        let seconds =
+            super::figures::seconds(settings.style, answer.sample.due, answer.sample.done);
+        let mut state = self.battle.state();
+        state.tally.hits += 1;
+        state.tally.time += seconds;
+        state.tally.hidden.client_errors += 1;
+        drop(state);
+        self.line(418, 0, seconds, "HTTP/1.1");
+        self.end_of_chain(false)
+    }
+
+    /// What -g, -D and -p show of a reply.
+    fn show(&self, answer: &Answer<'_>, head: &Head<'_>) {
+        let settings = &self.battle.settings;
+        let is_empty = head.last("content-length") == Some("0");
+        if settings.get && !settings.quiet || settings.debug {
+            let end = if is_empty { "" } else { "\n" };
+            let text = String::from_utf8_lossy(answer.head);
+            self.battle.say(Stream::Out, format!("{text}{end}"));
+        }
+        if settings.print {
+            self.battle.say(Stream::Out, page(answer.body, head) + "\n");
+        }
+    }
+
+    /// Finds the parts of a page; gives back where the page wants to be reloaded from.
+    fn take_apart(&mut self, answer: &Answer<'_>, head: &Head<'_>) -> Option<String> {
+        let kind = head.last("content-type").unwrap_or_default();
+        let is_page = kind
+            .split(';')
+            .next()
+            .is_some_and(|kind| kind.trim_end().eq_ignore_ascii_case("text/html"));
+        if !self.battle.settings.parser || !is_page || status(answer) >= 300 {
+            return None;
+        }
+        html::parts(&page(answer.body, head), &self.url, &mut self.parts);
+        let mut refresh = None;
+        let mut at = 0;
+        while at < self.parts.len() {
+            if self.parts[at].is_redirect {
+                refresh = Some(self.parts.remove(at).url.whole);
+            }
+            // Behind one that is taken out the next is passed over.
+            at += 1;
+        }
+        refresh
+    }
+
+    fn count(&self, answer: &Answer<'_>, head: &Head<'_>) {
+        let sample = answer.sample;
+        let mut state = self.battle.state();
+        let tally = &mut state.tally;
+        let status = status(answer);
+        let seconds = tally.add(self.battle.settings.style, sample, status);
+        let is_whole = matches!(sample.outcome, Outcome::Ok | Outcome::UnexpectedStatus);
+        tally.hidden.cut += u64::from(!is_whole);
+        tally.hidden.further += u64::from(self.is_part || !self.chain.is_empty());
+        drop(state);
+        self.line(status, sample.bytes_body, seconds, head.protocol());
+    }
+
+    fn line(&self, status: u16, bytes: u64, seconds: f64, protocol: &str) {
+        let settings = &self.battle.settings;
+        if !settings.verbose || settings.get || settings.print || settings.debug {
+            return;
+        }
+        let reply = Reply { user: self.id, url: &self.url, protocol, status, bytes, seconds };
+        let line = lines::reply(settings, &reply, &*self.battle.clock);
+        self.battle.say(Stream::Out, line);
+    }
+
+    fn redirected(&self, location: &str, repeats: bool) -> Url {
+        let mut next = self.url.resolve(location);
+        if next.host.is_empty() {
+            next.host.clone_from(&self.url.host);
+        }
+        if repeats {
+            next.method = self.url.method;
+            next.body.clone_from(&self.url.body);
+            next.content_type.clone_from(&self.url.content_type);
+        }
+        next
+    }
+
+    /// Repeats a request with credentials, as often as is allowed.
+    fn challenged(&mut self, head: &Head<'_>, link: Link) -> Turn {
+        let settings = &self.battle.settings;
+        let is_proxy = link == Link::ProxyCredentials;
+        let (name, asker, bids) = match is_proxy {
+            true => ("proxy-authenticate", &mut self.proxy, &mut self.proxy_bids),
+            false => ("www-authenticate", &mut self.server, &mut self.server_bids),
+        };
+        *bids += 1;
+        if *bids >= settings.attempts {
+            return self.end_of_chain(true);
+        }
+        let challenge = Challenge::read(head.all(name));
+        let realm = challenge.realm.clone().unwrap_or_default();
+        if !asker.answer(&settings.logins, challenge, is_proxy) {
+            let (whose, kind, directive) = match is_proxy {
+                true => ("a proxy", " HTTP", "proxy-login"),
+                false => ("an", "", "login"),
+            };
+            let text = format!(
+                "ERROR: Unable to respond to {whose} authorization challenge\n       in the \
+                 following{kind} realm: '{realm}'\n       Did you set {directive} credentials in \
+                 the conf file?\n"
+            );
+            self.battle.say(Stream::Err, text);
+            return self.end_of_chain(false);
+        }
+        let url = self.url.clone();
+        self.follow(link, url)
+    }
+
+    fn follow(&mut self, link: Link, url: Url) -> Turn {
+        self.chain.push(link);
+        if self.make_ready(url) { Turn::after(Nanos::ZERO) } else { self.end_of_chain(false) }
+    }
+
+    /// The last of a chain has ended: then all of it counts, or none.
+    fn end_of_chain(&mut self, is_ok: bool) -> Turn {
+        self.close_chain(is_ok);
+        self.go_on()
+    }
+
+    fn close_chain(&mut self, is_ok: bool) {
+        let mut state = self.battle.state();
+        if is_ok {
+            state.tally.hits += 1 + self.chain.len() as u64;
+        } else {
+            let repeated = self.chain.iter().filter(|link| **link == Link::Credentials).count();
+            for _ in 0..repeated {
+                state.said.push((Stream::Err, "ERROR from http_request\n".to_owned()));
+            }
+            // What logs a user in may fail for nothing.
+            state.tally.failed += u64::from(self.is_walking);
+        }
+        self.chain.clear();
+    }
+
+    /// Begins what is next, whatever cannot be begun fails.
+    fn go_on(&mut self) -> Turn {
+        let mut pause = Nanos::ZERO;
+        for _ in 0..VAIN_MAX {
+            let Some(url) = self.next(&mut pause) else { return Turn::Leaves };
+            if self.make_ready(url) {
+                self.battle.state().tally.hidden.paused.0 += pause.0;
+                return Turn::after(pause);
+            }
+            self.close_chain(false);
+        }
+        Turn::Leaves
+    }
+
+    /// A part of the page, or, after a pause, the next of the URLs.
+    fn next(&mut self, pause: &mut Nanos) -> Option<Url> {
+        let settings = &self.battle.settings;
+        if self.is_walking {
+            while let Some(Part { url, .. }) = self.parts.pop() {
+                let host = url.host.to_lowercase();
+                let is_left_out = |part: &String| host.contains(&part.to_lowercase());
+                let is_known = matches!(url.scheme, Scheme::Http | Scheme::Https);
+                if is_known && !settings.no_follow.iter().any(is_left_out) {
+                    (self.server_bids, self.is_part) = (0, true);
+                    return Some(url);
+                }
+            }
+            *pause = pause.saturating_add(self.pause());
+            let failed = self.battle.state().tally.failed;
+            let settings = &self.battle.settings;
+            if settings.failures > 0 && failed >= settings.failures.unsigned_abs().into() {
+                return None;
+            }
+            self.done += 1;
+            self.at += 1;
+        }
+        (self.is_walking, self.is_part, self.server_bids) = (true, false, 0);
+        let n = self.battle.urls.len();
+        let settings = &self.battle.settings;
+        let limit = match settings.reps {
+            Reps::Times(reps) => i64::from(reps),
+            Reps::Once => n as i64,
+        };
+        if settings.duration().is_none() && self.done >= limit {
+            return None;
+        }
+        if settings.internet {
+            // Rounded, not cut off: the first URL has half a share, the last one and a half.
+            self.at = ((self.fraction() * n as f64 + 0.5) as usize).min(n - 1);
+        } else if self.at >= n {
+            self.at = 0;
+            if settings.expire {
+                self.jar.clear();
+            }
+        }
+        Some(self.battle.urls[self.at].clone())
+    }
+
+    /// Whether there is somebody to ask; says so where there is not.
+    fn make_ready(&mut self, url: Url) -> bool {
+        self.url = url;
+        if matches!(self.url.scheme, Scheme::Unsupported | Scheme::Ftp) {
+            if self.battle.settings.verbose {
+                let text = "UNSPPRTD 501   0.00 secs:       0 bytes ==> PROTOCOL NOT SUPPORTED BY \
+                    SIEGE\n";
+                self.battle.say(Stream::Err, notify(NotifyLevel::Error, text));
+            }
+            return false;
+        }
+        match place(self.battle, &self.url) {
+            Ok(origin) => self.origin = Some(origin),
+            Err(error) => {
+                let text = "Address resolution failed at sock.c:158 with the following error:";
+                let text = notify(NotifyLevel::Error, text)
+                    + &notify(NotifyLevel::Error, &error.to_string());
+                self.battle.say(Stream::Err, text);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// From 1 on in whole seconds, which are rounded; below in microseconds.
+    fn pause(&mut self) -> Nanos {
+        let delay = self.battle.settings.delay;
+        if delay >= 1.0 {
+            Nanos::from_secs((self.fraction() * delay + 0.5) as u64)
+        } else if delay >= 0.001 {
+            Nanos::from_micros((self.fraction() * delay * 1e6) as u64)
+        } else {
+            Nanos::ZERO
+        }
+    }
+
+    /// 0 to 1, without 1.
+    fn fraction(&mut self) -> f64 {
+        (self.random() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// SplitMix64.
+    fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+/// The status of a reply. Of one that is cut off nothing is kept: it is taken for a good one.
+fn status(answer: &Answer<'_>) -> u16 {
+    if answer.sample.status == 0 { 200 } else { answer.sample.status }
+}
