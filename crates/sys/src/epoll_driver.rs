@@ -39,18 +39,13 @@ use units::Nanos;
 use crate::clock;
 use crate::driver::{Completion, Driver, Failure, Leave, Peer, Route, Slot, What};
 use crate::epoll::{EVENTS_MAX, Epoll, EventFlags, Ready};
-use crate::shared::{HEAD_BYTES, Interest, Phase, Receive, Timing};
+use crate::shared::{self, FULL_RECVS_MAX, Interest, Phase, Timing};
 use crate::socket::{self, Handshake};
 use crate::stamps;
 
 /// Bytes taken by one recv. Replies of 1 MB over loopback, 16 connections, CPU time a reply: 210 us
 /// with 16 KiB, 145 us with 64 KiB, 147 us with 256 KiB; at 3 KB there is no difference.
 const RECV_BYTES: usize = 64 * 1024;
-
-/// Full buffers taken from one connection before the others have their turn again. Without a bound
-/// one endless reply would keep the caller from ever looking at its clock; 16 make 1 MiB, so the
-/// additional epoll_pwait2 is not to be seen.
-const FULL_RECVS_MAX: u8 = 16;
 
 /// epoll, edge-triggered, for the slots 0 to `slots` - 1.
 pub struct EpollDriver {
@@ -249,13 +244,14 @@ impl EpollDriver {
 
     fn receive(&mut self, event: Rest, flags: EventFlags) -> Option<What> {
         let conn = &mut self.conns[event.slot.0 as usize];
-        let taken = match conn.take(&mut self.buf, self.stamped) {
+        let socket = conn.socket.as_ref().expect("act looked");
+        let taken = match shared::take(socket, &mut conn.interest, &mut self.buf, self.stamped) {
             Ok(Some(taken)) if taken.n_bytes > 0 => taken,
             Ok(None) if conn.send_failure.is_none() => return None,
             Ok(_) => return Some(conn.ends(None)),
             Err(error) => return Some(conn.ends(Some(&error))),
         };
-        let full = taken.n_bytes == taken.n_bytes_max;
+        let full = taken.is_full();
         let ended = flags.intersects(EventFlags::RDHUP);
         // After a reset the kernel still hands out what came before; then the error.
         let gone =
@@ -278,39 +274,7 @@ impl EpollDriver {
     }
 }
 
-/// What a recv took.
-struct Taken {
-    n_bytes: usize,
-    /// What it would have taken at most.
-    n_bytes_max: usize,
-    is_discarded: bool,
-    stamp: Option<Nanos>,
-}
-
 impl Conn {
-    /// Receives once: what is of no interest to nowhere, all else into `buf`.
-    #[inline]
-    fn take(&mut self, buf: &mut [u8], stamped: bool) -> io::Result<Option<Taken>> {
-        let socket = self.socket.as_ref().expect("act looked");
-        let (n_bytes_max, is_discarded) = match self.interest.next() {
-            Receive::All => (buf.len(), false),
-            Receive::Head => (HEAD_BYTES, false),
-            Receive::Discard(n_bytes) => (n_bytes, true),
-        };
-        let taken = match (stamped, is_discarded) {
-            (true, true) => socket::recv_stamped(socket, &mut [], Some(n_bytes_max))?,
-            (true, false) => socket::recv_stamped(socket, &mut buf[..n_bytes_max], None)?,
-            (false, true) => socket::discard(socket, n_bytes_max)?.map(|n_bytes| (n_bytes, None)),
-            (false, false) => {
-                let n_bytes = socket::recv(socket, &mut buf[..n_bytes_max])?;
-                n_bytes.map(|n_bytes| (n_bytes, None))
-            }
-        };
-        let Some((n_bytes, stamp)) = taken else { return Ok(None) };
-        self.interest.came(socket, n_bytes as u64);
-        Ok(Some(Taken { n_bytes, n_bytes_max, is_discarded, stamp }))
-    }
-
     /// Sends what was left over, as far as the kernel takes it.
     fn flush(&mut self) -> io::Result<()> {
         let socket = self.socket.as_ref().expect("only an open connection has bytes left over");

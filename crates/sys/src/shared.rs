@@ -3,12 +3,13 @@
 //! [`Interest`].
 
 use std::cell::Cell;
+use std::io;
 use std::os::fd::AsFd;
 
 use units::Nanos;
 
 use crate::clock;
-use crate::socket::LowWater;
+use crate::socket::{self, LowWater};
 use crate::stamps::Clocks;
 
 /// Bytes of a [`Receive::Head`]: a head has some hundred; with more of them most of a body would be
@@ -17,6 +18,11 @@ pub(crate) const HEAD_BYTES: usize = 1024;
 
 /// Bytes of one [`Receive::Discard`], so that an endless body leaves the others their turn.
 const DISCARD_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Full receives from one connection before the others have their turn again. Without a bound
+/// one endless reply would keep the caller from ever looking at its clock; 16 make 1 MiB and more, so the
+/// additional wait is not to be seen.
+pub(crate) const FULL_RECVS_MAX: u8 = 16;
 
 /// How a connection stands.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +90,52 @@ impl Interest {
         self.discard_left = n_bytes;
         self.low_water.follow(socket, n_bytes);
     }
+}
+
+/// What a recv took.
+pub(crate) struct Taken {
+    pub(crate) n_bytes: usize,
+    /// What it would have taken at most.
+    pub(crate) n_bytes_max: usize,
+    pub(crate) is_discarded: bool,
+    pub(crate) stamp: Option<Nanos>,
+}
+
+impl Taken {
+    /// Whether there may be more.
+    pub(crate) fn is_full(&self) -> bool {
+        self.n_bytes == self.n_bytes_max
+    }
+}
+
+/// Receives once: what is of no interest to nowhere, all else into `buf`. `None`: nothing is there.
+///
+/// # Errors
+/// As [`socket::recv`].
+#[inline]
+pub(crate) fn take(
+    socket: impl AsFd + Copy,
+    interest: &mut Interest,
+    buf: &mut [u8],
+    stamped: bool,
+) -> io::Result<Option<Taken>> {
+    let (n_bytes_max, is_discarded) = match interest.next() {
+        Receive::All => (buf.len(), false),
+        Receive::Head => (HEAD_BYTES, false),
+        Receive::Discard(n_bytes) => (n_bytes, true),
+    };
+    let taken = match (stamped, is_discarded) {
+        (true, true) => socket::recv_stamped(socket, &mut [], Some(n_bytes_max))?,
+        (true, false) => socket::recv_stamped(socket, &mut buf[..n_bytes_max], None)?,
+        (false, true) => socket::discard(socket, n_bytes_max)?.map(|n_bytes| (n_bytes, None)),
+        (false, false) => {
+            let n_bytes = socket::recv(socket, &mut buf[..n_bytes_max])?;
+            n_bytes.map(|n_bytes| (n_bytes, None))
+        }
+    };
+    let Some((n_bytes, stamp)) = taken else { return Ok(None) };
+    interest.came(socket, n_bytes as u64);
+    Ok(Some(Taken { n_bytes, n_bytes_max, is_discarded, stamp }))
 }
 
 /// The time that a driver goes by.

@@ -9,6 +9,7 @@
 //! | a reply and the next request on a kept-alive connection | 1/8 io_uring_enter |
 //! | a round, shared by all replies that are there | 1 io_uring_enter |
 //! | a connection | socket, TCP_NODELAY, TCP_QUICKACK, connect, getpeername, close; shutdown where it is left by us |
+//! | a reply whose body is discarded | besides: 2 recv, one more for each wake-up within it |
 //! | a body of 256 KiB or more that is discarded | SO_RCVLOWAT, 3 times |
 //!
 //! - A receive is armed once a connection (multishot) and takes its buffers from a ring that all
@@ -19,7 +20,7 @@
 //!   handed over. What is left goes into a send of its own, which waits for room.
 //! - Sends are handed over when `BATCH_MAX` are pending, when so many completions were reported
 //!   since, or at the next wait.
-//! - Where bodies are discarded the repeated receive gives way to single ones (`receives.rs`).
+//! - Where bodies are discarded the repeated receive gives way to a poll and recv(2) (`polled.rs`).
 //!
 //! Memory: the buffers, at most 4 MiB; about 200 bytes a slot, and what the kernel keeps of a receive
 //! that is armed (about 700 bytes).
@@ -44,11 +45,12 @@ use crate::uring::ring::{self, Ring};
 mod chains;
 mod completions;
 mod conn;
+mod polled;
 mod receives;
 
 use chains::{Chains, Event};
-use conn::{Conn, Kind};
-use receives::Headers;
+use conn::{Conn, Kind, Receiving};
+use receives::Header;
 
 /// Sends that may be pending before they are handed over, and completions that may be worked off
 /// meanwhile. The caller stamps a request as sent just before [`Driver::send`]; what is
@@ -82,8 +84,14 @@ pub struct UringDriver {
     worked_on: Option<Slot>,
     held: Option<Filled>,
     arrived: Option<Nanos>,
-    /// Headers of messages where stamps are asked for.
-    headers: Option<Headers>,
+    /// Where stamps are asked for.
+    header: Option<Header>,
+    /// What was read from a polled connection: the first `n_direct` bytes are those of the last
+    /// completion.
+    direct: Box<[u8]>,
+    n_direct: usize,
+    /// Polled connections that had their share of a round and may have more: slot and generation.
+    unfinished: VecDeque<(Slot, u32)>,
     /// Pending sends, and their bytes.
     staged: Vec<Staged>,
     staged_bytes: Box<[u8]>,
@@ -144,7 +152,10 @@ impl UringDriver {
             worked_on: None,
             held: None,
             arrived: None,
-            headers: None,
+            header: None,
+            direct: vec![0; BUFFER_BYTES.into()].into_boxed_slice(),
+            n_direct: 0,
+            unfinished: VecDeque::new(),
             staged: Vec::with_capacity(BATCH_MAX),
             staged_bytes: vec![0; BATCH_MAX * STAGED_BYTES_MAX].into_boxed_slice(),
             batch: 1,
@@ -181,7 +192,7 @@ impl UringDriver {
     /// `None`. It costs the control message of each receive, about 0.2 us.
     #[must_use]
     pub fn with_kernel_stamps(mut self, on: bool) -> Self {
-        self.headers = on.then(|| Headers::new(self.conns.len() as u32));
+        self.header = on.then(Header::new);
         self
     }
 
@@ -223,19 +234,20 @@ impl UringDriver {
         }
     }
 
-    /// Arms a slot's receive, unless one is under way, or what it took is not worked off: how much to
-    /// take next is only known then.
+    /// Arms a slot's receive, unless one is under way, or what it took is not worked off: in which way
+    /// to receive next is only known then.
     fn receive(&mut self, slot: Slot) {
         let conn = &mut self.conns[slot.0 as usize];
         let idle = conn.phase == Phase::Open && conn.receiving.is_none() && !conn.starved;
         if !idle || self.worked_on == Some(slot) || !self.chains.is_empty_of(slot) {
             return;
         }
+        if conn.polled || conn.interest.next() != Receive::All {
+            return self.poll(slot);
+        }
         let socket = conn.socket.as_ref().expect("an open connection has a socket");
-        let receive = conn.interest.next();
-        conn.receiving = Some(receive);
-        let fd = Fd(socket.as_raw_fd());
-        let entry = receives::entry(receive, slot, fd, self.headers.as_mut());
+        conn.receiving = Some(Receiving::Repeated);
+        let entry = receives::repeated(Fd(socket.as_raw_fd()), self.header.as_ref());
         self.push(slot, Kind::Receive, entry);
     }
 
@@ -248,6 +260,35 @@ impl UringDriver {
         self.arrived = None;
         if let Some(slot) = self.worked_on.take() {
             self.receive(slot);
+        }
+    }
+
+    /// What an event is to the caller; `None`: nothing.
+    #[inline]
+    fn report(&mut self, slot: Slot, event: Event) -> Option<What> {
+        match event {
+            Event::Connected(at) => {
+                self.arrived = at;
+                Some(What::Connected)
+            }
+            Event::Closed => Some(What::Closed),
+            Event::Failed(failure) => Some(What::Failed(failure)),
+            Event::Received(filled) => {
+                self.held = Some(filled);
+                self.conns[slot.0 as usize].came(filled.n_bytes);
+                let in_buffer = |header: &Header| header.in_buffer(self.buffers.whole(filled));
+                let stamp = self.header.as_ref().and_then(in_buffer);
+                self.arrived = stamp.map(|stamp| self.timing.of_stamp(stamp));
+                Some(What::Received)
+            }
+            Event::Readable => {
+                let what = self.read(slot);
+                if what.is_none() {
+                    // Where the poll has ended it is armed again: nothing else would.
+                    self.receive(slot);
+                }
+                what
+            }
         }
     }
 
@@ -347,7 +388,7 @@ impl Driver for UringDriver {
         // to this machine stands when it returns, so that its request goes with the next batch.
         let connecting = socket::connect(route, self.handshake).map(|socket| {
             let stands = socket::stands(&socket);
-            if self.headers.is_some() {
+            if self.header.is_some() {
                 // Without stamps all else goes on.
                 stamps::enable(&socket).ok();
             }
@@ -398,10 +439,17 @@ impl Driver for UringDriver {
         let conn = &mut self.conns[slot.0 as usize];
         let Some(socket) = conn.socket.as_ref().filter(|_| conn.is_inet) else { return };
         conn.interest.discard(socket, n_bytes);
-        if n_bytes > 0 && conn.receiving == Some(Receive::All) {
+        if n_bytes > 0 && conn.receiving == Some(Receiving::Repeated) {
             // It would copy; what it has taken until it ends is delivered.
             let entry = opcode::AsyncCancel::new(token).build();
             self.cancel(&entry.flags(squeue::Flags::SKIP_SUCCESS));
+        }
+    }
+
+    fn is_content(&mut self, slot: Slot) {
+        let conn = &mut self.conns[slot.0 as usize];
+        if conn.is_readable && !conn.drains && self.chains.take_back_readable(slot) {
+            conn.is_readable = false;
         }
     }
 
@@ -410,6 +458,9 @@ impl Driver for UringDriver {
         // them may be one more: the rest of a send.
         while self.conns[slot.0 as usize].batch == self.batch {
             self.hand_over();
+        }
+        if self.conns[slot.0 as usize].receiving == Some(Receiving::Polled) {
+            self.end_poll(slot);
         }
         let token = self.token(slot, Kind::SendRest);
         let conn = &mut self.conns[slot.0 as usize];
@@ -432,11 +483,15 @@ impl Driver for UringDriver {
             return Err(error);
         }
         if !self.chains.is_empty() {
+            if !self.staged.is_empty() {
+                self.hand_over();
+            }
             return Ok(());
         }
         self.worked_off();
         self.timing.sleeps();
         self.buffers.publish();
+        self.take_up_unfinished();
         while let Some((slot, generation)) = self.starved.pop_front() {
             let conn = &mut self.conns[slot.0 as usize];
             if conn.generation == generation {
@@ -444,7 +499,8 @@ impl Driver for UringDriver {
                 self.receive(slot);
             }
         }
-        let timeout = self.timing.timeout(until);
+        let has_more = !self.chains.is_empty();
+        let timeout = if has_more { Some(Nanos::ZERO) } else { self.timing.timeout(until) };
         if self.timing.busy_poll && timeout != Some(Nanos::ZERO) {
             return self.spin(until);
         }
@@ -462,42 +518,16 @@ impl Driver for UringDriver {
                 self.hand_over();
             }
         }
-        let (slot, event) = self.chains.next()?;
-        self.worked_on = Some(slot);
-        let what = match event {
-            Event::Connected(at) => {
-                self.arrived = at;
-                What::Connected
-            }
-            Event::Closed => What::Closed,
-            Event::Failed(failure) => What::Failed(failure),
-            Event::Received(filled) => {
-                self.held = Some(filled);
-                self.conns[slot.0 as usize].came(filled.n_bytes);
-                What::Received
-            }
-            Event::Discarded(n_bytes) => {
-                self.conns[slot.0 as usize].came(n_bytes);
-                What::Discarded(n_bytes.into())
-            }
-        };
-        if let Some(headers) = &self.headers {
-            let stamp = match event {
-                Event::Received(filled) if filled.from > 0 => {
-                    headers.in_buffer(self.buffers.whole(filled))
-                }
-                Event::Received(_) | Event::Discarded(_) => headers.of_slot(slot),
-                _ => None,
-            };
-            if let Some(stamp) = stamp {
-                self.arrived = Some(self.timing.of_stamp(stamp));
-            }
+        loop {
+            let (slot, event) = self.chains.next()?;
+            let Some(what) = self.report(slot, event) else { continue };
+            self.worked_on = Some(slot);
+            return Some(Completion { slot, what });
         }
-        Some(Completion { slot, what })
     }
 
     fn received(&self) -> &[u8] {
-        self.held.map_or(&[], |filled| self.buffers.bytes(filled))
+        self.held.map_or(&self.direct[..self.n_direct], |filled| self.buffers.bytes(filled))
     }
 
     fn arrived(&self) -> Option<Nanos> {
@@ -522,7 +552,7 @@ impl Drop for UringDriver {
         }
         if self.n_in_flight > 0 {
             std::mem::forget(std::mem::take(&mut self.orphans));
-            std::mem::forget(self.headers.take());
+            std::mem::forget(self.header.take());
             self.buffers.leak();
         }
     }

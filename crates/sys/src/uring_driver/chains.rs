@@ -14,13 +14,15 @@ pub(super) enum Event {
     /// Since that instant, if it is known.
     Connected(Option<Nanos>),
     Received(Filled),
-    Discarded(u32),
+    /// Something may be there, on a connection that is polled.
+    Readable,
     Closed,
     Failed(Failure),
 }
 
 /// Links, other than those that hold a buffer, that a slot can have at once: the ends of a connect, of
-/// a receive and of a send, and a failure before all of them.
+/// a receive and of a send, a failure before all of them; in place of the end of a receive that there is
+/// something to receive.
 const LINKS_PER_SLOT: usize = 4;
 
 /// No link.
@@ -116,6 +118,14 @@ impl Chains {
             Event::Received(filled) => Some(filled),
             _ => None,
         })
+    }
+
+    /// Takes back that something may be there, where that is the next event of the slot; whether it was.
+    pub(super) fn take_back_readable(&mut self, slot: Slot) -> bool {
+        let first = self.chains[slot.0 as usize].first;
+        first != NONE
+            && self.links[first as usize].event == Event::Readable
+            && self.pop(slot).is_some()
     }
 
     #[inline]

@@ -35,6 +35,7 @@ impl UringDriver {
             Kind::Receive => self.arrived_on(slot, completion),
             Kind::Send => self.sent_in_part(slot, result),
             Kind::SendRest => self.sent_rest(slot, result),
+            Kind::Poll => self.polled(slot, completion),
             Kind::Cancel => {}
         }
     }
@@ -58,23 +59,19 @@ impl UringDriver {
 
     fn arrived_on(&mut self, slot: Slot, completion: &cqueue::Entry) {
         let result = completion.result();
-        let stamped = self.headers.is_some();
+        let stamped = self.header.is_some();
         let conn = &mut self.conns[slot.0 as usize];
-        let receive = conn.receiving.expect("a completion of the receive that is under way");
         let ended = !cqueue::more(completion.flags());
         if ended {
             conn.receiving = None;
         }
         let filled = cqueue::buffer_select(completion.flags())
-            .map(|id| receives::filled(receive, stamped, id, result.max(0) as u32));
+            .map(|id| receives::filled(stamped, id, result.max(0) as u32));
         match filled {
             Some(filled) if filled.n_bytes > 0 => {
                 return self.chains.append(slot, Event::Received(filled));
             }
             Some(filled) => self.buffers.give_back(filled.id),
-            None if result > 0 => {
-                return self.chains.append(slot, Event::Discarded(result as u32));
-            }
             None => {}
         }
         match -result {
@@ -140,6 +137,11 @@ impl UringDriver {
         let conn = &mut self.conns[slot.0 as usize];
         if conn.phase == Phase::Open {
             conn.send_failure = Some(failure(errno));
+            if conn.polled {
+                // The event that told of it may have been read already.
+                conn.drains = true;
+                self.readable(slot);
+            }
         } else {
             self.fails(slot, failure(errno));
         }

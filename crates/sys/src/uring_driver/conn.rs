@@ -4,9 +4,18 @@
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 
-use crate::driver::{Failure, Leave, Slot};
-use crate::shared::{Interest, Phase, Receive};
+use crate::driver::{Failure, Leave, Slot, What};
+use crate::shared::{Interest, Phase};
 use crate::socket;
+
+/// How a connection learns of what comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Receiving {
+    /// By receives into the shared buffers, again and again.
+    Repeated,
+    /// By a poll, again and again.
+    Polled,
+}
 
 /// A slot.
 #[derive(Default)]
@@ -15,8 +24,16 @@ pub(super) struct Conn {
     /// Raised by each close, so that a completion of an earlier use is known for what it is.
     pub(super) generation: u32,
     pub(super) phase: Phase,
-    /// The receive that is under way.
-    pub(super) receiving: Option<Receive>,
+    /// How what comes is learned of at the moment.
+    pub(super) receiving: Option<Receiving>,
+    /// Whether it is polled and read by recv(2) from now on: see `polled`.
+    pub(super) polled: bool,
+    /// Polled: the peer has ended the stream, or the connection is gone; it is read to its end.
+    pub(super) drains: bool,
+    /// Polled: whether its chain says that something may be there, and how often it has filled what it
+    /// was read into since the last wait.
+    pub(super) is_readable: bool,
+    pub(super) n_full: u8,
     /// TCP: it can discard.
     pub(super) is_inet: bool,
     /// Whether it ended for want of a buffer and is to be armed again.
@@ -42,11 +59,29 @@ impl Conn {
         }
     }
 
+    /// Nothing more can be received, by a failure or because it was the end of the stream.
+    pub(super) fn ends(&mut self, failure: Option<Failure>) -> What {
+        match self.send_failure.take().or(failure) {
+            Some(failure) => {
+                self.phase = Phase::Failed;
+                What::Failed(failure)
+            }
+            None => {
+                self.phase = Phase::Ended;
+                What::Closed
+            }
+        }
+    }
+
     /// The connection is closed: what is left is memory, and a new generation.
     pub(super) fn reset(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         self.phase = Phase::default();
         self.receiving = None;
+        self.polled = false;
+        self.drains = false;
+        self.is_readable = false;
+        self.n_full = 0;
         self.starved = false;
         self.interest = Interest::default();
         self.unsent.clear();
@@ -65,6 +100,7 @@ pub(super) enum Kind {
     /// Of the bytes that the connection keeps.
     SendRest = 4,
     Cancel = 5,
+    Poll = 6,
 }
 
 /// Generations are told apart modulo 2^28: a completion is never so late.
@@ -82,6 +118,7 @@ pub(super) fn parse(token: u64) -> Option<(Kind, Slot)> {
         2 => Kind::Receive,
         3 => Kind::Send,
         4 => Kind::SendRest,
+        6 => Kind::Poll,
         _ => return None,
     };
     Some((kind, Slot(token as u32)))
