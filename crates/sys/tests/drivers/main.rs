@@ -273,6 +273,44 @@ fn an_endless_reply_leaves_the_others_their_turn() {
 }
 
 #[test]
+fn an_endless_body_that_is_discarded_leaves_the_others_their_turn_and_the_slot_to_the_next() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 2);
+        for _ in 0..2 {
+            let (mut endless, mut other) = (world.connect(0), world.connect(1));
+            let writer =
+                std::thread::spawn(move || while endless.write_all(&[0; 1 << 20]).is_ok() {});
+            for _ in 0..50 {
+                world.driver.wait(Nanos::MAX).unwrap();
+                let mut n_completions = 0;
+                while let Some(Completion { slot, what }) = world.driver.next() {
+                    assert_eq!(slot, Slot(0));
+                    assert!(matches!(what, What::Received | What::Discarded(_)), "{what:?}");
+                    world.driver.discard(slot, 1 << 40);
+                    n_completions += 1;
+                }
+                assert!(n_completions <= ROUND_COMPLETIONS_MAX, "{n_completions}");
+            }
+            other.write_all(b"x").unwrap();
+            let mut n_discarded = 0;
+            loop {
+                match world.next() {
+                    (0, What::Discarded(n_bytes)) => n_discarded += n_bytes,
+                    (0, What::Received) => {}
+                    (1, What::Received) => break,
+                    other => panic!("{other:?}"),
+                }
+            }
+            assert!(n_discarded < 1 << 40);
+            // What it was polled for is nothing to whoever has the slot next.
+            world.driver.close(Slot(0), Leave::Abrupt);
+            world.driver.close(Slot(1), Leave::Orderly);
+            writer.join().unwrap();
+        }
+    });
+}
+
+#[test]
 fn replies_for_which_there_is_no_room_at_once_come_all_the_same() {
     const N_SLOTS: u32 = 40;
     const N_BYTES: usize = 1_000_000;
