@@ -11,7 +11,8 @@ use std::collections::VecDeque;
 /// What comes of an option and an operand in the wrong order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// apr_getopt: the first operand ends the options.
+    /// apr_getopt: the first operand ends the options, and so does any word that begins with `--`,
+    /// which is passed over.
     Apr,
     /// getopt(3) and getopt_long(3) of the GNU C library: options may stand behind operands.
     Permuted,
@@ -126,7 +127,7 @@ impl<'a> Getopt<'a> {
         let exact = self.names.iter().find(|(other, _)| *other == name);
         let beginning = || self.names.iter().filter(|(other, _)| other.starts_with(name));
         let Some(&(name, takes)) = exact.or_else(|| beginning().next()) else {
-            return Item::UnknownName(name.to_owned());
+            return Item::UnknownName(typed.to_owned());
         };
         if exact.is_none() && beginning().count() > 1 {
             let possible = beginning().map(|(other, _)| (*other).to_owned()).collect();
@@ -158,7 +159,7 @@ impl Iterator for Getopt<'_> {
                 }
                 continue;
             };
-            if behind == "-" {
+            if behind == "-" || (self.order == Order::Apr && behind.starts_with('-')) {
                 break;
             }
             return Some(match behind.strip_prefix('-') {
@@ -178,6 +179,8 @@ impl Item {
     /// What apr_getopt says of it; `None` where it is in order.
     pub fn apr_complaint(&self, program: &str) -> Option<String> {
         match self {
+            // A dash in the middle of a word ends the walk without a word.
+            Self::UnknownLetter('-') => None,
             Self::UnknownLetter(letter) => Some(format!("{program}: illegal option -- {letter}\n")),
             Self::NoValue(letter) => {
                 Some(format!("{program}: option requires an argument -- {letter}\n"))
@@ -245,6 +248,12 @@ mod tests {
     fn two_dashes_end_the_options() {
         let (items, operands) = walk(Getopt::new("k", Order::Apr, &args("-k -- -k url")));
         assert_eq!((items, operands), (vec![letter('k', "")], args("-k url")));
+        // apr_getopt looks at the first two characters only, and ends inside a word as well.
+        let (items, operands) = walk(Getopt::new("k", Order::Apr, &args("-k --help -k url")));
+        assert_eq!((items, operands), (vec![letter('k', "")], args("-k url")));
+        let (items, _) = walk(Getopt::new("k", Order::Apr, &args("-k- url")));
+        assert_eq!(items, [letter('k', ""), Item::UnknownLetter('-')]);
+        assert_eq!(items[1].apr_complaint("ab"), None);
     }
 
     #[test]
@@ -273,7 +282,7 @@ mod tests {
             ("log", Takes::Perhaps),
             ("quiet", Takes::Nothing),
         ];
-        let line = "--rep=3 --rc file u --log --log=x --q --r=1 --quiet=1 --zap --reps";
+        let line = "--rep=3 --rc file u --log --log=x --q --r=1 --quiet=1 --zap=1 --reps";
         let words = args(line);
         let (items, operands) =
             walk(Getopt::new("l::", Order::Permuted, &words).with_names(&names));
@@ -288,7 +297,7 @@ mod tests {
             name("quiet", ""),
             Item::Ambiguous("r=1".to_owned(), args("reps rc")),
             Item::SurplusValue("quiet".to_owned()),
-            Item::UnknownName("zap".to_owned()),
+            Item::UnknownName("zap=1".to_owned()),
             Item::NoValueOf("reps".to_owned()),
         ];
         assert_eq!(items, expected);

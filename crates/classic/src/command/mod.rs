@@ -267,18 +267,18 @@ pub fn strerror(error: &io::Error) -> String {
     }
 }
 
-/// atoi(3): a number at the head of a text, or 0.
+/// atoi(3): a number at the head of a text, or 0. As glibc has it: read as 64 bits, the largest there
+/// are where it is too much, and cut to 32, so that 4294967297 is 1.
 pub fn atoi(text: &str) -> i32 {
-    let text = text.trim_start();
-    let (sign, digits) = match text.strip_prefix('-') {
-        Some(digits) => (-1, digits),
-        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    let text = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
+    let (is_negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-    let number = digits[..end]
-        .bytes()
-        .fold(0i64, |sum, digit| (sum * 10 + i64::from(digit - b'0')).min(i64::from(i32::MAX)));
-    sign * number as i32
+    let digits = digits.bytes().take_while(u8::is_ascii_digit).map(|digit| i64::from(digit - b'0'));
+    // Away from zero on its own side: the least number has no positive one.
+    let sign = if is_negative { -1 } else { 1 };
+    digits.fold(0i64, |sum, digit| sum.saturating_mul(10).saturating_add(sign * digit)) as i32
 }
 
 #[cfg(test)]
@@ -376,7 +376,11 @@ pub(crate) mod testing {
 
     #[test]
     fn a_number_is_read_as_c_reads_it() {
-        let read = ["12x", " +3", "-4", "x", "99999999999"].map(atoi);
-        assert_eq!(read, [12, 3, -4, 0, i32::MAX]);
+        let read = ["12x", " +3", "-4", "x", "", "-", "\u{a0}5"].map(atoi);
+        assert_eq!(read, [12, 3, -4, 0, 0, 0, 0]);
+        // What a C program compiled on this machine says of them.
+        let too_much =
+            ["4294967297", "99999999999", "99999999999999999999", "-99999999999999999999"];
+        assert_eq!(too_much.map(atoi), [1, 1_215_752_191, -1, 0]);
     }
 }
