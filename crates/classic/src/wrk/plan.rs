@@ -37,7 +37,7 @@ pub(super) fn prepare(flags: Flags, world: &dyn Surroundings) -> Result<Run, Sai
     let plan = LoadPlan {
         url: flags.url.whole.clone(),
         origins,
-        requests: vec![described(scripts.first(), &flags)],
+        requests: vec![described(scripts.first(0), &flags)],
         connections: flags.connections_a_thread() * flags.threads,
         threads: flags.threads,
         // wrk verifies no certificate, and offers no session.

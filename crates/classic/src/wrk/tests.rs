@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use proptest::prelude::*;
-use record::{AtEnd, Carrier, Interval, LoadPlan, LoadRecord, Outcome, Sample};
+use record::{
+    Asking, AtEnd, Carrier, Interval, LoadPlan, LoadRecord, Outcome, Sample, Seats, Turn,
+};
 use units::{Bytes, Nanos};
 
 use super::figures::{Errors, Figures};
@@ -205,9 +207,80 @@ fn a_script_that_changes_the_request_only_needs_no_users() {
         "function response() end",
         "function setup(thread) if not one then thread.addr = wrk.lookup('127.0.0.1', '2')[1] end \
          one = true end",
+        "function init() wrk.path = '/' .. tostring({}):match('0x%x+') end",
     ] {
         assert!(asked("-s x.lua http://h/", script).unwrap().scenario.is_some(), "{script}");
     }
+}
+
+/// What a thread's first user asks, and its first turn.
+fn first_asked(run: &Run, thread: u32) -> (String, Turn) {
+    let scenario = run.scenario.as_ref().expect("users");
+    let mut users = scenario.users(Seats { thread, first: thread, n: 1 });
+    let mut asking = Asking::new(1);
+    let turn = users.first(thread);
+    users.ask(thread, &mut asking);
+    (String::from_utf8(asking.bytes().to_vec()).unwrap(), turn)
+}
+
+#[test]
+fn each_thread_asks_what_its_own_init_made_of_the_request() {
+    let script = "local n = 0; function setup(thread) n = n + 1; thread:set('id', n) end; \
+        function init() wrk.path = '/' .. id end";
+    let run = asked("-t 2 -s x.lua http://h/", script).unwrap();
+    for (thread, path) in [(0, "GET /1 "), (1, "GET /2 ")] {
+        let (bytes, _) = first_asked(&run, thread);
+        assert!(bytes.starts_with(path), "{bytes}");
+    }
+}
+
+/// Without a script there is one state, and yet requests that are sent together need users.
+#[test]
+fn a_request_behind_a_header_is_asked_by_every_thread() {
+    let args = ["-t2", "-H", "X: a\r\n\r\nGET /b HTTP/1.1", "http://h/"].map(str::to_owned);
+    let (own, world) = (Chosen::default(), World::default());
+    let call = Call { program: "wrk", args: &args, own: &own, world: &world };
+    let Asked::Run(run) = command(&call) else { panic!("it runs") };
+    for thread in [0, 1] {
+        let (bytes, _) = first_asked(&run, thread);
+        assert_eq!(bytes.matches("GET /").count(), 2, "{bytes}");
+    }
+}
+
+#[test]
+fn a_pause_is_whatever_a_script_says() {
+    let cases = [
+        ("1", Nanos::from_millis(1)),
+        ("2.9", Nanos::from_millis(2)),
+        ("-1", Nanos::ZERO),
+        ("0/0", Nanos::ZERO),
+        ("math.huge", Nanos(u64::MAX)),
+        ("1e18", Nanos(u64::MAX)),
+    ];
+    for (millis, pause) in cases {
+        let script = format!("function delay() return {millis} end").leak();
+        let run = asked("-s x.lua http://h/", script).unwrap();
+        assert_eq!(first_asked(&run, 0).1, Turn::After(pause), "{millis}");
+    }
+}
+
+#[test]
+fn a_script_that_was_compiled_is_not_loaded() {
+    for script in [
+        "\u{1b}LJ\u{2}",
+        "assert(loadstring(string.dump(function() end)))",
+        "assert(load(string.dump(function() end)))",
+        "local all = string.dump(function() end); \
+            assert(load(function() local now = all; all = nil; return now end))",
+    ] {
+        let mut run = asked("-t 1 -s x.lua http://h/", script).unwrap();
+        let said = run.teller.opening().on(Stream::Err);
+        assert!(said.contains("attempt to load chunk with wrong mode"), "{script}: {said}");
+    }
+    let script = "x = 1; assert(loadstring('x = x + 1'))(); assert(load('x = x + y', 'z', 'b', \
+        { x = 5, y = 6 }))(); assert(load(function() end)); assert(x == 2)";
+    let mut run = asked("-s x.lua http://h/", script).unwrap();
+    assert_eq!(run.teller.opening().on(Stream::Err), "");
 }
 
 /// What was said on stderr instead of running, and the exit code.
@@ -282,8 +355,8 @@ fn a_script_sees_what_it_sees_in_wrk() {
     let line = "-t1 -c1 -H A:1 -s x.lua http://h:8080/a?b#c one -- -two";
     let cases = [
         (
-            "wrk.path = wrk.scheme .. wrk.host .. wrk.port .. type(wrk.port) .. wrk.path",
-            "httph8080string/a?b#c",
+            "wrk.path = '/' .. wrk.scheme .. wrk.host .. wrk.port .. type(wrk.port) .. wrk.path",
+            "/httph8080string/a?b#c",
         ),
         (
             "function init(args) wrk.path = args[0] .. #args .. args[1] .. args[2] end",
@@ -305,14 +378,14 @@ fn a_script_sees_what_it_sees_in_wrk() {
             "/127.0.0.2:81userdata",
         ),
         (
-            "wrk.path = tostring(wrk.connect(wrk.lookup('h', '1')[1])) .. tostring(wrk.connect(wrk.lookup('h', 'http')[1]))",
-            "falsetrue",
+            "wrk.path = '/' .. tostring(wrk.connect(wrk.lookup('h', '1')[1])) .. tostring(wrk.connect(wrk.lookup('h', 'http')[1]))",
+            "/falsetrue",
         ),
         (
-            "function init() wrk.path = type(wrk.thread) .. wrk.thread.foo .. type(wrk.thread.get) end",
-            "userdatafoofunction",
+            "function init() wrk.path = '/' .. type(wrk.thread) .. wrk.thread.foo .. type(wrk.thread.get) end",
+            "/userdatafoofunction",
         ),
-        ("wrk.path = tostring(require('wrk') == wrk)", "true"),
+        ("wrk.path = '/' .. tostring(require('wrk') == wrk)", "/true"),
     ];
     for (script, path) in cases {
         if path.is_empty() {

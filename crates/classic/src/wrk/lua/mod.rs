@@ -38,8 +38,8 @@ pub(super) struct Scripts {
     threads: Vec<State>,
     shared: Arc<Shared>,
     asks: Asks,
-    /// The first request, and where each thread sends its.
-    first: Vec<u8>,
+    /// What each thread asks first, empty where only its own request() knows; and where it asks.
+    firsts: Vec<Vec<u8>>,
     places: Vec<SocketAddr>,
     tally: Mutex<Option<Tally>>,
 }
@@ -96,14 +96,14 @@ impl Scripts {
             return Err(Said { texts: Texts::err(text), code: 1 });
         }
         let mut threads = Vec::with_capacity(n_threads);
-        let (mut asks, mut first) = (Asks::default(), Vec::new());
+        let (mut asks, mut firsts) = (Asks::default(), Vec::with_capacity(n_threads));
         for number in 0..n_threads {
             let state = start()?;
             shared.add_thread(state.lua());
             shared.outcome(main.setup(number))?;
             shared.outcome(state.init(number, &flags.operands))?;
             if number == 0 {
-                first = shared.outcome(state.ask())?;
+                let first = shared.outcome(state.ask())?;
                 asks = Asks {
                     requests: state.has("request"),
                     delay: state.has("delay"),
@@ -113,18 +113,30 @@ impl Scripts {
                         .map_err(|wrong| Said { texts: Texts::err(format!("{wrong}\n")), code: 1 })?
                         .len(),
                 };
+                firsts.push(first);
+            } else if asks.requests {
+                // Only the first thread's request() is called before the load, as in wrk.
+                firsts.push(Vec::new());
+            } else {
+                // What init() made of this thread's `wrk`: perhaps another path.
+                firsts.push(shared.outcome(state.ask())?);
             }
             threads.push(state);
         }
         asks.done = main.has("done");
         let places = (0..n_threads).filter_map(|number| shared.place(number)).collect();
-        let scripts = Self { main, threads, shared, asks, first, places, tally: Mutex::default() };
+        let scripts = Self { main, threads, shared, asks, firsts, places, tally: Mutex::default() };
         Ok(scripts)
     }
 
-    /// What is asked first, and always where [`Asks::requests`] is not.
-    pub(super) fn first(&self) -> &[u8] {
-        &self.first
+    /// What a thread asks first, and always where [`Asks::requests`] is not.
+    pub(super) fn first(&self, thread: usize) -> &[u8] {
+        self.of::<Vec<u8>>(&self.firsts, thread)
+    }
+
+    /// A thread's own; without a script the first one's stands for all.
+    fn of<'a, T>(&self, each: &'a [T], thread: usize) -> &'a T {
+        each.get(thread).unwrap_or(&each[0])
     }
 
     /// Where each thread asks.
@@ -137,7 +149,9 @@ impl Scripts {
     pub(super) fn is_static(&self) -> bool {
         let Asks { requests, delay, response, pipeline, .. } = self.asks;
         let is_one_place = self.places.windows(2).all(|pair| pair[0] == pair[1]);
-        !requests && !delay && !response && pipeline == 1 && is_one_place
+        let is_one_request = self.firsts.windows(2).all(|pair| pair[0] == pair[1]);
+        let is_one = is_one_place && is_one_request && pipeline == 1;
+        !requests && !delay && !response && is_one
     }
 
     /// What has come to pass that ends wrk.

@@ -124,9 +124,23 @@ impl Reader<'_> {
         while matches!(self.next()?, b'\r' | b'\n') {
             self.at += 1;
         }
+        let start = self.at;
         self.method()?;
         if !matches!(self.next()?, b'/' | b'*' | b'a'..=b'z' | b'A'..=b'Z') {
             return Err("invalid URL");
+        }
+        let is_connect = self.bytes[start..].starts_with(b"CONNECT ");
+        if self.next()?.is_ascii_alphabetic() && !is_connect {
+            // A scheme, as in what a proxy is asked.
+            while self.next()?.is_ascii_alphabetic() {
+                self.at += 1;
+            }
+            for expected in *b"://" {
+                if self.next()? != expected {
+                    return Err("invalid URL");
+                }
+                self.at += 1;
+            }
         }
         self.until(b' ', |byte| byte > b' ' && byte != 0x7f, "invalid URL")?;
         let version = self.line()?;
@@ -236,6 +250,7 @@ mod tests {
             ("12", "invalid HTTP method at 1:1"),
             ("hello world\r\n\r\n", "invalid HTTP method at 1:1"),
             ("nil / HTTP/1.1\r\n\r\n", "invalid HTTP method at 1:1"),
+            ("GET nil HTTP/1.1\r\n\r\n", "invalid URL at 1:8"),
             ("GET / HTTP/1.1\r\nA: b\r\n", "incomplete request at 3:1"),
             (
                 "POST / HTTP/1.1\r\nContent-Length: 3\r\nHost: h\r\n\r\nabcx",

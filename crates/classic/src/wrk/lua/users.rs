@@ -44,9 +44,9 @@ impl Scenario for ScriptUsers {
         let thread = seats.thread as usize;
         Box::new(OfThread {
             scripts: &self.scripts,
-            state: &self.scripts.threads[thread],
+            state: self.scripts.of(&self.scripts.threads, thread),
             thread,
-            origin: self.origins[thread],
+            origin: *self.scripts.of(&self.origins, thread),
             first: seats.first,
             awaited: vec![Awaited::default(); seats.n as usize],
             tally: Tally::default(),
@@ -100,7 +100,7 @@ impl Users for OfThread<'_> {
             }
             own.as_slice()
         } else {
-            self.scripts.first.as_slice()
+            self.scripts.first(self.thread)
         };
         asking.origin = self.origin;
         let n = if asks.pipeline == 1 && !bytes.is_empty() {
@@ -163,9 +163,8 @@ impl OfThread<'_> {
             return Turn::after(Nanos::ZERO);
         }
         match self.state.pause() {
-            // A number without sign, cut off: below zero it is longer than any load.
-            Ok(millis) if millis < 0.0 => Turn::after(Nanos::from_secs(u64::from(u32::MAX))),
-            Ok(millis) => Turn::after(Nanos::from_millis(millis as u64)),
+            // Below zero, or no number, it is no pause; and no pause is longer than any load.
+            Ok(millis) => Turn::after(Nanos::from_secs_f64(millis.trunc() / 1e3)),
             Err(why) => {
                 self.scripts.shared.fail(panicked(&why));
                 Turn::Leaves
