@@ -56,6 +56,8 @@ pub(super) enum Fatal {
     Reset,
     NoPort,
     NoFile,
+    /// The address of -B is none of this machine.
+    NoAddress,
 }
 
 impl Fatal {
@@ -67,6 +69,7 @@ impl Fatal {
             Self::Reset => ("apr_socket_recv: Connection reset by peer", 104),
             Self::NoPort => ("apr_socket_connect(): Cannot assign requested address", 99),
             Self::NoFile => ("socket: Too many open files", 24),
+            Self::NoAddress => ("bind: Cannot assign requested address", 99),
         }
     }
 
@@ -99,7 +102,7 @@ impl Figures {
             }
             figures.add_bytes(sample);
             if sample.is_lost() {
-                let fatal = fatal(sample.outcome);
+                let fatal = fatal(flags, sample.outcome);
                 if !flags.goes_on || !fatal.is_of_receiving() {
                     figures.fatal = Some(fatal);
                     break;
@@ -135,7 +138,9 @@ impl Figures {
             self.length += 1;
             self.complete_of_other_length += u64::from(is_whole(sample.outcome));
         }
-        let is_status = sample.status > 0 || sample.outcome == Outcome::Protocol;
+        // What is no HTTP has status 500 to ab. Behind a good head it does not look at the framing.
+        let is_no_http = sample.outcome == Outcome::Protocol && sample.bytes_head == 0;
+        let is_status = sample.status > 0 || is_no_http;
         if is_status && sample.status / 100 != 2 {
             self.non_2xx += 1;
         }
@@ -206,13 +211,15 @@ impl Figures {
 }
 
 /// Why ab would have given up on a request for which the server was lost.
-fn fatal(outcome: Outcome) -> Fatal {
+fn fatal(flags: &Flags, outcome: Outcome) -> Fatal {
     match outcome {
         Outcome::ConnectTimeout | Outcome::TimeoutWaiting | Outcome::TimeoutReading => {
             Fatal::TimedOut
         }
         Outcome::ConnectRefused => Fatal::Refused,
         Outcome::FdExhausted => Fatal::NoFile,
+        // A refusal has its own outcome, and so has a network without an answer.
+        Outcome::ConnectFailed if flags.bind.is_some() => Fatal::NoAddress,
         Outcome::PortExhausted => Fatal::NoPort,
         _ => Fatal::Reset,
     }

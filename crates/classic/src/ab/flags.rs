@@ -31,8 +31,8 @@ const CREDENTIALS_MAX: usize = 1024;
 pub(super) struct Flags {
     pub(super) requests: u32,
     pub(super) concurrency: u32,
-    /// Seconds; 0: none.
-    pub(super) time_limit: u32,
+    /// Seconds; 0: none; below 0 it is over before it begins.
+    pub(super) time_limit: i32,
     /// Seconds.
     pub(super) timeout: u32,
     pub(super) bind: Option<String>,
@@ -223,7 +223,8 @@ impl Typed {
                 self.time_limit = atoi(&value);
                 self.requests = TIMED_REQUESTS;
             }
-            's' => flags.timeout = atoi(&value).max(0).unsigned_abs(),
+            // Below zero poll(2) waits for ever.
+            's' => flags.timeout = u32::try_from(atoi(&value)).unwrap_or(u32::MAX),
             'b' => self.buffers |= atoi(&value) != 0,
             'v' => flags.verbosity = atoi(&value),
             'l' => flags.any_length = true,
@@ -342,7 +343,7 @@ impl Typed {
             return Err(refused(call, &format!("-f {version}"), why));
         }
         (flags.requests, flags.concurrency) = (requests as u32, concurrency as u32);
-        flags.time_limit = time_limit.max(0).unsigned_abs();
+        flags.time_limit = time_limit;
         flags.method = self
             .custom
             .filter(|_| self.method == Some("custom"))
@@ -368,7 +369,12 @@ pub(super) fn banner(is_html: bool) -> String {
 fn read_body(path: &str, world: &dyn Surroundings) -> Result<Vec<u8>, Said> {
     world.read(Path::new(path)).map_err(|error| {
         let why = strerror(&error);
-        said(Texts::err(format!("ab: Could not open POST data file ({path}): {why}\n")), 1)
+        // A directory can be opened.
+        let what = match error.kind() {
+            std::io::ErrorKind::IsADirectory => "read POST data file".to_owned(),
+            _ => format!("open POST data file ({path})"),
+        };
+        said(Texts::err(format!("ab: Could not {what}: {why}\n")), 1)
     })
 }
 
@@ -478,6 +484,13 @@ mod tests {
         assert_eq!(parsed(&format!("-n 1000 -t 5 {URL}")).unwrap().requests, 50_000);
         let flags = parsed(&format!("-t 5 -n 1000 {URL}")).unwrap();
         assert_eq!((flags.requests, flags.time_limit), (1000, 5));
+        assert_eq!(parsed(&format!("-t -1 {URL}")).unwrap().time_limit, -1);
+    }
+
+    #[test]
+    fn a_timeout_below_zero_is_none() {
+        let timeout = |line: &str| parsed(&format!("{line} {URL}")).unwrap().timeout;
+        assert_eq!(["-s -1", "-s 0", "-s 7"].map(timeout), [u32::MAX, 0, 7]);
     }
 
     #[test]

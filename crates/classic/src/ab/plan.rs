@@ -71,7 +71,10 @@ pub(super) fn plan(
         },
         stop: LoadStop {
             requests: Some(flags.requests.into()),
-            duration: (flags.time_limit > 0).then(|| Nanos::from_secs(flags.time_limit.into())),
+            duration: (flags.time_limit != 0).then(|| {
+                let secs = u64::try_from(flags.time_limit).unwrap_or(0);
+                Nanos::from_secs(secs).max(Nanos(1))
+            }),
         },
         timeout: Nanos::from_secs(flags.timeout.into()).max(Nanos::from_millis(1)),
         drain: Nanos::ZERO,

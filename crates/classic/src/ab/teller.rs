@@ -3,7 +3,7 @@
 
 use record::{LoadRecord, TlsUse};
 
-use super::figures::Figures;
+use super::figures::{Fatal, Figures};
 use super::flags::{Flags, banner};
 use super::{files, footnotes, html, plan, text};
 use crate::command::{Closing, Finished, OutFile, Progress, Teller, Texts};
@@ -44,7 +44,7 @@ impl Ab {
     fn gave_up(&mut self, figures: &Figures) -> Option<Closing> {
         let (text, number) = figures.fatal?.said();
         let mut said = self.completed(figures.done);
-        if number == 99 {
+        if figures.fatal == Some(Fatal::NoPort) {
             said += "\nTest aborted after 10 failures\n\n";
         }
         let mut texts = Texts::err(format!("{said}{text} ({number})\n"));

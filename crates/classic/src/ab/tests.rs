@@ -148,6 +148,33 @@ fn the_server_s_silence_ends_ab_without_a_report() {
     assert_eq!((closing.texts.on(Stream::Err).as_str(), closing.code), (told, 119));
 }
 
+#[test]
+fn an_address_of_another_machine_ends_ab_at_its_bind() {
+    let mut failed = sample(0, 1, 1, 1);
+    (failed.outcome, failed.at_end) = (Outcome::ConnectFailed, AtEnd::Lost);
+    let record = record(vec![failed], 1.0);
+    let finished =
+        Finished { record: &record, began: Nanos::ZERO, local_time: &|_| unreachable!("no clock") };
+    let told = |line: &str| {
+        let closing = Ab::new(flags(line)).closing(&finished);
+        (closing.texts.on(Stream::Err), closing.code)
+    };
+    let bind = "bind: Cannot assign requested address (99)\n".to_owned();
+    assert_eq!(told("-B 10.9.9.9 http://h/x"), (bind, 99));
+    assert_eq!(told("http://h/x").1, 104);
+}
+
+#[test]
+fn what_is_no_http_has_no_2xx_and_what_is_wrong_behind_a_head_is_not_looked_at() {
+    let non_2xx = |bytes_head| {
+        let mut broken = sample(0, 1, 1, 1);
+        (broken.outcome, broken.status) = (Outcome::Protocol, 0);
+        broken.bytes_head = bytes_head;
+        Figures::new(&flags("-n 1 http://h/x"), &record(vec![broken], 1.0)).non_2xx
+    };
+    assert_eq!([non_2xx(0), non_2xx(100)], [1, 0]);
+}
+
 /// What a report in whole milliseconds can hold of a span.
 fn whole_millis(span: Option<Nanos>) -> Option<u64> {
     span.map(|span| (span.0 + 500_000) / 1_000_000)
