@@ -21,6 +21,9 @@ const CUT_OFF: u64 = 4;
 /// Most requests: a sample of each is kept.
 const REQUESTS_MAX: u64 = 10_000_000;
 
+/// Most requests in a pipeline, as in `joust load`: room for them is made beforehand.
+const PIPELINE_MAX: i32 = 1000;
+
 /// Most headers, and most cookies.
 const LINES_MAX: usize = 64;
 
@@ -285,6 +288,10 @@ impl Typed {
                 format!("weighttp and joust keep every request, joust {REQUESTS_MAX} at most");
             return Err(refused(&format!("-n {requests}"), &why));
         }
+        if self.pipeline > PIPELINE_MAX {
+            let why = format!("each connection keeps room for as many, {PIPELINE_MAX} at most");
+            return Err(refused(&format!("-K {}", self.pipeline), &why));
+        }
         let mut flags = self.flags;
         (flags.threads, flags.clients) = (threads as u32, clients as u32);
         flags.pipeline = self.pipeline.max(1).unsigned_abs();
@@ -367,6 +374,8 @@ mod tests {
         let flags = parsed("-n 9 -K 2 h").unwrap();
         assert_eq!((flags.pipeline, flags.keep_alive), (2, true));
         assert!(!parsed("-n 9 -K 1 h").unwrap().keep_alive);
+        let said = parsed("-n 9 -K 2147483647 h").unwrap_err().texts.on(Stream::Err);
+        assert!(said.contains("-K 2147483647 is not supported: "), "{said}");
         let flags = parsed("-s 7 h").unwrap();
         assert_eq!((flags.requests, flags.cut_off), (50_000, 7));
         assert_eq!(parsed("-n 9 h").unwrap().cut_off, 4);
