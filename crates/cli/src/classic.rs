@@ -95,13 +95,8 @@ fn run(tool: &Tool, program: &str, words: Vec<OsString>) -> ExitCode {
             }
         }
     }
-    let [footnotes, explains] = [NO_FOOTNOTES, EXPLAIN].map(|flag| {
-        let before = args.len();
-        args.retain(|arg| arg != flag);
-        args.len() < before
-    });
-    let own = match Chosen::take(tool.own_flags, &mut args) {
-        Ok(own) => own,
+    let (ours, own) = match take_ours(tool, &mut args) {
+        Ok(taken) => taken,
         Err(why) => {
             crate::output::say(&format!("joust: {why}"));
             return BAD_VALUE.into();
@@ -113,12 +108,34 @@ fn run(tool: &Tool, program: &str, words: Vec<OsString>) -> ExitCode {
             print(&texts);
             code.into()
         }
-        Asked::Run(run) if explains => {
+        Asked::Run(run) if ours.explains => {
             print(&Texts::out(command::explain(&run.plan) + "\n"));
             ExitCode::SUCCESS
         }
-        Asked::Run(run) => load(*run, !footnotes),
+        Asked::Run(run) => load(*run, ours.footnotes),
     }
+}
+
+/// What joust itself is told.
+#[derive(Debug, PartialEq, Eq)]
+struct Ours {
+    footnotes: bool,
+    explains: bool,
+}
+
+/// Takes our flags, and those that a tool has of ours, out of the arguments. What stands behind `--` is
+/// none: it may be meant for a script.
+fn take_ours(tool: &Tool, args: &mut Vec<String>) -> Result<(Ours, Chosen), String> {
+    let end = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
+    let behind = args.split_off(end);
+    let [no_footnotes, explains] = [NO_FOOTNOTES, EXPLAIN].map(|flag| {
+        let before = args.len();
+        args.retain(|arg| arg != flag);
+        args.len() < before
+    });
+    let own = Chosen::take(tool.own_flags, args)?;
+    args.extend(behind);
+    Ok((Ours { footnotes: !no_footnotes, explains }, own))
 }
 
 /// Carries out the load, and lets the tool speak.
@@ -265,5 +282,24 @@ impl Network for World {
 
     fn connect(&self, addr: SocketAddr) -> io::Result<()> {
         TcpStream::connect(addr).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_of_ours_are_taken_out_but_for_those_behind_the_end_of_options() {
+        let tool = tools().find(|tool| tool.name == "wrk").expect("it is there");
+        let taken = |line: &str| {
+            let mut args: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let (ours, _) = take_ours(tool, &mut args).unwrap();
+            (ours.footnotes, ours.explains, args.join(" "))
+        };
+        assert_eq!(taken("-c 1 --no-footnotes u"), (false, false, "-c 1 u".to_owned()));
+        let line = "--explain -s a.lua u -- --no-footnotes --explain";
+        let kept = "-s a.lua u -- --no-footnotes --explain";
+        assert_eq!(taken(line), (true, true, kept.to_owned()));
     }
 }
