@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -28,6 +28,9 @@ const BAD_VALUE: u8 = 2;
 
 /// How long an address may take to answer before the next of the same name is taken.
 const TRY: Duration = Duration::from_secs(2);
+
+/// Longest file that is read, 1 GiB.
+const FILE_MAX: u64 = 1 << 30;
 
 /// The flags that are ours, before a tool sees its arguments.
 const NO_FOOTNOTES: &str = "--no-footnotes";
@@ -242,7 +245,18 @@ impl Surroundings for World {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        std::fs::read(path)
+        let mut bytes = Vec::new();
+        std::fs::File::open(path)?.take(FILE_MAX + 1).read_to_end(&mut bytes)?;
+        // A device may have no end.
+        if bytes.len() as u64 > FILE_MAX {
+            Err(io::ErrorKind::FileTooLarge.into())
+        } else {
+            Ok(bytes)
+        }
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.exists()
     }
 
     /// In the resolver's order, but for one thing: of several addresses one that answers comes first.
@@ -281,7 +295,7 @@ impl Network for World {
     }
 
     fn connect(&self, addr: SocketAddr) -> io::Result<()> {
-        TcpStream::connect(addr).map(drop)
+        TcpStream::connect_timeout(&addr, TRY).map(drop)
     }
 }
 

@@ -364,7 +364,9 @@ impl Conn {
                         self.watch.see(&common.checks, bytes);
                     }
                     if let Some(user) = self.user.as_deref_mut().filter(|user| user.keeps_body) {
-                        user.kept.body.extend_from_slice(bytes);
+                        let most = common.wants.bytes_max.unwrap_or(usize::MAX);
+                        let room = most.saturating_sub(user.kept.body.len());
+                        user.kept.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
                     }
                 }
                 Event::Head { head, fields } => {

@@ -41,7 +41,7 @@ pub trait Users {
     }
 
     /// What a user asks now, all of it to one origin. Several requests are sent at once, and answered
-    /// in order. One who asks nothing leaves.
+    /// in order. One who asks nothing leaves, unless it comes again ([`Asking::again`]).
     fn ask(&mut self, user: u32, asking: &mut Asking);
 
     /// A request has ended, well or not. What is given back counts where nothing more of that user is
@@ -56,6 +56,9 @@ pub struct Wants {
     pub heads: bool,
     /// The body, after removal of chunk framing.
     pub bodies: WantedBodies,
+    /// Most bytes of a body; what is behind them is counted and not kept. `None`: all of it, as a server
+    /// without an end has it too.
+    pub bytes_max: Option<usize>,
 }
 
 /// Which bodies are kept.
@@ -107,6 +110,7 @@ pub struct Asking {
     n_origins: u32,
     bytes: Vec<u8>,
     requests: Vec<Asked>,
+    again: Option<Nanos>,
 }
 
 /// One of them.
@@ -141,6 +145,17 @@ impl Asking {
         self.n_origins - 1
     }
 
+    /// Asks nothing this time, and has another turn after that pause, which is to be more than none:
+    /// a user who never asks would keep all others from asking.
+    pub fn again(&mut self, pause: Nanos) {
+        self.again = Some(pause);
+    }
+
+    /// After which pause a user who asked nothing has another turn; `None`: it leaves.
+    pub fn comes_again(&self) -> Option<Nanos> {
+        self.again
+    }
+
     /// What was asked.
     pub fn requests(&self) -> &[Asked] {
         &self.requests
@@ -161,6 +176,7 @@ impl Asking {
         self.origin = 0;
         self.bytes.clear();
         self.requests.clear();
+        self.again = None;
     }
 }
 
@@ -182,7 +198,10 @@ mod tests {
         let origin = Origin { place, host: "b".to_owned(), tls_name: None };
         assert_eq!((asking.add_origin(origin.clone()), asking.add_origin(origin)), (2, 3));
         assert_eq!((asking.take_added().count(), asking.take_added().count()), (2, 0));
+        asking.again(Nanos(7));
+        assert_eq!(asking.comes_again(), Some(Nanos(7)));
         asking.clear();
         assert!(asking.requests().is_empty() && asking.bytes().is_empty());
+        assert_eq!(asking.comes_again(), None);
     }
 }

@@ -46,6 +46,9 @@ pub trait Surroundings {
     /// As the kernel says.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
+    /// Whether there is a file of that name, or something else.
+    fn exists(&self, path: &Path) -> bool;
+
     /// The addresses of a host in the resolver's order, at least one.
     ///
     /// # Errors
@@ -304,6 +307,10 @@ pub(crate) mod testing {
         fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
             let file = path.to_str().and_then(|path| self.files.get(path));
             file.map(|bytes| bytes.to_vec()).ok_or(io::Error::from_raw_os_error(2))
+        }
+
+        fn exists(&self, path: &Path) -> bool {
+            self.read(path).is_ok()
         }
 
         fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {

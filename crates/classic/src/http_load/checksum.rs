@@ -92,7 +92,7 @@ struct Readers<'a> {
 
 impl Users for Readers<'_> {
     fn wants(&self) -> Wants {
-        Wants { heads: false, bodies: WantedBodies::All }
+        Wants { bodies: WantedBodies::All, ..Wants::default() }
     }
 
     fn ask(&mut self, _user: u32, asking: &mut Asking) {

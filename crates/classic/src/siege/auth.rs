@@ -3,8 +3,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
-
-use super::md5;
+use md5::{Digest as _, Md5};
 
 /// A login of the configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +73,13 @@ impl Challenge {
         }
         read
     }
+
+    /// What a digest is to be computed by, where siege cannot: it knows MD5 alone.
+    pub(super) fn unknown_algorithm(&self) -> Option<&str> {
+        let known = ["MD5", "MD5-sess"];
+        let is_known = |name: &&str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
+        self.algorithm.as_deref().filter(|name| self.is_digest && !is_known(name))
+    }
 }
 
 /// `name="value"` and `name=value`, between commas.
@@ -111,18 +117,14 @@ enum Credentials {
 
 impl Asker {
     /// Takes up a challenge; whether it can be answered. Only Digest says that it cannot.
-    pub(super) fn answer(
-        &mut self,
-        logins: &[Login],
-        mut challenge: Challenge,
-        is_proxy: bool,
-    ) -> bool {
-        // The realm of a proxy is looked up where the server's stands, and so none is found: only a
-        // login for any answers a proxy.
-        let realm = if is_proxy { None } else { challenge.realm.clone() };
-        let login = Login::find(logins, realm.as_deref());
+    pub(super) fn answer(&mut self, logins: &[Login], mut challenge: Challenge) -> bool {
+        let login = Login::find(logins, challenge.realm.as_deref());
         if challenge.is_digest {
             let Some(login) = login.cloned() else { return false };
+            if challenge.unknown_algorithm().is_some() {
+                self.line = Credentials::None;
+                return true;
+            }
             challenge.algorithm.get_or_insert_with(|| "MD5".to_owned());
             self.line = Credentials::Digest { login, challenge, used: 0 };
         } else if let Some(login) = login.filter(|_| !challenge.is_ntlm) {
@@ -145,6 +147,11 @@ impl Asker {
     }
 }
 
+/// MD5, in hexadecimal digits.
+fn hashed(text: &str) -> String {
+    Md5::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn digest(
     login: &Login,
     challenge: &Challenge,
@@ -159,21 +166,21 @@ fn digest(
     let algorithm = algorithm.as_deref().unwrap_or("MD5");
     let opaque = opaque.as_ref().map(|opaque| format!(", opaque=\"{opaque}\"")).unwrap_or_default();
     let (own, count) = (format!("{nonce:016x}"), format!("{count:08x}"));
-    let mut secret = md5::hex(&format!("{user}:{realm}:{password}"));
+    let mut secret = hashed(&format!("{user}:{realm}:{password}"));
     if algorithm.eq_ignore_ascii_case("MD5-sess") {
-        secret = md5::hex(&format!("{secret}:{server}:{own}"));
+        secret = hashed(&format!("{secret}:{server}:{own}"));
     }
-    let asked = md5::hex(&format!("{method}:{target}"));
+    let asked = hashed(&format!("{method}:{target}"));
     let begin = format!(
         "Digest username=\"{user}\", realm=\"{realm}\", nonce=\"{server}\", uri=\"{target}\", \
          algorithm={algorithm}"
     );
     if qop.is_none() {
-        let response = md5::hex(&format!("{secret}:{server}:{asked}"));
+        let response = hashed(&format!("{secret}:{server}:{asked}"));
         // Without a comma before it, as siege has it.
         return format!("{begin} response=\"{response}\"{opaque}");
     }
-    let response = md5::hex(&format!("{secret}:{server}:{count}:{own}:auth:{asked}"));
+    let response = hashed(&format!("{secret}:{server}:{count}:{own}:auth:{asked}"));
     format!("{begin}, response=\"{response}\"{opaque}, qop=auth, nc={count}, cnonce=\"{own}\"")
 }
 
@@ -188,17 +195,43 @@ mod tests {
     #[test]
     fn a_login_answers_its_realm_and_one_without_a_realm_any() {
         let logins = [Login::new("a:b:R"), Login::new("c:d")];
-        let said = |value: &str, is_proxy| {
+        let said = |value: &str| {
             let mut asker = Asker::default();
-            assert!(asker.answer(&logins, challenge(value), is_proxy));
+            assert!(asker.answer(&logins, challenge(value)));
             asker.value("GET", "/", 0)
         };
-        assert_eq!(said("Basic realm=\"r\"", false).as_deref(), Some("Basic YTpi"));
-        assert_eq!(said("Basic realm=\"other\"", false).as_deref(), Some("Basic Yzpk"));
-        assert_eq!(said("Basic realm=\"R\"", true).as_deref(), Some("Basic Yzpk"), "the quirk");
-        assert_eq!(said("NTLM", false), None);
+        assert_eq!(said("Basic realm=\"r\"").as_deref(), Some("Basic YTpi"));
+        assert_eq!(said("Basic realm=\"other\"").as_deref(), Some("Basic Yzpk"));
+        assert_eq!(said("NTLM"), None);
         let mut asker = Asker::default();
-        assert!(!asker.answer(&logins[..1], challenge("Digest realm=\"x\", nonce=\"n\""), false));
+        assert!(!asker.answer(&logins[..1], challenge("Digest realm=\"x\", nonce=\"n\"")));
+    }
+
+    #[test]
+    fn a_digest_that_is_not_md5_is_not_answered_with_one_that_is() {
+        let logins = [Login::new("a:b")];
+        for (name, is_known) in [("MD5", true), ("md5-sess", true), ("SHA-256", false)] {
+            let value = format!("Digest realm=\"R\", nonce=\"n\", qop=\"auth\", algorithm={name}");
+            let challenge = challenge(&value);
+            assert_eq!(challenge.unknown_algorithm().is_none(), is_known, "{name}");
+            let mut asker = Asker::default();
+            assert!(asker.answer(&logins, challenge));
+            assert_eq!(asker.value("GET", "/", 0).is_some(), is_known, "{name}");
+        }
+    }
+
+    /// Whatever a challenge is, it is read.
+    #[test]
+    fn a_broken_challenge_is_as_much_of_one_as_there_is() {
+        for value in
+            ["", "Digest", "Digest =", "Digest realm", "Digest realm=\"R", "Digest nonce=,="]
+        {
+            let mut asker = Asker::default();
+            assert!(asker.answer(&[Login::new("a:b")], challenge(value)), "{value}");
+            let line = asker.value("GET", "/", 0).unwrap();
+            assert_eq!(line.starts_with("Digest "), value.starts_with("Digest"), "{value}: {line}");
+        }
+        assert_eq!(challenge("Digest realm=\"R").realm.as_deref(), Some("R"));
     }
 
     /// The example of RFC 2617, 3.5, with the nonce of the client that it has.
@@ -208,14 +241,14 @@ mod tests {
             nonce=\"dcd98b7102dd2f0e8b11d0f600bfb0c093\", opaque=\"5ccc\"";
         let mut asker = Asker::default();
         let logins = [Login::new("Mufasa:Circle Of Life")];
-        assert!(asker.answer(&logins, challenge(value), false));
+        assert!(asker.answer(&logins, challenge(value)));
         let said = asker.value("GET", "/dir/index.html", 0x0a4f_113b).unwrap();
-        let secret = md5::hex("Mufasa:testrealm@host.com:Circle Of Life");
-        let asked = md5::hex("GET:/dir/index.html");
+        let secret = hashed("Mufasa:testrealm@host.com:Circle Of Life");
+        let asked = hashed("GET:/dir/index.html");
         let whole = format!(
             "{secret}:dcd98b7102dd2f0e8b11d0f600bfb0c093:00000001:000000000a4f113b:auth:{asked}"
         );
-        assert!(said.contains(&format!("response=\"{}\"", md5::hex(&whole))), "{said}");
+        assert!(said.contains(&format!("response=\"{}\"", hashed(&whole))), "{said}");
         assert!(said.ends_with("qop=auth, nc=00000001, cnonce=\"000000000a4f113b\""), "{said}");
         let again = asker.value("GET", "/", 1).unwrap();
         assert!(again.contains("nc=00000002"), "{again}");

@@ -162,7 +162,7 @@ fn set_further(to: &mut Settings, option: &str, value: &str) -> Result<bool, Sai
         "nofollow" if value.len() > 3 => to.no_follow.push(owned()),
         "nofollow" => {}
         "concurrent" => to.users = atoi(value),
-        "limit" => to.limit = atoi(value),
+        "limit" => to.users_max = atoi(value),
         "reps" => to.reps = reps(atoi(value)),
         "time" => to.seconds = seconds(value),
         "delay" => to.delay = atof(value),
@@ -180,8 +180,8 @@ fn set_further(to: &mut Settings, option: &str, value: &str) -> Result<bool, Sai
         "ssl-key" => to.key = Some(value.into()),
         "ssl-ciphers" => to.ciphers = Some(owned()),
         "login-url" => to.login_urls.push(owned()),
-        // Logins of a proxy are kept, and never used: only `login` answers, also to a proxy.
-        "ftp-login" | "proxy-login" | "ssl-timeout" | "username" | "password" | "spinner" => {}
+        "proxy-login" => to.proxy_logins.push(Login::new(value)),
+        "ftp-login" | "ssl-timeout" | "username" | "password" | "spinner" => {}
         "header" => {
             if !value.contains(':') {
                 return Err(fatal("no ':' in http-header"));
@@ -249,6 +249,7 @@ mod tests {
         assert!(read.quiet && !read.verbose);
         assert_eq!((read.log_file.as_str(), read.users, read.delay), ("/h/p/x.log", 7, 1.5));
         assert_eq!(read.logins, [Login::new("a:b:R"), Login::new("c:d:any")]);
+        assert_eq!(read.proxy_logins, [Login::new("x:y")]);
         assert_eq!((read.no_follow, read.seconds), (vec!["abcd".to_owned()], 7200));
         assert_eq!(read.reps, Reps::Once);
     }

@@ -4,6 +4,14 @@
 //! siege looks at the end of the host's name only: not at paths, nor at `Secure`. It keeps cookies that
 //! outlive the run in a file; here they end with the run, and so do their dates.
 
+/// Longest value of a field; what does not fit is cut off, as in siege.
+const VALUE_MAX: usize = 4096;
+
+/// Most cookies of a user, of all hosts together, and most bytes of one: as many as RFC 6265, 6.1 asks of
+/// browsers. siege keeps all that it is given.
+const COOKIES_MAX: usize = 3000;
+const COOKIE_MAX: usize = 4096;
+
 /// The cookies of one user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Jar(Vec<Cookie>);
@@ -16,8 +24,11 @@ struct Cookie {
 }
 
 impl Jar {
-    /// Keeps the value of a Set-Cookie.
+    /// Keeps the value of a Set-Cookie, if there is room.
     pub(super) fn keep(&mut self, line: &str, host: &str) {
+        if line.len() > COOKIE_MAX {
+            return;
+        }
         let mut parts = line.split(';').map(str::trim);
         let Some((name, value)) = parts.next().and_then(|part| part.split_once('=')) else {
             return;
@@ -34,18 +45,28 @@ impl Jar {
         let same = |cookie: &&mut Cookie| {
             cookie.name.eq_ignore_ascii_case(&name) && is_of(&cookie.domain, host)
         };
+        let is_full = self.0.len() == COOKIES_MAX;
         match self.0.iter_mut().find(same) {
             Some(cookie) => cookie.value = value,
+            None if is_full => {}
             None => self.0.push(Cookie { name, value, domain }),
         }
     }
 
     /// The value of the field for a request to a host.
     pub(super) fn value(&self, host: &str) -> Option<String> {
-        let of_it = self.0.iter().filter(|cookie| is_of(&cookie.domain, host));
-        let pairs: Vec<String> =
-            of_it.map(|Cookie { name, value, .. }| format!("{name}={value}")).collect();
-        (!pairs.is_empty()).then(|| pairs.join(";"))
+        let mut all = String::new();
+        for Cookie { name, value, .. } in self.0.iter().filter(|c| is_of(&c.domain, host)) {
+            if !all.is_empty() {
+                all.push(';');
+            }
+            all += &format!("{name}={value}");
+            if all.len() > VALUE_MAX {
+                all.truncate(all.floor_char_boundary(VALUE_MAX));
+                break;
+            }
+        }
+        (!all.is_empty()).then_some(all)
     }
 
     /// Forgets them all.
@@ -76,5 +97,19 @@ mod tests {
         assert_eq!(jar.value("www.one.test").as_deref(), Some("a=3;d=4"));
         jar.clear();
         assert_eq!(jar.value("www.one.test"), None);
+    }
+
+    #[test]
+    fn a_flood_of_cookies_has_bounds() {
+        let mut jar = Jar::default();
+        for index in 0..COOKIES_MAX + 5 {
+            jar.keep(&format!("c{index}={}", "\u{e9}".repeat(500)), "h.test");
+        }
+        let value = jar.value("h.test").unwrap();
+        assert!((VALUE_MAX - 1..=VALUE_MAX).contains(&value.len()), "{}", value.len());
+        assert_eq!(jar.0.len(), COOKIES_MAX);
+        jar.keep(&format!("c0={}", "x".repeat(COOKIE_MAX)), "h.test");
+        jar.keep("c0=1", "h.test");
+        assert!(jar.value("h.test").unwrap().starts_with("c0=1;c1="));
     }
 }

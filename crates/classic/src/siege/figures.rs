@@ -40,6 +40,8 @@ pub(super) struct Hidden {
     pub(super) cut: u64,
     /// Requests that followed a redirect, repeated one with credentials, or fetched a part of a page.
     pub(super) further: u64,
+    /// Parts of pages that were not fetched, since too many of them were waiting.
+    pub(super) left_out: u64,
     /// Pauses between URLs, of all users together.
     pub(super) paused: Nanos,
 }
@@ -47,17 +49,17 @@ pub(super) struct Hidden {
 /// Seconds between two instants as siege's clock has them, or as they are.
 pub(super) fn seconds(style: Style, from: Nanos, to: Nanos) -> f64 {
     match style {
-        Style::Seconds => (to.0 / TICK - from.0 / TICK) as f64 / 100.0,
+        Style::Seconds => (to.0 / TICK).saturating_sub(from.0 / TICK) as f64 / 100.0,
         Style::Millis => to.saturating_sub(from).0 as f64 / 1e9,
     }
 }
 
 impl Tally {
     /// Counts a reply; what becomes of it as a transaction is seen later.
-    pub(super) fn add(&mut self, style: Style, sample: &Sample, status: u16) -> f64 {
+    pub(super) fn add(&mut self, style: Style, sample: &Sample, status: u16, bytes: u64) -> f64 {
         let time = seconds(style, sample.due, sample.done);
         self.time += time;
-        self.bytes += sample.bytes_body;
+        self.bytes += bytes;
         self.longest = self.longest.max(time);
         self.shortest = Some(self.shortest.map_or(time, |shortest| shortest.min(time)));
         if status < 400 || status == 401 || status == 407 {

@@ -6,7 +6,7 @@
 //! not know, and goes on.
 
 use super::conf;
-use super::settings::{FOR_EVER, Reps, Settings};
+use super::settings::{CONTENT_TYPE, FOR_EVER, Reps, Settings};
 use super::text::{self, NotifyLevel, Style, fatal, notify};
 use crate::command::{Call, Getopt, Item, Order, Said, Takes, Texts, atoi};
 
@@ -146,6 +146,7 @@ fn take(to: &mut Settings, letter: char, value: String) -> Result<(), Said> {
         't' => to.seconds = conf::seconds(&value),
         'f' => to.file = value,
         'A' => to.agent = value.chars().take(NAME_MAX).collect(),
+        'T' if value.is_empty() => to.content_type = CONTENT_TYPE.to_owned(),
         'T' => to.content_type = value.chars().take(NAME_MAX).collect(),
         'N' => to.parser = false,
         'F' => to.follow = false,
@@ -174,9 +175,15 @@ fn finish(mut settings: Settings, mut said: Texts) -> Result<Typed, Said> {
     if settings.show_config {
         return Err(Said { texts: said.and_out(text::config(&settings)), code: 0 });
     }
-    if settings.users > settings.limit {
-        said = said.and_out(text::capped(settings.limit));
-        settings.users = settings.limit;
+    if settings.users > settings.users_max {
+        said = said.and_out(text::capped(settings.users_max));
+        settings.users = settings.users_max;
+    }
+    if settings.users < 0 {
+        let n = settings.users;
+        let why =
+            format!("unable to allocate memory for {n} simulated browser: Cannot allocate memory");
+        return Err(behind(&said, fatal(&why)));
     }
     Ok(Typed { settings, said })
 }
@@ -191,7 +198,7 @@ mod tests {
 
     fn parsed(words: &[String]) -> Result<Typed, Said> {
         let world = World {
-            files: [("rc", &b"parser = true\n"[..])].into(),
+            files: [("rc", &b"parser = true\n"[..]), ("few", b"limit = -5\n")].into(),
             variables: [("SIEGERC", "rc")].into(),
             ..World::default()
         };
@@ -243,6 +250,10 @@ mod tests {
         assert_eq!(ended("-H x http://h/"), fatal("no ':' in http-header"));
         let long = format!("-H a:{} http://h/", "x".repeat(HEADERS_MAX));
         assert_eq!(ended(&long), fatal("header is too large"));
+        let none = "unable to allocate memory for -5 simulated browser: Cannot allocate memory";
+        let (err, out, code) = ended("-R few http://h/");
+        assert_eq!((err, code), (notify(NotifyLevel::Fatal, none), 1));
+        assert!(out.contains("capped at -5."), "{out}");
         assert_eq!(ended("-g").1, "ERROR: -g/--get requires a commandline URL\n");
         assert!(ended("-R /none").0.contains("\nsiege: could not open /none\n"));
     }

@@ -57,6 +57,13 @@ pub(super) fn after(settings: &Settings, tally: &Tally, record: &LoadRecord) -> 
             answers(hidden.further)
         ));
     }
+    if hidden.left_out > 0 {
+        notes.push(format!(
+            "of parts of pages {} were not fetched, for which siege would have asked: a user has no more \
+             than 10000 of them waiting",
+            hidden.left_out
+        ));
+    }
     if hidden.paused.0 > 0 {
         notes.push(format!(
             "users paused {:.2} s in all (-d): that is in no response time, but in the elapsed time \

@@ -2,8 +2,14 @@
 //! that of a browser: quotes are no quotes, a tag is words between spaces and `=`. Start reading at
 //! [`parts`].
 
+use std::collections::HashSet;
+
 use super::conf::begins;
 use super::urls::Url;
+
+/// Most parts that a user has yet to fetch. A page whose parts are pages would have it gather them without
+/// end.
+const PARTS_MAX: usize = 10_000;
 
 /// Longest tag that is looked at.
 const TAG_MAX: usize = 4095;
@@ -13,14 +19,74 @@ const QUOTES: &str = " \"'";
 const BOTH: &str = " =\"'";
 
 /// A part of a page, and whether it is where the page wants to be reloaded from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Part {
-    pub(super) url: Url,
-    pub(super) is_redirect: bool,
+#[derive(Debug)]
+struct Part {
+    url: Url,
+    is_redirect: bool,
 }
 
-/// Adds the parts of a page to those that are not fetched yet.
-pub(super) fn parts(page: &str, base: &Url, found: &mut Vec<Part>) {
+impl Part {
+    /// Of two that differ in case alone one is fetched.
+    fn key(&self) -> String {
+        self.url.whole.to_ascii_lowercase()
+    }
+}
+
+/// Parts of pages that are not fetched yet, each once.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    list: Vec<Part>,
+    keys: HashSet<String>,
+    /// How many there was no room for.
+    n_left_out: u64,
+}
+
+impl Parts {
+    /// Adds those of a page; gives back how many there was no room for.
+    pub(super) fn find(&mut self, page: &str, base: &Url) -> u64 {
+        parts(page, base, self);
+        std::mem::take(&mut self.n_left_out)
+    }
+
+    /// Takes the last one out.
+    pub(super) fn pop(&mut self) -> Option<Url> {
+        let part = self.list.pop()?;
+        self.keys.remove(&part.key());
+        Some(part.url)
+    }
+
+    /// Takes out where the page wants to be reloaded from: of several the last one that is looked at.
+    pub(super) fn take_redirect(&mut self) -> Option<Url> {
+        let mut last = None;
+        let mut at = 0;
+        while at < self.list.len() {
+            if self.list[at].is_redirect {
+                let part = self.list.remove(at);
+                self.keys.remove(&part.key());
+                last = Some(part.url);
+            }
+            // Behind one that is taken out the next is passed over.
+            at += 1;
+        }
+        last
+    }
+
+    /// Adds one that is not there.
+    fn add(&mut self, url: Url, is_redirect: bool) {
+        let part = Part { url, is_redirect };
+        if part.url.host.len() < 2 || self.keys.contains(&part.key()) {
+            return;
+        }
+        if self.list.len() == PARTS_MAX {
+            self.n_left_out += 1;
+            return;
+        }
+        self.keys.insert(part.key());
+        self.list.push(part);
+    }
+}
+
+fn parts(page: &str, base: &Url, found: &mut Parts) {
     let page = page.split('\0').next().unwrap_or_default().replace('\\', "");
     let mut left = page.as_str();
     while let Some(at) = left.find('<') {
@@ -74,7 +140,7 @@ impl<'a> Words<'a> {
     }
 }
 
-fn tag(text: &str, base: &Url, found: &mut Vec<Part>) {
+fn tag(text: &str, base: &Url, found: &mut Parts) {
     let mut words = Words { left: text };
     let first = words.next(SPACES);
     let mut word = first;
@@ -93,7 +159,7 @@ fn tag(text: &str, base: &Url, found: &mut Vec<Part>) {
         } else if begins(at, "script") {
             while words.seek("src") {
                 if let Some(source) = words.next(QUOTES).filter(|source| !source.starts_with('+')) {
-                    add(found, base.resolve(source), false);
+                    found.add(base.resolve(source), false);
                 }
             }
         } else if begins(at, "frame") {
@@ -104,26 +170,26 @@ fn tag(text: &str, base: &Url, found: &mut Vec<Part>) {
             && let Some(source) = words.next(QUOTES)
             && first.is_some_and(|first| first.eq_ignore_ascii_case("body"))
         {
-            add(found, base.resolve(source), false);
+            found.add(base.resolve(source), false);
         }
         word = words.next(SPACES);
     }
 }
 
-fn meta(words: &mut Words<'_>, base: &Url, found: &mut Vec<Part>) {
+fn meta(words: &mut Words<'_>, base: &Url, found: &mut Parts) {
     while words.seek("content") {
         while let Some(word) = words.next(SPACES) {
             if word.to_ascii_lowercase().contains("url")
                 && let Some(target) = words.next(QUOTES)
             {
-                add(found, base.resolve(target), true);
+                found.add(base.resolve(target), true);
             }
         }
     }
 }
 
 /// Gives back a word that is to be looked at again.
-fn image<'a>(words: &mut Words<'a>, base: &Url, found: &mut Vec<Part>) -> Option<&'a str> {
+fn image<'a>(words: &mut Words<'a>, base: &Url, found: &mut Parts) -> Option<&'a str> {
     let word = words.next(SPACES)?;
     if words.left.starts_with("\"\"") {
         return Some(word);
@@ -132,7 +198,7 @@ fn image<'a>(words: &mut Words<'a>, base: &Url, found: &mut Vec<Part>) -> Option
         while words.seek("src") {
             let source = words.next(QUOTES);
             if let Some(source) = source.filter(|source| source.len() > 1 && !is_inline(source)) {
-                add(found, base.resolve(source), false);
+                found.add(base.resolve(source), false);
             }
         }
         return None;
@@ -143,7 +209,7 @@ fn image<'a>(words: &mut Words<'a>, base: &Url, found: &mut Vec<Part>) -> Option
     }
     let url = base.resolve(source);
     if !url.whole.ends_with('+') {
-        add(found, url, false);
+        found.add(url, false);
     }
     None
 }
@@ -152,7 +218,7 @@ fn is_inline(source: &str) -> bool {
     begins(source, "data:image")
 }
 
-fn link(words: &mut Words<'_>, base: &Url, found: &mut Vec<Part>) {
+fn link(words: &mut Words<'_>, base: &Url, found: &mut Parts) {
     let (mut is_wanted, mut target) = (false, None);
     while let Some(mut word) = words.next(SPACES) {
         if begins(word, "rel") {
@@ -166,15 +232,7 @@ fn link(words: &mut Words<'_>, base: &Url, found: &mut Vec<Part>) {
         }
     }
     if let Some(target) = target.filter(|_| is_wanted) {
-        add(found, base.resolve(target), false);
-    }
-}
-
-/// Adds one that is not there.
-fn add(found: &mut Vec<Part>, url: Url, is_redirect: bool) {
-    let is_there = found.iter().any(|part| part.url.whole.eq_ignore_ascii_case(&url.whole));
-    if url.host.len() >= 2 && !is_there {
-        found.push(Part { url, is_redirect });
+        found.add(base.resolve(target), false);
     }
 }
 
@@ -183,14 +241,14 @@ mod tests {
     use super::*;
 
     fn found(page: &str) -> Vec<String> {
-        let mut found = Vec::new();
+        let mut found = Parts::default();
         let base = Url::new("http://h.test:81/d/page", true, "");
-        parts(page, &base, &mut found);
+        found.find(page, &base);
         let shown = |part: &Part| {
             let url = part.url.whole.trim_start_matches("http://h.test:81");
             if part.is_redirect { format!("-> {url}") } else { url.to_owned() }
         };
-        found.iter().map(shown).collect()
+        found.list.iter().map(shown).collect()
     }
 
     #[test]
@@ -215,8 +273,26 @@ mod tests {
     }
 
     #[test]
+    fn parts_are_kept_up_to_a_bound_and_each_once_until_it_is_fetched() {
+        let page: String = (0..PARTS_MAX + 5).map(|n| format!("<img src=/{n}>")).collect();
+        let base = Url::new("http://h.test/", true, "");
+        let mut found = Parts::default();
+        assert_eq!(found.find(&page, &base), 5);
+        assert_eq!(found.find("<img src=/7>", &base), 0, "it is there");
+        assert_eq!(found.list.len(), PARTS_MAX);
+        let last = found.pop().unwrap();
+        assert_eq!(last.target, format!("/{}", PARTS_MAX - 1));
+        found.find(&format!("<img src={0}><IMG SRC={0}>", last.target), &base);
+        assert_eq!((found.list.len(), found.keys.len()), (PARTS_MAX, PARTS_MAX));
+    }
+
+    #[test]
     fn a_refresh_is_told_apart() {
         let page = "<meta http-equiv=\"refresh\" content=\"0; url=/next\"><img src=/a>";
         assert_eq!(found(page), ["-> /next", "/a"]);
+        let mut parts = Parts::default();
+        parts.find(page, &Url::new("http://h.test/", true, ""));
+        assert_eq!(parts.take_redirect().unwrap().target, "/next");
+        assert!(parts.take_redirect().is_none() && parts.keys.len() == 1);
     }
 }

@@ -13,7 +13,6 @@ mod heads;
 mod html;
 mod lines;
 mod log;
-mod md5;
 mod plan;
 mod read;
 mod request;

@@ -8,7 +8,7 @@ use record::{HttpVersion, LoadPlan, LoadStop, Origin, Place, RequestPlan, TlsPla
 use units::Nanos;
 
 use super::flags::Typed;
-use super::settings::{Reps, Settings};
+use super::settings::Settings;
 use super::teller::Teller;
 use super::text::{self, NotifyLevel, notify};
 use super::urls::{self, Method, Scheme, Url};
@@ -42,7 +42,7 @@ pub(super) fn run(typed: Typed, call: &Call<'_>) -> Result<Run, Said> {
     refuse(&settings, urls.iter().chain(&login_urls), call.program)?;
     let said = if complaints.is_empty() { said } else { said.and_err(complaints) };
     // No load without a file to log to: whether it is there decides on a heading.
-    let log_is_new = call.world.read(Path::new(&settings.log_file)).is_err();
+    let log_is_new = !call.world.exists(Path::new(&settings.log_file));
     let footnotes = footnotes::before(&settings, &urls);
     let battle =
         Arc::new(Battle::new(settings, urls, login_urls, call.world.network(), call.world.clock()));
@@ -114,7 +114,7 @@ fn plan(battle: &Battle) -> LoadPlan {
     let first = &battle.urls[0];
     // One that cannot be reached is never asked.
     let nowhere = || Origin {
-        place: Place::Inet(([127, 0, 0, 1], first.port).into()),
+        place: Place::Inet(([127, 0, 0, 1], 0).into()),
         host: first.host.clone(),
         tls_name: None,
     };
@@ -150,11 +150,8 @@ fn plan(battle: &Battle) -> LoadPlan {
 
 /// How many top-level URLs all users ask for together, where that is limited.
 fn requests(settings: &Settings, n_urls: usize) -> Option<u64> {
-    let each = match settings.reps {
-        Reps::Once => n_urls as u64,
-        Reps::Times(reps) => reps.max(0).unsigned_abs().into(),
-    };
-    settings.duration().is_none().then(|| each * u64::from(settings.users.unsigned_abs()))
+    let each = settings.limit(n_urls)?.max(0).unsigned_abs();
+    Some(each * u64::from(settings.users.unsigned_abs()))
 }
 
 /// The first request, as a plan describes one.

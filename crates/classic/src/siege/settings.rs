@@ -12,6 +12,9 @@ pub(super) const FOR_EVER: i32 = 10_301_062;
 /// Where Debian's siege logs: a folder that no package makes.
 const LOG_FILE: &str = "/var/log/log/siege.log";
 
+/// Of what is posted, unless another is named.
+pub(super) const CONTENT_TYPE: &str = "application/x-www-form-urlencoded";
+
 /// How often each user goes through its URLs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reps {
@@ -49,7 +52,8 @@ pub(super) struct Settings {
     pub(super) cookies: bool,
     pub(super) expire: bool,
     pub(super) users: i32,
-    pub(super) limit: i32,
+    /// Most users.
+    pub(super) users_max: i32,
     pub(super) reps: Reps,
     /// Seconds; 0 and below: none.
     pub(super) seconds: i32,
@@ -64,6 +68,7 @@ pub(super) struct Settings {
     /// Requests with credentials before one is given up.
     pub(super) attempts: i32,
     pub(super) logins: Vec<Login>,
+    pub(super) proxy_logins: Vec<Login>,
     pub(super) login_urls: Vec<String>,
     pub(super) url: Option<String>,
     pub(super) file: String,
@@ -118,7 +123,7 @@ impl Settings {
             cookies: true,
             expire: false,
             users: 0,
-            limit: 255,
+            users_max: 255,
             reps: Reps::Times(FOR_EVER),
             seconds: -1,
             delay: 0.0,
@@ -128,11 +133,12 @@ impl Settings {
             failures: 1024,
             attempts: 5,
             logins: Vec::new(),
+            proxy_logins: Vec::new(),
             login_urls: Vec::new(),
             url: None,
             file: "/etc/siege/urls.txt".to_owned(),
             agent: format!("Mozilla/5.0 (pc-x86_64-linux-gnu) Siege/{}", style.version()),
-            content_type: "application/x-www-form-urlencoded".to_owned(),
+            content_type: CONTENT_TYPE.to_owned(),
             encoding: "*".to_owned(),
             extra: String::new(),
             proxy: None,
@@ -199,6 +205,15 @@ impl Settings {
     pub(super) fn conflicts(&self) -> bool {
         let has_reps = matches!(self.reps, Reps::Times(reps) if reps > 0 && reps != FOR_EVER);
         self.seconds > 0 && has_reps
+    }
+
+    /// How many of `n_urls` a user asks for; `None`: as many as there is time for.
+    pub(super) fn limit(&self, n_urls: usize) -> Option<i64> {
+        match self.reps {
+            Reps::Times(FOR_EVER) if self.duration().is_some() => None,
+            Reps::Times(reps) => Some(reps.into()),
+            Reps::Once => Some(n_urls as i64),
+        }
     }
 
     /// The time after which the load ends.

@@ -44,12 +44,19 @@ fn play(run: &mut Run, answers: impl Fn(&str, &str) -> Answered) -> (Vec<String>
             let Turn::After(_) = turn else { break };
             asking.clear();
             users.ask(user, &mut asking);
+            if asking.requests().is_empty() {
+                turn = asking.comes_again().map_or(Turn::Leaves, Turn::After);
+                continue;
+            }
             let text = String::from_utf8_lossy(asking.bytes()).into_owned();
             let target = text.split(' ').nth(1).unwrap_or_default().to_owned();
             asked.push(format!("{user} {}", text.lines().next().unwrap_or_default()));
             let (status, fields, body) = answers(&target, &text);
             let head = format!("HTTP/1.1 {status} X\r\n{fields}\r\n");
-            let sample = sample(user, status, body.len() as u64);
+            let mut sample = sample(user, status, body.len() as u64);
+            if fields.contains("chunked") {
+                sample.bytes_read += FRAMING;
+            }
             let (head, body) = (head.as_bytes(), body.as_bytes());
             turn = users.heard(&Answer { sample: &sample, head, body });
         }
@@ -90,6 +97,9 @@ fn counts(report: &str) -> [u64; 3] {
 
 const OK: Answered = (200, "", "x");
 
+/// Bytes around the chunks of a body, as they might be.
+const FRAMING: u64 = 6;
+
 #[test]
 fn users_begin_at_places_of_their_own_and_go_round() {
     let walk = |line: &str| play(&mut run_with("", line), |_, _| OK).0.join(",");
@@ -101,6 +111,75 @@ fn users_begin_at_places_of_their_own_and_go_round() {
     assert!(once.starts_with("0 GET /0") && once.contains("1 GET /0"), "{once}");
     assert_eq!(walk("-c2 -r0 -f urls"), "");
     assert_eq!(walk("-c1 -t1S -f urls").split(',').count(), 200, "a time has no repetitions");
+    assert_eq!(walk("-c1 -t1S -r once -f urls").split(',').count(), 4, "but once is once");
+    assert_eq!(walk("-c1 -t1S -r0 -f urls"), "");
+}
+
+/// Neither a port that there is not nor a name that nobody knows is asked, nor somebody else instead.
+#[test]
+fn who_cannot_be_asked_fails_the_url_and_the_user_goes_on_later() {
+    let port = "invalid port number 65536 in sock.c:142";
+    let name = "Name or service not known";
+    for (url, why) in [("http://h:65536/", port), ("http://x.invalid/", name)] {
+        let mut run = run_with("failures = 0\n", &format!("-c2 -r3 {url}"));
+        let (asked, _, err) = play(&mut run, |_, _| OK);
+        assert_eq!((asked.len(), counts(&err)), (0, [0, 0, 6]), "{url}");
+        assert_eq!(err.matches(why).count(), 6, "{url}: {err}");
+    }
+    let run = run_with("", "-c1 -t9S -d0.5 http://h:0/");
+    let scenario = run.scenario.expect("siege plays its users");
+    let mut users = scenario.users(Seats { thread: 0, first: 0, n: 1 });
+    let mut asking = Asking::new(1);
+    assert_eq!(users.first(0), Turn::After(Nanos::ZERO));
+    users.ask(0, &mut asking);
+    let pause = asking.comes_again().expect("there is time left");
+    assert!(pause > Nanos::from_millis(1) && pause < Nanos::from_millis(500), "{pause:?}");
+}
+
+#[test]
+fn a_redirect_to_nowhere_fails_its_chain() {
+    for to in ["http://hh:0/", "http://x.invalid/", "mailto:a@b.test"] {
+        let head = format!("Location: {to}\r\n");
+        let head: &'static str = head.leak();
+        let mut run = run_with("", "-c1 -r2 http://h/a");
+        let (asked, _, err) = play(&mut run, |_, _| (302, head, ""));
+        assert_eq!((asked.len(), counts(&err)), (2, [0, 2, 2]), "{to}");
+    }
+}
+
+#[test]
+fn a_pause_of_any_length_is_one() {
+    let mut run = run_with("", "-c1 -r2 -d99999999999999999999 http://h/a");
+    let (asked, ..) = play(&mut run, |_, _| OK);
+    assert_eq!(asked.len(), 2);
+}
+
+#[test]
+fn without_chunks_their_framing_is_part_of_the_body() {
+    let bytes = |conf, fields| {
+        let (_, out, _) =
+            play(&mut run_with(conf, "-c1 -r1 http://h/a"), |_, _| (200, fields, "x"));
+        out.split_once(" bytes").map(|(line, _)| line.rsplit(' ').next().unwrap().to_owned())
+    };
+    let chunked = "Transfer-Encoding: chunked\r\n";
+    let as_read = "verbose = true\nchunked = true\n";
+    let raw = "verbose = true\nchunked = false\n";
+    assert_eq!(bytes(as_read, chunked).as_deref(), Some("1"));
+    assert_eq!(bytes(raw, chunked).as_deref(), Some("7"), "what was read behind the head");
+    assert_eq!(bytes(raw, "").as_deref(), Some("1"));
+}
+
+#[test]
+fn a_proxy_is_answered_with_its_own_logins() {
+    let conf = "proxy-host = p\nlogin = a:b\nproxy-login = u:p:R\n";
+    let field = "Proxy-Authenticate: Basic realm=\"R\"\r\n";
+    let mut run = run_with(conf, "-c1 -r1 http://h/a");
+    let (asked, _, err) =
+        play(&mut run, |_, text| match text.contains("Proxy-Authorization: Basic dTpw\r\n") {
+            true => OK,
+            false => (407, field, ""),
+        });
+    assert_eq!((asked.len(), counts(&err)), (2, [2, 2, 0]));
 }
 
 /// Rounding takes the first URL half as often, and the last half as often again.
@@ -378,5 +457,5 @@ fn what_siege_ships_is_used_where_nobody_has_a_file() {
     let call = Call { program: "siege", args: &args, own: &own, world: &world };
     let settings = flags::parse(&call).expect("a command line").settings;
     assert!(settings.json && settings.quiet && settings.parser && settings.is_http11);
-    assert_eq!((settings.users, settings.limit), (25, 255));
+    assert_eq!((settings.users, settings.users_max), (25, 255));
 }

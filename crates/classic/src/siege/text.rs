@@ -216,7 +216,7 @@ fn write_config(text: &mut String, of: &Settings) -> std::fmt::Result {
     let url = of.url.clone().filter(|url| url.len() > 1);
     row("named URL", url.unwrap_or_else(|| "none".to_owned()))?;
     row("URLs file", of.file.clone())?;
-    row("thread limit", if of.limit < 1 { 255 } else { of.limit }.to_string())?;
+    row("thread limit", if of.users_max < 1 { 255 } else { of.users_max }.to_string())?;
     row("logging", truth(of.logging))?;
     row("log file", of.log_file.clone())?;
     row("resource file", of.rc.clone())?;
@@ -234,6 +234,6 @@ fn write_config(text: &mut String, of: &Settings) -> std::fmt::Result {
     let logins = |logins: &[super::auth::Login]| -> String {
         logins.iter().map(|login| format!("credentials:  {}\n", login.shown())).collect()
     };
-    writeln!(text, "proxy auth:{}", " ".repeat(21))?;
+    writeln!(text, "proxy auth:{}{}", " ".repeat(21), logins(&of.proxy_logins))?;
     writeln!(text, "www auth:{}{}", " ".repeat(23), logins(&of.logins))
 }

@@ -35,7 +35,8 @@ pub(super) struct Url {
     pub(super) scheme: Scheme,
     pub(super) method: Method,
     pub(super) host: String,
-    pub(super) port: u16,
+    /// As it is written: it may be none that there is.
+    pub(super) port: u32,
     /// What is asked for: path and query.
     pub(super) target: String,
     /// Up to the last slash of `target`, even behind a `?`.
@@ -98,12 +99,15 @@ impl Url {
             left = &left[at + 1..];
         }
         left = left.strip_prefix("//").unwrap_or(left);
-        let end = left.find(['/', '#', ':']).unwrap_or(left.len());
+        // An address of IPv6 keeps its brackets, as the Host field has them.
+        let closed = left.starts_with('[').then(|| left.find(']')).flatten();
+        let end = closed.map(|at| at + 1).or_else(|| left.find(['/', '#', ':']));
+        let end = end.unwrap_or(left.len());
         left[..end].clone_into(&mut url.host);
         left = left[end..].strip_prefix(':').unwrap_or(&left[end..]);
         let end = left.find(|c: char| !c.is_ascii_digit()).unwrap_or(left.len());
         let usual = if scheme == Scheme::Https { 443 } else { 80 };
-        url.port = if end == 0 { usual } else { left[..end].parse().unwrap_or(usual) };
+        url.port = if end == 0 { usual } else { left[..end].parse().unwrap_or(u32::MAX) };
         left = &left[end..];
         let asked = left.split('#').next().unwrap_or_default().trim();
         (url.folder, url.target) = match left.rfind('/') {
@@ -172,8 +176,8 @@ impl Url {
             format!("{place}{named}")
         } else {
             // `./a` and `../a` alike lose their first two characters.
-            let below =
-                if named.len() > 1 && named.starts_with('.') { &named[2..] } else { &named };
+            let is_dotted = named.len() > 1 && named.starts_with('.');
+            let below = if is_dotted { behind_two(&named) } else { named.clone() };
             format!("{place}{}{below}", self.folder)
         };
         as_this(Self::new(&whole, true, ""))
@@ -183,6 +187,16 @@ impl Url {
     pub(super) fn shown(&self, in_full: bool) -> &str {
         if self.method.0 == "GET" && !in_full { &self.target } else { &self.whole }
     }
+}
+
+/// Without the first two bytes. Where the second begins a character, what is left of that is escaped.
+fn behind_two(text: &str) -> String {
+    if let Some(rest) = text.get(2..) {
+        return rest.to_owned();
+    }
+    let end = text.ceil_char_boundary(2);
+    let left: String = text.as_bytes()[2..end].iter().map(|b| format!("%{b:02X}")).collect();
+    left + &text[end..]
 }
 
 /// As in RFC 2396, but that a point is in none: `localhost:80/` has a scheme, `127.0.0.1:80` has none.
@@ -286,7 +300,7 @@ mod tests {
             let url = url(text);
             (url.scheme, url.host, url.port, url.target)
         };
-        let http = |host: &str, port, target: &str| {
+        let http = |host: &str, port: u32, target: &str| {
             (Scheme::Http, host.to_owned(), port, target.to_owned())
         };
         assert_eq!(parts("127.0.0.1:81"), http("127.0.0.1", 81, "/"));
@@ -294,6 +308,12 @@ mod tests {
         assert_eq!(parts("http://u:p@h/%41%2f"), http("h", 80, "/A%2f"));
         assert_eq!(parts("http://h:81?x=1").3, "/", "the quirk: no path, no query");
         assert_eq!(parts("https://h").2, 443);
+        assert_eq!(parts("[::1]:81/a"), http("[::1]", 81, "/a"));
+        assert_eq!(parts("http://[::1]/"), http("[::1]", 80, "/"));
+        assert_eq!(parts("http://[::1").1, "[", "no bracket closes it");
+        // Not some other one that there is.
+        assert_eq!(parts("http://h:65536/").2, 65536);
+        assert_eq!(parts("http://h:99999999999/").2, u32::MAX);
         assert_eq!(parts("localhost:80/x").0, Scheme::Unsupported, "the quirk");
         assert_eq!(parts("ftp://h/").0, Scheme::Ftp);
     }
@@ -318,6 +338,8 @@ mod tests {
         assert_eq!(resolved("./a.png"), "http://h.test:80/d/a.png");
         assert_eq!(resolved("../a.png"), "http://h.test:80/d//a.png", "the quirk");
         assert_eq!(resolved("//i.test/a"), "http://i.test/a");
+        assert_eq!(resolved(".\u{e9}\u{e9}"), "http://h.test:80/d/%A9%C3%A9", "half a character");
+        assert_eq!(resolved("."), "http://h.test:80/d/.");
         assert_eq!(resolved("v1.2/a"), "http://v1.2/a", "the quirk: it looks like a host");
         assert_eq!(resolved("https://s.test/a&amp;b"), "https://s.test/a&b");
     }

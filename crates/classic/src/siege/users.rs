@@ -19,7 +19,7 @@ use super::auth::{Asker, Challenge};
 use super::cookies::Jar;
 use super::figures::{Tally, is_server_error};
 use super::heads::{Head, page};
-use super::html::{self, Part};
+use super::html::Parts;
 use super::lines::{self, Reply};
 use super::request::{self, Own};
 use super::settings::{Reps, Settings};
@@ -27,8 +27,12 @@ use super::text::{NotifyLevel, notify};
 use super::urls::{Scheme, Url};
 use crate::command::{Clock, Network, Stream};
 
-/// Requests in a row that could not even be begun, after which a user leaves whatever siege would do.
-const VAIN_MAX: u32 = 100_000;
+/// Least time between two URLs that cannot even be begun: the others have their turn, and the load its end.
+const VAIN: Nanos = Nanos::from_millis(1);
+
+/// Most bytes of a page that are looked at for parts. With -p there is one user, and a page is printed as it
+/// is: then there is no such bound but what fits into memory.
+const PAGE_MAX: usize = 4 << 20;
 
 /// What all users share.
 pub(super) struct Battle {
@@ -84,17 +88,29 @@ impl Battle {
     }
 }
 
+/// Who is connected to: a URL's host, or the proxy.
+fn peer<'a>(battle: &'a Battle, url: &'a Url) -> (&'a str, u32) {
+    match &battle.settings.proxy {
+        Some(proxy) => (proxy, battle.settings.proxy_port.unsigned_abs()),
+        None => (&url.host, url.port),
+    }
+}
+
+/// An address of IPv6 without its brackets, or a host as it is.
+fn bare(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
 /// Where a URL's requests go.
 ///
 /// # Errors
-/// The resolver does not know its host.
+/// There is no such port, or the resolver does not know the host.
 pub(super) fn place(battle: &Battle, url: &Url) -> io::Result<Origin> {
-    let (host, port) = match &battle.settings.proxy {
-        Some(proxy) => (proxy.as_str(), battle.settings.proxy_port as u16),
-        None => (url.host.as_str(), url.port),
-    };
-    let place = Place::Inet(battle.address(host, port)?);
-    let tls_name = (url.scheme == Scheme::Https).then(|| url.host.clone());
+    let (host, port) = peer(battle, url);
+    let known = u16::try_from(port).ok().filter(|port| *port > 0);
+    let port = known.ok_or(io::ErrorKind::AddrNotAvailable)?;
+    let place = Place::Inet(battle.address(bare(host), port)?);
+    let tls_name = (url.scheme == Scheme::Https).then(|| bare(&url.host).to_owned());
     Ok(Origin { place, host: format!("{}:{}", url.host, url.port), tls_name })
 }
 
@@ -142,7 +158,7 @@ impl Users for Crew<'_> {
             (false, true) => WantedBodies::Html,
             (false, false) => WantedBodies::None,
         };
-        Wants { heads: true, bodies }
+        Wants { heads: true, bodies, bytes_max: (!settings.print).then_some(PAGE_MAX) }
     }
 
     fn first(&mut self, user: u32) -> Turn {
@@ -153,7 +169,12 @@ impl Users for Crew<'_> {
     fn ask(&mut self, user: u32, asking: &mut Asking) {
         let index = self.user(user);
         let user = &mut self.users[index];
-        let origin = user.origin.take().expect("made ready with the URL");
+        let Some(origin) = user.make_ready() else {
+            if let Turn::After(pause) = user.end_of_chain(false) {
+                asking.again(pause.max(VAIN));
+            }
+            return;
+        };
         asking.origin = match self.origins.iter().position(|other| *other == origin) {
             Some(number) => number as u32,
             None => {
@@ -190,11 +211,10 @@ struct User<'a> {
     is_part: bool,
     /// What it asks or has asked.
     url: Url,
-    origin: Option<Origin>,
     /// What -g, -p and -D show of it, once it is sent.
     shown: Vec<(Stream, String)>,
     chain: Vec<Link>,
-    parts: Vec<Part>,
+    parts: Parts,
     server: Asker,
     proxy: Asker,
     server_bids: i32,
@@ -215,10 +235,9 @@ impl<'a> User<'a> {
             is_walking: false,
             is_part: false,
             url: Url::default(),
-            origin: None,
             shown: Vec::new(),
             chain: Vec::new(),
-            parts: Vec::new(),
+            parts: Parts::default(),
             server: Asker::default(),
             proxy: Asker::default(),
             server_bids: 0,
@@ -235,10 +254,8 @@ impl<'a> User<'a> {
             let mut state = self.battle.state();
             let url = logins[state.next_login % logins.len()].clone();
             state.next_login += 1;
-            drop(state);
-            if self.make_ready(url) {
-                return Turn::after(Nanos::ZERO);
-            }
+            self.url = url;
+            return Turn::after(Nanos::ZERO);
         }
         self.go_on()
     }
@@ -284,7 +301,7 @@ impl<'a> User<'a> {
             self.battle.state().said.extend(shown);
         }
         if sample.bytes_head == 0 {
-            return self.heard_nothing(sample.outcome, sample.bytes_read);
+            return self.heard_nothing(sample.outcome);
         }
         let head = Head::read(answer.head);
         let settings = &self.battle.settings;
@@ -322,15 +339,16 @@ impl<'a> User<'a> {
     }
 
     /// No head of a reply.
-    fn heard_nothing(&mut self, outcome: Outcome, bytes_read: u64) -> Turn {
-        if outcome == Outcome::Protocol && bytes_read > 0 {
-            self.battle.state().tally.hits += 1;
-            return self.end_of_chain(false);
-        }
+    fn heard_nothing(&mut self, outcome: Outcome) -> Turn {
         let why = match outcome {
             Outcome::ConnectRefused => "unable to connect sock.c:282: Connection refused",
             Outcome::ConnectTimeout => "unable to connect sock.c:282: Connection timed out",
             Outcome::ConnectFailed => "unable to connect sock.c:282: Network is unreachable",
+            Outcome::Tls => {
+                let text = notify(NotifyLevel::Error, "Failed to make an SSL connection: 5");
+                self.battle.say(Stream::Err, text);
+                return self.end_of_chain(false);
+            }
             Outcome::FdExhausted => "unable to connect sock.c:282: Too many open files",
             Outcome::PortExhausted => {
                 "unable to connect sock.c:282: Cannot assign requested address"
@@ -380,17 +398,19 @@ impl<'a> User<'a> {
         if !self.battle.settings.parser || !is_page || status(answer) >= 300 {
             return None;
         }
-        html::parts(&page(answer.body, head), &self.url, &mut self.parts);
-        let mut refresh = None;
-        let mut at = 0;
-        while at < self.parts.len() {
-            if self.parts[at].is_redirect {
-                refresh = Some(self.parts.remove(at).url.whole);
-            }
-            // Behind one that is taken out the next is passed over.
-            at += 1;
-        }
-        refresh
+        // With its framing it is not unpacked.
+        let page = match self.shows_framing(head) {
+            true => String::from_utf8_lossy(answer.body).into_owned(),
+            false => page(answer.body, head),
+        };
+        let n_left_out = self.parts.find(&page, &self.url);
+        self.battle.state().tally.hidden.left_out += n_left_out;
+        self.parts.take_redirect().map(|url| url.whole)
+    }
+
+    /// Whether the reply is read as if chunks were part of its body.
+    fn shows_framing(&self, head: &Head<'_>) -> bool {
+        !self.battle.settings.chunked && head.is_chunked()
     }
 
     fn count(&self, answer: &Answer<'_>, head: &Head<'_>) {
@@ -398,12 +418,16 @@ impl<'a> User<'a> {
         let mut state = self.battle.state();
         let tally = &mut state.tally;
         let status = status(answer);
-        let seconds = tally.add(self.battle.settings.style, sample, status);
+        let bytes = match self.shows_framing(head) {
+            true => sample.bytes_read.saturating_sub(sample.bytes_head.into()),
+            false => sample.bytes_body,
+        };
+        let seconds = tally.add(self.battle.settings.style, sample, status, bytes);
         let is_whole = matches!(sample.outcome, Outcome::Ok | Outcome::UnexpectedStatus);
         tally.hidden.cut += u64::from(!is_whole);
         tally.hidden.further += u64::from(self.is_part || !self.chain.is_empty());
         drop(state);
-        self.line(status, sample.bytes_body, seconds, head.protocol());
+        self.line(status, bytes, seconds, head.protocol());
     }
 
     fn line(&self, status: u16, bytes: u64, seconds: f64, protocol: &str) {
@@ -442,8 +466,10 @@ impl<'a> User<'a> {
             return self.end_of_chain(true);
         }
         let challenge = Challenge::read(head.all(name));
-        let realm = challenge.realm.clone().unwrap_or_default();
-        if !asker.answer(&settings.logins, challenge, is_proxy) {
+        let realm = challenge.realm.clone().unwrap_or_else(|| "(null)".to_owned());
+        let unknown = challenge.unknown_algorithm().map(str::to_owned);
+        let logins = if is_proxy { &settings.proxy_logins } else { &settings.logins };
+        if !asker.answer(logins, challenge) {
             let (whose, kind, directive) = match is_proxy {
                 true => ("a proxy", " HTTP", "proxy-login"),
                 false => ("an", "", "login"),
@@ -456,13 +482,20 @@ impl<'a> User<'a> {
             self.battle.say(Stream::Err, text);
             return self.end_of_chain(false);
         }
-        let url = self.url.clone();
-        self.follow(link, url)
+        if let Some(name) = unknown {
+            let text = format!(
+                "invalid call to __get_h_a1 algorithm is [{name}]\nerror calling __get_h_a1\n"
+            );
+            self.battle.say(Stream::Err, text);
+        }
+        self.chain.push(link);
+        Turn::after(Nanos::ZERO)
     }
 
     fn follow(&mut self, link: Link, url: Url) -> Turn {
         self.chain.push(link);
-        if self.make_ready(url) { Turn::after(Nanos::ZERO) } else { self.end_of_chain(false) }
+        self.url = url;
+        Turn::after(Nanos::ZERO)
     }
 
     /// The last of a chain has ended: then all of it counts, or none.
@@ -486,25 +519,21 @@ impl<'a> User<'a> {
         self.chain.clear();
     }
 
-    /// Begins what is next, whatever cannot be begun fails.
+    /// Goes on with what is next.
     fn go_on(&mut self) -> Turn {
         let mut pause = Nanos::ZERO;
-        for _ in 0..VAIN_MAX {
-            let Some(url) = self.next(&mut pause) else { return Turn::Leaves };
-            if self.make_ready(url) {
-                self.battle.state().tally.hidden.paused.0 += pause.0;
-                return Turn::after(pause);
-            }
-            self.close_chain(false);
-        }
-        Turn::Leaves
+        let Some(url) = self.next(&mut pause) else { return Turn::Leaves };
+        self.url = url;
+        let paused = &mut self.battle.state().tally.hidden.paused;
+        *paused = paused.saturating_add(pause);
+        Turn::after(pause)
     }
 
     /// A part of the page, or, after a pause, the next of the URLs.
     fn next(&mut self, pause: &mut Nanos) -> Option<Url> {
         let settings = &self.battle.settings;
         if self.is_walking {
-            while let Some(Part { url, .. }) = self.parts.pop() {
+            while let Some(url) = self.parts.pop() {
                 let host = url.host.to_lowercase();
                 let is_left_out = |part: &String| host.contains(&part.to_lowercase());
                 let is_known = matches!(url.scheme, Scheme::Http | Scheme::Https);
@@ -513,7 +542,7 @@ impl<'a> User<'a> {
                     return Some(url);
                 }
             }
-            *pause = pause.saturating_add(self.pause());
+            *pause = self.pause();
             let failed = self.battle.state().tally.failed;
             let settings = &self.battle.settings;
             if settings.failures > 0 && failed >= settings.failures.unsigned_abs().into() {
@@ -525,11 +554,7 @@ impl<'a> User<'a> {
         (self.is_walking, self.is_part, self.server_bids) = (true, false, 0);
         let n = self.battle.urls.len();
         let settings = &self.battle.settings;
-        let limit = match settings.reps {
-            Reps::Times(reps) => i64::from(reps),
-            Reps::Once => n as i64,
-        };
-        if settings.duration().is_none() && self.done >= limit {
+        if settings.limit(n).is_some_and(|limit| self.done >= limit) {
             return None;
         }
         if settings.internet {
@@ -544,36 +569,41 @@ impl<'a> User<'a> {
         Some(self.battle.urls[self.at].clone())
     }
 
-    /// Whether there is somebody to ask; says so where there is not.
-    fn make_ready(&mut self, url: Url) -> bool {
-        self.url = url;
+    /// Whom to ask for its URL; says so where there is nobody.
+    fn make_ready(&mut self) -> Option<Origin> {
         if matches!(self.url.scheme, Scheme::Unsupported | Scheme::Ftp) {
             if self.battle.settings.verbose {
                 let text = "UNSPPRTD 501   0.00 secs:       0 bytes ==> PROTOCOL NOT SUPPORTED BY \
                     SIEGE\n";
                 self.battle.say(Stream::Err, notify(NotifyLevel::Error, text));
             }
-            return false;
+            return None;
         }
         match place(self.battle, &self.url) {
-            Ok(origin) => self.origin = Some(origin),
+            Ok(origin) => Some(origin),
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+                let (_, port) = peer(self.battle, &self.url);
+                let text = format!("invalid port number {port} in sock.c:142");
+                self.battle.say(Stream::Err, notify(NotifyLevel::Error, &text));
+                None
+            }
             Err(error) => {
                 let text = "Address resolution failed at sock.c:158 with the following error:";
                 let text = notify(NotifyLevel::Error, text)
                     + &notify(NotifyLevel::Error, &error.to_string());
                 self.battle.say(Stream::Err, text);
-                return false;
+                None
             }
         }
-        true
     }
 
     /// From 1 on in whole seconds, which are rounded; below in microseconds.
     fn pause(&mut self) -> Nanos {
         let delay = self.battle.settings.delay;
         if delay >= 1.0 {
-            Nanos::from_secs((self.fraction() * delay + 0.5) as u64)
+            Nanos::from_secs_f64((self.fraction() * delay + 0.5).floor())
         } else if delay >= 0.001 {
+            // Below 1 s.
             Nanos::from_micros((self.fraction() * delay * 1e6) as u64)
         } else {
             Nanos::ZERO

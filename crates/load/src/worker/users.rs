@@ -39,7 +39,13 @@ impl<D: Driver> Worker<'_, D> {
         }
         let n_asked = self.asking.requests().len() as u64;
         if n_asked == 0 {
-            self.n_left += 1;
+            match self.asking.comes_again() {
+                Some(pause) => {
+                    let from = self.now.saturating_add(pause);
+                    self.free.put(Free { slot: free.slot, from });
+                }
+                None => self.n_left += 1,
+            }
             return;
         }
         self.quota = self.quota.saturating_sub(n_asked);

@@ -38,7 +38,7 @@ type Heard = (Outcome, u32, Vec<u8>, Vec<u8>);
 
 impl Party {
     fn new(n_turns: u32, at_once: u32) -> Self {
-        let wants = Wants { heads: true, bodies: WantedBodies::All };
+        let wants = Wants { heads: true, bodies: WantedBodies::All, bytes_max: None };
         Self { n_turns, at_once, pause: Nanos::ZERO, wants, heard: Mutex::default() }
     }
 
@@ -161,8 +161,8 @@ fn heads_and_bodies_are_those_of_the_reply_without_interim_heads_and_framing() {
 fn what_nobody_wants_is_not_kept() {
     let cases = [
         (Wants::default(), false),
-        (Wants { heads: true, bodies: WantedBodies::Html }, true),
-        (Wants { heads: true, bodies: WantedBodies::None }, true),
+        (Wants { heads: true, bodies: WantedBodies::Html, bytes_max: None }, true),
+        (Wants { heads: true, bodies: WantedBodies::None, bytes_max: None }, true),
     ];
     for (wants, has_head) in cases {
         let plan = of_users(1, 1);
@@ -170,6 +170,66 @@ fn what_nobody_wants_is_not_kept() {
         party.run(&plan, &Script::new(MS));
         let [(_, _, head, body)] = &party.of_user(0)[..] else { panic!("one") };
         assert_eq!((!head.is_empty(), body.len()), (has_head, 0), "its type is not HTML");
+    }
+}
+
+#[test]
+fn of_a_body_no_more_is_kept_than_is_wanted_and_all_of_it_is_counted() {
+    for act in [Act::Reply, Act::Chunked, Act::Dribble { bytes: 1, gap: Nanos(10) }] {
+        let wants = Wants { bodies: WantedBodies::All, bytes_max: Some(5), ..Wants::default() };
+        let party = Party { wants, ..Party::new(2, 1) };
+        let record =
+            party.run(&of_users(1, 1), &Script { acts: vec![(act, 1)], ..Script::new(MS) });
+        let kept: Vec<Vec<u8>> = party.of_user(0).into_iter().map(|heard| heard.3).collect();
+        assert_eq!(kept, vec![body(5); 2], "{act:?}");
+        assert!(record.raw.iter().all(|sample| sample.bytes_body > 5), "{act:?}");
+    }
+}
+
+/// A user who has something to ask at its third turn only.
+struct Hesitant {
+    at_last_leaves: bool,
+}
+
+impl Scenario for Hesitant {
+    fn users(&self, _: Seats) -> Box<dyn Users + '_> {
+        Box::new(Turns { of: self, n: 0 })
+    }
+}
+
+struct Turns<'a> {
+    of: &'a Hesitant,
+    n: u32,
+}
+
+impl Users for Turns<'_> {
+    fn wants(&self) -> Wants {
+        Wants::default()
+    }
+
+    fn ask(&mut self, _: u32, asking: &mut Asking) {
+        self.n += 1;
+        match self.n {
+            1 | 2 => asking.again(ms(20)),
+            _ if self.of.at_last_leaves => {}
+            _ => asking.request(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 0),
+        }
+    }
+
+    fn heard(&mut self, _: &Answer<'_>) -> Turn {
+        Turn::Leaves
+    }
+}
+
+#[test]
+fn one_who_asks_nothing_may_have_another_turn_later() {
+    for at_last_leaves in [false, true] {
+        let interrupt = AtomicBool::new(false);
+        let hesitant = Hesitant { at_last_leaves };
+        let control = Control::new(&interrupt).acting(&hesitant);
+        let record = sim::run(&of_users(1, 1), &control, &Script::new(MS)).unwrap();
+        let sent: Vec<Nanos> = record.raw.iter().map(|sample| sample.due).collect();
+        assert_eq!(sent, if at_last_leaves { vec![] } else { vec![ms(40)] });
     }
 }
 

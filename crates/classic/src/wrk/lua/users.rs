@@ -77,7 +77,7 @@ struct Awaited {
 impl Users for OfThread<'_> {
     fn wants(&self) -> Wants {
         match self.scripts.asks.response {
-            true => Wants { heads: true, bodies: WantedBodies::All },
+            true => Wants { heads: true, bodies: WantedBodies::All, bytes_max: None },
             false => Wants::default(),
         }
     }

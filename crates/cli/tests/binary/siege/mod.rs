@@ -227,6 +227,8 @@ fn users_do_what_siege_s_users_do() {
         "-r1 URL/to-308",
         "-r1 URL/to-chain",
         "-r1 URL/to-error",
+        "-r1 URL/to-half",
+        "-r1 URL/half.html",
         "-r1 --no-follow URL/to-path",
         // One user each: siege's users share the line with credentials, and one that begins when
         // another has ended may get its thread's number, and so its cookies.
@@ -237,6 +239,7 @@ fn users_do_what_siege_s_users_do() {
         "-c3 -r4 -f urls",
         "-c2 -r once -f urls",
         "-r0 URL/plain",
+        "-r1 -T '' 'URL/plain POST a'",
         "-r1 URL/204",
         "-r1 URL/304",
         "-r2 URL/403",
@@ -266,6 +269,35 @@ fn users_do_what_siege_s_users_do() {
 }
 
 #[test]
+fn a_proxy_and_a_login_are_met_as_siege_meets_them() {
+    if !has_siege("a proxy") {
+        return;
+    }
+    let site = Site::start();
+    let port = site.url().rsplit(':').next().unwrap().to_owned();
+    let field = Field::new(&format!(
+        "proxy-host = 127.0.0.1\nproxy-port = {port}\nproxy-login = u:p:R\nproxy-login = x:y\n"
+    ));
+    for line in [
+        "-r2 http://foo.test/plain",
+        "-r1 http://foo.test/page.html",
+        "-r1 'http://foo.test/plain POST a=1'",
+        "-r1 http://foo.test/login",
+        "-r2 http://foo.test/proxied",
+        "-g http://foo.test/plain",
+        "-C",
+    ] {
+        println!("{line}");
+        field.compare(line, Some(&site));
+    }
+    for urls in ["URL/cookie", "URL/login", "URL/to-path", "URL/500", "http://127.0.0.1:1/"] {
+        println!("login-url {urls}");
+        let field = Field::new(&format!("login-url = {}\n", urls.replace("URL", &site.url())));
+        field.compare("-r2 URL/plain", Some(&site));
+    }
+}
+
+#[test]
 fn every_layout_is_siege_s() {
     if !has_siege("layouts") {
         return;
@@ -282,10 +314,13 @@ fn every_layout_is_siege_s() {
         "verbose = false\n",
         "protocol = HTTP/1.0\n",
         "accept-encoding = \n",
+        "chunked = false\n",
     ];
     for conf in confs {
         let field = Field::new(conf);
-        for line in ["-r1 URL/to-path", "-r1 URL/500", "-m x -r1 URL/404 -lx.log"] {
+        for line in
+            ["-r1 URL/to-path", "-r1 URL/500", "-r1 URL/chunked", "-m x -r1 URL/404 -lx.log"]
+        {
             println!("{conf:?}: {line}");
             field.compare(line, Some(&site));
         }
@@ -336,6 +371,9 @@ fn what_siege_says_instead_of_running_is_said() {
         &long,
         "-r1 http://127.0.0.1:1/",
         "-c2 -r2 http://127.0.0.1:1/",
+        "-r1 http://[::1]:1/",
+        "-r1 http://127.0.0.1:0/",
+        "-r2 http://127.0.0.1:65536/",
         "-r1 gopher://127.0.0.1/",
         "-r1 localhost:1/",
         "-r1 http://nonexistent.invalid/",
@@ -402,6 +440,9 @@ fn a_time_limit_ends_it_and_ctrl_c_too() {
     }
     let site = Site::start();
     let field = Field::new("");
+    for line in ["-t5S -r0 URL/plain", "-t5S -r once URL/plain"] {
+        field.compare(line, Some(&site));
+    }
     // siege itself may end one second early.
     for line in ["-t2S URL/slow", "-c2 -t2S -r2 URL/slow", "-q -t2S URL/slow"] {
         let words = words(&line.replace("URL", &site.url()));

@@ -75,7 +75,9 @@ fn serve(stream: TcpStream, port: u16, asked: &Mutex<Vec<Vec<u8>>>) {
         let text = String::from_utf8_lossy(&request).into_owned();
         asked.lock().unwrap().push(request);
         let keeps = text.contains("Connection: keep-alive");
+        // Also as a proxy is asked.
         let target = text.split(' ').nth(1).unwrap_or_default();
+        let target = target.strip_prefix("http://foo.test:80").unwrap_or(target);
         let path = target.split('?').next().unwrap_or_default();
         match path {
             "/close" => break,
@@ -123,6 +125,12 @@ fn answer(path: &str, request: &str, port: u16) -> (u16, String, String) {
         "/to-same" => (307, to("/plain"), "moved".to_owned()),
         "/to-308" => (308, to("/plain"), "moved".to_owned()),
         "/to-chain" => (303, to("/to-path"), "m".to_owned()),
+        "/to-half" => (302, to(".\u{e9}"), "m".to_owned()),
+        "/half.html" => (200, html, "<img src=\".\u{e9}\">".to_owned()),
+        "/proxied" if request.contains("Proxy-Authorization: Basic dTpw\r\n") => bare(200, "in"),
+        "/proxied" => {
+            (407, "Proxy-Authenticate: Basic realm=\"R\"\r\n".to_owned(), "no".to_owned())
+        }
         "/to-error" => (302, to("/500"), "m".to_owned()),
         "/cookie" => (200, "Set-Cookie: a=1; path=/\r\n".to_owned(), "c".to_owned()),
         "/login" if request.contains("Authorization: Basic dTpw\r\n") => bare(200, "in"),
