@@ -76,28 +76,45 @@ pub(super) fn pair(line: &str) -> (&str, &str) {
     (&line[..end], line[end..].trim_start_matches(is_between))
 }
 
-/// Replaces `$NAME`, `$(NAME)` and `${NAME}`: by what the file set, else by the environment, else by
-/// nothing. A name ends at a bracket, a slash or the line's end.
+/// Replaces `$NAME`, `$(NAME)` and `${NAME}`: by what the file set first, else by the environment, else
+/// by nothing. A name ends at a bracket, a slash or the line's end. What the file set is replaced in turn,
+/// whether what it names was set before or behind it.
 pub(super) fn evaluate(
     variables: &[(String, String)],
     world: &dyn Surroundings,
     text: &str,
 ) -> String {
     let mut done = String::new();
+    replace(variables, world, text, &mut 0, &mut done);
+    done
+}
+
+/// Most replacements in one text: a variable that names itself has no end.
+const REPLACED_MAX: u32 = 1000;
+
+fn replace(
+    variables: &[(String, String)],
+    world: &dyn Surroundings,
+    text: &str,
+    n: &mut u32,
+    done: &mut String,
+) {
     let mut left = text;
     while let Some(at) = left.find('$') {
-        done += &left[..at];
+        *done += &left[..at];
         let name = left[at + 1..].trim_start_matches(['{', '(']);
         let end = name.find(['}', ')', '/']).unwrap_or(name.len());
-        let set = variables.iter().rev().find(|(other, _)| other == &name[..end]);
-        done += &match set {
-            Some((_, value)) => value.clone(),
-            None => world.variable(&name[..end]).unwrap_or_default(),
-        };
+        let set = variables.iter().find(|(other, _)| other == &name[..end]);
+        *n += 1;
+        match set {
+            _ if *n > REPLACED_MAX => return,
+            Some((_, value)) => replace(variables, world, value, n, done),
+            None => *done += &world.variable(&name[..end]).unwrap_or_default(),
+        }
         let is_closed = name[end..].starts_with(['}', ')']);
         left = &name[end + usize::from(is_closed)..];
     }
-    done + left
+    *done += left;
 }
 
 fn is_true(value: &str) -> bool {
@@ -259,6 +276,17 @@ mod tests {
         let world = World { variables: [("A", "1")].into(), ..World::default() };
         let set = [("B".to_owned(), "2".to_owned())];
         assert_eq!(evaluate(&set, &world, "$A/${B}$(C)x/$B"), "1/2x/2");
+    }
+
+    #[test]
+    fn a_variable_is_what_it_was_set_to_first_and_may_name_others() {
+        let set =
+            [("A", "$(B)/a"), ("B", "b"), ("B", "c"), ("S", "<$(S)>"), ("T", "$(T)$(T)x$(T)")];
+        let set = set.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let world = World::default();
+        assert_eq!(evaluate(&set, &world, "$(A)$(B)"), "b/ab");
+        assert_eq!(evaluate(&set, &world, "$(S)").matches('<').count(), REPLACED_MAX as usize);
+        assert_eq!(evaluate(&set, &world, "a$(T)b"), "ab", "it would be 3^1000 times x");
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn plan(battle: &Battle) -> LoadPlan {
         (certificate, key)
     });
     LoadPlan {
-        url: if settings.url.is_some() { first.whole.clone() } else { settings.file.clone() },
+        url: first.whole.clone(),
         origins: vec![origin],
         requests: vec![described(settings, first)],
         version,

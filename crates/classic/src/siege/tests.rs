@@ -137,6 +137,13 @@ fn who_cannot_be_asked_fails_the_url_and_the_user_goes_on_later() {
 }
 
 #[test]
+fn what_is_explained_is_a_url_and_no_file() {
+    let run = run_with("", "-c2 -r once -f urls");
+    let line = crate::command::explain(&run.plan);
+    assert!(line.starts_with("joust load http://h/0 -c 2 -n 8 "), "{line}");
+}
+
+#[test]
 fn a_redirect_to_nowhere_fails_its_chain() {
     for to in ["http://hh:0/", "http://x.invalid/", "mailto:a@b.test"] {
         let head = format!("Location: {to}\r\n");

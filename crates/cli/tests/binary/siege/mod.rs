@@ -203,7 +203,7 @@ fn users_do_what_siege_s_users_do() {
     }
     let site = Site::start();
     let field = Field::new("");
-    let urls = "# a file\nX=plain\nURL/a\nURL/$(X)\n\nURL/b POST x=1&y=2\nURL/c PUT <body.txt\n\
+    let urls = "# a file\nX=$(Y)\nX=other\nY=plain\nURL/a\nURL/$(X)\n\nURL/b POST x=1&y=2\nURL/c PUT <body.txt\n\
         URL/d POST <body.json\nURL/e DELETE\nURL/to-path\nURL/f f#g\n";
     field.write("urls", &urls.replace("URL", &site.url()));
     let cookies = "URL/plain\nURL/cookie\nURL/plain?x\nURL/plain\n";
