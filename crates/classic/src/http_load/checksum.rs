@@ -3,11 +3,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rand::RngExt as _;
+use rand_pcg::Pcg64Mcg;
 use record::{Answer, Asking, RequestPlan, Scenario, Seats, Turn, Users, WantedBodies, Wants};
 use units::Nanos;
 
 use super::flags::End;
-use super::plan::Random;
+use super::plan;
 
 /// All users; http_load has one thread.
 pub(super) struct Checksums {
@@ -79,13 +81,13 @@ impl Checksums {
 impl Scenario for Checksums {
     fn users(&self, seats: Seats) -> Box<dyn Users + '_> {
         // All begin at once.
-        Box::new(Readers { all: self, random: Random(1), n_begun: u64::from(seats.n) })
+        Box::new(Readers { all: self, random: plan::random(), n_begun: u64::from(seats.n) })
     }
 }
 
 struct Readers<'a> {
     all: &'a Checksums,
-    random: Random,
+    random: Pcg64Mcg,
     /// Fetches that were asked for, and those that users are about to ask.
     n_begun: u64,
 }
@@ -96,7 +98,7 @@ impl Users for Readers<'_> {
     }
 
     fn ask(&mut self, _user: u32, asking: &mut Asking) {
-        let url = self.random.below(self.all.requests.len() as u64) as u32;
+        let url = self.random.random_range(0..self.all.requests.len() as u32);
         let ready = &self.all.requests[url as usize];
         asking.origin = ready.origin;
         asking.request(&ready.bytes, self.all.found.asked(url));

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
 use record::{
     HttpVersion, LoadPlan, LoadStop, Origin, Pacing, Pick, Place, RequestPlan, TlsPlan, Verify,
 };
@@ -213,7 +215,7 @@ fn pacing(flags: &Flags) -> Option<Pacing> {
 /// milliseconds between its bounds, of which 0 is one where the period is 1.
 fn instants(timer: Timer, end: End) -> Option<Vec<Nanos>> {
     let (low, high) = timer.jitter_ms();
-    let mut random = Random(1);
+    let mut random = random();
     let mut instants = Vec::new();
     let mut at_ms = u64::from(timer.period_ms());
     loop {
@@ -229,23 +231,13 @@ fn instants(timer: Timer, end: End) -> Option<Vec<Nanos>> {
             return None;
         }
         instants.push(Nanos::from_millis(at_ms));
-        at_ms += u64::from(low) + random.below(u64::from(high - low) + 1);
+        at_ms += u64::from(random.random_range(low..=high));
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): enough for a choice, and the same in each run.
-#[derive(Debug, Clone)]
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    /// Below `n`, which is small: the bias of the remainder is one in 2^64 / n.
-    pub(super) fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % n
-    }
+/// Enough for a choice, and the same in each run.
+pub(super) fn random() -> Pcg64Mcg {
+    Pcg64Mcg::seed_from_u64(1)
 }
 
 #[cfg(test)]

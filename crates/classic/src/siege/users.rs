@@ -10,6 +10,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
 use record::{
     Answer, Asking, Origin, Outcome, Place, Scenario, Seats, Turn, Users, WantedBodies, Wants,
 };
@@ -220,7 +222,7 @@ struct User<'a> {
     server_bids: i32,
     proxy_bids: i32,
     jar: Jar,
-    random: u64,
+    random: Pcg64Mcg,
 }
 
 impl<'a> User<'a> {
@@ -243,8 +245,7 @@ impl<'a> User<'a> {
             server_bids: 0,
             proxy_bids: 0,
             jar: Jar::default(),
-            // Not a multiple of the step of the sequence: one user's would be a part of another's.
-            random: (u64::from(id) + 1).wrapping_mul(0xd134_2543_de82_ef95),
+            random: Pcg64Mcg::seed_from_u64(id.into()),
         }
     }
 
@@ -264,7 +265,7 @@ impl<'a> User<'a> {
     fn request(&mut self) -> Vec<u8> {
         let settings = &self.battle.settings;
         let (method, target) = (self.url.method.0, request::target(settings, &self.url));
-        let nonce = self.random();
+        let nonce = self.random.random();
         let own = Own {
             authorization: self.server.value(method, &target, nonce),
             proxy_authorization: self.proxy.value(method, &target, nonce),
@@ -559,7 +560,7 @@ impl<'a> User<'a> {
         }
         if settings.internet {
             // Rounded, not cut off: the first URL has half a share, the last one and a half.
-            self.at = ((self.fraction() * n as f64 + 0.5) as usize).min(n - 1);
+            self.at = ((self.random.random::<f64>() * n as f64 + 0.5) as usize).min(n - 1);
         } else if self.at >= n {
             self.at = 0;
             if settings.expire {
@@ -601,27 +602,13 @@ impl<'a> User<'a> {
     fn pause(&mut self) -> Nanos {
         let delay = self.battle.settings.delay;
         if delay >= 1.0 {
-            Nanos::from_secs_f64((self.fraction() * delay + 0.5).floor())
+            Nanos::from_secs_f64((self.random.random::<f64>() * delay + 0.5).floor())
         } else if delay >= 0.001 {
             // Below 1 s.
-            Nanos::from_micros((self.fraction() * delay * 1e6) as u64)
+            Nanos::from_micros((self.random.random::<f64>() * delay * 1e6) as u64)
         } else {
             Nanos::ZERO
         }
-    }
-
-    /// 0 to 1, without 1.
-    fn fraction(&mut self) -> f64 {
-        (self.random() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// SplitMix64.
-    fn random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
     }
 }
 
