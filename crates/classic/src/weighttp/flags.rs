@@ -33,6 +33,8 @@ pub(super) struct Flags {
 /// A URL as weighttp takes it apart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Url {
+    /// Which weighttp refuses, and joust does not.
+    pub(super) is_tls: bool,
     pub(super) host: String,
     pub(super) port: u16,
     /// From the first slash on.
@@ -171,10 +173,7 @@ fn count(text: &str) -> u64 {
 
 /// The first colon ends the host, wherever it stands.
 fn parse_url(whole: &str) -> Result<Url, Said> {
-    if whole.starts_with("https://") {
-        return Err(fatal("no ssl support yet"));
-    }
-    let rest = whole.strip_prefix("http://").unwrap_or(whole);
+    let (is_tls, rest) = scheme(whole);
     let (host, port, path) = match rest.split_once(':') {
         Some((host, behind)) => {
             let slash = behind.find('/').unwrap_or(behind.len());
@@ -182,24 +181,39 @@ fn parse_url(whole: &str) -> Result<Url, Said> {
         }
         None => {
             let slash = rest.find('/').unwrap_or(rest.len());
-            (&rest[..slash], 80, &rest[slash..])
+            (&rest[..slash], default_port(is_tls), &rest[slash..])
         }
     };
     if port == 0 {
         return Err(fatal("could not parse url"));
     }
     let path = if path.is_empty() { "/" } else { path };
-    Ok(Url { host: host.to_owned(), port, path: path.to_owned() })
+    Ok(Url { is_tls, host: host.to_owned(), port, path: path.to_owned() })
+}
+
+/// Whether a URL is one of https, and what stands behind its scheme, which may be left out.
+pub(super) fn scheme(url: &str) -> (bool, &str) {
+    match url.strip_prefix("https://") {
+        Some(rest) => (true, rest),
+        None => (false, url.strip_prefix("http://").unwrap_or(url)),
+    }
+}
+
+/// What stands for no port.
+pub(super) fn default_port(is_tls: bool) -> u16 {
+    if is_tls { 443 } else { 80 }
+}
+
+/// A host as the field Host has it.
+pub(super) fn host_field(is_tls: bool, host: &str, port: u16) -> String {
+    if port == default_port(is_tls) { host.to_owned() } else { format!("{host}:{port}") }
 }
 
 impl Flags {
     /// The request, byte for byte.
     pub(super) fn request(&self) -> Vec<u8> {
-        let Url { host, port, path } = &self.url;
-        let host = match port {
-            80 => host.clone(),
-            _ => format!("{host}:{port}"),
-        };
+        let Url { is_tls, host, port, path } = &self.url;
+        let host = host_field(*is_tls, host, *port);
         let typed = self.headers.iter().find_map(|line| line.strip_prefix("Host:"));
         let host = typed.map_or(host.as_str(), |host| host.strip_prefix(' ').unwrap_or(host));
         let others = || self.headers.iter().filter(|line| !line.starts_with("Host:"));
@@ -252,6 +266,20 @@ mod tests {
     }
 
     #[test]
+    fn https_is_taken_where_weighttp_refuses_it() {
+        let request = |line| {
+            let flags = parsed(line).unwrap();
+            (flags.url.is_tls, flags.url.port, String::from_utf8(flags.request()).unwrap())
+        };
+        let (is_tls, port, head) = request("-n 5 https://h/x");
+        assert_eq!((is_tls, port), (true, 443));
+        assert!(head.starts_with("GET /x HTTP/1.1\r\nHost: h\r\n"), "{head}");
+        let (is_tls, port, head) = request("-n 5 https://h:80/");
+        assert!(is_tls && port == 80 && head.contains("Host: h:80\r\n"), "{head}");
+        assert!(request("-n 5 http://h:443/").2.contains("Host: h:443\r\n"));
+    }
+
+    #[test]
     fn every_letter_of_the_option_string_is_handled() {
         let plain = parsed("-n 9 -c 3 h").unwrap();
         for (at, letter) in LETTERS.char_indices().filter(|(_, letter)| *letter != ':') {
@@ -294,7 +322,6 @@ mod tests {
             assert_eq!((said.texts.on(Stream::Out), said.code), (format!("{BANNER}{HELP}"), 1));
         }
         let alone = [
-            ("-n 5 https://h/", "no ssl support yet"),
             ("-n 5 h:0/", "could not parse url"),
             ("-n 5 h/a:b", "could not parse url"),
             ("-n 5 -H Host: h", "Invalid Host header"),

@@ -12,7 +12,7 @@ mod tests;
 mod text;
 mod workers;
 
-use record::{LoadPlan, LoadStop, Origin, Place, RequestPlan, Scenario, Verify};
+use record::{LoadPlan, LoadStop, Origin, Place, RequestPlan, Scenario, TlsPlan, Verify};
 use units::Nanos;
 
 use self::flags::Flags;
@@ -61,15 +61,28 @@ fn old(call: &Call<'_>) -> Result<Run, Said> {
     let plan = plan(&flags, call)?;
     let rules = Rules::Old { keep_alive: flags.keep_alive };
     let workers = Workers::new(flags.request(), flags.requests, flags.threads, rules);
+    let footnotes = of_https(flags.url.is_tls);
     let teller = Box::new(teller::Weighttp::new(flags, workers.shared()));
     let scenario: Box<dyn Scenario> = Box::new(workers);
-    Ok(Run { plan, footnotes: Vec::new(), teller, scenario: Some(scenario) })
+    Ok(Run { plan, footnotes, teller, scenario: Some(scenario) })
+}
+
+/// As the other tools have it, which verify no certificate.
+fn tls() -> TlsPlan {
+    TlsPlan { insecure: true, resume: 0.0, ..TlsPlan::default() }
+}
+
+/// What is to be said of a URL of https.
+fn of_https(is_tls: bool) -> Vec<String> {
+    let text =
+        "weighttp speaks no TLS and would have refused this URL; no certificate was verified";
+    is_tls.then(|| text.to_owned()).into_iter().collect()
 }
 
 fn plan(flags: &Flags, call: &Call<'_>) -> Result<LoadPlan, Said> {
     let addr = flags.resolve(call)?;
     let url = &flags.url;
-    let host = if url.port == 80 { url.host.clone() } else { format!("{}:{}", url.host, url.port) };
+    let host = flags::host_field(url.is_tls, &url.host, url.port);
     let field = |line: &String| {
         let (name, value) = line.split_once(':')?;
         Some((name.trim().to_owned(), value.trim().to_owned()))
@@ -80,8 +93,13 @@ fn plan(flags: &Flags, call: &Call<'_>) -> Result<LoadPlan, Said> {
         ..RequestPlan::get(&url.path)
     };
     Ok(LoadPlan {
-        url: format!("http://{host}{}", url.path),
-        origins: vec![Origin { place: Place::Inet(addr), host, tls_name: None }],
+        url: format!("{}://{host}{}", if url.is_tls { "https" } else { "http" }, url.path),
+        origins: vec![Origin {
+            place: Place::Inet(addr),
+            host,
+            tls_name: url.is_tls.then(|| url.host.clone()),
+        }],
+        tls: tls(),
         requests: vec![request],
         connections: flags.clients,
         threads: flags.threads,

@@ -216,8 +216,26 @@ fn weighttp_says_what_is_wrong_with_its_arguments() {
     assert_eq!(said("-n 5"), wrong("missing url argument\n", true));
     assert_eq!(said("-n 5 -c 6 h"), wrong("insane arguments\n", true));
     assert_eq!(said("-n 5 -q h"), wrong("unkown option: -q\n", true));
-    assert_eq!(said("-n 5 https://h/"), wrong("no ssl support yet", false));
     assert_eq!(said("-n 5 x.invalid"), wrong("could not resolve hostname: x.invalid", false));
+}
+
+/// What weighttp refuses.
+#[test]
+fn weighttp_speaks_tls_and_says_so() {
+    let server = Server::start(&["--fixed", "500", "--tls-self-signed"]);
+    for (style, counts) in [
+        ("0.4", "requests: 6 total, 6 started, 6 done, 6 succeeded, 0 failed, 0 errored\n"),
+        ("0.5", "\"pass\""),
+    ] {
+        let line = format!("weighttp --version-style {style} -n 6 -c 2 -k {}", server.url);
+        let Run { stdout, stderr, code } = run(&line, 9);
+        assert!(stdout.contains(counts), "{style}: {stdout}");
+        assert!(
+            stderr.contains("joust: weighttp speaks no TLS and would have refused"),
+            "{stderr}"
+        );
+        assert_eq!(code, Some(0), "{style}");
+    }
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub(super) fn run(call: &Call<'_>) -> Result<Run, Said> {
     let flags = flags::parse(call)?;
     let (plan, request) = request::plan(&flags, call)?;
     let Flags { requests, threads, pipeline, .. } = flags;
-    let mut footnotes = Vec::new();
+    let mut footnotes = super::of_https(plan.origin().tls_name.is_some());
     let workers = Workers::new(request, requests, threads, Rules::New);
     let shared = workers.shared();
     let mut scenario: Option<Box<dyn Scenario>> = Some(Box::new(workers));

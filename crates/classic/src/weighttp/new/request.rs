@@ -8,6 +8,8 @@ use base64::prelude::BASE64_STANDARD as STANDARD;
 use record::{LoadPlan, LoadStop, Origin, Place, RequestPlan, Verify};
 use units::Nanos;
 
+use super::super::flags::{default_port, host_field, scheme};
+use super::super::tls;
 use super::flags::{Flags, fatal};
 use crate::command::{Call, Said};
 
@@ -16,6 +18,7 @@ const HEAD_MAX: usize = 8192;
 
 /// A URL as 0.5 takes it apart.
 struct Url<'a> {
+    is_tls: bool,
     host: &'a str,
     port: u16,
     path: &'a str,
@@ -27,6 +30,10 @@ struct Url<'a> {
 /// What weighttp says before its first request.
 pub(super) fn plan(flags: &Flags, call: &Call<'_>) -> Result<(LoadPlan, Vec<u8>), Said> {
     let url = parse_url(&flags.url)?;
+    if url.is_tls && flags.proxy.is_some() {
+        // It would want a tunnel, which weighttp does not know.
+        return Err(fatal("no ssl support yet"));
+    }
     let place = place(flags, &url, call)?;
     let host = host(&url);
     let head = head(flags, &url)?;
@@ -51,8 +58,9 @@ pub(super) fn plan(flags: &Flags, call: &Call<'_>) -> Result<(LoadPlan, Vec<u8>)
         Place::Unix(_) => SocketAddr::from(([127, 0, 0, 1], url.port)),
     };
     let plan = LoadPlan {
-        url: format!("http://{host}{}", url.path),
-        origins: vec![Origin { place, host, tls_name: None }],
+        url: format!("{}://{host}{}", if url.is_tls { "https" } else { "http" }, url.path),
+        origins: vec![Origin { place, host, tls_name: url.is_tls.then(|| url.host.to_owned()) }],
+        tls: tls(),
         requests: vec![request],
         connections: flags.clients,
         threads: flags.threads,
@@ -72,10 +80,7 @@ pub(super) fn plan(flags: &Flags, call: &Call<'_>) -> Result<(LoadPlan, Vec<u8>)
 
 /// The first colon ends the host, wherever it stands.
 fn parse_url(whole: &str) -> Result<Url<'_>, Said> {
-    if whole.starts_with("https://") {
-        return Err(fatal("no ssl support yet"));
-    }
-    let rest = whole.strip_prefix("http://").unwrap_or(whole);
+    let (is_tls, rest) = scheme(whole);
     let (host, port, path) = match rest.split_once(':') {
         Some((host, behind)) => {
             let end = behind.find(|c: char| !c.is_ascii_digit()).unwrap_or(behind.len());
@@ -84,17 +89,14 @@ fn parse_url(whole: &str) -> Result<Url<'_>, Said> {
         }
         None => {
             let slash = rest.find('/').unwrap_or(rest.len());
-            (&rest[..slash], 80, &rest[slash..])
+            (&rest[..slash], default_port(is_tls), &rest[slash..])
         }
     };
-    Ok(Url { host, port, path: if path.is_empty() { "/" } else { path } })
+    Ok(Url { is_tls, host, port, path: if path.is_empty() { "/" } else { path } })
 }
 
 fn host(url: &Url<'_>) -> String {
-    match url.port {
-        80 => url.host.to_owned(),
-        port => format!("{}:{port}", url.host),
-    }
+    host_field(url.is_tls, url.host, url.port)
 }
 
 fn place(flags: &Flags, url: &Url<'_>, call: &Call<'_>) -> Result<Place, Said> {
