@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use proptest::prelude::*;
-use record::{AtEnd, Carrier, LoadPlan, LoadRecord, Outcome, Sample};
+use record::{AtEnd, LoadPlan, LoadRecord, Outcome, Sample};
 use units::{Bytes, Nanos};
 
 use super::figures::Figures;
 use super::flags::{self, Flags};
 use super::teller::{Ab, Server};
 use super::{html, read, text};
-use crate::command::testing::{World, args};
+use crate::command::testing::{World, args, sample};
 use crate::command::{Call, Chosen, Finished, LocalTime, Progress, Stream, Teller as _};
 use crate::{DocumentLength, Report};
 
@@ -19,30 +19,6 @@ fn flags(line: &str) -> Flags {
     let args = args(line);
     flags::parse(&Call { program: "ab", args: &args, own: &Chosen::default(), world: &world })
         .expect("a command line")
-}
-
-fn micros(micros: u64) -> Nanos {
-    Nanos::from_micros(micros)
-}
-
-/// A request that was begun `at`, connected in `connect`, and answered after `wait` and `rest`, all in
-/// microseconds.
-fn sample(at: u64, connect: u64, wait: u64, rest: u64) -> Sample {
-    Sample {
-        due: micros(at),
-        sent: micros(at + connect),
-        first_byte: micros(at + connect + wait),
-        done: micros(at + connect + wait + rest),
-        bytes_read: 150,
-        bytes_body: 50,
-        status: 200,
-        outcome: Outcome::Ok,
-        conn: 0,
-        bytes_head: 100,
-        carrier: Carrier::Fresh,
-        request: 0,
-        at_end: AtEnd::Last,
-    }
 }
 
 fn record(raw: Vec<Sample>, seconds: f64) -> LoadRecord {

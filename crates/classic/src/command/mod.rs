@@ -288,6 +288,8 @@ pub fn atoi(text: &str) -> i32 {
 pub(crate) mod testing {
     use std::collections::BTreeMap;
 
+    use record::{AtEnd, Carrier, Outcome, Sample};
+
     use super::*;
 
     /// A world with some files and variables in it; every host is 127.0.0.1 but those that end in
@@ -351,6 +353,26 @@ pub(crate) mod testing {
 
         fn connect(&self, addr: SocketAddr) -> io::Result<()> {
             if addr.port() == 1 { Err(io::Error::from_raw_os_error(111)) } else { Ok(()) }
+        }
+    }
+
+    /// A request that was begun `at`, connected in `connect`, and answered after `wait` and `rest`, all in
+    /// microseconds.
+    pub(crate) fn sample(at: u64, connect: u64, wait: u64, rest: u64) -> Sample {
+        Sample {
+            due: Nanos::from_micros(at),
+            sent: Nanos::from_micros(at + connect),
+            first_byte: Nanos::from_micros(at + connect + wait),
+            done: Nanos::from_micros(at + connect + wait + rest),
+            bytes_read: 150,
+            bytes_body: 50,
+            status: 200,
+            outcome: Outcome::Ok,
+            conn: 0,
+            bytes_head: 100,
+            carrier: Carrier::Fresh,
+            request: 0,
+            at_end: AtEnd::Last,
         }
     }
 

@@ -1,7 +1,7 @@
 //! http_load's report written and read back, and its layout where figures are fixed.
 
 use proptest::prelude::*;
-use record::{AtEnd, Carrier, LoadPlan, LoadRecord, OpenLoop, Outcome, Sample};
+use record::{AtEnd, LoadPlan, LoadRecord, OpenLoop, Outcome, Sample};
 use units::Nanos;
 
 use super::checksum::Fetched;
@@ -11,7 +11,7 @@ use super::plan::{SLOTS, Subject};
 use super::teller::HttpLoad;
 use super::{read, text};
 use crate::command::Chosen;
-use crate::command::testing::{World, args};
+use crate::command::testing::{World, args, sample};
 use crate::command::{Call, Closing, Finished, Progress, Stream, Teller as _};
 
 const URLS: [&str; 2] = ["http://h/a", "http://h/b"];
@@ -30,30 +30,6 @@ fn flags(line: &str) -> Flags {
 fn subject(line: &str) -> Subject {
     let urls = URLS.map(str::to_owned).into();
     Subject { program: "http_load".to_owned(), flags: flags(line), urls, any_tls: false }
-}
-
-fn micros(micros: u64) -> Nanos {
-    Nanos::from_micros(micros)
-}
-
-/// A fetch that was begun `at`, connected in `connect`, and answered after `wait` and `rest`, all in
-/// microseconds.
-fn sample(at: u64, connect: u64, wait: u64, rest: u64) -> Sample {
-    Sample {
-        due: micros(at),
-        sent: micros(at + connect),
-        first_byte: micros(at + connect + wait),
-        done: micros(at + connect + wait + rest),
-        bytes_read: 150,
-        bytes_body: 50,
-        status: 200,
-        outcome: Outcome::Ok,
-        conn: 0,
-        bytes_head: 100,
-        carrier: Carrier::Fresh,
-        request: 0,
-        at_end: AtEnd::Last,
-    }
 }
 
 /// One that failed so.

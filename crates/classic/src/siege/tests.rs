@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use record::{Answer, Asking, AtEnd, Carrier, LoadRecord, Outcome, Sample, Seats, Turn};
+use record::{Answer, Asking, LoadRecord, Sample, Seats, Turn};
 use units::Nanos;
 
 use super::figures::{Figures, Tally};
 use super::settings::Settings;
 use super::text::{self, Style};
 use super::{command, flags, read};
-use crate::command::testing::{World, args};
+use crate::command::testing::{self, World, args};
 use crate::command::{Asked, Call, Chosen, Finished, LocalTime, Run, Stream};
 
 const URLS: &[u8] = b"http://h/0\nhttp://h/1\nhttp://h/2\nhttp://h/3\n";
@@ -69,22 +69,10 @@ fn play(run: &mut Run, answers: impl Fn(&str, &str) -> Answered) -> (Vec<String>
     (asked, closing.texts.on(Stream::Out), closing.texts.on(Stream::Err))
 }
 
+/// What a user was answered.
 fn sample(user: u32, status: u16, body: u64) -> Sample {
-    Sample {
-        due: Nanos::from_millis(1),
-        sent: Nanos::from_millis(2),
-        first_byte: Nanos::from_millis(3),
-        done: Nanos::from_millis(4),
-        bytes_read: 100 + body,
-        bytes_body: body,
-        status,
-        outcome: Outcome::Ok,
-        conn: user,
-        bytes_head: 100,
-        carrier: Carrier::Fresh,
-        at_end: AtEnd::Last,
-        request: 0,
-    }
+    let sample = testing::sample(1_000, 1_000, 1_000, 1_000);
+    Sample { bytes_read: 100 + body, bytes_body: body, status, conn: user, ..sample }
 }
 
 /// Counts of a report: hits, successful, failed.

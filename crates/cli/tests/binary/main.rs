@@ -22,6 +22,7 @@ mod rights;
 mod run;
 mod run_trouble;
 mod screen;
+mod scripted;
 mod serve;
 mod servers;
 mod siege;

@@ -5,7 +5,7 @@
 use std::io::Write as _;
 use std::process::Command;
 
-use super::ab::scripted::{Manner, Scripted};
+use super::ab::scripted::Manner;
 use super::{Server, joust};
 
 /// What a run left behind.
@@ -53,7 +53,7 @@ fn urls(port: u16, paths: &[&str]) -> tempfile::NamedTempFile {
 
 /// http_load on a server of that manner.
 fn fetched(manner: Manner, flags: &str) -> Run {
-    let server = Scripted::start(manner);
+    let server = manner.start();
     let file = urls(server.port(), &["/a"]);
     let line = format!("http_load --no-footnotes {flags} {}", file.path().display());
     run(&line, server.port())
@@ -83,7 +83,7 @@ fn http_load_reports_in_its_layout() {
 
 #[test]
 fn http_load_asks_for_urls_at_random_byte_for_byte() {
-    let server = Scripted::start(Manner::Plain);
+    let server = Manner::Plain.start();
     let port = server.port();
     let file = urls(port, &["/a?b", ""]);
     let path = file.path().display();
@@ -152,7 +152,7 @@ const BANNER: &str = "weighttp 0.4 - a lightweight and simple webserver benchmar
 
 #[test]
 fn weighttp_reports_in_its_layout() {
-    let server = Scripted::start(Manner::Plain);
+    let server = Manner::Plain.start();
     let Run { stdout, stderr, code } =
         run("weighttp --no-footnotes -n 5 -c 2 -t 2 URL/", server.port());
     // Progress comes when an interval is over; the last of it before the report.
@@ -184,8 +184,8 @@ fn weighttp_reports_in_its_layout() {
 /// The quirk: 0.4 prints 0 errored whatever there was.
 #[test]
 fn weighttp_fails_what_it_cannot_read_and_forgets_its_errors() {
-    let requests = |manner, flags: &str| {
-        let server = Scripted::start(manner);
+    let requests = |manner: Manner, flags: &str| {
+        let server = manner.start();
         let Run { stdout, stderr, .. } = run(&format!("weighttp -n 6 {flags} URL/"), server.port());
         let line = stdout.lines().find(|line| line.starts_with("requests: ")).map(str::to_owned);
         (line.unwrap_or(stdout), stderr)
@@ -240,7 +240,7 @@ fn weighttp_speaks_tls_and_says_so() {
 
 #[test]
 fn weighttp_0_5_reports_in_its_layout() {
-    let server = Scripted::start(Manner::Lengths);
+    let server = Manner::Lengths.start();
     let folder = tempfile::tempdir().unwrap();
     let csv = folder.path().join("times.csv");
     let tool = "weighttp --no-footnotes --version-style 0.5";

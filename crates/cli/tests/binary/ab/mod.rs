@@ -8,7 +8,7 @@ pub(super) mod scripted;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use self::scripted::{Manner, Scripted};
+use self::scripted::Manner;
 use super::{Server, joust};
 
 /// Whether there is an ab here to compare with; says so where there is none.
@@ -78,8 +78,8 @@ fn served(args: &[&str]) -> (Server, u16, &'static str) {
     (server, port, scheme)
 }
 
-fn scripted(manner: Manner) -> (Scripted, u16, &'static str) {
-    let server = Scripted::start(manner);
+fn scripted(manner: Manner) -> (crate::scripted::Scripted, u16, &'static str) {
+    let server = manner.start();
     let port = server.port();
     (server, port, "http")
 }
@@ -269,7 +269,7 @@ fn the_request_is_ab_s_byte_for_byte() {
         "-X PROXY -k -P u:p http://example.test/",
         "-T text/x URL/",
     ];
-    let server = Scripted::start(Manner::Plain);
+    let server = Manner::Plain.start();
     let place = format!("127.0.0.1:{}", server.port());
     for line in lines {
         let line = line.replace("URL", &format!("http://{place}")).replace("PROXY", &place);
@@ -288,7 +288,7 @@ fn the_request_is_ab_s_byte_for_byte() {
 /// A header with a space in its value cannot stand in the lines of other tests.
 #[test]
 fn arguments_reach_ab_as_they_are_and_footnotes_stay_out_of_them() {
-    let server = Scripted::start(Manner::Lengths);
+    let server = Manner::Lengths.start();
     let url = format!("http://127.0.0.1:{}/", server.port());
     let line = ["ab", "-n", "6", "-H", "X: a  b", &url];
     let output = joust(&line).output().unwrap();

@@ -1,12 +1,9 @@
 //! A site with all that siege's users meet: pages with parts, redirects, cookies, challenges, statuses,
-//! connections that end early. Owns its threads; they end with it.
+//! connections that end early.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
+
+use crate::scripted::{Connection, Scripted};
 
 const PAGE: &str = r#"<html><head>
 <link rel="stylesheet" href="/s.css"><link href='/i.ico' rel='icon'><link rel=stylesheet href=/t.css>
@@ -22,93 +19,59 @@ src="/line.png"><img src = "/spaces.png"><img src="/q.png?x=1&amp;y=2"><img srcs
 const NESTED: &str = r#"<img src="/page.html"><img src="/plain">"#;
 const REFRESH: &str = r#"<meta http-equiv="refresh" content="0; url=/plain"><img src="/a.png">"#;
 
-pub struct Site {
-    addr: SocketAddr,
-    asked: Arc<Mutex<Vec<Vec<u8>>>>,
-    over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
+pub struct Site(Scripted);
 
 impl Site {
     pub fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let addr = listener.local_addr().unwrap();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let over = Arc::new(AtomicBool::new(false));
-        let (keep, ended) = (Arc::clone(&asked), Arc::clone(&over));
-        let thread = std::thread::spawn(move || {
-            while let Ok((stream, _)) = listener.accept() {
-                if ended.load(Ordering::SeqCst) {
-                    return;
-                }
-                let keep = Arc::clone(&keep);
-                std::thread::spawn(move || serve(stream, addr.port(), &keep));
-            }
-        });
-        Self { addr, asked, over, thread: Some(thread) }
+        Self(Scripted::start(serve))
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}", self.addr)
+        format!("http://{}", self.0.addr())
     }
 
     /// Every request so far, whole.
     pub fn asked(&self) -> Vec<String> {
-        let asked = std::mem::take(&mut *self.asked.lock().unwrap());
+        let asked = self.0.asked();
         asked.iter().map(|request| String::from_utf8_lossy(request).into_owned()).collect()
     }
 }
 
-impl Drop for Site {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::SeqCst);
-        // One more connection wakes the thread that accepts.
-        TcpStream::connect(self.addr).ok();
-        self.thread.take().map(JoinHandle::join);
-    }
-}
-
-fn serve(stream: TcpStream, port: u16, asked: &Mutex<Vec<Vec<u8>>>) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut stream = stream;
-    while let Some(request) = request(&mut reader) {
-        let text = String::from_utf8_lossy(&request).into_owned();
-        asked.lock().unwrap().push(request);
+fn serve(connection: &mut Connection) {
+    while let Some((text, _)) = connection.request() {
         let keeps = text.contains("Connection: keep-alive");
         // Also as a proxy is asked.
         let target = text.split(' ').nth(1).unwrap_or_default();
         let target = target.strip_prefix("http://foo.test:80").unwrap_or(target);
         let path = target.split('?').next().unwrap_or_default();
         match path {
-            "/close" => break,
+            "/close" => return,
             "/cut" => {
-                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc").ok();
-                break;
+                return connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
             }
             "/slow" => std::thread::sleep(Duration::from_millis(300)),
             _ => {}
         }
-        let (status, fields, body) = answer(path, &text, port);
-        let connection = if keeps { "keep-alive" } else { "close" };
+        let (status, fields, body) = answer(path, &text, connection.port());
+        let carried = if keeps { "keep-alive" } else { "close" };
         let is_chunked = path == "/chunked";
         let length = match is_chunked {
             true => "Transfer-Encoding: chunked".to_owned(),
             false => format!("Content-Length: {}", body.len()),
         };
         let head =
-            format!("HTTP/1.1 {status} X\r\n{fields}{length}\r\nConnection: {connection}\r\n\r\n");
+            format!("HTTP/1.1 {status} X\r\n{fields}{length}\r\nConnection: {carried}\r\n\r\n");
         let has_body = !text.starts_with("HEAD") && ![204, 304].contains(&status);
         let body = match (has_body, is_chunked) {
             (false, _) => String::new(),
             (true, false) => body,
             (true, true) => format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len()),
         };
-        stream.write_all((head + &body).as_bytes()).ok();
+        connection.send((head + &body).as_bytes());
         if !keeps {
-            break;
+            return;
         }
     }
-    stream.shutdown(Shutdown::Both).ok();
 }
 
 fn answer(path: &str, request: &str, port: u16) -> (u16, String, String) {
@@ -147,20 +110,4 @@ fn answer(path: &str, request: &str, port: u16) -> (u16, String, String) {
             Err(_) => bare(200, "ten bytes."),
         },
     }
-}
-
-/// A head, and a body of the length that it tells.
-fn request(reader: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
-    let mut request = Vec::new();
-    while !request.ends_with(b"\r\n\r\n") {
-        if reader.read_until(b'\n', &mut request).ok()? == 0 {
-            return None;
-        }
-    }
-    let head = String::from_utf8_lossy(&request).to_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
-    let mut body = vec![0; length.map_or(0, |digits| digits.trim().parse().unwrap())];
-    reader.read_exact(&mut body).ok()?;
-    request.extend(body);
-    Some(request)
 }

@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use self::masked::Counts;
-use self::scripted::{Manner, Scripted};
+use self::scripted::Manner;
 use super::{Server, joust};
 
 /// Runs beside each other: most of their time they wait for the second to pass.
@@ -100,7 +100,7 @@ fn difference(case: &Case) -> Option<String> {
     std::fs::write(folder.path().join("x.lua"), script).unwrap();
     std::fs::write(folder.path().join("own.lua"), "return {name = 'a module'}").unwrap();
     let [real, ours] = BOTH.map(|tool| {
-        let server = Scripted::start(*manner);
+        let server = manner.start();
         let port = server.port();
         let line = line.replace("URL", &format!("http://127.0.0.1:{port}"));
         let line = line.replace("PORT", &port.to_string());
@@ -265,7 +265,7 @@ fn https_is_reported_as_wrk_reports_it() {
 
 #[test]
 fn footnotes_say_what_the_report_hides_and_explain_says_what_would_be_done() {
-    let server = Scripted::start(Manner::Slow(1100));
+    let server = Manner::Slow(1100).start();
     let url = format!("http://127.0.0.1:{}/", server.port());
     let output = joust(&["wrk", "-d2", "-t1", "-c2", "--timeout", "1", &url]).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -285,7 +285,7 @@ fn the_name_of_the_program_chooses_wrk_and_ctrl_c_ends_it_with_a_report() {
     let folder = tempfile::tempdir().unwrap();
     let link = folder.path().join("wrk");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_joust"), &link).unwrap();
-    let server = Scripted::start(Manner::Plain);
+    let server = Manner::Plain.start();
     let url = format!("http://127.0.0.1:{}/", server.port());
     let mut child = Command::new(&link)
         .args(["-d", "60", "-t1", "-c1", &url])

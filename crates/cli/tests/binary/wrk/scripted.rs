@@ -1,13 +1,9 @@
-//! A server that answers as a test says, kept alive unless it says otherwise, and keeps what it was asked.
-//! Each reply takes some milliseconds, so that many tools run beside each other. Owns its threads; they
-//! end with it.
+//! Servers that answer wrk as a test says, kept alive unless they say otherwise. Each reply takes some
+//! milliseconds, so that many tools run beside each other.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
+
+use crate::scripted::{Connection, Scripted};
 
 /// What it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,75 +36,15 @@ pub enum Manner {
     Guarded,
 }
 
-/// Requests that are kept, at most.
-const ASKED_MAX: usize = 10_000;
-
-pub struct Scripted {
-    addr: SocketAddr,
-    asked: Arc<Mutex<Vec<Vec<u8>>>>,
-    over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Scripted {
-    pub fn start(manner: Manner) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let addr = listener.local_addr().unwrap();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let over = Arc::new(AtomicBool::new(false));
-        let (keep, ended) = (Arc::clone(&asked), Arc::clone(&over));
-        let thread = std::thread::spawn(move || {
-            let count = Arc::new(AtomicU64::new(0));
-            while let Ok((stream, _)) = listener.accept() {
-                if ended.load(Ordering::SeqCst) {
-                    return;
-                }
-                let (keep, count, ended) =
-                    (Arc::clone(&keep), Arc::clone(&count), Arc::clone(&ended));
-                std::thread::spawn(move || serve(stream, manner, &count, &keep, &ended));
-            }
-        });
-        Self { addr, asked, over, thread: Some(thread) }
-    }
-
-    pub fn port(&self) -> u16 {
-        self.addr.port()
-    }
-
-    /// Every request so far, whole.
-    pub fn asked(&self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut self.asked.lock().unwrap())
-    }
-}
-
-impl Drop for Scripted {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::SeqCst);
-        // One more connection wakes the thread that accepts.
-        TcpStream::connect(self.addr).ok();
-        self.thread.take().map(JoinHandle::join);
+impl Manner {
+    pub fn start(self) -> Scripted {
+        Scripted::start(move |connection| serve(connection, self))
     }
 }
 
 /// One connection, until either side ends it.
-fn serve(
-    stream: TcpStream,
-    manner: Manner,
-    count: &AtomicU64,
-    asked: &Mutex<Vec<Vec<u8>>>,
-    over: &AtomicBool,
-) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut stream = stream;
-    while let Some(request) = request(&mut reader) {
-        let text = String::from_utf8_lossy(&request).into_owned();
-        {
-            let mut asked = asked.lock().unwrap();
-            if asked.len() < ASKED_MAX {
-                asked.push(request);
-            }
-        }
-        let nth = count.fetch_add(1, Ordering::SeqCst) + 1;
+fn serve(connection: &mut Connection, manner: Manner) {
+    while let Some((text, nth)) = connection.request() {
         let wait = match manner {
             Manner::Slow(millis) => millis,
             Manner::Stalls(millis) if nth == 10 => millis,
@@ -117,30 +53,19 @@ fn serve(
             _ => 3,
         };
         std::thread::sleep(Duration::from_millis(wait));
-        let goes_on = match manner {
+        match manner {
             Manner::Resets => {
-                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab").ok();
+                connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab");
                 // The client has read it by then, or the reset would take it away.
                 std::thread::sleep(Duration::from_millis(50));
-                socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
-                return;
+                return connection.reset();
             }
-            Manner::NoReply => false,
-            Manner::Hangs => {
-                while !over.load(Ordering::SeqCst) {
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-                false
-            }
-            _ => {
-                stream.write_all(&reply(manner, nth, &text)).ok();
-                let ends =
-                    [Manner::Closes, Manner::ClosesSilently, Manner::Junk, Manner::Unbounded];
-                !ends.contains(&manner)
-            }
-        };
-        if !goes_on {
-            stream.shutdown(Shutdown::Both).ok();
+            Manner::NoReply => return,
+            Manner::Hangs => return connection.hang(),
+            _ => connection.send(&reply(manner, nth, &text)),
+        }
+        let ends = [Manner::Closes, Manner::ClosesSilently, Manner::Junk, Manner::Unbounded];
+        if ends.contains(&manner) {
             return;
         }
     }
@@ -176,20 +101,4 @@ fn reply(manner: Manner, nth: u64, request: &str) -> Vec<u8> {
         ),
     };
     text.into_bytes()
-}
-
-/// A head, and a body of the length that it tells.
-fn request(reader: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
-    let mut request = Vec::new();
-    while !request.ends_with(b"\r\n\r\n") {
-        if reader.read_until(b'\n', &mut request).ok()? == 0 {
-            return None;
-        }
-    }
-    let head = String::from_utf8_lossy(&request).to_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
-    let mut body = vec![0; length.map_or(0, |digits| digits.trim().parse().unwrap())];
-    reader.read_exact(&mut body).ok()?;
-    request.extend(body);
-    Some(request)
 }
