@@ -168,6 +168,11 @@ impl Timing {
         now
     }
 
+    /// That instant by the monotonic clock.
+    pub(crate) fn monotonic(&self, instant: Nanos) -> Nanos {
+        self.origin.saturating_add(instant)
+    }
+
     /// CPU time of the thread but for asking in vain.
     pub(crate) fn cpu(&self) -> Nanos {
         clock::thread_cpu().saturating_sub(self.spun)

@@ -42,12 +42,14 @@ use crate::stamps;
 use crate::uring::buffers::{Buffers, Filled, Shape};
 use crate::uring::ring::{self, Ring};
 
+mod alarm;
 mod chains;
 mod completions;
 mod conn;
 mod polled;
 mod receives;
 
+use alarm::{Alarm, End};
 use chains::{Chains, Event};
 use conn::{Conn, Kind, Receiving};
 use receives::Header;
@@ -76,6 +78,7 @@ pub struct UringDriver {
     ring: Ring,
     buffers: Buffers,
     timing: Timing,
+    alarm: Alarm,
     conns: Vec<Conn>,
     chains: Chains,
     /// The slot of the last completion, until the next is asked for; the buffer that it came in, to
@@ -147,6 +150,7 @@ impl UringDriver {
             ring,
             buffers,
             timing: Timing::new(),
+            alarm: Alarm::default(),
             conns: (0..slots).map(|_| Conn::default()).collect(),
             chains: Chains::new(slots, n_buffers),
             worked_on: None,
@@ -349,6 +353,22 @@ impl UringDriver {
         Ok(())
     }
 
+    /// The timer that a wait needs of its own: none where the alarm ends it.
+    fn timer_of(&mut self, timeout: Nanos, until: Nanos) -> Option<Nanos> {
+        let at = self.timing.monotonic(until);
+        match self.alarm.end_of(timeout, at) {
+            End::OwnTimer => return Some(timeout),
+            End::Alarm => {}
+            End::NewAlarm => {
+                let entry = self.alarm.set(at);
+                // SAFETY: what it names is the alarm's, which sets it again only when it has rung.
+                let pushed = unsafe { self.ring.push(&entry) };
+                self.note(pushed);
+            }
+        }
+        None
+    }
+
     fn stage(&mut self, slot: Slot, fd: Fd, bytes: &[u8]) {
         if self.staged.len() == BATCH_MAX {
             self.hand_over();
@@ -504,6 +524,7 @@ impl Driver for UringDriver {
         if self.timing.busy_poll && timeout != Some(Nanos::ZERO) {
             return self.spin(until);
         }
+        let timeout = timeout.and_then(|timeout| self.timer_of(timeout, until));
         self.ring.wait(timeout)?;
         self.handed_over();
         Ok(())

@@ -5,10 +5,9 @@ use std::io;
 
 use io_uring::cqueue;
 
-use super::UringDriver;
 use super::chains::Event;
 use super::conn::{self, Kind};
-use super::receives;
+use super::{UringDriver, alarm, receives};
 use crate::driver::{Failure, Slot};
 use crate::shared::Phase;
 use crate::socket;
@@ -19,7 +18,12 @@ impl UringDriver {
     pub(super) fn take(&mut self, completion: &cqueue::Entry) {
         let (token, result) = (completion.user_data(), completion.result());
         let ended = !cqueue::more(completion.flags());
-        let Some((kind, slot)) = conn::parse(token) else { return };
+        let Some((kind, slot)) = conn::parse(token) else {
+            if token == alarm::token() {
+                self.alarm.rang();
+            }
+            return;
+        };
         if ended && kind != Kind::Send {
             self.n_in_flight -= 1;
         }
@@ -36,7 +40,7 @@ impl UringDriver {
             Kind::Send => self.sent_in_part(slot, result),
             Kind::SendRest => self.sent_rest(slot, result),
             Kind::Poll => self.polled(slot, completion),
-            Kind::Cancel => {}
+            Kind::Cancel | Kind::Alarm => {}
         }
     }
 

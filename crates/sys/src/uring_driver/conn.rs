@@ -101,6 +101,8 @@ pub(super) enum Kind {
     SendRest = 4,
     Cancel = 5,
     Poll = 6,
+    /// Of no slot.
+    Alarm = 7,
 }
 
 /// Generations are told apart modulo 2^28: a completion is never so late.

@@ -761,6 +761,28 @@ fn a_wait_ends_at_its_instant_and_not_before() {
 }
 
 #[test]
+fn a_wait_ends_at_its_instant_whatever_was_waited_for_before() {
+    on_every_driver(|maker| {
+        let mut world = World::new(maker, 1);
+        let mut peer = world.connect(0);
+        for (left_at_once, waited_out) in [(60_000, 30), (20, 60)] {
+            peer.write_all(b"x").unwrap();
+            let far = world.driver.now() + Nanos::from_millis(left_at_once);
+            while world.driver.next().is_none() {
+                world.driver.wait(far).unwrap();
+            }
+            let from = world.driver.now();
+            let until = from + Nanos::from_millis(waited_out);
+            while world.driver.now() < until {
+                world.driver.wait(until).unwrap();
+                assert!(world.driver.next().is_none());
+            }
+            assert!(world.driver.now() - from < Nanos::from_secs(30), "as long as the one before");
+        }
+    });
+}
+
+#[test]
 fn a_connection_to_this_machine_stands_at_once() {
     on_every_driver(|maker| {
         let mut world = World::new(maker, 2);
