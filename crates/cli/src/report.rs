@@ -69,11 +69,18 @@ pub fn read(path: &Path) -> Result<Read, Trouble> {
 fn no_run(file: &Path, error: &ReadError) -> Trouble {
     let file = file.display();
     Trouble::usage(match error {
+        ReadError::Shape(cause) if cause.is_eof() => miette!(
+            help = "it ends too early, as after a full disk or a copy that was broken off",
+            "{file}: {error}"
+        ),
         ReadError::Shape(_) => miette!(
             help = "`joust run` writes run.json, `joust load --json FILE` the record of one load",
             "{file}: {error}"
         ),
-        ReadError::Version { .. } | ReadError::Misfit { .. } => miette!("{file}: {error}"),
+        ReadError::Version { .. }
+        | ReadError::Misfit { .. }
+        | ReadError::Line { .. }
+        | ReadError::Twice => miette!("{file}: {error}"),
     })
 }
 

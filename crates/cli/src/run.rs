@@ -8,7 +8,7 @@ use lab::results::ResultsFolder;
 use lab::runner::{self, Outcome, RunOptions};
 use lab::study::{self, Form, StudyError};
 use miette::{IntoDiagnostic as _, LabeledSpan, NamedSource, Report, miette};
-use record::{Plan, RunRecord};
+use record::{Ending, Plan, RunRecord};
 use report::{OUTPUTS, Options};
 use units::Nanos;
 
@@ -25,7 +25,7 @@ const STUDIES_NAMED_MAX: usize = 20;
 /// Put web servers head to head: by default those on this machine, in 90 seconds
 #[derive(clap::Args)]
 #[command(
-    after_help = "Without STUDY the built-in study `quick` is run. Ctrl-C ends a run in order: what was measured is kept and marked incomplete.\n\nA run into joust-results/ is added to the history there (see `joust history`); with --out, or --resume of a folder elsewhere, it is not: `joust history add DIR` adds it."
+    after_help = "Without STUDY the built-in study `quick` is run. Ctrl-C ends a run in order: what was measured is kept and marked incomplete, and --resume DIR goes on with it; a second Ctrl-C ends at once.\n\nA run into joust-results/ is added to the history there (see `joust history`); with --out, or --resume of a folder elsewhere, it is not: `joust history add DIR` adds it."
 )]
 pub struct Args {
     /// A study file (TOML)
@@ -99,6 +99,12 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     if saved.is_ok() {
         folder.remove(journal::NAME);
     }
+    if matches!(run.ending, Ending::Incomplete { .. }) || saved.is_err() {
+        let again = folder.path().display();
+        output::say(&format!(
+            "joust: what was measured is kept: `joust run --resume {again}` goes on"
+        ));
+    }
     // Shown where it could not be saved too: on a full disk this is all that is left of the run.
     if !args.quiet || saved.is_err() {
         let text = report::output("text").expect("text is an output");
@@ -166,9 +172,12 @@ fn keep_only(plan: &mut Plan, names: &[String]) -> Result<(), Trouble> {
 }
 
 fn folder(args: &Args, plan: &Plan) -> Result<ResultsFolder, Trouble> {
-    let made = match args.out.as_ref().or(args.resume.as_ref()) {
-        Some(path) => ResultsFolder::named(path),
-        None => ResultsFolder::dated(RESULTS.as_ref(), jiff::Zoned::now().date(), &plan.name),
+    let made = match (&args.out, &args.resume) {
+        (_, Some(path)) => ResultsFolder::named(path),
+        (Some(path), None) => ResultsFolder::fresh(path),
+        (None, None) => {
+            ResultsFolder::dated(RESULTS.as_ref(), jiff::Zoned::now().date(), &plan.name)
+        }
     };
     made.map_err(trouble)
 }
@@ -188,15 +197,31 @@ fn trouble(error: LabError) -> Trouble {
     match error {
         LabError::Study(error) => Trouble::usage(pointing(error)),
         LabError::Read { ref path, .. } => Trouble::usage(match studies_near(path) {
+            _ if path.as_os_str() == "quick" => {
+                miette!(help = "`joust run` without STUDY runs `quick`", "{error}")
+            }
+            _ if shipped(path).is_file() => {
+                miette!(help = format!("it is {}", shipped(path).display()), "{error}")
+            }
             Some(names) => miette!(help = format!("TOML files there: {names}"), "{error}"),
             None => miette!(
                 help = "STUDY is a file, as studies/tools.toml; without one `quick` is run",
                 "{error}"
             ),
         }),
+        LabError::Taken { .. } => Trouble::usage(miette!(
+            help = "name another folder with --out; --resume FOLDER goes on with a run that was broken \
+                    off, --repeat-of FOLDER measures more of one that came to its end",
+            "{error}"
+        )),
         LabError::Earlier { .. } | LabError::Refused { .. } => Trouble::usage(miette!("{error}")),
         error => Trouble::failed(miette!("{error}")),
     }
+}
+
+/// Where a study lies that comes with joust, seen from its folder.
+fn shipped(name: &Path) -> PathBuf {
+    Path::new("studies").join(name).with_extension("toml")
 }
 
 /// The studies in the folder of a path, where there are any: one of them was meant.
@@ -207,9 +232,12 @@ fn studies_near(path: &Path) -> Option<String> {
     let mut names: Vec<String> = files
         .filter_map(|file| Some(file.ok()?.path()).filter(is_study))
         .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
-        .take(STUDIES_NAMED_MAX)
         .collect();
     names.sort();
+    if names.len() > STUDIES_NAMED_MAX {
+        names.truncate(STUDIES_NAMED_MAX);
+        names.push("…".to_owned());
+    }
     (!names.is_empty()).then(|| names.join(", "))
 }
 

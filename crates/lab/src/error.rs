@@ -38,12 +38,20 @@ pub enum LabError {
         cause: io::Error,
     },
     /// A file or folder of results cannot be written; nothing half-written is left.
-    #[error("cannot write {}: {cause}{}", path.display(), hint(cause))]
+    #[error("cannot write {}: {cause}{}", path.display(), hint_of_results(cause))]
     Write {
         /// Which.
         path: PathBuf,
         /// What the system said.
         cause: io::Error,
+    },
+    /// A new run would take the place of results.
+    #[error("{} holds {} already: a new run would take its place", path.display(), file.display())]
+    Taken {
+        /// The folder.
+        path: PathBuf,
+        /// The first of its files that would be lost.
+        file: PathBuf,
     },
     /// A run cannot be gone on with.
     #[error("cannot go on with {}: {reason}", path.display())]
@@ -82,7 +90,7 @@ pub enum LabError {
 
 fn too_few(present: &[String], skipped: &[Skipped]) -> String {
     let mut text = match present {
-        [] => "none of the study's servers is installed".to_owned(),
+        [] => "none of the study's contenders can be run here".to_owned(),
         names => format!("only {} is installed: a study compares at least two", names.join(", ")),
     };
     for left_out in skipped {
@@ -91,12 +99,21 @@ fn too_few(present: &[String], skipped: &[Skipped]) -> String {
     text
 }
 
-/// The way out of an error of the system, where there is one worth telling.
-fn hint(cause: &io::Error) -> &'static str {
+/// The same where it is about a folder of results, which may be another.
+fn hint_of_results(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::StorageFull => ": free some space, or name another folder with --out",
         io::ErrorKind::QuotaExceeded => ": your quota is used; name another folder with --out",
         io::ErrorKind::ReadOnlyFilesystem => ": name a folder elsewhere with --out",
+        _ => hint(cause),
+    }
+}
+
+/// The way out of an error of the system, where there is one worth telling.
+fn hint(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::StorageFull => ": free some space there",
+        io::ErrorKind::QuotaExceeded => ": your quota there is used",
         io::ErrorKind::PermissionDenied => ": may this user do that here?",
         io::ErrorKind::NotADirectory => ": a part of the path is a file",
         io::ErrorKind::AlreadyExists => ": it is not a folder; name another one",

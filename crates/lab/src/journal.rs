@@ -68,7 +68,10 @@ pub struct Earlier {
 pub fn go_on(folder: &Path) -> Result<Earlier, LabError> {
     let refused = |reason: String| LabError::Earlier { path: folder.to_owned(), reason };
     let journal = match fs::read_to_string(folder.join(NAME)) {
-        Ok(text) => Journal::read(&text).map_err(|error| refused(error.to_string()))?,
+        Ok(text) => Journal::read(&text).map_err(|error| LabError::Earlier {
+            path: folder.join(NAME),
+            reason: error.to_string(),
+        })?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let run = read_run(folder)?;
             if !matches!(run.ending, Ending::Incomplete { .. }) {

@@ -24,8 +24,26 @@ pub struct ResultsFolder {
 }
 
 impl ResultsFolder {
-    /// The folder that the user named; made with its parents where it is missing. Files of an
-    /// earlier run in it are replaced.
+    /// The folder that the user named for a new run; made with its parents where it is missing.
+    ///
+    /// # Errors
+    /// [`LabError::Taken`]: it has files of another run, or files of such names. As [`Self::named`].
+    pub fn fresh(path: &Path) -> Result<Self, LabError> {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
+        names.sort();
+        let is_result = |name: &std::ffi::OsString| {
+            let name = name.to_string_lossy();
+            name == "run.json" || name == crate::journal::NAME || name.starts_with("report.")
+        };
+        match names.into_iter().find(is_result) {
+            Some(file) => Err(LabError::Taken { path: path.to_owned(), file: file.into() }),
+            None => Self::named(path),
+        }
+    }
+
+    /// The folder of a run that is gone on with; made with its parents where it is missing. Files of
+    /// the run in it are replaced.
     ///
     /// # Errors
     /// [`LabError::Write`]: it cannot be made, nothing can be written into it, or another run writes
@@ -165,6 +183,29 @@ mod tests {
         folder.write("run.json", b"{}\n").unwrap();
         drop(folder);
         assert_eq!(names(parent.path()), ["2026-11-21-quick"]);
+    }
+
+    #[test]
+    fn a_new_run_takes_no_place_of_results_but_that_of_other_files() {
+        let parent = tempfile::tempdir().unwrap();
+        for (name, is_result) in [
+            ("run.json", true),
+            ("journal.jsonl", true),
+            ("report.txt", true),
+            ("notes.txt", false),
+        ] {
+            let path = parent.path().join(name);
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join(name), "kept").unwrap();
+            match ResultsFolder::fresh(&path) {
+                Err(error) => {
+                    assert!(is_result && error.to_string().contains(name), "{error}");
+                    assert_eq!(names(&path), [name]);
+                }
+                Ok(_) => assert!(!is_result, "{name}"),
+            }
+        }
+        ResultsFolder::fresh(&parent.path().join("new")).unwrap();
     }
 
     #[test]

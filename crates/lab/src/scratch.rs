@@ -112,6 +112,12 @@ fn is_old(path: &Path) -> bool {
 /// # Errors
 /// `dir` is full or may not be written to.
 pub fn site(dir: &Path, pages: &[Bytes]) -> io::Result<PathBuf> {
+    let wanted = pages.iter().fold(0_u64, |sum, page| sum.saturating_add(page.0));
+    let there = rustix::fs::statvfs(dir)?;
+    if wanted > there.f_bavail.saturating_mul(there.f_frsize) {
+        // Before the disk is filled, for everybody.
+        return Err(io::ErrorKind::StorageFull.into());
+    }
     let root = dir.join("site");
     fs::create_dir(&root)?;
     fs::set_permissions(&root, fs::Permissions::from_mode(0o755))?;
@@ -173,6 +179,28 @@ fn write_page(path: &Path, size: Bytes) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_command_of_the_manual_makes_the_same_page() {
+        let manual = include_str!("../../../docs/adding-a-server.md");
+        let command = manual.split("```sh\n").find(|part| part.starts_with("{ echo")).unwrap();
+        let command = command.split("```").next().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let mut shell = std::process::Command::new("sh");
+        let ended = shell.arg("-c").arg(command).current_dir(&dir).status().unwrap();
+        assert!(ended.success());
+        let root = site(dir.path(), &[Bytes(3361)]).unwrap();
+        let made = fs::read(dir.path().join("index.html")).unwrap();
+        assert_eq!(made, fs::read(root.join("index.html")).unwrap());
+    }
+
+    #[test]
+    fn a_site_that_the_disk_cannot_hold_is_refused_before_it_is_filled() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = site(dir.path(), &[Bytes(10), Bytes(u64::MAX / 2)]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+    }
 
     #[test]
     fn a_page_has_exactly_the_bytes_that_were_asked_for() {

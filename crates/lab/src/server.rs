@@ -45,7 +45,8 @@ const READY_LOOK_MIN: Nanos = Nanos::from_millis(10);
 /// A look has at most this long where it cannot be seen who listens: it may be another program, and
 /// the server has ended.
 const UNSEEN_LOOK_MAX: Nanos = Nanos::from_secs(5);
-/// A status other than 200 may pass while a server starts, but not for longer than this.
+/// A status other than 200 may pass while a server starts, but not for longer than this, unless it is that
+/// of a server that is not ready yet (503), or of the path that says when it is.
 const WRONG_STATUS_MAX: Nanos = Nanos::from_secs(1);
 /// Lines and bytes of a log that are shown.
 const LOG_TAIL_LINES: usize = 12;
@@ -349,7 +350,11 @@ impl Running {
                     match asked {
                         Ok(reply) if reply.status == 200 => return Ok(()),
                         Ok(reply) => {
-                            wrong_since.get_or_insert(now);
+                            // What says that it is not ready yet is waited for.
+                            let is_starting = reply.status == 503 || self.rendered.ready.is_some();
+                            if !is_starting {
+                                wrong_since.get_or_insert(now);
+                            }
                             let line = reply.head.lines().next().unwrap_or_default();
                             format!("it answered {target} with `{line}`")
                         }

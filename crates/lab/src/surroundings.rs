@@ -15,7 +15,7 @@ use crate::others::Before;
 use crate::prepare::{Drawn, draw, prepare};
 use crate::sampler::{Sampler, Watched};
 use crate::server::{Conditions, Running};
-use crate::tree::Tree;
+use crate::tree::{self, Tree};
 
 /// How long is waited for sockets in TIME_WAIT to go, where the network is the machine's own. They go
 /// after 60 s, which would be longer than a visit; over loopback the kernel uses their ports again by
@@ -131,6 +131,8 @@ pub fn no_namespaces() -> Option<String> {
 
 /// Processes whose CPU time is not foreign.
 fn ours(running: &Running) -> BTreeSet<u32> {
-    let server = running.tree().map(Tree::pids).unwrap_or_default();
+    // A server that runs already may run on this machine.
+    let elsewhere = || tree::listening(running.addr());
+    let server = running.tree().map_or_else(elsewhere, Tree::pids);
     server.into_iter().chain(running.pid()).chain([std::process::id()]).collect()
 }

@@ -418,6 +418,26 @@ fn listeners(addr: SocketAddr) -> Option<Vec<u64>> {
     Some(all.iter().filter(|at| takes(at.addr.ip())).map(|socket| socket.inode).collect())
 }
 
+/// Processes of this machine that listen there, with their descendants; none where the address is another
+/// machine's.
+pub(crate) fn listening(addr: SocketAddr) -> Vec<u32> {
+    // An address that can be bound is one of ours.
+    if std::net::UdpSocket::bind((addr.ip(), 0)).is_err() {
+        return Vec::new();
+    }
+    let inodes = listeners(addr).unwrap_or_default();
+    let Ok(processes) = procfs::process::all_processes() else { return Vec::new() };
+    let listens = |process: &procfs::process::Process| {
+        let files = process.fd().into_iter().flatten().flatten();
+        files.map(|file| file.target).any(|target| match target {
+            procfs::process::FDTarget::Socket(inode) => inodes.contains(&inode),
+            _ => false,
+        })
+    };
+    let pids = processes.flatten().filter(listens).map(|process| process.pid() as u32);
+    pids.flat_map(descendants).collect()
+}
+
 /// Descendants of `root` by parentage, and what is in its process group or session: an orphan whose
 /// parent has ended is found by those.
 pub(crate) fn descendants(root: u32) -> Vec<u32> {
@@ -451,6 +471,18 @@ mod tests {
     use sys::child::Spec;
 
     use super::*;
+
+    #[test]
+    fn who_listens_on_this_machine_is_found_and_nobody_for_an_address_elsewhere() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        assert!(listening(addr).contains(&std::process::id()));
+        // Of the documentation: no machine has it.
+        assert_eq!(
+            listening((std::net::Ipv4Addr::new(192, 0, 2, 1), addr.port()).into()),
+            [0_u32; 0]
+        );
+    }
 
     /// Uses some tenths of a second of CPU itself and as much in a child that ends, then says what
     /// it used by times(2), another counter of the kernel's than those that are tested, and sleeps.

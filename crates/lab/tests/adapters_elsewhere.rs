@@ -107,6 +107,15 @@ fn a_command_is_started_asked_and_ended() {
 }
 
 #[test]
+fn a_server_that_says_that_it_is_not_ready_yet_is_waited_for() {
+    let bench = Bench::new();
+    let line = command("{port}", "starting");
+    let running = bench.start("command", &[("command", &line)], PATIENCE).unwrap();
+    assert!(running.ready_after() > Nanos::from_millis(1500), "{}", running.ready_after());
+    running.stop().unwrap();
+}
+
+#[test]
 fn a_fixed_port_that_is_taken_is_named_with_the_way_to_find_out_by_whom() {
     let bench = Bench::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -171,5 +171,8 @@ fn what_is_not_installed_is_left_out_with_the_command_that_brings_it() {
     let error = error.unwrap_err();
     assert!(matches!(&error, LabError::TooFew { present, skipped }
         if present.is_empty() && skipped.len() == 2));
-    assert!(error.to_string().contains("none of the study's servers is installed"), "{error}");
+    assert!(
+        error.to_string().contains("none of the study's contenders can be run here"),
+        "{error}"
+    );
 }

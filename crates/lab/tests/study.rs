@@ -90,6 +90,24 @@ const MISTAKES: &[Mistake] = &[
         says: &["unknown key `conections` in [workload]", "did you mean `connections`"],
     },
     Mistake {
+        good: "connections = 100",
+        bad: "connections = 100\nrate = 0",
+        place: (11, 8),
+        says: &["`rate`", "no request would be due"],
+    },
+    Mistake {
+        good: "connections = 100",
+        bad: "connections = 100\nrate = \"99999999999/s\"",
+        place: (11, 8),
+        says: &["`rate`", "too fast"],
+    },
+    Mistake {
+        good: "timeout = \"3s\"",
+        bad: "timeout = \"3s\"\n[[axis]]\nover = \"page\"\nvalues = [\"1KB\", \"900GB\"]",
+        place: (16, 18),
+        says: &["`page` must be at most"],
+    },
+    Mistake {
         good: "seed = 7",
         bad: "sede = 7",
         place: (6, 1),

@@ -48,6 +48,7 @@ pub use options::{
     THREADS_MAX, TIMEOUT_MAX,
 };
 pub use oracle::{ORACLE_REQUESTS_MAX, Oracle, look_up_bodies};
+pub use pacing::check as check_pacing;
 pub use pacing::{
     INSTANTS_MAX, LENGTH_MAX, PacingError, RATE_MAX, ReplayError, STAGES_MAX, parse_ramp,
     parse_rate, parse_stages, parse_think, read_instants,

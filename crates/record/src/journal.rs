@@ -1,6 +1,8 @@
 //! A run while it goes on: a line of what was planned, then a line for each visit. What a killed run
 //! leaves of itself, from which it can go on.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::facts::Facts;
@@ -66,8 +68,15 @@ impl Journal {
         let mut lines = whole.lines();
         let mut journal: Self =
             crate::json::read(lines.next().unwrap_or_default(), Self::FORMAT, &[])?;
-        for line in lines {
-            journal.visits.push(serde_json::from_str(line)?);
+        for (number, line) in (2..).zip(lines) {
+            let visit = serde_json::from_str(line);
+            journal.visits.push(visit.map_err(|cause| ReadError::Line { line: number, cause })?);
+        }
+        let mut seen = BTreeSet::new();
+        let is_new =
+            |visit: &Visit| seen.insert((visit.cell, visit.contender, visit.block, visit.attempt));
+        if !journal.visits.iter().all(is_new) {
+            return Err(ReadError::Twice);
         }
         let fits = |visit: &Visit| {
             visit.cell < journal.plan.cells.len()
@@ -139,6 +148,18 @@ mod tests {
             assert_eq!(cut.visits, journal().visits[..lines], "cut at {end}");
         }
         assert!(Journal::read(&whole[..head - 1]).is_err(), "nothing is known without the plan");
+    }
+
+    #[test]
+    fn a_line_that_is_damaged_is_named_and_a_visit_that_is_there_twice_refused() {
+        let whole = text(&journal());
+        let mut lines: Vec<&str> = whole.lines().collect();
+        lines[2] = "{\"cell\":0,";
+        let damaged = Journal::read(&(lines.join("\n") + "\n")).unwrap_err().to_string();
+        assert!(damaged.starts_with("line 3 of it is damaged"), "{damaged}");
+        lines[2] = lines[1];
+        let twice = Journal::read(&(lines.join("\n") + "\n"));
+        assert!(matches!(twice, Err(ReadError::Twice)));
     }
 
     #[test]

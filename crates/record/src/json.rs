@@ -6,6 +6,16 @@ use serde::de::{Deserialize, DeserializeOwned};
 /// Why a file could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
+    /// A line of a file that is written line by line.
+    #[error(
+        "line {line} of it is damaged ({cause}): remove that line and those behind it to use the others"
+    )]
+    Line {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        cause: serde_json::Error,
+    },
     /// Not JSON, or not of this shape.
     #[error("not a file of joust's: {0}")]
     Shape(#[from] serde_json::Error),
@@ -17,6 +27,9 @@ pub enum ReadError {
         /// What was asked for.
         wanted: &'static str,
     },
+    /// A visit, named by all that tells it from others, is there more than once.
+    #[error("it has a visit twice: was the file edited?")]
+    Twice,
     /// A part speaks of a contender or a cell that the plan does not have, or the plan of one without
     /// facts.
     #[error("{part} does not fit the plan's contenders and cells: was the file edited?")]

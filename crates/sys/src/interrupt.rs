@@ -1,4 +1,5 @@
-//! Ctrl-C as a flag: the first SIGINT or SIGTERM asks for an orderly end, the second ends at once.
+//! Ctrl-C as a flag: the first SIGINT, SIGTERM or SIGHUP (a terminal that is closed) asks for an orderly end,
+//! the second of its kind ends at once.
 //! For programs that look at the flag now and then; a server that waits for signals uses
 //! [`crate::signals`].
 
@@ -16,7 +17,7 @@ extern "C" fn note_it(_: i32) {
 /// Installs the handler and returns the flag that it sets.
 ///
 /// # Errors
-/// None in practice: the two signals can always be caught.
+/// None in practice: the signals can always be caught.
 pub fn install() -> io::Result<&'static AtomicBool> {
     // SA_RESETHAND: a second signal of the kind meets the default action, so that a program that
     // hangs in its orderly end can still be stopped from the keyboard.
@@ -26,6 +27,13 @@ pub fn install() -> io::Result<&'static AtomicBool> {
         // SAFETY: the handler only stores to an atomic, which is async-signal-safe.
         unsafe { sigaction(signal, &action) }?;
     }
+    // SAFETY: as above.
+    let before = unsafe { sigaction(Signal::SIGHUP, &action) }?;
+    if matches!(before.handler(), SigHandler::SigIgn) {
+        // nohup(1): it is to go on without its terminal.
+        // SAFETY: what was there before.
+        unsafe { sigaction(Signal::SIGHUP, &before) }?;
+    }
     Ok(&INTERRUPTED)
 }
 
@@ -34,11 +42,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_signal_sets_the_flag() {
+    fn the_first_signal_of_a_kind_sets_the_flag_unless_it_is_ignored() {
         let flag = install().unwrap();
         assert!(!flag.load(Ordering::Relaxed));
-        nix::sys::signal::raise(Signal::SIGINT).unwrap();
-        assert!(flag.load(Ordering::Relaxed));
+        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+            nix::sys::signal::raise(signal).unwrap();
+            assert!(flag.swap(false, Ordering::Relaxed), "{signal}");
+        }
+        let ignored = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
+        // SAFETY: to ignore it runs no code.
+        unsafe { sigaction(Signal::SIGHUP, &ignored) }.unwrap();
         install().unwrap();
+        nix::sys::signal::raise(Signal::SIGHUP).unwrap();
+        assert!(!flag.load(Ordering::Relaxed), "nohup");
     }
 }

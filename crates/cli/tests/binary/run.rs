@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use record::{Ending, RunRecord};
 
@@ -49,12 +50,19 @@ fn a_run_leaves_its_reports_and_nothing_else() {
 fn a_run_that_cannot_be_saved_is_shown_before_it_fails() {
     let dir = tempfile::tempdir().unwrap();
     let (study, out) = (study(dir.path(), 2), dir.path().join("out"));
-    // Stands in the way of the run file, and shows itself only when that is put into its place.
-    std::fs::create_dir_all(out.join("run.json")).unwrap();
-    let args = ["run", study.to_str().unwrap(), "--quiet", "--out", out.to_str().unwrap()];
-    let output = output(&args);
+    let mut command = joust(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    let child =
+        command.arg("--quiet").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while !out.join("journal.jsonl").exists() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // Stands in the way of the run file, which is put into its place at the end.
+    std::fs::create_dir(out.join("run.json")).unwrap();
+    let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(said(&output).contains("run.json"), "{}", said(&output));
+    assert!(said(&output).contains("--resume"), "{}", said(&output));
     assert!(stdout(&output).contains("CPU us/request"), "no report in: {}", stdout(&output));
     let mut left: Vec<_> =
         std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -96,7 +104,7 @@ fn a_run_that_was_killed_goes_on_and_measures_nothing_twice() {
     // The plan and three visits: the second block is half made.
     while kept().matches('\n').count() < 4 {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it could be killed");
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
     child.kill().unwrap();
     child.wait().unwrap();

@@ -1,14 +1,16 @@
 //! Owns the keys of a workload: read one by one, from `[workload]`, an axis or a contender. Must not
 //! know who is asked. Start reading at [`set`].
 
-use record::{Change, Workload};
-use units::Nanos;
+use record::{Change, Pacing, Workload};
+use units::{Bytes, Nanos, PerSecond};
 
 use super::StudyError;
 use super::keys::{Located, Section, Source};
 
 /// Most connections of a study: what one client address may hold to one port.
 const CONNECTIONS_MAX: u64 = 60_000;
+/// Longest page: a visit would see the beginning of one.
+const PAGE_MAX: Bytes = Bytes(4 << 30);
 /// Most threads of a generator.
 const THREADS_MAX: u64 = 1024;
 
@@ -44,18 +46,33 @@ pub(super) fn set(
 ) -> Result<(), StudyError> {
     let count = |most| Ok(source.whole(key, value, 1..=most)? as u32);
     match key {
-        "page" => change.page = Some(source.quantity(key, value)?),
+        "page" => change.page = Some(page(value, source)?),
         "connections" => change.connections = Some(count(CONNECTIONS_MAX)?),
         "keep_alive" => change.keep_alive = Some(source.flag(key, value)?),
         "threads" => change.threads = Some(count(THREADS_MAX)?),
         "timeout" => change.timeout = Some(timeout(value, source)?),
-        "rate" => change.rate = Some(source.quantity(key, value)?),
+        "rate" => change.rate = Some(rate(value, source)?),
         "client" => change.client = Some(client(value, source)?),
         "target" => change.target = Some(target(value, source)?),
         "sleep" => change.sleep = Some(sleep(value, source)?),
         _ => unreachable!("the caller asks for keys of a workload"),
     }
     Ok(())
+}
+
+fn page(value: Located<'_>, source: Source<'_>) -> Result<Bytes, StudyError> {
+    let page: Bytes = source.quantity("page", value)?;
+    if page <= PAGE_MAX {
+        return Ok(page);
+    }
+    Err(source.error(value.span(), format!("`page` must be at most {PAGE_MAX}, not {page}")))
+}
+
+fn rate(value: Located<'_>, source: Source<'_>) -> Result<PerSecond, StudyError> {
+    let rate: PerSecond = source.quantity("rate", value)?;
+    let checked = load::check_pacing(&Pacing::Constant { rate });
+    checked.map_err(|error| source.error(value.span(), format!("`rate`: {error}")))?;
+    Ok(rate)
 }
 
 fn timeout(value: Located<'_>, source: Source<'_>) -> Result<Nanos, StudyError> {

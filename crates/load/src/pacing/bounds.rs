@@ -63,7 +63,7 @@ pub enum PacingError {
 ///
 /// # Errors
 /// The first one that is not.
-pub(crate) fn check(pacing: &Pacing) -> Result<(), PacingError> {
+pub fn check(pacing: &Pacing) -> Result<(), PacingError> {
     match pacing {
         Pacing::Closed => Ok(()),
         Pacing::Think { pause, .. } => check_length(*pause, PacingError::NoPause),

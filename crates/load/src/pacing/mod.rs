@@ -28,7 +28,7 @@ use rand_pcg::Pcg64Mcg;
 use record::Pacing;
 use units::{Nanos, PerSecond};
 
-pub(crate) use bounds::check;
+pub use bounds::check;
 pub use bounds::{INSTANTS_MAX, LENGTH_MAX, PacingError, RATE_MAX, STAGES_MAX};
 pub(crate) use closed::Rest;
 pub use replay::{ReplayError, read_instants};
