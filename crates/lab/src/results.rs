@@ -29,7 +29,9 @@ impl ResultsFolder {
     /// # Errors
     /// [`LabError::Taken`]: it has files of another run, or files of such names. As [`Self::named`].
     pub fn fresh(path: &Path) -> Result<Self, LabError> {
-        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        // Under its lock: of two runs that begin at once one has no results yet.
+        let folder = Self::named(path)?;
+        let entries = fs::read_dir(path).map_err(failed(path))?.flatten();
         let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
         names.sort();
         let is_result = |name: &std::ffi::OsString| {
@@ -38,7 +40,7 @@ impl ResultsFolder {
         };
         match names.into_iter().find(is_result) {
             Some(file) => Err(LabError::Taken { path: path.to_owned(), file: file.into() }),
-            None => Self::named(path),
+            None => Ok(folder),
         }
     }
 

@@ -23,16 +23,14 @@ pub fn install() -> io::Result<&'static AtomicBool> {
     // hangs in its orderly end can still be stopped from the keyboard.
     let action =
         SigAction::new(SigHandler::Handler(note_it), SaFlags::SA_RESETHAND, SigSet::empty());
-    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         // SAFETY: the handler only stores to an atomic, which is async-signal-safe.
-        unsafe { sigaction(signal, &action) }?;
-    }
-    // SAFETY: as above.
-    let before = unsafe { sigaction(Signal::SIGHUP, &action) }?;
-    if matches!(before.handler(), SigHandler::SigIgn) {
-        // nohup(1): it is to go on without its terminal.
-        // SAFETY: what was there before.
-        unsafe { sigaction(Signal::SIGHUP, &before) }?;
+        let before = unsafe { sigaction(signal, &action) }?;
+        if signal == Signal::SIGHUP && matches!(before.handler(), SigHandler::SigIgn) {
+            // nohup(1): it is to go on without its terminal.
+            // SAFETY: what was there before.
+            unsafe { sigaction(signal, &before) }?;
+        }
     }
     Ok(&INTERRUPTED)
 }
