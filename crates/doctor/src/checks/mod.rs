@@ -12,6 +12,7 @@ mod too_few_samples;
 mod two_clusters;
 mod undeclared_difference;
 mod unserved_connections;
+mod visits_too_short;
 
 use record::Severity;
 
@@ -29,6 +30,7 @@ pub const CHECKS: &[&Check] = &[
     &two_clusters::ITEM,
     &undeclared_difference::ITEM,
     &unserved_connections::ITEM,
+    &visits_too_short::ITEM,
 ];
 
 /// One artifact, and how it is seen.
