@@ -146,7 +146,7 @@ pub fn run(
 pub fn conclude(record: &mut RunRecord) {
     record.findings = doctor::examine(record);
     record.verdicts = verdicts(&record.plan, &record.visits, &record.findings);
-    record.analysis = analyse(&record.plan, &record.visits, &record.verdicts);
+    record.analysis = analyse(&record.plan, &record.visits, &record.findings, &record.verdicts);
 }
 
 /// Refuses to go on without a contender or a load tool that took part before: visits name contenders

@@ -6,8 +6,8 @@ use joust_lab::analysis::{CellVisits, analyse, noise_floor, ranking, scalability
 use joust_lab::session::{Place, Stage};
 use joust_lab::verdict::verdicts;
 use record::{
-    Cell, Interval, LoadPlan, LoadRecord, Metric, NoiseSource, PairVerdict, Plan, Verdict, Visit,
-    Workload,
+    Cell, Certainty, Finding, Interval, LoadPlan, LoadRecord, Metric, NoiseSource, PairVerdict,
+    Plan, Severity, Verdict, Visit, Workload,
 };
 use simulate::{Noise, Simulated, measured, plan};
 use units::Nanos;
@@ -191,7 +191,7 @@ fn cells_that_differ_in_connections_alone_give_the_law_and_two_of_them_none() {
         let noisy = rate(f64::from(connections)) * wobble(block, contender + connections as usize);
         visits.push(measured(Place { cell, contender, block, position: 0, attempt: 0 }, noisy));
     }
-    let said = analyse(&plan, &visits, &verdicts(&plan, &visits, &[]));
+    let said = analyse(&plan, &visits, &[], &verdicts(&plan, &visits, &[]));
     assert_eq!(said.scalability.len(), 2, "one a contender, with keep-alive: {said:?}");
     let law = &said.scalability[1];
     assert_eq!(
@@ -208,4 +208,41 @@ fn cells_that_differ_in_connections_alone_give_the_law_and_two_of_them_none() {
         |of: Vec<usize>| (0..5).all(|cell| of.iter().filter(|one| **one == cell).count() == 3);
     assert!(cells(said.rankings.iter().map(|one| one.cell).collect()), "{:?}", said.rankings);
     assert!(cells(said.noise_floors.iter().map(|one| one.cell).collect()));
+}
+
+#[test]
+fn a_cell_whose_figures_are_void_is_no_level_of_the_law() {
+    let mut plan = plan(&["a", "b"]);
+    let cell = |connections: &u32| Cell {
+        name: connections.to_string(),
+        workload: Workload { connections: *connections, ..Workload::default() },
+    };
+    plan.cells = [1, 8, 64, 512].iter().map(cell).collect();
+    let mut visits = Vec::new();
+    for (cell, block) in (0..4).flat_map(|cell| (0..10).map(move |block| (cell, block))) {
+        for contender in [0, 1] {
+            let rate = 1e4 * wobble(block, contender + cell);
+            visits.push(measured(Place { cell, contender, block, position: 0, attempt: 0 }, rate));
+        }
+    }
+    let void = |cell, contender| Finding {
+        check: "visits_too_short".to_owned(),
+        severity: Severity::Void,
+        certainty: Certainty::Confirmed,
+        cell,
+        contenders: vec![contender],
+        evidence: String::new(),
+        meaning: String::new(),
+        remedy: String::new(),
+    };
+    let levels = |findings: &[Finding]| -> Vec<(usize, Vec<u32>)> {
+        let said = analyse(&plan, &visits, findings, &[]).scalability;
+        said.into_iter().map(|law| (law.contender, law.connections)).collect()
+    };
+    let all = vec![1, 8, 64, 512];
+    assert_eq!(levels(&[]), [(0, all.clone()), (1, all.clone())]);
+    assert_eq!(levels(&[void(Some(3), 1)]), [(0, all.clone()), (1, vec![1, 8, 64])]);
+    assert_eq!(levels(&[void(None, 1)]), [(0, all.clone())]);
+    let suspected = Finding { certainty: Certainty::Suspected, ..void(None, 1) };
+    assert_eq!(levels(&[suspected]), [(0, all.clone()), (1, all)]);
 }

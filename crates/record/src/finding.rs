@@ -61,6 +61,11 @@ impl Finding {
         self.contenders.is_empty() || self.contenders.contains(&contender)
     }
 
+    /// Whether it touches the contender in the cell.
+    pub fn touches_in(&self, cell: usize, contender: usize) -> bool {
+        self.cell.is_none_or(|seen| seen == cell) && self.touches(contender)
+    }
+
     /// Whether it is sure enough to act on verdicts with `severity`.
     pub fn acts(&self, severity: Severity) -> bool {
         self.certainty == Certainty::Confirmed && self.severity == severity

@@ -16,11 +16,16 @@ pub use tails::{Tails, tails};
 
 use std::collections::BTreeMap;
 
-use record::{Analysis, Metric, PairVerdict, Plan, Visit, VisitState, Workload};
+use record::{Analysis, Finding, Metric, PairVerdict, Plan, Severity, Visit, VisitState, Workload};
 use stats::{Better, ConfidenceInterval};
 
 /// All that is said of a run beside its verdicts.
-pub fn analyse(plan: &Plan, visits: &[Visit], verdicts: &[PairVerdict]) -> Analysis {
+pub fn analyse(
+    plan: &Plan,
+    visits: &[Visit],
+    findings: &[Finding],
+    verdicts: &[PairVerdict],
+) -> Analysis {
     let mut analysis = Analysis::default();
     for cell in 0..plan.cells.len() {
         let of = CellVisits {
@@ -40,8 +45,8 @@ pub fn analyse(plan: &Plan, visits: &[Visit], verdicts: &[PairVerdict]) -> Analy
         analysis.explanations.extend(explanations);
     }
     for contender in 0..plan.contenders.len() {
-        let growth = ladders(plan, contender).into_iter();
-        // Fewer levels than the law has coefficients, or too many failed visits: nothing is said.
+        let growth = ladders(plan, findings, contender).into_iter();
+        // Fewer levels than the law has coefficients, as where visits failed: nothing is said.
         let fitted = growth.filter_map(|cells| scalability(plan, contender, &cells, visits).ok());
         analysis.scalability.extend(fitted);
     }
@@ -49,10 +54,16 @@ pub fn analyse(plan: &Plan, visits: &[Visit], verdicts: &[PairVerdict]) -> Analy
 }
 
 /// Sets of cells, by rising connections, in which a contender's work differs in connections alone.
-fn ladders(plan: &Plan, contender: usize) -> Vec<Vec<usize>> {
+/// A cell whose figures are void is in none.
+fn ladders(plan: &Plan, findings: &[Finding], contender: usize) -> Vec<Vec<usize>> {
     let mut ladders: Vec<(Workload, Vec<usize>)> = Vec::new();
     let takes_part = |cell: &usize| plan.in_cell(*cell).any(|one| one == contender);
-    let mut cells: Vec<usize> = (0..plan.cells.len()).filter(takes_part).collect();
+    let is_void = |cell: usize| {
+        let mut void = findings.iter().filter(|finding| finding.acts(Severity::Void));
+        void.any(|finding| finding.touches_in(cell, contender))
+    };
+    let mut cells: Vec<usize> =
+        (0..plan.cells.len()).filter(takes_part).filter(|cell| !is_void(*cell)).collect();
     cells.sort_by_key(|cell| plan.work(*cell, contender).connections);
     for cell in cells {
         let rest = Workload { connections: 0, ..plan.work(cell, contender) };
