@@ -74,7 +74,9 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     let joust_binary = std::env::current_exe().into_diagnostic().map_err(Trouble::failed)?;
     runner::check_settings(&plan, &joust_binary).map_err(trouble)?;
     if args.check {
-        output::stdout(report::plan_text(&plan, &crate::report::options()).as_bytes())?;
+        let (here, left_out) = runner::here(&plan, &joust_binary).map_err(trouble)?;
+        let here = report::Here { plan: here.as_ref(), left_out: &left_out };
+        output::stdout(report::plan_text(&plan, here, &crate::report::options()).as_bytes())?;
         return Ok(Ended::Well);
     }
     let interrupt = sys::interrupt::install().into_diagnostic().map_err(Trouble::failed)?;
@@ -131,6 +133,11 @@ fn earlier(args: &Args) -> Result<Option<Earlier>, Trouble> {
 
 fn plan(args: &Args, earlier: Option<&Earlier>) -> Result<Plan, Trouble> {
     if let Some(Earlier { journal, before }) = earlier {
+        if args.budget == Some(Nanos::ZERO) {
+            let no_time =
+                miette!(help = "raise --budget", "a budget of 0s has no room for a visit");
+            return Err(Trouble::usage(no_time));
+        }
         let mut plan = journal.plan.clone();
         // A budget that is asked for is for what is left to do.
         plan.budget = args.budget.map_or(plan.budget, |more| before.elapsed + more);

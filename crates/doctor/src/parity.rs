@@ -65,16 +65,18 @@ pub struct Difference {
 /// `declared`: names of switches, each alone or with its reason ("backlog: Caddy has no setting for
 /// it"). A contender that never answered has nothing to differ in.
 pub fn differences(contenders: &[ContenderFacts], declared: &[String]) -> Vec<Difference> {
-    let is_declared = |switch: &&Switch| {
-        let named =
-            |said: &String| said.split(':').next().unwrap_or_default().trim() == switch.name;
-        declared.iter().any(named)
-    };
+    let is_declared =
+        |switch: &&Switch| declared.iter().any(|said| declared_name(said) == switch.name);
     SWITCHES
         .iter()
         .filter(|switch| !is_declared(switch))
         .filter_map(|switch| switch.difference(contenders))
         .collect()
+}
+
+/// The switch that a declaration is about: what stands before its reason.
+pub fn declared_name(declared: &str) -> &str {
+    declared.split(':').next().unwrap_or_default().trim()
 }
 
 impl Switch {

@@ -91,7 +91,9 @@ pub enum LabError {
 fn too_few(present: &[String], skipped: &[Skipped]) -> String {
     let mut text = match present {
         [] => "none of the study's contenders can be run here".to_owned(),
-        names => format!("only {} is installed: a study compares at least two", names.join(", ")),
+        names => {
+            format!("only {} can be run here: a study compares at least two", names.join(", "))
+        }
     };
     for left_out in skipped {
         text.push_str(&format!("\n  {}: {}", left_out.reason, left_out.remedy));

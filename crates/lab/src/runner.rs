@@ -70,6 +70,24 @@ pub fn check_settings(plan: &Plan, joust_binary: &Path) -> Result<(), LabError> 
     Ok(())
 }
 
+/// What of a plan can be run on this machine, `None` where that is too little to compare, and what would
+/// be left out.
+///
+/// # Errors
+/// The plan names a server or a load tool that there is not.
+pub fn here(plan: &Plan, joust_binary: &Path) -> Result<(Option<Plan>, Vec<Skipped>), LabError> {
+    let search = Search::new(joust_binary);
+    let present = with_tools(plan.clone(), &search).and_then(|(plan, _, without_tool)| {
+        let (plan, _, mut skipped) = installed(plan, &search)?;
+        skipped.extend(without_tool);
+        Ok((Some(plan), skipped))
+    });
+    match present {
+        Err(LabError::TooFew { skipped, .. }) => Ok((None, skipped)),
+        present => present,
+    }
+}
+
 /// Carries out an experiment on this machine. Contenders whose servers are not installed are left
 /// out and listed. When it returns no server is left, whatever it returns; `interrupt` ends it in
 /// order, and what was measured until then is in the record.

@@ -28,6 +28,8 @@ const QUICK: &str = include_str!("../../../studies/quick.toml");
 
 /// Most blocks of a study.
 const BLOCKS_MAX: u64 = 10_000;
+/// Longest name: a folder's has a date before it, and in most file systems 255 bytes.
+const NAME_MAX: usize = 100;
 /// Shortest load that is measured: with the generator's intervals of 10 ms, MSER-5 needs ten of
 /// them to say anything.
 const MEASURE_MIN: Nanos = Nanos::from_millis(100);
@@ -149,7 +151,7 @@ pub fn parse(file: &str, text: &str, form: Form) -> Result<Plan, StudyError> {
             .ok_or_else(|| top.missing("question", "question = \"Which is faster?\""))?
             .into_inner(),
         reference: reference(&top, &contenders, source)?,
-        declared: declared(&top)?,
+        declared: declared(&top, source)?,
         published: published::published(&top, (&contenders, &cells), form, source)?,
         cells,
         search: search(&top, source)?,
@@ -200,6 +202,13 @@ fn name(top: &Section<'_>, source: Source<'_>) -> Result<String, StudyError> {
     let name = top.text("name")?.ok_or_else(|| top.missing("name", "name = \"my-study\""))?;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let text = name.get_ref();
+    if text.len() > NAME_MAX {
+        return Err(source
+            .error(name.span(), format!("a name of {} characters is too long", text.len()))
+            .with_help(format!(
+                "it names the results' folder: use at most {NAME_MAX}; `question` has room for more"
+            )));
+    }
     if text.is_empty() || !text.chars().all(fits) {
         return Err(source
             .error(name.span(), format!("`{text}` cannot name the results' folder"))
@@ -285,9 +294,18 @@ fn keep_disturbed(top: &Section<'_>, source: Source<'_>) -> Result<bool, StudyEr
     top.get(KEY).map_or(Ok(false), |value| source.flag(KEY, value))
 }
 
-fn declared(top: &Section<'_>) -> Result<Vec<String>, StudyError> {
-    let switches = top.texts("declared")?.unwrap_or_default();
-    Ok(switches.into_iter().map(Spanned::into_inner).collect())
+fn declared(top: &Section<'_>, source: Source<'_>) -> Result<Vec<String>, StudyError> {
+    let declared = top.texts("declared")?.unwrap_or_default();
+    let known: Vec<&str> = doctor::parity::SWITCHES.iter().map(|switch| switch.name).collect();
+    for one in &declared {
+        let name = doctor::parity::declared_name(one.get_ref());
+        if !known.contains(&name) {
+            return Err(source
+                .error(one.span(), format!("`{name}` is no switch that contenders are compared in"))
+                .with_help(suggestion(name, &known)));
+        }
+    }
+    Ok(declared.into_iter().map(Spanned::into_inner).collect())
 }
 
 fn blocks(top: &Section<'_>, source: Source<'_>) -> Result<Blocks, StudyError> {
@@ -350,9 +368,11 @@ fn metrics(top: &Section<'_>, source: Source<'_>) -> Result<Vec<Metric>, StudyEr
         let plain = METRICS.iter().map(|(_, metric)| *metric);
         return Ok(plain.filter(|metric| *metric != Metric::Capacity).collect());
     };
-    top.texts("metrics")?
-        .filter(|names| !names.is_empty())
-        .ok_or_else(|| top.missing("metrics", EXAMPLE))?;
+    if top.texts("metrics")?.is_none_or(|names| names.is_empty()) {
+        return Err(source
+            .error(typed.span(), "`metrics` is empty: nothing would be judged")
+            .with_help(format!("write {EXAMPLE}")));
+    }
     let mut metrics = Vec::new();
     for value in source.list("metrics", typed)? {
         let found = metric(value, source)?;

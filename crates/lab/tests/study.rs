@@ -240,6 +240,24 @@ const MISTAKES: &[Mistake] = &[
         place: (1, 1),
         says: &["no `question`"],
     },
+    Mistake {
+        good: "seed = 7",
+        bad: "declared = [\"workers: as they come\", \"sendfil\"]",
+        place: (6, 38),
+        says: &["`sendfil` is no switch", "did you mean `sendfile`?"],
+    },
+    Mistake {
+        good: "seed = 7",
+        bad: "axis = [{ over = \"connectoins\", values = [1, 2] }]",
+        place: (6, 18),
+        says: &["no `connectoins` in the workload", "did you mean `connections`?"],
+    },
+    Mistake {
+        good: "metrics = [\"p99\", \"throughput\"]",
+        bad: "metrics = []",
+        place: (3, 11),
+        says: &["`metrics` is empty", "leave it out for all"],
+    },
     Mistake { good: "seed = 7", bad: "seed = ", place: (6, 8), says: &[] },
     Mistake { good: "seed = 7", bad: "margin = 0.1", place: (6, 1), says: &["duplicate key"] },
 ];
@@ -256,6 +274,15 @@ fn a_mistake_is_pointed_at_and_the_way_out_named() {
             assert!(said.contains(words), "{bad}: `{words}` is not in: {said}");
         }
     }
+}
+
+#[test]
+fn a_name_fits_into_a_folder_s() {
+    let named = |length: usize| GOOD.replace("two-loops", &"a".repeat(length));
+    assert!(study::parse("my.toml", &named(100), Form::Full).is_ok());
+    let error = refused(&named(101));
+    assert_eq!(error.message, "a name of 101 characters is too long");
+    assert!(error.help.is_some_and(|help| help.contains("at most 100")));
 }
 
 #[test]
@@ -365,7 +392,8 @@ fn the_short_form_keeps_the_values_and_times_that_it_names() {
 #[test]
 fn what_is_wrong_with_an_axis_is_said_where_it_stands() {
     let cases: &[(&str, &str, &str)] = &[
-        ("over = \"keep_alive\"", "over = \"conections\"", "no axis of cells is over"),
+        ("over = \"keep_alive\"", "over = \"conections\"", "did you mean `connections`?"),
+        ("only = { keep_alive", "only = { keepalive", "no axis of cells is over"),
         ("threads = [1, 2, 4]", "threads = [1, 2]", "`threads` has 2 values, `connections` has 3"),
         ("short = [10, 1000]", "short = [10, 11]", "`11` is not one of the axis' values"),
         ("values = [false, true]", "values = [false, 3]", "must be true or false"),

@@ -8,7 +8,7 @@ use record::{
 };
 
 use crate::cells::CellView;
-use crate::figures::{NONE, grouped, listed, ratio_with_interval, significant};
+use crate::figures::{NONE, counted, grouped, listed, ratio_with_interval, significant};
 use crate::standing::{median, span};
 use crate::table::{Column, Depth, Row, Table};
 use crate::wording::{name_of, plain, words};
@@ -97,12 +97,14 @@ fn tools(CellView { run, .. }: &CellView) -> Table {
 fn groups(CellView { run, .. }: &CellView) -> Table {
     let metric = run.plan.metrics.first();
     let ranking = run.analysis.rankings.iter().find(|ranking| Some(&ranking.metric) == metric);
+    let is_told = ranking.is_some_and(|ranking| ranking.blocks >= run.plan.blocks.min);
     let row = |place: &record::RankedContender| {
         vec![
             name_of(&run.plan.contenders, place.contender),
             plain(&place.letters),
             format!("{}x", significant(place.to_first)),
-            place.best.to_string(),
+            // One block comes out alike however often it is drawn: 100 % of it says nothing.
+            if is_told { place.best.to_string() } else { NONE.to_owned() },
         ]
     };
     let quantity = metric.map_or("", |&metric| words(metric).quantity);
@@ -116,7 +118,8 @@ fn groups(CellView { run, .. }: &CellView) -> Table {
         title: "Groups".to_owned(),
         note: format!(
             "By {quantity}, best first. Two that share a letter were not told apart; `best` is the share \
-             of resamples of the blocks in which one comes first{unranked}"
+             of resamples of the blocks in which one comes first, with {} or more{unranked}",
+            counted(run.plan.blocks.min.into(), "block")
         ),
         columns: vec![
             Column::text("contender"),

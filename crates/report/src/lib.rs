@@ -45,7 +45,7 @@ pub use history_text::history_text;
 pub use listing::{Listed, listed_text, rows_text};
 pub use load_text::load_text;
 pub use load_warnings::{generator_limit, rate_missed};
-pub use plan_text::plan_text;
+pub use plan_text::{Here, plan_text};
 pub use search_text::search_text;
 pub use terminal::wrapped;
 pub use wording::verdict;

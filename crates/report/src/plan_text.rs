@@ -1,7 +1,7 @@
 //! A plan before it is run, for a terminal: who, on what, how often, for how long. Owns its layout.
 //! Start reading at [`plan_text`].
 
-use record::{Contender, Plan};
+use record::{Contender, Plan, Skipped};
 use units::Nanos;
 
 use crate::Options;
@@ -10,8 +10,17 @@ use crate::run_facts::plan_workload;
 use crate::terminal::{Lean, Page, Paint};
 use crate::wording::{plain, words};
 
+/// What of a plan can be run on this machine.
+#[derive(Debug, Clone, Copy)]
+pub struct Here<'a> {
+    /// The plan without what is left out; `None`: too little is left to compare.
+    pub plan: Option<&'a Plan>,
+    /// What is not installed.
+    pub left_out: &'a [Skipped],
+}
+
 /// What a plan will do, for a terminal; ends in a newline.
-pub fn plan_text(plan: &Plan, options: &Options) -> String {
+pub fn plan_text(plan: &Plan, here: Here<'_>, options: &Options) -> String {
     let mut page = Page::new(options);
     page.heading(&format!("joust run: {}", plain(&plan.name)), "planned, not run");
     page.paragraph(&plain(&plan.question), Paint::Good);
@@ -27,8 +36,22 @@ pub fn plan_text(plan: &Plan, options: &Options) -> String {
         page.table(&columns, &rows);
     }
     page.heading("Plan", "");
-    for line in facts(plan) {
+    let run = here.plan.unwrap_or(plan);
+    for line in facts(run) {
         page.paragraph(&line, Paint::Plain);
+    }
+    if let Some(caution) = small_budget(run) {
+        page.paragraph(&caution, Paint::Caution);
+    }
+    if !here.left_out.is_empty() {
+        page.heading("Not on this machine", "left out of a run, and of the plan's visits");
+        for one in here.left_out {
+            let how = format!("{}: {}. To have it: {}", one.name, one.reason, one.remedy);
+            page.paragraph(&plain(&how), Paint::Caution);
+        }
+    }
+    if here.plan.is_none() {
+        page.paragraph("Too little is left to compare: it cannot be run here", Paint::Alarm);
     }
     page.finish()
 }
@@ -48,9 +71,8 @@ fn cell_row(plan: &Plan, index: usize) -> Vec<String> {
 fn facts(plan: &Plan) -> Vec<String> {
     let (blocks, visit) = (plan.blocks, plan.visit);
     let metrics: Vec<&str> = plan.metrics.iter().map(|&metric| words(metric).quantity).collect();
-    let load = visit.warm_up.saturating_add(visit.measure);
     let visits = plan.visits_per_block() as u64 * u64::from(blocks.min);
-    let least = Nanos(load.0.saturating_mul(visits));
+    let least = load_of(plan, visits);
     let workload = match plan.cells.as_slice() {
         [only] => plan_workload(&only.workload),
         cells => format!("{}, listed above", counted(cells.len() as u64, "cell")),
@@ -81,6 +103,28 @@ fn facts(plan: &Plan) -> Vec<String> {
     ]
 }
 
+/// Load of so many visits, with nothing of the time between.
+fn load_of(plan: &Plan, visits: u64) -> Nanos {
+    let load = plan.visit.warm_up.saturating_add(plan.visit.measure);
+    Nanos(load.0.saturating_mul(visits))
+}
+
+/// What to expect of a budget that is too short for the least number of blocks by their load alone.
+fn small_budget(plan: &Plan) -> Option<String> {
+    let block = load_of(plan, plan.visits_per_block() as u64);
+    let blocks = plan.budget.0 / block.0.max(1);
+    let ends = match blocks {
+        _ if blocks >= plan.blocks.min.into() => return None,
+        0 => format!("does not hold one block, which is {block} of load"),
+        _ => format!(
+            "holds at most {}, and {} are the least to be judged well",
+            counted(blocks, "block"),
+            plan.blocks.min
+        ),
+    };
+    Some(format!("The budget of {} {ends}: raise it, or shorten [visit] measure", plan.budget))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,10 +132,47 @@ mod tests {
 
     #[test]
     fn a_plan_names_its_contenders_and_its_time() {
-        let text =
-            plan_text(&testdata::run_with(3).plan, &Options { width: 200, ..Options::default() });
+        let plan = testdata::run_with(3).plan;
+        let text = plan_text(&plan, Here { plan: Some(&plan), left_out: &[] }, &wide());
         for part in ["joust prefork", "workers=1", "12s of load alone", "budget of 85s"] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
+        for part in ["Not on this machine", "cannot be run", "The budget"] {
+            assert!(!text.contains(part), "{part} is in\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_installed_is_named_with_what_brings_it() {
+        let plan = testdata::run_with(3).plan;
+        let left_out = [Skipped {
+            name: "loop".to_owned(),
+            reason: "h2o is not installed".to_owned(),
+            remedy: "apt-get install h2o".to_owned(),
+        }];
+        let told = |here| plan_text(&plan, Here { plan: here, left_out: &left_out }, &wide());
+        let line = "loop: h2o is not installed. To have it: apt-get install h2o";
+        assert!(told(Some(&plan)).contains(line));
+        assert!(!told(Some(&plan)).contains("cannot be run"));
+        assert!(told(None).contains(line) && told(None).contains("cannot be run here"));
+    }
+
+    #[test]
+    fn a_budget_that_is_too_short_by_its_load_alone_is_told() {
+        let mut plan = testdata::run_with(3).plan;
+        let mut told = |budget| {
+            plan.budget = budget;
+            plan_text(&plan, Here { plan: Some(&plan), left_out: &[] }, &wide())
+        };
+        assert!(!told(Nanos::from_secs(12)).contains("The budget"));
+        assert!(told(Nanos::from_millis(11_500)).contains("holds at most 3 blocks, and 4"));
+        assert!(
+            told(Nanos::from_millis(3_500)).contains("holds at most 1 block, and 4 are the least")
+        );
+        assert!(told(Nanos::from_millis(2_999)).contains("does not hold one block, which is 3s"));
+    }
+
+    fn wide() -> Options {
+        Options { width: 200, ..Options::default() }
     }
 }

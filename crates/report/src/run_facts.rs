@@ -148,7 +148,7 @@ pub(crate) fn ending(record: &RunRecord) -> String {
             format!("every interval of the primary metric is within {}", blocks.half_width)
         }
         Ending::Blocks => format!("all {} planned blocks were made", grouped(blocks.max.into())),
-        Ending::Budget => format!("the budget of {} was used", record.plan.budget),
+        Ending::Budget => format!("the budget of {} holds no further block", record.plan.budget),
         Ending::Incomplete { reason } => format!("incomplete: {}", plain(reason)),
     };
     format!("{why}, after {} s", significant(record.seconds))

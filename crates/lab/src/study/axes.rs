@@ -118,6 +118,12 @@ fn fill(
         if work::is_key(key.get_ref()) {
             work::set(&mut point.change, key.get_ref(), value, source)?;
         } else {
+            if let Some(meant) = work::meant(key.get_ref()) {
+                let message = format!("there is no `{}` in the workload", key.get_ref());
+                return Err(source
+                    .error(key.span(), message)
+                    .with_help(format!("did you mean `{meant}`?")));
+            }
             let value = setting(key.get_ref(), value, source)?;
             point.settings.push((key.clone(), value));
         }
