@@ -133,10 +133,10 @@ fn earlier(args: &Args) -> Result<Option<Earlier>, Trouble> {
 
 fn plan(args: &Args, earlier: Option<&Earlier>) -> Result<Plan, Trouble> {
     if let Some(Earlier { journal, before }) = earlier {
-        if args.budget == Some(Nanos::ZERO) {
-            let no_time =
-                miette!(help = "raise --budget", "a budget of 0s has no room for a visit");
-            return Err(Trouble::usage(no_time));
+        let too_small =
+            args.budget.and_then(|more| study::budget_holds_no_block(&journal.plan, more));
+        if let Some(reason) = too_small {
+            return Err(Trouble::usage(miette!(help = "raise --budget", "{reason}")));
         }
         let mut plan = journal.plan.clone();
         // A budget that is asked for is for what is left to do.

@@ -6,15 +6,11 @@ pub(crate) fn nearest<'a>(
     typed: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
+    let plain = |name: &str| name.to_lowercase().replace(['-', '_', ' '], "");
     let typed = plain(typed);
     let far = |name: &&str| edits(&typed, &plain(name));
     let best = candidates.into_iter().min_by_key(far)?;
     (far(&best) * 3 <= typed.chars().count().max(3)).then_some(best)
-}
-
-/// A name without what people spell differently and mean alike: capitals, hyphens, underscores.
-pub(crate) fn plain(name: &str) -> String {
-    name.to_lowercase().replace(['-', '_', ' '], "")
 }
 
 /// `did you mean X?`, or the list of what there is where nothing is near.

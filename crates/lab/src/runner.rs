@@ -16,6 +16,7 @@ use crate::facts;
 use crate::journal::{Earlier, Keeping, check_machine, check_setup};
 use crate::machine::{GoingOn, Ground, Installed, Machine, Tool, Tools};
 use crate::session::{Before, Stage as _, Watch, play};
+use crate::study;
 use crate::verdict::verdicts;
 
 /// What a run needs to be told beside its plan.
@@ -62,7 +63,10 @@ pub fn check_settings(plan: &Plan, joust_binary: &Path) -> Result<(), LabError> 
         let adapter = adapters::named(&contender.server)?;
         // One that is not installed is left out, and said so.
         let Ok(found) = adapter.installed(&search) else { continue };
-        if let Some(said) = adapter.refusal(&found, &contender.settings) {
+        if let Some(mut said) = adapter.refusal(&found, &contender.settings) {
+            if let Some(key) = study::workload_key_near(&contender.settings, &said) {
+                said.push_str(&format!("; of the workload the nearest is {key}"));
+            }
             let (contender, server) = (contender.name.clone(), adapter.name);
             return Err(LabError::Refused { contender, server, said });
         }
@@ -76,15 +80,10 @@ pub fn check_settings(plan: &Plan, joust_binary: &Path) -> Result<(), LabError> 
 /// # Errors
 /// The plan names a server or a load tool that there is not.
 pub fn here(plan: &Plan, joust_binary: &Path) -> Result<(Option<Plan>, Vec<Skipped>), LabError> {
-    let search = Search::new(joust_binary);
-    let present = with_tools(plan.clone(), &search).and_then(|(plan, _, without_tool)| {
-        let (plan, _, mut skipped) = installed(plan, &search)?;
-        skipped.extend(without_tool);
-        Ok((Some(plan), skipped))
-    });
-    match present {
+    match present(plan.clone(), &Search::new(joust_binary)) {
+        Ok(present) => Ok((Some(present.plan), present.skipped)),
         Err(LabError::TooFew { skipped, .. }) => Ok((None, skipped)),
-        present => present,
+        Err(error) => Err(error),
     }
 }
 
@@ -102,9 +101,7 @@ pub fn run(
     interrupt: &AtomicBool,
 ) -> Result<RunRecord, LabError> {
     let search = Search::new(&options.joust_binary);
-    let (plan, tools, without_tool) = with_tools(plan, &search)?;
-    let (plan, installed, mut skipped) = installed(plan, &search)?;
-    skipped.extend(without_tool);
+    let Present { plan, tools, installed, mut skipped } = present(plan, &search)?;
     let mut started = jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
     let facts = facts::gather();
     let mut before = Before::default();
@@ -183,6 +180,29 @@ fn check_installed(present: &Plan, planned: &Plan) -> Result<(), LabError> {
     })
 }
 
+/// What of a plan can be run.
+struct Present {
+    plan: Plan,
+    tools: Tools,
+    installed: Vec<Installed>,
+    skipped: Vec<Skipped>,
+}
+
+/// Leaves out what is not installed. Servers are looked for where no load tool is left too, so that all
+/// that is missing is named at once.
+fn present(plan: Plan, search: &Search) -> Result<Present, LabError> {
+    let (plan, tools, without_tool) = with_tools(plan, search)?;
+    let nobody_asks = plan.cells.is_empty();
+    let (plan, installed, mut skipped) = installed(plan, search)?;
+    skipped.extend(without_tool);
+    if nobody_asks || plan.contenders.len() < 2 {
+        let names = plan.contenders.into_iter().map(|contender| contender.name);
+        let present = if nobody_asks { Vec::new() } else { names.collect() };
+        return Err(LabError::TooFew { present, skipped });
+    }
+    Ok(Present { plan, tools, installed, skipped })
+}
+
 /// The load tools that the plan names, without the cells and contenders whose tool is not installed.
 fn with_tools(mut plan: Plan, search: &Search) -> Result<(Plan, Tools, Vec<Skipped>), LabError> {
     let of_cells = plan.cells.iter().map(|cell| &cell.workload.client);
@@ -205,10 +225,7 @@ fn with_tools(mut plan: Plan, search: &Search) -> Result<(Plan, Tools, Vec<Skipp
     let is_there = |client: &String| client == Workload::OURS || tools.contains_key(client);
     plan.keep(|contender| contender.work.client.as_ref().is_none_or(is_there));
     plan.keep_cells(|cell| is_there(&cell.workload.client));
-    match plan.cells.is_empty() {
-        true => Err(LabError::TooFew { present: Vec::new(), skipped }),
-        false => Ok((plan, tools, skipped)),
-    }
+    Ok((plan, tools, skipped))
 }
 
 /// Divides the contenders into those whose server is installed and those that are left out.
@@ -227,10 +244,6 @@ fn installed(
         }
     }
     plan.keep(|contender| skipped.iter().all(|left_out| left_out.name != contender.name));
-    if plan.contenders.len() < 2 {
-        let present = plan.contenders.into_iter().map(|contender| contender.name).collect();
-        return Err(LabError::TooFew { present, skipped });
-    }
     Ok((plan, installed, skipped))
 }
 
@@ -256,5 +269,31 @@ mod tests {
             let error = check_installed(&present, &planned).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
+    }
+
+    #[test]
+    fn what_is_not_here_is_left_out_of_a_plan_and_named() {
+        let one = |name: &str, server: &str| Contender {
+            name: name.into(),
+            server: server.into(),
+            ..Contender::default()
+        };
+        let plan = |contenders| Plan {
+            contenders,
+            cells: vec![Cell::only(Workload::default())],
+            ..Plan::default()
+        };
+        let nowhere = Path::new("/nonexistent/joust");
+        let names = |skipped: Vec<Skipped>| -> Vec<String> {
+            skipped.into_iter().map(|one| one.name).collect()
+        };
+        let running = [one("a", "url"), one("b", "url")];
+        let three = plan([&running[..], &[one("c", "joust")]].concat());
+        let (left, skipped) = here(&three, nowhere).unwrap();
+        assert_eq!(left.unwrap().contenders, running);
+        assert_eq!(names(skipped), ["c"]);
+        let two = plan(vec![one("a", "url"), one("c", "joust")]);
+        let (left, skipped) = here(&two, nowhere).unwrap();
+        assert_eq!((left, names(skipped)), (None, vec!["c".to_owned()]));
     }
 }

@@ -12,13 +12,13 @@ mod work;
 use std::ops::Range;
 use std::path::Path;
 
-use record::{Blocks, Metric, Plan, SearchPlan, VisitPlan};
+use record::{Blocks, Metric, Plan, SearchPlan, Settings, VisitPlan};
 use toml::Spanned;
 use toml::de::DeTable;
 use units::{Nanos, Share};
 
 use crate::error::LabError;
-use crate::nearest::suggestion;
+use crate::nearest::{nearest, suggestion};
 pub use schema::schema;
 
 use keys::{Located, Section, Source};
@@ -190,6 +190,13 @@ pub fn parse(file: &str, text: &str, form: Form) -> Result<Plan, StudyError> {
     Ok(plan)
 }
 
+/// The key of a workload that is nearest to a setting that a server refused, in whose words it stands: an
+/// axis over a mistyped key becomes a setting of the server.
+pub(crate) fn workload_key_near(settings: &Settings, said: &str) -> Option<&'static str> {
+    let mut refused = settings.keys().filter(|name| said.contains(&format!("`{name}`")));
+    refused.find_map(|name| nearest(name, work::KEYS))
+}
+
 /// Why no block could be made within the plan's budget, however few of its servers are installed.
 pub fn budget_too_small(plan: &Plan) -> Option<String> {
     let visit = plan.visit.warm_up + plan.visit.measure;
@@ -197,22 +204,31 @@ pub fn budget_too_small(plan: &Plan) -> Option<String> {
     too_small.then(|| format!("the budget of {} does not hold two visits of {visit}", plan.budget))
 }
 
+/// Why a run that goes on could not make a further block in so much time: it would come to its end by that.
+pub fn budget_holds_no_block(plan: &Plan, budget: Nanos) -> Option<String> {
+    let visits = plan.visits_per_block() as u64;
+    let load = (plan.visit.warm_up + plan.visit.measure).0.saturating_mul(visits);
+    (budget.0 < load).then(|| {
+        format!("the budget of {budget} holds no further block, which is {} of load", Nanos(load))
+    })
+}
+
 /// The study's name becomes a folder's: letters, digits, hyphens and underscores.
 fn name(top: &Section<'_>, source: Source<'_>) -> Result<String, StudyError> {
     let name = top.text("name")?.ok_or_else(|| top.missing("name", "name = \"my-study\""))?;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let text = name.get_ref();
+    if text.is_empty() || !text.chars().all(fits) {
+        return Err(source
+            .error(name.span(), format!("`{text}` cannot name the results' folder"))
+            .with_help("use letters, digits, hyphens and underscores"));
+    }
     if text.len() > NAME_MAX {
         return Err(source
             .error(name.span(), format!("a name of {} characters is too long", text.len()))
             .with_help(format!(
                 "it names the results' folder: use at most {NAME_MAX}; `question` has room for more"
             )));
-    }
-    if text.is_empty() || !text.chars().all(fits) {
-        return Err(source
-            .error(name.span(), format!("`{text}` cannot name the results' folder"))
-            .with_help("use letters, digits, hyphens and underscores"));
     }
     Ok(name.into_inner())
 }
@@ -300,9 +316,14 @@ fn declared(top: &Section<'_>, source: Source<'_>) -> Result<Vec<String>, StudyE
     for one in &declared {
         let name = doctor::parity::declared_name(one.get_ref());
         if !known.contains(&name) {
-            return Err(source
-                .error(one.span(), format!("`{name}` is no switch that contenders are compared in"))
-                .with_help(suggestion(name, &known)));
+            let message = format!("`{name}` is no switch that contenders are compared in");
+            // A reason without its colon.
+            let first = name.split_whitespace().next().filter(|first| known.contains(first));
+            let help = first.map_or_else(
+                || suggestion(name, &known),
+                |first| format!("put a colon before the reason: \"{first}: why\""),
+            );
+            return Err(source.error(one.span(), message).with_help(help));
         }
     }
     Ok(declared.into_iter().map(Spanned::into_inner).collect())

@@ -250,7 +250,19 @@ const MISTAKES: &[Mistake] = &[
         good: "seed = 7",
         bad: "axis = [{ over = \"connectoins\", values = [1, 2] }]",
         place: (6, 18),
-        says: &["no `connectoins` in the workload", "did you mean `connections`?"],
+        says: &["applies to no contender", "did you mean `connections`?"],
+    },
+    Mistake {
+        good: "seed = 7",
+        bad: "axis = [{ over = \"worker_conections\", values = [64, 128] }]",
+        place: (6, 18),
+        says: &["applies to no contender", "did you mean `worker_connections`?"],
+    },
+    Mistake {
+        good: "seed = 7",
+        bad: "declared = [\"workers because they differ\"]",
+        place: (6, 13),
+        says: &["put a colon before the reason: \"workers: why\""],
     },
     Mistake {
         good: "metrics = [\"p99\", \"throughput\"]",
@@ -392,8 +404,7 @@ fn the_short_form_keeps_the_values_and_times_that_it_names() {
 #[test]
 fn what_is_wrong_with_an_axis_is_said_where_it_stands() {
     let cases: &[(&str, &str, &str)] = &[
-        ("over = \"keep_alive\"", "over = \"conections\"", "did you mean `connections`?"),
-        ("only = { keep_alive", "only = { keepalive", "no axis of cells is over"),
+        ("over = \"keep_alive\"", "over = \"conections\"", "no axis of cells is over"),
         ("threads = [1, 2, 4]", "threads = [1, 2]", "`threads` has 2 values, `connections` has 3"),
         ("short = [10, 1000]", "short = [10, 11]", "`11` is not one of the axis' values"),
         ("values = [false, true]", "values = [false, 3]", "must be true or false"),

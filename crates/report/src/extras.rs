@@ -8,12 +8,14 @@ use record::{
 };
 
 use crate::cells::CellView;
-use crate::figures::{NONE, counted, grouped, listed, ratio_with_interval, significant};
+use crate::figures::{NONE, grouped, listed, ratio_with_interval, significant};
 use crate::standing::{median, span};
 use crate::table::{Column, Depth, Row, Table};
 use crate::wording::{name_of, plain, words};
 use crate::{contenders, pairs, published};
 
+/// Blocks below which no share of resamples is shown: a few come out alike however they are drawn.
+const BEST_BLOCKS_MIN: u32 = 5;
 /// Pairs whose tails are shown.
 const PAIRS_MAX: usize = 12;
 /// Quantiles of the shift function that are shown.
@@ -97,13 +99,12 @@ fn tools(CellView { run, .. }: &CellView) -> Table {
 fn groups(CellView { run, .. }: &CellView) -> Table {
     let metric = run.plan.metrics.first();
     let ranking = run.analysis.rankings.iter().find(|ranking| Some(&ranking.metric) == metric);
-    let is_told = ranking.is_some_and(|ranking| ranking.blocks >= run.plan.blocks.min);
+    let is_told = ranking.is_some_and(|ranking| ranking.blocks >= BEST_BLOCKS_MIN);
     let row = |place: &record::RankedContender| {
         vec![
             name_of(&run.plan.contenders, place.contender),
             plain(&place.letters),
             format!("{}x", significant(place.to_first)),
-            // One block comes out alike however often it is drawn: 100 % of it says nothing.
             if is_told { place.best.to_string() } else { NONE.to_owned() },
         ]
     };
@@ -118,8 +119,7 @@ fn groups(CellView { run, .. }: &CellView) -> Table {
         title: "Groups".to_owned(),
         note: format!(
             "By {quantity}, best first. Two that share a letter were not told apart; `best` is the share \
-             of resamples of the blocks in which one comes first, with {} or more{unranked}",
-            counted(run.plan.blocks.min.into(), "block")
+             of resamples of the blocks in which one comes first ({NONE} below {BEST_BLOCKS_MIN} blocks){unranked}"
         ),
         columns: vec![
             Column::text("contender"),
@@ -279,8 +279,9 @@ fn growth(run: &RunRecord) -> Table {
         title: "How throughput grows".to_owned(),
         note: "The Universal Scalability Law, X(N) = lambda N / (1 + sigma (N-1) + kappa N (N-1)): \
                contention sigma and coherency kappa in %; beyond a misfit of 10 % it does not describe \
-               what was seen. Left out are cells whose verdicts are withheld; where throughput is a lower \
-               bound (bound), the law is the generator's as well"
+               what was seen. Connections at which a finding voids the contender are left out, and with \
+               fewer than three numbers of them the contender; where throughput is a lower bound (bound), \
+               the law is the generator's as well"
             .to_owned(),
         columns: vec![
             Column::text("contender"),

@@ -15,7 +15,7 @@ use crate::wording::{plain, words};
 pub struct Here<'a> {
     /// The plan without what is left out; `None`: too little is left to compare.
     pub plan: Option<&'a Plan>,
-    /// What is not installed.
+    /// What is missing, or too old.
     pub left_out: &'a [Skipped],
 }
 
@@ -24,27 +24,26 @@ pub fn plan_text(plan: &Plan, here: Here<'_>, options: &Options) -> String {
     let mut page = Page::new(options);
     page.heading(&format!("joust run: {}", plain(&plan.name)), "planned, not run");
     page.paragraph(&plain(&plan.question), Paint::Good);
+    let run = here.plan.unwrap_or(plan);
     page.heading("Contenders", "");
     let columns = [("contender", Lean::Left), ("server", Lean::Left), ("settings", Lean::Left)];
-    let rows: Vec<Vec<String>> = plan.contenders.iter().map(contender_row).collect();
+    let rows: Vec<Vec<String>> = run.contenders.iter().map(contender_row).collect();
     page.table(&columns, &rows);
-    if plan.cells.len() > 1 {
+    if run.cells.len() > 1 {
         page.heading("Cells", "contenders are compared within each");
         let columns = [("cell", Lean::Left), ("contenders", Lean::Right), ("workload", Lean::Left)];
-        let rows: Vec<Vec<String>> =
-            (0..plan.cells.len()).map(|cell| cell_row(plan, cell)).collect();
+        let rows: Vec<Vec<String>> = (0..run.cells.len()).map(|cell| cell_row(run, cell)).collect();
         page.table(&columns, &rows);
     }
     page.heading("Plan", "");
-    let run = here.plan.unwrap_or(plan);
     for line in facts(run) {
         page.paragraph(&line, Paint::Plain);
     }
-    if let Some(caution) = small_budget(run) {
+    if let Some(caution) = here.plan.and_then(small_budget) {
         page.paragraph(&caution, Paint::Caution);
     }
     if !here.left_out.is_empty() {
-        page.heading("Not on this machine", "left out of a run, and of the plan's visits");
+        page.heading("Not on this machine", "left out above, with what needs it");
         for one in here.left_out {
             let how = format!("{}: {}. To have it: {}", one.name, one.reason, one.remedy);
             page.paragraph(&plain(&how), Paint::Caution);
@@ -117,12 +116,12 @@ fn small_budget(plan: &Plan) -> Option<String> {
         _ if blocks >= plan.blocks.min.into() => return None,
         0 => format!("does not hold one block, which is {block} of load"),
         _ => format!(
-            "holds at most {}, and {} are the least to be judged well",
+            "holds at most {} by their load alone, and {} are the least to be judged well",
             counted(blocks, "block"),
             plan.blocks.min
         ),
     };
-    Some(format!("The budget of {} {ends}: raise it, or shorten [visit] measure", plan.budget))
+    Some(format!("The budget of {} {ends}: raise it, or shorten what is measured", plan.budget))
 }
 
 #[cfg(test)]
@@ -165,9 +164,12 @@ mod tests {
             plan_text(&plan, Here { plan: Some(&plan), left_out: &[] }, &wide())
         };
         assert!(!told(Nanos::from_secs(12)).contains("The budget"));
-        assert!(told(Nanos::from_millis(11_500)).contains("holds at most 3 blocks, and 4"));
         assert!(
-            told(Nanos::from_millis(3_500)).contains("holds at most 1 block, and 4 are the least")
+            told(Nanos::from_millis(11_500))
+                .contains("holds at most 3 blocks by their load alone, and 4")
+        );
+        assert!(
+            told(Nanos::from_millis(3_500)).contains("holds at most 1 block by their load alone")
         );
         assert!(told(Nanos::from_millis(2_999)).contains("does not hold one block, which is 3s"));
     }

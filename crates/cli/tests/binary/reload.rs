@@ -370,7 +370,8 @@ fn an_idle_connection_is_answered_once_more_after_a_reload() {
 fn another_address_in_the_file_is_listened_on_and_the_first_closed() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("joust.toml");
-    let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // An address of its own: once the first port is closed, a server of another test may take it.
+    let free = || TcpListener::bind("127.66.0.1:0").unwrap().local_addr().unwrap();
     let (first, second) = (free(), free());
     let write = |address| {
         std::fs::write(&file, format!("listen = \"{address}\"\nfixed = 10\n")).unwrap();

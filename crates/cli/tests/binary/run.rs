@@ -109,6 +109,11 @@ fn a_run_that_was_killed_goes_on_and_measures_nothing_twice() {
     child.kill().unwrap();
     child.wait().unwrap();
     let before = record::Journal::read(&kept()).unwrap().visits;
+    // A budget in which nothing can be measured would bring the run to its end.
+    let too_short = output(&["run", "--resume", at, "--budget", "1ms"]);
+    assert_eq!(too_short.status.code(), Some(2), "{}", said(&too_short));
+    assert!(said(&too_short).contains("raise --budget"), "{}", said(&too_short));
+    assert!(journal.exists(), "the run can still be resumed");
     let resumed = output(&["run", "--resume", at, "--quiet"]);
     assert!(matches!(resumed.status.code(), Some(0 | 3)), "{}", said(&resumed));
     let run = run_file(&out);
@@ -144,6 +149,7 @@ fn check_prints_the_plan_and_runs_nothing() {
     let text = stdout(&output);
     assert!(output.status.success(), "{}", said(&output));
     assert!(text.contains("one loop") && text.contains("3 blocks"), "{text}");
+    assert!(!text.contains("Not on this machine"), "{text}");
     assert!(!dir.path().join("joust-results").exists());
 }
 

@@ -1,5 +1,5 @@
-//! Owns the check that a visit of a closed loop is long against a request: that requests ended on its
-//! connections many times over. Must not know how a server shares itself out. Start reading at [`look`].
+//! Owns the check that a visit of a closed loop is long against a large reply: that requests ended on its
+//! connections several times over. Must not know how a server shares itself out. Start reading at [`look`].
 //!
 //! A server that is fair to 1000 connections has sent each of them a thousandth of what it had time
 //! for; one that takes 256 at a time has finished those, and let the others wait. Where the time is
@@ -8,9 +8,12 @@
 //! 3 MB on 1000 connections in half a second: 1 request and 400.)
 //!
 //! What a fair server has under way at the end is up to one request a connection, which in four
-//! rounds is a fifth of all its work; from there on it is said.
+//! rounds is a fifth of all its work; from there on it is said. A page that a socket takes in one go is
+//! never under way by halves, whatever the number of connections; and where a program sleeps, the rate is
+//! no count (Little's law).
 
-use record::{Certainty, Severity, Visit};
+use record::{Certainty, Interval, LoadRecord, Severity, Visit};
+use units::{Bytes, Nanos};
 
 use super::Check;
 use crate::{Evidence, Seen, words};
@@ -21,7 +24,8 @@ pub(crate) const ITEM: Check = Check {
     severity: Severity::Void,
     title: "visits ended before each connection had its requests answered",
     meaning: "what is counted is whom a server served first, not how much it served",
-    remedy: "measure for longer ([visit] measure), or ask with fewer connections or a smaller page",
+    remedy: "measure for longer (`measure` in [visit], for --short in [short]), or ask with fewer \
+             connections or a smaller page",
     needs: &[],
     look,
 };
@@ -29,12 +33,14 @@ pub(crate) const ITEM: Check = Check {
 /// Requests on each connection below which a visit is too short, and from which it is long enough.
 const ROUNDS_MIN: u64 = 1;
 const ROUNDS_ENOUGH: u64 = 4;
+/// Longest page that is sent in one go: the most that TCP hands to a device at a time.
+const PAGE_AT_ONCE: Bytes = Bytes(65_536);
 
 fn look(evidence: &Evidence) -> Vec<Seen> {
     evidence.contenders().filter_map(|contender| look_at(evidence, contender)).collect()
 }
 
-/// Requests that ended in a visit, and the connections they ended on.
+/// Requests that ended in what was measured of a visit, and the connections they ended on.
 #[derive(Clone, Copy)]
 struct Ended {
     requests: u64,
@@ -49,55 +55,77 @@ impl Ended {
 }
 
 fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
-    let all: Vec<Ended> =
-        evidence.run.measured(contender).filter_map(|visit| ended(evidence, visit)).collect();
-    let short = all.iter().filter(|ended| ended.below(ROUNDS_ENOUGH));
-    let number = short.clone().count();
-    let least = short.min_by_key(|ended| ended.requests)?;
-    let is_most = |rounds| 2 * all.iter().filter(|ended| ended.below(rounds)).count() >= all.len();
-    if !is_most(ROUNDS_ENOUGH) {
-        return None;
-    }
+    let visits = evidence.run.measured(contender);
+    let all: Vec<Ended> = visits.filter_map(|visit| ended(evidence, visit)).collect();
+    let below = |rounds| all.iter().filter(move |ended| ended.below(rounds));
+    let (certainty, rounds) =
+        [(Certainty::Confirmed, ROUNDS_MIN), (Certainty::Suspected, ROUNDS_ENOUGH)]
+            .into_iter()
+            .find(|(_, rounds)| !all.is_empty() && 2 * below(*rounds).count() >= all.len())?;
+    let least = below(rounds).min_by_key(|ended| ended.requests)?;
+    let for_each = match rounds {
+        ROUNDS_MIN => "one request".to_owned(),
+        _ => words::count(rounds, "request"),
+    };
     let evidence = format!(
-        "{}: in {number} of {} fewer than {ROUNDS_ENOUGH} requests ended for each connection: as few \
-         as {} on {}",
+        "{}: in {} of {} fewer than {for_each} ended for each connection: as few as {} on {}",
         evidence.name(contender),
+        below(rounds).count(),
         words::count(all.len() as u64, "visit"),
         words::grouped(least.requests),
         words::count(least.connections, "connection"),
     );
-    let certainty = if is_most(ROUNDS_MIN) { Certainty::Confirmed } else { Certainty::Suspected };
     Some(Seen { certainty, contenders: vec![contender], evidence })
 }
 
-/// `None` in an open loop, whose requests do not wait for each other, and where nobody counted.
+/// `None` where it does not matter how many ended, and where nobody counted. In an open loop requests do
+/// not wait for each other.
 fn ended(evidence: &Evidence, visit: &Visit) -> Option<Ended> {
     let work = evidence.run.plan.work(visit.cell, visit.contender);
-    if work.rate.is_some() {
+    let is_sent_at_once = work.is_page() && work.page <= PAGE_AT_ONCE;
+    if work.rate.is_some() || work.sleep.is_some() || is_sent_at_once {
         return None;
     }
     let claimed = || visit.tool.as_ref()?.claimed.requests_done;
-    let requests = visit.service_after_cut().map(|service| service.count()).or_else(claimed)?;
+    let counted = visit.load.as_ref().map(|load| ended_in(load, visit.cut));
+    let requests = counted.or_else(claimed)?;
     Some(Ended { requests, connections: u64::from(work.connections) })
+}
+
+/// Requests that ended from the cut to the end of the load, well or not. What came while it drained was
+/// not measured.
+fn ended_in(load: &LoadRecord, cut: Nanos) -> u64 {
+    let until = load.plan.stop.duration.unwrap_or(Nanos::MAX);
+    let is_inside = |interval: &&Interval| interval.start >= cut && interval.end() <= until;
+    let inside = load.intervals.iter().filter(is_inside);
+    inside.map(|interval| interval.ok + interval.errors.total()).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use record::{RunRecord, ToolRun};
-    use units::{Nanos, PerSecond};
+    use units::PerSecond;
 
     use super::*;
     use crate::testdata;
 
-    /// Eight visits of a and b, of 64 connections each; so many of a's ended so many requests.
+    const PAGE: Bytes = Bytes(3_000_000);
+
+    /// Eight visits of a and b, of 64 connections each, asking for a long page; so many of a's ended so
+    /// many requests in what was measured, and as many again before it and while they drained.
     fn with(visits: usize, requests: u64) -> RunRecord {
         let mut run = testdata::run(&["a", "b"], 8);
+        run.plan.cells[0].workload.page = PAGE;
         let of_a = run.visits.iter_mut().filter(|visit| visit.contender == 0);
         for visit in of_a.take(visits) {
-            let intervals = &mut visit.load.as_mut().unwrap().intervals;
-            intervals.iter_mut().for_each(|interval| interval.service.clear());
-            let service = &mut intervals.last_mut().unwrap().service;
-            (0..requests).for_each(|n| service.record(Nanos::from_millis(500 + n)));
+            let load = visit.load.as_mut().unwrap();
+            load.intervals.iter_mut().for_each(|interval| interval.ok = 0);
+            load.intervals[0].ok = requests;
+            load.intervals[1].ok = requests;
+            let end = load.plan.stop.duration.unwrap();
+            let mut drained = Interval::new(end, Nanos::from_millis(100));
+            drained.ok = requests;
+            load.intervals.push(drained);
         }
         run
     }
@@ -120,8 +148,8 @@ mod tests {
             (seen[0].certainty, seen[0].contenders.as_slice()),
             (Certainty::Confirmed, &[0][..])
         );
-        let text = "a: in 8 of 8 visits fewer than 4 requests ended for each connection: as few as 63 \
-                    on 64 connections";
+        let text = "a: in 8 of 8 visits fewer than one request ended for each connection: as few as 63 on \
+                    64 connections";
         assert_eq!(seen[0].evidence, text);
     }
 
@@ -131,36 +159,76 @@ mod tests {
     }
 
     #[test]
+    fn what_failed_has_ended_too() {
+        let mut run = with(8, 0);
+        for visit in run.visits.iter_mut().filter(|visit| visit.contender == 0) {
+            visit.load.as_mut().unwrap().intervals[1].errors.unexpected_status = 4 * 64;
+        }
+        assert_eq!(seen(&run), []);
+    }
+
+    #[test]
     fn a_few_requests_for_each_connection_are_suspected() {
         for (visits, requests) in [(8, 64), (8, 4 * 64 - 1), (4, 64)] {
             let seen = seen(&with(visits, requests));
             assert_eq!(seen.len(), 1, "{visits} visits of {requests}");
             assert_eq!(seen[0].certainty, Certainty::Suspected);
+            assert!(seen[0].evidence.contains("fewer than 4 requests"), "{}", seen[0].evidence);
         }
     }
 
     #[test]
-    fn one_visit_in_eight_that_stood_still_is_not_its_length() {
-        assert_eq!(seen(&with(1, 10)), []);
+    fn half_of_the_visits_decide() {
+        assert_eq!(seen(&with(4, 63))[0].certainty, Certainty::Confirmed);
+        assert_eq!(seen(&with(3, 0)), []);
+    }
+
+    #[test]
+    fn a_page_that_is_sent_in_one_go_is_never_under_way() {
+        let mut run = with(8, 10);
+        run.plan.cells[0].workload.page = PAGE_AT_ONCE;
+        assert_eq!(seen(&run), []);
+        run.plan.cells[0].workload.target = "/program".to_owned();
+        assert_eq!(seen(&run).len(), 1, "nobody knows how long a program's answer takes");
+    }
+
+    #[test]
+    fn where_a_program_sleeps_nothing_is_counted() {
+        let mut run = with(8, 10);
+        run.plan.cells[0].workload.sleep = Some(Nanos::from_secs(1));
+        assert_eq!(seen(&run), []);
     }
 
     #[test]
     fn an_open_loop_is_as_long_as_its_rate_says() {
         let mut run = with(8, 10);
-        run.plan.cells[0].workload.rate = Some(PerSecond(10.0));
+        run.plan.contenders[0].work.rate = Some(PerSecond(10.0));
         assert_eq!(seen(&run), []);
     }
 
     #[test]
-    fn another_tool_s_own_count_is_looked_at() {
-        let mut run = testdata::run(&["a", "b"], 8);
-        for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
-            visit.load = None;
-            let mut tool = ToolRun::default();
-            tool.claimed.requests_done = Some(1);
-            visit.tool = Some(tool);
-        }
-        let seen = seen(&run);
-        assert_eq!((seen[0].certainty, seen[0].contenders[0]), (Certainty::Confirmed, 1));
+    fn a_contender_that_is_asked_otherwise_is_judged_by_what_it_is_asked() {
+        let mut run = with(8, 64);
+        run.plan.contenders[0].work.connections = Some(65);
+        assert_eq!(seen(&run)[0].certainty, Certainty::Confirmed);
+        run.plan.contenders[0].work.connections = Some(16);
+        assert_eq!(seen(&run), []);
+    }
+
+    #[test]
+    fn another_tool_s_own_count_is_looked_at_where_it_has_one() {
+        let by_tool = |requests_done| {
+            let mut run = with(8, 4 * 64);
+            for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
+                visit.load = None;
+                let mut tool = ToolRun::default();
+                tool.claimed.requests_done = requests_done;
+                visit.tool = Some(tool);
+            }
+            seen(&run)
+        };
+        let one = by_tool(Some(1));
+        assert_eq!((one[0].certainty, one[0].contenders[0]), (Certainty::Confirmed, 1));
+        assert_eq!(by_tool(None), []);
     }
 }

@@ -232,14 +232,9 @@ impl Adapter {
         Ok(values)
     }
 
-    /// Whether it has a setting of that name itself.
-    pub fn declares(&self, setting: &str) -> bool {
-        self.settings.iter().any(|spec| spec.name == setting)
-    }
-
     /// Whether it has a setting of that name, or hands on what it does not know.
     pub fn knows(&self, setting: &str) -> bool {
-        self.hands_on || self.declares(setting)
+        self.hands_on || self.settings.iter().any(|spec| spec.name == setting)
     }
 
     /// What the server itself says against settings that were handed on to it; `None` where it takes

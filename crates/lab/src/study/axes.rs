@@ -13,7 +13,7 @@ use super::contenders::setting;
 use super::keys::{Item, Located, Section, Source};
 use super::{Form, StudyError, work};
 use crate::adapters::Adapter;
-use crate::nearest::suggestion;
+use crate::nearest::{nearest, suggestion};
 
 pub(super) const AXIS: [&str; 7] = ["over", "values", "with", "labels", "of", "as", "short"];
 /// Most points of an axis, and most cells of a study.
@@ -118,12 +118,6 @@ fn fill(
         if work::is_key(key.get_ref()) {
             work::set(&mut point.change, key.get_ref(), value, source)?;
         } else {
-            if let Some(meant) = work::meant(key.get_ref()) {
-                let message = format!("there is no `{}` in the workload", key.get_ref());
-                return Err(source
-                    .error(key.span(), message)
-                    .with_help(format!("did you mean `{meant}`?")));
-            }
             let value = setting(key.get_ref(), value, source)?;
             point.settings.push((key.clone(), value));
         }
@@ -219,10 +213,21 @@ impl Axis {
         }
     }
 
-    pub(super) fn applies_to_nobody(&self, source: Source<'_>) -> StudyError {
-        let message = format!("the axis over `{}` applies to no contender", self.over.get_ref());
-        let help = "name contenders in `of`, or use a setting that a server of the study has and no \
-                    contender sets for itself";
+    /// `settings`: those that servers of the study have.
+    pub(super) fn applies_to_nobody(&self, settings: &[&str], source: Source<'_>) -> StudyError {
+        let over = self.over.get_ref();
+        let known: Vec<&str> = settings.iter().copied().chain(work::KEYS).collect();
+        let meant =
+            nearest(over, known.iter().copied()).filter(|_| !known.contains(&over.as_str()));
+        let help = meant.map_or_else(
+            || {
+                "name contenders in `of`, or use a setting that a server of the study has and no \
+                 contender sets for itself"
+                    .to_owned()
+            },
+            |name| format!("did you mean `{name}`?"),
+        );
+        let message = format!("the axis over `{over}` applies to no contender");
         source.error(self.over.span(), message).with_help(help)
     }
 }

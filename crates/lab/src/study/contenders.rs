@@ -49,7 +49,10 @@ pub(super) fn contenders(
         .zip(&applied)
         .find(|(axis, applied)| axis.makes == Makes::Contenders && !**applied);
     if let Some((axis, _)) = idle {
-        return Err(axis.applies_to_nobody(source));
+        let servers = typed.iter().filter_map(|one| adapters::named(&one.contender.server).ok());
+        let settings: Vec<&str> =
+            servers.flat_map(|adapter| adapter.settings.iter().map(|spec| spec.name)).collect();
+        return Err(axis.applies_to_nobody(&settings, source));
     }
     if typed.len() < 2 {
         return Err(top

@@ -19,7 +19,7 @@ pub fn schema() -> Value {
         "properties": {
             "name": {
                 "description": "Names the folder of results: letters, digits, hyphens, underscores.",
-                "type": "string", "pattern": "^[A-Za-z0-9_-]{1,100}$",
+                "type": "string", "pattern": "^[A-Za-z0-9_-]+$", "maxLength": super::NAME_MAX,
             },
             "question": { "description": "What the study asks, in a sentence.", "type": "string" },
             "metrics": {

@@ -6,8 +6,6 @@ use units::{Bytes, Nanos, PerSecond};
 
 use super::StudyError;
 use super::keys::{Located, Section, Source};
-use crate::adapters;
-use crate::nearest::{nearest, plain};
 
 /// Most connections of a study: what one client address may hold to one port.
 const CONNECTIONS_MAX: u64 = 60_000;
@@ -37,13 +35,6 @@ pub(super) const KEYS: [&str; 9] = [
 /// Whether `key` is one of a workload.
 pub(super) fn is_key(key: &str) -> bool {
     KEYS.contains(&key)
-}
-
-/// The key of a workload that was mistyped as `key`. Spelled otherwise (`TimeOut`, `KeepAlive`) it is a
-/// setting of a server, as is every name that an adapter declares.
-pub(super) fn meant(key: &str) -> Option<&'static str> {
-    let is_setting = adapters::ALL.iter().any(|adapter| adapter.declares(key));
-    nearest(key, KEYS).filter(|near| !is_setting && plain(near) != plain(key))
 }
 
 /// Reads the value of one of [`KEYS`] into `change`.
