@@ -1,6 +1,8 @@
 # joust: `make run` for a verdict over the servers on this machine, `make test` for the whole gate.
 CARGO ?= cargo
-JOUST := target/release/joust
+# Where cargo builds: target, unless somebody has told it otherwise.
+BUILT := $(or $(CARGO_TARGET_DIR),target)
+JOUST := $(BUILT)/release/joust
 
 .PHONY: help run studies build test bench bench-serve bench-serve-soak bench-load bench-lab-starts bench-screen bench-fidelity picture audit clean
 
@@ -32,7 +34,7 @@ bench-serve: build ## our server's models beside nginx, lighttpd, h2o, Apache, T
 
 bench-serve-soak: ## a million requests with faults under each model, ten minutes each at most: nothing stays behind
 	$(CARGO) build --release --locked --package joust-serve --examples
-	target/release/examples/soak 1000000 10m
+	$(BUILT)/release/examples/soak 1000000 10m
 
 bench-load: build ## our load generator beside wrk, h2load, ab, hey and a bare loop
 	scripts/peers.sh
@@ -41,7 +43,7 @@ bench-load: build ## our load generator beside wrk, h2load, ab, hey and a bare l
 bench-lab-starts: build ## a hundred starts and ends of every server: times, and nothing is left
 	scripts/peers.sh
 	$(CARGO) build --release --locked --package joust-lab --examples
-	target/release/examples/starts
+	$(BUILT)/release/examples/starts
 
 bench-screen: build ## the live screen beside none: what it costs the load
 	$(CARGO) bench --locked --package joust --bench screen_costs_nothing
