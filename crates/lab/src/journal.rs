@@ -114,7 +114,7 @@ fn read_run(path: &Path) -> Result<RunRecord, LabError> {
 /// Time that the visits took, about: to the end of the last one.
 fn elapsed(journal: &Journal) -> Nanos {
     let last = journal.visits.iter().map(|visit| visit.started).max();
-    last.map_or(Nanos::ZERO, |last| last + journal.plan.visit.warm_up + journal.plan.visit.measure)
+    last.map_or(Nanos::ZERO, |last| last + journal.plan.visit.load())
 }
 
 /// Refuses to go on with a run of another machine, or of this one with another kernel.

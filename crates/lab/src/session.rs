@@ -368,7 +368,7 @@ impl Session<'_> {
     /// is planned.
     fn visit_time(&self) -> Nanos {
         let Some(&last) = self.block_times.last() else {
-            return self.plan.visit.warm_up + self.plan.visit.measure;
+            return self.plan.visit.load();
         };
         let sum: u64 = self.block_times.iter().map(|time| time.0).sum();
         last.max(Nanos(sum / self.block_times.len() as u64))

@@ -190,27 +190,25 @@ pub fn parse(file: &str, text: &str, form: Form) -> Result<Plan, StudyError> {
     Ok(plan)
 }
 
-/// The key of a workload that is nearest to a setting that a server refused, in whose words it stands: an
-/// axis over a mistyped key becomes a setting of the server.
+/// The key of a workload that is nearest to a setting that our own server does not have, by its words: an axis
+/// over a mistyped key becomes a setting of it.
 pub(crate) fn workload_key_near(settings: &Settings, said: &str) -> Option<&'static str> {
-    let mut refused = settings.keys().filter(|name| said.contains(&format!("`{name}`")));
-    refused.find_map(|name| nearest(name, work::KEYS))
+    let mut unknown = settings.keys().filter(|name| said.contains(&format!("no setting `{name}`")));
+    unknown.find_map(|name| nearest(name, work::KEYS))
 }
 
 /// Why no block could be made within the plan's budget, however few of its servers are installed.
 pub fn budget_too_small(plan: &Plan) -> Option<String> {
-    let visit = plan.visit.warm_up + plan.visit.measure;
+    let visit = plan.visit.load();
     let too_small = plan.budget < visit + visit;
     too_small.then(|| format!("the budget of {} does not hold two visits of {visit}", plan.budget))
 }
 
 /// Why a run that goes on could not make a further block in so much time: it would come to its end by that.
 pub fn budget_holds_no_block(plan: &Plan, budget: Nanos) -> Option<String> {
-    let visits = plan.visits_per_block() as u64;
-    let load = (plan.visit.warm_up + plan.visit.measure).0.saturating_mul(visits);
-    (budget.0 < load).then(|| {
-        format!("the budget of {budget} holds no further block, which is {} of load", Nanos(load))
-    })
+    let load = plan.load_of_block();
+    (budget < load)
+        .then(|| format!("the budget of {budget} holds no further block, which is {load} of load"))
 }
 
 /// The study's name becomes a folder's: letters, digits, hyphens and underscores.

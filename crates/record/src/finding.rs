@@ -61,9 +61,9 @@ impl Finding {
         self.contenders.is_empty() || self.contenders.contains(&contender)
     }
 
-    /// Whether it touches the contender in the cell.
-    pub fn touches_in(&self, cell: usize, contender: usize) -> bool {
-        self.cell.is_none_or(|seen| seen == cell) && self.touches(contender)
+    /// Whether it acts with `severity` on the contender in the cell.
+    pub fn acts_on(&self, severity: Severity, cell: usize, contender: usize) -> bool {
+        self.acts(severity) && self.touches(contender) && self.cell.is_none_or(|seen| seen == cell)
     }
 
     /// Whether it is sure enough to act on verdicts with `severity`.

@@ -155,6 +155,11 @@ impl Plan {
     pub fn visits_per_block(&self) -> usize {
         (0..self.cells.len()).map(|cell| self.in_cell(cell).count()).sum()
     }
+
+    /// The load of such a block, with nothing of the time between its visits.
+    pub fn load_of_block(&self) -> Nanos {
+        Nanos(self.visit.load().0.saturating_mul(self.visits_per_block() as u64))
+    }
 }
 
 /// One point of the workload.
@@ -404,6 +409,13 @@ pub struct VisitPlan {
     pub settle: Nanos,
     /// Load that is measured; a further cut may be made inside it (MSER-5).
     pub measure: Nanos,
+}
+
+impl VisitPlan {
+    /// How long a visit loads its server, where there is no further warm-up.
+    pub fn load(&self) -> Nanos {
+        self.warm_up.saturating_add(self.measure)
+    }
 }
 
 /// A search in each visit, by loads as long as [`VisitPlan::measure`].

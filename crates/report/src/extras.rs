@@ -3,8 +3,8 @@
 //! or [`OF_RUN`]: every output lays it out. Must not know layout. Start reading at [`of_cell`].
 
 use record::{
-    Coefficient, Explanation, Metric, NoiseFloor, NoiseSource, RunRecord, Scalability, Severity,
-    Shift, ToolRun, Visit,
+    Coefficient, Explanation, Finding, Metric, NoiseFloor, NoiseSource, RunRecord, Scalability,
+    Severity, Shift, ToolRun, Visit,
 };
 
 use crate::cells::CellView;
@@ -255,8 +255,8 @@ fn growth(run: &RunRecord) -> Table {
     };
     let row = |one: &Scalability| {
         let is_bound = |cell: usize| {
-            let mut bounds = run.findings.iter().filter(|finding| finding.acts(Severity::Bound));
-            bounds.any(|finding| finding.touches_in(cell, one.contender))
+            let acts = |finding: &Finding| finding.acts_on(Severity::Bound, cell, one.contender);
+            run.findings.iter().any(acts)
         };
         let level = |(n, cell): (&u32, &usize)| {
             let mark = if is_bound(*cell) { " (bound)" } else { "" };

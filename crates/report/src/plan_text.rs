@@ -71,7 +71,7 @@ fn facts(plan: &Plan) -> Vec<String> {
     let (blocks, visit) = (plan.blocks, plan.visit);
     let metrics: Vec<&str> = plan.metrics.iter().map(|&metric| words(metric).quantity).collect();
     let visits = plan.visits_per_block() as u64 * u64::from(blocks.min);
-    let least = load_of(plan, visits);
+    let least = Nanos(plan.load_of_block().0.saturating_mul(blocks.min.into()));
     let workload = match plan.cells.as_slice() {
         [only] => plan_workload(&only.workload),
         cells => format!("{}, listed above", counted(cells.len() as u64, "cell")),
@@ -102,15 +102,9 @@ fn facts(plan: &Plan) -> Vec<String> {
     ]
 }
 
-/// Load of so many visits, with nothing of the time between.
-fn load_of(plan: &Plan, visits: u64) -> Nanos {
-    let load = plan.visit.warm_up.saturating_add(plan.visit.measure);
-    Nanos(load.0.saturating_mul(visits))
-}
-
 /// What to expect of a budget that is too short for the least number of blocks by their load alone.
 fn small_budget(plan: &Plan) -> Option<String> {
-    let block = load_of(plan, plan.visits_per_block() as u64);
+    let block = plan.load_of_block();
     let blocks = plan.budget.0 / block.0.max(1);
     let ends = match blocks {
         _ if blocks >= plan.blocks.min.into() => return None,

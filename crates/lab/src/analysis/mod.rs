@@ -59,8 +59,7 @@ fn ladders(plan: &Plan, findings: &[Finding], contender: usize) -> Vec<Vec<usize
     let mut ladders: Vec<(Workload, Vec<usize>)> = Vec::new();
     let takes_part = |cell: &usize| plan.in_cell(*cell).any(|one| one == contender);
     let is_void = |cell: usize| {
-        let mut void = findings.iter().filter(|finding| finding.acts(Severity::Void));
-        void.any(|finding| finding.touches_in(cell, contender))
+        findings.iter().any(|finding| finding.acts_on(Severity::Void, cell, contender))
     };
     let mut cells: Vec<usize> =
         (0..plan.cells.len()).filter(takes_part).filter(|cell| !is_void(*cell)).collect();
