@@ -52,7 +52,7 @@ pub struct Args {
     /// Only these contenders, by name
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     only: Vec<String>,
-    /// Print the plan, and how long it takes; run nothing
+    /// Print the plan, how long it takes and what is not installed here; run nothing
     #[arg(long)]
     check: bool,
     /// Print the JSON Schema of study files, for editors; run nothing
