@@ -84,7 +84,7 @@ fn a_drain_of_several_loops_answers_what_waits_in_every_queue() {
         let mut server = Server::start("reactors", Setup { settings, ..FIXED });
         assert_eq!(server.connect().ask(GET_CLOSE).status(), 200);
         // Nobody accepts until the signal is there too.
-        server.signal(Signal::STOP);
+        server.stop();
         let mut waiting: Vec<_> = (0..48).map(|_| server.connect()).collect();
         waiting.iter_mut().for_each(|conn| conn.send(GET));
         server.signal(Signal::TERM);
@@ -117,7 +117,7 @@ fn a_drain_answers_what_waits_where_the_children_were_told_to_end_before_their_p
         let mut waiting: Vec<_> = (0..3).map(|_| server.connect()).collect();
         waiting.iter_mut().for_each(|conn| conn.send(GET));
         // As when a signal to all of the group meets the children first, on a busy machine.
-        server.signal(Signal::STOP);
+        server.stop();
         let children = server.children();
         eventually("the children end", || {
             // Again each time: a signal that comes just before a call blocks is lost.

@@ -6,10 +6,11 @@
 //! listener, watched with EPOLLEXCLUSIVE, and put it behind the others' again every 16 accepts, since
 //! the kernel wakes the first that watches it; or each has its own (`reuseport`), and the kernel
 //! spreads connections by a hash. Where `worker_connections` is nearly reached, idle connections are
-//! closed; where none is left, connections are accepted and closed at once. Different from nginx: loops
-//! are threads, so that they share the cache of files; `worker_processes` is `auto` unless set (nginx:
-//! 1), and `worker_connections` 16384 and of clients only (nginx: 512, with listeners); a request that
-//! has come to a connection that is about to be closed as idle is answered.
+//! closed, and those too that have sent nothing yet; where none is left, connections are accepted and
+//! closed at once. Different from nginx: loops are threads, so that they share the cache of files;
+//! `worker_processes` is `auto` unless set (nginx: 1), and `worker_connections` 16384 and of clients
+//! only (nginx: 512, with listeners); a request that has come to a connection that is about to be closed
+//! as idle is answered.
 //! M. Majkowski, "Why does one NGINX worker take all the load?" (Cloudflare 2017), compares the two ways
 //! to share a port. Start reading at [`run`].
 

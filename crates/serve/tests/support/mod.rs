@@ -114,6 +114,21 @@ impl Server {
         tasks.filter_map(|task| Some(name(task.ok()?)?.trim().to_owned())).collect()
     }
 
+    /// Stops all of its threads, and not its children, until SIGCONT.
+    pub(crate) fn stop(&self) {
+        self.signal(Signal::STOP);
+        // The signal stops the thread that takes it, which stops the others: on a busy machine they go on
+        // for milliseconds after it was sent.
+        let is_stopped = |task: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('T'))
+        };
+        eventually("every thread is stopped", || {
+            let mut tasks = std::fs::read_dir(format!("/proc/{}/task", self.process.id())).unwrap();
+            tasks.all(|task| is_stopped(task.unwrap()))
+        });
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         assert!(sys::process::signal(self.pid(), signal), "the server is gone");
     }
