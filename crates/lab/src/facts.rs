@@ -10,7 +10,7 @@ use record::{Facts, Snapshot};
 pub fn gather() -> Facts {
     let sysctl = |name: &str| read(&format!("/proc/sys/{name}"));
     let cpu0 = "/sys/devices/system/cpu/cpu0";
-    let named: [(&str, Option<String>); 17] = [
+    let named: [(&str, Option<String>); 18] = [
         ("kernel", sysctl("kernel/osrelease")),
         ("os", os_release(&read("/etc/os-release").unwrap_or_default())),
         ("cpu_model", field(&read("/proc/cpuinfo").unwrap_or_default(), "model name")),
@@ -24,6 +24,8 @@ pub fn gather() -> Facts {
         ("tcp_max_syn_backlog", sysctl("net/ipv4/tcp_max_syn_backlog")),
         ("port_range", sysctl("net/ipv4/ip_local_port_range")),
         ("tcp_tw_reuse", sysctl("net/ipv4/tcp_tw_reuse")),
+        // Of long replies it decides more than most servers do: bbr paces them, over loopback too.
+        ("tcp_congestion_control", sysctl("net/ipv4/tcp_congestion_control")),
         ("fd_limit", fd_limit(&read("/proc/self/limits").unwrap_or_default())),
         ("files_max", sysctl("fs/file-max")),
         ("load_average", read("/proc/loadavg")),

@@ -10,10 +10,12 @@ pub fn machine(packages: &[&str]) -> String {
     let model =
         models.first().and_then(|line| line.split_once(": ")).map_or("unknown CPU", |it| it.1);
     let kernel = read("/proc/sys/kernel/osrelease");
+    let congestion_control = read("/proc/sys/net/ipv4/tcp_congestion_control");
     format!(
-        "{} x {model}, server on one CPU and generator on another; Linux {}; {}; {}",
+        "{} x {model}, server on one CPU and generator on another; Linux {}, TCP by {}; {}; {}",
         models.len(),
         kernel.trim(),
+        congestion_control.trim(),
         versions(packages),
         jiff::Zoned::now().date(),
     )
