@@ -276,7 +276,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.recorder.begin(self.cpu_began);
         self.now = self.driver.now();
         self.start_due();
-        self.queue_due();
+        self.queue_due(self.now);
         while !self.is_over() {
             self.wait()?;
             while self.recorder.is_interval_over(self.now) {
@@ -284,10 +284,14 @@ impl<'a, D: Driver> Worker<'a, D> {
                 over(self.recorder.next_interval(cpu));
             }
             self.look_for_end();
+            if self.free.first().is_none() {
+                // Nobody woke up for these: they are let wait before a reply frees a place.
+                self.queue_due(self.now.saturating_sub(Nanos(1)));
+            }
             self.take_completions();
             self.expire();
             self.start_due();
-            self.queue_due();
+            self.queue_due(self.now);
             let lag = self.driver.now().saturating_sub(self.now);
             self.recorder.lag(lag);
         }
@@ -374,14 +378,14 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.send_unsent();
     }
 
-    /// Lets what is due wait, when the batch is worked off and all has been started that can be: after a
-    /// late wake-up many are due and many places become free, and no request may be dropped for want
-    /// of room in the queue while there is a place for it.
-    fn queue_due(&mut self) {
+    /// Lets what is due by then wait. Of what is due now only when the batch is worked off and all has
+    /// been started that can be: after a late wake-up many are due and many places become free, and no
+    /// request may be dropped for want of room in the queue while there is a place for it.
+    fn queue_due(&mut self, by: Nanos) {
         if self.may_start()
             && let Drive::Open(backlog) = &mut self.drive
         {
-            while backlog.admit(self.now, self.quota) {}
+            while backlog.admit(by, self.quota) {}
             backlog.settle();
         }
     }
@@ -587,8 +591,9 @@ impl<'a, D: Driver> Worker<'a, D> {
         let due = match (&self.drive, self.free.first()) {
             _ if !self.may_start() => Nanos::MAX,
             (Drive::Closed(_), Some(free)) => free.from,
-            (Drive::Closed(_), None) => Nanos::MAX,
-            (Drive::Open(backlog), _) => backlog.next_due(self.quota).unwrap_or(Nanos::MAX),
+            (Drive::Open(backlog), Some(_)) => backlog.next_due(self.quota).unwrap_or(Nanos::MAX),
+            // Nothing can be sent until a reply, or the end of a wait for one, frees a place.
+            (_, None) => Nanos::MAX,
         };
         let look = self.now.saturating_add(INTERRUPT_LOOK);
         self.timeouts.earliest().min(self.recorder.interval_end()).min(end).min(due).min(look)
