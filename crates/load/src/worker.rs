@@ -582,18 +582,15 @@ impl<'a, D: Driver> Worker<'a, D> {
             }
     }
 
-    /// When to wake up if nothing comes to pass.
+    /// When to wake up if nothing comes to pass, but for the requests of an open loop: see `wait`.
     fn next_instant(&self) -> Nanos {
         let end = match self.phase {
             Phase::Running => self.plan.stop.duration.unwrap_or(Nanos::MAX),
             Phase::Draining { until, .. } => until,
         };
         let due = match (&self.drive, self.free.first()) {
-            _ if !self.may_start() => Nanos::MAX,
-            (Drive::Closed(_), Some(free)) => free.from,
-            (Drive::Open(backlog), Some(_)) => backlog.next_due(self.quota).unwrap_or(Nanos::MAX),
-            // Nothing can be sent until a reply, or the end of a wait for one, frees a place.
-            (_, None) => Nanos::MAX,
+            (Drive::Closed(_), Some(free)) if self.may_start() => free.from,
+            _ => Nanos::MAX,
         };
         let look = self.now.saturating_add(INTERRUPT_LOOK);
         self.timeouts.earliest().min(self.recorder.interval_end()).min(end).min(due).min(look)
