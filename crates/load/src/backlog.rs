@@ -29,6 +29,12 @@ pub(crate) struct BacklogCounts {
     pub(crate) left: u64,
     /// Longest queue.
     pub(crate) waiting_max: u64,
+    /// When the last of them was.
+    pub(crate) last_due: Nanos,
+    /// Whether the law was asked for no more: as many as might ever be started had become due.
+    pub(crate) is_spent: bool,
+    /// Of them: still in the queue when that was so; 0 where it never was.
+    pub(crate) overdue: u64,
 }
 
 /// Waiting requests for which memory is there from the start; a longer queue grows, by doubling.
@@ -51,6 +57,7 @@ impl Backlog {
         }
         let Some(due) = self.arrivals.take() else { return false };
         self.counts.due += 1;
+        self.counts.last_due = due;
         if self.waiting.len() < self.n_max {
             self.waiting.push_back(due);
         } else {
@@ -61,8 +68,12 @@ impl Backlog {
 
     /// Every request that waits and can be started has been.
     #[inline]
-    pub(crate) fn settle(&mut self) {
-        self.counts.waiting_max = self.counts.waiting_max.max(self.waiting.len() as u64);
+    pub(crate) fn settle(&mut self, quota: u64) {
+        let n_waiting = self.waiting.len() as u64;
+        self.counts.waiting_max = self.counts.waiting_max.max(n_waiting);
+        if n_waiting >= quota && !self.counts.is_spent {
+            (self.counts.is_spent, self.counts.overdue) = (true, n_waiting);
+        }
     }
 
     /// Takes the request that waits longest: when it was due.
@@ -92,7 +103,7 @@ impl Backlog {
     /// `end` itself it is over: 1000/s for 10 s ask for 10 000 requests, not for one more.
     pub(crate) fn end(&mut self, end: Nanos, quota: u64) -> BacklogCounts {
         while self.admit(end.saturating_sub(Nanos(1)), quota) {}
-        self.settle();
+        self.settle(quota);
         self.counts.left += self.waiting.len() as u64;
         self.waiting.clear();
         self.counts
@@ -120,10 +131,31 @@ mod tests {
         let mut backlog = backlog(5);
         let now = Nanos::from_millis(7);
         while backlog.admit(now, u64::MAX) {}
-        backlog.settle();
+        backlog.settle(u64::MAX);
         assert_eq!(backlog.take(), Some(Nanos::ZERO));
         let counts = backlog.end(Nanos::from_millis(10), u64::MAX);
-        assert_eq!(counts, BacklogCounts { due: 10, dropped: 4, left: 5, waiting_max: 5 });
+        let last_due = Nanos::from_millis(9);
+        let expected = BacklogCounts {
+            due: 10,
+            dropped: 4,
+            left: 5,
+            waiting_max: 5,
+            last_due,
+            ..Default::default()
+        };
+        assert_eq!(counts, expected);
+    }
+
+    #[test]
+    fn what_waits_when_the_last_is_due_is_counted_once() {
+        let mut backlog = backlog(5);
+        while backlog.admit(Nanos::from_secs(1), 3) {}
+        backlog.settle(3);
+        backlog.take();
+        backlog.settle(2);
+        let counts = backlog.end(Nanos::from_secs(1), 2);
+        assert_eq!((counts.overdue, counts.is_spent, counts.left), (3, true, 2));
+        assert_eq!((counts.due, counts.last_due), (3, Nanos::from_millis(2)));
     }
 
     #[test]

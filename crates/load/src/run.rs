@@ -380,21 +380,20 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
         lag_max: totals.lag_max,
         connections_open_max: totals.open_max,
     };
-    let open_loop = open_loop(&measured, &totals, window);
+    let (open_loop, span) = open_loop(&measured, &totals, window);
     let tls = tls_use(&measured);
     let first_head = measured.iter().find_map(|one| one.first_head.clone());
     let (raw, raw_stride) = RawLog::merge(measured.into_iter().map(|one| one.raw).collect());
     let latencies = latencies(&mut totals, &intervals);
     let RequestCounts { done, .. } = totals.requests;
-    let seconds = window.as_secs_f64();
     LoadRecord {
         engine: engine.to_owned(),
-        seconds,
+        seconds: window.as_secs_f64(),
         requests: totals.requests,
         errors: totals.errors,
         status: statuses(&totals.status),
         bytes: totals.bytes,
-        rate_per_s: if seconds > 0.0 { totals.ok_in_window as f64 / seconds } else { 0.0 },
+        rate_per_s: per_s(totals.ok_in_window, window.max(span)),
         cpu_us_per_request: (done > 0).then(|| Nanos(cpu).as_micros_f64() / done as f64),
         connects: totals.connects,
         connect_ms: LatencyMillis::from(&latencies.connect),
@@ -418,20 +417,39 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
     }
 }
 
-/// What all threads of an open loop were asked for, and how far they kept it.
-fn open_loop(measured: &[Measured], totals: &Totals, window: Nanos) -> OpenLoop {
+/// What all threads of an open loop were asked for, and how far they kept it; and the span in which
+/// the law asks for so much.
+///
+/// That is the window, unless requests ran out (`-n`): ten at 10/s are due within 0.9 s, and the law
+/// has a second for them, whether the last reply comes before that or long after. Where the last of n
+/// is due after `t`, it has had n - 1 gaps, and one more is as long as they are.
+fn open_loop(measured: &[Measured], totals: &Totals, window: Nanos) -> (OpenLoop, Nanos) {
     let mut sum = OpenLoop { late_ms: LatencyMillis::from(&totals.late), ..OpenLoop::default() };
+    let (mut is_spent, mut last_due) = (true, Nanos::ZERO);
     for counts in measured.iter().map(|one| one.window.backlog) {
         sum.due += counts.due;
         sum.dropped += counts.dropped;
         sum.left += counts.left;
+        sum.overdue += counts.overdue;
         sum.queue_max += counts.waiting_max;
+        is_spent &= counts.is_spent;
+        last_due = last_due.max(counts.last_due);
     }
-    let seconds = window.as_secs_f64();
-    let per_s = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
-    sum.asked_per_s = per_s(sum.due);
-    sum.begun_per_s = per_s(totals.requests.started);
-    sum
+    // All at one instant are due at no rate; nor is a single one.
+    let has_gaps = is_spent && last_due > Nanos::ZERO && sum.due > 1;
+    let span = if has_gaps {
+        Nanos((last_due.0 as f64 * sum.due as f64 / (sum.due - 1) as f64).round() as u64)
+    } else {
+        window
+    };
+    sum.asked_per_s = per_s(sum.due, span);
+    sum.begun_per_s = per_s(sum.begun_on_time(totals.requests.started), span);
+    (sum, span)
+}
+
+fn per_s(count: u64, span: Nanos) -> f64 {
+    let seconds = span.as_secs_f64();
+    if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
 }
 
 /// What TLS came to on all threads.

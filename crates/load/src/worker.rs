@@ -386,7 +386,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             && let Drive::Open(backlog) = &mut self.drive
         {
             while backlog.admit(by, self.quota) {}
-            backlog.settle();
+            backlog.settle(self.quota);
         }
     }
 

@@ -102,7 +102,7 @@ impl LoadRecord {
     /// begun, or anything was dropped. A queue is long; no chance fills it.
     pub fn rate_missed(&self) -> Option<RateMissed> {
         let open = self.open_loop?;
-        let begun = self.requests.started.min(open.due);
+        let begun = open.begun_on_time(self.requests.started);
         let missing = open.due - begun;
         let is_short = missing >= MISSING_FEW && (begun as f64) < BEGUN_MIN * open.due as f64;
         (is_short || open.dropped > 0).then_some(RateMissed {

@@ -33,7 +33,8 @@ pub struct LoadRecord {
     pub status: BTreeMap<u16, u64>,
     /// Bytes of all replies.
     pub bytes: ByteCounts,
-    /// Goodput: requests with outcome `ok` in the window, by second.
+    /// Goodput: requests with outcome `ok` in the window, by second. Where `-n` ended an open loop, the
+    /// window counts as no shorter than the time in which so many are due.
     pub rate_per_s: f64,
     /// CPU time of the generator's threads over requests done; `None` with none done.
     pub cpu_us_per_request: Option<f64>,
@@ -166,14 +167,25 @@ pub struct OpenLoop {
     pub dropped: u64,
     /// Of them: still waiting for a connection when the window ended, and given up.
     pub left: u64,
+    /// Of them: still waiting for a connection when the last that was asked for (`-n`) became due.
+    #[serde(default)]
+    pub overdue: u64,
     /// Longest queue, over all threads (an upper bound where there are several).
     pub queue_max: u64,
-    /// What was asked: requests due by second of the window.
+    /// What was asked: requests due by second of the window; where `-n` ended them, by second of the
+    /// time in which so many are due.
     pub asked_per_s: f64,
-    /// What was begun by second of the window.
+    /// What was begun by second of the same time, in it.
     pub begun_per_s: f64,
     /// How late requests were sent for which a connection was free: the generator's own delay.
     pub late_ms: LatencyMillis,
+}
+
+impl OpenLoop {
+    /// How many were begun before another would have been due, of so many that were begun at all.
+    pub fn begun_on_time(&self, started: u64) -> u64 {
+        started.min(self.due.saturating_sub(self.dropped + self.overdue))
+    }
 }
 
 /// TLS as it was.

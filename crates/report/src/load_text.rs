@@ -344,6 +344,7 @@ mod tests {
             due: started + 5000,
             dropped: 1000,
             left: 4000,
+            overdue: 0,
             queue_max: 5000,
             asked_per_s: 100_000.0,
             begun_per_s: 92_000.0,

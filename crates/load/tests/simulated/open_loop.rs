@@ -239,6 +239,46 @@ fn the_last_of_n_requests_that_wait_do_not_keep_the_thread_awake() {
 }
 
 #[test]
+fn where_requests_run_out_the_rate_asked_is_that_of_the_law_not_of_the_last_reply() {
+    for (threads, n) in [(1, 10), (3, 10), (1, 1000)] {
+        let law = |connections: u32| {
+            plan(|o| {
+                (o.connections, o.threads, o.requests) = (connections, threads, Some(n));
+                o.pacing = Pacing::Constant { rate: PerSecond(10.0) };
+            })
+        };
+        // The last of ten is due after 0.9 s and answered at once: the law has a second for them.
+        let quick = run(&law(6), &Script::new(MS));
+        let open_loop = quick.open_loop.unwrap();
+        assert_eq!((open_loop.due, open_loop.overdue), (n, 0));
+        for rate in [open_loop.asked_per_s, open_loop.begun_per_s, quick.rate_per_s] {
+            assert!((rate - 10.0).abs() < 1e-6, "{rate} of {threads} threads, {n} requests");
+        }
+        assert!(quick.seconds < n as f64 / 10.0 && quick.rate_missed().is_none());
+        // Slow replies on connections enough: begun as asked, and goodput is over the wait for them.
+        let slow = run(&law(60), &Script::new(Nanos::from_secs(1)));
+        let open_loop = slow.open_loop.unwrap();
+        assert!((open_loop.begun_per_s - 10.0).abs() < 1e-6 && slow.rate_missed().is_none());
+        assert!((slow.rate_per_s - n as f64 / slow.seconds).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn n_requests_that_were_begun_too_late_have_missed_their_rate() {
+    // One connection of 100 ms serves ten in the second in which the law has 100.
+    let plan = plan(|o| {
+        (o.connections, o.requests) = (1, Some(100));
+        o.pacing = Pacing::Constant { rate: PerSecond(100.0) };
+    });
+    let record = run(&plan, &Script::new(ms(100)));
+    let open_loop = record.open_loop.unwrap();
+    assert_eq!((record.requests.ok, open_loop.due, open_loop.left), (100, 100, 0));
+    assert_eq!((open_loop.asked_per_s, open_loop.begun_per_s), (100.0, 10.0));
+    assert_eq!((record.seconds, record.rate_per_s), (10.0, 10.0));
+    assert_eq!(record.rate_missed().map(|missed| (missed.due, missed.begun)), Some((100, 10)));
+}
+
+#[test]
 fn requests_that_are_due_while_a_server_refuses_wait_for_it() {
     let plan = plan(|o| {
         (o.connections, o.duration) = (2, Some(Nanos::from_secs(1)));
