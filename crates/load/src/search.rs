@@ -7,16 +7,18 @@
 //! one outcome and none of the other make it certain, and each that disagrees asks for as many again:
 //! 3:0, 6:1 (Wald's sequential test has the same form). A majority of three is not enough: with a
 //! chance of one third it is wrong in a quarter of cases, and a search asks near the limit by design.
-//! A rate with two of each is ambiguous and stays so; the interval then reaches over it.
+//! A rate with two of each is ambiguous and stays so; the interval then reaches over it. A try with too
+//! few requests for the goals says nothing of its rate but that a higher one would have more of them.
 //!
-//! 1. From a first guess by factors, until one rate held and one did not; one try each.
+//! 1. From a first guess by factors, until one rate held (or had too few requests) and one did not;
+//!    one try each.
 //! 2. Halving of the distance between them, in logarithms; one try each.
 //! 3. Where they are near enough: both ends are tried until each is certain. An end that is not what
 //!    it seemed moves the interval, and 2 goes on.
 //!
 //! Bounds: [`SearchOptions::tries_max`] over all; a rate is tried at most `2 repeats + 1` times.
 
-use record::{Goal, Limit, LoadRecord, SearchEnding, SearchRecord, Try, TryOutcome};
+use record::{Goal, Limit, LoadRecord, SearchEnding, SearchRecord, Try};
 use units::{PerSecond, Share};
 
 use crate::pacing::RATE_MAX;
@@ -159,17 +161,20 @@ fn begun(options: &SearchOptions) -> SearchRecord {
     }
 }
 
-/// What most of the failed tries at the upper end failed by.
+/// What most of the failed tries at the upper end failed by; the length of the tries where no rate
+/// held and some had too few requests to hold.
 fn limit(record: &SearchRecord) -> Limit {
-    let Some(bad) = record.lowest_bad else { return Limit::NotReached };
-    let failed: Vec<&Try> = record.tries.iter().filter(|t| t.rate == bad && !t.is_good()).collect();
-    let most = |is: fn(&Try) -> bool| 2 * failed.iter().filter(|t| is(t)).count() > failed.len();
-    if most(|t| t.is_generator_limit) {
+    let at_end = |t: &&Try| Some(t.rate) == record.lowest_bad && !t.is_good();
+    let failed: Vec<&Try> = record.tries.iter().filter(at_end).collect();
+    let n_by_generator = failed.iter().filter(|t| t.is_generator_limit).count();
+    if 2 * n_by_generator > failed.len() {
         Limit::Generator
-    } else if most(|t| t.outcome == TryOutcome::TooFewSamples) {
+    } else if record.highest_good.is_none() && record.tries.iter().any(Try::is_sparse) {
         Limit::Samples
-    } else {
+    } else if record.lowest_bad.is_some() {
         Limit::Server
+    } else {
+        Limit::NotReached
     }
 }
 
@@ -185,18 +190,25 @@ struct Level {
     rate: PerSecond,
     good: u32,
     bad: u32,
-    too_few: u32,
+    /// Tries with too few requests to say either.
+    sparse: u32,
 }
 
 impl Level {
     /// Whether more tries would change nothing.
     fn is_settled(&self, repeats: u32) -> bool {
+        if self.leaning() == Some(Leaning::Unknown) {
+            return true;
+        }
         let (most, least) = (self.good.max(self.bad), self.good.min(self.bad));
         least >= EACH_OF_AMBIGUOUS || most >= repeats * (1 + least)
     }
 
     /// Which outcome it leans to; `None` where it is ambiguous, or so far is.
     fn leaning(&self) -> Option<Leaning> {
+        if self.sparse > self.good + self.bad {
+            return Some(Leaning::Unknown);
+        }
         if self.good.min(self.bad) >= EACH_OF_AMBIGUOUS {
             return None;
         }
@@ -212,6 +224,8 @@ impl Level {
 enum Leaning {
     Good,
     Bad,
+    /// As many requests as come at this rate cannot say.
+    Unknown,
 }
 
 /// Every rate that was tried, in rising order.
@@ -224,24 +238,33 @@ impl Tally {
     fn add(&mut self, tried: &Try) {
         let at = self.levels.partition_point(|level| level.rate < tried.rate);
         if self.levels.get(at).is_none_or(|level| level.rate != tried.rate) {
-            self.levels.insert(at, Level { rate: tried.rate, good: 0, bad: 0, too_few: 0 });
+            self.levels.insert(at, Level { rate: tried.rate, good: 0, bad: 0, sparse: 0 });
         }
         let level = &mut self.levels[at];
         if tried.is_good() {
             level.good += 1;
+        } else if tried.is_sparse() {
+            level.sparse += 1;
         } else {
             level.bad += 1;
         }
-        level.too_few += u32::from(tried.outcome == TryOutcome::TooFewSamples);
+    }
+
+    /// Index of the highest level below the lowest bad one that leans so.
+    fn lower(&self, leaning: Leaning) -> Option<usize> {
+        let below = &self.levels[..self.upper().unwrap_or(self.levels.len())];
+        below.iter().rposition(|level| level.leaning() == Some(leaning))
+    }
+
+    /// Index of the lowest bad level.
+    fn upper(&self) -> Option<usize> {
+        self.levels.iter().position(|level| level.leaning() == Some(Leaning::Bad))
     }
 
     /// Indices of the highest good level below the lowest bad one, and of that. A rate that holds
     /// above one that does not is no way out: who is asked for the higher meets the lower too.
     fn ends(&self) -> (Option<usize>, Option<usize>) {
-        let leans = |level: &Level, leaning| level.leaning() == Some(leaning);
-        let bad = self.levels.iter().position(|level| leans(level, Leaning::Bad));
-        let below = &self.levels[..bad.unwrap_or(self.levels.len())];
-        (below.iter().rposition(|level| leans(level, Leaning::Good)), bad)
+        (self.lower(Leaning::Good), self.upper())
     }
 
     fn next(&self, options: &SearchOptions) -> Next {
@@ -254,7 +277,14 @@ impl Tally {
         match self.ends() {
             (Some(good), Some(bad)) => self.between(good, bad, options),
             (_, None) => self.above(high, options.repeats),
-            (None, Some(_)) => self.below(low, options.repeats),
+            (None, Some(bad)) => match self.lower(Leaning::Unknown) {
+                // A lower rate has fewer requests still: what can be known lies above this one.
+                Some(unknown) => match self.between(unknown, bad, options) {
+                    Next::End(_) => Next::End(SearchEnding::NoneGood),
+                    next @ Next::Try(_) => next,
+                },
+                None => self.below(low, options.repeats),
+            },
         }
     }
 
@@ -269,17 +299,17 @@ impl Tally {
         }
         match top.leaning() {
             _ if !top.is_settled(repeats) => Next::Try(top.rate),
-            Some(_) => Next::End(SearchEnding::AllGood),
-            None => Next::End(SearchEnding::Noisy),
+            Some(Leaning::Good) => Next::End(SearchEnding::AllGood),
+            Some(_) if self.lower(Leaning::Good).is_none() => Next::End(SearchEnding::NoneGood),
+            _ => Next::End(SearchEnding::Noisy),
         }
     }
 
-    /// No rate has held: the next is lower, unless the lowest is settled. A try with too few requests
-    /// has fewer still at a lower rate.
+    /// No rate has held: the next is lower, unless the lowest is settled.
     fn below(&self, low: PerSecond, repeats: u32) -> Next {
         let bottom = self.levels.first().expect("something was tried");
         let is_undecided = bottom.leaning().is_none() && !bottom.is_settled(repeats);
-        let is_lowest = bottom.rate <= low || bottom.too_few > 0;
+        let is_lowest = bottom.rate <= low;
         if is_undecided || (is_lowest && !bottom.is_settled(repeats)) {
             return Next::Try(bottom.rate);
         }
@@ -289,7 +319,8 @@ impl Tally {
         Next::Try(PerSecond((bottom.rate.0 / STEP_DOWN).max(low.0)))
     }
 
-    /// Something held below something that did not, and all between them is ambiguous.
+    /// Something held (or is not known to) below something that did not, and all between them is
+    /// ambiguous.
     fn between(&self, good: usize, bad: usize, options: &SearchOptions) -> Next {
         let SearchOptions { precision, repeats, .. } = options;
         let is_open = |level: &&Level| !level.is_settled(*repeats);
@@ -335,7 +366,9 @@ mod tests {
 
     use rand::{RngExt as _, SeedableRng as _};
     use rand_pcg::Pcg64Mcg;
-    use record::{Latencies, LoadPlan, OpenLoop, RequestCounts, ThreadUse, parse_goals};
+    use record::{
+        Latencies, LoadPlan, OpenLoop, RequestCounts, ThreadUse, TryOutcome, parse_goals,
+    };
     use units::Nanos;
 
     use super::*;
@@ -573,13 +606,61 @@ mod tests {
         assert_eq!((failed.outcome, found.limit), (TryOutcome::RateMissed, Limit::Server));
     }
 
-    #[test]
-    fn tries_too_short_for_the_goal_say_so() {
+    /// A server that is well up to `capacity`, in tries of a second: a request is a sample.
+    fn in_a_second(rate: PerSecond, capacity: f64) -> LoadRecord {
         let queue = Queue::new(1e6, 0.0, 1);
-        let goals = parse_goals("p99.9<1s").unwrap();
-        let found = run(&SearchOptions { goals, ..options() }, |rate| queue.of(rate, 0.01));
+        let mut load = queue.of(rate, if rate.0 <= capacity { 0.001 } else { 1.0 });
+        let n = rate.0 as u64;
+        load.requests = RequestCounts { started: n, done: n, ok: n, ..Default::default() };
+        load.open_loop = Some(OpenLoop { due: n, ..OpenLoop::default() });
+        let value = load.latencies.response.max().unwrap();
+        load.latencies.response.clear();
+        (0..n).for_each(|_| load.latencies.response.record(value));
+        load
+    }
+
+    #[test]
+    fn where_tries_are_too_short_higher_rates_are_tried_and_none_is_called_bad() {
+        // p99.9 wants about thousands of requests; in a second the rate is as many.
+        let goals = parse_goals("p99.9<100ms").unwrap();
+        let options = SearchOptions { goals, high_guess: Some(PerSecond(40.0)), ..options() };
+        let found = run(&options, |rate| in_a_second(rate, 1e5));
+        let (good, bad) = (found.highest_good.unwrap().0, found.lowest_bad.unwrap().0);
+        assert!(good <= 1e5 && bad > 1e5 && bad / good <= 1.05, "{good} {bad}");
+        assert_eq!(
+            (found.tries[0].outcome, found.limit),
+            (TryOutcome::TooFewSamples, Limit::Server)
+        );
+
+        let capped = SearchOptions { high: Some(PerSecond(200.0)), ..options.clone() };
+        let found = run(&capped, |rate| in_a_second(rate, 1e5));
         assert_eq!((found.limit, found.ending), (Limit::Samples, SearchEnding::NoneGood));
-        assert_eq!(found.tries.len(), 3);
+        assert_eq!((found.highest_good, found.lowest_bad), (None, None), "nothing is known");
+        assert_eq!(found.tries.last().unwrap().rate, PerSecond(200.0));
+
+        // All that has enough requests is bad; below it nothing can be known.
+        let found = run(&options, |rate| in_a_second(rate, 100.0));
+        assert_eq!((found.limit, found.ending), (Limit::Samples, SearchEnding::NoneGood));
+        let bad = found.lowest_bad.unwrap();
+        let is_sparse = |t: &Try| t.outcome == TryOutcome::TooFewSamples;
+        let highest =
+            found.tries.iter().filter(|t| is_sparse(t)).map(|t| t.rate.0).fold(0.0, f64::max);
+        assert!(highest < bad.0 && bad.0 / highest <= 1.05, "{highest} {bad}");
+        assert_eq!(found.highest_good, None);
+    }
+
+    #[test]
+    fn a_server_that_refuses_most_requests_is_not_taken_for_a_short_try() {
+        let goals = parse_goals("p99<100ms").unwrap();
+        let found = run(&SearchOptions { goals, ..options() }, |rate| {
+            let mut load = in_a_second(PerSecond(10_000.0), 1e9);
+            if rate.0 > 300.0 {
+                load.latencies.response.clear();
+                (load.requests.ok, load.requests.failed) = (0, load.requests.done);
+            }
+            load
+        });
+        assert!(found.highest_good.unwrap().0 <= 300.0 && found.lowest_bad.unwrap().0 > 300.0);
     }
 
     #[test]

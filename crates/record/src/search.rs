@@ -91,7 +91,7 @@ pub enum Limit {
     Server,
     /// The generator: the server may hold more.
     Generator,
-    /// The length of a try: it has too few requests to judge the goals by.
+    /// The length of a try: no rate held, and some had too few requests to judge the goals by.
     Samples,
     /// Nothing was met: all rates that were tried held.
     NotReached,
@@ -108,7 +108,7 @@ pub enum SearchEnding {
     Noisy,
     /// Every rate held, up to the highest that might be tried.
     AllGood,
-    /// No rate held, down to the lowest that might be tried.
+    /// No rate held, down to the lowest that might be tried or that has enough requests in a try.
     NoneGood,
     /// The most tries were made before both ends were certain.
     Tries,
@@ -150,6 +150,12 @@ impl Try {
     /// Whether the rate held.
     pub fn is_good(&self) -> bool {
         self.outcome == TryOutcome::Held
+    }
+
+    /// Whether a longer try, or a higher rate, would tell more: there were too few requests, and not
+    /// since most of them failed.
+    pub fn is_sparse(&self) -> bool {
+        self.outcome == TryOutcome::TooFewSamples && 2 * self.bad <= self.due
     }
 }
 

@@ -54,9 +54,29 @@ fn headline(record: &SearchRecord) -> String {
             "{goals} hold at every rate that was tried, up to {} requests/s: the limit is higher",
             shown(good)
         ),
-        (None, Some(bad)) => {
+        (None, bad) => none_held(record, &goals, bad),
+    }
+}
+
+/// That no rate held is known of those rates only at which a try had enough requests.
+fn none_held(record: &SearchRecord, goals: &str, bad: Option<PerSecond>) -> String {
+    let sparse = record.tries.iter().filter(|tried| tried.is_sparse()).map(|tried| tried.rate.0);
+    let highest =
+        sparse.fold(None, |highest: Option<f64>, rate| Some(rate.max(highest.unwrap_or(0.0))));
+    match (bad, highest.map(PerSecond)) {
+        (Some(bad), None) => {
             format!("{goals} hold at no rate that was tried, down to {} requests/s", shown(bad))
         }
+        (Some(bad), Some(sparse)) => format!(
+            "{goals} do not hold at {} requests/s, and lower rates could not be judged: at {} \
+             requests/s a try had too few requests",
+            shown(bad),
+            shown(sparse)
+        ),
+        (None, Some(sparse)) => format!(
+            "nothing is known of {goals}: up to {} requests/s every try had too few requests",
+            shown(sparse)
+        ),
         (None, None) => format!("nothing is known of {goals}: no rate has an outcome"),
     }
 }
@@ -178,7 +198,7 @@ fn outcome(tried: &Try) -> &'static str {
         (_, true) => "generator",
         (TryOutcome::Broken, _) => "broken",
         (TryOutcome::RateMissed, _) => "missed",
-        (TryOutcome::TooFewSamples, _) => "too few",
+        (TryOutcome::TooFewSamples, _) => "too few requests",
     }
 }
 
@@ -271,6 +291,20 @@ mod tests {
         assert!(flat(&none).contains("hold at no rate that was tried, down to 1,040"));
         let empty = SearchRecord { lowest_bad: None, highest_good: None, plan: None, ..found };
         assert!(flat(&empty).contains("nothing is known"));
+    }
+
+    #[test]
+    fn a_rate_that_could_not_be_judged_is_not_called_bad() {
+        let sparse = Try { outcome: TryOutcome::TooFewSamples, bad: 0, ..tried(50.0, 5) };
+        let limit = Limit::Samples;
+        let found = SearchRecord { highest_good: None, limit, ..search(vec![sparse]) };
+        let text = flat(&found);
+        for part in ["do not hold at 1,040 requests/s, and lower rates could not", "longer (-d)"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let text = flat(&SearchRecord { lowest_bad: None, ..found });
+        assert!(text.contains("up to 50.0 requests/s every try had too few"), "{text}");
+        assert!(!text.contains("hold at no rate"), "{text}");
     }
 
     #[test]

@@ -70,6 +70,10 @@ pub fn main(
         _ if interrupted(&found) => Ok(Ended::Incomplete),
         _ if args.checks.strict && found.limit == Limit::Generator => Ok(Ended::Unbelievable),
         Some(_) => Ok(Ended::Well),
+        None if found.limit == Limit::Samples => Err(Trouble::failed(miette!(
+            help = "make tries longer (-d), or choose a lower percentile",
+            "no rate is known at which the goals hold: tries had too few requests to be judged"
+        ))),
         None => Err(Trouble::failed(miette!("the goals hold at no rate that was tried"))),
     }
 }
