@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use load::{Control, Oracle};
+use load::{Control, FetchError, Oracle};
 use miette::{IntoDiagnostic as _, miette};
 use record::{Interval, LoadPlan, LoadRecord, Outcome};
 
@@ -75,11 +75,22 @@ fn somebody_listens(plan: &LoadPlan) -> Result<(), Trouble> {
 /// What is answered before the load is what is compared with during it.
 fn look_up_bodies(plan: &mut LoadPlan, say: &dyn Fn(&str)) -> Result<Oracle, Trouble> {
     let oracle = load::look_up_bodies(plan).map_err(|error| {
-        Trouble::failed(miette!(
-            help =
-                "the request was made alone, to see what is answered; --verify none leaves it out",
-            "{error}"
-        ))
+        let is_about_the_reply = matches!(
+            error,
+            FetchError::Cut { .. }
+                | FetchError::Protocol { .. }
+                | FetchError::Timeout { .. }
+                | FetchError::TooLong { .. }
+        );
+        Trouble::failed(if is_about_the_reply {
+            miette!(
+                help = "the request was made alone, to see what is answered; --verify none leaves \
+                        it out",
+                "{error}"
+            )
+        } else {
+            miette!("{error}")
+        })
     })?;
     for changing in &oracle.changing {
         say(&format!("its body is not the same each time and is not compared: {changing}"));
@@ -135,19 +146,63 @@ fn ended(record: &LoadRecord, strict: bool) -> Result<Ended, Trouble> {
     let (outcome, count) =
         worst.filter(|(_, count)| *count > 0).unwrap_or((Outcome::Unanswered, 0));
     let addr = &record.plan.origin().place;
-    let (what, help) = match outcome {
-        Outcome::ConnectRefused => ("nobody listens there", "start the server, or mend the port"),
-        Outcome::ConnectFailed => ("no connection could be made", "is the address reachable?"),
-        Outcome::ConnectTimeout => ("connecting took too long", "is it up? raise --timeout"),
-        Outcome::UnexpectedStatus => ("every status was unexpected", "mend the path of the URL"),
-        Outcome::Protocol => ("what answers is not HTTP/1", "is it TLS, or another protocol?"),
-        Outcome::TimeoutWaiting => ("no answer came in time", "raise --timeout"),
-        Outcome::Unanswered => ("no answer came before the end", "raise -d"),
-        _ => ("every request failed", "the counts by kind say how"),
-    };
+    let status = record.status.iter().max_by_key(|(_, count)| **count).map(|(status, _)| *status);
+    let (what, help) = why(outcome, status);
     Err(Trouble::failed(miette!(
         help = help,
         "no request to {addr} was answered well ({count} failed, {} unanswered): {what}",
         record.requests.unanswered
     )))
+}
+
+/// What most requests of a load that failed as a whole came to, and the way out.
+fn why(outcome: Outcome, status: Option<u16>) -> (String, &'static str) {
+    let (what, help) = match outcome {
+        Outcome::ConnectRefused => ("nobody listens there", "start the server, or mend the port"),
+        Outcome::ConnectFailed => ("no connection could be made", "is the address reachable?"),
+        Outcome::ConnectTimeout => ("connecting took too long", "is it up? raise --timeout"),
+        Outcome::Tls => ("TLS failed", "is it a port for https://?"),
+        Outcome::FdExhausted => ("no file descriptor was left", "raise `ulimit -n`, or lower -c"),
+        Outcome::PortExhausted => ("no local port was left", "keep connections, or use --source"),
+        Outcome::UnexpectedStatus => {
+            let status = status.unwrap_or_default();
+            return (format!("every status was unexpected, mostly {status}"), way_out_of(status));
+        }
+        Outcome::WrongLength => {
+            ("no body had the length that was expected", "mend --expect-length, or see --verify")
+        }
+        Outcome::WrongHeader => {
+            ("no reply had the field that was expected", "mend --expect-header")
+        }
+        Outcome::WrongBody => {
+            ("no body was as expected", "mend --expect-body, or see --verify; `curl URL` shows one")
+        }
+        Outcome::Protocol => (
+            "what is answered is no well-formed HTTP/1",
+            "`curl -v URL` shows what it is: TLS, another protocol, or a head that is not in order",
+        ),
+        Outcome::ResetBeforeFirstByte | Outcome::ResetAfterFirstByte => (
+            "every connection was lost before its reply was complete",
+            "the log of the server may say why; is it TLS (https://)?",
+        ),
+        Outcome::TimeoutWaiting => ("no answer came in time", "raise --timeout"),
+        Outcome::TimeoutReading => ("no reply was complete in time", "raise --timeout"),
+        Outcome::Unanswered | Outcome::Ok => ("no answer came before the end", "raise -d"),
+    };
+    (what.to_owned(), help)
+}
+
+/// What a status that nobody expected asks for.
+fn way_out_of(status: u16) -> &'static str {
+    match status {
+        400 => "the server cannot read the request: is it TLS (https://), or a field wrong (-H)?",
+        401 | 403 | 407 => "give a user (--user), or mend what the server may read",
+        405 | 501 => "mend the method (-X)",
+        408 | 429 | 503 => {
+            "the server turns requests away: lower the load (-c, --rate), or its limit"
+        }
+        500..=599 => "the log of the server says why",
+        404 | 410 => "mend the path of the URL",
+        _ => "mend the request, or say which statuses are good (--expect-status)",
+    }
 }

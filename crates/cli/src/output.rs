@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use miette::miette;
+use miette::{Report, miette};
 
 use crate::trouble::Trouble;
 
@@ -43,7 +43,7 @@ pub fn can_write(place: &Place) -> Result<(), Trouble> {
     } else {
         tempfile::Builder::new().tempfile_in(folder_of(&behind_links(path))).map(drop)
     };
-    fault.map_err(|error| cannot_write(path, &error))
+    fault.map_err(|error| Trouble::usage(cannot_write(path, &error)))
 }
 
 /// Writes `bytes` to stdout. A reader that has gone (`| head`) is no error.
@@ -88,7 +88,7 @@ fn file(path: &Path, bytes: &[u8]) -> Result<(), Trouble> {
         beside.persist(path)?;
         Ok(())
     };
-    put().map_err(|error| cannot_write(path, &error))
+    put().map_err(|error| Trouble::failed(cannot_write(path, &error)))
 }
 
 /// Whether something is there that is written to and never replaced: a pipe, a device as /dev/null.
@@ -105,15 +105,15 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> Trouble {
+fn cannot_write(path: &Path, error: &io::Error) -> Report {
+    let error = error.to_string();
     // tempfile adds the name of its file, which means nothing to anybody.
-    let inner = error.get_ref().and_then(|named| named.source());
-    let error = inner.map_or_else(|| error.to_string(), ToString::to_string);
-    Trouble::failed(miette!(
+    let error = error.split_once(" at path ").map_or(error.as_str(), |(error, _)| error);
+    miette!(
         help = "name a file in a folder that exists and that you may write to, or - for stdout",
         "cannot write {}: {error}",
         path.display()
-    ))
+    )
 }
 
 #[cfg(test)]

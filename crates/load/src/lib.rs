@@ -53,8 +53,8 @@ pub use pacing::{
     INSTANTS_MAX, LENGTH_MAX, PacingError, RATE_MAX, ReplayError, STAGES_MAX, parse_ramp,
     parse_rate, parse_stages, parse_think, read_instants,
 };
-pub use placeholders::{PlaceholderError, columns_needed};
+pub use placeholders::{PlaceholderError, columns_needed, literal_braces};
 pub use prepared::PrepareError;
 pub use run::{Control, LoadError, run, run_on};
 pub use search::{SearchOptions, search};
-pub use secure::TlsSetupError;
+pub use secure::{TlsSetupError, check_tls};

@@ -105,6 +105,19 @@ pub(crate) fn is_templated(text: impl AsRef<[u8]>) -> bool {
         .map_or(true, |pieces| pieces.iter().any(|piece| matches!(piece, Piece::Hole(_))))
 }
 
+/// The first piece of `text` that begins as a placeholder does and is none: an open brace and the
+/// word after it, with the brace that closes it if one is there.
+pub fn literal_braces(text: &str) -> Option<&str> {
+    split(text.as_bytes()).ok()?.into_iter().find_map(|piece| {
+        let Piece::Text(text) = piece else { return None };
+        let text = str::from_utf8(text).expect("placeholders are whole characters");
+        let begun = &text[text.find('{')?..];
+        let word = begun[1..].find(|c: char| !c.is_alphanumeric()).map_or(begun.len(), |at| at + 1);
+        let is_closed = begun[word..].starts_with('}');
+        Some(&begun[..word + usize::from(is_closed)])
+    })
+}
+
 /// The columns, as file and column, that the placeholders of a request name; each once.
 ///
 /// # Errors
@@ -170,6 +183,22 @@ mod tests {
             assert!(is_templated(text));
         }
         assert!(!is_templated("{a} {\"rand\":1}") && is_templated("x{seq}y"));
+    }
+
+    #[test]
+    fn braces_that_stay_are_found_with_their_word() {
+        let cases = [
+            ("/{foo}/{seq}", Some("{foo}")),
+            ("/{seq}?a={rnd:1-6}", Some("{rnd")),
+            ("/{seq", Some("{seq")),
+            ("/a{", Some("{")),
+            ("/{é}", Some("{é}")),
+            ("/{seq}/{rand:1-2}}", None),
+            ("/plain", None),
+        ];
+        for (text, found) in cases {
+            assert_eq!(literal_braces(text), found, "{text}");
+        }
     }
 
     #[test]

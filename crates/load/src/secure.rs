@@ -56,6 +56,14 @@ pub(crate) fn config(
     Ok(Some(TlsClientConfig::new(&options)?))
 }
 
+/// Whether TLS can begin as planned: its files are there and make sense. Nothing is sent.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn check_tls(plan: &LoadPlan) -> Result<(), TlsSetupError> {
+    config(plan, false).map(drop)
+}
+
 /// TLS of one thread.
 pub(crate) struct Secure {
     config: TlsClientConfig,

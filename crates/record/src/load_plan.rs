@@ -164,6 +164,14 @@ impl RequestPlan {
             verbatim: None,
         }
     }
+
+    /// Whether a field of its own asks for the connection to be closed after it.
+    pub fn asks_to_close(&self) -> bool {
+        let is_close = |option: &str| option.trim().eq_ignore_ascii_case("close");
+        self.headers.iter().any(|(name, value)| {
+            name.eq_ignore_ascii_case("connection") && value.split(',').any(is_close)
+        })
+    }
 }
 
 /// What the body of a reply was before the load.
@@ -408,6 +416,21 @@ impl LoadPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_field_that_asks_to_close_is_seen_however_it_is_written() {
+        let cases = [
+            ("Connection", "close", true),
+            ("connection", "Upgrade, Close", true),
+            ("Connection", "keep-alive", false),
+            ("X-Connection", "close", false),
+        ];
+        for (name, value, asks) in cases {
+            let headers = vec![(name.to_owned(), value.to_owned())];
+            let request = RequestPlan { headers, ..RequestPlan::get("/") };
+            assert_eq!(request.asks_to_close(), asks, "{name}: {value}");
+        }
+    }
 
     #[test]
     fn a_record_keeps_no_secret_of_its_plan() {

@@ -3,7 +3,7 @@
 
 use crate::figures::{counted, listed};
 use crate::wording::plain;
-use record::{HttpVersion, LoadPlan, LoadRecord, Pacing, Pick, Spread};
+use record::{HttpVersion, LoadPlan, LoadRecord, Pacing, Pick, RequestPlan, Spread};
 
 /// Stages of a law that are named; of more, their number.
 const STAGES_NAMED_MAX: usize = 4;
@@ -56,8 +56,9 @@ pub(crate) fn law(pacing: &Pacing) -> String {
 }
 
 fn reuse(plan: &LoadPlan) -> String {
+    let closes = !plan.keep_alive || plan.requests.iter().all(RequestPlan::asks_to_close);
     match plan.requests_per_connection {
-        _ if !plan.keep_alive => "a connection a request".to_owned(),
+        _ if closes => "a connection a request".to_owned(),
         Some(most) => format!("{} a connection", counted(most, "request")),
         None => "keep-alive".to_owned(),
     }

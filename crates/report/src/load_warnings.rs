@@ -2,7 +2,7 @@
 //! figures. Must not know layout. Start reading at [`warnings`].
 
 pub(crate) use record::GENERATOR_BUSY;
-use record::{GeneratorLimit, LoadPlan, LoadRecord};
+use record::{GeneratorLimit, LoadPlan, LoadRecord, RequestPlan};
 
 use crate::figures::{counted, grouped, listed, percent, significant};
 use crate::load_text::{failures, outcome_words};
@@ -92,9 +92,12 @@ fn reconnected(record: &LoadRecord) -> Option<String> {
     let again = kept.saturating_sub(asked);
     let few = kept as f64 <= CONNECTS_MAX * asked as f64
         || again.saturating_mul(REQUESTS_PER_RECONNECT_MAX) < record.requests.done;
-    let is_asked = record.plan.keep_alive && record.plan.requests_per_connection.is_none();
-    let why = match record.plan.origins.len() {
-        0 | 1 if record.plan.expect_continue => "connections were not kept".to_owned(),
+    let plan = &record.plan;
+    let is_asked = plan.keep_alive
+        && plan.requests_per_connection.is_none()
+        && !plan.requests.iter().any(RequestPlan::asks_to_close);
+    let why = match plan.origins.len() {
+        0 | 1 if plan.expect_continue => "connections were not kept".to_owned(),
         0 | 1 => "the server did not keep connections".to_owned(),
         n => format!("connections changed between {n} origins"),
     };
@@ -165,18 +168,32 @@ fn remedy(limit: GeneratorLimit, plan: &LoadPlan) -> &'static str {
 /// Whether a rate that was asked for was not reached, and by how much.
 pub fn rate_missed(record: &LoadRecord) -> Option<String> {
     let missed = record.rate_missed()?;
+    let errors = &record.errors;
+    let unconnected = errors.connect_refused + errors.connect_failed + errors.connect_timeout;
     let why = if is_generator_limit(record) {
-        "the generator could not"
+        "the generator could not".to_owned()
+    } else if record.silence_at_end().is_some() {
+        "the server was gone or hung".to_owned()
+    } else if unconnected > 0 {
+        format!(
+            "{} could not connect, and others waited for a connection: is the server up all the \
+             time, and its backlog long enough?",
+            counted(unconnected, "request")
+        )
     } else {
         "all connections were busy: more of them (-c), a lower rate, or the server is at its limit"
+            .to_owned()
     };
+    let on_time =
+        if record.open_loop.is_some_and(|open| open.overdue > 0) { " on time" } else { "" };
     let dropped = if missed.dropped > 0 {
         format!(", and {} dropped since the queue was full", grouped(missed.dropped))
     } else {
         String::new()
     };
     Some(format!(
-        "the rate that was asked for was not reached: {} of {} that were due were begun ({}){dropped}; \
+        "the rate that was asked for was not reached: {} of {} that were due were begun{on_time} \
+         ({}){dropped}; \
          {why}",
         grouped(missed.begun),
         counted(missed.due, "request"),
@@ -274,6 +291,10 @@ mod tests {
         assert!(text.contains("changed between 2 origins"), "not the server's doing: {text}");
         load.plan.keep_alive = false;
         assert_eq!(warnings(&load), Vec::<String>::new());
+        load.plan.keep_alive = true;
+        load.plan.requests[0].headers.push(("Connection".to_owned(), "close".to_owned()));
+        assert_eq!(warnings(&load), Vec::<String>::new(), "the plan's own field asked for it");
+        assert!(crate::load_shape::shape(&load).contains("a connection a request"));
     }
 
     #[test]
@@ -307,6 +328,21 @@ mod tests {
         assert!(text.contains("50.0 %") && text.contains("more of them (-c)"), "{text}");
         load.client.threads[0].cpu = load.client.threads[0].wall;
         assert!(rate_missed(&load).unwrap().ends_with("the generator could not"));
+    }
+
+    #[test]
+    fn a_rate_that_was_missed_is_put_down_to_what_was_seen() {
+        let open = |load: LoadRecord, overdue| {
+            let due = 2 * load.requests.started;
+            let open = OpenLoop { due, left: due / 2, overdue, ..OpenLoop::default() };
+            rate_missed(&LoadRecord { open_loop: Some(open), ..load }).unwrap()
+        };
+        let gone = open(dead_after(10), 0);
+        assert!(gone.ends_with("the server was gone or hung"), "{gone}");
+        let refusing = open(dead_after(30), 0);
+        assert!(refusing.contains("40 requests could not connect"), "{refusing}");
+        let late = open(testdata::load(), testdata::load().requests.started);
+        assert!(late.contains("were begun on time (50.0 %)"), "{late}");
     }
 
     #[test]

@@ -99,6 +99,8 @@ pub struct Size {
 #[command(group = ArgGroup::new("open").multiple(true))]
 #[command(group = ArgGroup::new("at_a_rate").multiple(true))]
 #[command(group = ArgGroup::new("at_instants").multiple(true))]
+// Of one, since `requires` of an argument is waived where another conflicts with it; of a group, not.
+#[command(group = ArgGroup::new("searched"))]
 pub struct Pace {
     /// Open loop: so many requests a second, whatever the server does, as in 500/s or 5k/s
     #[arg(short, long, value_parser = load::parse_rate, groups = ["law", "open", "at_a_rate"])]
@@ -122,7 +124,7 @@ pub struct Pace {
     #[arg(long, value_name = "FILE", groups = ["law", "open", "at_instants"])]
     pub replay: Option<PathBuf>,
     /// Open loop: each request of --from when it was made there
-    #[arg(long, requires = "from", groups = ["law", "open", "at_instants"])]
+    #[arg(long, requires = "of_a_file", groups = ["law", "open", "at_instants"])]
     pub as_recorded: bool,
     /// Replay so many times as fast
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "at_instants")]
@@ -137,15 +139,15 @@ pub struct Pace {
     #[arg(
         long,
         value_name = "GOALS",
-        groups = ["law", "open", "at_a_rate"],
+        groups = ["law", "open", "at_a_rate", "searched"],
         conflicts_with_all = ["requests", "slo"]
     )]
     pub search: Option<Goals>,
     /// How close --search goes: width of its interval
-    #[arg(long, value_name = "SHARE", default_value = "5%", requires = "search")]
+    #[arg(long, value_name = "SHARE", default_value = "5%", requires = "searched")]
     pub precision: Share,
     /// Highest rate that --search tries
-    #[arg(long, value_name = "RATE", value_parser = load::parse_rate, requires = "search")]
+    #[arg(long, value_name = "RATE", value_parser = load::parse_rate, requires = "searched")]
     pub rate_max: Option<PerSecond>,
     /// Most tries of --search
     #[arg(
@@ -153,7 +155,7 @@ pub struct Pace {
         value_name = "N",
         default_value_t = TRIES_MAX,
         value_parser = value_parser!(u32).range(1..),
-        requires = "search"
+        requires = "searched"
     )]
     pub tries: u32,
 }
@@ -196,6 +198,7 @@ pub enum Arrivals {
 #[command(next_help_heading = "Requests")]
 #[group(multiple = true)]
 #[command(group = ArgGroup::new("with_a_body").multiple(true))]
+#[command(group = ArgGroup::new("of_a_file"))]
 pub struct Requests {
     /// Request method
     #[arg(short = 'X', long, default_value = "GET", conflicts_with_all = ["from", "curl"])]
@@ -207,16 +210,16 @@ pub struct Requests {
     #[arg(long, value_name = "TEXT|@FILE", group = "with_a_body", conflicts_with_all = ["from", "curl"])]
     pub body: Option<String>,
     /// Requests of a file, - for stdin; its format is recognised
-    #[arg(short, long, value_name = "FILE", group = "with_a_body")]
+    #[arg(short, long, value_name = "FILE", groups = ["with_a_body", "of_a_file"])]
     pub from: Option<PathBuf>,
     /// Format of --from
-    #[arg(long, value_name = "FORMAT", requires = "from", value_parser = format_names())]
+    #[arg(long, value_name = "FORMAT", requires = "of_a_file", value_parser = format_names())]
     pub format: Option<String>,
     /// A curl command line, pasted, in quotes
     #[arg(long, value_name = "COMMAND", group = "with_a_body", conflicts_with_all = ["from", "url"])]
     pub curl: Option<String>,
     /// Choose among several requests at random, by their weights, instead of in order
-    #[arg(long, requires = "from", conflicts_with = "as_recorded")]
+    #[arg(long, requires = "of_a_file", conflicts_with = "as_recorded")]
     pub shuffle: bool,
     /// Basic authentication; a URL may hold it too
     #[arg(short, long, value_name = "USER:PASSWORD")]
@@ -276,19 +279,20 @@ pub struct Tls {
     /// Offer one version only: 1.2 or 1.3
     #[arg(long, value_name = "VERSION", value_parser = tls_version)]
     pub tls_version: Option<TlsVersions>,
-    /// Share of connections that offer to resume a session
-    #[arg(long, value_name = "SHARE", default_value = "100%")]
-    pub tls_resume: Share,
+    /// Share of connections that offer to resume a session [default: 100%]
+    #[arg(long, value_name = "SHARE")]
+    pub tls_resume: Option<Share>,
 }
 
 impl Tls {
-    /// Flags that were typed and mean nothing without TLS. (`--tls-resume` has a value unless it is.)
+    /// Flags that were typed and mean nothing without TLS.
     pub fn typed(&self) -> Vec<&'static str> {
         let typed = [
             ("--cacert", self.cacert.is_some()),
             ("--insecure", self.insecure),
             ("--cert", self.cert.is_some()),
             ("--tls-version", self.tls_version.is_some()),
+            ("--tls-resume", self.tls_resume.is_some()),
         ];
         typed.into_iter().filter(|(_, is_typed)| *is_typed).map(|(flag, _)| flag).collect()
     }

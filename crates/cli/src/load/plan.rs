@@ -2,6 +2,7 @@
 //! refused; must not know how a load is carried out. Start reading at [`plan`].
 
 use std::io::Read as _;
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 
 use load::source::{self, Base, Folder, Listing};
@@ -27,6 +28,7 @@ pub fn plan(args: &Args, say: &dyn Fn(&str)) -> Result<LoadPlan, Trouble> {
         options.asked = listing.asked;
     }
     options.columns = columns(args, &options)?;
+    literal_braces(args, say);
     options.pacing = pacing(args, &mut options)?;
     let ends = options.requests.is_some()
         || options.duration.is_some()
@@ -35,15 +37,37 @@ pub fn plan(args: &Args, say: &dyn Fn(&str)) -> Result<LoadPlan, Trouble> {
         options.duration = Some(DURATION);
     }
     let plan = options.plan().map_err(usage)?;
+    check_machine(&plan)?;
     let has_tls = plan.origins.iter().any(|origin| origin.tls_name.is_some());
     if has_tls {
         check_files(&args.tls)?;
+        load::check_tls(&plan).map_err(usage)?;
     } else {
         args.tls.typed().iter().for_each(|flag| {
             say(&format!("{flag} changes nothing here: no URL begins with https://"));
         });
     }
     Ok(plan)
+}
+
+/// CPUs and addresses that are typed are to be those of this machine.
+fn check_machine(plan: &LoadPlan) -> Result<(), Trouble> {
+    let allowed = sys::affinity::allowed().unwrap_or_default();
+    // Where they cannot be asked for, the load says so when it pins its threads.
+    if let Some(cpu) = plan.cpus.iter().find(|cpu| !allowed.is_empty() && !allowed.contains(cpu)) {
+        return Err(Trouble::usage(miette!(
+            "--cpus: this process may not use CPU {cpu}; it may use CPUs {allowed:?}"
+        )));
+    }
+    for source in &plan.sources {
+        UdpSocket::bind((*source, 0)).map_err(|error| {
+            Trouble::usage(miette!(
+                help = "`ip address` lists the addresses of this machine",
+                "--source: nothing can be sent from {source}: {error}"
+            ))
+        })?;
+    }
+    Ok(())
 }
 
 /// Before anything is sent: TLS itself reads its files only when it connects.
@@ -86,7 +110,7 @@ fn options(args: &Args) -> Result<LoadOptions, Trouble> {
             insecure: tls.insecure,
             client: tls.cert.clone().zip(tls.key.clone()),
             versions: tls.tls_version.unwrap_or(TlsVersions::Both),
-            resume: tls.tls_resume.0,
+            resume: tls.tls_resume.map_or(1.0, |share| share.0),
         },
         verify: Verify {
             status_min: checks.expect_status.0,
@@ -180,6 +204,19 @@ fn columns(args: &Args, options: &LoadOptions) -> Result<Vec<Column>, Trouble> {
         }
     }
     Ok(columns)
+}
+
+/// What looks like a placeholder where the user typed it, and is none, goes out as it stands: that may
+/// be meant, or mistyped.
+fn literal_braces(args: &Args, say: &dyn Fn(&str)) {
+    let fields = args.requests.headers.iter().filter_map(|line| line.split_once(':'));
+    let texts = args.url.iter().map(String::as_str).chain(fields.map(|(_, value)| value));
+    for braces in texts.filter_map(load::literal_braces) {
+        say(&format!(
+            "{braces} goes out as it stands; placeholders are {{seq}}, {{rand}}, {{rand:1-100}} and \
+             {{csv:FILE:COLUMN}}"
+        ));
+    }
 }
 
 /// When requests are due.

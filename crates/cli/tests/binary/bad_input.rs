@@ -3,6 +3,7 @@
 
 use std::net::TcpListener;
 
+use crate::planted::{Planted, reply};
 use crate::{joust, output, said, stdout};
 
 /// Arguments, exit code, and words that the message must have.
@@ -80,6 +81,9 @@ const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
     (&["--search", "p99<1s", "--tries", "0"], &["--tries"]),
     (&["--search", "p99<1s", "--rate-max", "x"], &["--rate-max", "500/s"]),
     (&["--tries", "5"], &["--search"]),
+    (&["-n", "5", "--tries", "5"], &["--tries", "--search"]),
+    (&["-r", "5", "--rate-max", "9"], &["--rate-max", "--search"]),
+    (&["--slo", "p99<1s", "--precision", "2%"], &["--precision", "--search"]),
     (&["-X", "G T"], &["G T", "GET"]),
     (&["-X", "CONNECT"], &["tunnel", "-X"]),
     (&["-H", "Content-Length: 5"], &["Content-Length", "leave it out"]),
@@ -98,6 +102,7 @@ const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
     (&["--timeout", "0s"], &["--timeout", "10s"]),
     (&["--connect-to", "x"], &["HOST:PORT:ADDR:PORT", "--connect-to"]),
     (&["--source", "1.2.3"], &["--source"]),
+    (&["--source", "192.0.2.1"], &["--source", "192.0.2.1", "`ip address`"]),
     (&["--source", "::1"], &["one family", "--source"]),
     (&["--unix", "/x", "--source", "127.0.0.2"], &["--unix", "--source"]),
     (&["--cert", "c.pem"], &["--key"]),
@@ -116,6 +121,7 @@ const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
     (&["--engine", "kqueue"], &["--engine", "uring"]),
     (&["--stamps", "tsc"], &["--stamps", "kernel"]),
     (&["--cpus", "x"], &["--cpus"]),
+    (&["--cpus", "99999"], &["--cpus", "CPU 99999", "it may use"]),
     (&["--seed", "x"], &["--seed"]),
     (&["--raw", "99999999"], &["raw log", "10000000"]),
     (&["--body", "{rand:9-1}"], &["{rand:9-1}", "low, then high"]),
@@ -165,10 +171,51 @@ fn files_of_tls_are_read_before_anything_is_sent_and_flags_without_it_are_named(
         let args = [&["load", "https://127.0.0.1:1/"], flags].concat();
         refuses(&args, 2, &[flags[0], flags[1], "No such file"]);
     }
-    let idle = output(&["load", "http://127.0.0.1:1/", "--insecure", "--tls-version", "1.3"]);
+    let no_pem = ["--cert", "/etc/hostname", "--key", "/etc/hostname"];
+    refuses(&[&["load", "https://127.0.0.1:1/"], &no_pem[..]].concat(), 2, &["--cert", "PEM"]);
+    let idle = ["--insecure", "--tls-version", "1.3", "--tls-resume", "50%"];
+    let idle = output(&[&["load", "http://127.0.0.1:1/"], &idle[..]].concat());
     let said = String::from_utf8_lossy(&idle.stderr);
-    assert!(said.contains("--insecure changes nothing here"), "{said}");
-    assert!(said.contains("--tls-version changes nothing here"), "{said}");
+    for flag in ["--insecure", "--tls-version", "--tls-resume"] {
+        assert!(said.contains(&format!("{flag} changes nothing here")), "{said}");
+    }
+}
+
+#[test]
+fn what_looks_like_a_placeholder_and_is_none_is_said() {
+    let typed = ["http://127.0.0.1:1/{seq}/{id}", "-H", "X-Id: {sq}"];
+    let said = said(&output(&[&["load"], &typed[..]].concat()));
+    for braces in ["{id} goes out as it stands", "{sq} goes out as it stands"] {
+        assert!(said.contains(braces), "{said}");
+    }
+    assert!(!said.contains("{seq} goes"), "{said}");
+}
+
+#[test]
+fn a_load_that_failed_as_a_whole_says_what_would_mend_it() {
+    let server = Planted::start(|seen| {
+        let (status, length) = match seen.line() {
+            "GET /absent" => ("404 Not Found", "2"),
+            "GET /tls" => ("400 Bad Request", "2"),
+            "GET /full" => ("503 Service Unavailable", "2"),
+            _ => ("200 OK", "2\r\nContent-Length: 3"),
+        };
+        format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\nok").into_bytes()
+    });
+    let cases: [(&str, &[&str], &[&str]); 5] = [
+        ("/absent", &[], &["mostly 404", "the path of the URL"]),
+        ("/tls", &[], &["mostly 400", "https://"]),
+        ("/full", &[], &["mostly 503", "lower the load"]),
+        ("/two", &["--verify", "none"], &["no well-formed HTTP/1", "curl -v"]),
+        ("/two", &[], &["Content-Length", "--verify none"]),
+    ];
+    for (target, flags, words) in cases {
+        let url = server.url(target);
+        refuses(&[&["load", &url, "-n", "4", "-c", "2"], flags].concat(), 1, words);
+    }
+    let fits = Planted::start(|_| reply("", "ok"));
+    let args = ["load", &fits.url("/"), "-n", "4", "-c", "2", "--expect-body", "no"];
+    refuses(&args, 1, &["no body was as expected", "--expect-body"]);
 }
 
 /// What must be there before a load is worth its time.
@@ -176,7 +223,8 @@ fn files_of_tls_are_read_before_anything_is_sent_and_flags_without_it_are_named(
 fn a_record_that_could_not_be_written_is_said_before_the_load() {
     for place in ["/no/folder/load.json", "/tmp"] {
         let args = ["load", "http://127.0.0.1:1/", "--json", place];
-        refuses(&args, 1, &["cannot write", place, "or -"]);
+        refuses(&args, 2, &["cannot write", place, "or -"]);
+        assert!(!said(&output(&args)).contains(".tmp"), "the name of a file that nobody named");
     }
 }
 
@@ -222,7 +270,7 @@ fn a_port_in_use_is_named() {
 fn a_full_disk_leaves_nothing_half_written() {
     let server = crate::Server::start(&["--fixed", "10"]);
     let output = output(&["load", &server.url, "-n", "10", "--json", "/dev/full/x.json"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("/dev/full/x.json"), "{}", said(&output));
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut command = joust(&["load", &server.url, "-n", "10", "--json", "-"]);

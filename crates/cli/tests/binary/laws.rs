@@ -112,3 +112,29 @@ fn a_search_finds_the_limit_of_a_server_that_has_a_known_one() {
     assert!(good < bad && good < 140.0 && bad > 50.0, "[{good}, {bad}]");
     assert!(found["tries"].as_array().unwrap().len() <= 14);
 }
+
+/// 100 requests a try at most: too few for p99.9 at every rate.
+#[test]
+fn a_search_whose_tries_are_too_short_says_so_and_calls_no_rate_bad() {
+    let server = Server::start(&["--fixed", "100"]);
+    let args = ["--search", "p99.9<1h", "-d", "100ms", "--rate-max", "1k/s", "--json", "-"];
+    let output = output(&[&["load", &server.url], &args[..]].concat());
+    let said = said(&output);
+    assert!(output.status.code() == Some(1) && said.contains("longer (-d)"), "{said}");
+    let found: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!((&found["limit"], &found["lowest_bad"]), (&"samples".into(), &Value::Null));
+    let rates: Vec<f64> =
+        found["tries"].as_array().unwrap().iter().map(|t| t["rate"].as_f64().unwrap()).collect();
+    assert!(rates.is_sorted() && rates.last() == Some(&1000.0), "{rates:?}");
+}
+
+#[test]
+fn ten_requests_at_a_rate_are_no_faster_than_it() {
+    let server = Server::start(&["--fixed", "100"]);
+    let args = ["-r", "50/s", "-n", "10", "--slo", "rate>51/s", "--json", "-"];
+    let output = output(&[&["load", &server.url], &args[..]].concat());
+    assert_eq!(output.status.code(), Some(99), "{}", said(&output));
+    let record: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(record["open_loop"]["asked_per_s"], 50.0);
+    assert!(record["rate_per_s"].as_f64().unwrap() <= 50.0, "{}", record["rate_per_s"]);
+}
