@@ -31,9 +31,11 @@ pub(crate) struct BacklogCounts {
     pub(crate) waiting_max: u64,
     /// When the last of them was.
     pub(crate) last_due: Nanos,
+    /// When another would have been; `None`: never.
+    pub(crate) next_due: Option<Nanos>,
     /// Whether the law was asked for no more: as many as might ever be started had become due.
     pub(crate) is_spent: bool,
-    /// Of them: still in the queue when that was so; 0 where it never was.
+    /// Of them: still in the queue when the last became due; 0 where `is_spent` is false.
     pub(crate) overdue: u64,
 }
 
@@ -106,6 +108,7 @@ impl Backlog {
         self.settle(quota);
         self.counts.left += self.waiting.len() as u64;
         self.waiting.clear();
+        self.counts.next_due = self.arrivals.peek();
         self.counts
     }
 }
@@ -134,13 +137,13 @@ mod tests {
         backlog.settle(u64::MAX);
         assert_eq!(backlog.take(), Some(Nanos::ZERO));
         let counts = backlog.end(Nanos::from_millis(10), u64::MAX);
-        let last_due = Nanos::from_millis(9);
         let expected = BacklogCounts {
             due: 10,
             dropped: 4,
             left: 5,
             waiting_max: 5,
-            last_due,
+            last_due: Nanos::from_millis(9),
+            next_due: Some(Nanos::from_millis(10)),
             ..Default::default()
         };
         assert_eq!(counts, expected);
@@ -156,6 +159,7 @@ mod tests {
         let counts = backlog.end(Nanos::from_secs(1), 2);
         assert_eq!((counts.overdue, counts.is_spent, counts.left), (3, true, 2));
         assert_eq!((counts.due, counts.last_due), (3, Nanos::from_millis(2)));
+        assert_eq!(counts.next_due, Some(Nanos::from_millis(3)), "nobody was asked for it");
     }
 
     #[test]

@@ -105,13 +105,14 @@ pub(crate) fn is_templated(text: impl AsRef<[u8]>) -> bool {
         .map_or(true, |pieces| pieces.iter().any(|piece| matches!(piece, Piece::Hole(_))))
 }
 
-/// The first piece of `text` that begins as a placeholder does and is none: an open brace and the
-/// word after it, with the brace that closes it if one is there.
+/// The first that begins in `text` as a placeholder does and is none: an open brace, the word after it,
+/// and the brace that closes it if one is there. JSON has none: there a brace is followed by a quote.
 pub fn literal_braces(text: &str) -> Option<&str> {
     split(text.as_bytes()).ok()?.into_iter().find_map(|piece| {
         let Piece::Text(text) = piece else { return None };
         let text = str::from_utf8(text).expect("placeholders are whole characters");
-        let begun = &text[text.find('{')?..];
+        let of_a_word = |at: &usize| text[at + 1..].starts_with(char::is_alphabetic);
+        let begun = &text[text.match_indices('{').map(|(at, _)| at).find(of_a_word)?..];
         let word = begun[1..].find(|c: char| !c.is_alphanumeric()).map_or(begun.len(), |at| at + 1);
         let is_closed = begun[word..].starts_with('}');
         Some(&begun[..word + usize::from(is_closed)])
@@ -191,7 +192,8 @@ mod tests {
             ("/{foo}/{seq}", Some("{foo}")),
             ("/{seq}?a={rnd:1-6}", Some("{rnd")),
             ("/{seq", Some("{seq")),
-            ("/a{", Some("{")),
+            ("/a{", None),
+            ("{\"a\":1}{{b", Some("{b")),
             ("/{é}", Some("{é}")),
             ("/{seq}/{rand:1-2}}", None),
             ("/plain", None),

@@ -8,8 +8,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
 use record::{
-    ClientUse, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, OpenLoop, RequestCounts,
-    Scenario, ThreadUse, TlsUse,
+    ClientUse, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, OpenLoop, Pacing,
+    RequestCounts, Scenario, ThreadUse, TlsUse,
 };
 use sys::driver::Driver;
 use sys::{affinity, clock, socket};
@@ -380,7 +380,8 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
         lag_max: totals.lag_max,
         connections_open_max: totals.open_max,
     };
-    let (open_loop, span) = open_loop(&measured, &totals, window);
+    let span = law_span(plan, &measured).unwrap_or(window);
+    let open_loop = open_loop(plan, &measured, &totals, (span, window));
     let tls = tls_use(&measured);
     let first_head = measured.iter().find_map(|one| one.first_head.clone());
     let (raw, raw_stride) = RawLog::merge(measured.into_iter().map(|one| one.raw).collect());
@@ -417,34 +418,50 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
     }
 }
 
-/// What all threads of an open loop were asked for, and how far they kept it; and the span in which
-/// the law asks for so much.
-///
-/// That is the window, unless requests ran out (`-n`): ten at 10/s are due within 0.9 s, and the law
-/// has a second for them, whether the last reply comes before that or long after. Where the last of n
-/// is due after `t`, it has had n - 1 gaps, and one more is as long as they are.
-fn open_loop(measured: &[Measured], totals: &Totals, window: Nanos) -> (OpenLoop, Nanos) {
+/// What all threads of an open loop were asked for in the `span` of its law, and how far they kept it.
+fn open_loop(
+    plan: &LoadPlan,
+    measured: &[Measured],
+    totals: &Totals,
+    (span, window): (Nanos, Nanos),
+) -> OpenLoop {
     let mut sum = OpenLoop { late_ms: LatencyMillis::from(&totals.late), ..OpenLoop::default() };
-    let (mut is_spent, mut last_due) = (true, Nanos::ZERO);
     for counts in measured.iter().map(|one| one.window.backlog) {
         sum.due += counts.due;
         sum.dropped += counts.dropped;
         sum.left += counts.left;
         sum.overdue += counts.overdue;
         sum.queue_max += counts.waiting_max;
-        is_spent &= counts.is_spent;
-        last_due = last_due.max(counts.last_due);
     }
-    // All at one instant are due at no rate; nor is a single one.
-    let has_gaps = is_spent && last_due > Nanos::ZERO && sum.due > 1;
-    let span = if has_gaps {
-        Nanos((last_due.0 as f64 * sum.due as f64 / (sum.due - 1) as f64).round() as u64)
-    } else {
-        window
-    };
+    // The instants of a log come in bursts, and the last of them may be one: no rate was asked for.
+    let is_replay = matches!(plan.pacing, Pacing::Replay { .. });
+    if is_replay {
+        sum.overdue = 0;
+    }
+    let begun_span = if is_replay { window.max(span) } else { span };
+    sum.seconds = span.as_secs_f64();
     sum.asked_per_s = per_s(sum.due, span);
-    sum.begun_per_s = per_s(sum.begun_on_time(totals.requests.started), span);
-    (sum, span)
+    sum.begun_per_s = per_s(sum.begun_on_time(totals.requests.started), begun_span);
+    sum
+}
+
+/// Where a law was asked for no more, or had no more: the time that it has for what was due, until
+/// another would have been. Ten at 10/s are due within 0.9 s and have a second, whether the last reply
+/// comes before that or long after. `None` where the window ended it, and where all were due at once.
+fn law_span(plan: &LoadPlan, measured: &[Measured]) -> Option<Nanos> {
+    let each = || measured.iter().map(|one| one.window.backlog);
+    let next = each().filter_map(|counts| counts.next_due).min();
+    let is_over = next.is_none() && plan.stop.duration.is_none();
+    if !is_over && !each().all(|counts| counts.is_spent) {
+        return None;
+    }
+    let (due, last) = each().fold((0, Nanos::ZERO), |(due, last), counts| {
+        (due + counts.due, last.max(counts.last_due))
+    });
+    // With no other to come: one gap more, as long as those that were.
+    let by_gaps =
+        || (due > 1).then(|| Nanos((last.0 as f64 * due as f64 / (due - 1) as f64) as u64));
+    next.or_else(by_gaps).filter(|span| *span > Nanos::ZERO)
 }
 
 fn per_s(count: u64, span: Nanos) -> f64 {

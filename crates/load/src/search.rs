@@ -16,7 +16,8 @@
 //! 3. Where they are near enough: both ends are tried until each is certain. An end that is not what
 //!    it seemed moves the interval, and 2 goes on.
 //!
-//! Bounds: [`SearchOptions::tries_max`] over all; a rate is tried at most `2 repeats + 1` times.
+//! Bounds: [`SearchOptions::tries_max`] over all; a rate that always has requests enough is tried at most
+//! `2 repeats + 1` times.
 
 use record::{Goal, Limit, LoadRecord, SearchEnding, SearchRecord, Try};
 use units::{PerSecond, Share};
@@ -161,15 +162,17 @@ fn begun(options: &SearchOptions) -> SearchRecord {
     }
 }
 
-/// What most of the failed tries at the upper end failed by; the length of the tries where no rate
-/// held and some had too few requests to hold.
+/// What most of the failed tries at the upper end failed by; the length of the tries where one end is
+/// missing since tries had too few requests.
 fn limit(record: &SearchRecord) -> Limit {
     let at_end = |t: &&Try| Some(t.rate) == record.lowest_bad && !t.is_good();
     let failed: Vec<&Try> = record.tries.iter().filter(at_end).collect();
     let n_by_generator = failed.iter().filter(|t| t.is_generator_limit).count();
     if 2 * n_by_generator > failed.len() {
         Limit::Generator
-    } else if record.highest_good.is_none() && record.tries.iter().any(Try::is_sparse) {
+    } else if record.highest_sparse().is_some()
+        && (record.highest_good.is_none() || record.lowest_bad.is_none())
+    {
         Limit::Samples
     } else if record.lowest_bad.is_some() {
         Limit::Server
@@ -202,6 +205,11 @@ impl Level {
         }
         let (most, least) = (self.good.max(self.bad), self.good.min(self.bad));
         least >= EACH_OF_AMBIGUOUS || most >= repeats * (1 + least)
+    }
+
+    /// Whether it leans to holding, or to not.
+    fn is_known(&self) -> bool {
+        matches!(self.leaning(), Some(Leaning::Good | Leaning::Bad))
     }
 
     /// Which outcome it leans to; `None` where it is ambiguous, or so far is.
@@ -276,7 +284,11 @@ impl Tally {
         }
         match self.ends() {
             (Some(good), Some(bad)) => self.between(good, bad, options),
-            (_, None) => self.above(high, options.repeats),
+            (good, None) => match (good, self.above(high, options.repeats)) {
+                // Nothing is bad, and the highest rate has too few requests: where that begins.
+                (Some(good), Next::End(SearchEnding::Noisy)) => self.up_to_unknown(good, options),
+                (_, next) => next,
+            },
             (None, Some(bad)) => match self.lower(Leaning::Unknown) {
                 // A lower rate has fewer requests still: what can be known lies above this one.
                 Some(unknown) => match self.between(unknown, bad, options) {
@@ -305,6 +317,14 @@ impl Tally {
         }
     }
 
+    /// Something held, and all above it that is settled has too few requests, or is ambiguous.
+    fn up_to_unknown(&self, good: usize, options: &SearchOptions) -> Next {
+        let above = &self.levels[good..];
+        let unknown = above.iter().position(|level| level.leaning() == Some(Leaning::Unknown));
+        let next = unknown.map(|at| self.between(good, good + at, options));
+        next.filter(|next| matches!(next, Next::Try(_))).unwrap_or(Next::End(SearchEnding::Noisy))
+    }
+
     /// No rate has held: the next is lower, unless the lowest is settled.
     fn below(&self, low: PerSecond, repeats: u32) -> Next {
         let bottom = self.levels.first().expect("something was tried");
@@ -331,7 +351,7 @@ impl Tally {
         }
         let widest = levels
             .windows(2)
-            .filter(|pair| pair.iter().any(|level| level.leaning().is_some()))
+            .filter(|pair| pair.iter().any(Level::is_known))
             .max_by(|a, b| ratio(a).total_cmp(&ratio(b)))
             .expect("two ends make a pair");
         if ratio(widest) > 1.0 + precision.0 {
@@ -647,6 +667,31 @@ mod tests {
             found.tries.iter().filter(|t| is_sparse(t)).map(|t| t.rate.0).fold(0.0, f64::max);
         assert!(highest < bad.0 && bad.0 / highest <= 1.05, "{highest} {bad}");
         assert_eq!(found.highest_good, None);
+    }
+
+    #[test]
+    fn rates_with_too_few_requests_above_good_ones_are_not_filled_up() {
+        // Good up to 220; up to 440 (or for good) nearly half of all fails at once, and few are left.
+        for worst in [440.0, 1e9] {
+            let goals = parse_goals("p99<100ms").unwrap();
+            let high = Some(PerSecond(5000.0));
+            let found = run(&SearchOptions { goals, high, ..options() }, |rate| {
+                let mut load = in_a_second(PerSecond(10_000.0), 1e9);
+                if rate.0 > 220.0 {
+                    load.latencies.response.clear();
+                }
+                if rate.0 > worst {
+                    (load.requests.ok, load.requests.failed) = (0, load.requests.done);
+                }
+                load
+            });
+            let good = found.highest_good.unwrap().0;
+            assert!(good <= 220.0 && good * 1.05 > 220.0 && found.tries.len() < 30, "{found:?}");
+            let certain = found.tries.iter().filter(|t| t.rate.0 == good).count();
+            assert_eq!((certain, found.ending), (3, SearchEnding::Noisy));
+            let limit = if worst > 1e6 { Limit::Samples } else { Limit::Server };
+            assert_eq!((found.limit, found.ambiguous()), (limit, vec![]));
+        }
     }
 
     #[test]

@@ -52,12 +52,13 @@ pub enum GeneratorLimit {
     },
 }
 
-/// Requests of an open loop that were due and never begun.
+/// Requests of an open loop that were due and never begun, or, where `-n` ended it, begun only after
+/// the time in which so many are due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateMissed {
     /// Due in the window.
     pub due: u64,
-    /// Of them begun.
+    /// Of them begun in time.
     pub begun: u64,
     /// Of them dropped since the queue was full.
     pub dropped: u64,

@@ -33,8 +33,7 @@ pub struct LoadRecord {
     pub status: BTreeMap<u16, u64>,
     /// Bytes of all replies.
     pub bytes: ByteCounts,
-    /// Goodput: requests with outcome `ok` in the window, by second. Where `-n` ended an open loop, the
-    /// window counts as no shorter than the time in which so many are due.
+    /// Goodput: requests with outcome `ok` in the window, by second of [`LoadRecord::rate_seconds`].
     pub rate_per_s: f64,
     /// CPU time of the generator's threads over requests done; `None` with none done.
     pub cpu_us_per_request: Option<f64>,
@@ -129,6 +128,12 @@ impl LoadRecord {
         }
     }
 
+    /// What the rate is over: the window, or where requests of an open loop ran out, the time in which
+    /// so many are due, if that is longer.
+    pub fn rate_seconds(&self) -> f64 {
+        self.open_loop.map_or(self.seconds, |open| open.seconds.max(self.seconds))
+    }
+
     /// How long no request had succeeded when the window ended, where that is too long for chance: a
     /// server that dies or hangs fails few requests, since in a closed loop each connection has one
     /// at a time and waits before it tries again. The share of failures hides it, the silence does
@@ -167,15 +172,19 @@ pub struct OpenLoop {
     pub dropped: u64,
     /// Of them: still waiting for a connection when the window ended, and given up.
     pub left: u64,
-    /// Of them: still waiting for a connection when the last that was asked for (`-n`) became due.
+    /// Of them: still waiting for a connection when the last that `-n` asks for became due, and begun
+    /// later. Not counted in a replay.
     #[serde(default)]
     pub overdue: u64,
     /// Longest queue, over all threads (an upper bound where there are several).
     pub queue_max: u64,
-    /// What was asked: requests due by second of the window; where `-n` ended them, by second of the
-    /// time in which so many are due.
+    /// Time in which so many are due: the window; where `-n` or the last instant of a replay ended the
+    /// load, until another would have been due. 0 in older files.
+    #[serde(default)]
+    pub seconds: f64,
+    /// What was asked: requests due by second of that time.
     pub asked_per_s: f64,
-    /// What was begun by second of the same time, in it.
+    /// What was begun by second of that time, in it.
     pub begun_per_s: f64,
     /// How late requests were sent for which a connection was free: the generator's own delay.
     pub late_ms: LatencyMillis,

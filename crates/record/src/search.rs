@@ -91,7 +91,8 @@ pub enum Limit {
     Server,
     /// The generator: the server may hold more.
     Generator,
-    /// The length of a try: no rate held, and some had too few requests to judge the goals by.
+    /// The length of a try: one end is missing, and some rates had too few requests to judge the goals
+    /// by.
     Samples,
     /// Nothing was met: all rates that were tried held.
     NotReached,
@@ -103,8 +104,8 @@ pub enum Limit {
 pub enum SearchEnding {
     /// Both ends are certain, and as near to each other as was asked.
     Narrow,
-    /// Both ends are certain; between them rates held and did not hold by turns, in a band too wide
-    /// for the precision that was asked.
+    /// Both ends are certain; between them rates held and did not hold by turns, or had too few
+    /// requests to be judged, in a band too wide for the precision that was asked.
     Noisy,
     /// Every rate held, up to the highest that might be tried.
     AllGood,
@@ -183,6 +184,27 @@ impl SearchRecord {
         rates.sort_by(|a, b| a.0.total_cmp(&b.0));
         rates.dedup();
         rates
+    }
+
+    /// Highest rate at which a try had too few requests to be judged.
+    pub fn highest_sparse(&self) -> Option<PerSecond> {
+        let sparse = self.tries.iter().filter(|tried| tried.is_sparse()).map(|tried| tried.rate);
+        sparse.max_by(|a, b| a.0.total_cmp(&b.0))
+    }
+
+    /// What is known where no rate held: of those rates only at which a try had enough requests.
+    pub fn none_held(&self) -> String {
+        match (self.lowest_bad, self.highest_sparse()) {
+            (Some(bad), None) => format!("hold at no rate that was tried, down to {bad}"),
+            (Some(bad), Some(sparse)) => format!(
+                "do not hold at {bad}, and lower rates could not be judged: at {sparse} a try had \
+                 too few requests"
+            ),
+            (None, Some(sparse)) => format!(
+                "could be judged at no rate that was tried, up to {sparse}: tries had too few requests"
+            ),
+            (None, None) => "could be judged at no rate: no try has an outcome".to_owned(),
+        }
     }
 
     /// Whether both ends of the interval are certain.

@@ -62,7 +62,7 @@ fn rate(record: &LoadRecord) -> String {
         "{}{} requests/s{asked} over {} s: {} ok of {} begun",
         if is_bound { ">= " } else { "" },
         significant(record.rate_per_s),
-        significant(record.seconds),
+        significant(record.rate_seconds()),
         grouped(record.requests.ok),
         grouped(record.requests.started),
     )
@@ -346,6 +346,7 @@ mod tests {
             left: 4000,
             overdue: 0,
             queue_max: 5000,
+            seconds: load.seconds,
             asked_per_s: 100_000.0,
             begun_per_s: 92_000.0,
             late_ms: some,

@@ -14,6 +14,10 @@ use crate::wording::plain;
 const CONNECTS_MAX: f64 = 1.05;
 const REQUESTS_PER_RECONNECT_MAX: u64 = 10_000;
 
+/// A rate was missed for want of connections where one could not be made for each so many of the
+/// requests that are missing: each is waited for before it is tried again, while others queue.
+const UNCONNECTED_MIN: u64 = 10;
+
 /// What spoils the figures of a load, worst first.
 pub(crate) fn warnings(record: &LoadRecord) -> Vec<String> {
     let looks = [
@@ -174,7 +178,7 @@ pub fn rate_missed(record: &LoadRecord) -> Option<String> {
         "the generator could not".to_owned()
     } else if record.silence_at_end().is_some() {
         "the server was gone or hung".to_owned()
-    } else if unconnected > 0 {
+    } else if unconnected.saturating_mul(UNCONNECTED_MIN) >= missed.due - missed.begun {
         format!(
             "{} could not connect, and others waited for a connection: is the server up all the \
              time, and its backlog long enough?",
@@ -339,8 +343,10 @@ mod tests {
         };
         let gone = open(dead_after(10), 0);
         assert!(gone.ends_with("the server was gone or hung"), "{gone}");
-        let refusing = open(dead_after(30), 0);
-        assert!(refusing.contains("40 requests could not connect"), "{refusing}");
+        let mut refusing = dead_after(30);
+        assert!(open(refusing.clone(), 0).contains("all connections were busy"), "a few of many");
+        refusing.errors.connect_refused = refusing.requests.started / 5;
+        assert!(open(refusing, 0).contains("requests could not connect"));
         let late = open(testdata::load(), testdata::load().requests.started);
         assert!(late.contains("were begun on time (50.0 %)"), "{late}");
     }

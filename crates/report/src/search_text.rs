@@ -50,34 +50,18 @@ fn headline(record: &SearchRecord) -> String {
             shown(good),
             shown(bad)
         ),
-        (Some(good), None) => format!(
-            "{goals} hold at every rate that was tried, up to {} requests/s: the limit is higher",
-            shown(good)
-        ),
-        (None, bad) => none_held(record, &goals, bad),
-    }
-}
-
-/// That no rate held is known of those rates only at which a try had enough requests.
-fn none_held(record: &SearchRecord, goals: &str, bad: Option<PerSecond>) -> String {
-    let sparse = record.tries.iter().filter(|tried| tried.is_sparse()).map(|tried| tried.rate.0);
-    let highest =
-        sparse.fold(None, |highest: Option<f64>, rate| Some(rate.max(highest.unwrap_or(0.0))));
-    match (bad, highest.map(PerSecond)) {
-        (Some(bad), None) => {
-            format!("{goals} hold at no rate that was tried, down to {} requests/s", shown(bad))
-        }
-        (Some(bad), Some(sparse)) => format!(
-            "{goals} do not hold at {} requests/s, and lower rates could not be judged: at {} \
-             requests/s a try had too few requests",
-            shown(bad),
-            shown(sparse)
-        ),
-        (None, Some(sparse)) => format!(
-            "nothing is known of {goals}: up to {} requests/s every try had too few requests",
-            shown(sparse)
-        ),
-        (None, None) => format!("nothing is known of {goals}: no rate has an outcome"),
+        (Some(good), None) => match record.highest_sparse().filter(|sparse| *sparse > good) {
+            None => format!(
+                "{goals} hold at every rate that was tried, up to {} requests/s: the limit is higher",
+                shown(good)
+            ),
+            Some(sparse) => format!(
+                "{goals} hold up to {} requests/s; higher rates, up to {}, could not be judged",
+                shown(good),
+                shown(sparse)
+            ),
+        },
+        (None, _) => format!("{goals} {}", record.none_held()),
     }
 }
 
@@ -86,6 +70,10 @@ fn cautions(record: &SearchRecord) -> Vec<String> {
     let uncertain = match record.ending {
         SearchEnding::Interrupted => Some("incomplete: the search was interrupted"),
         SearchEnding::Tries => Some("incomplete: all tries were made (--tries)"),
+        SearchEnding::Noisy if record.ambiguous().is_empty() => Some(
+            "rates in the interval had too few requests to be judged: it is wider than was asked, and \
+             longer tries (-d) may narrow it",
+        ),
         SearchEnding::Noisy => Some(
             "rates in the interval held and did not hold by turns: it is wider than was asked, and \
              longer tries (-d) would narrow it",
@@ -99,9 +87,10 @@ fn cautions(record: &SearchRecord) -> Vec<String> {
             "the generator was the limit at the upper end: the server may hold more; give it more \
              threads (-t) or CPUs (--cpus)",
         ),
+        // An interval with one end: the headline says which rates could not be judged.
         Limit::Samples => Some(
-            "tries have too few requests to judge the goals by: make them longer (-d), or choose a \
-             lower percentile",
+            "some tries have too few requests to judge the goals by: make them longer (-d), or choose \
+             a lower percentile",
         ),
         Limit::Server | Limit::NotReached => None,
     };
@@ -288,9 +277,9 @@ mod tests {
         let all = SearchRecord { lowest_bad: None, ..found.clone() };
         assert!(flat(&all).contains("hold at every rate that was tried, up to 1,000"));
         let none = SearchRecord { highest_good: None, ..found.clone() };
-        assert!(flat(&none).contains("hold at no rate that was tried, down to 1,040"));
+        assert!(flat(&none).contains("hold at no rate that was tried, down to 1040/s"));
         let empty = SearchRecord { lowest_bad: None, highest_good: None, plan: None, ..found };
-        assert!(flat(&empty).contains("nothing is known"));
+        assert!(flat(&empty).contains("no try has an outcome"));
     }
 
     #[test]
@@ -299,12 +288,15 @@ mod tests {
         let limit = Limit::Samples;
         let found = SearchRecord { highest_good: None, limit, ..search(vec![sparse]) };
         let text = flat(&found);
-        for part in ["do not hold at 1,040 requests/s, and lower rates could not", "longer (-d)"] {
+        for part in ["do not hold at 1040/s, and lower rates could not", "longer (-d)"] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        let text = flat(&SearchRecord { lowest_bad: None, ..found });
-        assert!(text.contains("up to 50.0 requests/s every try had too few"), "{text}");
-        assert!(!text.contains("hold at no rate"), "{text}");
+        let one_end = SearchRecord { lowest_bad: None, ..found };
+        let text = flat(&one_end);
+        assert!(text.contains("at no rate that was tried, up to 50/s: tries had too"), "{text}");
+        let held = SearchRecord { highest_good: Some(PerSecond(40.0)), ..one_end };
+        let text = flat(&held);
+        assert!(text.contains("hold up to 40.0 requests/s; higher rates, up to 50.0,"), "{text}");
     }
 
     #[test]

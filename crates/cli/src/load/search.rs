@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use load::SearchOptions;
 use miette::miette;
-use record::{Limit, LoadPlan, Pacing, SearchRecord};
+use record::{Figure, Goal, Limit, LoadPlan, Pacing, Phase, SearchRecord};
 use units::{Nanos, PerSecond};
 
 use super::args::{Args, Arrivals};
@@ -26,6 +26,14 @@ pub fn options(args: &Args) -> Result<Option<SearchOptions>, Trouble> {
         ..SearchOptions::new(goals.0.clone())
     };
     options.check().map_err(plan::usage)?;
+    let keeps =
+        !args.connections.no_keepalive && args.connections.requests_per_connection.is_none();
+    if let Some(goal) = goals.0.iter().find(|goal| keeps && is_of_connecting(goal)) {
+        return Err(Trouble::usage(miette!(
+            help = "connect anew for each request (--no-keepalive), or set a goal on the response",
+            "{goal} cannot be searched for: connections are kept, so that no rate has more of them"
+        )));
+    }
     Ok(Some(options))
 }
 
@@ -71,11 +79,18 @@ pub fn main(
         _ if args.checks.strict && found.limit == Limit::Generator => Ok(Ended::Unbelievable),
         Some(_) => Ok(Ended::Well),
         None if found.limit == Limit::Samples => Err(Trouble::failed(miette!(
-            help = "make tries longer (-d), or choose a lower percentile",
-            "no rate is known at which the goals hold: tries had too few requests to be judged"
+            help = "tries that are longer (-d) have more requests; a lower percentile takes fewer",
+            "the goals {}",
+            found.none_held()
         ))),
-        None => Err(Trouble::failed(miette!("the goals hold at no rate that was tried"))),
+        None => Err(Trouble::failed(miette!("the goals {}", found.none_held()))),
     }
+}
+
+/// Whether it takes many connections to judge it.
+fn is_of_connecting(goal: &Goal) -> bool {
+    let Goal::Latency { phase, figure, .. } = goal else { return false };
+    *phase == Phase::Connect && matches!(figure, Figure::Percentile(_))
 }
 
 fn interrupted(found: &SearchRecord) -> bool {

@@ -77,6 +77,7 @@ const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
     (&["--search", "p99"], &["--search", "p99<5ms"]),
     (&["--search", "p99<1s", "-n", "5"], &["--search", "--requests"]),
     (&["--search", "p99<1s", "--slo", "p50<1s"], &["--search", "--slo"]),
+    (&["--search", "p50<1s,connect.p99<1s"], &["connect.p99<1s", "--no-keepalive"]),
     (&["--search", "p99<1s", "--precision", "0%"], &["precision of 0 %", "0.1 %"]),
     (&["--search", "p99<1s", "--tries", "0"], &["--tries"]),
     (&["--search", "p99<1s", "--rate-max", "x"], &["--rate-max", "500/s"]),

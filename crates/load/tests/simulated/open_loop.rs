@@ -264,6 +264,45 @@ fn where_requests_run_out_the_rate_asked_is_that_of_the_law_not_of_the_last_repl
 }
 
 #[test]
+fn one_request_has_a_whole_gap_and_a_random_law_its_next_instant() {
+    let law = |pacing: Pacing, n| {
+        let plan = plan(|o| (o.pacing, o.requests) = (pacing.clone(), Some(n)));
+        let record = run(&plan, &Script::new(MS));
+        let open_loop = record.open_loop.unwrap();
+        assert_eq!((record.rate_per_s, open_loop.due), (open_loop.asked_per_s, n), "{pacing:?}");
+        open_loop
+    };
+    assert_eq!(law(Pacing::Constant { rate: PerSecond(2.0) }, 1).asked_per_s, 2.0);
+    // Two of a hundred Poisson requests are due at the same instants as two of two.
+    let poisson = Pacing::Poisson { rate: PerSecond(100.0) };
+    let whole = plan(|o| (o.pacing, o.requests) = (poisson.clone(), Some(100)));
+    let third = run(&whole, &Script::new(MS)).raw.iter().map(|s| s.due).nth(2).unwrap();
+    assert_eq!(law(poisson, 2).seconds, third.as_secs_f64());
+}
+
+#[test]
+fn a_replay_is_over_its_own_instants_and_has_no_rate_to_miss() {
+    let replayed = |instants: Vec<Nanos>, n: Option<u64>| {
+        let plan = plan(|o| {
+            (o.connections, o.requests) = (1, n);
+            o.pacing = Pacing::Replay { instants };
+        });
+        let record = run(&plan, &Script::new(ms(20)));
+        assert_eq!((record.rate_missed(), record.requests.ok), (None, 50));
+        let open_loop = record.open_loop.unwrap();
+        assert_eq!(open_loop.overdue, 0);
+        (open_loop.asked_per_s.round(), open_loop.begun_per_s.round())
+    };
+    for n in [None, Some(50)] {
+        // 250/s on a connection that serves 50/s.
+        let even = (0..50).map(|k| ms(4 * k)).collect();
+        assert_eq!(replayed(even, n), (250.0, 50.0));
+        // All at once ask for no rate: it is over the window.
+        assert_eq!(replayed(vec![Nanos::ZERO; 50], n), (50.0, 50.0));
+    }
+}
+
+#[test]
 fn n_requests_that_were_begun_too_late_have_missed_their_rate() {
     // One connection of 100 ms serves ten in the second in which the law has 100.
     let plan = plan(|o| {
