@@ -694,6 +694,55 @@ mod tests {
         }
     }
 
+    /// Rates are cut into bands, each of which holds, fails, is too short to tell, or is one by chance.
+    #[test]
+    fn whatever_the_bands_every_search_ends_and_says_only_what_was_tried() {
+        let empty = Queue::new(1e6, 0.0, 1).empty;
+        for seed in 0..2000 {
+            let mut chance = Pcg64Mcg::seed_from_u64(seed);
+            let mut edge = 10.0;
+            let bands: Vec<(f64, u32)> = (0..chance.random_range(1..6))
+                .map(|_| {
+                    edge *= 1.0 + 4.0 * chance.random::<f64>();
+                    (edge, chance.random_range(0..5))
+                })
+                .collect();
+            let high = chance.random::<bool>().then_some(PerSecond(3000.0));
+            let options = SearchOptions { high, tries_max: 500, ..options() };
+            let found = run(&options, |rate| {
+                let band =
+                    bands.iter().find(|(edge, _)| rate.0 < *edge).map_or(1, |(_, kind)| *kind);
+                let kind = if band == 4 { chance.random_range(0..3) } else { band };
+                let mut load = empty.clone();
+                load.requests = RequestCounts { started: 100, done: 100, ok: 100, ..load.requests };
+                load.open_loop = Some(OpenLoop { due: 100, ..OpenLoop::default() });
+                let (n, span) = [(1000, 1), (1000, 500), (5, 1), (1000, 1)][kind as usize];
+                (0..n).for_each(|_| load.latencies.response.record(Nanos::from_millis(span)));
+                load
+            });
+            let count = |rate: Option<PerSecond>, is: fn(&Try) -> bool| {
+                found.tries.iter().filter(|t| Some(t.rate) == rate && is(t)).count()
+            };
+            let (good, bad) = (found.highest_good, found.lowest_bad);
+            assert!(found.tries.len() < 500, "{seed}: {bands:?} {:?}", found.ending);
+            let is_bad = |t: &Try| !t.is_good() && !t.is_sparse();
+            assert!(good.is_none() || count(good, Try::is_good) >= 3, "{seed}: {bands:?} {good:?}");
+            assert!(bad.is_none() || count(bad, is_bad) >= 3, "{seed}: {bands:?} {bad:?}");
+            assert!(good.zip(bad).is_none_or(|(good, bad)| good < bad), "{seed}");
+            let narrow = good.zip(bad).is_some_and(|(good, bad)| bad.0 / good.0 <= 1.0501);
+            match found.ending {
+                SearchEnding::Narrow => assert!(narrow, "{seed}: {good:?} {bad:?}"),
+                SearchEnding::AllGood => assert!(bad.is_none() && good.is_some(), "{seed}"),
+                SearchEnding::NoneGood => assert!(good.is_none(), "{seed}: {good:?}"),
+                SearchEnding::Noisy => {
+                    let has_sparse = found.tries.iter().any(Try::is_sparse);
+                    assert!(has_sparse || !found.ambiguous().is_empty(), "{seed}: {bands:?}");
+                }
+                ending => panic!("{seed}: {ending:?}"),
+            }
+        }
+    }
+
     #[test]
     fn a_server_that_refuses_most_requests_is_not_taken_for_a_short_try() {
         let goals = parse_goals("p99<100ms").unwrap();
