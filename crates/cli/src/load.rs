@@ -27,7 +27,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         }
     };
     let mut plan = plan::plan(args, &say)?;
-    let search = search::options(args)?;
+    let search = search::options(args, &plan)?;
     if let Some(place) = &args.output.json {
         output::can_write(place)?;
     }

@@ -13,7 +13,7 @@ use record::{
 };
 use sys::driver::Driver;
 use sys::{affinity, clock, socket};
-use units::Nanos;
+use units::{Nanos, PerSecond};
 use wire::tls::TlsClientConfig;
 
 use crate::engine;
@@ -440,7 +440,7 @@ fn open_loop(
     }
     let begun_span = if is_replay { window.max(span) } else { span };
     sum.seconds = span.as_secs_f64();
-    sum.asked_per_s = per_s(sum.due, span);
+    sum.asked_per_s = asked_per_s(measured, &sum, span);
     sum.begun_per_s = per_s(sum.begun_on_time(totals.requests.started), begun_span);
     sum
 }
@@ -458,10 +458,32 @@ fn law_span(plan: &LoadPlan, measured: &[Measured]) -> Option<Nanos> {
     let (due, last) = each().fold((0, Nanos::ZERO), |(due, last), counts| {
         (due + counts.due, last.max(counts.last_due))
     });
-    // With no other to come: one gap more, as long as those that were.
-    let by_gaps =
-        || (due > 1).then(|| Nanos((last.0 as f64 * due as f64 / (due - 1) as f64) as u64));
-    next.or_else(by_gaps).filter(|span| *span > Nanos::ZERO)
+    // One gap more, as long as those that were: where no other is to come, or only after a pause.
+    let by_gaps = (due > 1)
+        .then(|| Nanos((last.0 as f64 * due as f64 / (due - 1) as f64) as u64))
+        .filter(|span| *span > Nanos::ZERO);
+    let span = if has_pauses(&plan.pacing) { by_gaps } else { next.or(by_gaps) };
+    // A thread that drops requests goes on after the others have had theirs.
+    span.map(|span| span.max(last)).filter(|span| *span > Nanos::ZERO)
+}
+
+/// Whether the law's next instant may be as far away as anything.
+fn has_pauses(pacing: &Pacing) -> bool {
+    match pacing {
+        Pacing::Replay { .. } => true,
+        Pacing::Stages { stages } => stages.iter().any(|stage| stage.rate == PerSecond(0.0)),
+        _ => false,
+    }
+}
+
+/// What the law asks for by second. Threads that drop requests draw further than others, each at its
+/// own part of the rate.
+fn asked_per_s(measured: &[Measured], sum: &OpenLoop, span: Nanos) -> f64 {
+    let each = || measured.iter().map(|one| one.window.backlog);
+    if sum.dropped == 0 || !each().all(|counts| counts.is_spent) {
+        return per_s(sum.due, span);
+    }
+    each().map(|counts| per_s(counts.due, counts.next_due.unwrap_or(span))).sum()
 }
 
 fn per_s(count: u64, span: Nanos) -> f64 {

@@ -170,7 +170,7 @@ fn limit(record: &SearchRecord) -> Limit {
     let n_by_generator = failed.iter().filter(|t| t.is_generator_limit).count();
     if 2 * n_by_generator > failed.len() {
         Limit::Generator
-    } else if record.highest_sparse().is_some()
+    } else if record.highest_sparse() > record.highest_good
         && (record.highest_good.is_none() || record.lowest_bad.is_none())
     {
         Limit::Samples
@@ -205,11 +205,6 @@ impl Level {
         }
         let (most, least) = (self.good.max(self.bad), self.good.min(self.bad));
         least >= EACH_OF_AMBIGUOUS || most >= repeats * (1 + least)
-    }
-
-    /// Whether it leans to holding, or to not.
-    fn is_known(&self) -> bool {
-        matches!(self.leaning(), Some(Leaning::Good | Leaning::Bad))
     }
 
     /// Which outcome it leans to; `None` where it is ambiguous, or so far is.
@@ -285,8 +280,7 @@ impl Tally {
         match self.ends() {
             (Some(good), Some(bad)) => self.between(good, bad, options),
             (good, None) => match (good, self.above(high, options.repeats)) {
-                // Nothing is bad, and the highest rate has too few requests: where that begins.
-                (Some(good), Next::End(SearchEnding::Noisy)) => self.up_to_unknown(good, options),
+                (Some(good), Next::End(SearchEnding::Noisy)) => self.above_good(good, options),
                 (_, next) => next,
             },
             (None, Some(bad)) => match self.lower(Leaning::Unknown) {
@@ -317,12 +311,12 @@ impl Tally {
         }
     }
 
-    /// Something held, and all above it that is settled has too few requests, or is ambiguous.
-    fn up_to_unknown(&self, good: usize, options: &SearchOptions) -> Next {
-        let above = &self.levels[good..];
-        let unknown = above.iter().position(|level| level.leaning() == Some(Leaning::Unknown));
-        let next = unknown.map(|at| self.between(good, good + at, options));
-        next.filter(|next| matches!(next, Next::Try(_))).unwrap_or(Next::End(SearchEnding::Noisy))
+    /// Something held, and all above it has too few requests or is ambiguous: where that begins.
+    fn above_good(&self, good: usize, options: &SearchOptions) -> Next {
+        match self.between(good, good + 1, options) {
+            Next::End(_) => Next::End(SearchEnding::Noisy),
+            next @ Next::Try(_) => next,
+        }
     }
 
     /// No rate has held: the next is lower, unless the lowest is settled.
@@ -351,7 +345,7 @@ impl Tally {
         }
         let widest = levels
             .windows(2)
-            .filter(|pair| pair.iter().any(Level::is_known))
+            .filter(|pair| has_limit(pair))
             .max_by(|a, b| ratio(a).total_cmp(&ratio(b)))
             .expect("two ends make a pair");
         if ratio(widest) > 1.0 + precision.0 {
@@ -364,6 +358,14 @@ impl Tally {
         let is_narrow = ratio(&[levels[0], levels[levels.len() - 1]]) <= 1.0 + precision.0;
         Next::End(if is_narrow { SearchEnding::Narrow } else { SearchEnding::Noisy })
     }
+}
+
+/// Whether a limit may lie between the two: not between two that have too few requests, nor between two
+/// that are ambiguous.
+fn has_limit(pair: &[Level]) -> bool {
+    let leanings = [pair[0].leaning(), pair[1].leaning()];
+    leanings.iter().any(|leaning| matches!(leaning, Some(Leaning::Good | Leaning::Bad)))
+        || leanings == [Some(Leaning::Unknown), None]
 }
 
 fn ratio(pair: &[Level]) -> f64 {
@@ -737,6 +739,16 @@ mod tests {
                 SearchEnding::Noisy => {
                     let has_sparse = found.tries.iter().any(Try::is_sparse);
                     assert!(has_sparse || !found.ambiguous().is_empty(), "{seed}: {bands:?}");
+                    let above = found
+                        .tries
+                        .iter()
+                        .map(|t| t.rate.0)
+                        .filter(|r| Some(*r) > good.map(|g| g.0));
+                    let next = above.fold(f64::INFINITY, f64::min);
+                    assert!(
+                        good.is_none_or(|good| next / good.0 <= 1.0501),
+                        "{seed}: {good:?} {next}"
+                    );
                 }
                 ending => panic!("{seed}: {ending:?}"),
             }

@@ -166,7 +166,8 @@ impl SearchRecord {
 
     /// Rates that held in one try and not in another, each once, in rising order.
     pub fn ambiguous(&self) -> Vec<PerSecond> {
-        let has = |rate, good| self.tries.iter().any(|t| t.rate == rate && t.is_good() == good);
+        let known = || self.tries.iter().filter(|tried| !tried.is_sparse());
+        let has = |rate, good| known().any(|t| t.rate == rate && t.is_good() == good);
         let mut rates: Vec<PerSecond> = self.tries.iter().map(|t| t.rate).collect();
         rates.sort_by(|a, b| a.0.total_cmp(&b.0));
         rates.dedup();
@@ -186,10 +187,15 @@ impl SearchRecord {
         rates
     }
 
-    /// Highest rate at which a try had too few requests to be judged.
+    /// Highest rate, of those below `lowest_bad`, at which most tries had too few requests to be judged.
     pub fn highest_sparse(&self) -> Option<PerSecond> {
-        let sparse = self.tries.iter().filter(|tried| tried.is_sparse()).map(|tried| tried.rate);
-        sparse.max_by(|a, b| a.0.total_cmp(&b.0))
+        let is_below = |tried: &&Try| self.lowest_bad.is_none_or(|bad| tried.rate < bad);
+        let is_most = |rate: &PerSecond| {
+            let at = self.tries.iter().filter(|tried| tried.rate == *rate);
+            2 * at.clone().filter(|tried| tried.is_sparse()).count() > at.count()
+        };
+        let rates = self.tries.iter().filter(is_below).map(|tried| tried.rate).filter(is_most);
+        rates.max_by(|a, b| a.0.total_cmp(&b.0))
     }
 
     /// What is known where no rate held: of those rates only at which a try had enough requests.
@@ -203,7 +209,10 @@ impl SearchRecord {
             (None, Some(sparse)) => format!(
                 "could be judged at no rate that was tried, up to {sparse}: tries had too few requests"
             ),
-            (None, None) => "could be judged at no rate: no try has an outcome".to_owned(),
+            (None, None) if self.tries.is_empty() => "were tried at no rate".to_owned(),
+            (None, None) => {
+                "held and did not hold by turns at every rate that was tried".to_owned()
+            }
         }
     }
 

@@ -50,17 +50,14 @@ fn headline(record: &SearchRecord) -> String {
             shown(good),
             shown(bad)
         ),
-        (Some(good), None) => match record.highest_sparse().filter(|sparse| *sparse > good) {
-            None => format!(
-                "{goals} hold at every rate that was tried, up to {} requests/s: the limit is higher",
-                shown(good)
-            ),
-            Some(sparse) => format!(
-                "{goals} hold up to {} requests/s; higher rates, up to {}, could not be judged",
-                shown(good),
-                shown(sparse)
-            ),
-        },
+        (Some(good), None) if record.tries.iter().all(|tried| tried.rate <= good) => format!(
+            "{goals} hold at every rate that was tried, up to {} requests/s: the limit is higher",
+            shown(good)
+        ),
+        (Some(good), None) => format!(
+            "{goals} hold up to {} requests/s; of higher rates it is not known",
+            shown(good)
+        ),
         (None, _) => format!("{goals} {}", record.none_held()),
     }
 }
@@ -70,7 +67,7 @@ fn cautions(record: &SearchRecord) -> Vec<String> {
     let uncertain = match record.ending {
         SearchEnding::Interrupted => Some("incomplete: the search was interrupted"),
         SearchEnding::Tries => Some("incomplete: all tries were made (--tries)"),
-        SearchEnding::Noisy if record.ambiguous().is_empty() => Some(
+        SearchEnding::Noisy if !has_turns(record) => Some(
             "rates in the interval had too few requests to be judged: it is wider than was asked, and \
              longer tries (-d) may narrow it",
         ),
@@ -109,6 +106,15 @@ fn cautions(record: &SearchRecord) -> Vec<String> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// Whether a rate between the ends, or an end, held and did not hold.
+fn has_turns(record: &SearchRecord) -> bool {
+    let SearchRecord { highest_good: good, lowest_bad: bad, .. } = *record;
+    let is_within = |rate: &PerSecond| {
+        good.is_none_or(|good| *rate >= good) && bad.is_none_or(|bad| *rate <= bad)
+    };
+    record.ambiguous().iter().any(is_within)
 }
 
 fn shape(record: &SearchRecord) -> String {
@@ -279,7 +285,7 @@ mod tests {
         let none = SearchRecord { highest_good: None, ..found.clone() };
         assert!(flat(&none).contains("hold at no rate that was tried, down to 1040/s"));
         let empty = SearchRecord { lowest_bad: None, highest_good: None, plan: None, ..found };
-        assert!(flat(&empty).contains("no try has an outcome"));
+        assert!(flat(&empty).contains("were tried at no rate"));
     }
 
     #[test]
@@ -296,7 +302,10 @@ mod tests {
         assert!(text.contains("at no rate that was tried, up to 50/s: tries had too"), "{text}");
         let held = SearchRecord { highest_good: Some(PerSecond(40.0)), ..one_end };
         let text = flat(&held);
-        assert!(text.contains("hold up to 40.0 requests/s; higher rates, up to 50.0,"), "{text}");
+        assert!(
+            text.contains("hold up to 40.0 requests/s; of higher rates it is not known"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -5,11 +5,11 @@ use std::sync::atomic::AtomicBool;
 
 use load::SearchOptions;
 use miette::miette;
-use record::{Figure, Goal, Limit, LoadPlan, Pacing, Phase, SearchRecord};
+use record::{Figure, Goal, Limit, LoadPlan, Pacing, Phase, RequestPlan, SearchRecord};
 use units::{Nanos, PerSecond};
 
 use super::args::{Args, Arrivals};
-use super::{measure, plan};
+use super::measure;
 use crate::output::{self, Place};
 use crate::trouble::{Ended, Trouble};
 
@@ -17,7 +17,7 @@ use crate::trouble::{Ended, Trouble};
 const GUESS: Nanos = Nanos::from_secs(2);
 
 /// What `--search` and its fellows ask for, checked before anything is connected to.
-pub fn options(args: &Args) -> Result<Option<SearchOptions>, Trouble> {
+pub fn options(args: &Args, plan: &LoadPlan) -> Result<Option<SearchOptions>, Trouble> {
     let Some(goals) = &args.pace.search else { return Ok(None) };
     let options = SearchOptions {
         precision: args.pace.precision,
@@ -25,9 +25,10 @@ pub fn options(args: &Args) -> Result<Option<SearchOptions>, Trouble> {
         tries_max: args.pace.tries,
         ..SearchOptions::new(goals.0.clone())
     };
-    options.check().map_err(plan::usage)?;
-    let keeps =
-        !args.connections.no_keepalive && args.connections.requests_per_connection.is_none();
+    options.check().map_err(super::plan::usage)?;
+    let keeps = plan.keep_alive
+        && plan.requests_per_connection.is_none()
+        && !plan.requests.iter().any(RequestPlan::asks_to_close);
     if let Some(goal) = goals.0.iter().find(|goal| keeps && is_of_connecting(goal)) {
         return Err(Trouble::usage(miette!(
             help = "connect anew for each request (--no-keepalive), or set a goal on the response",

@@ -7,7 +7,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use joust_load::LoadOptions;
 use joust_load::sim::{Act, Script, Stall};
-use record::{LoadRecord, Outcome, Pacing};
+use record::{LoadRecord, Outcome, Pacing, Stage};
 use units::{Nanos, PerSecond};
 
 use crate::common::{MS, ms, near, plan, run};
@@ -278,6 +278,38 @@ fn one_request_has_a_whole_gap_and_a_random_law_its_next_instant() {
     let whole = plan(|o| (o.pacing, o.requests) = (poisson.clone(), Some(100)));
     let third = run(&whole, &Script::new(MS)).raw.iter().map(|s| s.due).nth(2).unwrap();
     assert_eq!(law(poisson, 2).seconds, third.as_secs_f64());
+}
+
+#[test]
+fn a_pause_in_which_nothing_more_is_asked_for_is_no_part_of_the_rate() {
+    let stage = |rate: f64, length| Stage { rate: PerSecond(rate), length };
+    let stages = vec![stage(100.0, ms(200)), stage(0.0, Nanos::from_secs(20)), stage(9.0, MS)];
+    let instants = vec![Nanos::ZERO, ms(10), ms(20), Nanos::from_secs(3600)];
+    for (pacing, n) in [(Pacing::Stages { stages }, 20), (Pacing::Replay { instants }, 3)] {
+        let plan = plan(|o| (o.pacing, o.requests) = (pacing, Some(n)));
+        let record = run(&plan, &Script::new(MS));
+        let asked = record.open_loop.unwrap().asked_per_s;
+        assert!(
+            (asked - 100.0).abs() < 1e-3 && (record.rate_per_s - 100.0).abs() < 1e-3,
+            "{asked}"
+        );
+    }
+}
+
+#[test]
+fn threads_that_drop_unequally_are_asked_for_no_more_than_the_law() {
+    let plan = plan(|o| {
+        (o.connections, o.threads, o.requests, o.queue_max) = (2, 2, Some(100), 2);
+        o.pacing = Pacing::Constant { rate: PerSecond(100.0) };
+    });
+    let acts = vec![(Act::Reply, 1), (Act::Pause { bytes: 1, gap: ms(100) }, 1)];
+    let record = run(&plan, &Script { acts, ..Script::new(MS) });
+    let open_loop = record.open_loop.unwrap();
+    assert!(open_loop.dropped > 0, "{open_loop:?}");
+    assert!((open_loop.asked_per_s - 100.0).abs() < 5.0, "{open_loop:?}");
+    assert!(
+        open_loop.begun_per_s <= open_loop.asked_per_s && open_loop.seconds <= record.seconds + 0.1
+    );
 }
 
 #[test]
