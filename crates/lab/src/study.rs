@@ -12,7 +12,7 @@ mod work;
 use std::ops::Range;
 use std::path::Path;
 
-use record::{Blocks, Metric, Plan, SearchPlan, Settings, VisitPlan};
+use record::{Blocks, Cell, Contender, Metric, Plan, SearchPlan, Settings, VisitPlan};
 use toml::Spanned;
 use toml::de::DeTable;
 use units::{Nanos, Share};
@@ -153,8 +153,8 @@ pub fn parse(file: &str, text: &str, form: Form) -> Result<Plan, StudyError> {
         reference: reference(&top, &contenders, source)?,
         declared: declared(&top, source)?,
         published: published::published(&top, (&contenders, &cells), form, source)?,
+        search: search(&top, (&contenders, &cells), source)?,
         cells,
-        search: search(&top, source)?,
         blocks: blocks(&top, source)?,
         visit: visit(&top, source)?,
         keep_disturbed: keep_disturbed(&top, source)?,
@@ -275,7 +275,7 @@ fn short(
 /// The contender that the others are compared with.
 fn reference(
     top: &Section<'_>,
-    contenders: &[record::Contender],
+    contenders: &[Contender],
     source: Source<'_>,
 ) -> Result<Option<usize>, StudyError> {
     let Some(name) = top.text("reference")? else { return Ok(None) };
@@ -288,7 +288,11 @@ fn reference(
 }
 
 /// What a visit searches for.
-fn search(top: &Section<'_>, source: Source<'_>) -> Result<Option<SearchPlan>, StudyError> {
+fn search(
+    top: &Section<'_>,
+    (contenders, cells): (&[Contender], &[Cell]),
+    source: Source<'_>,
+) -> Result<Option<SearchPlan>, StudyError> {
     let Some(section) = top.section("search", "[search]", &SEARCH)? else { return Ok(None) };
     let goals =
         section.text("goals")?.ok_or_else(|| section.missing("goals", "goals = \"p99<10ms\""))?;
@@ -299,8 +303,15 @@ fn search(top: &Section<'_>, source: Source<'_>) -> Result<Option<SearchPlan>, S
         precision: or(section.quantity("precision")?, Share(0.05)),
         tries_max: narrow(or(section.whole("tries", 1..=1000)?, 20)),
     };
-    crate::capacity::options(&plan).check().map_err(refused)?;
-    Ok(Some(plan))
+    let options = crate::capacity::options(&plan);
+    options.check().map_err(refused)?;
+    let keeps = |cell: &Cell| contenders.iter().any(|one| one.work.over(&cell.workload).keep_alive);
+    match options.refused_where_kept().filter(|_| cells.iter().any(keeps)) {
+        Some(reason) => Err(refused(reason).with_help(
+            "let each request have a connection, `keep_alive = false`, or set a goal on the response",
+        )),
+        None => Ok(Some(plan)),
+    }
 }
 
 fn keep_disturbed(top: &Section<'_>, source: Source<'_>) -> Result<bool, StudyError> {

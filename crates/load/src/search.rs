@@ -19,7 +19,7 @@
 //! Bounds: [`SearchOptions::tries_max`] over all; a rate that always has requests enough is tried at most
 //! `2 repeats + 1` times.
 
-use record::{Goal, Limit, LoadRecord, SearchEnding, SearchRecord, Try};
+use record::{Figure, Goal, Limit, LoadRecord, Phase, SearchEnding, SearchRecord, Try};
 use units::{PerSecond, Share};
 
 use crate::pacing::RATE_MAX;
@@ -97,6 +97,21 @@ impl SearchOptions {
             return Err("a search needs at least one try, and one repeat".to_owned());
         }
         Ok(())
+    }
+
+    /// Which goal cannot be searched for where connections are kept, and why: it takes many connects to
+    /// judge it.
+    pub fn refused_where_kept(&self) -> Option<String> {
+        let is_of_connecting = |goal: &&Goal| match goal {
+            Goal::Latency { phase: Phase::Connect, figure, .. } => {
+                matches!(figure, Figure::Percentile(_))
+            }
+            _ => false,
+        };
+        let goal = self.goals.iter().find(is_of_connecting)?;
+        Some(format!(
+            "{goal} cannot be searched for: connections are kept, so that no rate has more of them"
+        ))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use load::SearchOptions;
 use miette::miette;
-use record::{Figure, Goal, Limit, LoadPlan, Pacing, Phase, RequestPlan, SearchRecord};
+use record::{Limit, LoadPlan, Pacing, RequestPlan, SearchRecord};
 use units::{Nanos, PerSecond};
 
 use super::args::{Args, Arrivals};
@@ -29,13 +29,13 @@ pub fn options(args: &Args, plan: &LoadPlan) -> Result<Option<SearchOptions>, Tr
     let keeps = plan.keep_alive
         && plan.requests_per_connection.is_none()
         && !plan.requests.iter().any(RequestPlan::asks_to_close);
-    if let Some(goal) = goals.0.iter().find(|goal| keeps && is_of_connecting(goal)) {
-        return Err(Trouble::usage(miette!(
+    match options.refused_where_kept().filter(|_| keeps) {
+        Some(reason) => Err(Trouble::usage(miette!(
             help = "connect anew for each request (--no-keepalive), or set a goal on the response",
-            "{goal} cannot be searched for: connections are kept, so that no rate has more of them"
-        )));
+            "{reason}"
+        ))),
+        None => Ok(Some(options)),
     }
-    Ok(Some(options))
 }
 
 /// Finds the highest rate at which the goals hold, and says it.
@@ -86,12 +86,6 @@ pub fn main(
         ))),
         None => Err(Trouble::failed(miette!("the goals {}", found.none_held()))),
     }
-}
-
-/// Whether it takes many connections to judge it.
-fn is_of_connecting(goal: &Goal) -> bool {
-    let Goal::Latency { phase, figure, .. } = goal else { return false };
-    *phase == Phase::Connect && matches!(figure, Figure::Percentile(_))
 }
 
 fn interrupted(found: &SearchRecord) -> bool {
