@@ -146,11 +146,15 @@ fn ended(record: &LoadRecord, strict: bool) -> Result<Ended, Trouble> {
     let (outcome, count) =
         worst.filter(|(_, count)| *count > 0).unwrap_or((Outcome::Unanswered, 0));
     let addr = &record.plan.origin().place;
-    let status = record.status.iter().max_by_key(|(_, count)| **count).map(|(status, _)| *status);
+    let good = record.plan.verify.status_min..=record.plan.verify.status_max;
+    let unexpected = record.status.iter().filter(|(status, _)| !good.contains(*status));
+    let status = unexpected.max_by_key(|(_, count)| **count).map(|(status, _)| *status);
     let (what, help) = why(outcome, status);
+    let failed = record.requests.failed;
+    let most = if count < failed { format!("mostly ({count}) ") } else { String::new() };
     Err(Trouble::failed(miette!(
         help = help,
-        "no request to {addr} was answered well ({count} failed, {} unanswered): {what}",
+        "no request to {addr} was answered well ({failed} failed, {} unanswered): {most}{what}",
         record.requests.unanswered
     )))
 }
@@ -166,23 +170,25 @@ fn why(outcome: Outcome, status: Option<u16>) -> (String, &'static str) {
         Outcome::PortExhausted => ("no local port was left", "keep connections, or use --source"),
         Outcome::UnexpectedStatus => {
             let status = status.unwrap_or_default();
-            return (format!("every status was unexpected, mostly {status}"), way_out_of(status));
+            return (format!("the status was unexpected, most often {status}"), way_out_of(status));
         }
-        Outcome::WrongLength => {
-            ("no body had the length that was expected", "mend --expect-length, or see --verify")
-        }
+        Outcome::WrongLength => (
+            "the body had another length than was expected",
+            "mend --expect-length, or see --verify",
+        ),
         Outcome::WrongHeader => {
-            ("no reply had the field that was expected", "mend --expect-header")
+            ("the reply had not the field that was expected", "mend --expect-header")
         }
-        Outcome::WrongBody => {
-            ("no body was as expected", "mend --expect-body, or see --verify; `curl URL` shows one")
-        }
+        Outcome::WrongBody => (
+            "the body was not as expected",
+            "mend --expect-body, or see --verify; `curl URL` shows one",
+        ),
         Outcome::Protocol => (
             "what is answered is no well-formed HTTP/1",
             "`curl -v URL` shows what it is: TLS, another protocol, or a head that is not in order",
         ),
         Outcome::ResetBeforeFirstByte | Outcome::ResetAfterFirstByte => (
-            "every connection was lost before its reply was complete",
+            "the connection was lost before the reply was complete",
             "the log of the server may say why; is it TLS (https://)?",
         ),
         Outcome::TimeoutWaiting => ("no answer came in time", "raise --timeout"),

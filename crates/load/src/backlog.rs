@@ -15,6 +15,8 @@ pub(crate) struct Backlog {
     arrivals: Arrivals,
     waiting: VecDeque<Nanos>,
     n_max: usize,
+    /// When the time is over that the law has for what was due; zero before it is spent.
+    over: Nanos,
     counts: BacklogCounts,
 }
 
@@ -33,9 +35,12 @@ pub(crate) struct BacklogCounts {
     pub(crate) last_due: Nanos,
     /// When another would have been; `None`: never.
     pub(crate) next_due: Option<Nanos>,
+    /// Time that the law has for what was due, where it can say.
+    pub(crate) span: Option<Nanos>,
     /// Whether the law was asked for no more: as many as might ever be started had become due.
     pub(crate) is_spent: bool,
-    /// Of them: still in the queue when the last became due; 0 where `is_spent` is false.
+    /// Of them: still in the queue when the time was over that the law has for them; 0 where `is_spent`
+    /// is false.
     pub(crate) overdue: u64,
 }
 
@@ -47,7 +52,7 @@ impl Backlog {
     pub(crate) fn new(arrivals: Arrivals, n_max: u64) -> Self {
         let n_max = usize::try_from(n_max).unwrap_or(usize::MAX);
         let waiting = VecDeque::with_capacity(n_max.min(RESERVED));
-        Self { arrivals, waiting, n_max, counts: BacklogCounts::default() }
+        Self { arrivals, waiting, n_max, over: Nanos::ZERO, counts: BacklogCounts::default() }
     }
 
     /// Takes in the next request that is due at `now`, where at most `quota` may wait. Whether there was
@@ -75,17 +80,25 @@ impl Backlog {
         self.counts.waiting_max = self.counts.waiting_max.max(n_waiting);
         if n_waiting >= quota && !self.counts.is_spent {
             (self.counts.is_spent, self.counts.overdue) = (true, n_waiting);
+            self.over = self.span().or(self.arrivals.peek()).unwrap_or(Nanos::ZERO);
         }
     }
 
-    /// Takes the request that waits longest: when it was due.
-    #[inline]
-    pub(crate) fn take(&mut self) -> Option<Nanos> {
-        self.waiting.pop_front()
+    fn span(&self) -> Option<Nanos> {
+        self.arrivals.span(self.counts.due)
     }
 
-    /// Puts back what was taken last.
-    pub(crate) fn put_back(&mut self, due: Nanos) {
+    /// Takes the request that waits longest, at `now`: when it was due.
+    #[inline]
+    pub(crate) fn take(&mut self, now: Nanos) -> Option<Nanos> {
+        let due = self.waiting.pop_front()?;
+        self.counts.overdue -= u64::from(now < self.over);
+        Some(due)
+    }
+
+    /// Puts back what was taken last, at the same `now`.
+    pub(crate) fn put_back(&mut self, due: Nanos, now: Nanos) {
+        self.counts.overdue += u64::from(now < self.over);
         self.waiting.push_front(due);
     }
 
@@ -108,7 +121,7 @@ impl Backlog {
         self.settle(quota);
         self.counts.left += self.waiting.len() as u64;
         self.waiting.clear();
-        self.counts.next_due = self.arrivals.peek();
+        (self.counts.next_due, self.counts.span) = (self.arrivals.peek(), self.span());
         self.counts
     }
 }
@@ -135,7 +148,7 @@ mod tests {
         let now = Nanos::from_millis(7);
         while backlog.admit(now, u64::MAX) {}
         backlog.settle(u64::MAX);
-        assert_eq!(backlog.take(), Some(Nanos::ZERO));
+        assert_eq!(backlog.take(now), Some(Nanos::ZERO));
         let counts = backlog.end(Nanos::from_millis(10), u64::MAX);
         let expected = BacklogCounts {
             due: 10,
@@ -144,22 +157,28 @@ mod tests {
             waiting_max: 5,
             last_due: Nanos::from_millis(9),
             next_due: Some(Nanos::from_millis(10)),
+            span: Some(Nanos::from_millis(10)),
             ..Default::default()
         };
         assert_eq!(counts, expected);
     }
 
     #[test]
-    fn what_waits_when_the_last_is_due_is_counted_once() {
+    fn what_waits_when_the_time_of_the_last_is_over_is_counted_once() {
         let mut backlog = backlog(5);
-        while backlog.admit(Nanos::from_secs(1), 3) {}
+        while backlog.admit(Nanos::from_millis(2), 3) {}
         backlog.settle(3);
-        backlog.take();
+        // The last of three at 1000/s is due at 2 ms, and its time is over at 3 ms.
+        let on_time = Nanos(2_999_999);
+        let due = backlog.take(on_time).unwrap();
+        backlog.put_back(due, on_time);
+        backlog.take(on_time);
         backlog.settle(2);
-        let counts = backlog.end(Nanos::from_secs(1), 2);
-        assert_eq!((counts.overdue, counts.is_spent, counts.left), (3, true, 2));
+        backlog.take(Nanos::from_millis(3));
+        let counts = backlog.end(Nanos::from_secs(1), 1);
+        assert_eq!((counts.overdue, counts.is_spent, counts.left), (2, true, 1));
         assert_eq!((counts.due, counts.last_due), (3, Nanos::from_millis(2)));
-        assert_eq!(counts.next_due, Some(Nanos::from_millis(3)), "nobody was asked for it");
+        assert_eq!(counts.span, Some(Nanos::from_millis(3)));
     }
 
     #[test]

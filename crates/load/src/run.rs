@@ -13,9 +13,10 @@ use record::{
 };
 use sys::driver::Driver;
 use sys::{affinity, clock, socket};
-use units::{Nanos, PerSecond};
+use units::Nanos;
 use wire::tls::TlsClientConfig;
 
+use crate::backlog::BacklogCounts;
 use crate::engine;
 use crate::recorder::{RawLog, Totals};
 use crate::secure::{self, TlsSetupError};
@@ -380,7 +381,7 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
         lag_max: totals.lag_max,
         connections_open_max: totals.open_max,
     };
-    let span = law_span(plan, &measured).unwrap_or(window);
+    let span = law_span(plan, &measured, window);
     let open_loop = open_loop(plan, &measured, &totals, (span, window));
     let tls = tls_use(&measured);
     let first_head = measured.iter().find_map(|one| one.first_head.clone());
@@ -440,50 +441,46 @@ fn open_loop(
     }
     let begun_span = if is_replay { window.max(span) } else { span };
     sum.seconds = span.as_secs_f64();
-    sum.asked_per_s = asked_per_s(measured, &sum, span);
+    sum.asked_per_s = asked_per_s(plan, measured, &sum, span);
     sum.begun_per_s = per_s(sum.begun_on_time(totals.requests.started), begun_span);
     sum
 }
 
-/// Where a law was asked for no more, or had no more: the time that it has for what was due, until
-/// another would have been. Ten at 10/s are due within 0.9 s and have a second, whether the last reply
-/// comes before that or long after. `None` where the window ended it, and where all were due at once.
-fn law_span(plan: &LoadPlan, measured: &[Measured]) -> Option<Nanos> {
+/// The time that the law has for what was due, where that is longer than the window, or no more was
+/// asked for: ten at 10/s have a second, whether the window ends as the last becomes due, or the last
+/// reply comes before that, or long after.
+fn law_span(plan: &LoadPlan, measured: &[Measured], window: Nanos) -> Nanos {
     let each = || measured.iter().map(|one| one.window.backlog);
-    let next = each().filter_map(|counts| counts.next_due).min();
-    let is_over = next.is_none() && plan.stop.duration.is_none();
+    let is_over = plan.stop.duration.is_none() && each().all(|counts| counts.next_due.is_none());
     if !is_over && !each().all(|counts| counts.is_spent) {
-        return None;
+        return window.max(each().filter_map(|counts| counts.span).min().unwrap_or(window));
     }
     let (due, last) = each().fold((0, Nanos::ZERO), |(due, last), counts| {
         (due + counts.due, last.max(counts.last_due))
     });
-    // One gap more, as long as those that were: where no other is to come, or only after a pause.
-    let by_gaps = (due > 1)
-        .then(|| Nanos((last.0 as f64 * due as f64 / (due - 1) as f64) as u64))
-        .filter(|span| *span > Nanos::ZERO);
-    let span = if has_pauses(&plan.pacing) { by_gaps } else { next.or(by_gaps) };
+    // One gap more, as long as those that were.
+    let by_gaps =
+        || (due > 1).then(|| Nanos((last.0 as f64 * due as f64 / (due - 1) as f64) as u64));
+    let span = each().filter_map(|counts| until_next(plan, counts)).min().or_else(by_gaps);
     // A thread that drops requests goes on after the others have had theirs.
-    span.map(|span| span.max(last)).filter(|span| *span > Nanos::ZERO)
+    span.map(|span| span.max(last)).filter(|span| *span > Nanos::ZERO).unwrap_or(window)
 }
 
-/// Whether the law's next instant may be as far away as anything.
-fn has_pauses(pacing: &Pacing) -> bool {
-    match pacing {
-        Pacing::Replay { .. } => true,
-        Pacing::Stages { stages } => stages.iter().any(|stage| stage.rate == PerSecond(0.0)),
-        _ => false,
-    }
+/// The time that the law has for a thread's requests. Where chance makes the instants, the next one
+/// tells, for it is neither nearer nor farther than others; that of a log may be as far as anything.
+fn until_next(plan: &LoadPlan, counts: BacklogCounts) -> Option<Nanos> {
+    let is_chance = !matches!(plan.pacing, Pacing::Replay { .. });
+    counts.span.or(counts.next_due.filter(|_| is_chance))
 }
 
 /// What the law asks for by second. Threads that drop requests draw further than others, each at its
 /// own part of the rate.
-fn asked_per_s(measured: &[Measured], sum: &OpenLoop, span: Nanos) -> f64 {
+fn asked_per_s(plan: &LoadPlan, measured: &[Measured], sum: &OpenLoop, span: Nanos) -> f64 {
     let each = || measured.iter().map(|one| one.window.backlog);
     if sum.dropped == 0 || !each().all(|counts| counts.is_spent) {
         return per_s(sum.due, span);
     }
-    each().map(|counts| per_s(counts.due, counts.next_due.unwrap_or(span))).sum()
+    each().map(|counts| per_s(counts.due, until_next(plan, counts).unwrap_or(span))).sum()
 }
 
 fn per_s(count: u64, span: Nanos) -> f64 {

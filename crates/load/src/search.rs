@@ -81,6 +81,12 @@ impl SearchOptions {
         if self.goals.is_empty() {
             return Err("a search needs a goal, as in p99<10ms".to_owned());
         }
+        if let Some(goal) = self.goals.iter().find(|goal| matches!(goal, Goal::Rate { .. })) {
+            return Err(format!(
+                "{goal} cannot be searched for: a search sets the rate itself, and looks for the highest; \
+                 set a goal on latency or errors, as in p99<10ms"
+            ));
+        }
         if !(low > PerSecond(0.0) && low < high && high.0.is_finite()) {
             return Err(format!(
                 "a search goes from a rate to a higher one, not from {low} to {high}"
@@ -180,7 +186,7 @@ fn begun(options: &SearchOptions) -> SearchRecord {
 /// What most of the failed tries at the upper end failed by; the length of the tries where one end is
 /// missing since tries had too few requests.
 fn limit(record: &SearchRecord) -> Limit {
-    let at_end = |t: &&Try| Some(t.rate) == record.lowest_bad && !t.is_good();
+    let at_end = |t: &&Try| Some(t.rate) == record.lowest_bad && !t.is_good() && !t.is_sparse();
     let failed: Vec<&Try> = record.tries.iter().filter(at_end).collect();
     let n_by_generator = failed.iter().filter(|t| t.is_generator_limit).count();
     if 2 * n_by_generator > failed.len() {
@@ -785,10 +791,28 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_at_which_most_fail_does_not_hold_unless_a_goal_says_how_many_may() {
+        let outcome = |goals: &str, n: u64, failed: u64| {
+            let mut load = in_a_second(PerSecond(10_000.0), 1e9);
+            load.requests =
+                RequestCounts { started: n, done: n, ok: n - failed, failed, ..load.requests };
+            load.open_loop = Some(OpenLoop { due: n, ..OpenLoop::default() });
+            Try::of(PerSecond(100.0), &parse_goals(goals).unwrap(), &load).outcome
+        };
+        assert_eq!(outcome("p99<1s", 1000, 501), TryOutcome::MostlyFailed);
+        assert_eq!(outcome("p99<1s", 1000, 500), TryOutcome::Held);
+        assert_eq!(outcome("p99<1s,errors<60%", 1000, 501), TryOutcome::Held);
+        assert_eq!(outcome("p99<1s,errors<40%", 1000, 501), TryOutcome::Broken);
+        // One that fails of one is no proof of anything.
+        assert_eq!(outcome("p99<1s", 1, 1), TryOutcome::TooFewSamples);
+    }
+
+    #[test]
     fn options_that_make_no_search_are_refused() {
         let rate = |r| Some(PerSecond(r));
         let wrong = [
             SearchOptions::new(Vec::new()),
+            SearchOptions::new(parse_goals("p99<1s,rate>10/s").unwrap()),
             SearchOptions { low: rate(10.0), high: rate(5.0), ..options() },
             SearchOptions { low: rate(0.0), ..options() },
             SearchOptions { precision: Share(0.0), ..options() },

@@ -412,14 +412,14 @@ impl<'a, D: Driver> Worker<'a, D> {
     fn next_due(&mut self, free: Free) -> Option<Nanos> {
         match &mut self.drive {
             Drive::Closed(_) => (free.from <= self.now).then_some(free.from),
-            Drive::Open(backlog) => backlog.take(),
+            Drive::Open(backlog) => backlog.take(self.now),
         }
     }
 
     /// A request that was taken has no connection after all.
     fn put_back(&mut self, due: Nanos) {
         if let Drive::Open(backlog) = &mut self.drive {
-            backlog.put_back(due);
+            backlog.put_back(due, self.now);
         }
     }
 

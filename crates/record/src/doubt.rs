@@ -100,12 +100,14 @@ impl LoadRecord {
     }
 
     /// What an open loop did not begin, where that is more than chance at its end: less than 99 % was
-    /// begun, or anything was dropped. A queue is long; no chance fills it.
+    /// begun, and more than the last few or half of all are missing, or anything was dropped. A queue is
+    /// long; no chance fills it.
     pub fn rate_missed(&self) -> Option<RateMissed> {
         let open = self.open_loop?;
         let begun = open.begun_on_time(self.requests.started);
         let missing = open.due - begun;
-        let is_short = missing >= MISSING_FEW && (begun as f64) < BEGUN_MIN * open.due as f64;
+        let is_few = missing < MISSING_FEW && 2 * missing <= open.due;
+        let is_short = !is_few && (begun as f64) < BEGUN_MIN * open.due as f64;
         (is_short || open.dropped > 0).then_some(RateMissed {
             due: open.due,
             begun,
@@ -137,6 +139,9 @@ mod tests {
             (10_000, 9_999, 1, true),
             (100, 91, 0, false),
             (100, 90, 0, true),
+            (10, 5, 0, false),
+            (10, 4, 0, true),
+            (1, 0, 0, true),
             (0, 0, 0, false),
             (5, 7, 0, false),
         ];

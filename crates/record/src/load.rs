@@ -172,14 +172,15 @@ pub struct OpenLoop {
     pub dropped: u64,
     /// Of them: still waiting for a connection when the window ended, and given up.
     pub left: u64,
-    /// Of them: still waiting for a connection when the last that `-n` asks for became due, and begun
-    /// later. Not counted in a replay.
+    /// Of them: begun when the time was over that the law has for what `-n` asks for, or later. Not
+    /// counted in a replay.
     #[serde(default)]
     pub overdue: u64,
     /// Longest queue, over all threads (an upper bound where there are several).
     pub queue_max: u64,
-    /// Time in which so many are due: the window; where `-n` or the last instant of a replay ended the
-    /// load, until another would have been due. 0 in older files.
+    /// Time in which so many are due: the window, or until the integral of the rate reaches so many, if
+    /// that is longer, or `-n` or the law's end ended the load; there until the next instant where chance
+    /// makes them, and with one mean gap more in a replay. 0 in older files.
     #[serde(default)]
     pub seconds: f64,
     /// What was asked: requests due by second of that time.

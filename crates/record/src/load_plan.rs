@@ -344,6 +344,13 @@ const REQUESTS_KEPT: usize = 100;
 const SECRETS: [&str; 6] = ["auth", "token", "secret", "password", "api-key", "cookie"];
 
 impl LoadPlan {
+    /// Whether nothing that was asked for closes a connection as long as it is needed.
+    pub fn keeps_connections(&self) -> bool {
+        self.keep_alive
+            && self.requests_per_connection.is_none()
+            && !self.requests.iter().any(RequestPlan::asks_to_close)
+    }
+
     /// `GET target` of the server at `addr`, closed loop, 10 connections, one thread, for 10 seconds:
     /// the defaults of all the rest.
     pub fn get(addr: SocketAddr, target: &str) -> Self {

@@ -9,6 +9,9 @@ use crate::json::ReadError;
 use crate::load::LoadRecord;
 use crate::load_plan::LoadPlan;
 
+/// Fewest requests of which it means something that most failed.
+const DUE_MIN: u64 = 10;
+
 /// A search for the highest rate at which goals hold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SearchRecord {
@@ -79,6 +82,8 @@ pub enum TryOutcome {
     Broken,
     /// The rate was not reached, whatever the goals say of what was.
     RateMissed,
+    /// More than half of the requests failed, and no goal says how many may.
+    MostlyFailed,
     /// No goal was broken, but the sample was too small for one: not known, and not good.
     TooFewSamples,
 }
@@ -122,11 +127,16 @@ impl Try {
     pub fn of(rate: PerSecond, goals: &[Goal], load: &LoadRecord) -> Self {
         let judgements: Vec<Judgement> = goals.iter().map(|goal| goal.judge(load)).collect();
         let is_any = |met| judgements.iter().any(|judged| judged.met == met);
+        let (bad, due) = (load.bad(), load.due());
+        let says_how_many = goals.iter().any(|goal| matches!(goal, Goal::Errors { .. }));
+        let mostly_failed = 2 * bad > due && !says_how_many;
         let outcome = if is_any(Some(false)) {
             TryOutcome::Broken
         } else if load.rate_missed().is_some() {
             TryOutcome::RateMissed
-        } else if is_any(None) {
+        } else if mostly_failed && due >= DUE_MIN {
+            TryOutcome::MostlyFailed
+        } else if mostly_failed || is_any(None) {
             TryOutcome::TooFewSamples
         } else {
             TryOutcome::Held
@@ -142,8 +152,8 @@ impl Try {
             rate_per_s: load.rate_per_s,
             p50_ms: load.response_ms.p50,
             p99_ms: load.response_ms.p99,
-            bad: load.bad(),
-            due: load.due(),
+            bad,
+            due,
             generator_busy: load.client.busiest(),
         }
     }
@@ -153,10 +163,9 @@ impl Try {
         self.outcome == TryOutcome::Held
     }
 
-    /// Whether a longer try, or a higher rate, would tell more: there were too few requests, and not
-    /// since most of them failed.
+    /// Whether a longer try, or a higher rate, would tell more: there were too few requests.
     pub fn is_sparse(&self) -> bool {
-        self.outcome == TryOutcome::TooFewSamples && 2 * self.bad <= self.due
+        self.outcome == TryOutcome::TooFewSamples
     }
 }
 
@@ -206,6 +215,13 @@ impl SearchRecord {
                 "do not hold at {bad}, and lower rates could not be judged: at {sparse} a try had \
                  too few requests"
             ),
+            (None, Some(_)) if !self.ambiguous().is_empty() => {
+                let rates: Vec<String> = self.ambiguous().iter().map(ToString::to_string).collect();
+                format!(
+                    "held and did not hold by turns at {}; at other rates tries had too few requests",
+                    rates.join(", ")
+                )
+            }
             (None, Some(sparse)) => format!(
                 "could be judged at no rate that was tried, up to {sparse}: tries had too few requests"
             ),

@@ -2,7 +2,7 @@
 //! figures. Must not know layout. Start reading at [`warnings`].
 
 pub(crate) use record::GENERATOR_BUSY;
-use record::{GeneratorLimit, LoadPlan, LoadRecord, RequestPlan};
+use record::{GeneratorLimit, LoadPlan, LoadRecord};
 
 use crate::figures::{counted, grouped, listed, percent, significant};
 use crate::load_text::{failures, outcome_words};
@@ -97,15 +97,12 @@ fn reconnected(record: &LoadRecord) -> Option<String> {
     let few = kept as f64 <= CONNECTS_MAX * asked as f64
         || again.saturating_mul(REQUESTS_PER_RECONNECT_MAX) < record.requests.done;
     let plan = &record.plan;
-    let is_asked = plan.keep_alive
-        && plan.requests_per_connection.is_none()
-        && !plan.requests.iter().any(RequestPlan::asks_to_close);
     let why = match plan.origins.len() {
         0 | 1 if plan.expect_continue => "connections were not kept".to_owned(),
         0 | 1 => "the server did not keep connections".to_owned(),
         n => format!("connections changed between {n} origins"),
     };
-    (is_asked && !few).then(|| {
+    (plan.keeps_connections() && !few).then(|| {
         format!(
             "{why}: {} were made for {} asked for, and connecting \
              again is in the rate and the response times",

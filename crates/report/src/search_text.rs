@@ -50,8 +50,17 @@ fn headline(record: &SearchRecord) -> String {
             shown(good),
             shown(bad)
         ),
+        (Some(good), None) if record.tries.iter().all(Try::is_good) => {
+            let is_over = record.ending == SearchEnding::AllGood;
+            format!(
+                "{goals} hold at every rate that was tried, up to {} requests/s{}",
+                shown(good),
+                if is_over { ": the limit is higher" } else { "" }
+            )
+        }
         (Some(good), None) if record.tries.iter().all(|tried| tried.rate <= good) => format!(
-            "{goals} hold at every rate that was tried, up to {} requests/s: the limit is higher",
+            "{goals} hold at {} requests/s, the highest rate that was tried; not every try up to there \
+             held or could be judged",
             shown(good)
         ),
         (Some(good), None) => format!(
@@ -143,11 +152,17 @@ fn n_tries(n: usize) -> String {
 /// Why the lowest bad rate did not hold.
 fn upper_end(record: &SearchRecord) -> Option<String> {
     let bad = record.lowest_bad?;
-    let failed = record.tries.iter().rfind(|tried| tried.rate == bad && !tried.is_good())?;
+    let failed = record
+        .tries
+        .iter()
+        .rfind(|tried| tried.rate == bad && !tried.is_good() && !tried.is_sparse())?;
     let why: Vec<String> =
         failed.judgements.iter().filter(|judged| !judged.is_met()).map(judgement).collect();
     let why = match failed.outcome {
         TryOutcome::RateMissed => "the rate was not reached".to_owned(),
+        TryOutcome::MostlyFailed => {
+            format!("{} of {} requests failed", grouped(failed.bad), grouped(failed.due))
+        }
         _ => listed(&why),
     };
     Some(format!("At {} requests/s: {why}", shown(bad)))
@@ -190,10 +205,11 @@ fn row(at: usize, tried: &Try) -> Vec<String> {
 fn outcome(tried: &Try) -> &'static str {
     match (tried.outcome, tried.is_generator_limit) {
         (TryOutcome::Held, _) => "held",
+        (TryOutcome::TooFewSamples, _) => "too few requests",
         (_, true) => "generator",
         (TryOutcome::Broken, _) => "broken",
         (TryOutcome::RateMissed, _) => "missed",
-        (TryOutcome::TooFewSamples, _) => "too few requests",
+        (TryOutcome::MostlyFailed, _) => "mostly failed",
     }
 }
 
@@ -306,6 +322,43 @@ mod tests {
             text.contains("hold up to 40.0 requests/s; of higher rates it is not known"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn that_every_rate_held_is_said_only_where_every_try_did() {
+        let sparse = Try { outcome: TryOutcome::TooFewSamples, ..tried(900.0, 5) };
+        let tries = vec![sparse, tried(1000.0, 5)];
+        let found = SearchRecord { lowest_bad: None, ..search(tries) };
+        let text = flat(&found);
+        assert!(
+            text.contains("hold at 1,000 requests/s, the highest rate that was tried; not"),
+            "{text}"
+        );
+        let all = |ending| SearchRecord { ending, tries: vec![tried(1000.0, 5)], ..found.clone() };
+        assert!(
+            flat(&all(SearchEnding::AllGood))
+                .contains("up to 1,000 requests/s: the limit is higher")
+        );
+        assert!(!flat(&all(SearchEnding::Tries)).contains("the limit is higher"));
+    }
+
+    #[test]
+    fn what_failed_at_the_upper_end_is_told_of_a_try_that_could_be_judged() {
+        let sparse = Try { outcome: TryOutcome::TooFewSamples, ..tried(1040.0, 5) };
+        let mostly =
+            Try { outcome: TryOutcome::MostlyFailed, bad: 60, due: 100, ..tried(1040.0, 5) };
+        let text = flat(&search(vec![mostly, Try { is_generator_limit: true, ..sparse }]));
+        assert!(text.contains("At 1,040 requests/s: 60 of 100 requests failed"), "{text}");
+        assert!(text.contains("mostly failed") && text.contains("too few requests"), "{text}");
+    }
+
+    #[test]
+    fn of_rates_that_held_by_turns_among_such_with_few_requests_both_is_said() {
+        let sparse = Try { outcome: TryOutcome::TooFewSamples, ..tried(100.0, 5) };
+        let tries = vec![sparse, tried(200.0, 5), tried(200.0, 12)];
+        let found = SearchRecord { highest_good: None, lowest_bad: None, ..search(tries) };
+        let text = flat(&found);
+        assert!(text.contains("held and did not hold by turns at 200/s; at other rates"), "{text}");
     }
 
     #[test]

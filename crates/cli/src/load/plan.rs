@@ -1,8 +1,9 @@
 //! From what was typed to a plan: reads the files that are named. Owns the order in which things are
 //! refused; must not know how a load is carried out. Start reading at [`plan`].
 
+use std::fmt::Display;
 use std::io::Read as _;
-use std::net::UdpSocket;
+use std::net::{IpAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 use load::source::{self, Base, Folder, Listing};
@@ -60,12 +61,20 @@ fn check_machine(plan: &LoadPlan) -> Result<(), Trouble> {
         )));
     }
     for source in &plan.sources {
-        UdpSocket::bind((*source, 0)).map_err(|error| {
+        let refused = |reason: &dyn Display| {
             Trouble::usage(miette!(
                 help = "`ip address` lists the addresses of this machine",
-                "--source: nothing can be sent from {source}: {error}"
+                "--source: nothing can be sent from {source}: {reason}"
             ))
-        })?;
+        };
+        // The kernel lets one bind to those.
+        let is_of_many = source.is_multicast()
+            || source.is_unspecified()
+            || matches!(source, IpAddr::V4(source) if source.is_broadcast());
+        if is_of_many {
+            return Err(refused(&"it is no address of one machine"));
+        }
+        UdpSocket::bind((*source, 0)).map_err(|error| refused(&error))?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use load::SearchOptions;
 use miette::miette;
-use record::{Limit, LoadPlan, Pacing, RequestPlan, SearchRecord};
+use record::{Limit, LoadPlan, Pacing, SearchRecord};
 use units::{Nanos, PerSecond};
 
 use super::args::{Args, Arrivals};
@@ -26,10 +26,7 @@ pub fn options(args: &Args, plan: &LoadPlan) -> Result<Option<SearchOptions>, Tr
         ..SearchOptions::new(goals.0.clone())
     };
     options.check().map_err(super::plan::usage)?;
-    let keeps = plan.keep_alive
-        && plan.requests_per_connection.is_none()
-        && !plan.requests.iter().any(RequestPlan::asks_to_close);
-    match options.refused_where_kept().filter(|_| keeps) {
+    match options.refused_where_kept().filter(|_| plan.keeps_connections()) {
         Some(reason) => Err(Trouble::usage(miette!(
             help = "connect anew for each request (--no-keepalive), or set a goal on the response",
             "{reason}"
@@ -49,14 +46,25 @@ pub fn main(
     closed.stop.duration = Some(GUESS);
     closed.goals.clear();
     let guess = measure(&closed, args, interrupt)?;
+    if guess.requests.ok == 0 {
+        return super::ended(&guess, args.checks.strict);
+    }
     options.high_guess = Some(PerSecond(guess.rate_per_s)).filter(|rate| rate.0 > 0.0);
+    let mut gone = None;
     let mut at_rate = |rate: PerSecond| {
         let pacing = match args.pace.arrivals {
             Arrivals::Constant => Pacing::Constant { rate },
             Arrivals::Poisson => Pacing::Poisson { rate },
             Arrivals::Jitter => Pacing::Jitter { rate },
         };
-        measure(&LoadPlan { pacing, ..plan.clone() }, args, interrupt)
+        let mut load = measure(&LoadPlan { pacing, ..plan.clone() }, args, interrupt)?;
+        // A rate can kill a server; no lower one brings it back.
+        if load.requests.ok == 0
+            && let Err(trouble) = super::somebody_listens(plan)
+        {
+            (gone, load.interrupted) = (Some(trouble), true);
+        }
+        Ok(load)
     };
     let mut watch = |record: &SearchRecord| {
         if !args.output.quiet
@@ -74,6 +82,9 @@ pub fn main(
     if !args.output.quiet && args.output.json != Some(Place::Stdout) {
         let text = report::search_text(&found, &crate::report::options());
         output::stdout(text.as_bytes())?;
+    }
+    if let Some(trouble) = gone {
+        return Err(trouble);
     }
     match found.highest_good {
         _ if interrupted(&found) => Ok(Ended::Incomplete),

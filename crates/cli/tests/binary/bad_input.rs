@@ -76,6 +76,7 @@ const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
     (&["-r", "5", "--queue", "0"], &["--queue"]),
     (&["--search", "p99"], &["--search", "p99<5ms"]),
     (&["--search", "p99<1s", "-n", "5"], &["--search", "--requests"]),
+    (&["--search", "p99<1s,rate>5/s"], &["rate>5/s", "sets the rate itself", "p99<10ms"]),
     (&["--search", "p99<1s", "--slo", "p50<1s"], &["--search", "--slo"]),
     (&["--search", "p50<1s,connect.p99<1s"], &["connect.p99<1s", "--no-keepalive"]),
     (&["--search", "p99<1s", "--precision", "0%"], &["precision of 0 %", "0.1 %"]),
@@ -104,6 +105,8 @@ const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
     (&["--connect-to", "x"], &["HOST:PORT:ADDR:PORT", "--connect-to"]),
     (&["--source", "1.2.3"], &["--source"]),
     (&["--source", "192.0.2.1"], &["--source", "192.0.2.1", "`ip address`"]),
+    (&["--source", "224.0.0.1"], &["--source", "224.0.0.1", "`ip address`"]),
+    (&["--source", "0.0.0.0"], &["--source", "no address of one machine"]),
     (&["--source", "::1"], &["one family", "--source"]),
     (&["--unix", "/x", "--source", "127.0.0.2"], &["--unix", "--source"]),
     (&["--cert", "c.pem"], &["--key"]),
@@ -204,9 +207,9 @@ fn a_load_that_failed_as_a_whole_says_what_would_mend_it() {
         format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\nok").into_bytes()
     });
     let cases: [(&str, &[&str], &[&str]); 5] = [
-        ("/absent", &[], &["mostly 404", "the path of the URL"]),
-        ("/tls", &[], &["mostly 400", "https://"]),
-        ("/full", &[], &["mostly 503", "lower the load"]),
+        ("/absent", &[], &["most often 404", "the path of the URL"]),
+        ("/tls", &[], &["most often 400", "https://"]),
+        ("/full", &[], &["most often 503", "lower the load"]),
         ("/two", &["--verify", "none"], &["no well-formed HTTP/1", "curl -v"]),
         ("/two", &[], &["Content-Length", "--verify none"]),
     ];
@@ -216,7 +219,19 @@ fn a_load_that_failed_as_a_whole_says_what_would_mend_it() {
     }
     let fits = Planted::start(|_| reply("", "ok"));
     let args = ["load", &fits.url("/"), "-n", "4", "-c", "2", "--expect-body", "no"];
-    refuses(&args, 1, &["no body was as expected", "--expect-body"]);
+    refuses(&args, 1, &["the body was not as expected", "--expect-body"]);
+    // Of five failures two are of another kind, and a status that is good is nobody's trouble.
+    let targets = tempfile::NamedTempFile::new().unwrap();
+    let lines = ["/two", "/two", "/absent", "/absent", "/absent"];
+    let lines = lines.map(|target| format!("GET {}\n", server.url(target)));
+    std::fs::write(targets.path(), lines.concat()).unwrap();
+    let targets = targets.path().to_str().unwrap();
+    let args = ["load", "--from", targets, "--format", "vegeta", "-n", "5", "-c", "1"];
+    let args = [&args[..], &["--verify", "none"]].concat();
+    refuses(&args, 1, &["5 failed", "mostly (3) the status", "most often 404"]);
+    // A search looks before it tries rates.
+    let search = ["load", &server.url("/absent"), "--search", "p99<1s", "-d", "100ms"];
+    refuses(&search, 1, &["most often 404", "the path of the URL"]);
 }
 
 /// What must be there before a load is worth its time.

@@ -1,6 +1,8 @@
 //! `joust load`, when requests are due: every law by its flag, and the search for the highest rate
 //! that holds. Start reading at [`every_law_has_its_flag`].
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -8,7 +10,7 @@ use serde_json::Value;
 
 use crate::load::record;
 use crate::planted::{Planted, reply};
-use crate::{Server, output, said, stdout};
+use crate::{Server, joust, output, said, stdout};
 
 #[test]
 fn every_law_has_its_flag() {
@@ -126,6 +128,29 @@ fn a_search_whose_tries_are_too_short_says_so_and_calls_no_rate_bad() {
     let rates: Vec<f64> =
         found["tries"].as_array().unwrap().iter().map(|t| t["rate"].as_f64().unwrap()).collect();
     assert!(rates.is_sorted() && rates.last() == Some(&1000.0), "{rates:?}");
+}
+
+#[test]
+fn a_search_whose_server_is_gone_ends_and_keeps_what_it_found() {
+    let server = Server::start(&["--fixed", "100"]);
+    let dir = tempfile::tempdir().unwrap();
+    let found = dir.path().join("found.json");
+    let args = ["--search", "p99<1h", "-d", "300ms", "--json", found.to_str().unwrap()];
+    let mut search = joust(&[&["load", &server.url], &args[..]].concat())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(search.stderr.take().unwrap()).lines().map(Result::unwrap);
+    said.find(|line| line.contains("p99 of response")).expect("a try is told");
+    drop(server);
+    let rest = said.collect::<String>();
+    assert_eq!(search.wait().unwrap().code(), Some(1), "{rest}");
+    assert!(rest.contains("nobody answers"), "{rest}");
+    let found: Value = serde_json::from_str(&std::fs::read_to_string(&found).unwrap()).unwrap();
+    assert_eq!(found["ending"], "interrupted");
+    let tries = found["tries"].as_array().unwrap().len();
+    assert!((1..40).contains(&tries), "{tries}");
 }
 
 #[test]

@@ -25,9 +25,13 @@ impl Constant {
 
 impl Law for Constant {
     fn next(&mut self) -> Option<Nanos> {
-        let at = instant(nanos_for(self.number as f64, self.rate));
+        let at = self.span(self.number);
         self.number += 1;
         at
+    }
+
+    fn span(&self, n: u64) -> Option<Nanos> {
+        instant(nanos_for(n as f64, self.rate))
     }
 }
 

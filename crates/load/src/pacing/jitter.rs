@@ -33,6 +33,10 @@ impl Law for Jitter {
         self.number += 1;
         instant(begin + self.random.random::<f64>() * self.period_ns)
     }
+
+    fn span(&self, n: u64) -> Option<Nanos> {
+        instant(nanos_for(n as f64, self.rate))
+    }
 }
 
 #[cfg(test)]

@@ -46,6 +46,12 @@ pub(crate) enum Pace {
 pub(crate) trait Law: Send {
     /// The next instant, not before the last one; `None`: there is no more, ever.
     fn next(&mut self) -> Option<Nanos>;
+
+    /// Time in which its first `n` instants lie: until the integral of its rate reaches that. `None`:
+    /// it has no rate, or chance makes its instants more or fewer.
+    fn span(&self, _n: u64) -> Option<Nanos> {
+        None
+    }
 }
 
 /// Which of a law's instants are this thread's: number g of all where g mod `of` is one of
@@ -124,6 +130,12 @@ impl Arrivals {
         let taken = self.next?;
         self.next = self.draw();
         Some(taken)
+    }
+
+    /// Time that the law has for all instants before this thread's next, which has `n` of its own
+    /// before it; `None` where the law cannot say.
+    pub(crate) fn span(&self, n: u64) -> Option<Nanos> {
+        self.law.span(self.turn.index_of(n))
     }
 
     /// The law's next instant that is this thread's.
@@ -234,6 +246,59 @@ mod tests {
                 let drawn = instants(&pacing, seed, WHOLE, 1000);
                 prop_assert!(drawn.is_sorted(), "{:?}", pacing);
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_span_of_n_ends_between_the_last_of_them_and_the_next(
+            rate in 1e-3..1e6f64,
+            seed: u64,
+            first in 0u32..3,
+        ) {
+            let turn = Turn { first, n: 2, of: 5 };
+            for pacing in laws(rate) {
+                let Pace::Open(mut arrivals) = pace(&pacing, seed, turn) else { panic!("an open loop") };
+                for n in 0..300 {
+                    let Some(span) = arrivals.span(n) else {
+                        let has_none = matches!(pacing, Pacing::Poisson { .. } | Pacing::Replay { .. });
+                        prop_assert!(has_none, "{:?}", pacing);
+                        break;
+                    };
+                    // The next of this thread comes when all before it are due, its own and others'.
+                    let next = arrivals.take().unwrap_or(Nanos::MAX);
+                    prop_assert!(span <= next, "{:?}: {} {} {}", pacing, n, span, next);
+                    let own = arrivals.peek();
+                    prop_assert!(own.is_none_or(|own| arrivals.span(n + 1).unwrap() <= own));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn spans_are_the_time_until_the_integral_of_the_rate_is_n() {
+        let (ms, rate) = (Nanos::from_millis, PerSecond(100.0));
+        let stage = |rate, length| Stage { rate: PerSecond(rate), length: ms(length) };
+        let stages = vec![stage(0.0, 2000), stage(100.0, 200), stage(0.0, 20_000), stage(9.0, 1)];
+        let ended = vec![stage(100.0, 105), stage(0.0, 1)];
+        let ramp =
+            |from, to| Pacing::Ramp { from: PerSecond(from), to: PerSecond(to), over: ms(1000) };
+        let cases = [
+            (Pacing::Constant { rate }, 1, ms(10)),
+            (Pacing::Jitter { rate }, 7, ms(70)),
+            (ramp(100.0, 0.0), 50, ms(1000)),
+            (ramp(0.0, 200.0), 25, ms(500)),
+            (ramp(0.0, 200.0), 300, ms(2000)),
+            // A pause before belongs to them, one after does not.
+            (Pacing::Stages { stages: stages.clone() }, 1, ms(2010)),
+            (Pacing::Stages { stages: stages.clone() }, 20, ms(2200)),
+            (Pacing::Stages { stages }, 29, ms(23_200)),
+            // Ten and a half are eleven, the last of which has only a half of its time.
+            (Pacing::Stages { stages: ended }, 11, ms(105)),
+        ];
+        for (pacing, n, span) in cases {
+            let Pace::Open(arrivals) = pace(&pacing, 1, WHOLE) else { panic!("an open loop") };
+            assert_eq!(arrivals.span(n), Some(span), "{pacing:?}");
         }
     }
 

@@ -30,22 +30,32 @@ impl Ramp {
         let (change, n_ramp) = ((to.0 - from.0) / secs, (from.0 + to.0) / 2.0 * secs);
         Self { from, to, over, change, n_ramp, number: 0 }
     }
+
+    /// When the integral of the rate reaches `n`; `None`: never.
+    fn reaches(&self, n: f64) -> Option<Nanos> {
+        if n >= self.n_ramp {
+            let at = |n| instant(self.over.0 as f64 + nanos_for(n, self.to));
+            return (self.to.0 > 0.0).then(|| at(n - self.n_ramp)).flatten();
+        }
+        if n == 0.0 {
+            return Some(Nanos::ZERO);
+        }
+        // The rate at t, squared; rounding must not push it below zero at the foot of a ramp.
+        let rate_squared = (self.from.0 * self.from.0 + 2.0 * self.change * n).max(0.0);
+        instant(2e9 * n / (self.from.0 + rate_squared.sqrt()))
+    }
 }
 
 impl Law for Ramp {
     fn next(&mut self) -> Option<Nanos> {
-        let g = self.number as f64;
+        let at = self.reaches(self.number as f64);
         self.number += 1;
-        if g >= self.n_ramp {
-            let at = |n| instant(self.over.0 as f64 + nanos_for(n, self.to));
-            return (self.to.0 > 0.0).then(|| at(g - self.n_ramp)).flatten();
-        }
-        if g == 0.0 {
-            return Some(Nanos::ZERO);
-        }
-        // The rate at t, squared; rounding must not push it below zero at the foot of a ramp.
-        let rate_squared = (self.from.0 * self.from.0 + 2.0 * self.change * g).max(0.0);
-        instant(2e9 * g / (self.from.0 + rate_squared.sqrt()))
+        at
+    }
+
+    fn span(&self, n: u64) -> Option<Nanos> {
+        // One that falls to zero has its last request before it ends.
+        Some(self.reaches(n as f64).unwrap_or(self.over))
     }
 }
 

@@ -53,6 +53,17 @@ impl Law for Stages {
         let after = (stage.rate.0 > 0.0).then(after).flatten()?;
         stage.at.0.checked_add(after.0).map(Nanos)
     }
+
+    fn span(&self, n: u64) -> Option<Nanos> {
+        // A pause that follows the `n` is none of their time; one at the end comes after them all.
+        let is_begun = |stage: &&Begun| stage.n_before < n as f64;
+        let Some(stage) = self.stages.iter().rfind(is_begun) else { return Some(Nanos::ZERO) };
+        if stage.rate.0 == 0.0 {
+            return Some(stage.at);
+        }
+        let after = instant(nanos_for(n as f64 - stage.n_before, stage.rate))?;
+        stage.at.0.checked_add(after.0).map(Nanos)
+    }
 }
 
 /// 100/m for a minute is 100 requests and not 100.00000000000001: the 101st would be due as the pause

@@ -264,35 +264,73 @@ fn where_requests_run_out_the_rate_asked_is_that_of_the_law_not_of_the_last_repl
 }
 
 #[test]
-fn one_request_has_a_whole_gap_and_a_random_law_its_next_instant() {
-    let law = |pacing: Pacing, n| {
+fn a_random_law_lasts_until_its_next_instant() {
+    let pacing = Pacing::Poisson { rate: PerSecond(100.0) };
+    let law = |n| {
         let plan = plan(|o| (o.pacing, o.requests) = (pacing.clone(), Some(n)));
-        let record = run(&plan, &Script::new(MS));
-        let open_loop = record.open_loop.unwrap();
-        assert_eq!((record.rate_per_s, open_loop.due), (open_loop.asked_per_s, n), "{pacing:?}");
-        open_loop
+        run(&plan, &Script::new(MS))
     };
-    assert_eq!(law(Pacing::Constant { rate: PerSecond(2.0) }, 1).asked_per_s, 2.0);
     // Two of a hundred Poisson requests are due at the same instants as two of two.
-    let poisson = Pacing::Poisson { rate: PerSecond(100.0) };
-    let whole = plan(|o| (o.pacing, o.requests) = (poisson.clone(), Some(100)));
-    let third = run(&whole, &Script::new(MS)).raw.iter().map(|s| s.due).nth(2).unwrap();
-    assert_eq!(law(poisson, 2).seconds, third.as_secs_f64());
+    let third = law(100).raw.iter().map(|sample| sample.due).nth(2).unwrap();
+    let record = law(2);
+    let open_loop = record.open_loop.unwrap();
+    assert_eq!(open_loop.seconds, third.as_secs_f64());
+    assert_eq!((record.rate_per_s, open_loop.due), (open_loop.asked_per_s, 2));
 }
 
 #[test]
-fn a_pause_in_which_nothing_more_is_asked_for_is_no_part_of_the_rate() {
-    let stage = |rate: f64, length| Stage { rate: PerSecond(rate), length };
-    let stages = vec![stage(100.0, ms(200)), stage(0.0, Nanos::from_secs(20)), stage(9.0, MS)];
-    let instants = vec![Nanos::ZERO, ms(10), ms(20), Nanos::from_secs(3600)];
-    for (pacing, n) in [(Pacing::Stages { stages }, 20), (Pacing::Replay { instants }, 3)] {
-        let plan = plan(|o| (o.pacing, o.requests) = (pacing, Some(n)));
+fn what_is_asked_by_second_is_the_law_s_rate_however_few_there_are_and_whatever_pauses_it_has() {
+    let stages = |typed: &[(f64, u64)]| Pacing::Stages {
+        stages: typed
+            .iter()
+            .map(|&(rate, length)| Stage { rate: PerSecond(rate), length: ms(length) })
+            .collect(),
+    };
+    let rate = |rate| PerSecond(rate);
+    let down = Pacing::Ramp { from: rate(100.0), to: rate(0.0), over: Nanos::from_secs(1) };
+    let replay =
+        |instants: &[u64]| Pacing::Replay { instants: instants.iter().map(|&n| ms(n)).collect() };
+    let cases = [
+        // What is asked for, until when, and what that is by second.
+        (Pacing::Constant { rate: rate(2.0) }, Some(1), None, 2.0),
+        (Pacing::Constant { rate: rate(5.0) }, None, Some(ms(100)), 5.0),
+        (Pacing::Constant { rate: rate(5.0) }, None, Some(ms(300)), 5.0),
+        (Pacing::Jitter { rate: rate(100.0) }, Some(10), None, 100.0),
+        (stages(&[(100.0, 200), (0.0, 20_000), (9.0, 1)]), Some(20), None, 100.0),
+        (stages(&[(0.0, 2000), (100.0, 1)]), Some(2), None, 2.0 / 2.02),
+        (stages(&[(100.0, 1000), (0.0, 2000), (100.0, 1)]), Some(101), None, 101.0 / 3.01),
+        (down.clone(), Some(5000), None, 50.0),
+        (down, None, Some(ms(2000)), 25.0),
+        (replay(&[0, 10, 20, 3_600_000]), Some(3), None, 100.0),
+    ];
+    for (pacing, requests, duration, expected) in cases {
+        let plan = plan(|o| {
+            (o.pacing, o.requests, o.duration) = (pacing, requests, duration);
+        });
         let record = run(&plan, &Script::new(MS));
-        let asked = record.open_loop.unwrap().asked_per_s;
-        assert!(
-            (asked - 100.0).abs() < 1e-3 && (record.rate_per_s - 100.0).abs() < 1e-3,
-            "{asked}"
-        );
+        let open_loop = record.open_loop.unwrap();
+        for rate in [open_loop.asked_per_s, open_loop.begun_per_s, record.rate_per_s] {
+            assert!((rate / expected - 1.0).abs() < 1e-6, "{:?}: {rate}", record.plan.pacing);
+        }
+    }
+}
+
+#[test]
+fn requests_that_are_dropped_before_a_pause_leave_the_rate_as_it_was() {
+    let stage = |rate, length| Stage { rate: PerSecond(rate), length };
+    let stages = vec![stage(100.0, ms(470)), stage(0.0, Nanos::from_secs(20)), stage(1.0, MS)];
+    let instants = (0..47).map(|n| ms(10 * n)).chain([Nanos::from_secs(20)]).collect();
+    for pacing in [Pacing::Stages { stages }, Pacing::Replay { instants }] {
+        for threads in [1, 2] {
+            let plan = plan(|o| {
+                (o.connections, o.threads, o.requests) = (threads, threads, Some(15));
+                (o.queue_max, o.pacing) = (5, pacing.clone());
+            });
+            let open_loop = run(&plan, &Script::new(ms(50))).open_loop.unwrap();
+            assert!(open_loop.dropped > 0, "{open_loop:?}");
+            let asked = open_loop.asked_per_s;
+            assert!((asked / 100.0 - 1.0).abs() < 0.05, "{threads} threads: {asked}");
+        }
     }
 }
 
