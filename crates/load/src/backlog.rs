@@ -92,7 +92,9 @@ impl Backlog {
     #[inline]
     pub(crate) fn take(&mut self, now: Nanos) -> Option<Nanos> {
         let due = self.waiting.pop_front()?;
-        self.counts.overdue -= u64::from(now < self.over);
+        // A user who asks for nothing makes room for one more, which was never counted.
+        let on_time = u64::from(now < self.over);
+        self.counts.overdue = self.counts.overdue.saturating_sub(on_time);
         Some(due)
     }
 
