@@ -84,8 +84,8 @@ fn look_up_bodies(plan: &mut LoadPlan, say: &dyn Fn(&str)) -> Result<Oracle, Tro
         );
         Trouble::failed(if is_about_the_reply {
             miette!(
-                help = "the request was made alone, to see what is answered; --verify none leaves \
-                        it out",
+                help = "the request was made alone, to see what is answered (`curl -v URL` shows it); \
+                        --verify none leaves it out",
                 "{error}"
             )
         } else {
