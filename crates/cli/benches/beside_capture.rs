@@ -4,17 +4,20 @@
 //! open loop at half of the server's capacity: how late it sends, by its own count and by the wire,
 //! and whether Poisson arrivals are Poisson on the wire.
 //!
-//! Right is within 1 % or 20 us, whichever is more, for mean and p99 of service time. Start reading at
-//! [`main`]. Needs tshark and root (capturing), and two CPUs.
+//! Right is within 1 % or 20 us, whichever is more, for mean and p99 of service time. A request is stamped
+//! before the system call that sends it, and is on the wire some way into that call. How far, on this
+//! machine as it is now, a bare client shows that does nothing else: no generator's stamp can be nearer.
+//! Start reading at [`main`]. Needs tshark and root (capturing), and two CPUs.
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::io::BufRead as _;
+use std::io::{BufRead as _, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -23,7 +26,11 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const JOUST: &str = env!("CARGO_BIN_EXE_joust");
 const SERVER_CPU: &str = "0";
-const CLIENT_CPU: &str = "1";
+const CLIENT_CPU: usize = 1;
+
+/// Bytes of each body, and connections.
+const BODY_BYTES: usize = 1000;
+const N_CONNECTIONS: usize = 8;
 
 /// Within this share, or so many milliseconds, a figure is right.
 const SHARE_MAX: f64 = 0.01;
@@ -32,12 +39,12 @@ const MS_MAX: f64 = 0.020;
 /// Median lateness of an open loop that is right, in milliseconds.
 const LATE_MS_MAX: f64 = 0.050;
 
-/// What the server is told to do to each response, the rate, and how long.
-const HELD: [(&str, &str, &str); 4] = [
-    ("delay=1ms", "500/s", "6s"),
-    ("delay=5ms", "200/s", "6s"),
-    ("delay=20ms", "200/s", "6s"),
-    ("delay=exp:2ms", "200/s", "10s"),
+/// What the server is told to do to each response, requests a second, and seconds.
+const HELD: [(&str, u32, u32); 4] = [
+    ("delay=1ms", 500, 6),
+    ("delay=5ms", 200, 6),
+    ("delay=20ms", 200, 6),
+    ("delay=exp:2ms", 200, 10),
 ];
 
 /// How the generator stamps.
@@ -59,10 +66,12 @@ fn main() -> Outcome<()> {
 
 fn service_times() -> Outcome<()> {
     println!("service time by joust load and by the wire (ms), right within 1 % or 20 us:");
-    for (fault, rate, duration) in HELD {
+    for (fault, per_s, seconds) in HELD {
+        let [connections, rate, duration] =
+            [N_CONNECTIONS.to_string(), format!("{per_s}/s"), format!("{seconds}s")];
         for (name, flags) in STAMPS {
             let server = Server::start(&["--fault", fault])?;
-            let mut arguments = vec!["-c", "8", "--rate", rate, "-d", duration];
+            let mut arguments = vec!["-c", &connections, "--rate", &rate, "-d", &duration];
             arguments.extend(flags);
             let (record, wire) = measure(&server, &arguments)?;
             let ours = &record["service_ms"];
@@ -81,8 +90,85 @@ fn service_times() -> Outcome<()> {
             }
             println!();
         }
+        let server = Server::start(&["--fault", fault])?;
+        let before_wire = sorted(bare(&server, per_s, seconds)?);
+        println!(
+            "  {fault:<14} {:<24} n {:>5}   mean {:.0} us   p50 {:.0} us   p99 {:.0} us",
+            "a bare send to the wire",
+            before_wire.len(),
+            mean(&before_wire),
+            at(&before_wire, 0.50),
+            at(&before_wire, 0.99)
+        );
     }
     Ok(())
+}
+
+/// A client that only sends at the same instants, on as many connections, awake beforehand: how long, in
+/// us, each request took from just before write(2) to the wire.
+fn bare(server: &Server, per_s: u32, seconds: u32) -> Outcome<Vec<f64>> {
+    let addr = server.addr;
+    let sending = move || send_bare(addr, per_s, seconds).map_err(|error| error.to_string());
+    let (stamps, wire) = captured(server, || {
+        // A thread of its own, since it stays on its CPU.
+        let sent = std::thread::spawn(sending).join().map_err(|_| "the bare client panicked")?;
+        Ok(sent?)
+    })?;
+    if wire.len() != stamps.len() {
+        return Err(format!("{} bare requests, {} on the wire", stamps.len(), wire.len()).into());
+    }
+    let on_wire = sorted(wire.iter().map(|one| one.sent_s).collect());
+    Ok(on_wire.iter().zip(&stamps).map(|(wire_s, stamp_s)| 1e6 * (wire_s - stamp_s)).collect())
+}
+
+/// When each request was sent, in seconds of the wall clock.
+fn send_bare(addr: SocketAddr, per_s: u32, seconds: u32) -> Outcome<Vec<f64>> {
+    // More than a wake-up takes on a virtual machine.
+    const AWAKE_BEFORE: Duration = Duration::from_micros(200);
+    let mut cpus = CpuSet::new();
+    cpus.set(CLIENT_CPU)?;
+    sched_setaffinity(Pid::from_raw(0), &cpus)?;
+    let mut sockets = Vec::new();
+    for _ in 0..N_CONNECTIONS {
+        let socket = TcpStream::connect(addr)?;
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+        sockets.push(socket);
+    }
+    let request = format!("GET / HTTP/1.1\r\nHost: {addr}\r\n\r\n");
+    let begun = Instant::now();
+    let mut stamps = Vec::new();
+    for turn in 0..(per_s * seconds) as usize {
+        if turn >= N_CONNECTIONS {
+            read_reply(&mut sockets[turn % N_CONNECTIONS])?;
+        }
+        let due = begun + Duration::from_secs(1) * turn as u32 / per_s;
+        let asleep = due.saturating_duration_since(Instant::now() + AWAKE_BEFORE);
+        std::thread::sleep(asleep);
+        while Instant::now() < due {
+            std::hint::spin_loop();
+        }
+        let stamp = SystemTime::now();
+        sockets[turn % N_CONNECTIONS].write_all(request.as_bytes())?;
+        stamps.push(stamp.duration_since(SystemTime::UNIX_EPOCH)?.as_secs_f64());
+    }
+    sockets.iter_mut().try_for_each(read_reply)?;
+    Ok(stamps)
+}
+
+fn read_reply(socket: &mut TcpStream) -> Outcome<()> {
+    let mut reply = Vec::new();
+    let mut part = [0; 4096];
+    loop {
+        let head = reply.windows(4).position(|end| end == b"\r\n\r\n");
+        if head.is_some_and(|head| reply.len() >= head + 4 + BODY_BYTES) {
+            return Ok(());
+        }
+        match socket.read(&mut part)? {
+            0 => return Err("the server closed a kept connection".into()),
+            n_bytes => reply.extend_from_slice(&part[..n_bytes]),
+        }
+    }
 }
 
 fn open_loops() -> Outcome<()> {
@@ -147,12 +233,7 @@ struct OnWire {
 
 /// A load, and the same requests by a capture of it.
 fn measure(server: &Server, arguments: &[&str]) -> Outcome<(Value, Vec<OnWire>)> {
-    let folder = tempfile::tempdir()?;
-    let file = folder.path().join("wire.pcapng");
-    let capture = Capture::start(server.addr, &file)?;
-    let record = load(server, arguments)?;
-    capture.stop()?;
-    let wire = requests(&file, server.addr.port())?;
+    let (record, wire) = captured(server, || load(server, arguments))?;
     let done = record["requests"]["ok"].as_u64().unwrap_or(0);
     if wire.len() as u64 != done {
         return Err(format!("{done} requests by joust, {} on the wire", wire.len()).into());
@@ -160,11 +241,21 @@ fn measure(server: &Server, arguments: &[&str]) -> Outcome<(Value, Vec<OnWire>)>
     Ok((record, wire))
 }
 
+/// What is done to the server, and its requests by a capture.
+fn captured<T>(server: &Server, done: impl FnOnce() -> Outcome<T>) -> Outcome<(T, Vec<OnWire>)> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("wire.pcapng");
+    let capture = Capture::start(server.addr, &file)?;
+    let outcome = done()?;
+    capture.stop()?;
+    Ok((outcome, requests(&file, server.addr.port())?))
+}
+
 fn load(server: &Server, arguments: &[&str]) -> Outcome<Value> {
     let url = format!("http://{}/", server.addr);
     let mut command = Command::new(JOUST);
     command.args(["load", &url, "--quiet", "--json", "-", "--verify", "none"]);
-    let output = command.args(["--cpus", CLIENT_CPU]).args(arguments).output()?;
+    let output = command.args(["--cpus", &CLIENT_CPU.to_string()]).args(arguments).output()?;
     if output.stdout.is_empty() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
     }
@@ -267,7 +358,8 @@ impl Server {
     fn start(arguments: &[&str]) -> Outcome<Self> {
         let addr = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let child = Command::new(JOUST)
-            .args(["serve", "--model", "reactor", "--fixed", "1000", "--cpus", SERVER_CPU])
+            .args(["serve", "--model", "reactor", "--cpus", SERVER_CPU])
+            .args(["--fixed", &BODY_BYTES.to_string()])
             .args(["--listen", &addr.to_string(), "--set", "MaxKeepAliveRequests=0"])
             .args(arguments)
             .stdout(Stdio::null())
