@@ -5,9 +5,12 @@
 //! and whether Poisson arrivals are Poisson on the wire.
 //!
 //! Right is within 1 % or 20 us, whichever is more, for mean and p99 of service time. A request is stamped
-//! before the system call that sends it, and is on the wire some way into that call. How far, on this
-//! machine as it is now, a bare client shows that does nothing else: no generator's stamp can be nearer.
+//! before the system call that sends it, and is on the wire some way into that call: about how far, on
+//! this machine as it is now, a bare client shows that does nothing else.
 //! Start reading at [`main`]. Needs tshark and root (capturing), and two CPUs.
+
+#[path = "beside/http.rs"]
+mod http;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -15,21 +18,20 @@ use std::io::{BufRead as _, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{setsockopt, sockopt};
 use nix::unistd::Pid;
 use serde_json::Value;
+use sys::{affinity, clock};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const JOUST: &str = env!("CARGO_BIN_EXE_joust");
 const SERVER_CPU: &str = "0";
-const CLIENT_CPU: usize = 1;
+const CLIENT_CPU: u32 = 1;
 
-/// Bytes of each body, and connections.
-const BODY_BYTES: usize = 1000;
 const N_CONNECTIONS: usize = 8;
 
 /// Within this share, or so many milliseconds, a figure is right.
@@ -104,11 +106,15 @@ fn service_times() -> Outcome<()> {
     Ok(())
 }
 
-/// A client that only sends at the same instants, on as many connections, awake beforehand: how long, in
-/// us, each request took from just before write(2) to the wire.
+/// A client that only sends, at the same rate, on as many connections: how long, in us, each request took
+/// from just before write(2) to the wire.
 fn bare(server: &Server, per_s: u32, seconds: u32) -> Outcome<Vec<f64>> {
     let addr = server.addr;
-    let sending = move || send_bare(addr, per_s, seconds).map_err(|error| error.to_string());
+    // On a connection of its own, before the capture.
+    let reply_bytes = http::reply_bytes(addr, "/")?;
+    let n_requests = (per_s * seconds) as usize;
+    let sending =
+        move || send_bare(addr, per_s, n_requests, reply_bytes).map_err(|error| error.to_string());
     let (stamps, wire) = captured(server, || {
         // A thread of its own, since it stays on its CPU.
         let sent = std::thread::spawn(sending).join().map_err(|_| "the bare client panicked")?;
@@ -122,25 +128,32 @@ fn bare(server: &Server, per_s: u32, seconds: u32) -> Outcome<Vec<f64>> {
 }
 
 /// When each request was sent, in seconds of the wall clock.
-fn send_bare(addr: SocketAddr, per_s: u32, seconds: u32) -> Outcome<Vec<f64>> {
+fn send_bare(
+    addr: SocketAddr,
+    per_s: u32,
+    n_requests: usize,
+    reply_bytes: usize,
+) -> Outcome<Vec<f64>> {
     // More than a wake-up takes on a virtual machine.
     const AWAKE_BEFORE: Duration = Duration::from_micros(200);
-    let mut cpus = CpuSet::new();
-    cpus.set(CLIENT_CPU)?;
-    sched_setaffinity(Pid::from_raw(0), &cpus)?;
+    affinity::pin(&[CLIENT_CPU])?;
     let mut sockets = Vec::new();
     for _ in 0..N_CONNECTIONS {
         let socket = TcpStream::connect(addr)?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+        // The kernel stamps packets where they enter it as long as some socket asks, else the capture
+        // does, later: as it was for the loads with kernel stamps, so it is here.
+        setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
         sockets.push(socket);
     }
-    let request = format!("GET / HTTP/1.1\r\nHost: {addr}\r\n\r\n");
+    let request = http::request(addr, "/");
+    let mut reply = vec![0; reply_bytes];
     let begun = Instant::now();
     let mut stamps = Vec::new();
-    for turn in 0..(per_s * seconds) as usize {
+    for turn in 0..n_requests {
         if turn >= N_CONNECTIONS {
-            read_reply(&mut sockets[turn % N_CONNECTIONS])?;
+            sockets[turn % N_CONNECTIONS].read_exact(&mut reply)?;
         }
         let due = begun + Duration::from_secs(1) * turn as u32 / per_s;
         let asleep = due.saturating_duration_since(Instant::now() + AWAKE_BEFORE);
@@ -148,27 +161,14 @@ fn send_bare(addr: SocketAddr, per_s: u32, seconds: u32) -> Outcome<Vec<f64>> {
         while Instant::now() < due {
             std::hint::spin_loop();
         }
-        let stamp = SystemTime::now();
-        sockets[turn % N_CONNECTIONS].write_all(request.as_bytes())?;
-        stamps.push(stamp.duration_since(SystemTime::UNIX_EPOCH)?.as_secs_f64());
+        let stamp = clock::wall();
+        sockets[turn % N_CONNECTIONS].write_all(&request)?;
+        stamps.push(stamp.as_secs_f64());
     }
-    sockets.iter_mut().try_for_each(read_reply)?;
+    for socket in &mut sockets {
+        socket.read_exact(&mut reply)?;
+    }
     Ok(stamps)
-}
-
-fn read_reply(socket: &mut TcpStream) -> Outcome<()> {
-    let mut reply = Vec::new();
-    let mut part = [0; 4096];
-    loop {
-        let head = reply.windows(4).position(|end| end == b"\r\n\r\n");
-        if head.is_some_and(|head| reply.len() >= head + 4 + BODY_BYTES) {
-            return Ok(());
-        }
-        match socket.read(&mut part)? {
-            0 => return Err("the server closed a kept connection".into()),
-            n_bytes => reply.extend_from_slice(&part[..n_bytes]),
-        }
-    }
 }
 
 fn open_loops() -> Outcome<()> {
@@ -358,8 +358,7 @@ impl Server {
     fn start(arguments: &[&str]) -> Outcome<Self> {
         let addr = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let child = Command::new(JOUST)
-            .args(["serve", "--model", "reactor", "--cpus", SERVER_CPU])
-            .args(["--fixed", &BODY_BYTES.to_string()])
+            .args(["serve", "--model", "reactor", "--fixed", "1000", "--cpus", SERVER_CPU])
             .args(["--listen", &addr.to_string(), "--set", "MaxKeepAliveRequests=0"])
             .args(arguments)
             .stdout(Stdio::null())
