@@ -46,15 +46,25 @@ pub fn rows_named<T>(rows: &'static [T], name: fn(&T) -> &'static str) -> Outcom
 
 /// The joust that is measured: the one built with the bench, or `JOUST_BENCH_BINARY`.
 pub fn joust(built: &str) -> Outcome<std::path::PathBuf> {
-    let joust = std::env::var_os("JOUST_BENCH_BINARY").map(std::path::PathBuf::from);
-    let joust = joust.unwrap_or_else(|| built.into());
-    if !joust.is_file() {
-        let path = joust.display();
+    Ok(program_named("JOUST_BENCH_BINARY")?.unwrap_or_else(|| built.into()))
+}
+
+/// An earlier joust that meets the measured one in every row: `JOUST_BENCH_EARLIER`.
+pub fn earlier() -> Outcome<Option<std::path::PathBuf>> {
+    program_named("JOUST_BENCH_EARLIER")
+}
+
+/// The program whose path stands in the environment.
+fn program_named(variable: &str) -> Outcome<Option<std::path::PathBuf>> {
+    let Some(path) = std::env::var_os(variable).map(std::path::PathBuf::from) else {
+        return Ok(None);
+    };
+    if !path.is_file() {
         return Err(format!(
-            "no joust at {path}: JOUST_BENCH_BINARY wants an absolute path, for cargo runs benches in \
-             crates/cli"
+            "{variable} must be the absolute path of a program (cargo runs benches in crates/cli), got {}",
+            path.display()
         )
         .into());
     }
-    Ok(joust)
+    Ok(Some(path))
 }

@@ -26,6 +26,8 @@ pub struct Generator {
 /// What a generator is called for.
 pub struct Call<'a> {
     pub joust: &'a Path,
+    /// An earlier joust; there is one where [`EARLIER`] is called.
+    pub earlier: Option<&'a Path>,
     /// This program, which is the bare loop too.
     pub bench: &'a Path,
     pub addr: SocketAddr,
@@ -61,15 +63,7 @@ impl Call<'_> {
 /// thousand by hash. (That asks three times before the load, which is in its CPU time.)
 pub static OURS: Generator = Generator {
     name: "joust load",
-    command: |call| {
-        let mut command = call.pinned(call.joust);
-        command.args(["load", &call.url, "--quiet", "--json", "-", "-t", "1"]);
-        command.args(["-c", &call.connections, "-d", &call.duration()]);
-        if !call.keep_alive {
-            command.arg("--no-keepalive");
-        }
-        command
-    },
+    command: |call| joust_load(call, call.joust),
     read: |text| {
         let record: serde_json::Value = serde_json::from_str(text).ok()?;
         Some(Report {
@@ -84,6 +78,23 @@ pub static OURS: Generator = Generator {
         Report { answered: 26343.0, failed: 0.0, requests_per_s: 26243.0 },
     ),
 };
+
+/// `joust load` of another build, so that a change of ours shows in one session.
+pub static EARLIER: Generator = Generator {
+    name: "earlier joust",
+    command: |call| joust_load(call, call.earlier.expect("JOUST_BENCH_EARLIER names it")),
+    ..OURS
+};
+
+fn joust_load(call: &Call<'_>, joust: &Path) -> Command {
+    let mut command = call.pinned(joust);
+    command.args(["load", &call.url, "--quiet", "--json", "-", "-t", "1"]);
+    command.args(["-c", &call.connections, "-d", &call.duration()]);
+    if !call.keep_alive {
+        command.arg("--no-keepalive");
+    }
+    command
+}
 
 pub static WRK: Generator = Generator {
     name: "wrk",

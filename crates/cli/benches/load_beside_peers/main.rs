@@ -4,7 +4,8 @@
 //! block and quoted with its interval, and each bar stands beside the ratio that must clear it.
 //!
 //! Start reading at [`ROWS`]. `JOUST_BENCH_BLOCKS` and `JOUST_BENCH_SECONDS` shorten it,
-//! `JOUST_BENCH_ROWS` (names, by comma) chooses rows, `JOUST_BENCH_BINARY` measures another joust.
+//! `JOUST_BENCH_ROWS` (names, by comma) chooses rows, `JOUST_BENCH_BINARY` measures another joust, and
+//! `JOUST_BENCH_EARLIER` (the path of an earlier joust) adds that one as an opponent to every row.
 
 #[path = "../beside/mod.rs"]
 mod beside;
@@ -35,6 +36,7 @@ struct Row {
 }
 
 /// Another generator, and what our figures over its must be.
+#[derive(Clone, Copy)]
 struct Opponent {
     generator: &'static Generator,
     bars: Bars,
@@ -52,6 +54,16 @@ const NO_BAR: Bars = Bars { requests_per_s: None, cpu_per_request: None };
 /// More requests a second, for less.
 const AHEAD: Bars =
     Bars { requests_per_s: Some(Bar::AtLeast(1.0)), cpu_per_request: Some(Bar::AtMost(1.0)) };
+
+impl Row {
+    /// The same with an earlier joust among the opponents. Kept for the life of the program, as the
+    /// table of rows is.
+    fn beside_earlier(&'static self) -> &'static Self {
+        let mut opponents = self.opponents.to_vec();
+        opponents.push(Opponent { generator: &generators::EARLIER, bars: NO_BAR });
+        Box::leak(Box::new(Self { opponents: opponents.leak(), ..*self }))
+    }
+}
 
 const fn cheaper(share: f64) -> Bars {
     Bars { requests_per_s: None, cpu_per_request: Some(Bar::AtMost(share)) }
@@ -152,17 +164,26 @@ struct Settings {
     rows: Vec<&'static Row>,
     /// The joust that is measured, as generator and as server.
     joust: PathBuf,
+    /// Another joust, which is an opponent in every row.
+    earlier: Option<PathBuf>,
     /// This program.
     bench: PathBuf,
 }
 
 impl Settings {
     fn from_environment() -> Outcome<Self> {
+        let earlier = beside::earlier()?;
+        let rows = beside::rows_named(ROWS, |row| row.name)?;
+        let rows = match earlier {
+            Some(_) => rows.into_iter().map(Row::beside_earlier).collect(),
+            None => rows,
+        };
         Ok(Self {
             blocks: beside::number("JOUST_BENCH_BLOCKS", 12)?,
             seconds: beside::number("JOUST_BENCH_SECONDS", 3)?,
-            rows: beside::rows_named(ROWS, |row| row.name)?,
+            rows,
             joust: beside::joust(env!("CARGO_BIN_EXE_joust"))?,
+            earlier,
             bench: std::env::current_exe()?,
         })
     }

@@ -59,6 +59,7 @@ pub fn meet(row: &Row, settings: &Settings) -> Outcome<Vec<Block>> {
 fn run(generator: &Generator, row: &Row, server: &Server, settings: &Settings) -> Outcome<Shown> {
     let call = Call {
         joust: &settings.joust,
+        earlier: settings.earlier.as_deref(),
         bench: &settings.bench,
         addr: server.addr,
         path: server.path,

@@ -17,6 +17,8 @@ pub struct Contender {
     pub launch: fn(&Place<'_>) -> Outcome<Launch>,
     /// How long it is loaded before it counts as warm, in seconds.
     pub warm_up: u32,
+    /// It is served by `JOUST_BENCH_EARLIER`.
+    pub is_earlier: bool,
 }
 
 /// What it is started for.
@@ -35,7 +37,7 @@ pub struct Place<'a> {
 pub type Launch = Vec<OsString>;
 
 const fn ours(name: &'static str, launch: fn(&Place<'_>) -> Outcome<Launch>) -> Contender {
-    Contender { name, launch, warm_up: 1 }
+    Contender { name, launch, warm_up: 1, is_earlier: false }
 }
 
 pub static REACTOR: Contender = ours("joust reactor", |place| joust(place, "reactor", &[]));
@@ -108,6 +110,7 @@ pub static NGINX: Contender = Contender {
         Ok(vec!["nginx".into(), "-e".into(), log.into(), "-c".into(), file.into()])
     },
     warm_up: 1,
+    is_earlier: false,
 };
 
 pub static LIGHTTPD: Contender = Contender {
@@ -129,6 +132,7 @@ pub static LIGHTTPD: Contender = Contender {
         Ok(vec!["lighttpd".into(), "-D".into(), "-f".into(), file.into()])
     },
     warm_up: 1,
+    is_earlier: false,
 };
 
 pub static H2O: Contender = Contender {
@@ -148,6 +152,7 @@ pub static H2O: Contender = Contender {
         Ok(vec!["h2o".into(), "-m".into(), "worker".into(), "-c".into(), file.into()])
     },
     warm_up: 1,
+    is_earlier: false,
 };
 
 pub static APACHE_PREFORK: Contender =
@@ -186,7 +191,8 @@ fn apache(place: &Place<'_>, mpm: &str, settings: &[&str]) -> Outcome<Launch> {
 }
 
 /// With a JVM as Debian's package runs it; the compilers of a JVM want seconds of work.
-pub static TOMCAT: Contender = Contender { name: "Tomcat 10", launch: tomcat, warm_up: 15 };
+pub static TOMCAT: Contender =
+    Contender { name: "Tomcat 10", launch: tomcat, warm_up: 15, is_earlier: false };
 
 fn tomcat(place: &Place<'_>) -> Outcome<Launch> {
     const HOME: &str = "/usr/share/tomcat10";

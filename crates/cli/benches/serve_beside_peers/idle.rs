@@ -33,6 +33,7 @@ static PATIENT: Contender = Contender {
         Ok(launch)
     },
     warm_up: 0,
+    is_earlier: false,
 };
 
 /// Opens the connections, has each answered, and asks the kernel.

@@ -8,7 +8,8 @@
 //! throughput. For CGI it is requests/s.
 //!
 //! Start reading at [`ROWS`]. `JOUST_BENCH_BLOCKS` and `JOUST_BENCH_SECONDS` shorten it,
-//! `JOUST_BENCH_ROWS` (names, by comma) chooses rows, `JOUST_BENCH_BINARY` measures another joust.
+//! `JOUST_BENCH_ROWS` (names, by comma) chooses rows, `JOUST_BENCH_BINARY` measures another joust, and
+//! `JOUST_BENCH_EARLIER` (the path of an earlier joust) adds its server as an opponent to every row.
 
 #[path = "../beside/mod.rs"]
 mod beside;
@@ -55,9 +56,22 @@ enum Score {
 }
 
 /// Another server, and what our score over its must be.
+#[derive(Clone, Copy)]
 struct Opponent {
     contender: &'static Contender,
     bar: Option<Bar>,
+}
+
+impl Row {
+    /// The same with the server of an earlier joust among the opponents. Kept for the life of the
+    /// program, as the table of rows is.
+    fn beside_earlier(&'static self) -> &'static Self {
+        let name = format!("earlier {}", self.ours.name).leak();
+        let contender = Box::leak(Box::new(Contender { name, is_earlier: true, ..*self.ours }));
+        let mut opponents = self.opponents.to_vec();
+        opponents.push(Opponent { contender, bar: None });
+        Box::leak(Box::new(Self { opponents: opponents.leak(), ..*self }))
+    }
 }
 
 const fn at_most(contender: &'static Contender, share: f64) -> Opponent {
@@ -152,10 +166,12 @@ fn main() -> Outcome<()> {
         blocks: beside::number("JOUST_BENCH_BLOCKS", 12)?,
         seconds: beside::number("JOUST_BENCH_SECONDS", 2)?,
         joust: beside::joust(env!("CARGO_BIN_EXE_joust"))?,
+        earlier: beside::earlier()?,
     };
     summary::print_preface(&settings);
     let mut met = Vec::new();
     for row in beside::rows_named(ROWS, |row| row.name)? {
+        let row = if settings.earlier.is_some() { row.beside_earlier() } else { row };
         let blocks = session::meet(row, &settings)?;
         let figures = summary::figures(row, &blocks)?;
         summary::print_row(row, &blocks, &figures);
@@ -173,4 +189,6 @@ struct Settings {
     seconds: u32,
     /// The joust that is measured, as server and as generator.
     joust: PathBuf,
+    /// Another joust, whose server is an opponent in every row.
+    earlier: Option<PathBuf>,
 }

@@ -77,7 +77,11 @@ fn program(site: &Path) -> Outcome<()> {
 pub fn start(contender: &Contender, site: &Site, settings: &Settings) -> Outcome<Server> {
     let dir = readable_dir()?;
     let addr = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-    let place = Place { joust: &settings.joust, dir: dir.path(), site: site.dir.path(), addr };
+    let joust = match &settings.earlier {
+        Some(earlier) if contender.is_earlier => earlier,
+        _ => &settings.joust,
+    };
+    let place = Place { joust, dir: dir.path(), site: site.dir.path(), addr };
     let launch = (contender.launch)(&place)?;
     let child = pinned(SERVER_CPU, &launch[0])
         .args(&launch[1..])

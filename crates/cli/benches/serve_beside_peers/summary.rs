@@ -58,7 +58,7 @@ fn described(row: &Row) -> String {
 
 /// What is run, before the first of it.
 pub fn print_preface(settings: &Settings) {
-    let Settings { blocks, seconds, joust } = settings;
+    let Settings { blocks, seconds, joust, .. } = settings;
     println!("{} beside its peers: {blocks} blocks, each run {seconds} s", joust.display());
     println!(
         "ratios are ours over the other, by block, with 95 % intervals; a bar is reached by the"
