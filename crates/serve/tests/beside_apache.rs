@@ -198,6 +198,31 @@ fn an_event_child_takes_as_many_connections_as_apaches_and_closes_idle_ones_when
     }
 }
 
+#[test]
+fn event_children_full_of_idle_connections_are_joined_by_others_as_apaches_are() {
+    // Three children take 25 + 2 * 25 connections each, and 25 of their threads have nothing to do.
+    let seen = agree("event", &["KeepAliveTimeout=300"], |contender| {
+        // One after the other, for where all threads are busy at once idle connections are closed.
+        let mut conns = Vec::new();
+        for _ in 0..230 {
+            let mut conn = contender.connect();
+            conn.send(GET);
+            let asked = Instant::now();
+            while !conn.has_bytes() && asked.elapsed() < Duration::from_millis(50) {
+                std::thread::yield_now();
+            }
+            conns.push(conn);
+        }
+        let served = conns.iter_mut().all(|conn| conn.response().status() == 200);
+        // The idle threads of three more children are as many as MinSpareThreads; those of the full ones
+        // are of no use.
+        (served, contender.settled_children(6).last().copied())
+    });
+    if let Some(seen) = seen {
+        assert_eq!(seen, (true, Some(6)));
+    }
+}
+
 /// What one connection shows of its limits.
 #[derive(Debug, PartialEq, Eq)]
 struct Kept {

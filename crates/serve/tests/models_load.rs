@@ -226,6 +226,31 @@ fn worker_children_come_under_load_and_go_after_it() {
 }
 
 #[test]
+fn a_child_that_waits_for_its_last_slow_client_does_not_keep_others_from_being_started() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("large"), vec![b'x'; 32 << 20]).unwrap();
+    fs::write(dir.path().join("index.html"), "small").unwrap();
+    let content = dir.path().to_str().unwrap();
+    for model in ["worker", "event"] {
+        let settings = &[
+            "StartServers=1",
+            "ThreadsPerChild=4",
+            "MaxRequestWorkers=16",
+            "MinSpareThreads=2",
+            "MaxSpareThreads=6",
+            "MaxConnectionsPerChild=1",
+        ];
+        let server = Server::start(model, Setup { content, settings, ..FIXED });
+        let mut slow = server.connect();
+        slow.send("GET /large HTTP/1.1\r\nHost: test\r\n\r\n");
+        slow.head_end();
+        // Three threads of that child have nothing to do, and never will have.
+        assert_eq!(server.connect().ask(GET_CLOSE).body, b"small", "{model}");
+        assert_eq!(slow.response().body.len(), 32 << 20, "{model}");
+    }
+}
+
+#[test]
 fn prefork_children_that_reach_their_quota_are_replaced_within_the_bounds() {
     let settings = &[
         "StartServers=5",

@@ -12,7 +12,8 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use support::{GET_CLOSE, LONG, Server, Setup, eventually, models, tcp_rows};
+use support::apache::Apache;
+use support::{Conn, GET_CLOSE, LONG, Server, Setup, eventually, models, tcp_rows};
 
 /// Connections that are held: fewer than any model has room for, with [`room`].
 const N_HELD: usize = 15;
@@ -113,6 +114,29 @@ fn who_behaves_is_served_beside_slow_clients() {
             assert!(kind[0] == "-R" || attack.goes_on(), "{model}, {name}: it has ended");
         }
     }
+}
+
+/// Whether clients that behave are served beside more slow readers than the children at the start take.
+fn is_served_beside_300_readers(addr: SocketAddr) -> bool {
+    let kind = ["-X", "-w", "512", "-y", "1024", "-n", "5", "-z", "32", "-k", "3"];
+    let Some(mut attack) = Attack::begin(addr, "/large.bin", &kind, 300) else { return true };
+    eventually("the attack stands", || held(addr) >= 300);
+    let clients = [(); 5].map(|()| std::thread::spawn(move || Conn::to(addr).ask(GET_CLOSE)));
+    let served = clients.into_iter().all(|client| client.join().unwrap().status() == 200);
+    served && attack.goes_on()
+}
+
+#[test]
+fn event_children_full_of_slow_readers_are_joined_by_others_as_apaches_are() {
+    let site = site();
+    let content = site.path().to_str().unwrap();
+    // No deadline frees a place: others have to be made.
+    let settings = &["TimeOut=1h"];
+    let server = Server::start("event", Setup { content, settings, ..support::FIXED });
+    assert!(is_served_beside_300_readers(server.addr), "ours");
+    let Some(apache) = Apache::start("event", &["TimeOut=3600"]) else { return };
+    fs::write(apache.dir.path().join("root/large.bin"), vec![0; 20_000_000]).unwrap();
+    assert!(is_served_beside_300_readers(apache.addr), "Apache");
 }
 
 #[test]

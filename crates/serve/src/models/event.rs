@@ -35,7 +35,7 @@ use super::child;
 use super::desk::{Desk, Taken};
 use super::held::{self, Conn, Held, LISTENER, Rest, Waiter};
 use super::parent::{self, Herd};
-use super::scoreboard::Scoreboard;
+use super::scoreboard::{Intake, Scoreboard};
 use super::spare::SpareRule;
 use super::worker;
 use super::{Decimal, Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
@@ -256,15 +256,18 @@ impl Hall<'_> {
             && self.held.epoll.add(&self.service.listener, LISTENER, EventFlags::IN).is_ok()
         {
             self.disabled.store(false, Relaxed);
+            self.board.set_intake(self.number, Intake::Open);
         }
     }
 
-    /// Takes it out: other children may still accept.
+    /// Takes it out: other children may still accept, and the parent starts more of them, for idle threads
+    /// here are of no use to those who come.
     fn disable(&self) {
         let _changing = self.change.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.disabled.swap(true, Relaxed) {
             // It is in the set, so it can be taken out.
             let _ = self.held.epoll.remove(&self.service.listener);
+            self.board.set_intake(self.number, Intake::Full);
         }
     }
 }
@@ -347,10 +350,13 @@ impl<'h, 'a> Listener<'h, 'a> {
         let Hall { held, desk, .. } = self.hall;
         match conn.rest() {
             Rest::Lingering => held.linger(conn, clock::monotonic()),
-            Rest::Writing | Rest::Reading => desk.put(conn),
-            Rest::Idle => {
+            rest => {
                 if let Err(conn) = desk.put_to_idler(conn) {
-                    self.close_kept(conn);
+                    match rest {
+                        Rest::Idle => self.close_kept(conn),
+                        // An answer that has begun waits for the next worker.
+                        _ => desk.put(conn),
+                    }
                     return true;
                 }
             }
@@ -411,6 +417,7 @@ impl<'h, 'a> Listener<'h, 'a> {
         self.status = Some(status);
         self.hall.closed.store(true, Relaxed);
         self.hall.disable();
+        self.hall.board.set_intake(self.hall.number, Intake::Ended);
     }
 
     /// Has no connection be kept alive.

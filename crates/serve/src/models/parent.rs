@@ -17,7 +17,7 @@ use sys::signals::{self, Signals, Stop};
 use units::Nanos;
 
 use super::child::{FATAL, SICK};
-use super::scoreboard::Scoreboard;
+use super::scoreboard::{Intake, Scoreboard};
 use super::spare::{Maintain, Seen, SpareRule};
 use super::system;
 use crate::ServeError;
@@ -70,8 +70,15 @@ pub(super) fn lead(service: &Service, herd: Herd<'_>) -> Result<(), ServeError> 
     let board = Scoreboard::new(&service.board, herd.places, herd.workers_per_child)
         .map_err(system("cannot map the scoreboard of the children"))?;
     let children = (0..herd.places).map(|_| None).collect();
-    let mut parent =
-        Parent { service, herd, board, children, limit_reported: false, has_served: false };
+    let mut parent = Parent {
+        service,
+        herd,
+        board,
+        children,
+        limit_reported: false,
+        places_reported: false,
+        has_served: false,
+    };
     let led = parent.start().and_then(|()| parent.watch(&signals));
     // On the way of an error too: drop would leave the children to PDEATHSIG, and unreaped.
     let ended = match led {
@@ -89,6 +96,8 @@ struct Parent<'a> {
     children: Vec<Option<Child>>,
     /// That no more children may be started was said.
     limit_reported: bool,
+    /// That the places of children are taken by such as end was said.
+    places_reported: bool,
     /// A child has got as far as waiting for connections, so the settings can work.
     has_served: bool,
 }
@@ -143,6 +152,7 @@ impl Parent<'_> {
         // What this process has buffered would be written by both.
         self.service.log.flush();
         self.board.set_all(number, State::Starting);
+        self.board.set_intake(number, Intake::Open);
         let (board, run) = (&self.board, self.herd.child);
         let forked = process::fork(&format!("{} {number}", self.herd.name), || {
             if let Some(faults) = &self.service.faults {
@@ -248,11 +258,23 @@ impl Parent<'_> {
         }
     }
 
-    /// Says what Apache says, in its words: that the limit is reached once, that load grows fast each
-    /// time.
+    /// Says what Apache says, mostly in its words: that the limit is reached once, that load grows fast
+    /// each time.
     fn report_shortage(&mut self, rate: usize, idle: usize, room: usize) {
         let errors = &self.service.errors;
-        if room == 0 && !std::mem::replace(&mut self.limit_reported, true) {
+        let leaving = self.children.iter().flatten().count() - self.staying().count();
+        if room == 0 && self.staying().count() < self.herd.children_max {
+            // AH03490: "scoreboard is full, not at MaxRequestWorkers".
+            if !std::mem::replace(&mut self.places_reported, true) {
+                errors.note(
+                    Level::Error,
+                    format_args!(
+                        "no place for another child: {leaving} that end still have connections; raise \
+                         ServerLimit, or MaxRequestWorkers with it"
+                    ),
+                );
+            }
+        } else if room == 0 && !std::mem::replace(&mut self.limit_reported, true) {
             let threads = self.herd.workers_per_child > 1 && idle > 0;
             let what = if threads { "is within MinSpareThreads of" } else { "reached" };
             let setting = if threads { "" } else { " setting" };
@@ -276,10 +298,12 @@ impl Parent<'_> {
         }
     }
 
-    /// Numbers of the children that were not asked to end.
+    /// Numbers of the children that were not asked to end, and do not end by themselves.
     fn staying(&self) -> impl Iterator<Item = usize> {
         let stays = |child: &Option<Child>| child.as_ref().is_some_and(|child| !child.leaving);
-        (0..self.board.children_max()).filter(move |&number| stays(&self.children[number]))
+        (0..self.board.children_max()).filter(move |&number| {
+            stays(&self.children[number]) && !self.board.has_intake_ended(number)
+        })
     }
 
     /// Asks the child with the most idle workers to end; of equals, the last.

@@ -1,6 +1,6 @@
 //! What the parent and its children know of each other: a line of seats on the status board for each
-//! child, and what a drain shares. Owns which seats are whose; must not know what a state leads to.
-//! Start reading at [`Scoreboard::set`].
+//! child, whether the child accepts connections, and what a drain shares. Owns which seats are whose; must
+//! not know what a state leads to. Start reading at [`Scoreboard::set`].
 
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,11 +10,24 @@ use sys::signals::{self, Stop};
 
 use crate::board::{Board, Seat, State};
 
-/// Cells that are shared beside the seats.
+/// Cells that are shared beside the seats; after them one a child, its [`Intake`].
 const TICKETS: usize = 0;
 const DRAINING: usize = 1;
 const START_ERROR: usize = 2;
-const CELLS: usize = 3;
+const INTAKES: usize = 3;
+
+/// Whether a child accepts connections. Idle workers of a child that does not are of no use to a new
+/// client, so they are not counted: Apache's `not_accepting` and `quiescing`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Intake {
+    /// It does, or will when it has started.
+    Open = 0,
+    /// It has as many as it may have, or all its workers are busy.
+    Full = 1,
+    /// It never will again: it ends when its last connection has.
+    Ended = 2,
+}
 
 /// The seats of a server's children. A worker (a process in prefork, a thread in worker) writes to its
 /// own, the parent to those of a child that is not there; readers may be a moment behind, which the
@@ -37,7 +50,7 @@ impl Scoreboard {
         workers_per_child: usize,
     ) -> io::Result<Self> {
         let first = board.reserve(children_max * workers_per_child);
-        let (board, cells) = (board.clone(), SharedCells::new(CELLS)?);
+        let (board, cells) = (board.clone(), SharedCells::new(INTAKES + children_max)?);
         Ok(Self { board, first, cells, children_max, workers_per_child })
     }
 
@@ -63,9 +76,28 @@ impl Scoreboard {
         }
     }
 
-    /// How many workers of a child are idle, counting those that are starting.
+    /// How many workers of a child are idle and can be given a new connection, counting those that are
+    /// starting.
     pub(super) fn idle(&self, child: usize) -> usize {
-        self.states(child).filter(|state| state.is_idle()).count()
+        match self.intake(child) == Intake::Open as u32 {
+            true => self.states(child).filter(|state| state.is_idle()).count(),
+            false => 0,
+        }
+    }
+
+    /// Sets whether a child accepts connections.
+    pub(super) fn set_intake(&self, child: usize, intake: Intake) {
+        self.cells[INTAKES + child].store(intake as u32, Relaxed);
+    }
+
+    /// Whether a child ends by itself and accepts nothing more.
+    pub(super) fn has_intake_ended(&self, child: usize) -> bool {
+        self.intake(child) == Intake::Ended as u32
+    }
+
+    fn intake(&self, child: usize) -> u32 {
+        assert!(child < self.children_max, "a child's number is below the server's limit");
+        self.cells[INTAKES + child].load(Relaxed)
     }
 
     /// Whether any worker of a child has got beyond starting.
@@ -140,6 +172,19 @@ mod tests {
         }
         assert_eq!((board.idle(0), board.idle(1)), (0, 2));
         assert!(board.has_started(1) && !board.has_started(0));
+    }
+
+    #[test]
+    fn idle_workers_of_a_child_that_accepts_nothing_are_not_counted() {
+        let board = scoreboard(2, 25);
+        (0..2).for_each(|child| board.set_all(child, State::Waiting));
+        for (intake, idle, ends) in
+            [(Intake::Full, 0, false), (Intake::Open, 25, false), (Intake::Ended, 0, true)]
+        {
+            board.set_intake(0, intake);
+            assert_eq!((board.idle(0), board.has_intake_ended(0)), (idle, ends), "{intake:?}");
+            assert_eq!((board.idle(1), board.has_intake_ended(1)), (25, false));
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::child::{self, Accepted};
 use super::desk::{Desk, Taken};
 use super::drive::{self, Patience};
 use super::parent::{self, Herd};
-use super::scoreboard::Scoreboard;
+use super::scoreboard::{Intake, Scoreboard};
 use super::spare::SpareRule;
 use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES};
 use crate::ServeError;
@@ -155,6 +155,8 @@ fn serve(place: &Place<'_>, threads: usize) -> u8 {
                 child::FATAL
             }
         };
+        // It may wait long for its last clients: the parent is not to count on it any more.
+        place.board.set_intake(place.number, Intake::Ended);
         place.desk.see_off();
         status
     })
