@@ -51,6 +51,8 @@ pub struct Service {
     pub faults: Option<Faults>,
     /// Whether another process has the listening socket too and goes on with it.
     pub(crate) handover: Handover,
+    /// Workers of the generation before this one; 0: it is the first, or of another model.
+    pub(crate) workers_before: usize,
     /// What everybody does, and has done.
     pub board: Board,
     /// How it speaks TLS; `None`: not at all.
@@ -71,6 +73,8 @@ pub struct Given {
     pub reopen: Option<Reopen>,
     /// Keys of TLS tickets that clients have already.
     pub tickets: Option<TicketKeys>,
+    /// Workers of the generation before this one, which a model of processes begins with after a reload.
+    pub workers_before: usize,
 }
 
 impl Service {
@@ -125,6 +129,7 @@ impl Service {
             wall_s: clock::wall_secs_coarse,
             faults,
             handover,
+            workers_before: given.workers_before,
             board,
             tls,
             identity,

@@ -92,6 +92,7 @@ pub fn supervise(start: Start<'_>) -> Result<(), ServeError> {
         listeners: start.passed.into_iter().collect(),
         reopen: Some(reopen.clone()),
         tickets: Some(tickets.clone()),
+        ..Given::default()
     };
     let service = Service::bind_given(start.config, given)?;
     let given = Given {
@@ -284,7 +285,8 @@ impl Supervisor<'_> {
         let reopen = Some(self.reopen.clone());
         let beside = copy_of(self.stderr.as_ref()).map_err(|error| error.to_string())?;
         let beside = Given { stderr: beside, reopen: reopen.clone(), ..Given::default() };
-        let given = Given { stderr, listeners, reopen, tickets };
+        let workers_before = self.serving.workers_for(&config);
+        let given = Given { stderr, listeners, reopen, tickets, workers_before };
         let service = Service::bind_given(config, given).map_err(|error| error.to_string())?;
         let plain = Redirect::prepare(&service, self.redirect.as_ref(), beside)
             .map_err(|error| error.to_string())?;

@@ -306,6 +306,47 @@ fn reloads_in_a_row_and_an_end_amid_them_leave_nothing_behind() {
 }
 
 #[test]
+fn a_reload_begins_with_as_many_children_as_had_come_to_be() {
+    let threads = "StartServers = 1\nThreadsPerChild = 2\nMaxRequestWorkers = 64\nServerLimit = 32\n\
+                   MinSpareThreads = 2\nMaxSpareThreads = 60\n";
+    let grows = |model: &str, settings: &str| {
+        let config = |bytes| format!("{}[settings]\n{settings}", fixed(model, bytes));
+        let site = Site::start(&config(10));
+        site.until("the first generation", || site.answers() == Some(10));
+        let first = site.generations()[0];
+        // Clients that hold a worker each until others were started beside them.
+        let busy: Vec<_> = (0..6)
+            .map(|_| {
+                let mut client = Client::to(&site.address()).unwrap();
+                client.stream.write_all(b"GET /page HTTP/1.1\r\n").unwrap();
+                client
+            })
+            .collect();
+        let (mut count, mut since) = (0, Instant::now());
+        site.until("no more are started", || {
+            let now = children(first).len();
+            if now != count {
+                (count, since) = (now, Instant::now());
+            }
+            count > 2 && since.elapsed() > Duration::from_millis(1500)
+        });
+        drop(busy);
+        site.reload(&config(20));
+        site.until("the next generation", || site.answers() == Some(20));
+        // Without load nothing else would start as many.
+        let next = *site.generations().iter().find(|pid| **pid != first).unwrap();
+        site.until(&format!("{count} children"), || children(next).len() == count);
+        site.ends_well();
+    };
+    std::thread::scope(|scope| {
+        let prefork = "StartServers = 1\nMinSpareServers = 2\nMaxSpareServers = 60\n";
+        for (model, settings) in [("prefork", prefork), ("worker", threads), ("event", threads)] {
+            scope.spawn(move || grows(model, settings));
+        }
+    });
+}
+
+#[test]
 fn reloads_that_do_not_hold_bring_back_what_did_however_many_there_are() {
     let site = Site::start(&fixed("reactors", 10));
     // Enough to read and open everything by; not for a poll set of each loop, which comes later.

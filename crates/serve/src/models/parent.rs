@@ -67,6 +67,7 @@ pub(super) struct Herd<'a> {
 /// What kept the first children from starting; a later lack only makes fewer of them.
 pub(super) fn lead(service: &Service, herd: Herd<'_>) -> Result<(), ServeError> {
     let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
+    let herd = herd.after(service.workers_before);
     let board = Scoreboard::new(&service.board, herd.places, herd.workers_per_child)
         .map_err(system("cannot map the scoreboard of the children"))?;
     let children = (0..herd.places).map(|_| None).collect();
@@ -86,6 +87,18 @@ pub(super) fn lead(service: &Service, herd: Herd<'_>) -> Result<(), ServeError> 
         Ok(Stop::AtOnce) | Err(_) => stop(&mut parent),
     };
     led.and(ended.map_err(system("cannot wait for the children to end")))
+}
+
+impl Herd<'_> {
+    /// After a reload it begins as large as it had become: load has not gone because the configuration was
+    /// read again. Apache's graceful restart begins at StartServers, and has clients wait while it grows.
+    fn after(mut self, workers_before: usize) -> Self {
+        if workers_before > 0 {
+            self.start = self.start.max(workers_before.div_ceil(self.workers_per_child));
+            self.rule.hold_off();
+        }
+        self
+    }
 }
 
 struct Parent<'a> {
@@ -176,6 +189,7 @@ impl Parent<'_> {
             }
             Err(_) => self.board.set_all(number, State::Free),
         }
+        self.note_workers();
         forked.map(|_| ())
     }
 
@@ -196,7 +210,13 @@ impl Parent<'_> {
             self.service.keep_logs_up();
             self.remind();
             self.maintain();
+            self.note_workers();
         }
+    }
+
+    /// For the generation that follows on a reload.
+    fn note_workers(&self) {
+        self.service.handover.set_workers(self.staying().count() * self.herd.workers_per_child);
     }
 
     /// Takes a dead child off the books. It is not replaced here: that is up to the spare rule.

@@ -2,12 +2,15 @@
 //! counts, once a second. Owns the rule; must not know processes or time.
 //! Start reading at [`SpareRule::maintain`].
 //!
-//! Source: `perform_idle_server_maintenance` in server/mpm/prefork/prefork.c and worker.c of httpd
-//! 2.4, which are the same rule over idle processes and idle threads. Not taken over: the ten rounds
-//! without doubling after a graceful restart, which this server does not have.
+//! Source: `perform_idle_server_maintenance` in server/mpm/prefork/prefork.c, worker.c and event.c of
+//! httpd 2.4, which are the same rule over idle processes and idle threads.
 
 /// Children that may be started in one second (MAX_SPAWN_RATE).
 const SPAWN_RATE_MAX: usize = 32;
+
+/// Shortages after a reload that do not double the rate (`hold_off_on_exponential_spawning`): children of
+/// before are still ending, and those of now have only begun.
+const ROUNDS_HELD_OFF: usize = 10;
 
 /// Keeps the number of idle workers between two bounds.
 #[derive(Debug, Clone)]
@@ -18,6 +21,8 @@ pub(super) struct SpareRule {
     spare_max: usize,
     /// How many children the next shortage starts: 1, 2, 4 ... 32.
     spawn_rate: usize,
+    /// Shortages to come that do not double it.
+    rounds_held_off: usize,
 }
 
 /// What the rule looks at.
@@ -44,7 +49,12 @@ pub(super) enum Maintain {
 impl SpareRule {
     /// The rule at the start of a server.
     pub(super) fn new(spare_min: usize, spare_max: usize) -> Self {
-        Self { spare_min, spare_max, spawn_rate: 1 }
+        Self { spare_min, spare_max, spawn_rate: 1, rounds_held_off: 0 }
+    }
+
+    /// The same after a reload.
+    pub(super) fn hold_off(&mut self) {
+        self.rounds_held_off = ROUNDS_HELD_OFF;
     }
 
     /// Once a second in which no child ended.
@@ -60,7 +70,10 @@ impl SpareRule {
             Maintain::Spawn(0)
         } else {
             let children = seen.room.min(self.spawn_rate);
-            self.spawn_rate = (self.spawn_rate * 2).min(SPAWN_RATE_MAX);
+            match self.rounds_held_off {
+                0 => self.spawn_rate = (self.spawn_rate * 2).min(SPAWN_RATE_MAX),
+                _ => self.rounds_held_off -= 1,
+            }
             Maintain::Spawn(children)
         }
     }
@@ -140,6 +153,14 @@ mod tests {
         assert_eq!(herd.seconds(usize::MAX, 2), [9, 11]);
         herd.rule.child_was_sick();
         assert_eq!(herd.seconds(usize::MAX, 2), [12, 14]);
+    }
+
+    #[test]
+    fn after_a_reload_ten_shortages_start_one_child_each() {
+        let mut herd = Herd::new();
+        herd.rule.hold_off();
+        assert_eq!(herd.seconds(usize::MAX, 10), [6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
+        assert_eq!(herd.seconds(usize::MAX, 3), [16, 18, 22]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl Handover {
     /// # Errors
     /// ENOMEM.
     pub(crate) fn none() -> io::Result<Self> {
-        Ok(Self(Arc::new(SharedCells::new(2)?)))
+        Ok(Self(Arc::new(SharedCells::new(3)?)))
     }
 
     /// From now on: the one that has the first so many queues of the port leaves them open.
@@ -59,6 +59,15 @@ impl Handover {
 
     pub(crate) fn is_free(&self) -> bool {
         self.0[1].load(Relaxed) != 0
+    }
+
+    /// So many workers (processes, or threads of processes) serve now.
+    pub(crate) fn set_workers(&self, count: usize) {
+        self.0[2].store(count as u32, Relaxed);
+    }
+
+    fn workers(&self) -> usize {
+        self.0[2].load(Relaxed) as usize
     }
 }
 
@@ -109,6 +118,14 @@ impl Generation {
     /// Whether it takes no more connections.
     pub(super) fn is_past(&self) -> bool {
         self.handover.is_free()
+    }
+
+    /// Workers that the next generation is to begin with, if it is of the same model; 0: as many as it says.
+    pub(super) fn workers_for(&self, next: &Config) -> usize {
+        match self.config.model.name == next.model.name {
+            true => self.handover.workers(),
+            false => 0,
+        }
     }
 
     /// Why it failed, after its end; empty where it did not say.
