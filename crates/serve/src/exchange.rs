@@ -182,6 +182,7 @@ impl State {
 impl<'s> Exchange<'s> {
     /// For a connection that was accepted `now`.
     pub fn new(service: &'s Service, peer: SocketAddr, now: Nanos) -> Self {
+        service.note_accepted(now);
         let limits = request_limits(&service.config.limits);
         let mut exchange = Self {
             service,
@@ -216,6 +217,7 @@ impl<'s> Exchange<'s> {
     /// For another connection, accepted `now`; buffers are used again, so nothing is allocated.
     pub fn reset_for(&mut self, peer: SocketAddr, now: Nanos) {
         self.ended();
+        self.service.note_accepted(now);
         self.accepted_at = Some(self.service.board.accepted());
         self.peer = peer;
         self.state = State::first(self.service, now);

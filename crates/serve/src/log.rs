@@ -6,6 +6,7 @@
 //! Cost when off: nothing. When on: which log it is is an index, a line is copied under a mutex, and one
 //! write carries some 64 KiB of lines, or those of the last second.
 
+mod episode;
 mod errors;
 mod file;
 mod format;
@@ -21,6 +22,7 @@ use units::Nanos;
 
 use crate::ServeError;
 use crate::config::{AccessLogConfig, Config};
+pub(crate) use episode::{Episode, Over, Told};
 pub use errors::{ErrorLog, Level};
 pub use file::Reopen;
 pub use format::LogFormat;

@@ -3,6 +3,7 @@
 //! model waits. Start reading at [`Service::bind`].
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use sys::identity::Identity;
 use sys::listener::Inherited;
 use sys::{append, clock, listener};
+use units::Nanos;
 use wire::tls::TicketKeys;
 
 use crate::ServeError;
@@ -19,7 +21,7 @@ use crate::board::Board;
 use crate::config::Config;
 use crate::fault::{self, Faults};
 use crate::gateway::{self, Gateways, Responders};
-use crate::log::{AccessLogs, ErrorLog, Level, Reopen};
+use crate::log::{AccessLogs, Episode, ErrorLog, Level, Over, Reopen, Told};
 use crate::rights;
 use crate::site::Site;
 use crate::supervisor::generation::Handover;
@@ -51,6 +53,8 @@ pub struct Service {
     pub faults: Option<Faults>,
     /// Whether another process has the listening socket too and goes on with it.
     pub(crate) handover: Handover,
+    /// What it lacks at present.
+    lacks: Lacks,
     /// Workers of the generation before this one; 0: it is the first, or of another model.
     pub(crate) workers_before: usize,
     /// What everybody does, and has done.
@@ -59,6 +63,21 @@ pub struct Service {
     pub tls: Option<Tls>,
     /// Whose rights a generation takes on; `None`: it keeps its own.
     pub(crate) identity: Option<Identity>,
+}
+
+/// Failures of which one line is enough until they are over.
+#[derive(Debug)]
+struct Lacks {
+    /// Descriptors or memory for another connection.
+    accepts: Episode,
+    /// What a process or a thread takes.
+    starts: Episode,
+}
+
+impl Lacks {
+    fn new() -> io::Result<Self> {
+        Ok(Self { accepts: Episode::new()?, starts: Episode::new()? })
+    }
 }
 
 /// What a server is given by whoever starts it, beside its configuration.
@@ -76,6 +95,14 @@ pub struct Given {
     /// Workers of the generation before this one, which a model of processes begins with after a reload.
     pub workers_before: usize,
 }
+
+/// What bounds the descriptors and the memory of a process.
+const FILES_AND_MEMORY: &str = "`ulimit -n` bounds the files of a process, sysctl fs.file-max those of \
+                                the machine, the cgroup its memory";
+
+/// What bounds its processes and threads.
+const PROCESSES: &str = "`ulimit -u` bounds the processes and threads of a user, the cgroup's pids.max and \
+                         sysctl kernel.threads-max those of a service and of the machine";
 
 impl Service {
     /// Opens the site and the logs, then listens: a server whose port answers can serve.
@@ -129,6 +156,7 @@ impl Service {
             wall_s: clock::wall_secs_coarse,
             faults,
             handover,
+            lacks: Lacks::new().map_err(shared)?,
             workers_before: given.workers_before,
             board,
             tls,
@@ -290,24 +318,63 @@ impl Service {
 
     /// Says that a process or a thread could not be started.
     pub(crate) fn note_no_start(&self, what: &str, error: &io::Error) {
-        self.errors.note(
-            Level::Crit,
-            format_args!(
-                "cannot start {what}: {error}; `ulimit -u` bounds the processes and threads of a user, the \
-                 cgroup's pids.max and sysctl kernel.threads-max those of a service and of the machine"
-            ),
+        let bounds = match listener::is_exhaustion(error) {
+            true => FILES_AND_MEMORY,
+            false => PROCESSES,
+        };
+        self.note_lack(&self.lacks.starts, format_args!("start {what}"), error, bounds);
+    }
+
+    /// Says that a connection could not be accepted for lack of descriptors or memory: the first time,
+    /// and then how often.
+    pub fn note_exhaustion(&self, error: &io::Error) {
+        self.note_lack(
+            &self.lacks.accepts,
+            format_args!("accept a connection"),
+            error,
+            FILES_AND_MEMORY,
         );
     }
 
-    /// Says that a connection could not be accepted for lack of descriptors or memory.
-    pub fn note_exhaustion(&self, error: &io::Error) {
-        self.errors.note(
-            Level::Crit,
-            format_args!(
-                "cannot accept a connection: {error}; `ulimit -n` bounds the files of a process, \
-                 sysctl fs.file-max those of the machine, the cgroup its memory"
+    fn note_lack(
+        &self,
+        lack: &Episode,
+        doing: fmt::Arguments<'_>,
+        error: &io::Error,
+        bounds: &str,
+    ) {
+        match lack.happens(clock::monotonic()) {
+            None => {}
+            Some(Told::First) => self.errors.note(
+                Level::Crit,
+                format_args!(
+                    "cannot {doing}: {error}; {bounds}. Until this is over it is told once a minute"
+                ),
             ),
-        );
+            Some(Told::Again { times, seconds }) => self.errors.note(
+                Level::Crit,
+                format_args!("cannot {doing}: {error}; {times} more times in the last {seconds} s"),
+            ),
+        }
+    }
+
+    /// A connection was accepted: that may be the end of a lack.
+    #[inline]
+    pub(crate) fn note_accepted(&self, now: Nanos) {
+        if self.lacks.accepts.goes_on() {
+            self.note_lack_over(now);
+        }
+    }
+
+    #[cold]
+    fn note_lack_over(&self, now: Nanos) {
+        if let Some(Over { times, seconds }) = self.lacks.accepts.succeeds(now) {
+            let s = if times == 1 { "" } else { "s" };
+            self.errors.note(
+                Level::Warn,
+                format_args!("accepts connections again, after {times} failure{s} in {seconds} s"),
+            );
+        }
     }
 }
 

@@ -213,3 +213,24 @@ fn what_may_not_be_made_twice_is_never_sent_twice_to_an_application() {
         assert_eq!(read.load(SeqCst), requests, "{method}");
     }
 }
+
+#[test]
+fn an_application_that_nobody_runs_is_named_with_the_reason() {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("error.log");
+    let config = format!(
+        "[error_log]\nfile = \"{}\"\n\
+         [[gateway]]\npath = \"/\"\nkind = \"fastcgi\"\nsocket = \"tcp:{address}\"\n",
+        log.display()
+    );
+    for model in ["reactor", "prefork"] {
+        let server = Server::start(model, Setup { config: &config, ..FIXED });
+        assert_eq!(server.connect().ask_any("GET / HTTP/1.1\r\nHost: a\r\n\r\n").status(), 503);
+    }
+    let text = std::fs::read_to_string(&log).unwrap();
+    let why = format!("no application takes the request: tcp:{address}: Connection refused");
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("no application")).collect();
+    assert!(lines.len() == 2 && lines.iter().all(|line| line.contains(&why)), "{text}");
+    assert!(!text.contains("before:"), "{text}");
+}

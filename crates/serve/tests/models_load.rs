@@ -187,6 +187,42 @@ fn without_descriptors_accepting_rests_and_goes_on_when_one_is_free() {
 }
 
 #[test]
+fn a_lack_of_descriptors_is_told_once_however_many_notice_it() {
+    for model in models().filter(|model| *model != "iterative") {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("error.log");
+        let config = format!("[error_log]\nfile = \"{}\"\n", log.display());
+        let server = Server::start(model, Setup { config: &config, ..FIXED });
+        // Those who serve may be children, and their number is not told.
+        eventually("somebody serves", || server.connect().ask(GET_CLOSE).status() == 200);
+        let limit = rustix::process::Rlimit { current: Some(20), maximum: Some(20) };
+        // None where one process takes few connections.
+        let none = rustix::process::Rlimit { current: Some(3), maximum: Some(3) };
+        let resource = rustix::process::Resource::Nofile;
+        for pid in server.children().into_iter().chain([server.pid()]) {
+            let limit = if ["prefork", "worker", "fork"].contains(&model) { none } else { limit };
+            rustix::process::prlimit(Some(pid), resource, limit).unwrap();
+        }
+        let _held: Vec<Conn> = (0..60)
+            .map(|_| {
+                let mut conn = server.connect();
+                // A child of prefork has to be done with the one that it was already waiting for.
+                conn.send(if model == "prefork" { GET_CLOSE } else { "GET / HTTP" });
+                conn
+            })
+            .collect();
+        let lines = || {
+            let text = fs::read_to_string(&log).unwrap();
+            text.lines().filter(|line| line.contains("cannot accept a connection")).count()
+        };
+        eventually(&format!("{model} lacks descriptors"), || lines() > 0);
+        // Time for three more attempts.
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(lines(), 1, "{model}: {}", fs::read_to_string(&log).unwrap());
+    }
+}
+
+#[test]
 fn prefork_children_come_under_load_and_go_after_it() {
     let settings =
         &["StartServers=5", "MinSpareServers=5", "MaxSpareServers=10", "MaxRequestWorkers=150"];

@@ -154,22 +154,44 @@ impl Application {
         None
     }
 
-    /// A fresh connection to the next address that takes one, and what the others said.
-    fn connect(&self, tried: &mut usize) -> Result<OwnedFd, Failure> {
+    /// A fresh connection to the next address that takes one.
+    fn connect(&self, tries: &mut Tries) -> Result<OwnedFd, Failure> {
         let first = self.next.fetch_add(1, Relaxed);
         let addresses = self.addresses.get().map_or(&[][..], Vec::as_slice);
-        let mut said = Vec::new();
-        while *tried < addresses.len() {
-            let address = &addresses[(first + *tried) % addresses.len()];
-            *tried += 1;
-            match address.connect() {
+        while tries.count < addresses.len() {
+            let at = (first + tries.count) % addresses.len();
+            (tries.count, tries.at) = (tries.count + 1, Some(at));
+            match addresses[at].connect() {
                 Ok(socket) => return Ok(socket),
-                Err(error) => said.push(format!("{address}: {error}")),
+                Err(error) => self.note_try(tries, &error),
             }
         }
-        let why = format!("no application takes the request: {}", said.join("; "));
-        Err(Failure::new(503, why))
+        let said = match tries.said.is_empty() {
+            true => "it has not been started".to_owned(),
+            false => tries.said.join("; "),
+        };
+        Err(Failure::new(503, format!("no application takes the request: {said}")))
     }
+
+    /// Keeps why the connection that was tried last came to nothing.
+    fn note_try(&self, tries: &mut Tries, error: &io::Error) {
+        let address = tries.at.zip(self.addresses.get()).map(|(at, addresses)| &addresses[at]);
+        tries.said.push(match address {
+            Some(address) => format!("{address}: {error}"),
+            None => format!("a connection that was kept: {error}"),
+        });
+    }
+}
+
+/// Connections that were tried for a request.
+#[derive(Debug, Default)]
+struct Tries {
+    /// Addresses, each once.
+    count: usize,
+    /// The last of them; `None`: a connection of the pool.
+    at: Option<usize>,
+    /// What came of them. Nothing is allocated where the first one takes the request.
+    said: Vec<String>,
 }
 
 /// One request and its answer.
@@ -185,8 +207,7 @@ pub(super) struct Conversation<'s> {
     is_repeatable: bool,
     /// It is under way.
     is_connecting: bool,
-    /// Addresses that were tried.
-    tried: usize,
+    tries: Tries,
     /// Records that begin the request; kept whole, for a second connection.
     head: Vec<u8>,
     /// Records of the body that are being sent.
@@ -241,10 +262,10 @@ impl<'s> Conversation<'s> {
         let method = environment.pairs().find(|(name, _)| *name == b"REQUEST_METHOD");
         let is_repeatable = method.is_some_and(|(_, method)| IDEMPOTENT.contains(&method));
         let kept = application.living();
-        let mut tried = 0;
+        let mut tries = Tries::default();
         let (socket, may_be_stale) = match kept {
             Some(socket) => (socket, true),
-            None => (application.connect(&mut tried)?, false),
+            None => (application.connect(&mut tries)?, false),
         };
         Ok(Self {
             application,
@@ -253,7 +274,7 @@ impl<'s> Conversation<'s> {
             may_be_stale,
             is_repeatable,
             is_connecting: !may_be_stale,
-            tried,
+            tries,
             head,
             records: Vec::new(),
             sent: 0,
@@ -294,11 +315,8 @@ impl<'s> Conversation<'s> {
             let why = format!("the application ended the connection before its answer: {error}");
             return Err(Failure::new(502, why));
         }
-        let socket = self.application.connect(&mut self.tried).map_err(|failure| {
-            let why = failure.why.unwrap_or_default();
-            Failure::new(failure.status, format!("{why} (before: {error})"))
-        })?;
-        self.socket = Some(socket);
+        self.application.note_try(&mut self.tries, error);
+        self.socket = Some(self.application.connect(&mut self.tries)?);
         (self.may_be_stale, self.is_connecting) = (false, true);
         self.id = super::next_id();
         (self.sent, self.writing, self.body_at) = (0, Writing::Head, 0);
