@@ -2,6 +2,8 @@
 //! configuration and the logs. Owns the order in which they come to be; must not know how a
 //! model waits. Start reading at [`Service::bind`].
 
+pub(crate) mod closing;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
@@ -26,6 +28,7 @@ use crate::rights;
 use crate::site::Site;
 use crate::supervisor::generation::Handover;
 use crate::tls::Tls;
+use closing::Closing;
 
 /// A server that is ready to accept. Shared by reference; processes that a model forks inherit it.
 #[derive(Debug)]
@@ -63,6 +66,9 @@ pub struct Service {
     pub tls: Option<Tls>,
     /// Whose rights a generation takes on; `None`: it keeps its own.
     pub(crate) identity: Option<Identity>,
+    /// The first queue of the port is somebody else's, who goes on with it when the server has ended.
+    pub(crate) is_lent: bool,
+    closing: Closing,
 }
 
 /// Failures of which one line is enough until they are over.
@@ -88,6 +94,9 @@ pub struct Given {
     /// Queues of a port that listen already, the first of them in place of `listen`; those that the
     /// model has no loop for are closed. [`Service::run`] gives them what the configuration says.
     pub listeners: Vec<TcpListener>,
+    /// The first of them is somebody else's, who goes on with it when the server has ended: it is never
+    /// shut.
+    pub is_lent: bool,
     /// How often the logs were to be opened again, counted by someone else.
     pub reopen: Option<Reopen>,
     /// Keys of TLS tickets that clients have already.
@@ -135,6 +144,7 @@ impl Service {
         let tickets = given.tickets.unwrap_or_else(|| TicketKeys::new(now_s));
         let tls = config.tls.as_ref().map(|tls| Tls::open(tls, &tickets, now_s));
         let tls = tls.transpose()?;
+        let is_lent = given.is_lent && !given.listeners.is_empty();
         let mut listeners = given.listeners.into_iter();
         let listener = listeners.next().map_or_else(|| listen(&config), Ok)?;
         let more_listeners = listen_more(&config, &listener, listeners.collect())?;
@@ -161,6 +171,8 @@ impl Service {
             board,
             tls,
             identity,
+            is_lent,
+            closing: Closing::default(),
         })
     }
 
@@ -236,15 +248,14 @@ impl Service {
         if self.is_handed_over() {
             self.handover.accepts_no_more();
         } else {
-            // It can only have stopped before, which is what is wanted.
-            let _ = listener::stop_listening(&self.listener);
+            self.stop_listening_at(&self.listener);
         }
     }
 
     /// As [`Service::stop_listening`], of one of its queues: what follows goes to the others.
     pub fn stop_listening_at(&self, listener: &TcpListener) {
-        if !self.goes_on(listener) {
-            // As above.
+        if !self.stays(listener) {
+            // It can only have stopped before, which is what is wanted.
             let _ = listener::stop_listening(listener);
         }
     }

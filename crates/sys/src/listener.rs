@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use rustix::net::sockopt;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags};
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use rustix::thread::{MembarrierCommand, membarrier};
+use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
 use units::Nanos;
 
 /// Whether a call on a socket waits for the kernel or returns `WouldBlock`.
@@ -215,6 +216,46 @@ pub fn waiting(listener: &TcpListener) -> u32 {
     info.tcpi_unacked
 }
 
+/// Has the kernel begin no further connection on these sockets that listen, in no process that shares
+/// them: a SYN is dropped as if the network had lost it, so that the client sends it again (after a second)
+/// and is refused once the socket is closed. What has begun goes on: a handshake is completed, and
+/// what waits can be accepted. There is no way back.
+///
+/// A filter of socket(7), since everything else loses connections: stopping resets what waits, with a
+/// backlog of 0 one connection may still come, and a rule of the firewall needs its rights. Connections
+/// that are accepted later keep the filter, which lets all through that they are sent.
+///
+/// # Errors
+/// EPERM, ENOMEM, and ENOPROTOOPT where the kernel knows no filters: then some may still begin.
+pub fn begin_no_more<'a>(listeners: impl Iterator<Item = &'a TcpListener>) -> io::Result<()> {
+    const LOAD_BYTE: u16 = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
+    const AND: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
+    const JUMP_IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    /// Where the flags lie in a TCP header, with which the packet begins here (RFC 9293, 3.1).
+    const FLAGS: u32 = 13;
+    const SYN: u32 = 0x02;
+    const ACK: u32 = 0x10;
+    let filter = [
+        SockFilter::new(LOAD_BYTE, 0, 0, FLAGS),
+        SockFilter::new(AND, 0, 0, SYN | ACK),
+        SockFilter::new(JUMP_IF_EQUAL, 0, 1, SYN),
+        SockFilter::new(RETURN, 0, 0, 0),
+        SockFilter::new(RETURN, 0, 0, u32::MAX),
+    ];
+    let mut any = false;
+    for listener in listeners {
+        SockRef::from(listener).attach_filter(&filter)?;
+        any = true;
+    }
+    // Another CPU may be at a SYN that has passed before. The kernel waits here (some 15 ms) until every
+    // one has left such work, so that what has begun can be counted.
+    if any && membarrier(MembarrierCommand::Global).is_err() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
 /// Listens no longer, in every process that shares the socket: new connections are refused, waiting
 /// ones are reset, and a blocked accept fails with EINVAL.
 ///
@@ -344,6 +385,28 @@ mod tests {
         assert_eq!(waiting(&listener), 3);
         accept(&listener, Mode::Blocking).unwrap();
         assert_eq!(waiting(&listener), 2);
+    }
+
+    #[test]
+    fn where_no_more_begin_those_that_wait_are_served_and_later_ones_are_not_connected() {
+        let (listener, addr) = local();
+        let mut waits = TcpStream::connect(addr).unwrap();
+        begin_no_more([&listener].into_iter()).unwrap();
+        let late = TcpStream::connect_timeout(&addr, Duration::from_millis(50)).unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(waiting(&listener), 1);
+        let (socket, _) = accept(&listener, Mode::NonBlocking).unwrap();
+        waits.write_all(b"asks").unwrap();
+        let mut got = [0; 8];
+        assert_eq!(receive(&socket, &mut got).unwrap(), 4);
+        send(&socket, b"answer", Then::Nothing).unwrap();
+        drop(socket);
+        let mut answer = String::new();
+        waits.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, "answer");
+        stop_listening(&listener).unwrap();
+        let refused = TcpStream::connect(addr).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
     }
 
     #[test]

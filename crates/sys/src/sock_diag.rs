@@ -1,4 +1,5 @@
-//! Owns what the kernel says of sockets that listen: address, backlog, queue, inode (sock_diag(7)).
+//! Owns what the kernel says of sockets that listen: address, backlog, queue, inode, and handshakes that
+//! have begun (sock_diag(7)).
 //! /proc/net/tcp has no backlog, and lists a listening socket among all others. Must not know whose
 //! sockets they are. Start reading at [`listeners`].
 //!
@@ -38,6 +39,7 @@ const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_DUMP: u16 = 0x300;
 const IPPROTO_TCP: u8 = 6;
+const TCP_SYN_RECV: u32 = 3;
 const TCP_LISTEN: u32 = 10;
 
 /// Length of `struct nlmsghdr`, of `struct inet_diag_req_v2`, of `struct inet_diag_msg`.
@@ -50,19 +52,33 @@ const ANSWER: usize = 72;
 /// # Errors
 /// The kernel has no sock_diag (a container may forbid it), or did not answer.
 pub fn listeners(port: u16) -> io::Result<Vec<Listening>> {
+    in_state(TCP_LISTEN, port)
+}
+
+/// Handshakes at `port` of this network namespace that have begun and are not complete: the client has
+/// been answered, and its last word has not come. Those that the kernel keeps no record of (SYN cookies)
+/// are not among them.
+///
+/// # Errors
+/// As those of [`listeners`].
+pub fn handshakes(port: u16) -> io::Result<usize> {
+    in_state(TCP_SYN_RECV, port).map(|found| found.len())
+}
+
+fn in_state(state: u32, port: u16) -> io::Result<Vec<Listening>> {
     let mut found = Vec::new();
     for family in [AddressFamily::INET, AddressFamily::INET6] {
-        found.extend(of_family(family.as_raw() as u8, port)?);
+        found.extend(of_family(family.as_raw() as u8, state, port)?);
     }
     Ok(found)
 }
 
-fn of_family(family: u8, port: u16) -> io::Result<Vec<Listening>> {
+fn of_family(family: u8, state: u32, port: u16) -> io::Result<Vec<Listening>> {
     let protocol = Some(netlink::SOCK_DIAG);
     let kind = (SocketType::DGRAM, SocketFlags::CLOEXEC);
     let socket = rustix::net::socket_with(AddressFamily::NETLINK, kind.0, kind.1, protocol)?;
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(PATIENCE))?;
-    rustix::net::send(&socket, &question(family, port), SendFlags::empty())?;
+    rustix::net::send(&socket, &question(family, state, port), SendFlags::empty())?;
     answers(&socket, port)
 }
 
@@ -85,14 +101,14 @@ fn answers(socket: &OwnedFd, port: u16) -> io::Result<Vec<Listening>> {
 
 /// `struct nlmsghdr` and `struct inet_diag_req_v2`; the port, of all fields of the socket's name, is
 /// what the kernel filters by.
-fn question(family: u8, port: u16) -> Vec<u8> {
+fn question(family: u8, state: u32, port: u16) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER + QUESTION);
     bytes.extend(((HEADER + QUESTION) as u32).to_ne_bytes());
     bytes.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     bytes.extend((NLM_F_REQUEST | NLM_F_DUMP).to_ne_bytes());
     bytes.extend([0; 8]);
     bytes.extend([family, IPPROTO_TCP, 0, 0]);
-    bytes.extend((1_u32 << TCP_LISTEN).to_ne_bytes());
+    bytes.extend((1_u32 << state).to_ne_bytes());
     bytes.extend(port.to_be_bytes());
     bytes.resize(HEADER + QUESTION, 0);
     bytes
@@ -184,6 +200,23 @@ mod tests {
     }
 
     #[test]
+    fn a_handshake_without_its_last_word_is_one_that_has_begun() {
+        let (socket, addr) = listener("127.0.0.1:0", 37).unwrap();
+        // Drops what carries ACK, which the SYN does not: the client takes itself to be connected.
+        let filter = [
+            socket2::SockFilter::new(0x30, 0, 0, 13),
+            socket2::SockFilter::new(0x45, 0, 1, 0x10),
+            socket2::SockFilter::new(0x06, 0, 0, 0),
+            socket2::SockFilter::new(0x06, 0, 0, u32::MAX),
+        ];
+        socket.attach_filter(&filter).unwrap();
+        assert_eq!(handshakes(addr.port()).unwrap(), 0);
+        let _client = std::net::TcpStream::connect(addr).unwrap();
+        assert_eq!(handshakes(addr.port()).unwrap(), 1);
+        assert_eq!(listeners(addr.port()).unwrap()[0].waiting, 0);
+    }
+
+    #[test]
     fn a_backlog_beyond_the_systems_limit_shows_as_the_limit() {
         let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
         let (_socket, addr) = listener("127.0.0.1:0", i32::MAX).unwrap();
@@ -193,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_message_that_is_cut_short_is_no_socket() {
-        let mut message = question(2, 80);
+        let mut message = question(2, TCP_LISTEN, 80);
         assert_eq!(message.len(), HEADER + QUESTION);
         assert_eq!(messages(&message), [Message::Other]);
         message.truncate(HEADER + 3);

@@ -1,5 +1,5 @@
 //! Accepting, as every event loop does it: some connections a round, none while there is nothing to
-//! hold them, and in a drain those that waited when it began. Owns what an accept that failed means;
+//! hold them, and in a drain those that wait, until none does. Owns what an accept that failed means;
 //! must not know who watches the listener, or what becomes of a connection.
 //! Start reading at [`Acceptor::next`].
 
@@ -12,13 +12,13 @@ use units::Nanos;
 
 use super::drive::EXHAUSTED_REST;
 use crate::board::Counter;
-use crate::service::Service;
+use crate::service::{Service, closing};
 
 /// What takes connections from one queue of the port.
 pub(super) struct Acceptor<'s> {
     service: &'s Service,
     listener: &'s TcpListener,
-    /// In a drain, how many of the connections that waited when it began are still to be accepted.
+    /// In a drain, how many connections may still be accepted (see `Service::tickets_at`).
     tickets: Option<u32>,
     /// Accepts that one round may still make, so that older connections have their turn in between.
     left: usize,
@@ -68,9 +68,9 @@ impl<'s> Acceptor<'s> {
         self.left = self.round_max;
     }
 
-    /// Takes in as many as `waiting` more, and then no more.
-    pub(super) fn drain(&mut self, waiting: u32) {
-        self.tickets = Some(waiting);
+    /// Takes in what waits, and then no more.
+    pub(super) fn drain(&mut self) {
+        self.tickets = Some(self.service.tickets_at(self.listener));
     }
 
     /// Whether a drain has begun.
@@ -81,7 +81,8 @@ impl<'s> Acceptor<'s> {
     /// Whether a drain has taken in all that it was to, so that the port may be closed without waiting for
     /// room.
     pub(super) fn is_over(&self) -> bool {
-        self.tickets == Some(0)
+        let is_drained = || self.service.is_drained_at(self.listener);
+        self.tickets == Some(0) || (self.is_draining() && is_drained())
     }
 
     /// The next connection of this round.
@@ -101,7 +102,12 @@ impl<'s> Acceptor<'s> {
                 }
                 Err(error) if listener::has_stopped(error) => return Next::Over,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    return if self.is_draining() { Next::Over } else { Next::Done };
+                    return match (self.is_draining(), self.is_over()) {
+                        (false, _) => Next::Done,
+                        (true, true) => Next::Over,
+                        // Connections may come whose handshake had begun.
+                        (true, false) => Next::Rest(closing::LOOK),
+                    };
                 }
                 // A connection that was gone before it was accepted counts too; there may be others.
                 Ok(_) | Err(_) => {}
@@ -152,14 +158,34 @@ mod tests {
     #[test]
     fn a_drain_takes_what_waited_and_closes_nothing_of_it() {
         let service = service();
-        let _clients = clients(&service, 3);
+        let _clients = clients(&service, 2);
         let mut acceptor = Acceptor::new(&service, &service.listener, 100);
-        acceptor.drain(2);
+        acceptor.drain();
+        // Nobody has told the kernel to begin no more.
+        let _later = clients(&service, 1);
         assert!(matches!(acceptor.next(Room::Closes), Next::Rest(Nanos::MAX)));
         assert!(matches!(acceptor.next(Room::Free), Next::Admit(..)));
         assert!(matches!(acceptor.next(Room::Free), Next::Admit(..)));
         assert!(matches!(acceptor.next(Room::Free), Next::Over));
         assert_eq!(service.waiting(), 1);
+    }
+
+    #[test]
+    fn a_drain_that_no_connection_can_join_takes_all_that_wait() {
+        let service = service();
+        let _clients = clients(&service, 3);
+        service.begin_closing();
+        let mut acceptor = Acceptor::new(&service, &service.listener, 2);
+        acceptor.drain();
+        assert!(!acceptor.is_over());
+        for _ in 0..2 {
+            assert!(matches!(acceptor.next(Room::Free), Next::Admit(..)));
+        }
+        assert!(matches!(acceptor.next(Room::Free), Next::Done));
+        acceptor.begin_round();
+        assert!(matches!(acceptor.next(Room::Free), Next::Admit(..)));
+        assert!(acceptor.is_over());
+        assert!(matches!(acceptor.next(Room::Free), Next::Over));
     }
 
     #[test]

@@ -86,7 +86,7 @@ struct Parent<'s> {
     next: Option<(OwnedFd, SocketAddr)>,
     /// The machine had no process, descriptor or memory left: until then no more is asked of it.
     rest: Nanos,
-    /// In a drain, how many of the connections that waited when it began are still to be accepted.
+    /// In a drain, how many connections may still be accepted (see `Service::tickets`).
     tickets: Option<u32>,
     /// Whether the drain has begun, for the children: one that is forked in it answers before a signal
     /// reaches it.
@@ -108,7 +108,8 @@ impl Parent<'_> {
                 Some(Stop::AtOnce) => return Ok(()),
                 Some(Stop::Drain) if end == Nanos::MAX => {
                     end = clock::monotonic().saturating_add(grace);
-                    self.tickets = Some(self.service.waiting());
+                    self.service.begin_closing();
+                    self.tickets = Some(self.service.tickets());
                     self.draining[0].store(1, Relaxed);
                 }
                 _ => {}
@@ -120,6 +121,9 @@ impl Parent<'_> {
             if self.tickets.is_some() {
                 // Again each time: a signal that comes just before a call blocks is lost.
                 self.children.iter().for_each(|&pid| _ = process::signal(pid, Signal::TERM));
+                if self.service.is_drained() {
+                    self.tickets = Some(0);
+                }
             }
             if self.tickets == Some(0) {
                 self.service.stop_listening();
@@ -165,9 +169,7 @@ impl Parent<'_> {
                 self.service.note_exhaustion(&error);
                 return self.take_rest();
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                self.tickets = self.tickets.map(|_| 0);
-            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return,
             // The connection was gone before it was accepted; there may be others.
             Err(_) => {}
         }

@@ -19,7 +19,7 @@ use units::Nanos;
 use super::drive::{self, EXHAUSTED_REST, Patience};
 use super::{Declared, Model, system};
 use crate::ServeError;
-use crate::service::Service;
+use crate::service::{Service, closing};
 
 /// The model.
 pub(super) static ITEM: Model = Model {
@@ -59,8 +59,14 @@ fn run(service: &Service) -> Result<(), ServeError> {
                 service.note_exhaustion(&error);
                 std::thread::sleep(EXHAUSTED_REST.into());
             }
-            // A signal, the listener's timeout, or a connection that was gone before it was accepted.
-            Err(_) => service.keep_logs_up(),
+            // A signal, the listener's timeout, or a connection that was gone before it was accepted; in a
+            // drain, one whose handshake had begun may come.
+            Err(_) => {
+                service.keep_logs_up();
+                if drain.begun.get().is_some() {
+                    std::thread::sleep(closing::LOOK.into());
+                }
+            }
         }
     }
     service.stop_listening();
@@ -75,7 +81,7 @@ struct Drain<'s> {
 
 #[derive(Clone, Copy)]
 struct Begun {
-    /// How many of the connections that waited are still to be accepted.
+    /// How many connections may still be accepted (see `Service::tickets`).
     tickets: u32,
     /// When what is left is cut.
     end: Nanos,
@@ -91,7 +97,8 @@ impl Drain<'_> {
 
     fn begin(&self) -> Begun {
         let grace = self.service.config.settings.time("GracefulShutdownTimeout");
-        let tickets = self.service.waiting();
+        self.service.begin_closing();
+        let tickets = self.service.tickets();
         // One that waited may have gone since: nobody waits for another in its place.
         self.service.accept_without_waiting();
         let begun = Begun { tickets, end: clock::monotonic().saturating_add(grace) };
@@ -100,8 +107,9 @@ impl Drain<'_> {
         begun
     }
 
-    /// The right to accept one of the connections that waited when the drain began.
+    /// The right to accept one of the connections that wait.
     fn take_ticket(&self) -> bool {
+        self.close_port_after_the_last();
         let Some(begun) = self.begun.get() else { return false };
         let left = begun.tickets.checked_sub(1);
         self.begun.set(left.map(|tickets| Begun { tickets, ..begun }).or(Some(begun)));
@@ -109,7 +117,9 @@ impl Drain<'_> {
     }
 
     fn close_port_after_the_last(&self) {
-        if self.begun.get().is_some_and(|begun| begun.tickets == 0) {
+        let Some(begun) = self.begun.get() else { return };
+        if begun.tickets == 0 || self.service.is_drained() {
+            self.begun.set(Some(Begun { tickets: 0, ..begun }));
             self.service.stop_listening();
         }
     }

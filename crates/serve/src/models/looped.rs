@@ -32,7 +32,7 @@ use super::hands::{Hands, Job};
 use super::timers::Timers;
 use super::turns::{Mark, Turns};
 use crate::exchange::{Close, Exchange, Spare};
-use crate::service::Service;
+use crate::service::{Service, closing};
 
 const LISTENER: u64 = u64::MAX;
 const SIGNALS: u64 = u64::MAX - 1;
@@ -232,6 +232,10 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
             Some(signals) => signals.take()?,
             None => None,
         };
+        if sent == Some(Stop::Drain) {
+            // Before the others hear of it: each closes its queue when it is empty.
+            self.service.begin_closing();
+        }
         if let (Some(stop), Some(crew)) = (sent, crew) {
             crew.tell(stop);
         }
@@ -259,6 +263,11 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         let rest = match self.accepting {
             Accepting::Rests(until) => until,
             Accepting::Yes | Accepting::No => Nanos::MAX,
+        };
+        // A full loop closes its port as soon as nothing waits there.
+        let rest = match self.acceptor.is_draining() && self.accepting != Accepting::No {
+            true => rest.min(self.now.saturating_add(closing::LOOK)),
+            false => rest,
         };
         let timed = self.timers.next().unwrap_or(Nanos::MAX).min(self.turns.wake_at());
         let next = timed.min(rest).min(self.end);
@@ -468,7 +477,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
     /// Takes in what already waits to be accepted, closes the port, and lets each connection end
     /// with the response it is at.
     fn drain(&mut self) {
-        self.acceptor.drain(self.service.waiting_at(self.acceptor.listener()));
+        self.acceptor.drain();
         for index in 0..self.conns.len() as u32 {
             self.finish(index);
         }

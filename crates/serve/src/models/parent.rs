@@ -347,26 +347,26 @@ impl Parent<'_> {
     fn drain(&mut self, signals: &Signals) -> io::Result<()> {
         let grace = self.service.config.settings.time("GracefulShutdownTimeout");
         let end = clock::monotonic().saturating_add(grace);
-        self.board.drain(self.service.waiting());
+        self.service.begin_closing();
+        self.board.drain(self.service.tickets());
         self.service.accept_without_waiting();
         let (mut listening, mut was_taken) = (true, false);
-        let mut reserve = Some(0);
-        while self.has_children() || (reserve.is_some() && self.board.tickets() > 0) {
-            // A signal to the whole process group (systemd's KillMode=control-group) may have ended the
-            // children before they knew of the drain: one more answers those who wait.
-            if !self.has_children() && reserve.take().is_some_and(|n| self.fork(n).is_err()) {
-                break;
-            }
+        while listening || self.has_children() {
             // Again each time: a signal that comes just before a call blocks is lost.
             self.signal_all(Signal::TERM);
-            // A ticket is taken before accept: whoever took the last has a tick to use it, or stopping
-            // would reset the connection that it is about to get.
-            let is_taken = self.board.tickets() == 0;
-            if listening && is_taken && was_taken {
+            let is_drained = listening && self.service.is_drained();
+            // A ticket is taken before accept: whoever took the last has a tick to use it, and a child that
+            // is in accept, of a port that goes on, to leave it.
+            let is_taken = is_drained || self.board.tickets() == 0;
+            let may_stop = was_taken || (is_drained && !self.service.is_handed_over());
+            if listening && is_taken && may_stop {
                 listening = false;
                 self.service.stop_listening();
             }
             was_taken = is_taken;
+            if listening && !is_taken {
+                self.fork_for_who_waits();
+            }
             let stop = signals.wait(ENDING_TICK)?;
             self.bury_all()?;
             if stop == Some(Stop::AtOnce) || clock::monotonic() >= end {
@@ -377,6 +377,22 @@ impl Parent<'_> {
             self.service.stop_listening();
         }
         stop(self)
+    }
+
+    /// In a drain, where nobody is left who would accept: a signal to the whole process group (systemd's
+    /// KillMode=control-group) may have ended the children before they knew of the drain, and one that
+    /// has found nothing to accept leaves, though a connection may come whose handshake had begun.
+    fn fork_for_who_waits(&mut self) {
+        let children = self.children.iter().flatten().count();
+        let idle: usize = self.staying().map(|number| self.board.idle(number)).sum();
+        let room = children < self.herd.children_max.max(1) && idle == 0;
+        if room
+            && self.service.waiting() > 0
+            && let Some(number) = self.children.iter().position(Option::is_none)
+        {
+            // What keeps it from starting may pass: it is tried again, until the drain is over.
+            let _ = self.fork(number);
+        }
     }
 
     fn has_children(&self) -> bool {

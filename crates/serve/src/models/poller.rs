@@ -36,7 +36,7 @@ use super::held::{self, Conn, Held, Rest, SIGNALS, Waiter};
 use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::exchange::{Close, Exchange};
-use crate::service::Service;
+use crate::service::{Service, closing};
 
 /// The model.
 pub(super) static ITEM: Model = Model {
@@ -186,7 +186,7 @@ struct Hall<'s> {
     /// Threads of the executor, started and not ended; and what was submitted and is not done.
     threads: AtomicUsize,
     submitted: AtomicUsize,
-    /// A drain has begun; of the connections that waited then, so many are still to be accepted.
+    /// A drain has begun; so many connections may still be accepted (see `Service::tickets`).
     draining: AtomicBool,
     tickets: AtomicU32,
     /// The acceptor waits for room.
@@ -299,7 +299,8 @@ impl<'s> Hall<'s> {
         while !self.stopping.load(Relaxed) {
             // Before it accepts: what it takes while the drain begins may not be among those counted then.
             let needs_ticket = self.draining.load(Relaxed);
-            if needs_ticket && self.tickets.load(Relaxed) == 0 {
+            let is_last = || self.tickets.load(Relaxed) == 0 || self.service.is_drained();
+            if needs_ticket && is_last() {
                 break;
             }
             // The latch: a connection is counted before it is accepted.
@@ -318,8 +319,9 @@ impl<'s> Hall<'s> {
                 }
                 // The listener's timeout, or nobody is left in a drain, where accept does not wait.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    // A connection may come whose handshake had begun.
                     if self.draining.load(Relaxed) {
-                        break;
+                        std::thread::sleep(closing::LOOK.into());
                     }
                     continue;
                 }
@@ -443,7 +445,8 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
         let Hall { service, draining, tickets, .. } = self.executor.hall;
         let grace = service.config.settings.time("GracefulShutdownTimeout");
         self.end = clock::monotonic().saturating_add(grace);
-        tickets.store(service.waiting(), Relaxed);
+        service.begin_closing();
+        tickets.store(service.tickets(), Relaxed);
         draining.store(true, Relaxed);
         service.accept_without_waiting();
     }

@@ -520,7 +520,8 @@ impl<'p, 's> Watcher<'p, 's> {
     /// Takes in what already waits to be accepted, closes the port, and has a thread look at each
     /// connection, so that it ends with the response it is at.
     fn drain(&mut self) {
-        self.acceptor.drain(self.pool.service.waiting());
+        self.pool.service.begin_closing();
+        self.acceptor.drain();
         self.pool.draining.store(true, Relaxed);
         for index in 0..self.pool.places.len() as u32 {
             self.pool.ready.push(index);

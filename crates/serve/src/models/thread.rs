@@ -29,7 +29,7 @@ use super::drive::{self, EXHAUSTED_REST, Patience};
 use super::{Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::exchange::Exchange;
-use crate::service::Service;
+use crate::service::{Service, closing};
 
 /// The model.
 pub(super) static ITEM: Model = Model {
@@ -135,7 +135,7 @@ struct Acceptor<'f, 's> {
     owes_thread: bool,
     /// The machine had no thread, descriptor or memory left: until then no more is asked of it.
     rest: Nanos,
-    /// In a drain, how many of the connections that waited when it began are still to be accepted.
+    /// In a drain, how many connections may still be accepted (see `Service::tickets`).
     tickets: Option<u32>,
 }
 
@@ -153,6 +153,9 @@ impl<'f> Acceptor<'f, '_> {
         let grace = service.config.settings.time("GracefulShutdownTimeout");
         let mut end = Nanos::MAX;
         while clock::monotonic() < end {
+            if self.tickets.is_some_and(|left| left > 0) && service.is_drained() {
+                self.tickets = Some(0);
+            }
             if self.tickets == Some(0) && !self.owes_thread {
                 service.stop_listening();
                 if threads.load(Relaxed) == 0 {
@@ -164,7 +167,8 @@ impl<'f> Acceptor<'f, '_> {
                 Some(Stop::AtOnce) => break,
                 Some(Stop::Drain) if end == Nanos::MAX => {
                     end = clock::monotonic().saturating_add(grace);
-                    self.tickets = Some(service.waiting());
+                    service.begin_closing();
+                    self.tickets = Some(service.tickets());
                 }
                 _ => {}
             }
@@ -209,7 +213,11 @@ impl<'f> Acceptor<'f, '_> {
                 return self.take_rest();
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                self.tickets = self.tickets.map(|_| 0);
+                // A connection may come whose handshake had begun.
+                if self.tickets.is_some() {
+                    self.rest = clock::monotonic().saturating_add(closing::LOOK);
+                }
+                return;
             }
             // The connection was gone before it was accepted; there may be others.
             Err(_) => {}

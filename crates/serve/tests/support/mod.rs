@@ -290,7 +290,15 @@ pub(crate) const GET_CLOSE: &str = "GET / HTTP/1.1\r\nHost: test\r\nConnection: 
 
 impl Conn {
     pub(crate) fn to(addr: SocketAddr) -> Self {
-        let stream = TcpStream::connect(addr).unwrap();
+        Self::over(TcpStream::connect(addr).unwrap())
+    }
+
+    /// `None`: it is refused, or not made in that time.
+    pub(crate) fn to_within(addr: SocketAddr, most: Duration) -> Option<Self> {
+        TcpStream::connect_timeout(&addr, most).ok().map(Self::over)
+    }
+
+    fn over(stream: TcpStream) -> Self {
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();
         Self { stream, rest: Vec::new() }

@@ -80,11 +80,13 @@ impl<W: Watch> Loop<'_, '_, W> {
     }
 
     /// Where connections past the bound would be closed: closes idle ones before, those first whose
-    /// wait is the nearest to its end.
+    /// wait is the nearest to its end. Not in a drain, where all wait for room, and one that is idle was
+    /// accepted just now and is about to ask.
     fn make_room(&mut self) {
         let Rules { conns_max, overflow, .. } = self.rules;
         let free = conns_max.saturating_sub(self.open());
-        if overflow == Overflow::Wait || free > conns_max / FREE_SHARE {
+        let is_draining = self.acceptor.is_draining();
+        if overflow == Overflow::Wait || is_draining || free > conns_max / FREE_SHARE {
             return;
         }
         if self.idle.is_empty() && self.idle_look <= self.now {

@@ -11,6 +11,7 @@ use units::Nanos;
 
 use super::host::{Host, LISTENER, Todo};
 use crate::models::drive::EXHAUSTED_REST;
+use crate::service::closing;
 
 /// Whether a ring accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +83,7 @@ impl Host<'_> {
         }
     }
 
-    /// In a drain: takes of what waited when it began, as far as there is room. By system calls, since
+    /// In a drain: takes of what waits, as far as there is room. By system calls, since
     /// an operation would wait for connections that are not to be taken any longer.
     pub(super) fn accept_the_last(&mut self) {
         while self.is_draining
@@ -102,7 +103,15 @@ impl Host<'_> {
                     self.together.give_ticket_back();
                     return self.exhausted(&error);
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => self.together.void_tickets(),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if !self.service.is_drained() {
+                        // A connection may come whose handshake had begun.
+                        self.together.give_ticket_back();
+                        self.accepting = Accepting::Rests(self.now.saturating_add(closing::LOOK));
+                        return;
+                    }
+                    self.together.void_tickets()
+                }
                 Err(_) => self.together.use_ticket(),
             };
             if is_last {

@@ -287,10 +287,13 @@ impl<'a> Host<'a> {
         self.is_draining = true;
         self.is_pressed = true;
         self.stop_accepting();
-        if let Part::Leads(_) = self.part
-            && self.together.hand_out(self.service.waiting())
-        {
-            self.service.stop_listening();
+        if let Part::Leads(_) = self.part {
+            self.service.begin_closing();
+            let is_drained = self.service.is_drained();
+            let tickets = if is_drained { 0 } else { self.service.tickets() };
+            if self.together.hand_out(tickets) {
+                self.service.stop_listening();
+            }
         }
         for index in 0..self.conns.len() as u32 {
             let conn = &mut self.conns[index as usize];
