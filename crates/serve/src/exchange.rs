@@ -45,7 +45,7 @@ use asked::{Asked, Method};
 use body::Body;
 use input::Input;
 use journal::Journal;
-use output::Output;
+use output::{Output, Outputs};
 pub(crate) use relay::Answering;
 pub use relay::{Awaited, Progress};
 use secure::Secure;
@@ -154,10 +154,24 @@ pub enum Want<'a> {
 }
 
 /// Buffers that the connections of one thread have in turn; see [`Exchange::lend`].
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Spare {
     input: Vec<u8>,
-    output: Vec<u8>,
+    outputs: Outputs,
+}
+
+impl Default for Spare {
+    /// For a thread that sends one answer at a time.
+    fn default() -> Self {
+        Self::for_batches(1)
+    }
+}
+
+impl Spare {
+    /// For a thread that sends up to so many answers at once; more than these are allocated anew.
+    pub fn for_batches(answers: usize) -> Self {
+        Self { input: Vec::new(), outputs: Outputs::new(answers) }
+    }
 }
 
 /// How a connection is closed.
@@ -383,14 +397,14 @@ impl<'s> Exchange<'s> {
     #[inline]
     pub fn lend(&mut self, spare: &mut Spare) {
         self.input.lend(&mut spare.input);
-        self.output.lend(&mut spare.output);
+        self.output.lend(&mut spare.outputs);
     }
 
     /// Takes back what is not in use.
     #[inline]
     pub fn take_back(&mut self, spare: &mut Spare) {
         self.input.take_back(&mut spare.input);
-        self.output.take_back(&mut spare.output);
+        self.output.take_back(&mut spare.outputs);
     }
 
     /// Whether the connection waits for the first byte of a request, with nothing else to do.

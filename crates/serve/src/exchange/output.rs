@@ -66,6 +66,21 @@ pub(super) struct Parts {
     pub(super) end: String,
 }
 
+/// Buffers that nobody sends from just now.
+#[derive(Debug)]
+pub(super) struct Outputs {
+    /// At most `most`, of [`KEPT_MAX`] bytes at most each.
+    buffers: Vec<Vec<u8>>,
+    most: usize,
+}
+
+impl Outputs {
+    /// At most so many.
+    pub(super) fn new(most: usize) -> Self {
+        Self { buffers: Vec::new(), most }
+    }
+}
+
 impl Output {
     /// Nothing to send, on another connection.
     pub(super) fn reset(&mut self) {
@@ -76,21 +91,24 @@ impl Output {
         *self = Self { buffer, prepared, ..Self::default() };
     }
 
-    /// Takes the buffer out of `spare`, unless it has one.
+    /// Takes a buffer out of `spare`, unless it has one.
     #[inline]
-    pub(super) fn lend(&mut self, spare: &mut Vec<u8>) {
-        if self.buffer.capacity() == 0 {
-            std::mem::swap(&mut self.buffer, spare);
+    pub(super) fn lend(&mut self, spare: &mut Outputs) {
+        if self.buffer.capacity() == 0
+            && let Some(buffer) = spare.buffers.pop()
+        {
+            self.buffer = buffer;
         }
     }
 
-    /// Gives its buffer to `spare`, if there is nothing in it; one that has grown is freed.
+    /// Gives its buffer to `spare`, if there is nothing in it; one that has grown, or for which there is
+    /// no place, is freed.
     #[inline]
-    pub(super) fn take_back(&mut self, spare: &mut Vec<u8>) {
-        if self.buffer.is_empty() {
+    pub(super) fn take_back(&mut self, spare: &mut Outputs) {
+        if self.buffer.is_empty() && self.buffer.capacity() > 0 {
             let buffer = std::mem::take(&mut self.buffer);
-            if buffer.capacity() <= KEPT_MAX && spare.capacity() == 0 {
-                *spare = buffer;
+            if buffer.capacity() <= KEPT_MAX && spare.buffers.len() < spare.most {
+                spare.buffers.push(buffer);
             }
         }
     }

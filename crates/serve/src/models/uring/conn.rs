@@ -1,9 +1,12 @@
 //! A place for a connection of a ring: what it is at, and what the kernel has under way for it. Owns
-//! that state; must not know the ring. Start reading at [`Conn`].
+//! that state, and how many places keep their memory while they are free; must not know the ring.
+//! Start reading at [`Conn`], then [`Places`].
 
+use std::ops::{Index, IndexMut};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::event::PollFlags;
+use sys::heap;
 use units::Nanos;
 
 use crate::exchange::{Close, Exchange};
@@ -53,6 +56,96 @@ pub(super) enum Phase {
     },
     /// To be closed so when nothing is under way any longer.
     Leaving(Close),
+}
+
+/// Places of past connections that keep their memory for the next ones: connections that come and go
+/// allocate nothing, and thousands that came once leave nothing behind.
+const KEPT_FREE_MAX: usize = 64;
+
+/// Where there were as many, and three of four are gone, free memory is given back to the kernel: freed
+/// places alone would stay with the allocator (9 MiB of 5,000 connections), between others in use.
+const TRIMMED_FROM: usize = 1024;
+
+/// The places of a ring by their numbers, which operations name. A place that was given up has no memory
+/// but its number, which is used again.
+#[derive(Default)]
+pub(super) struct Places<'s> {
+    all: Vec<Option<Box<Conn<'s>>>>,
+    /// Free ones that kept their memory; at most [`KEPT_FREE_MAX`].
+    kept: Vec<u32>,
+    /// Numbers of those that were given up.
+    given_up: Vec<u32>,
+    /// The most that were taken since memory was given back last.
+    peak: usize,
+}
+
+impl<'s> Places<'s> {
+    /// How many are taken.
+    pub(super) fn taken(&self) -> usize {
+        self.all.len() - self.kept.len() - self.given_up.len()
+    }
+
+    /// Takes a free place; `again` prepares one that kept its memory, `new` makes one.
+    pub(super) fn take(
+        &mut self,
+        again: impl FnOnce(&mut Exchange<'s>),
+        new: impl FnOnce() -> Exchange<'s>,
+    ) -> u32 {
+        self.peak = self.peak.max(self.taken() + 1);
+        if let Some(number) = self.kept.pop() {
+            again(&mut self[number].exchange);
+            return number;
+        }
+        let number = self.given_up.pop().unwrap_or_else(|| {
+            self.all.push(None);
+            self.all.len() as u32 - 1
+        });
+        self.all[number as usize] = Some(Box::new(Conn::new(new())));
+        number
+    }
+
+    /// A place is free again.
+    pub(super) fn free(&mut self, number: u32) {
+        if self.kept.len() < KEPT_FREE_MAX {
+            self.kept.push(number);
+        } else {
+            self.all[number as usize] = None;
+            self.given_up.push(number);
+        }
+        if self.peak >= TRIMMED_FROM && self.taken() <= self.peak / 4 {
+            self.peak = self.taken();
+            heap::trim();
+        }
+    }
+
+    /// That place; `None`: it was given up.
+    pub(super) fn get(&self, number: u32) -> Option<&Conn<'s>> {
+        self.all.get(number as usize)?.as_deref()
+    }
+
+    /// The same, to be changed.
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Conn<'s>> {
+        self.all.get_mut(number as usize)?.as_deref_mut()
+    }
+
+    /// Numbers of all that there ever were.
+    pub(super) fn numbers(&self) -> std::ops::Range<u32> {
+        0..self.all.len() as u32
+    }
+}
+
+impl<'s> Index<u32> for Places<'s> {
+    type Output = Conn<'s>;
+
+    fn index(&self, number: u32) -> &Conn<'s> {
+        self.get(number).expect("a place with a connection was not given up")
+    }
+}
+
+impl IndexMut<u32> for Places<'_> {
+    fn index_mut(&mut self, number: u32) -> &mut Self::Output {
+        self.get_mut(number).expect("a place with a connection was not given up")
+    }
 }
 
 /// Whether an operation is under way.
@@ -126,6 +219,10 @@ impl<'s> Conn<'s> {
     pub(super) fn feed_late(&mut self, ending: bool, now: Nanos) -> bool {
         let used = feed(&mut self.exchange, &self.late, ending, now);
         self.late.drain(..used);
+        if self.late.is_empty() {
+            // It is rarely needed, and as large as what a client sends in advance.
+            self.late = Vec::new();
+        }
         used > 0
     }
 }

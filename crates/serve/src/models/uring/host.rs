@@ -23,9 +23,9 @@ use sys::uring_server::{self, Event, Id, Kind, Op, ServerRing, Size, Wait, What}
 use units::Nanos;
 
 use super::accepting::Accepting;
-use super::conn::{Conn, LATE_MAX, Phase, Stream, Under, feed};
+use super::conn::{LATE_MAX, Phase, Places, Stream, Under, feed};
 use super::together::{Part, Together};
-use crate::exchange::{Close, Exchange};
+use crate::exchange::{Close, Exchange, Spare};
 use crate::models::drive::{self, Inlet, LINGER_BYTES_MAX, LINGER_MAX, Look, Step};
 use crate::models::timers::Timers;
 use crate::models::turns::Turns;
@@ -41,17 +41,21 @@ const GONE: Id = LISTENER + 4;
 /// In the name of an operation: it is about the file of the gateway that answers this connection.
 pub(super) const GATEWAY: Id = 1 << 33;
 
+/// Buffers of answers that are kept for the next ones; a call rarely sends more.
+const ANSWERS_KEPT_MAX: usize = 64;
+
 /// One ring and all it holds.
 pub(super) struct Host<'a> {
     pub(super) service: &'a Service,
     pub(super) together: &'a Together,
     part: Part<'a>,
     ring: ServerRing,
-    pub(super) conns: Vec<Conn<'a>>,
-    /// The most that `conns` may become.
+    pub(super) conns: Places<'a>,
+    /// The most that may be taken.
     conns_max: usize,
-    /// Places that hold no connection.
-    free: Vec<u32>,
+    /// What all connections receive into and answer from, unless they stop within a request or an
+    /// answer; as many answers as one call sends.
+    spare: Spare,
     /// Queued are connections that used up their last turn.
     turns: Turns,
     timers: Timers,
@@ -112,9 +116,9 @@ impl<'a> Host<'a> {
             together,
             part,
             ring: ServerRing::new(Size { operations, buffers })?,
-            conns: Vec::new(),
+            conns: Places::default(),
             conns_max,
-            free: Vec::new(),
+            spare: Spare::for_batches(ANSWERS_KEPT_MAX),
             turns: Turns::default(),
             timers: Timers::new(now),
             accepting: Accepting::Rests(Nanos::ZERO),
@@ -167,7 +171,7 @@ impl<'a> Host<'a> {
 
     /// How many connections there are.
     fn open(&self) -> usize {
-        self.conns.len() - self.free.len()
+        self.conns.taken()
     }
 
     /// How many more there may be.
@@ -181,8 +185,8 @@ impl<'a> Host<'a> {
         let wait = self.wait();
         let Self { ring, conns, sends, todo, service, together, part, .. } = self;
         let sends = sends.iter().filter_map(|send| {
-            let conn = &conns[send.index as usize];
             // It may have been closed since.
+            let conn = conns.get(send.index)?;
             let (head, body) = conn.is_sending.then(|| conn.exchange.outgoing(|| send.at))??;
             let head = &head[..head.len().min(send.n_bytes)];
             let body = &body[..body.len().min(send.n_bytes - head.len())];
@@ -191,14 +195,14 @@ impl<'a> Host<'a> {
         let others = todo.iter().map(|&(id, todo)| {
             let op = match todo {
                 Todo::Accept { many } => Op::Accept { listener: service.listener.as_fd(), many },
-                Todo::Receive => Op::Receive(conns[id as usize].socket()),
-                Todo::Room if conns[id as usize].is_half_closed => {
-                    Op::Edges(conns[id as usize].socket(), PollFlags::OUT)
+                Todo::Receive => Op::Receive(conns[id as u32].socket()),
+                Todo::Room if conns[id as u32].is_half_closed => {
+                    Op::Edges(conns[id as u32].socket(), PollFlags::OUT)
                 }
-                Todo::Room => Op::Poll(conns[id as usize].socket(), PollFlags::OUT),
+                Todo::Room => Op::Poll(conns[id as u32].socket(), PollFlags::OUT),
                 Todo::Cancel(kind) => Op::Cancel(kind),
                 Todo::Gateway(flags) => {
-                    let awaited = conns[(id & !GATEWAY) as usize].exchange.awaited();
+                    let awaited = conns[(id & !GATEWAY) as u32].exchange.awaited();
                     Op::Poll(awaited.expect("vain watches were forgotten").file, flags)
                 }
                 Todo::Hear => {
@@ -295,9 +299,10 @@ impl<'a> Host<'a> {
                 self.service.stop_listening();
             }
         }
-        for index in 0..self.conns.len() as u32 {
-            let conn = &mut self.conns[index as usize];
-            if conn.phase == Phase::Open {
+        for index in self.conns.numbers() {
+            if let Some(conn) = self.conns.get_mut(index)
+                && conn.phase == Phase::Open
+            {
                 conn.exchange.finish();
                 self.turn(index);
             }
@@ -305,17 +310,11 @@ impl<'a> Host<'a> {
     }
 
     pub(super) fn admit(&mut self, socket: OwnedFd, peer: SocketAddr) {
-        let index = match self.free.pop() {
-            Some(index) => {
-                self.conns[index as usize].exchange.reset_for(peer, self.now);
-                index
-            }
-            None => {
-                self.conns.push(Conn::new(Exchange::new(self.service, peer, self.now)));
-                self.conns.len() as u32 - 1
-            }
-        };
-        let conn = &mut self.conns[index as usize];
+        let (service, now) = (self.service, self.now);
+        let index = self
+            .conns
+            .take(|exchange| exchange.reset_for(peer, now), || Exchange::new(service, peer, now));
+        let conn = &mut self.conns[index];
         conn.take(socket);
         self.timers.arm(index, conn.exchange.deadline());
         self.receive(index);
@@ -323,7 +322,7 @@ impl<'a> Host<'a> {
 
     /// Arms the receive of a connection, unless it is under way or there is nothing to come.
     fn receive(&mut self, index: u32) {
-        let conn = &mut self.conns[index as usize];
+        let conn = &mut self.conns[index];
         if conn.receiving == Under::No && conn.stream == Stream::Open {
             conn.receiving = Under::Way;
             self.todo.push((index.into(), Todo::Receive));
@@ -331,7 +330,7 @@ impl<'a> Host<'a> {
     }
 
     pub(super) fn stop_receiving(&mut self, index: u32) {
-        let conn = &mut self.conns[index as usize];
+        let conn = &mut self.conns[index];
         if conn.receiving == Under::Way {
             conn.receiving = Under::Ending;
             self.todo.push((index.into(), Todo::Cancel(Kind::Receive)));
@@ -340,7 +339,7 @@ impl<'a> Host<'a> {
 
     /// Something came of a connection's receive.
     fn arrived(&mut self, index: u32, result: io::Result<()>, ended: bool) {
-        let conn = &mut self.conns[index as usize];
+        let conn = &mut self.conns[index];
         if ended {
             conn.receiving = Under::No;
         }
@@ -376,26 +375,35 @@ impl<'a> Host<'a> {
     /// Bytes of a client, or the end of them.
     fn take_in(&mut self, index: u32) {
         let now = drive::time(self.service, self.now);
-        let conn = &mut self.conns[index as usize];
+        let conn = &mut self.conns[index];
         let bytes = self.ring.received();
         let mut used = 0;
         if conn.late.is_empty() {
+            conn.exchange.lend(&mut self.spare);
             used = feed(&mut conn.exchange, bytes, self.together.is_ending(), now);
         }
         if used < bytes.len() {
             conn.late.extend_from_slice(&bytes[used..]);
         }
         self.turn(index);
-        if self.conns[index as usize].late.len() > LATE_MAX {
+        if self.conns.get(index).is_some_and(|conn| conn.late.len() > LATE_MAX) {
             self.stop_receiving(index);
         }
     }
 
     /// Moves one connection on as far as it goes, or to the end of its turn.
     pub(super) fn turn(&mut self, index: u32) {
+        self.conns[index].exchange.lend(&mut self.spare);
+        self.advance(index);
+        if let Some(conn) = self.conns.get_mut(index) {
+            conn.exchange.take_back(&mut self.spare);
+        }
+    }
+
+    fn advance(&mut self, index: u32) {
         let (service, now, ending) = (self.service, self.now, self.together.is_ending());
         loop {
-            let conn = &mut self.conns[index as usize];
+            let conn = &mut self.conns[index];
             match conn.phase {
                 Phase::Open if !conn.is_sending => {}
                 // It is to have its turn as soon as it has sent.
@@ -412,7 +420,7 @@ impl<'a> Host<'a> {
             if self.send(index) {
                 return;
             }
-            let conn = &mut self.conns[index as usize];
+            let conn = &mut self.conns[index];
             let look = || Look { now: drive::time(service, now), ending };
             // All that is received comes by the ring.
             let inlet = &mut Inlet::Dry;
@@ -422,7 +430,7 @@ impl<'a> Host<'a> {
             if step != Step::Gateway {
                 self.unwatch_gateway(index);
             }
-            let conn = &mut self.conns[index as usize];
+            let conn = &mut self.conns[index];
             match step {
                 Step::Read | Step::Gateway if conn.feed_late(ending, look().now) => continue,
                 Step::Read | Step::Gateway if conn.stream == Stream::Ended => {
@@ -439,7 +447,7 @@ impl<'a> Host<'a> {
                 Step::Write => self.await_room(index),
                 Step::Turn => self.queue(index),
                 Step::Hold(until) => {
-                    self.turns.hold(index, until, &mut self.conns[index as usize].mark);
+                    self.turns.hold(index, until, &mut self.conns[index].mark);
                 }
                 Step::Close(how) => self.close(index, how),
             }
@@ -451,7 +459,7 @@ impl<'a> Host<'a> {
     /// does.
     fn send(&mut self, index: u32) -> bool {
         let at = drive::time(self.service, self.now);
-        let conn = &mut self.conns[index as usize];
+        let conn = &mut self.conns[index];
         let Some((head, body)) = conn.exchange.outgoing(|| at) else { return false };
         if conn.is_blocked {
             return true;
@@ -475,15 +483,16 @@ impl<'a> Host<'a> {
     /// Tells each connection that was sent to how much was taken.
     fn tell_sent(&mut self) {
         for cut in self.ring.cut() {
-            self.conns[cut.id as usize].cut = Some(cut.sent);
+            self.conns[cut.id as u32].cut = Some(cut.sent);
         }
         let mut sent = std::mem::take(&mut self.sent);
         std::mem::swap(&mut sent, &mut self.sends);
         for Send { index, n_bytes, at } in sent.drain(..) {
-            let conn = &mut self.conns[index as usize];
+            let Some(conn) = self.conns.get_mut(index) else { continue };
             if !std::mem::take(&mut conn.is_sending) {
                 continue;
             }
+            conn.exchange.lend(&mut self.spare);
             match conn.cut.take() {
                 None => {
                     conn.exchange.wrote(n_bytes, at);
@@ -493,7 +502,7 @@ impl<'a> Host<'a> {
                     if taken > 0 {
                         conn.exchange.wrote(taken, self.now);
                     }
-                    self.timers.arm(index, self.conns[index as usize].exchange.deadline());
+                    self.timers.arm(index, self.conns[index].exchange.deadline());
                     self.await_room(index);
                 }
                 Some(None) => {
@@ -506,7 +515,7 @@ impl<'a> Host<'a> {
     }
 
     fn await_room(&mut self, index: u32) {
-        let conn = &mut self.conns[index as usize];
+        let conn = &mut self.conns[index];
         conn.is_blocked = true;
         if conn.room == Under::No {
             conn.room = Under::Way;
@@ -515,7 +524,7 @@ impl<'a> Host<'a> {
     }
 
     fn has_room(&mut self, index: u32, flags: PollFlags, ended: bool) {
-        let conn = &mut self.conns[index as usize];
+        let conn = &mut self.conns[index];
         conn.is_half_closed |= flags.contains(PollFlags::RDHUP);
         conn.is_blocked = false;
         if ended {
@@ -531,26 +540,30 @@ impl<'a> Host<'a> {
     /// as long as a hold may end late.
     fn end_holds(&mut self) {
         while let Some(index) = self.turns.take_held(clock::monotonic) {
-            self.conns[index as usize].mark.let_go();
-            self.turn(index);
+            if let Some(conn) = self.conns.get_mut(index) {
+                conn.mark.let_go();
+                self.turn(index);
+            }
         }
     }
 
     fn queue(&mut self, index: u32) {
-        self.turns.queue(index, &mut self.conns[index as usize].mark);
+        self.turns.queue(index, &mut self.conns[index].mark);
     }
 
     fn take_turns(&mut self) {
         for _ in 0..self.turns.queued() {
             let Some(index) = self.turns.take_queued() else { return };
-            self.conns[index as usize].mark.leave_queue();
-            self.turn(index);
+            if let Some(conn) = self.conns.get_mut(index) {
+                conn.mark.leave_queue();
+                self.turn(index);
+            }
         }
     }
 
     fn expire(&mut self) {
         while let Some(index) = self.timers.expired(self.now) {
-            let conn = &mut self.conns[index as usize];
+            let Some(conn) = self.conns.get_mut(index) else { continue };
             match conn.phase {
                 Phase::Free | Phase::Leaving(_) => {}
                 Phase::Lingering { until, .. } if until <= self.now => {
@@ -571,7 +584,7 @@ impl<'a> Host<'a> {
     }
 
     fn close(&mut self, index: u32, how: Close) {
-        let conn = &mut self.conns[index as usize];
+        let conn = &mut self.conns[index];
         if how != Close::Linger || conn.stream != Stream::Open {
             return self.go(index, how);
         }
@@ -587,10 +600,10 @@ impl<'a> Host<'a> {
 
     /// Ends what is under way for a connection, and then the connection.
     fn go(&mut self, index: u32, how: Close) {
-        self.conns[index as usize].is_sending = false;
-        self.conns[index as usize].phase = Phase::Leaving(how);
+        self.conns[index].is_sending = false;
+        self.conns[index].phase = Phase::Leaving(how);
         self.stop_receiving(index);
-        let conn = &mut self.conns[index as usize];
+        let conn = &mut self.conns[index];
         if conn.room == Under::Way {
             conn.room = Under::Ending;
             self.todo.push((index.into(), Todo::Cancel(Kind::Poll)));
@@ -601,7 +614,7 @@ impl<'a> Host<'a> {
 
     /// Closes a connection that is to go, once nothing is under way for it.
     pub(super) fn leave(&mut self, index: u32) {
-        let conn = &mut self.conns[index as usize];
+        let conn = &mut self.conns[index];
         let Phase::Leaving(how) = conn.phase else { return };
         if conn.is_under_way() {
             return;
@@ -611,14 +624,19 @@ impl<'a> Host<'a> {
             drive::close(socket, if how == Close::Reset { how } else { Close::Normal });
         }
         conn.clear();
+        conn.exchange.take_back(&mut self.spare);
         self.timers.disarm(index);
-        self.free.push(index);
+        self.conns.free(index);
     }
 
     /// Closes what is left when there is no more time for it.
     fn cut(&mut self) {
-        for conn in self.conns.iter_mut().filter(|conn| conn.phase == Phase::Open) {
-            conn.exchange.lost(self.now);
+        for index in self.conns.numbers() {
+            if let Some(conn) = self.conns.get_mut(index)
+                && conn.phase == Phase::Open
+            {
+                conn.exchange.lost(self.now);
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use super::host::{GATEWAY, Host, Todo};
 impl Host<'_> {
     /// Watches the file of the gateway that a connection waits for, and no other.
     pub(super) fn watch_gateway(&mut self, index: u32) {
-        let conn = &mut self.conns[index as usize];
+        let conn = &mut self.conns[index];
         let Some(awaited) = conn.exchange.awaited() else { return };
         let mut flags = PollFlags::empty();
         flags.set(PollFlags::IN, awaited.reads);
@@ -32,7 +32,7 @@ impl Host<'_> {
     /// Ends the watch. Until it has ended the kernel holds the file open, and a program that writes to
     /// it would never be told that nobody reads.
     pub(super) fn unwatch_gateway(&mut self, index: u32) {
-        let conn = &mut self.conns[index as usize];
+        let conn = &mut self.conns[index];
         if conn.watching == Under::Way {
             conn.watching = Under::Ending;
             self.todo.push((GATEWAY | u64::from(index), Todo::Cancel(Kind::Poll)));
@@ -41,7 +41,7 @@ impl Host<'_> {
 
     /// The gateway has news, or the watch was ended.
     pub(super) fn gateway_ready(&mut self, index: u32) {
-        let conn = &mut self.conns[index as usize];
+        let conn = &mut self.conns[index];
         conn.watching = Under::No;
         match conn.phase {
             Phase::Leaving(_) => self.leave(index),
@@ -56,7 +56,7 @@ impl Host<'_> {
             let index = (id & !GATEWAY) as u32;
             if matches!(todo, Todo::Gateway(_)) && !self.is_awaited(index) {
                 self.todo.remove(at);
-                let conn = &mut self.conns[index as usize];
+                let conn = &mut self.conns[index];
                 conn.watching = Under::No;
                 match conn.phase {
                     Phase::Open => self.watch_gateway(index),
@@ -69,7 +69,7 @@ impl Host<'_> {
     }
 
     fn is_awaited(&self, index: u32) -> bool {
-        let conn = &self.conns[index as usize];
+        let conn = &self.conns[index];
         conn.exchange.awaited().is_some_and(|awaited| awaited.id == conn.watched.0)
     }
 }
