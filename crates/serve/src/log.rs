@@ -112,6 +112,13 @@ impl AccessLogs {
         }
     }
 
+    /// Has the error log say how many lines could not be written, where it was not told yet.
+    pub fn say_lost(&self) {
+        if let Some(on) = &self.on {
+            on.sinks.say_all_lost();
+        }
+    }
+
     /// Lines that could not be written (a full disk) since the logs were opened, by this process and by
     /// children forked from it: of each file where there are any.
     pub fn lost(&self) -> impl Iterator<Item = (&Path, u32)> {

@@ -6,8 +6,9 @@
 //!   directories that those who serve cannot. What they read later by themselves (changed certificates and
 //!   password files) must be readable by the user; SIGHUP reads it with the rights of the supervisor.
 //! 2 Landlock (`confine`), in every process that serves: files are read beneath the directories of sites,
-//!   and in those of certificates, password files and scripts of FastCGI; existing files are written to in
-//!   the directories of logs; nothing else is opened, executed, made or removed. TCP ports are not bound,
+//!   and in those of certificates, password files and scripts of FastCGI; nothing else is opened, executed,
+//!   made or removed. Logs are written through what the supervisor has opened, and opens again for a
+//!   rotation (see `log::Reopen`), so that no file can be opened for writing. TCP ports are not bound,
 //!   and connected to only where FastCGI applications listen; no process outside is signalled. The
 //!   supervisor is not confined, for a reload may name other directories.
 //!
@@ -64,8 +65,8 @@ pub(crate) fn make_logs(
     made.filter_map(|(error, path)| Some((path, error?))).collect()
 }
 
-/// Each file once.
-fn logs(config: &Config) -> BTreeSet<PathBuf> {
+/// Files of the logs, each once.
+pub(crate) fn logs(config: &Config) -> BTreeSet<PathBuf> {
     let errors = match &config.error_log.to {
         ErrorLogTo::File(path) => Some(path.clone()),
         ErrorLogTo::Stderr | ErrorLogTo::Off => None,
@@ -81,6 +82,7 @@ fn logs(config: &Config) -> BTreeSet<PathBuf> {
 /// What was asked for and could not be done.
 pub(crate) fn give_up(service: &Service) -> Result<Option<Responders>, ServeError> {
     let errors = &service.errors;
+    service.reopen.only_take();
     // While everything that it names can be found.
     let confinement = confinement(service);
     match &service.identity {
@@ -155,12 +157,6 @@ fn files(config: &Config) -> Vec<(PathBuf, Access)> {
         files.extend(around(&certificate.key, Access::Read));
     }
     config.gateways.iter().for_each(|gateway| files.extend(of_gateway(gateway)));
-    for log in logs(config) {
-        match log.metadata() {
-            Ok(facts) if !facts.is_file() => files.push((log, Access::Write)),
-            _ => files.extend(around(&log, Access::Write)),
-        }
-    }
     files
 }
 
@@ -180,4 +176,69 @@ fn of_gateway(gateway: &GatewayConfig) -> impl Iterator<Item = (PathBuf, Access)
     let scripts = [gateway.root.as_deref(), script].into_iter().flatten();
     let bodies = (gateway.body_directory.clone(), Access::Temporary);
     scripts.map(|path| (path.to_owned(), Access::ReadAndList)).chain([bodies])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::io::{self, ErrorKind};
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn whoever_is_confined_writes_logs_and_opens_nothing_beside_them() {
+        if landlock::abi().is_err() {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("other"), "of somebody else").unwrap();
+        let mut config = testing::config();
+        config.access_log.file = Some(at("access.log"));
+        config.error_log.to = ErrorLogTo::File(at("error.log"));
+        let service = Service::bind(config).unwrap();
+        let text = |name: &str| fs::read_to_string(at(name)).unwrap();
+        // Of this process only one thread is confined, which is enough to write.
+        std::thread::scope(|scope| {
+            let confined = || {
+                confinement(&service).unwrap().enforce().unwrap();
+                let write = |name: &str| File::options().append(true).open(at(name)).map(drop);
+                let refused = |result: io::Result<()>| {
+                    result.is_err_and(|e| e.kind() == ErrorKind::PermissionDenied)
+                };
+                let made = File::options().append(true).create(true).open(at("new")).map(drop);
+                assert!(refused(made));
+                ["other", "access.log", "error.log"].iter().all(|name| refused(write(name)))
+            };
+            assert!(scope.spawn(confined).join().unwrap());
+        });
+        let confined = |act: &(dyn Fn() + Sync)| {
+            std::thread::scope(|scope| {
+                let thread = scope.spawn(|| {
+                    confinement(&service).unwrap().enforce().unwrap();
+                    act();
+                });
+                thread.join().unwrap();
+            });
+        };
+        let log = || {
+            service.errors.note(Level::Error, format_args!("said"));
+            service.log.append(service.log.of(0).unwrap(), b"a line\n");
+            service.log.flush();
+        };
+        confined(&log);
+        for name in ["access.log", "error.log"] {
+            fs::rename(at(name), at(&format!("{name}.1"))).unwrap();
+        }
+        assert!(service.reopen.ask().is_empty());
+        confined(&log);
+        for name in ["access.log.1", "access.log"] {
+            assert_eq!(text(name), "a line\n", "{name}");
+        }
+        for name in ["error.log.1", "error.log"] {
+            assert_eq!(text(name).matches("said").count(), 1, "{name}");
+        }
+        assert_eq!(text("other"), "of somebody else");
+    }
 }

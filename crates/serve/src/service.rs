@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use sys::identity::Identity;
 use sys::listener::Inherited;
-use sys::{append, clock, listener};
+use sys::{append, clock, listener, signals};
 use units::Nanos;
 use wire::tls::TicketKeys;
 
@@ -48,6 +48,8 @@ pub struct Service {
     pub log: AccessLogs,
     /// Where the server says what happens to it.
     pub errors: Arc<ErrorLog>,
+    /// The files of both.
+    pub(crate) reopen: Reopen,
     /// What answers requests that no file does.
     pub(crate) gateways: Gateways,
     /// Whole seconds since 1970, for `Date` and the log. A value, so that tests can hold it still.
@@ -162,6 +164,7 @@ impl Service {
             config,
             log,
             errors,
+            reopen,
             gateways,
             wall_s: clock::wall_secs_coarse,
             faults,
@@ -290,6 +293,10 @@ impl Service {
                 source,
             })?;
         }
+        signals::let_files_end().map_err(|source| ServeError::System {
+            doing: "cannot ignore the signal of files that are too large",
+            source,
+        })?;
         let Self { config, errors, .. } = self;
         let conns = inherited(config);
         listener::adopt(&self.listener, config.listen_backlog(), conns).map_err(|source| {
@@ -300,15 +307,7 @@ impl Service {
         let result = (config.model.run)(self);
         gateway::wind_up();
         self.log.flush();
-        for (path, lost) in self.log.lost() {
-            let path = path.display();
-            errors.note(
-                Level::Warn,
-                format_args!(
-                    "{lost} lines of the access log {path} could not be written: is its disk full? (`df -h`)"
-                ),
-            );
-        }
+        self.log.say_lost();
         match &result {
             Ok(()) => errors.note(Level::Notice, format_args!("{model} on {address} has ended")),
             Err(error) => errors.note(Level::Emerg, format_args!("{error}")),

@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sys::clock;
+use sys::identity::Identity;
 use sys::process::{self, Ended, Pid, Signal};
 use sys::signals::{Asked, Mail, Stop};
 use units::Nanos;
@@ -235,15 +236,18 @@ impl Supervisor<'_> {
 
     /// Every process sees it before its next line, and those that wait within some seconds.
     fn reopen(&self) {
-        // With our rights: those who serve may have lost that of making files.
-        let failed = rights::make_logs(&self.serving.config, self.serving.identity.as_ref());
-        self.reopen.ask();
+        // With our rights: those who serve may have lost that of opening files.
+        let used = rights::logs(&self.serving.config);
+        let owner = self.serving.identity.as_ref().map(Identity::uid);
+        let failed = self.reopen.ask_for(|path| used.contains(path), owner);
         self.errors.note(Level::Notice, format_args!("SIGUSR1: opens the logs again"));
         for (path, error) in failed {
             let path = path.display();
             self.errors.note(
                 Level::Error,
-                format_args!("cannot make the log {path}: {error}; lines go to the file of before"),
+                format_args!(
+                    "cannot open the log {path} again: {error}; lines go to the file of before"
+                ),
             );
         }
     }

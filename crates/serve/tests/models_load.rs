@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, Rlimit, prlimit};
 use support::{
     Conn, FIXED, GET, GET_CLOSE, Server, Setup, eventually, models, runs_here, two_at_once,
 };
@@ -34,6 +35,66 @@ fn the_access_log_has_a_line_for_each_request_of_several_connections() {
         assert_eq!(lines.lines().count(), answered, "{model}");
         assert!(lines.lines().all(|line| line.contains("\" 200 3361")), "{model}: {lines}");
     }
+}
+
+/// The processes of a server may write no file beyond so many bytes; `None`: as they like.
+fn limit_files(server: &Server, bytes: Option<u64>) {
+    for pid in server.children().into_iter().chain([server.pid()]) {
+        let limit = Rlimit { current: bytes, maximum: None };
+        // One may have ended by now.
+        let _ = prlimit(Some(pid), Resource::Fsize, limit);
+    }
+}
+
+/// A limit of the size of files stands for a disk that is full, and has room again when it is lifted.
+fn cut_and_go_on(model: &str) {
+    const BEFORE: usize = 30;
+    const MORE: usize = 5;
+    let dir = tempfile::tempdir().unwrap();
+    let (log, errors) = (dir.path().join("access.log"), dir.path().join("error.log"));
+    let config = format!("[error_log]\nfile = {errors:?}\n");
+    let mut server = Server::start(model, Setup { log: Some(&log), config: &config, ..FIXED });
+    let ask = |count: usize| {
+        for _ in 0..count {
+            assert_eq!(server.connect().ask(GET_CLOSE).status(), 200, "{model}");
+        }
+    };
+    let text = || fs::read_to_string(&log).unwrap();
+    ask(BEFORE);
+    eventually(&format!("all is written: {model}"), || text().lines().count() == BEFORE);
+    let full = text().len() + 40;
+    limit_files(&server, Some(full as u64));
+    ask(MORE);
+    eventually(&format!("a line is cut: {model}"), || text().len() == full);
+    limit_files(&server, None);
+    ask(MORE);
+    eventually(&format!("lines are written again: {model}"), || text().len() > full);
+    server.signal(Signal::TERM);
+    assert!(server.ended().success(), "{model}");
+    let (text, errors) = (text(), fs::read_to_string(&errors).unwrap());
+    let is_whole =
+        |line: &&str| line.ends_with("\" 200 3361") && line.matches("HTTP/1.1").count() == 1;
+    let (whole, torn): (Vec<_>, Vec<_>) = text.lines().partition(is_whole);
+    assert_eq!(torn.len(), 1, "{model}: {torn:?}");
+    assert!(!torn[0].is_empty() && text.ends_with('\n'), "{model}: {text}");
+    let counted = |line: &str| {
+        let told = line.split_once(": ")?.1.split_once(" lines of the access log")?;
+        told.0.parse::<usize>().ok()
+    };
+    let lost: usize = errors.lines().filter_map(counted).sum();
+    assert_eq!(whole.len() + lost, BEFORE + 2 * MORE, "{model}: {errors}");
+    assert!(errors.contains("cannot write to the access log"), "{model}: {errors}");
+}
+
+#[test]
+fn a_line_that_a_full_disk_cut_is_ended_before_the_next_and_lost_ones_are_told() {
+    std::thread::scope(|scope| {
+        let runs: Vec<_> =
+            models().map(|model| (model, scope.spawn(move || cut_and_go_on(model)))).collect();
+        for (model, run) in runs {
+            assert!(run.join().is_ok(), "{model}");
+        }
+    });
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, fchown};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, OpenOptionsExt as _, fchown};
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -46,6 +46,21 @@ pub fn make(path: &Path, owner: Option<u32>) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => fchown(made?, owner, None),
     }
+}
+
+/// Whether the last line of the file that lies there has no newline: a write was cut, by a full disk or
+/// the end of whoever wrote. What is no file on a disk, or cannot be read, has none.
+pub fn ends_torn(path: &Path) -> bool {
+    // Asked first: opening a pipe would wait for its other side.
+    if !path.metadata().is_ok_and(|facts| facts.is_file() && facts.len() > 0) {
+        return false;
+    }
+    let mut last = [b'\n'];
+    let read = File::open(path).and_then(|file| {
+        let end = file.metadata()?.len();
+        file.read_at(&mut last, end.saturating_sub(1))
+    });
+    read.is_ok() && last != [b'\n']
 }
 
 /// Whether [`open`] would do, without making the file or waiting for the reader of a pipe.

@@ -11,6 +11,7 @@ pub mod driver;
 pub mod epoll;
 pub mod epoll_driver;
 pub mod file;
+pub mod handout;
 pub mod heap;
 pub mod identity;
 pub mod interrupt;

@@ -166,6 +166,15 @@ pub fn in_generation() -> io::Result<()> {
     Ok(sigprocmask(SigmaskHow::SIG_SETMASK, Some(&ends()), None)?)
 }
 
+/// A file that has reached the limit of this process (RLIMIT_FSIZE, `LimitFSIZE=`) is an error of the
+/// write, and not the end of the process (SIGXFSZ).
+///
+/// # Errors
+/// None in practice.
+pub fn let_files_end() -> io::Result<()> {
+    handle(Signal::SIGXFSZ, SigHandler::SigIgn)
+}
+
 fn wait_readable(fd: impl AsFd, timeout: Nanos) -> io::Result<()> {
     let timeout = Timespec {
         tv_sec: (timeout.0 / 1_000_000_000) as i64,

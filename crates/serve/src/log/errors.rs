@@ -10,7 +10,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, ErrorKind, Write as _};
+use std::io;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -71,7 +71,8 @@ pub struct ErrorLog {
 struct Out {
     file: LogFile,
     zone: TimeZone,
-    /// Two of each level: the state of its [`Bound`], and lines dropped since that was last said.
+    /// Two of each level: the state of its [`Bound`], and lines dropped since that was last said. Then one:
+    /// lines that could not be written since that was last said.
     cells: SharedCells,
 }
 
@@ -99,7 +100,7 @@ impl ErrorLog {
         let out = match file {
             None => None,
             Some(file) => {
-                let cells = SharedCells::new(2 * Level::ALL.len()).map_err(failed)?;
+                let cells = SharedCells::new(2 * Level::ALL.len() + 1).map_err(failed)?;
                 Some(Out { file, zone: TimeZone::system(), cells })
             }
         };
@@ -134,19 +135,18 @@ impl ErrorLog {
             dropped.fetch_add(1, Relaxed);
             return;
         }
-        let missed = dropped.swap(0, Relaxed);
-        if missed > 0 {
-            let name = level.name();
-            let per_s = 1000 / Bound::PERIOD_MS;
-            let text = format_args!(
-                "{missed} lines of level {name} before this one were dropped: more than {per_s} a second"
-            );
-            if !out.write(level, text) {
-                dropped.fetch_add(missed, Relaxed);
-            }
-        }
+        let (name, per_s) = (level.name(), 1000 / Bound::PERIOD_MS);
+        out.say(level, dropped, |missed| {
+            format!("{missed} lines of level {name} before this one were dropped: more than {per_s} a second")
+        });
+        out.say(level, out.unwritten(), |missed| {
+            format!(
+                "{missed} lines before this one could not be written: was the disk full (`df -h`), or did \
+                 nobody read the pipe?"
+            )
+        });
         if !out.write(level, what) {
-            dropped.fetch_add(1, Relaxed);
+            out.unwritten().fetch_add(1, Relaxed);
         }
     }
 
@@ -164,6 +164,21 @@ impl Out {
         (&self.cells[at], &self.cells[at + 1])
     }
 
+    fn unwritten(&self) -> &AtomicU32 {
+        &self.cells[2 * Level::ALL.len()]
+    }
+
+    /// Says how many lines are missing, if any are; where that cannot be written, they are counted on.
+    fn say(&self, level: Level, missing: &AtomicU32, text: impl FnOnce(u32) -> String) {
+        if missing.load(Relaxed) == 0 {
+            return;
+        }
+        let missed = missing.swap(0, Relaxed);
+        if missed > 0 && !self.write(level, format_args!("{}", text(missed))) {
+            missing.fetch_add(missed, Relaxed);
+        }
+    }
+
     /// Where it cannot be opened again the supervisor has said so, and the file of before is written on.
     fn keep_up(&self) {
         let _ = self.file.keep_up();
@@ -179,17 +194,10 @@ impl Out {
         let _ = fmt::write(&mut line, format_args!("{time} [{}] {pid}: {what}", level.name()));
         line.0.push(b'\n');
         self.keep_up();
-        let mut file = self.file.file();
-        if self.file.in_pieces && !append::takes_now(file) {
+        if self.file.in_pieces && !append::takes_now(self.file.file()) {
             return false;
         }
-        loop {
-            match file.write(&line.0) {
-                Ok(n) => return n == line.0.len(),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return false,
-            }
-        }
+        self.file.append(&line.0).is_ok()
     }
 }
 

@@ -6,9 +6,8 @@
 //! is slow (a pipe) does not hold up the others before their buffers are full; one thread of each process
 //! writes what is left lying in any of them, however many hosts there are.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -18,7 +17,7 @@ use sys::append;
 use sys::process::SharedCells;
 
 use super::errors::{ErrorLog, Level};
-use super::file::{LogFile, Reopen};
+use super::file::{LogFile, Reopen, Unwritten};
 
 /// Bytes of lines in one write to a regular file.
 const WRITE_MAX: usize = 64 * 1024;
@@ -46,18 +45,20 @@ struct Sink {
     path: PathBuf,
     file: LogFile,
     write_max: usize,
-    /// One cell: lines that could not be written (a full disk), here and in forked children.
-    lost: SharedCells,
-    buffer: Mutex<Buffer>,
+    /// What happens here and in forked children, see [`LOST`], [`SAID`] and [`FAILING`].
+    cells: SharedCells,
+    /// Whole lines that were not written yet.
+    buffer: Mutex<Vec<u8>>,
 }
 
-#[derive(Debug, Default)]
-struct Buffer {
-    /// Whole lines that were not written yet.
-    lines: Vec<u8>,
-    /// The last write was cut inside a line.
-    cut: bool,
-}
+/// Cells of a sink: lines that could not be written (a full disk),
+const LOST: usize = 0;
+
+/// how many of them the error log has heard of,
+const SAID: usize = 1;
+
+/// and 1 while the last write has failed.
+const FAILING: usize = 2;
 
 #[derive(Debug, Default)]
 struct Flusher {
@@ -86,7 +87,7 @@ impl Sinks {
             path: path.to_owned(),
             write_max: if file.in_pieces { append::PIPE_WRITE_MAX } else { WRITE_MAX },
             file,
-            lost: SharedCells::new(1)?,
+            cells: SharedCells::new(3)?,
             buffer: Mutex::default(),
         });
         Ok(self.all.len() - 1)
@@ -97,11 +98,11 @@ impl Sinks {
         let sink = &self.all[number];
         let was_empty = {
             let mut buffer = lock(&sink.buffer);
-            if buffer.lines.len() + line.len() > sink.write_max {
+            if buffer.len() + line.len() > sink.write_max {
                 self.write(sink, &mut buffer);
             }
-            let was_empty = buffer.lines.is_empty();
-            buffer.lines.extend_from_slice(line);
+            let was_empty = buffer.is_empty();
+            buffer.extend_from_slice(line);
             was_empty
         };
         if was_empty {
@@ -130,11 +131,59 @@ impl Sinks {
         self.all.iter().for_each(|sink| self.write(sink, &mut lock(&sink.buffer)));
     }
 
-    fn write(&self, sink: &Sink, buffer: &mut Buffer) {
+    fn write(&self, sink: &Sink, lines: &mut Vec<u8>) {
         self.keep_up(sink);
-        if !buffer.lines.is_empty() {
-            sink.write(buffer);
+        if lines.is_empty() {
+            return;
         }
+        match sink.file.append(lines) {
+            Ok(()) => self.note_written(sink),
+            Err(unwritten) => self.note_unwritten(sink, &unwritten),
+        }
+        lines.clear();
+    }
+
+    /// The first failure is said at once, the others when a write succeeds again: however many processes
+    /// there are, and however long that takes.
+    fn note_unwritten(&self, sink: &Sink, Unwritten { lines, error }: &Unwritten) {
+        sink.cells[LOST].fetch_add(*lines, Relaxed);
+        if sink.cells[FAILING].swap(1, Relaxed) == 0 {
+            let path = sink.path.display();
+            self.errors.note(
+                Level::Error,
+                format_args!(
+                    "cannot write to the access log {path}: {error}; its lines are dropped and counted \
+                     until it can be written to again (`df -h` shows what is left)"
+                ),
+            );
+        }
+    }
+
+    fn note_written(&self, sink: &Sink) {
+        let failing = &sink.cells[FAILING];
+        if failing.load(Relaxed) != 0 && failing.swap(0, Relaxed) != 0 {
+            self.say_lost(sink);
+        }
+    }
+
+    fn say_lost(&self, sink: &Sink) {
+        let lost = sink.cells[LOST].load(Relaxed);
+        let missing = lost.wrapping_sub(sink.cells[SAID].swap(lost, Relaxed));
+        if missing > 0 {
+            let path = sink.path.display();
+            self.errors.note(
+                Level::Warn,
+                format_args!(
+                    "{missing} lines of the access log {path} could not be written: was its disk full? \
+                     (`df -h`)"
+                ),
+            );
+        }
+    }
+
+    /// Says how many lines of each file were lost, where that was not said yet.
+    pub(super) fn say_all_lost(&self) {
+        self.all.iter().for_each(|sink| self.say_lost(sink));
     }
 
     /// Opens a file again if that was asked for, and says where it cannot be.
@@ -168,7 +217,8 @@ impl Sinks {
 
     /// Files of which lines could not be written, and how many.
     pub(super) fn lost(&self) -> impl Iterator<Item = (&Path, u32)> {
-        let lost = self.all.iter().map(|sink| (sink.path.as_path(), sink.lost().load(Relaxed)));
+        let lost =
+            self.all.iter().map(|sink| (sink.path.as_path(), sink.cells[LOST].load(Relaxed)));
         lost.filter(|(_, lost)| *lost > 0)
     }
 
@@ -190,31 +240,6 @@ impl Sinks {
             self.flush();
             flusher = lock(&self.flusher);
         }
-    }
-}
-
-impl Sink {
-    fn lost(&self) -> &AtomicU32 {
-        &self.lost[0]
-    }
-
-    fn write(&self, buffer: &mut Buffer) {
-        if std::mem::take(&mut buffer.cut) {
-            buffer.lines.insert(0, b'\n');
-        }
-        let mut file = self.file.file();
-        let mut rest = &buffer.lines[..];
-        while !rest.is_empty() {
-            match file.write(rest) {
-                Ok(n) => rest = &rest[n..],
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
-        let lost = rest.iter().filter(|&&byte| byte == b'\n').count() as u32;
-        buffer.cut = lost > 0 && rest.len() < buffer.lines.len();
-        self.lost().fetch_add(lost, Relaxed);
-        buffer.lines.clear();
     }
 }
 
