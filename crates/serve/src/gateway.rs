@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use rustix::fs::Access;
+use sys::mark::Marks;
 use units::Nanos;
 use wire::Version;
 use wire::cgi::CgiHead;
@@ -36,7 +37,7 @@ use crate::config::{
 use crate::exchange::{Answering, Awaited};
 use crate::log::ErrorLog;
 use crate::service::Service;
-use cgi::Running;
+use cgi::{Bounds, Running};
 use environment::{About, Environment};
 use fastcgi::{Address, Application, Conversation};
 use script::{Finder, Script};
@@ -55,6 +56,8 @@ const BATCH_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Gateways {
     all: Vec<Gateway>,
+    /// What programs and applications, and all that they start, are known by.
+    pub(crate) marks: Arc<Marks>,
 }
 
 /// What answers a request.
@@ -92,7 +95,12 @@ impl Gateways {
             let running = AtomicU32::new(0);
             Ok(Gateway { config: gateway.clone(), finders, application, running })
         };
-        Ok(Self { all: config.gateways.iter().map(open).collect::<Result<_, _>>()? })
+        let all = config.gateways.iter().map(open).collect::<Result<_, _>>()?;
+        let marks = Marks::new().map_err(|source| ServeError::System {
+            doing: "cannot make marks for programs",
+            source,
+        })?;
+        Ok(Self { all, marks: Arc::new(marks) })
     }
 
     /// All that is wrong with what the configuration names and can be known before a request comes.
@@ -425,9 +433,10 @@ impl<'s> Call<'s> {
         });
         self.backend = Some(match &self.gateway.application {
             None => {
-                let grace = self.gateway.config.timeout;
+                let mark = service.gateways.marks.next();
+                let bounds = Bounds { grace: self.gateway.config.timeout, mark };
                 let spool = &mut self.spool;
-                Backend::Cgi(Running::start(script, &environment, spool, self.errors, grace)?)
+                Backend::Cgi(Running::start(script, &environment, spool, self.errors, bounds)?)
             }
             Some(application) => {
                 let name = script.name();

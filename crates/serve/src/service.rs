@@ -279,7 +279,7 @@ impl Service {
     }
 
     /// The same, beside applications that end with it, whatever ends it.
-    pub(crate) fn run_beside(&self, _responders: Option<Responders>) -> Result<(), ServeError> {
+    pub(crate) fn run_beside(&self, responders: Option<Responders>) -> Result<(), ServeError> {
         if !self.config.cpus.is_empty() {
             sys::affinity::pin(&self.config.cpus).map_err(|source| ServeError::System {
                 doing: "cannot run on the CPUs that it was given",
@@ -306,6 +306,9 @@ impl Service {
         self.note_start();
         let result = (config.model.run)(self);
         gateway::wind_up();
+        drop(responders);
+        // What programs have left running, once the applications had their time.
+        let _ = self.gateways.marks.kill_all();
         self.log.flush();
         self.log.say_lost();
         match &result {

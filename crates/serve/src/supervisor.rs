@@ -346,6 +346,7 @@ impl Supervisor<'_> {
     /// The generation that serves has ended. `None`: another has taken its place.
     fn served(&mut self, ended: Ended) -> Option<Result<(), ServeError>> {
         self.serving.has_ended = true;
+        self.serving.end_programs();
         let why = match ended {
             Ended::Exited(0) => return Some(Ok(())),
             Ended::Exited(_) => self.serving.last_words(),

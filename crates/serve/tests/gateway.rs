@@ -365,6 +365,82 @@ fn a_program_that_hangs_ends_with_504_and_its_grandchildren_with_it() {
     }
 }
 
+/// A shell function: a daemon by the book, in a session of its own, with none of its starter's files, and
+/// a child of init's.
+const DAEMON: &str =
+    "daemon() { setsid sh -c \"(setsid sleep $1 &)\" </dev/null >/dev/null 2>&1; }";
+
+/// Whether a process lives whose command line ends so.
+fn lives(words: &str) -> bool {
+    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).replace('\0', " ").trim_end().ends_with(words)
+    })
+}
+
+/// What a program has started lives as long as this is so: its client waits, its time is not over, or its
+/// answer was whole and the server runs.
+fn daemons_end(model: &str, number: usize) {
+    let site = Site::new();
+    // Numbers that no other process sleeps for.
+    let sleep = |what: usize| format!("sleep 6626{number:02}{what}");
+    let [left, hung, gone] = [0, 1, 2].map(sleep);
+    let head = "echo Content-Type: text/plain; echo; echo done";
+    let daemon = |sleep: &str| format!("{DAEMON}\ndaemon {}", &sleep["sleep ".len()..]);
+    site.program("leaves", &format!("{}; {head}", daemon(&left)));
+    site.program("hangs", &format!("{}; exec {hung}", daemon(&hung)));
+    site.program("waits", &format!("{}; {head}; exec {gone}", daemon(&gone)));
+    let mut server = site.start(model, &[], "timeout = \"400ms\"");
+    assert_eq!(body(&get(&server, "/cgi-bin/leaves")), "done\n", "{model}");
+    eventually(&format!("a daemon runs: {model}"), || lives(&left));
+    let answer = get(&server, "/cgi-bin/hangs");
+    assert!(answer.starts_with("HTTP/1.1 504 Gateway Timeout\r\n"), "{model}: {answer}");
+    eventually(&format!("nothing of what hung is left: {model}"), || !lives(&hung));
+    let mut conn = server.connect();
+    conn.send("GET /cgi-bin/waits HTTP/1.1\r\nHost: a\r\n\r\n");
+    conn.head_end();
+    drop(conn);
+    eventually(&format!("nobody works for a client that has left: {model}"), || !lives(&gone));
+    assert!(lives(&left), "{model}: what nobody ended lives");
+    server.signal(Signal::INT);
+    assert!(server.ended().success(), "{model}");
+    eventually(&format!("it does not outlive the server: {model}"), || !lives(&left));
+}
+
+#[test]
+fn what_a_program_started_ends_with_it_even_in_a_session_of_its_own() {
+    std::thread::scope(|scope| {
+        let run = |(number, model)| (model, scope.spawn(move || daemons_end(model, number)));
+        let runs: Vec<_> = models().enumerate().map(run).collect();
+        for (model, run) in runs {
+            assert!(run.join().is_ok(), "{model}");
+        }
+    });
+}
+
+#[test]
+fn what_a_spawned_application_started_ends_with_the_server() {
+    for (number, model) in ["prefork", "reactor"].into_iter().enumerate() {
+        let site = Site::new();
+        let sleep = format!("sleep 66269{number}");
+        let daemon =
+            format!("{DAEMON}\ndaemon {}; exec sleep 66268{number}", &sleep["sleep ".len()..]);
+        site.program("application", &daemon);
+        let command = site.path("site/cgi-bin/application");
+        let application = format!(
+            "[[gateway]]\npath = \"/app/\"\nkind = \"fastcgi\"\n\
+             spawn = {{ command = [{command:?}] }}\n"
+        );
+        let mut server = site.start(model, &[], &application);
+        eventually(&format!("its daemon runs: {model}"), || lives(&sleep));
+        server.signal(Signal::TERM);
+        assert!(server.ended().success(), "{model}");
+        eventually(&format!("nothing outlives the server: {model}"), || {
+            !lives(&sleep) && !lives(&format!("sleep 66268{number}"))
+        });
+    }
+}
+
 #[test]
 fn a_client_that_goes_away_ends_its_program_and_no_zombie_stays() {
     let site = Site::new();

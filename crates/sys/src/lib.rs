@@ -18,6 +18,7 @@ pub mod interrupt;
 pub mod landlock;
 pub mod link;
 pub mod listener;
+pub mod mark;
 pub mod namespace;
 pub mod process;
 pub mod program;

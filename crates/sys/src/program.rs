@@ -21,6 +21,7 @@ use std::sync::OnceLock;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
+use crate::mark::{self, Mark};
 use crate::process::Ended;
 
 /// Bytes of the stack on which a new process runs up to its exec.
@@ -41,6 +42,8 @@ pub struct Spec<'a> {
     pub files: [BorrowedFd<'a>; 3],
     /// Whether the kernel kills it when the thread that started it ends, however that came to be.
     pub dies_with_caller: bool,
+    /// What it and all that it starts are known by.
+    pub mark: Option<Mark>,
 }
 
 /// A program that was started, and not reaped.
@@ -48,6 +51,7 @@ pub struct Spec<'a> {
 pub struct Program {
     pid: Pid,
     pidfd: OwnedFd,
+    mark: Option<Mark>,
 }
 
 /// Starts a program as the leader of a process group of its own, every signal at its default and none
@@ -72,6 +76,7 @@ pub fn start(spec: &Spec<'_>) -> io::Result<Program> {
         files: spec.files.map(|file| file.as_raw_fd()),
         changed: changed(),
         parent: spec.dies_with_caller.then(rustix::process::getpid),
+        mark: spec.mark,
         failed: 0,
     };
     let mut pidfd = -1;
@@ -80,7 +85,7 @@ pub fn start(spec: &Spec<'_>) -> io::Result<Program> {
     let pid = Pid::from_raw(pid).expect("a process that was started has a number");
     // SAFETY: the call that succeeded opened it for us.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-    let program = Program { pid, pidfd };
+    let program = Program { pid, pidfd, mark: spec.mark };
     match launch.failed {
         0 => Ok(program),
         error => {
@@ -103,6 +108,7 @@ struct Launch {
     changed: &'static [c_int],
     /// With whose end it dies, if with any.
     parent: Option<Pid>,
+    mark: Option<Mark>,
     /// From it: the error that kept it from the exec.
     failed: c_int,
 }
@@ -146,6 +152,12 @@ extern "C" fn exec(launch: *mut c_void) -> c_int {
 fn prepare(launch: &Launch) -> io::Result<()> {
     // SAFETY: a call with numbers alone. 0: a group of its own number.
     checked(unsafe { libc::setpgid(0, 0) })?;
+    if let Some(mark) = launch.mark {
+        let limit = libc::rlimit64 { rlim_cur: mark.as_limit(), rlim_max: mark.as_limit() };
+        // Where a lower limit was set for this server it may not be raised: then it has no mark.
+        // SAFETY: the kernel reads a limit that lives through the call.
+        unsafe { libc::setrlimit64(libc::RLIMIT_LOCKS, &raw const limit) };
+    }
     for (number, file) in (0..).zip(launch.files) {
         // SAFETY: a call with numbers alone.
         checked(unsafe { libc::dup2(file, number) })?;
@@ -209,7 +221,25 @@ impl Program {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Kills it and all of its group, which are its descendants but for those that left it on purpose.
+    /// What it and all that it has started are known by.
+    pub fn mark(&self) -> Option<Mark> {
+        self.mark
+    }
+
+    /// Kills it, its group, and all else that it has started: asks every process of the machine.
+    ///
+    /// # Errors
+    /// As [`mark::kill_marked`].
+    pub fn kill_with_descendants(&self) -> io::Result<()> {
+        self.kill();
+        match self.mark {
+            Some(own) => mark::kill_marked(|mark| mark == own).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Kills it and all of its group, which are its descendants but for those that left it. These are known by
+    /// their mark.
     pub fn kill(&self) {
         // Not reaped yet, so that the number is still its own; a group of zombies is no error.
         let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
@@ -281,6 +311,7 @@ mod tests {
             directory,
             files: [null.as_fd(), write.as_fd(), write.as_fd()],
             dies_with_caller: false,
+            mark: None,
         };
         let program = start(&spec).unwrap();
         drop(write);
@@ -330,6 +361,7 @@ mod tests {
             directory: None,
             files,
             dies_with_caller: false,
+            mark: None,
         };
         let kind = |path| start(&spec(path)).unwrap_err().raw_os_error();
         assert_eq!(kind(c"/nonexistent"), Some(libc::ENOENT));
@@ -347,6 +379,7 @@ mod tests {
             directory: None,
             files: [null.as_fd(), write.as_fd(), null.as_fd()],
             dies_with_caller: false,
+            mark: None,
         })
         .unwrap();
         drop(write);
@@ -356,6 +389,60 @@ mod tests {
         assert_eq!(read.read(&mut [0]).unwrap(), 0);
         poll(&mut [PollFd::new(&program, PollFlags::IN)], None).unwrap();
         assert_eq!(program.reap().unwrap(), Some(Ended::Killed(libc::SIGKILL)));
+    }
+
+    #[test]
+    fn all_that_a_program_started_is_found_by_its_mark_and_nobody_else_is_hit() {
+        let null = File::open("/dev/null").unwrap();
+        let marks = crate::mark::Marks::new().unwrap();
+        let other_marks = crate::mark::Marks::new().unwrap();
+        // A daemon by the book: a session of its own, two forks, none of its parent's files.
+        let daemon = c"setsid sh -c '(setsid sleep 1000 </dev/null >&3 2>&1 3>&- &)' 3>&1 &
+            wait $!; sleep 1000 & sleep 1000";
+        let started = |mark: Option<crate::mark::Mark>| {
+            let (read, write) = std::io::pipe().unwrap();
+            let program = start(&Spec {
+                path: c"/bin/sh",
+                arguments: &[c"sh", c"-c", daemon],
+                environment: &[c"PATH=/bin:/usr/bin"],
+                directory: None,
+                files: [null.as_fd(), write.as_fd(), null.as_fd()],
+                dies_with_caller: false,
+                mark,
+            });
+            (program.unwrap(), read)
+        };
+        let own = marks.next();
+        let (program, mut read) = started(Some(own));
+        // Those of another program, of another server, and of none.
+        let others = [Some(marks.next()), Some(other_marks.next()), None].map(|mark| started(mark));
+        let sleeps = |mark| crate::mark::kill_marked(|found| found == mark);
+        program.kill_with_descendants().unwrap();
+        // The end comes once nobody has the writing side: the daemon is gone.
+        assert_eq!(read.read(&mut [0]).unwrap(), 0);
+        for (other, _) in &others {
+            assert!(matches!(other.reap(), Ok(None)), "it was hit");
+        }
+        poll(&mut [PollFd::new(&program, PollFlags::IN)], None).unwrap();
+        program.reap().unwrap();
+        assert_eq!(sleeps(own).unwrap(), 0);
+        let [first, second, third] = others;
+        for (marks, (_, mut read)) in [(&marks, first), (&other_marks, second)] {
+            assert!(marks.kill_all().unwrap() > 0);
+            assert_eq!(read.read(&mut [0]).unwrap(), 0);
+        }
+        // Without a mark only its group is reached; its daemon is this test's to end.
+        third.0.kill();
+        let left = std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
+            let reads = |name: &str| std::fs::read_link(entry.path().join(name));
+            let pipe = std::fs::read_link(format!("/proc/self/fd/{}", third.1.as_raw_fd()));
+            reads("fd/1").is_ok_and(|file| pipe.is_ok_and(|pipe| pipe == file))
+        });
+        for entry in left {
+            let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
+            let pid = pid.and_then(Pid::from_raw).unwrap();
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
     }
 
     #[test]
@@ -371,6 +458,7 @@ mod tests {
                     directory: None,
                     files: [null.as_fd(), write.as_fd(), null.as_fd()],
                     dies_with_caller: true,
+                    mark: None,
                 });
                 loop {
                     std::thread::park();

@@ -15,6 +15,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use sys::clock;
+use sys::mark::Mark;
 use sys::program::{self, Program, Spec};
 use units::Nanos;
 
@@ -38,6 +39,15 @@ pub(super) struct Running {
     grace: Nanos,
 }
 
+/// What a program and all that it starts are held by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// How long it may go on after its answer is whole.
+    pub(super) grace: Nanos,
+    /// What they are known by.
+    pub(super) mark: Mark,
+}
+
 impl Running {
     /// Starts the program of a script.
     ///
@@ -49,9 +59,9 @@ impl Running {
         environment: &Environment,
         spool: &mut Spool,
         errors: &Arc<ErrorLog>,
-        grace: Nanos,
+        bounds: Bounds,
     ) -> Result<Self, Failure> {
-        Self::begin(script, environment, spool, errors, grace)
+        Self::begin(script, environment, spool, errors, bounds)
             .map_err(|error| refusal(&error, script))
     }
 
@@ -60,7 +70,7 @@ impl Running {
         environment: &Environment,
         spool: &mut Spool,
         errors: &Arc<ErrorLog>,
-        grace: Nanos,
+        bounds: Bounds,
     ) -> io::Result<Self> {
         let keeper = Keeper::of_this_process(errors)?;
         let input = spool.as_input()?;
@@ -84,9 +94,11 @@ impl Running {
             files: [input, programs_output.as_fd(), programs_error.as_fd()],
             // The threads of some models come and go.
             dies_with_caller: false,
+            mark: Some(bounds.mark),
         })?;
         let name = format!("{} ({})", script.name(), program.pid());
-        let running = Self { program: Some(program), output, id: super::next_id(), keeper, grace };
+        let (program, grace) = (Some(program), bounds.grace);
+        let running = Self { program, output, id: super::next_id(), keeper, grace };
         running.keeper.take_errors(error, name);
         Ok(running)
     }
@@ -125,8 +137,7 @@ impl Drop for Running {
     /// Nobody wants its answer any more: it ends now, and its descendants with it.
     fn drop(&mut self) {
         if let Some(program) = self.program.take() {
-            program.kill();
-            self.keeper.see_off(program, Nanos::MAX);
+            self.keeper.end(program);
         }
     }
 }

@@ -17,6 +17,7 @@ use std::thread::JoinHandle;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use sys::epoll::{Epoll, EventFlags};
+use sys::mark::{self, Mark};
 use sys::program::Program;
 use sys::signals::Stop;
 use sys::wake::Wake;
@@ -67,6 +68,8 @@ pub(super) struct Keeper {
 #[derive(Debug, Default)]
 struct Fresh {
     things: Vec<Kept>,
+    /// All that bears one of these is to end now.
+    over: Vec<Mark>,
     /// The thread knows that there are some, and looks in a while.
     is_known: bool,
     /// The process ends: programs have until then, and the thread is over with the last of them.
@@ -132,6 +135,7 @@ impl Keeper {
             watched: HashMap::new(),
             next: 0,
             look: Nanos::MAX,
+            over: Vec::new(),
             end: None,
         };
         watch.epoll.add(&fresh.wake, FRESH, EventFlags::IN)?;
@@ -160,16 +164,31 @@ impl Keeper {
         self.wake.ring();
     }
 
-    /// Reaps the program once it has ended; kills it and its group if that has not come by `until`.
+    /// Reaps the program once it has ended; kills it and all that it has started if that has not come by
+    /// `until`.
     pub(super) fn see_off(&self, program: Program, until: Nanos) {
         if matches!(program.reap(), Ok(None)) {
             self.add(Kept::Ending(program, until));
         }
     }
 
+    /// Kills the program and its group at once, and all else that it has started soon; reaps it.
+    pub(super) fn end(&self, program: Program) {
+        program.kill();
+        let over = program.mark();
+        let mut fresh = lock(&self.fresh);
+        fresh.over.extend(over);
+        fresh.things.push(Kept::Ending(program, Nanos::MAX));
+        self.tell(fresh);
+    }
+
     fn add(&self, kept: Kept) {
         let mut fresh = lock(&self.fresh);
         fresh.things.push(kept);
+        self.tell(fresh);
+    }
+
+    fn tell(&self, mut fresh: MutexGuard<'_, Fresh>) {
         if !std::mem::replace(&mut fresh.is_known, true) {
             drop(fresh);
             self.wake.ring();
@@ -187,6 +206,8 @@ struct Watch {
     next: u64,
     /// When fresh things are looked at.
     look: Nanos,
+    /// See [`Fresh::over`]: one search ends the descendants of many programs.
+    over: Vec<Mark>,
     /// See [`Fresh::end`].
     end: Option<Nanos>,
 }
@@ -212,7 +233,8 @@ impl Watch {
                 self.look = Nanos::MAX;
                 self.look_at_fresh();
             }
-            kill_overdue(&mut self.watched, self.end.unwrap_or(Nanos::MAX));
+            self.kill_overdue();
+            self.end_descendants();
         }
         // What a program that has ended said before is there; others may hold the file for ever.
         for kept in self.watched.values_mut() {
@@ -240,6 +262,7 @@ impl Watch {
         let mut fresh = lock(&self.keeper.fresh);
         fresh.is_known = false;
         let things = std::mem::take(&mut fresh.things);
+        self.over.append(&mut fresh.over);
         drop(fresh);
         for mut kept in things {
             if kept.is_over(&self.errors) {
@@ -255,6 +278,34 @@ impl Watch {
                 // ENOMEM, ENOSPC (fs.epoll.max_user_watches): it is looked at again instead.
                 Err(_) => self.keeper.add(kept),
             }
+        }
+    }
+
+    /// Kills programs that were to end by now, each in its time and all by the end of the process.
+    fn kill_overdue(&mut self) {
+        let (now, end) = (clock::monotonic(), self.end.unwrap_or(Nanos::MAX));
+        for one in self.watched.values_mut() {
+            if let Kept::Ending(program, until) = one
+                && *until < Nanos::MAX
+                && end.min(*until) <= now
+            {
+                program.kill();
+                self.over.extend(program.mark());
+                *until = Nanos::MAX;
+            }
+        }
+    }
+
+    /// Kills what programs that are over have started.
+    fn end_descendants(&mut self) {
+        if self.over.is_empty() {
+            return;
+        }
+        let ended = mark::kill_marked(|mark| self.over.contains(&mark));
+        self.over.clear();
+        if let Err(error) = ended {
+            let what = "cannot look for what programs have left running";
+            self.errors.note(Level::Warn, format_args!("{what}: {error} (is /proc mounted?)"));
         }
     }
 
@@ -280,20 +331,6 @@ impl Kept {
         match self {
             Self::Ending(_, until) if *until < Nanos::MAX => Some(*until),
             _ => None,
-        }
-    }
-}
-
-/// Kills programs that were to end by now, each in its time and all by `end`.
-fn kill_overdue(kept: &mut HashMap<u64, Kept>, end: Nanos) {
-    let now = clock::monotonic();
-    for one in kept.values_mut() {
-        if let Kept::Ending(program, until) = one
-            && *until < Nanos::MAX
-            && end.min(*until) <= now
-        {
-            program.kill();
-            *until = Nanos::MAX;
         }
     }
 }

@@ -26,6 +26,7 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
 };
 use rustix::pipe::{PipeFlags, pipe_with};
+use sys::mark::Marks;
 use sys::process::{self, Ended, Pid};
 use sys::program::{self, Program, Spec};
 use sys::{clock, signals};
@@ -73,7 +74,7 @@ impl Responders {
     /// Sockets that cannot be made; EAGAIN and the like of fork. An application that cannot be started is
     /// in the error log, and tried again.
     pub(crate) fn start(service: &Service) -> Result<Option<Self>, ServeError> {
-        let Service { gateways, errors, config, .. } = service;
+        let gateways = &service.gateways;
         let spawned: Vec<(&Gateway, &Spawn)> =
             gateways.all.iter().filter_map(|one| Some((one, one.config.spawn.as_ref()?))).collect();
         let Some((first, _)) = spawned.first() else { return Ok(None) };
@@ -85,7 +86,7 @@ impl Responders {
             ),
         };
         let place = private_directory(directory).map_err(refused)?;
-        let begun = begin(&spawned, &place, &config.cpus, errors).map_err(refused);
+        let begun = begin(&spawned, &place, service).map_err(refused);
         if begun.is_err() {
             let _ = std::fs::remove_dir_all(&place);
         }
@@ -121,9 +122,9 @@ fn private_directory(within: &Path) -> io::Result<PathBuf> {
 fn begin(
     spawned: &[(&Gateway, &Spawn)],
     place: &Path,
-    cpus: &[u32],
-    errors: &Arc<ErrorLog>,
+    service: &Service,
 ) -> io::Result<Responders> {
+    let marks = &service.gateways.marks;
     let mut posts = Vec::new();
     for (number, (gateway, spawn)) in spawned.iter().enumerate() {
         let address = SocketAddrUnix::new(place.join(number.to_string()))?;
@@ -131,15 +132,15 @@ fn begin(
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         bind(&socket, &address)?;
         listen(&socket, BACKLOG)?;
-        let job = Arc::new(Job::new(gateway, spawn, socket));
+        let job = Arc::new(Job::new(gateway, spawn, socket, marks));
         posts.extend((0..spawn.count).map(|_| Post::new(&job)));
         if let Some(application) = &gateway.application {
             application.is_at(vec![Address::Unix(address)]);
         }
     }
     let (line, theirs) = UnixStream::pair()?;
-    let (place, errors) = (place.to_owned(), Arc::clone(errors));
-    let cpus = cpus.to_owned();
+    let (place, errors, marks) = (place.to_owned(), Arc::clone(&service.errors), Arc::clone(marks));
+    let cpus = service.config.cpus.clone();
     let warden = process::fork("joust warden", move || {
         if !cpus.is_empty() {
             // Where it cannot, the server says so, and ends.
@@ -148,6 +149,7 @@ fn begin(
         // SIGTERM and SIGINT are for the server.
         let watched = signals::hidden_from(|| Warden { posts, errors, line: theirs }.watch());
         keeper::wind_up();
+        let _ = marks.kill_all();
         let _ = std::fs::remove_dir_all(&place);
         u8::from(!matches!(watched, Ok(Ok(()))))
     })?;
@@ -161,10 +163,11 @@ struct Job {
     command: Vec<CString>,
     environment: Vec<CString>,
     socket: OwnedFd,
+    marks: Arc<Marks>,
 }
 
 impl Job {
-    fn new(gateway: &Gateway, spawn: &Spawn, socket: OwnedFd) -> Self {
+    fn new(gateway: &Gateway, spawn: &Spawn, socket: OwnedFd, marks: &Arc<Marks>) -> Self {
         let word = |text: String| CString::new(text).expect("no setting holds a NUL");
         let env = &gateway.config.env;
         let path = (!env.contains_key("PATH")).then(|| format!("PATH={}", environment::PATH));
@@ -173,6 +176,7 @@ impl Job {
             command: spawn.command.iter().cloned().map(word).collect(),
             environment: path.into_iter().chain(own).map(word).collect(),
             socket,
+            marks: Arc::clone(marks),
         }
     }
 
@@ -194,6 +198,7 @@ impl Job {
             directory: None,
             files: [self.socket.as_fd(), nothing.as_fd(), programs_error.as_fd()],
             dies_with_caller: true,
+            mark: Some(self.marks.next()),
         })?;
         keeper.take_errors(error, format!("{} ({})", self.name(), program.pid()));
         Ok(program)
@@ -236,7 +241,7 @@ impl Post {
                 return;
             }
             // What it has left running would go on with its socket.
-            program.kill();
+            let _ = program.kill_with_descendants();
             let lived = now.saturating_sub(*born);
             match program.reap() {
                 Ok(Some(Ended::Exited(0))) if lived >= LIFE_MIN => {
@@ -319,7 +324,9 @@ impl Warden {
             wait(&[program.as_fd()], &[], Some(left))?;
         }
         // Its group may have more processes than it, until all are killed; then its number is free.
-        programs.iter().for_each(Program::kill);
+        for program in &programs {
+            let _ = program.kill_with_descendants();
+        }
         for program in &programs {
             wait(&[program.as_fd()], &[], None)?;
             program.reap()?;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use sys::identity::Identity;
+use sys::mark::Marks;
 use sys::process::{self, Pid, SharedCells, Signal};
 use sys::signals;
 use units::Nanos;
@@ -84,6 +85,8 @@ pub(super) struct Generation {
     /// It was reaped, so that its number may be another's.
     pub(super) has_ended: bool,
     handover: Handover,
+    /// By which all that it has started is known.
+    marks: Arc<Marks>,
     /// A byte to it: go. From it: why it failed.
     line: UnixStream,
 }
@@ -99,7 +102,14 @@ impl Generation {
         let pid = process::fork(NAME, || live(service, theirs))?;
         let (config, handover) = (service.config.clone(), service.handover.clone());
         let identity = service.identity.clone();
-        Ok(Self { pid, config, identity, born: now, has_ended: false, handover, line })
+        let marks = Arc::clone(&service.gateways.marks);
+        Ok(Self { pid, config, identity, born: now, has_ended: false, handover, marks, line })
+    }
+
+    /// After its end: ends what its programs and applications have left running, where it could not.
+    pub(super) fn end_programs(&self) {
+        // It fails where there is no /proc, of which the generation has told.
+        let _ = self.marks.kill_all();
     }
 
     /// Lets it serve.
