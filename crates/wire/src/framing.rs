@@ -39,9 +39,16 @@ pub enum FramingFault {
     /// RFC 9112, 6.1: "the framing is faulty".
     #[error("Transfer-Encoding in an HTTP/1.0 message")]
     CodingInHttp10,
-    /// RFC 9112, 6.1 and 7.
-    #[error("Transfer-Encoding is other than `chunked`, once")]
+    /// RFC 9112, 6.3, 4 and 7: where the body ends cannot be known.
+    #[error("Transfer-Encoding does not end in `chunked`, or has it twice or with a parameter")]
     Coding,
+    /// RFC 9112, 6.1. Where the body ends is known, what it holds is not.
+    #[error("a transfer coding before `chunked` is not implemented")]
+    CodingUnknown,
+    /// It means nothing, but CGI and its like read `_` for `-`: who stands before us may have taken
+    /// the body's end from it.
+    #[error("a field name is Content-Length or Transfer-Encoding with `_` for `-`")]
+    ObscuredName,
 }
 
 /// What the fields of a head say of framing and of the connection.
@@ -53,6 +60,10 @@ pub(crate) struct FramingFields {
     pub(crate) chunked: bool,
     /// Content-Length has several values, which are equal.
     pub(crate) length_repeated: bool,
+    /// A name was that of a framing field but for `_` in place of `-`.
+    pub(crate) obscured_name: bool,
+    /// Transfer-Encoding names a coding before `chunked`.
+    unknown_coding: bool,
     close: bool,
     keep_alive: bool,
 }
@@ -71,13 +82,16 @@ impl FramingFields {
                 17 if field.name.eq_ignore_ascii_case("transfer-encoding") => {
                     read.transfer_encoding(version, field.value)?;
                 }
+                14 | 17 => read.obscured_name |= is_obscured(field.name),
                 _ => {}
             }
         }
-        if read.chunked && read.length.is_some() {
-            return Err(FramingFault::LengthAndCoding);
+        match read {
+            Self { unknown_coding: true, chunked: false, .. } => Err(FramingFault::Coding),
+            Self { chunked: true, length: Some(_), .. } => Err(FramingFault::LengthAndCoding),
+            Self { unknown_coding: true, .. } => Err(FramingFault::CodingUnknown),
+            read => Ok(read),
         }
-        Ok(read)
     }
 
     /// What the fields say of the connection, where they say nothing of a body because there is none
@@ -121,10 +135,16 @@ impl FramingFields {
         if version == Version::Http10 {
             return Err(FramingFault::CodingInHttp10);
         }
-        if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
-            return Err(FramingFault::Coding);
+        for coding in value.split(|&byte| byte == b',').map(tokens::trim) {
+            let name = coding.split(|&byte| byte == b';').next().map(tokens::trim);
+            let name = name.filter(|name| tokens::is_token(name)).ok_or(FramingFault::Coding)?;
+            let is_chunked = name.eq_ignore_ascii_case(b"chunked");
+            if self.chunked || (is_chunked && name.len() != coding.len()) {
+                return Err(FramingFault::Coding);
+            }
+            self.chunked = is_chunked;
+            self.unknown_coding |= !is_chunked;
         }
-        self.chunked = true;
         Ok(())
     }
 
@@ -132,6 +152,13 @@ impl FramingFields {
     pub(crate) fn keeps_alive(&self, version: Version) -> bool {
         !self.close && (version == Version::Http11 || self.keep_alive)
     }
+}
+
+/// Whether a name that is none of a framing field would be one with `-` for `_`.
+fn is_obscured(name: &str) -> bool {
+    let bytes = || name.bytes().map(|byte| if byte == b'_' { b'-' } else { byte });
+    let is = |known: &str| bytes().map(|byte| byte.to_ascii_lowercase()).eq(known.bytes());
+    is("content-length") || is("transfer-encoding")
 }
 
 /// A number of digits and nothing else, or `None` if it does not fit.

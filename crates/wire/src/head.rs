@@ -77,7 +77,7 @@ pub enum HeadFault {
 /// The fields of a head, in order, as they lie in its bytes. Names and values were checked before.
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'a> {
-    /// Field lines, each with its CRLF, and the empty line.
+    /// Field lines, each with its line end, and the empty line.
     lines: &'a [u8],
 }
 
@@ -130,11 +130,11 @@ impl<'a> Iterator for FieldIter<'a> {
     type Item = (&'a str, &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
-        // In a checked head CR stands only before LF, so the first CR ends the line.
-        let end = self.lines.iter().position(|&byte| byte == b'\r')?;
-        let line = &self.lines[..end];
+        // In a checked head CR and LF stand only at the end of a line; of a reply it may be LF alone.
+        let end = self.lines.iter().position(|&byte| byte == b'\n')?;
+        let line = self.lines[..end].strip_suffix(b"\r").unwrap_or(&self.lines[..end]);
         let colon = line.iter().position(|&byte| byte == b':')?;
-        self.lines = &self.lines[end + 2..];
+        self.lines = &self.lines[end + 1..];
         let name = std::str::from_utf8(&line[..colon]).expect("a field name is a token, so ASCII");
         Some((name, trim(&line[colon + 1..])))
     }
@@ -153,18 +153,31 @@ pub(crate) fn lines_are_strict(head: &[u8], fields: &[Header<'_>]) -> bool {
     head.ends_with(b"\r\n\r\n") && fields.iter().all(after_crlf)
 }
 
-/// Where the field lines begin; in a head without fields that is its empty line.
+/// Where the field lines begin; in a head without fields, at the last line ends or behind them.
 pub(crate) fn fields_start(head: &[u8], fields: &[Header<'_>]) -> usize {
     fields.first().map_or(head.len() - 2, |field| offset_in(head, field.name))
 }
 
-/// Bounds of a head, in bytes.
+/// Bounds of a head.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeadBounds {
-    /// Start line with its CRLF.
+    /// Bytes of the start line with its CRLF.
     pub(crate) start_line_max: usize,
-    /// Everything to the empty line.
+    /// Bytes of everything to the empty line.
     pub(crate) head_max: usize,
+    /// Field lines.
+    pub(crate) fields_max: usize,
+    /// What ends a line.
+    pub(crate) line_end: LineEnd,
+}
+
+/// What a role takes for the end of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LineEnd {
+    /// CRLF and nothing else: the server, whose reading a proxy before it has to share.
+    Strict,
+    /// LF alone too (RFC 9112, 2.2): the client, which has nobody behind it.
+    BareLf,
 }
 
 /// Finds the end of a head over any number of pieces, and looks at each byte once. A fault is found
@@ -175,6 +188,8 @@ pub(crate) struct EndScanner {
     seen: usize,
     /// Where the current line began.
     line_start: usize,
+    /// Field lines that have ended.
+    n_fields: usize,
     /// Last byte of the earlier pieces.
     last: u8,
 }
@@ -202,14 +217,20 @@ impl EndScanner {
             let position = self.seen + lf;
             self.check_length(position, bounds)?;
             let before = if lf == 0 { self.last } else { piece[lf - 1] };
-            if before != b'\r' {
+            let has_cr = before == b'\r';
+            if !has_cr && bounds.line_end == LineEnd::Strict {
                 return Err(HeadFault::BareLf);
             }
-            let line_is_empty = position == self.line_start + 1;
-            self.line_start = position + 1;
+            let line_is_empty = position == self.line_start + usize::from(has_cr);
             at = lf + 1;
             if line_is_empty {
                 return Ok(Some(at));
+            }
+            self.n_fields += usize::from(!self.is_in_first_line());
+            self.line_start = position + 1;
+            // As it passes: who sends field lines without end would be heard until it stops.
+            if self.n_fields > bounds.fields_max {
+                return Err(HeadFault::TooManyFields);
             }
         }
         self.seen += piece.len();
@@ -284,13 +305,22 @@ pub(crate) fn is_field_value(value: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    const BOUNDS: HeadBounds = HeadBounds { start_line_max: 20, head_max: 40 };
+    const BOUNDS: HeadBounds = HeadBounds {
+        start_line_max: 20,
+        head_max: 40,
+        fields_max: 3,
+        line_end: LineEnd::Strict,
+    };
 
     /// The scanner's answer to `bytes` in pieces of `size`: the end counted from the start.
-    fn scan_in_pieces(bytes: &[u8], size: usize) -> Result<Option<usize>, HeadFault> {
+    fn scan_in_pieces(
+        bytes: &[u8],
+        size: usize,
+        line_end: LineEnd,
+    ) -> Result<Option<usize>, HeadFault> {
         let mut scanner = EndScanner::default();
         for (index, piece) in bytes.chunks(size).enumerate() {
-            if let Some(end) = scanner.scan(piece, BOUNDS)? {
+            if let Some(end) = scanner.scan(piece, HeadBounds { line_end, ..BOUNDS })? {
                 return Ok(Some(index * size + end));
             }
         }
@@ -300,26 +330,47 @@ mod tests {
     #[test]
     fn the_end_or_the_fault_is_the_same_for_every_size_of_piece() {
         type Found = Result<Option<usize>, HeadFault>;
-        let cases: [(&[u8], Found); 8] = [
+        let cases: [(&[u8], Found); 10] = [
             (b"GET / HTTP/1.1\r\n\r\nrest", Ok(Some(18))),
             (b"GET / HTTP/1.1\r\nA: b\r\n\r\n", Ok(Some(24))),
             (b"GET / HTTP/1.1\r\nA: b\r\n", Ok(None)),
             (b"GET / HTTP/1.1\nA: b\r\n\r\n", Err(HeadFault::BareLf)),
             (b"GET / HTTP/1.1\r\nA: b\r\n\n", Err(HeadFault::BareLf)),
             (b"\n", Err(HeadFault::BareLf)),
+            (b"GET / HTTP/1.1\r\nA:\r\nB:\r\nC:\r\n\r\n", Ok(Some(30))),
+            (b"GET / HTTP/1.1\r\nA:\r\nB:\r\nC:\r\nD:\r\n", Err(HeadFault::TooManyFields)),
             (b"GET /a-long-target-it-is HTTP/1.1\r\n", Err(HeadFault::StartLineTooLong)),
             (b"GET / HTTP/1.1\r\nA: 0123456789012345678901234567890\r\n", Err(HeadFault::TooLong)),
         ];
         for (bytes, expected) in cases {
             for size in 1..=bytes.len() {
-                assert_eq!(scan_in_pieces(bytes, size), expected, "{}", bytes.escape_ascii());
+                let found = scan_in_pieces(bytes, size, LineEnd::Strict);
+                assert_eq!(found, expected, "{}", bytes.escape_ascii());
+            }
+        }
+    }
+
+    #[test]
+    fn where_lf_alone_ends_a_line_the_end_is_the_first_empty_line_of_either_kind() {
+        let cases: [(&[u8], Option<usize>); 6] = [
+            (b"HTTP/1.1 200 OK\n\nrest", Some(17)),
+            (b"HTTP/1.1 200 OK\nA: b\n\n\n", Some(22)),
+            (b"HTTP/1.1 200 OK\r\nA: b\n\r\n", Some(24)),
+            (b"HTTP/1.1 200 OK\nA: b\r\n\n", Some(23)),
+            (b"HTTP/1.1 200 OK\nA: b\n", None),
+            (b"HTTP/1.1 200 OK\r\n\r\n", Some(19)),
+        ];
+        for (bytes, expected) in cases {
+            for size in 1..=bytes.len() {
+                let found = scan_in_pieces(bytes, size, LineEnd::BareLf);
+                assert_eq!(found, Ok(expected), "{}", bytes.escape_ascii());
             }
         }
     }
 
     #[test]
     fn fields_are_found_in_order_and_in_any_case() {
-        let fields = Fields::new(b"A: 1\r\nb:2 \r\na:\t3\r\nEmpty:\r\n\r\n");
+        let fields = Fields::new(b"A: 1\r\nb:2 \na:\t3\r\nEmpty:\n\r\n");
         let all: Vec<_> = fields.iter().collect();
         assert_eq!(all, [("A", &b"1"[..]), ("b", b"2"), ("a", b"3"), ("Empty", b"")]);
         assert_eq!(fields.get("B"), Some(&b"2"[..]));

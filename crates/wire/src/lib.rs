@@ -13,7 +13,8 @@
 //!
 //! httparse tokenises heads. What it forgives (bare LF, empty lines before the head, targets that no
 //! URI allows) is refused here, because two readers that forgive different things can be played
-//! against each other (request smuggling).
+//! against each other (request smuggling). Only a bare LF in the head of a reply is accepted, and said:
+//! a client has no reader behind it.
 
 pub mod body;
 pub mod cgi;

@@ -14,8 +14,8 @@ use std::mem::MaybeUninit;
 use crate::body::{BodyDecoder, BodyFault, BodyLimits, Piece};
 use crate::framing::{Framing, FramingFault, FramingFields};
 use crate::head::{
-    EndScanner, FIELDS_MAX, Fields, HeadBounds, HeadFault, Version, diagnose, fields_start,
-    lines_are_strict,
+    EndScanner, FIELDS_MAX, Fields, HeadBounds, HeadFault, LineEnd, Version, diagnose,
+    fields_start, lines_are_strict,
 };
 
 /// Longest head that a connection keeps: the copy is for each of them, and there may be 10,000. Longer
@@ -122,6 +122,9 @@ pub struct ReplyHead {
     pub keep_alive: bool,
     /// How its body ends.
     pub framing: Framing,
+    /// A line of it ends in LF without CR. A recipient may take that for a line end (RFC 9112, 2.2),
+    /// and most clients do; a proxy need not.
+    pub bare_lf: bool,
 }
 
 /// Length of a complete reply.
@@ -374,7 +377,12 @@ impl ReplyParser {
             return Err(ReplyError::NotHttp);
         }
         let max = self.limits.head_bytes_max;
-        let bounds = HeadBounds { start_line_max: max, head_max: max };
+        let bounds = HeadBounds {
+            start_line_max: max,
+            head_max: max,
+            fields_max: FIELDS_MAX,
+            line_end: LineEnd::BareLf,
+        };
         Ok(self.scanner.scan(bytes, bounds)?)
     }
 
@@ -453,6 +461,7 @@ struct HeadTokens {
     framing: Result<FramingFields, FramingFault>,
     /// Whether the sender would use the connection again.
     keeps_alive: bool,
+    bare_lf: bool,
 }
 
 impl HeadTokens {
@@ -466,7 +475,7 @@ impl HeadTokens {
         let Ok(httparse::Status::Complete(head_len)) = parsed else { return None };
         let head = &bytes[..head_len];
         // httparse passes over empty lines before a head; RFC 9112, 2.2 allows that to servers only.
-        if head[0] != b'H' || !lines_are_strict(head, reply.headers) {
+        if head[0] != b'H' {
             return None;
         }
         let version = Version::from_minor(reply.version?);
@@ -480,6 +489,7 @@ impl HeadTokens {
             version,
             framing,
             keeps_alive: fields.keeps_alive(version),
+            bare_lf: !lines_are_strict(head, reply.headers),
         })
     }
 
@@ -501,7 +511,8 @@ impl HeadTokens {
         };
         let ends_by_closing = is_tunnel || framing == Framing::UntilClose;
         let keep_alive = self.keeps_alive && !ends_by_closing;
-        Ok(Some(ReplyHead { status: self.status, version: self.version, keep_alive, framing }))
+        let Self { status, version, bare_lf, .. } = *self;
+        Ok(Some(ReplyHead { status, version, keep_alive, framing, bare_lf }))
     }
 
     /// The event of the head, whose bytes are `head`.

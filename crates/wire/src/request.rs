@@ -16,8 +16,8 @@ use httparse::Header;
 
 use crate::framing::{Framing, FramingFault, FramingFields, parse_digits};
 use crate::head::{
-    EndScanner, FIELDS_MAX, Fields, HeadBounds, HeadFault, Version, diagnose, fields_start,
-    lines_are_strict,
+    EndScanner, FIELDS_MAX, Fields, HeadBounds, HeadFault, LineEnd, Version, diagnose,
+    fields_start, lines_are_strict,
 };
 use crate::target::divide_absolute;
 use crate::tokens::{self, is_token, is_token_byte};
@@ -59,6 +59,9 @@ pub enum RequestError {
     /// RFC 9110, 9.1.
     #[error("the method is not a token")]
     Method,
+    /// RFC 9112, 3: longer than any that there is.
+    #[error("the method is longer than the limit")]
+    MethodTooLong,
     /// A server that is no proxy has no tunnels (RFC 9110, 9.3.6).
     #[error("CONNECT is not implemented")]
     Connect,
@@ -94,7 +97,8 @@ impl RequestError {
             Self::TargetTooLong | Self::Head(HeadFault::StartLineTooLong) => 414,
             Self::Head(HeadFault::TooLong | HeadFault::TooManyFields) => 431,
             Self::Expectation => 417,
-            Self::Connect => 501,
+            Self::Connect | Self::MethodTooLong => 501,
+            Self::Framing(FramingFault::CodingUnknown) => 501,
             Self::Version => 505,
             _ => 400,
         }
@@ -132,6 +136,9 @@ pub struct Request<'a> {
 /// Bytes of the longest head that is kept. Browsers send 400 to 1500; what is longer mostly has a
 /// cookie that changes.
 const KEPT_BYTES_MAX: usize = 2048;
+
+/// Room for the method, two spaces, the version and CRLF beside the target.
+const BESIDE_TARGET: usize = 64;
 
 /// Finds and reads one head after another on a connection.
 #[derive(Debug, Clone)]
@@ -210,10 +217,12 @@ impl RequestParser {
     }
 
     fn bounds(&self) -> HeadBounds {
-        // Room for the method, two spaces, the version and CRLF beside the target.
-        const BESIDE_TARGET: usize = 64;
-        let start_line_max = self.limits.target_bytes_max.saturating_add(BESIDE_TARGET);
-        HeadBounds { start_line_max, head_max: self.limits.head_bytes_max }
+        HeadBounds {
+            start_line_max: self.limits.target_bytes_max.saturating_add(BESIDE_TARGET),
+            head_max: self.limits.head_bytes_max,
+            fields_max: self.limits.fields_max.min(FIELDS_MAX),
+            line_end: LineEnd::Strict,
+        }
     }
 
     /// Length of the head, if it ends in `bytes`, which begin with it.
@@ -228,7 +237,11 @@ impl RequestParser {
         if is_in_first_line && has_bare_cr(bytes, seen, self.bounds().start_line_max) {
             return Err(HeadFault::BareCr.into());
         }
-        let end = self.scanner.scan(&bytes[seen..], self.bounds());
+        let bounds = self.bounds();
+        let end = self.scanner.scan(&bytes[seen..], bounds);
+        if end == Err(HeadFault::StartLineTooLong) {
+            return Err(what_is_too_long(&bytes[..bounds.start_line_max]));
+        }
         if is_in_first_line && !self.scanner.is_in_first_line() {
             let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
             check_request_line(line.strip_suffix(b"\r").unwrap_or(line))?;
@@ -289,6 +302,16 @@ impl RequestParser {
     }
 }
 
+/// Names what makes the first line too long, of which these are the first bytes.
+fn what_is_too_long(line: &[u8]) -> RequestError {
+    match line.iter().position(|&byte| byte == b' ') {
+        // Not even a method: nothing says that it is a request.
+        None => HeadFault::StartLine.into(),
+        Some(method_len) if method_len > BESIDE_TARGET => RequestError::MethodTooLong,
+        Some(_) => HeadFault::StartLineTooLong.into(),
+    }
+}
+
 /// A request line, divided.
 #[derive(Debug, Clone, Copy)]
 struct RequestLine<'a> {
@@ -319,6 +342,9 @@ impl<'a> RequestLine<'a> {
     ) -> Result<Request<'a>, RequestError> {
         let Self { method, target, version } = self;
         let framing_fields = FramingFields::read(version, headers)?;
+        if framing_fields.obscured_name {
+            return Err(FramingFault::ObscuredName.into());
+        }
         if framing_fields.length_repeated {
             return Err(FramingFault::LengthRepeated.into());
         }
@@ -377,7 +403,8 @@ fn read_host<'a>(
         (_, Some(_)) => Err(RequestError::HostRepeated),
         (None, _) if version == Version::Http11 => Err(RequestError::HostMissing),
         (None, _) => Ok(None),
-        (Some(field), None) if is_host(field.value) => {
+        // A port without a host makes no URL (RFC 9110, 4.2.1).
+        (Some(field), None) if is_host(field.value) && !field.value.starts_with(b":") => {
             Ok(Some(std::str::from_utf8(field.value).expect("a host that was checked is ASCII")))
         }
         (Some(_), None) => Err(RequestError::Host),

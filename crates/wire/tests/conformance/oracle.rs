@@ -86,7 +86,11 @@ fn read_head(text: &str) -> Option<Head<'_>> {
         if !is_token(name) || !is_value(value) {
             return None;
         }
-        fields.push((name.to_ascii_lowercase(), value.trim_matches([' ', '\t']).to_owned()));
+        let name = name.to_ascii_lowercase();
+        if ["content_length", "transfer_encoding"].contains(&&*name) {
+            return None;
+        }
+        fields.push((name, value.trim_matches([' ', '\t']).to_owned()));
     }
     let is_small = fields.len() <= 100;
     is_small.then_some(Head { start_line, fields, rest: &text[end + 4..] })
@@ -163,6 +167,9 @@ fn read_request(text: &str) -> Option<(OracleRequest, &str)> {
     let authority = read_authority(method, target)?;
     let hosts = head.values("host");
     if hosts.len() > 1 || hosts.is_empty() && version == "HTTP/1.1" || !hosts.iter().all(is_host) {
+        return None;
+    }
+    if hosts.iter().any(|host| host.starts_with(':')) {
         return None;
     }
     if version == "HTTP/1.1" && authority.is_none() && hosts == [""] {

@@ -252,6 +252,43 @@ fn a_reply_ends_where_rfc_9112_6_3_says() {
     }
 }
 
+/// What ends a line of a head decides nothing, and is said (RFC 9112, 2.2).
+#[test]
+fn a_head_whose_lines_end_in_lf_alone_is_read_as_the_same_with_crlf_and_says_so() {
+    let strict = "HTTP/1.1 103 \r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nServer: x\r\nEmpty:\r\n\
+                  Content-Length: 6\r\n\r\na\r\n\nb\r";
+    let all = "HTTP/1.1 103 \nLink: </a>\n\nHTTP/1.1 200 OK\nServer: x\nEmpty:\n\
+               Content-Length: 6\n\na\r\n\nb\r";
+    let one = "HTTP/1.1 103 \nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nServer: x\r\nEmpty:\n\
+               Content-Length: 6\r\n\r\na\r\n\nb\r";
+    let end = "HTTP/1.1 103 \r\nLink: </a>\r\n\nHTTP/1.1 200 OK\r\nServer: x\r\nEmpty:\r\n\
+               Content-Length: 6\r\n\na\r\n\nb\r";
+    // The length of a head is another, what was read of it is not.
+    let read = |bytes: &str, size: usize| {
+        let mut parser = parser(RequestKind::Other, 2);
+        let bytes = bytes.repeat(2);
+        let (mut seen, eof) = trace(&mut parser, bytes.as_bytes().chunks(size));
+        let mut said = Vec::new();
+        for event in &mut seen {
+            match event {
+                Seen::Head(head, _) => said.push(std::mem::take(&mut head.bare_lf)),
+                Seen::Done(totals) => totals.wire_bytes = 0,
+                Seen::Interim(_) | Seen::Body(_) => {}
+            }
+        }
+        (seen, eof, said)
+    };
+    let (expected, eof, said) = read(strict, 1000);
+    assert_eq!((eof, said), (Ok(Eof::Idle), vec![false, false]));
+    assert!(expected.contains(&Seen::Body(b"a\r\n\nb\r".to_vec())), "{expected:?}");
+    for bytes in [all, one, end] {
+        for size in [1, 2, 7, 1000] {
+            let read = read(bytes, size);
+            assert_eq!(read, (expected.clone(), Ok(Eof::Idle), vec![true, true]), "{bytes:?}");
+        }
+    }
+}
+
 /// RFC 9112, 6.3, 1 and 2 come before the rules that read the framing fields, and 6.1 says of a HEAD's
 /// coding that it is the one that a GET would have had, which need not be ours.
 #[test]
@@ -313,21 +350,6 @@ impl Shape {
 /// Rule, reply, error.
 const INVALID: &[(&str, Shape, ReplyError)] = &[
     ("2.2, client", Shape::Line("\r\nHTTP/1.1 200 OK"), ReplyError::NotHttp),
-    (
-        "2.2, bare LF in the status line",
-        Shape::Whole("HTTP/1.1 200 OK\nA: b\r\n\r\n"),
-        ReplyError::Head(HeadFault::BareLf),
-    ),
-    (
-        "2.2, bare LF in a field line",
-        Shape::Field("C: d\nE: f"),
-        ReplyError::Head(HeadFault::BareLf),
-    ),
-    (
-        "2.2, bare LF ends the head",
-        Shape::Whole("HTTP/1.1 200 OK\r\nA: b\r\n\n"),
-        ReplyError::Head(HeadFault::BareLf),
-    ),
     ("2.2, bare CR in a value", Shape::Field("C: d\re"), ReplyError::Head(HeadFault::BareCr)),
     (
         "2.2, bare CR in the status line",
@@ -388,7 +410,7 @@ const INVALID: &[(&str, Shape, ReplyError)] = &[
     (
         "6.1",
         Shape::Field("Transfer-Encoding: gzip, chunked"),
-        ReplyError::Framing(FramingFault::Coding),
+        ReplyError::Framing(FramingFault::CodingUnknown),
     ),
     ("6.1", Shape::Field("Transfer-Encoding: identity"), ReplyError::Framing(FramingFault::Coding)),
     (

@@ -97,7 +97,9 @@ impl<'a> Reader<'a> {
                     let (framing, keep_alive) =
                         head.framing(kind).map_err(|reasons| Refusal { at: last_byte, reasons })?;
                     let Head { status, version, fields } = head;
-                    let head = ReplyHead { status, version, keep_alive, framing };
+                    let crlf = text.windows(2).filter(|pair| pair == b"\r\n").count();
+                    let bare_lf = crlf < text.iter().filter(|&&byte| byte == b'\n').count();
+                    let head = ReplyHead { status, version, keep_alive, framing, bare_lf };
                     self.seen.push(Seen::Head(head, fields));
                     self.at = end;
                     return Ok(head);
@@ -108,8 +110,8 @@ impl<'a> Reader<'a> {
         unreachable!("the limit of interim replies is reached before u32 overflows")
     }
 
-    /// Length of the head that begins here: to the first empty line, inside the limit, every line
-    /// ending in CRLF.
+    /// Length of the head that begins here: to the first empty line, inside the limits, every line
+    /// ending in CRLF or in LF alone (RFC 9112, 2.2).
     fn head_length(&self) -> Result<usize, Refusal> {
         let rest = self.rest();
         if let Some(other) = (0..rest.len().min(5)).find(|&i| rest[i] != b"HTTP/"[i]) {
@@ -118,12 +120,13 @@ impl<'a> Reader<'a> {
         let limit = self.limits.head_bytes_max;
         let within = &rest[..rest.len().min(limit)];
         let mut length = 0;
-        for line in within.split_inclusive(|&byte| byte == b'\n') {
+        for (index, line) in within.split_inclusive(|&byte| byte == b'\n').enumerate() {
             length += line.len();
             match line {
-                b"\r\n" => return Ok(length),
-                [.., b'\r', b'\n'] => {}
-                [.., b'\n'] => return refuse(self.at + length - 1, HeadFault::BareLf),
+                b"\r\n" | b"\n" => return Ok(length),
+                [.., b'\n'] if index > FIELDS_MAX => {
+                    return refuse(self.at + length - 1, HeadFault::TooManyFields);
+                }
                 _ => {}
             }
         }
@@ -311,7 +314,12 @@ struct Head {
 /// A head from its start line to its empty line, or everything that is wrong with it.
 fn parse_head(text: &[u8]) -> Result<Head, Vec<ReplyError>> {
     let text: String = text.iter().map(|&byte| char::from(byte)).collect();
-    let mut lines = text.strip_suffix("\r\n\r\n").expect("ends so").split("\r\n");
+    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+    lines.pop();
+    let mut lines = lines.into_iter().map(|line| {
+        let line = line.strip_suffix('\n').expect("ends so");
+        line.strip_suffix('\r').unwrap_or(line)
+    });
     let mut wrong: Vec<ReplyError> = Vec::new();
     let start = lines.next().expect("a first line");
     if start.contains('\r') {
@@ -332,10 +340,6 @@ fn parse_head(text: &[u8]) -> Result<Head, Vec<ReplyError>> {
     }
     if !is_value(reason) {
         wrong.push(HeadFault::StartLine.into());
-    }
-    let lines: Vec<&str> = lines.collect();
-    if lines.len() > FIELDS_MAX {
-        wrong.push(HeadFault::TooManyFields.into());
     }
     let mut fields = Vec::new();
     for line in lines {
@@ -404,7 +408,10 @@ impl Head {
         let length = lengths.as_deref().map(single_length).transpose();
         let mut wrong = length.clone().err().unwrap_or_default();
         wrong.extend(is_old_and_coded.then_some(FramingFault::CodingInHttp10));
-        wrong.extend((coding.is_some() && !is_chunked).then_some(FramingFault::Coding));
+        let is_coded = coding.as_ref().is_some_and(|text| is_coded_and_chunked(text));
+        wrong.extend(is_coded.then_some(FramingFault::CodingUnknown));
+        let is_other = coding.is_some() && !is_chunked && !is_coded;
+        wrong.extend(is_other.then_some(FramingFault::Coding));
         wrong.extend(
             (coding.is_some() && lengths.is_some()).then_some(FramingFault::LengthAndCoding),
         );
@@ -423,6 +430,17 @@ impl Head {
         let has = |wanted| options.split(',').any(|word| word.trim_matches([' ', '\t']) == wanted);
         !has("close") && (self.version == Version::Http11 || has("keep-alive"))
     }
+}
+
+/// RFC 9112, 6.1: `chunked` at the end and only there, behind other codings.
+fn is_coded_and_chunked(codings: &str) -> bool {
+    let lower = codings.to_ascii_lowercase();
+    let codings: Vec<&str> = lower.split(',').map(|text| text.trim_matches([' ', '\t'])).collect();
+    let Some((&"chunked", others)) = codings.split_last() else { return false };
+    let names = others.iter().map(|text| text.split(';').next().unwrap_or_default());
+    let mut names = names.map(|name| name.trim_matches([' ', '\t']));
+    let is_name = |name: &str| !name.is_empty() && name.bytes().all(is_name_byte);
+    !others.is_empty() && names.all(|name| is_name(name) && name != "chunked")
 }
 
 /// RFC 9112, 6.3, 5: one number, or a list of the same one.

@@ -249,6 +249,14 @@ const INVALID: &[(&str, Shape, u16, RequestError)] = &[
     ("3.2, port twice", Shape::Host("Host: a:1:2"), 400, RequestError::Host),
     ("3.2, list", Shape::Host("Host: a b"), 400, RequestError::Host),
     ("3.2, bracket", Shape::Host("Host: [::1"), 400, RequestError::Host),
+    ("RFC 9110, 4.2.1, port alone", Shape::Host("Host: :80"), 400, RequestError::Host),
+    ("RFC 9110, 4.2.1, colon alone", Shape::Host("Host: :"), 400, RequestError::Host),
+    (
+        "RFC 9110, 4.2.1, port alone in 1.0",
+        Shape::Whole("GET / HTTP/1.0\r\nHost: :80\r\n\r\n"),
+        400,
+        RequestError::Host,
+    ),
     ("5.1", Shape::Field("B : c"), 400, RequestError::Head(HeadFault::SpaceBeforeColon)),
     (
         "5.1",
@@ -283,6 +291,48 @@ const INVALID: &[(&str, Shape, u16, RequestError)] = &[
         Shape::Field("Transfer-Encoding: gzip"),
         400,
         RequestError::Framing(FramingFault::Coding),
+    ),
+    (
+        "6.1, unknown before chunked",
+        Shape::Field("Transfer-Encoding: gzip, chunked"),
+        501,
+        RequestError::Framing(FramingFault::CodingUnknown),
+    ),
+    (
+        "6.1, unknown with parameters before chunked, in two fields",
+        Shape::Field("Transfer-Encoding: a ;b=c\r\nTransfer-Encoding: d, Chunked"),
+        501,
+        RequestError::Framing(FramingFault::CodingUnknown),
+    ),
+    (
+        "6.3, 3, both, though the coding is unknown",
+        Shape::Field("Transfer-Encoding: gzip, chunked\r\nContent-Length: 3"),
+        400,
+        RequestError::Framing(FramingFault::LengthAndCoding),
+    ),
+    (
+        "6.1, no token",
+        Shape::Field("Transfer-Encoding: g[ip, chunked"),
+        400,
+        RequestError::Framing(FramingFault::Coding),
+    ),
+    (
+        "7, parameter",
+        Shape::Field("Transfer-Encoding: chunked ;q=1"),
+        400,
+        RequestError::Framing(FramingFault::Coding),
+    ),
+    (
+        "CWE-444, underscore",
+        Shape::Field("Transfer_Encoding: chunked"),
+        400,
+        RequestError::Framing(FramingFault::ObscuredName),
+    ),
+    (
+        "CWE-444, underscore in any case",
+        Shape::Field("content_LENGTH: 3"),
+        400,
+        RequestError::Framing(FramingFault::ObscuredName),
     ),
     (
         "6.1, list",
@@ -382,7 +432,8 @@ fn limits_hold_to_the_byte() {
         (fields(3), None),
         (fields(4), Some((431, RequestError::Head(HeadFault::TooManyFields)))),
         (method(71), None),
-        (method(72), Some((414, RequestError::Head(HeadFault::StartLineTooLong)))),
+        (method(72), Some((501, RequestError::MethodTooLong))),
+        ("A".repeat(100), Some((400, RequestError::Head(HeadFault::StartLine)))),
     ];
     for (bytes, refusal) in cases {
         for size in [bytes.len(), 1, 7] {
@@ -390,7 +441,12 @@ fn limits_hold_to_the_byte() {
             assert_eq!(error.map(|error| (error.status(), error)), refusal, "{bytes:?} by {size}");
         }
     }
-    // An endless line is refused before it ends.
+    // What passes a bound is refused as it passes it, though its end never comes.
+    let many = fields(4);
+    let error = read(&many.as_bytes()[..many.len() - 2], 1, limits).unwrap_err();
+    assert_eq!(error, RequestError::Head(HeadFault::TooManyFields));
+    let long = total(300);
+    assert_eq!(read(&long.as_bytes()[..200], 1, limits).unwrap_err().status(), 431);
     let endless = "GET /".to_owned() + &"a".repeat(80);
     let error = read(endless.as_bytes(), 1, limits).unwrap_err();
     assert_eq!(error.status(), 414);
