@@ -511,10 +511,9 @@ impl<'s> Exchange<'s> {
         let Self { asked, decision, input, service, .. } = self;
         let bytes = input.bytes();
         self.stamp.set((service.wall_s)(), service.log.zone());
-        let keep_alive = KeepAlive {
-            enabled: service.config.keep_alive.enabled && !self.finishing && !body_is_due,
-            ..service.config.keep_alive
-        };
+        let ends = self.finishing || body_is_due || (asked.has_body && is_refused(decision, asked));
+        let keep_alive = service.config.keep_alive;
+        let keep_alive = KeepAlive { enabled: keep_alive.enabled && !ends, ..keep_alive };
         let conn = connection(keep_alive, self.requests, asked);
         let (head_len, asked_to_close) = (asked.head_len, !asked.keep_alive);
         let mut desk = Desk {
@@ -635,6 +634,17 @@ fn request_limits(limits: &Limits) -> RequestLimits {
     }
 }
 
+/// Whether the answer is no whatever lies at the target. If such a request announces a body, even an
+/// empty one, it ends its connection: nobody needed the body, and if what stands before us divided it
+/// by another rule, what follows it here is not the next request there.
+fn is_refused(decision: &Decision, asked: &Asked) -> bool {
+    match decision.verdict {
+        Verdict::Serve => matches!(asked.method, Method::NotAllowed | Method::Unknown),
+        Verdict::Tell(status, _) | Verdict::Deny(status) => status >= 400,
+        Verdict::Malformed => true,
+    }
+}
+
 /// Whether the connection goes on after an answer, by Apache's rule (ap_set_keepalive), and what is
 /// said of it. `answered` counts the requests before this one: the answers that go on are counted, and the
 /// last, which does not, is not one of them.
@@ -681,7 +691,7 @@ mod tests {
         b"GET /small HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\n\r\n",
         b"GET /small HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
         b"GET /small HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc",
-        b"POST /small HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
+        b"OPTIONS /small HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
     ];
 
     /// Sends `bytes` in pieces of `size`; returns what comes back, taken in as many bytes at once.

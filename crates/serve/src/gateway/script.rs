@@ -277,9 +277,8 @@ fn c_string(part: &[u8]) -> CString {
 /// What an error of the file system means for who asked.
 fn status(error: &io::Error) -> u16 {
     match Errno::from_io_error(error) {
-        Some(Errno::NOENT | Errno::NOTDIR | Errno::INVAL) => 404,
+        Some(Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::NAMETOOLONG) => 404,
         Some(Errno::ACCESS | Errno::PERM | Errno::XDEV | Errno::LOOP) => 403,
-        Some(Errno::NAMETOOLONG) => 414,
         Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN) => 503,
         _ => 500,
     }

@@ -72,11 +72,22 @@ GET /large.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=5-9\r\n\r\nGET /large.bin HTT
         &[re(200, &[], Body::Large(0, LARGE_LEN)), re(200, &[], TEN), re(206, &[], Body::Large(5, 5)),
           re(200, &[], Body::Large(0, LARGE_LEN))], Kept),
     row("bodies between the requests of a pipeline are passed over", "RFC 9112 9.3.2",
-        b"POST /ten.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc\
+        b"OPTIONS / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc\
 GET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n\
-POST /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n\
+GET /nothing HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n\
 GET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n",
-        &[re(405, &[], PAGE), re(200, &[], TEN), re(405, &[], PAGE), re(200, &[], TEN)], Kept),
+        &[re(204, &[], Body::None), re(200, &[], TEN), re(404, &[], PAGE), re(200, &[], TEN)], Kept),
+    row("a refused request with a body ends the connection", "CWE-444; RFC 9112 9.6",
+        b"POST /ten.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc\
+GET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n", &[re(405, &[CLOSE], PAGE)], Closed),
+    row("a refused request with chunks ends the connection", "CWE-444; RFC 9112 9.6",
+        b"BREW / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n\
+GET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n", &[re(501, &[CLOSE], PAGE)], Closed),
+    row("a refused request with an empty body ends the connection", "CWE-444; RFC 9112 9.6",
+        b"POST /ten.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n\
+XGET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n", &[re(405, &[CLOSE], PAGE)], Closed),
+    row("a refused request without a body ends nothing", "RFC 9112 9.3",
+        b"POST /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n", &[re(405, &[Lacks("connection")], PAGE)], Kept),
     row("the last of a pipeline ends the connection", "RFC 9112 9.6",
         b"GET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\nGET /ten.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
         &[re(200, &[Lacks("connection")], TEN), re(200, &[CLOSE], TEN)], Closed),

@@ -10,7 +10,11 @@ mod conditions;
 #[rustfmt::skip]
 mod connection;
 #[rustfmt::skip]
+mod desync;
+#[rustfmt::skip]
 mod framing;
+#[rustfmt::skip]
+mod malformed;
 #[rustfmt::skip]
 mod message;
 #[rustfmt::skip]
@@ -24,6 +28,8 @@ pub(crate) static TABLES: &[&[Case]] = &[
     targets::ROWS,
     message::ROWS,
     framing::ROWS,
+    desync::ROWS,
+    malformed::ROWS,
     connection::ROWS,
     conditions::ROWS,
     ranges::ROWS,
