@@ -156,6 +156,8 @@ pub(crate) struct Common {
     pub(crate) requests_per_connection: u64,
     /// Replies whose reading was begun, on all connections: every so many are looked at closely.
     pub(crate) n_replies: u64,
+    /// Replies whose heads end lines in LF alone.
+    pub(crate) n_bare_lf: u64,
     /// Where the plan asks for it.
     pub(crate) first_head: Option<FirstHead>,
     /// What users want to see of replies.
@@ -375,6 +377,7 @@ impl Conn {
                     if let Some(user) = self.user.as_deref_mut() {
                         user.keeps_body = is_wanted(common.wants.bodies, fields);
                     }
+                    common.n_bare_lf += u64::from(head.bare_lf);
                     Self::take_head(&mut self.reply, &mut self.jar, head, fields, common);
                 }
                 Event::Done(totals) => {
@@ -700,6 +703,7 @@ mod tests {
             cookies: false,
             requests_per_connection: u64::MAX,
             n_replies: 0,
+            n_bare_lf: 0,
             first_head: None,
             wants: Wants::default(),
             kept: Vec::new(),

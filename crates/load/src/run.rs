@@ -385,6 +385,7 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
     let open_loop = open_loop(plan, &measured, &totals, (span, window));
     let tls = tls_use(&measured);
     let first_head = measured.iter().find_map(|one| one.first_head.clone());
+    let bare_lf_replies = measured.iter().map(|one| one.n_bare_lf).sum();
     let (raw, raw_stride) = RawLog::merge(measured.into_iter().map(|one| one.raw).collect());
     let latencies = latencies(&mut totals, &intervals);
     let RequestCounts { done, .. } = totals.requests;
@@ -409,6 +410,7 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
         open_loop: plan.pacing.is_open().then_some(open_loop),
         tls,
         first_head,
+        bare_lf_replies,
         interrupted,
         client,
         latencies,

@@ -183,6 +183,7 @@ pub(crate) struct Measured {
     pub(crate) cpu: Nanos,
     pub(crate) tls: Option<TlsUse>,
     pub(crate) first_head: Option<String>,
+    pub(crate) n_bare_lf: u64,
 }
 
 impl<'a, D: Driver> Worker<'a, D> {
@@ -229,6 +230,7 @@ impl<'a, D: Driver> Worker<'a, D> {
                 cookies: plan.cookies,
                 requests_per_connection: plan.requests_per_connection.unwrap_or(u64::MAX),
                 n_replies: 0,
+                n_bare_lf: 0,
                 first_head: plan.first_alone.then(FirstHead::default),
                 wants: users.as_ref().map(|users| users.wants()).unwrap_or_default(),
                 kept: Vec::new(),
@@ -627,6 +629,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             cpu: cpu.saturating_sub(self.cpu_began),
             tls: self.secure.map(Secure::counts),
             first_head: self.common.first_head.and_then(FirstHead::into_text),
+            n_bare_lf: self.common.n_bare_lf,
         }
     }
 }

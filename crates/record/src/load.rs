@@ -71,6 +71,10 @@ pub struct LoadRecord {
     /// not UTF-8 is replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_head: Option<String>,
+    /// Replies whose heads end lines in LF without CR: read as HTTP (RFC 9112, 2.2), which a strict
+    /// client or proxy need not do.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bare_lf_replies: u64,
     /// Whether the load ended because it was interrupted.
     pub interrupted: bool,
     /// What the generator itself used, and whether it kept up.
@@ -118,6 +122,7 @@ impl LoadRecord {
             tls: None,
             probes: 0,
             first_head: None,
+            bare_lf_replies: 0,
             interrupted: false,
             client: ClientUse::default(),
             plan,
@@ -160,6 +165,11 @@ impl LoadRecord {
     pub fn from_json(text: &str) -> Result<Self, ReadError> {
         crate::json::read(text, Self::FORMAT, &[("joust-load/1", crate::upgrade::load_1)])
     }
+}
+
+/// As serde wants it: a fault that most servers do not have needs no line in a file.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What an open loop asked for, and how far that was kept.

@@ -29,6 +29,7 @@ pub(crate) fn warnings(record: &LoadRecord) -> Vec<String> {
         silent,
         unanswered,
         reconnected,
+        bare_lf,
         smaller,
     ];
     looks.iter().filter_map(|look| look(record)).collect()
@@ -108,6 +109,17 @@ fn reconnected(record: &LoadRecord) -> Option<String> {
              again is in the rate and the response times",
             grouped(record.connects),
             grouped(asked),
+        )
+    })
+}
+
+/// The figures stand; a server under test wants to know.
+fn bare_lf(record: &LoadRecord) -> Option<String> {
+    (record.bare_lf_replies > 0).then(|| {
+        format!(
+            "replies end lines with a bare LF ({}): RFC 9112, 2.2 asks servers for CRLF, and a strict \
+             client or proxy refuses such a reply",
+            counted(record.bare_lf_replies, "head")
         )
     })
 }
@@ -263,6 +275,19 @@ mod tests {
         let failure = Some("the server's certificate expired 3 days ago".to_owned());
         load.tls = Some(record::TlsUse { failure, ..Default::default() });
         assert!(warnings(&load).iter().any(|line| line.contains("expired 3 days ago")));
+    }
+
+    #[test]
+    fn replies_with_a_bare_lf_are_counted_in_one_warning() {
+        let mut record = testdata::load();
+        record.bare_lf_replies = 1200;
+        assert_eq!(
+            warnings(&record),
+            [
+                "replies end lines with a bare LF (1,200 heads): RFC 9112, 2.2 asks servers for CRLF, and \
+              a strict client or proxy refuses such a reply"
+            ]
+        );
     }
 
     #[test]

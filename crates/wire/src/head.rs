@@ -305,12 +305,8 @@ pub(crate) fn is_field_value(value: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    const BOUNDS: HeadBounds = HeadBounds {
-        start_line_max: 20,
-        head_max: 40,
-        fields_max: 3,
-        line_end: LineEnd::Strict,
-    };
+    const BOUNDS: HeadBounds =
+        HeadBounds { start_line_max: 20, head_max: 40, fields_max: 3, line_end: LineEnd::Strict };
 
     /// The scanner's answer to `bytes` in pieces of `size`: the end counted from the start.
     fn scan_in_pieces(

@@ -110,6 +110,10 @@ pub enum Act {
     Surplus,
     /// The reply, a byte shorter than its length says; it goes on.
     Short,
+    /// The reply, the lines of its head ending in LF alone.
+    BareLf,
+    /// A chunked body whose size lines end in LF alone.
+    ChunkedBareLf,
     /// Not HTTP.
     Garbage,
     /// Replies as soon as it has the head, `100 Continue` expected or not.
@@ -218,6 +222,14 @@ fn bytes(wanted: Wanted) -> Vec<u8> {
         Act::OtherBytes => whole = reply(200, n, "", vec![b'y'; body(n).len()]),
         Act::Surplus => whole.push(b'x'),
         Act::Short if !is_head => whole = reply(200, n + 1, "", body(n)),
+        Act::BareLf => {
+            whole = [format!("HTTP/1.1 200 Any\nContent-Length: {n}\n\n").into_bytes(), body(n)]
+                .concat();
+        }
+        Act::ChunkedBareLf => {
+            whole = b"HTTP/1.1 200 Any\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+            whole.extend_from_slice(b"1\nx\r\n0\r\n\r\n");
+        }
         Act::Garbage => whole = b"\x16\x03\x01 this is no HTTP at all\r\n\r\n".to_vec(),
         _ => {}
     }

@@ -43,6 +43,29 @@ fn a_request_that_is_never_answered_has_no_byte_of_the_reply_before_it() {
 }
 
 #[test]
+fn replies_whose_heads_end_lines_in_lf_alone_succeed_and_are_counted() {
+    for pipeline in [1, 4] {
+        let plan = plan(|o| (o.connections, o.requests, o.pipeline) = (3, Some(400), pipeline));
+        let acts = vec![(Act::Reply, 3), (Act::BareLf, 1)];
+        let record = run(&plan, &Script { acts, ..Script::new(MS) });
+        assert_eq!((record.requests.ok, record.requests.failed), (400, 0));
+        let counted = record.bare_lf_replies;
+        assert!(counted > 50 && counted < 150, "a quarter of 400, by chance: {counted}");
+    }
+    let plan = plan(|o| (o.connections, o.requests) = (3, Some(100)));
+    let record = run(&plan, &Script::new(MS));
+    assert_eq!((record.requests.ok, record.bare_lf_replies), (100, 0));
+}
+
+/// Where a chunk begins must not be open to two readings.
+#[test]
+fn a_chunk_size_that_ends_in_lf_alone_is_no_http() {
+    let plan = plan(|o| (o.connections, o.requests) = (1, Some(10)));
+    let acts = vec![(Act::ChunkedBareLf, 1)];
+    assert_eq!(outcomes(&plan, acts), [Outcome::Protocol; 10]);
+}
+
+#[test]
 fn a_request_that_is_sent_late_in_a_batch_does_not_end_before_it_was_sent() {
     let plan = plan(|o: &mut LoadOptions| {
         (o.connections, o.requests, o.pipeline) = (8, Some(4000), 4);
