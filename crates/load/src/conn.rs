@@ -616,8 +616,7 @@ impl Conn {
             done: done.max(out.sent),
             bytes_read: self.reply.bytes_read,
             bytes_body,
-            // A status counts only with a complete reply.
-            status: if is_complete(outcome) { self.reply.status } else { 0 },
+            status: self.reply.status,
             outcome,
             conn: 0,
             bytes_head: self.reply.bytes_head,
@@ -625,7 +624,7 @@ impl Conn {
             request: out.request,
             at_end: match self.reply.keep_alive {
                 _ if self.peer_closed => AtEnd::Closed,
-                _ if !is_complete(outcome) => AtEnd::Lost,
+                _ if !outcome.is_complete() => AtEnd::Lost,
                 true => AtEnd::Kept,
                 false => AtEnd::Last,
             },
@@ -673,18 +672,6 @@ fn behind(outcome: Outcome) -> Outcome {
         Outcome::TimeoutReading => Outcome::TimeoutWaiting,
         other => other,
     }
-}
-
-/// Whether a reply came whole.
-fn is_complete(outcome: Outcome) -> bool {
-    matches!(
-        outcome,
-        Outcome::Ok
-            | Outcome::UnexpectedStatus
-            | Outcome::WrongLength
-            | Outcome::WrongHeader
-            | Outcome::WrongBody
-    )
 }
 
 #[cfg(test)]

@@ -33,6 +33,8 @@ pub(crate) struct Totals {
     pub(crate) errors: ErrorCounts,
     /// Complete replies, by status.
     pub(crate) status: Vec<u64>,
+    /// Replies that broke off behind their heads, by status.
+    pub(crate) broken_status: Vec<u64>,
     pub(crate) bytes: ByteCounts,
     /// Of `requests.ok`: those within the window.
     pub(crate) ok_in_window: u64,
@@ -62,13 +64,21 @@ impl Recorder {
         // Those that a load of any kind records, so that no request waits for their memory.
         let [connect, first_byte] = [Histogram::new(), Histogram::new()];
         let of_law = || if is_open_loop { Histogram::new() } else { Histogram::default() };
-        let status = vec![0; STATUSES];
+        let [status, broken_status] = [(); 2].map(|()| vec![0; STATUSES]);
         let (queue, late) = (of_law(), of_law());
         Self {
             interval: Interval::new(Nanos::ZERO, length),
             interval_cpu: Nanos::ZERO,
             is_open_loop,
-            totals: Totals { status, connect, first_byte, queue, late, ..Totals::default() },
+            totals: Totals {
+                status,
+                broken_status,
+                connect,
+                first_byte,
+                queue,
+                late,
+                ..Totals::default()
+            },
             raw: RawLog::new(raw_max),
         }
     }
@@ -136,11 +146,8 @@ impl Recorder {
         totals.bytes.read += sample.bytes_read;
         totals.bytes.body += sample.bytes_body;
         self.interval.bytes_read += sample.bytes_read;
-        if let Some(count) = totals.status.get_mut(usize::from(sample.status)) {
-            // Index 0 gathers what has no status; it is not shown.
-            *count += 1;
-        }
         if sample.outcome == Outcome::Ok {
+            count_status(&mut totals.status, sample.status);
             totals.requests.ok += 1;
             totals.ok_in_window += u64::from(time == Time::Window);
             totals.first_byte.record(sample.first_byte.saturating_sub(sample.sent));
@@ -158,6 +165,12 @@ impl Recorder {
 
     #[cold]
     fn failed(&mut self, sample: &Sample) {
+        let totals = &mut self.totals;
+        let statuses = match sample.outcome.is_complete() {
+            true => &mut totals.status,
+            false => &mut totals.broken_status,
+        };
+        count_status(statuses, sample.status);
         self.totals.requests.failed += 1;
         for errors in [&mut self.totals.errors, &mut self.interval.errors] {
             *errors.of(sample.outcome).expect("an unanswered request has not ended") += 1;
@@ -210,6 +223,14 @@ impl Recorder {
     }
 }
 
+/// Index 0 gathers what has no status; it is not shown.
+#[inline]
+fn count_status(counts: &mut [u64], status: u16) {
+    if let Some(count) = counts.get_mut(usize::from(status)) {
+        *count += 1;
+    }
+}
+
 /// Whether a request that failed so was sent at all.
 fn was_sent(outcome: Outcome) -> bool {
     !matches!(
@@ -234,8 +255,12 @@ impl Totals {
         sum.unanswered += more.unanswered;
         sum.drained += more.drained;
         self.errors.merge(&other.errors);
-        self.status.resize(STATUSES, 0);
-        self.status.iter_mut().zip(&other.status).for_each(|(sum, more)| *sum += more);
+        let statuses =
+            [(&mut self.status, &other.status), (&mut self.broken_status, &other.broken_status)];
+        for (sums, others) in statuses {
+            sums.resize(STATUSES, 0);
+            sums.iter_mut().zip(others).for_each(|(sum, more)| *sum += more);
+        }
         self.bytes.read += other.bytes.read;
         self.bytes.body += other.bytes.body;
         self.bytes.written += other.bytes.written;
@@ -308,16 +333,24 @@ impl RawLog {
         self.stride *= 2;
     }
 
-    /// One log of several: all brought to the widest stride, in the order of ending.
-    pub(crate) fn merge(logs: Vec<Self>) -> (Vec<Sample>, u64) {
-        let stride = logs.iter().map(|log| log.stride).max().unwrap_or(1);
-        let mut samples = Vec::new();
-        for mut log in logs {
-            while log.stride < stride {
-                log.thin();
+    /// One log of several, of at most `n_max` samples: all brought to the widest stride, in the order of
+    /// ending.
+    pub(crate) fn merge(mut logs: Vec<Self>, n_max: u32) -> (Vec<Sample>, u64) {
+        let mut stride = logs.iter().map(|log| log.stride).max().unwrap_or(1);
+        loop {
+            for log in &mut logs {
+                while log.stride < stride {
+                    log.thin();
+                }
             }
-            samples.append(&mut log.samples);
+            let n_kept: usize = logs.iter().map(|log| log.samples.len()).sum();
+            let is_at_least = logs.iter().all(|log| log.samples.len() <= 1);
+            if n_kept <= n_max as usize || is_at_least {
+                break;
+            }
+            stride *= 2;
         }
+        let mut samples: Vec<Sample> = logs.into_iter().flat_map(|log| log.samples).collect();
         samples.sort_by_key(|sample| (sample.done, sample.conn, sample.sent));
         (samples, stride)
     }
@@ -374,10 +407,20 @@ mod tests {
         let mut logs = vec![RawLog::new(8), RawLog::new(8)];
         (0..64).for_each(|n| logs[0].offer(&sample(n)));
         (0..8).for_each(|n| logs[1].offer(&sample(n)));
-        let (samples, stride) = RawLog::merge(logs);
+        let (samples, stride) = RawLog::merge(logs, 16);
         assert_eq!(stride, 8);
         let done: Vec<u64> = samples.iter().map(|sample| sample.done.0).collect();
         assert_eq!(done, [0, 0, 8, 16, 24, 32, 40, 48, 56]);
+    }
+
+    #[test]
+    fn a_merged_log_has_no_more_samples_than_the_plan_allows() {
+        let mut logs = vec![RawLog::new(8), RawLog::new(8)];
+        logs.iter_mut().for_each(|log| (0..8).for_each(|n| log.offer(&sample(n))));
+        let (samples, stride) = RawLog::merge(logs, 10);
+        assert_eq!((samples.len(), stride), (8, 2));
+        let logs: Vec<RawLog> = (0..3).map(|_| RawLog::new(1)).collect();
+        assert_eq!(RawLog::merge(logs, 1).1, 1, "no samples, no wider stride");
     }
 
     #[test]

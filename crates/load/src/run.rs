@@ -8,8 +8,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
 use record::{
-    ClientUse, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, OpenLoop, Pacing,
-    RequestCounts, Scenario, ThreadUse, TlsUse,
+    ClientUse, Imbalance, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, OpenLoop,
+    Pacing, RequestCounts, Scenario, ThreadUse, TlsUse,
 };
 use sys::driver::Driver;
 use sys::{affinity, clock, socket};
@@ -81,6 +81,9 @@ pub enum LoadError {
         /// What helps.
         hint: &'static str,
     },
+    /// Results were lost or counted twice: there is no record of such a load.
+    #[error(transparent)]
+    Imbalance(#[from] Imbalance),
     /// The driver failed.
     #[error("the event loop of the load failed: {0}; if files ran out, raise `ulimit -n`")]
     Driver(#[from] io::Error),
@@ -305,8 +308,27 @@ fn gather(
         gathered.settle(control);
     }
     gathered.measured.sort_by_key(|(thread, _)| *thread);
-    let measured = gathered.measured.into_iter().map(|(_, measured)| *measured).collect();
-    Ok(join(plan, measured, gathered.series.into_intervals()))
+    let measured: Vec<Measured> =
+        gathered.measured.into_iter().map(|(_, measured)| *measured).collect();
+    let intervals = gathered.series.into_intervals();
+    check_threads(&measured, &intervals)?;
+    let record = join(plan, measured, intervals);
+    record.balance()?;
+    Ok(record)
+}
+
+/// What each thread counted from start to end is what its intervals say.
+fn check_threads(measured: &[Measured], intervals: &[Interval]) -> Result<(), Imbalance> {
+    if measured.len() < 2 {
+        return Ok(());
+    }
+    for (thread, one) in measured.iter().enumerate() {
+        let of_thread = |interval: &Interval| interval.ok_by_thread.get(thread).copied();
+        let in_intervals = intervals.iter().filter_map(of_thread).sum();
+        let ok = one.totals.requests.ok;
+        Imbalance::check("requests ok on a thread and in its intervals", ok, in_intervals)?;
+    }
+    Ok(())
 }
 
 /// What the threads have reported so far.
@@ -386,7 +408,8 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
     let tls = tls_use(&measured);
     let first_head = measured.iter().find_map(|one| one.first_head.clone());
     let bare_lf_replies = measured.iter().map(|one| one.n_bare_lf).sum();
-    let (raw, raw_stride) = RawLog::merge(measured.into_iter().map(|one| one.raw).collect());
+    let logs = measured.into_iter().map(|one| one.raw).collect();
+    let (raw, raw_stride) = RawLog::merge(logs, plan.raw_max);
     let latencies = latencies(&mut totals, &intervals);
     let RequestCounts { done, .. } = totals.requests;
     LoadRecord {
@@ -395,6 +418,7 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
         requests: totals.requests,
         errors: totals.errors,
         status: statuses(&totals.status),
+        broken_status: statuses(&totals.broken_status),
         bytes: totals.bytes,
         rate_per_s: per_s(totals.ok_in_window, window.max(span)),
         cpu_us_per_request: (done > 0).then(|| Nanos(cpu).as_micros_f64() / done as f64),
@@ -516,7 +540,7 @@ fn latencies(totals: &mut Totals, intervals: &[Interval]) -> Latencies {
     latencies
 }
 
-/// Complete replies by status; index 0 counts requests without one.
+/// Replies by status; index 0 counts requests without one.
 fn statuses(counts: &[u64]) -> BTreeMap<u16, u64> {
     let counted = counts.iter().enumerate().skip(1).filter(|(_, count)| **count > 0);
     counted.map(|(status, count)| (status as u16, *count)).collect()

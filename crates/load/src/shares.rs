@@ -54,8 +54,8 @@ pub(crate) fn thread_shares(plan: &LoadPlan) -> Vec<ThreadShare> {
             requests: plan
                 .stop
                 .requests
-                .map_or(u64::MAX, |n| of_conns.map(|conn| part(n, all_conns, conn)).sum()),
-            raw_max: part(plan.raw_max.into(), threads, thread) as u32,
+                .map_or(u64::MAX, |n| of_conns.clone().map(|conn| part(n, all_conns, conn)).sum()),
+            raw_max: raw_share(plan, (all_conns, of_conns), (threads, thread)),
             queue_max: part(part(plan.queue_max, agents, agent), threads, thread).max(1),
             thread: (agent * u64::from(plan.threads) + thread) as u32,
             threads: (agents * u64::from(plan.threads)) as u32,
@@ -65,6 +65,19 @@ pub(crate) fn thread_shares(plan: &LoadPlan) -> Vec<ThreadShare> {
         share
     };
     (0..threads).map(share).collect()
+}
+
+/// Room for samples. A log that is to hold every request has room for all of a thread's, whether requests
+/// are shared out by connections, as here, or by threads, as a scenario may do it. Together threads may
+/// have more room than the plan allows: that is settled when their logs are merged.
+fn raw_share(
+    plan: &LoadPlan,
+    (all_conns, of_conns): (u64, std::ops::Range<u64>),
+    (threads, thread): (u64, u64),
+) -> u32 {
+    let raw_max = u64::from(plan.raw_max);
+    let by_conns: u64 = of_conns.map(|conn| part(raw_max, all_conns, conn)).sum();
+    by_conns.max(part(raw_max, threads, thread)) as u32
 }
 
 /// Part `index` of `total` in `n_parts` whole parts that differ by at most 1, the larger ones first.
@@ -106,6 +119,9 @@ mod tests {
                     next += share.connections;
                     prop_assert!(share.connections >= 1);
                     sums.1 += share.requests;
+                    if u64::from(plan.raw_max) >= requests {
+                        prop_assert!(u64::from(share.raw_max) >= share.requests, "room for all");
+                    }
                 }
                 sums.0 += next;
             }

@@ -25,6 +25,7 @@
 //! | verdict | what may be said of a pair of contenders, in one of five wordings |
 
 mod analysis;
+mod balance;
 mod client;
 mod comparison;
 mod doubt;
@@ -54,6 +55,7 @@ mod verdict;
 mod visit;
 
 pub use analysis::Analysis;
+pub use balance::Imbalance;
 pub use client::{ToolClaims, ToolRun};
 pub use comparison::{
     Basis, ChangeJudgement, Comparison, Direction, RunChange, RunEstimate, RunName,

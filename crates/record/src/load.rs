@@ -31,6 +31,10 @@ pub struct LoadRecord {
     pub errors: ErrorCounts,
     /// Complete replies by status.
     pub status: BTreeMap<u16, u64>,
+    /// Replies whose head came and that broke off behind it, by status: they are among the failed. Empty
+    /// in older files.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub broken_status: BTreeMap<u16, u64>,
     /// Bytes of all replies.
     pub bytes: ByteCounts,
     /// Goodput: requests with outcome `ok` in the window, by second of [`LoadRecord::rate_seconds`].
@@ -106,6 +110,7 @@ impl LoadRecord {
             requests: RequestCounts::default(),
             errors: ErrorCounts::default(),
             status: BTreeMap::new(),
+            broken_status: BTreeMap::new(),
             bytes: ByteCounts::default(),
             rate_per_s: 0.0,
             cpu_us_per_request: None,

@@ -64,6 +64,18 @@ impl Outcome {
         Self::PortExhausted,
         Self::Unanswered,
     ];
+
+    /// Whether the reply came whole, as expected or not.
+    pub fn is_complete(self) -> bool {
+        matches!(
+            self,
+            Self::Ok
+                | Self::UnexpectedStatus
+                | Self::WrongLength
+                | Self::WrongHeader
+                | Self::WrongBody
+        )
+    }
 }
 
 /// One request. Instants count from the start of the load; an instant that was never reached is 0,
@@ -82,7 +94,8 @@ pub struct Sample {
     pub bytes_read: u64,
     /// Bytes of the reply's body (after removal of chunk framing).
     pub bytes_body: u64,
-    /// Status of the reply, or 0.
+    /// Status of the reply, also where it broke off behind its head; 0: no head came. In older files it is 0
+    /// wherever the reply is not whole.
     pub status: u16,
     /// What came of it.
     pub outcome: Outcome,

@@ -54,8 +54,10 @@ fn check_counts(record: &LoadRecord) {
     assert_eq!(
         record.status.values().sum::<u64>(),
         requests.ok + wrong,
-        "complete replies, and no others, have a status"
+        "complete replies, and no others, are counted by status"
     );
+    let broken = record.broken_status.values().sum::<u64>();
+    assert!(broken <= requests.failed - wrong, "others broke off, and some before their heads");
     if let Some(planned) = plan.stop.requests {
         assert!(requests.started <= planned, "{requests:?}");
     }
@@ -102,6 +104,10 @@ fn check_intervals(record: &LoadRecord) {
 fn check_raw(record: &LoadRecord) {
     let raw = &record.raw;
     assert_eq!(raw.len() as u64, record.requests.started, "every request is there once");
+    let broken =
+        |s: &&Sample| s.status > 0 && !s.outcome.is_complete() && s.outcome != Outcome::Unanswered;
+    let n_broken = raw.iter().filter(broken).count() as u64;
+    assert_eq!(record.broken_status.values().sum::<u64>(), n_broken);
     let mut by_outcome: BTreeMap<Outcome, u64> = BTreeMap::new();
     raw.iter().for_each(|sample| *by_outcome.entry(sample.outcome).or_default() += 1);
     let count = |outcome| by_outcome.get(&outcome).copied().unwrap_or(0);
@@ -150,16 +156,10 @@ fn check_sample(record: &LoadRecord, sample: &Sample) {
     assert!(sample.sent <= sample.done && sample.first_byte <= sample.done, "{sample:?}");
     assert!(sample.first_byte == Nanos::ZERO || sample.sent <= sample.first_byte, "{sample:?}");
     assert!(sample.bytes_body <= sample.bytes_read, "{sample:?}");
-    let is_complete = matches!(
-        sample.outcome,
-        Outcome::Ok
-            | Outcome::UnexpectedStatus
-            | Outcome::WrongLength
-            | Outcome::WrongHeader
-            | Outcome::WrongBody
-    );
-    assert_eq!(sample.status >= 200, is_complete, "{sample:?}");
-    assert!(is_complete || sample.status == 0, "{sample:?}");
+    let is_complete = sample.outcome.is_complete();
+    let has_head = sample.bytes_head > 0;
+    assert!(has_head || !is_complete, "{sample:?}");
+    assert_eq!(sample.status >= 200, has_head, "{sample:?}");
     let has_read = sample.first_byte > Nanos::ZERO;
     assert!(!is_complete || has_read, "{sample:?}");
     assert_eq!(sample.bytes_read > 0, has_read, "{sample:?}");
@@ -174,11 +174,12 @@ pub(crate) fn near(got: Option<Nanos>, expected: Nanos) -> bool {
 #[test]
 fn a_falsified_record_is_caught() {
     type Lie = fn(&mut LoadRecord);
-    let lies: [Lie; 14] = [
+    let lies: [Lie; 15] = [
         |record| record.requests.started += 1,
         |record| record.requests.ok -= 1,
         |record| record.errors.protocol += 1,
         |record| record.status.clear(),
+        |record| *record.broken_status.entry(200).or_default() += 1,
         |record| record.bytes.read += 1,
         |record| record.raw.truncate(record.raw.len() - 1),
         |record| record.raw[0] = record.raw[1],
