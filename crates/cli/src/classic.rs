@@ -2,6 +2,11 @@
 //! arguments and the world, carries out the load that it asks for, and puts what it says where it
 //! belongs. Owns streams, files and exit codes; must not know any tool. Start reading at [`called`].
 
+#[cfg(test)]
+mod accounting;
+#[cfg(test)]
+pub(crate) mod testing;
+
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
@@ -174,8 +179,11 @@ fn load(run: Run, with_footnotes: bool) -> ExitCode {
         Err(error) => return failed(&error.to_string()),
     };
     let finished = Finished { record: &record, began, local_time: &local_time };
-    let closing = teller.borrow_mut().closing(&finished);
-    let Closing { texts, files, code, footnotes: more } = closing;
+    let closing = match command::close(&mut **teller.borrow_mut(), &finished) {
+        Ok(closing) => closing,
+        Err(lost) => return failed(&lost.to_string()),
+    };
+    let Closing { texts, files, code, footnotes: more, .. } = closing;
     print(&texts);
     let code = files.iter().filter_map(|file| write(file).err()).fold(code, u8::max);
     if with_footnotes {

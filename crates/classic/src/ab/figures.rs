@@ -6,6 +6,7 @@ use record::{AtEnd, Carrier, LoadRecord, Outcome, Sample};
 use units::Nanos;
 
 use super::flags::Flags;
+use crate::command::Tally;
 
 /// What ab counts and measures.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -34,6 +35,8 @@ pub(super) struct Figures {
     pub(super) complete_of_other_length: u64,
     pub(super) sent_in_vain: u64,
     pub(super) framing: u64,
+    /// Requests of the load that ab would not have counted.
+    pub(super) left_out: u64,
     refused: u64,
 }
 
@@ -91,6 +94,7 @@ impl Figures {
         for sample in &record.raw {
             if sample.outcome == Outcome::Unanswered {
                 figures.add_bytes(sample);
+                figures.left_out += 1;
                 continue;
             }
             if sample.carrier == Carrier::Replacing {
@@ -98,6 +102,7 @@ impl Figures {
             }
             if figures.done == u64::from(flags.requests) {
                 // What took the place of requests that ab would have sent in vain: it never got here.
+                figures.left_out += 1;
                 continue;
             }
             figures.add_bytes(sample);
@@ -123,6 +128,12 @@ impl Figures {
         figures
     }
 
+    /// Every request has its times, but for those that ab would have sent in vain besides.
+    pub(super) fn tally(&self) -> Tally {
+        let by_outcome = self.times.len() as u64 - self.sent_in_vain;
+        Tally { counted: self.done - self.sent_in_vain, by_outcome, left_out: self.left_out }
+    }
+
     fn add_bytes(&mut self, sample: &Sample) {
         let body = raw_body(sample);
         self.read += sample.bytes_read;
@@ -136,18 +147,21 @@ impl Figures {
         if body != self.document && !flags.any_length {
             self.failed += 1;
             self.length += 1;
-            self.complete_of_other_length += u64::from(is_whole(sample.outcome));
+            self.complete_of_other_length += u64::from(sample.outcome.is_complete());
         }
-        // What is no HTTP has status 500 to ab. Behind a good head it does not look at the framing.
-        let is_no_http = sample.outcome == Outcome::Protocol && sample.bytes_head == 0;
-        let is_status = sample.status > 0 || is_no_http;
-        if is_status && sample.status / 100 != 2 {
-            self.non_2xx += 1;
-        }
-        if flags.keep_alive && is_whole(sample.outcome) && sample.at_end == AtEnd::Kept {
+        self.add_status(sample);
+        if flags.keep_alive && sample.outcome.is_complete() && sample.at_end == AtEnd::Kept {
             self.kept_alive += 1;
         }
         self.finish(sample);
+    }
+
+    /// ab looks at the status when it has the head, whatever becomes of the rest. What is no HTTP has
+    /// status 500 to it. Behind a good head it does not look at the framing.
+    fn add_status(&mut self, sample: &Sample) {
+        let is_no_http = sample.outcome == Outcome::Protocol && sample.bytes_head == 0;
+        let is_status = sample.status > 0 || is_no_http;
+        self.non_2xx += u64::from(is_status && sample.status / 100 != 2);
     }
 
     /// With -r: counted as an error of receiving, by its length, and as an exception, since ab then
@@ -155,6 +169,7 @@ impl Figures {
     /// refused the exceptions are half.
     fn add_lost(&mut self, flags: &Flags, sample: &Sample, fatal: Fatal) {
         let body = raw_body(sample);
+        self.add_status(sample);
         self.receive += 1;
         self.failed += 1;
         if body != self.document && !flags.any_length {
@@ -231,17 +246,6 @@ fn raw_body(sample: &Sample) -> u64 {
         0 => 0,
         head => sample.bytes_read - u64::from(head),
     }
-}
-
-fn is_whole(outcome: Outcome) -> bool {
-    matches!(
-        outcome,
-        Outcome::Ok
-            | Outcome::UnexpectedStatus
-            | Outcome::WrongLength
-            | Outcome::WrongHeader
-            | Outcome::WrongBody
-    )
 }
 
 fn micros(span: Nanos) -> u64 {

@@ -135,6 +135,7 @@ impl Teller for Ab {
             files: self.files(&figures, finished),
             code: u8::from(record.interrupted),
             footnotes: footnotes::footnotes(&figures, record),
+            tally: Some(figures.tally()),
         }
     }
 }

@@ -9,6 +9,7 @@
 mod explain;
 mod getopt;
 mod own;
+mod tally;
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,6 +22,7 @@ use units::Nanos;
 pub use explain::explain;
 pub use getopt::{Getopt, Item, Order, Takes};
 pub use own::{Chosen, OwnFlag};
+pub use tally::{Tally, close};
 
 /// What was typed, and what surrounds it.
 #[derive(Clone, Copy)]
@@ -244,6 +246,8 @@ pub struct Closing {
     /// What the original gets wrong or hides, and what is otherwise here: a sentence each, in lower
     /// case and without a full stop. They go to standard error, never into the report.
     pub footnotes: Vec<String>,
+    /// How the report accounts for the requests of the load; `None` only where there is no report.
+    pub tally: Option<Tally>,
 }
 
 /// A file that a tool writes.

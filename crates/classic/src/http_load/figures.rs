@@ -10,6 +10,7 @@ use units::Nanos;
 use super::checksum::Fetched;
 use super::flags::{Start, Timer};
 use super::plan::{SLOTS, Subject};
+use crate::command::Tally;
 
 /// Lines of complaint that are kept; of more, http_load prints all.
 const COMPLAINTS_MAX: usize = 10_000;
@@ -40,6 +41,8 @@ pub(super) struct Figures {
     pub(super) non_2xx: u64,
     pub(super) unsaid: u64,
     pub(super) is_thinned: bool,
+    /// Fetches without an end, and those behind the end of -rate.
+    pub(super) left_out: u64,
 }
 
 /// Spans of one kind, in microseconds.
@@ -89,6 +92,8 @@ impl Figures {
             let is_in_time = ended.is_none_or(|at| sample.done <= at);
             if sample.outcome != Outcome::Unanswered && is_in_time {
                 figures.add(subject, checksums, sample, &mut first);
+            } else {
+                figures.left_out += 1;
             }
         }
         if ended.is_some() {
@@ -152,6 +157,12 @@ impl Figures {
         }
     }
 
+    /// Each fetch has a code, or came to an end without one.
+    pub(super) fn tally(&self) -> Tally {
+        let by_outcome = self.lost + self.codes.values().sum::<u64>();
+        Tally { counted: self.completed, by_outcome, left_out: self.left_out }
+    }
+
     fn complain(&mut self, line: String) {
         if self.complaints.len() < COMPLAINTS_MAX {
             self.complaints.push(line);
@@ -163,13 +174,17 @@ impl Figures {
     /// Where only every so many fetches were kept, the totals are of all.
     fn take_totals(&mut self, record: &LoadRecord) {
         self.is_thinned = true;
+        self.left_out = record.requests.unanswered;
         self.completed = record.requests.done;
         self.bytes = record.bytes.body;
         self.connects = spans(&record.connect_ms, record.connects);
         self.responses = spans(&record.first_byte_ms, record.requests.ok);
         let errors = &record.errors;
         self.timeouts = errors.connect_timeout + errors.timeout_waiting + errors.timeout_reading;
-        self.codes = record.status.iter().map(|(status, n)| (*status, *n)).collect();
+        self.codes = record.status.clone();
+        for (status, n) in &record.broken_status {
+            *self.codes.entry(*status).or_default() += n;
+        }
         self.non_2xx =
             self.codes.iter().filter(|(code, _)| **code / 100 != 2).map(|(_, n)| n).sum();
         self.lost = self.completed.saturating_sub(self.codes.values().sum());

@@ -56,6 +56,7 @@ impl Teller for HttpLoad {
         }
         let said: String = figures.complaints.iter().map(|line| format!("{line}\n")).collect();
         let texts = Texts::err(said).and_out(report(&figures, self.subject.flags.checksum));
-        Closing { texts, footnotes, ..Closing::default() }
+        let tally = Some(figures.tally());
+        Closing { texts, footnotes, tally, ..Closing::default() }
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Tally {
     pub(super) shortest: Option<f64>,
     /// What the report does not tell.
     pub(super) hidden: Hidden,
+    /// Requests that users heard of.
+    pub(super) heard: u64,
 }
 
 /// What siege counts and does not tell.
@@ -36,6 +38,8 @@ pub(super) struct Hidden {
     pub(super) server_errors: u64,
     /// Other replies from 400 on.
     pub(super) client_errors: u64,
+    /// Requests without a reply, and replies without a body where those are to fail.
+    pub(super) without_reply: u64,
     /// Replies that were cut off, and count as whole ones.
     pub(super) cut: u64,
     /// Requests that followed a redirect, repeated one with credentials, or fetched a part of a page.
@@ -55,6 +59,13 @@ pub(super) fn seconds(style: Style, from: Nanos, to: Nanos) -> f64 {
 }
 
 impl Tally {
+    /// Each request has a status of one kind, or none.
+    pub(super) fn account(&self, left_out: u64) -> crate::command::Tally {
+        let Hidden { server_errors, client_errors, without_reply, .. } = self.hidden;
+        let by_outcome = self.succeeded + server_errors + client_errors + without_reply;
+        crate::command::Tally { counted: self.heard, by_outcome, left_out }
+    }
+
     /// Counts a reply; what becomes of it as a transaction is seen later.
     pub(super) fn add(&mut self, style: Style, sample: &Sample, status: u16, bytes: u64) -> f64 {
         let time = seconds(style, sample.due, sample.done);

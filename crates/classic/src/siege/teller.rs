@@ -77,7 +77,8 @@ impl command::Teller for Teller {
             ));
         }
         let footnotes = footnotes::after(settings, &tally, finished.record);
-        Closing { texts, files, code: 0, footnotes }
+        let tally = Some(tally.account(finished.record.requests.unanswered));
+        Closing { texts, files, code: 0, footnotes, tally }
     }
 }
 

@@ -297,11 +297,13 @@ impl<'a> User<'a> {
         if sample.outcome == Outcome::Unanswered {
             return Turn::Leaves;
         }
+        self.battle.state().tally.heard += 1;
         let shown = std::mem::take(&mut self.shown);
         if sample.sent > Nanos::ZERO {
             self.battle.state().said.extend(shown);
         }
         if sample.bytes_head == 0 {
+            self.battle.state().tally.hidden.without_reply += 1;
             return self.heard_nothing(sample.outcome);
         }
         let head = Head::read(answer.head);
@@ -318,6 +320,7 @@ impl<'a> User<'a> {
         }
         let refresh = self.take_apart(answer, &head);
         if !settings.zero_ok && sample.bytes_body == 0 {
+            self.battle.state().tally.hidden.without_reply += 1;
             return self.end_of_chain(false);
         }
         self.count(answer, &head);
@@ -612,7 +615,7 @@ impl<'a> User<'a> {
     }
 }
 
-/// The status of a reply. Of one that is cut off nothing is kept: it is taken for a good one.
+/// The status of a reply, also of one that is cut off behind its head; without one it is taken for good.
 fn status(answer: &Answer<'_>) -> u16 {
     if answer.sample.status == 0 { 200 } else { answer.sample.status }
 }

@@ -1,7 +1,7 @@
 //! What weighttp's reports hide or get wrong, said of the run at hand. Owns the sentences; must not change
 //! a figure. Start reading at [`old`].
 
-use record::LoadRecord;
+use record::{LoadRecord, Outcome, Sample};
 use units::Nanos;
 
 use super::flags::Flags;
@@ -20,6 +20,13 @@ pub(super) fn old(flags: &Flags, counts: &Counts, record: &LoadRecord) -> Vec<St
         let n = counts.errored;
         notes.push(format!(
             "weighttp 0.4 never adds up errored requests and prints 0: there were {n} among the failed"
+        ));
+    }
+    if counts.in_vain > 0 {
+        let n = counts.in_vain;
+        notes.push(format!(
+            "of the failed requests {n} are counted as weighttp 0.4 would have sent them: on connections \
+             that the server had closed; here they went out on new ones"
         ));
     }
     if counts.failed_bodies > 0 {
@@ -50,14 +57,18 @@ pub(super) fn old(flags: &Flags, counts: &Counts, record: &LoadRecord) -> Vec<St
     notes
 }
 
-/// Of 0.5, where a reply may take so many seconds.
+/// Of 0.5, where a request that has waited so many seconds counts as hung when the load is interrupted.
 pub(super) fn new(cut_off: u64, counts: &Counts, record: &LoadRecord) -> Vec<String> {
     let mut notes = Vec::new();
-    let errors = &record.errors;
-    let late = errors.connect_timeout + errors.timeout_waiting + errors.timeout_reading;
-    if late > 0 {
+    let waited = |sample: &Sample| sample.done.saturating_sub(sample.sent.max(sample.due));
+    let out = || record.raw.iter().filter(|sample| sample.outcome == Outcome::Unanswered);
+    if out().count() > 0 {
+        let cut_off = Nanos::from_secs(cut_off);
+        let hung = out().filter(|sample| waited(sample) >= cut_off).count();
+        let aborted = out().count() - hung;
         notes.push(format!(
-            "{late} replies were given up after {cut_off} s (-s): times are of those that came"
+            "at the end {hung} requests had waited for {cut_off} or longer (-s: hung), {aborted} for less \
+             (aborted); they are in no other figure"
         ));
     }
     if counts.errored > 0 {

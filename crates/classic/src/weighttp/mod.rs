@@ -31,7 +31,7 @@ pub(crate) static TOOL: Tool = Tool {
         "the clock includes the start and the end of its threads",
         "requests and connections are divided among threads before the start: a thread that is done leaves its connections idle",
         "0.4 takes a reply that is not HTTP/1.1, or has a head above 32 KiB, as failed",
-        "0.5 gives no reply more than 4 s unless told (-s)",
+        "0.4 takes a reply without a length, as a 204 is, as failed",
     ],
     command: Some(command),
     own_flags: &[OwnFlag::version_style(&["0.4", NEW])],

@@ -10,7 +10,7 @@ use super::{footnotes, text};
 use crate::command::{Closing, Finished, Progress, Teller, Texts};
 
 /// As a shell has it of a program that Ctrl-C ended: weighttp does not catch it.
-pub(super) const INTERRUPTED: u8 = 130;
+const INTERRUPTED: u8 = 130;
 
 /// weighttp in one run.
 pub(super) struct Weighttp {
@@ -65,6 +65,7 @@ impl Teller for Weighttp {
         let micros = (finished.record.seconds * 1e6).round() as u64;
         let report = text::report(self.flags.requests, &counts, micros);
         let footnotes = footnotes::old(&self.flags, &counts, finished.record);
-        Closing { texts: texts.and_out(report), footnotes, ..Closing::default() }
+        let tally = Some(counts.tally(finished.record));
+        Closing { texts: texts.and_out(report), footnotes, tally, ..Closing::default() }
     }
 }

@@ -9,8 +9,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use record::{Answer, Asking, AtEnd, Outcome, Sample, Scenario, Seats, Turn, Users, Wants};
+use record::{
+    Answer, Asking, AtEnd, Carrier, LoadRecord, Outcome, Sample, Scenario, Seats, Turn, Users,
+    Wants,
+};
 use units::Nanos;
+
+use crate::command::Tally;
 
 /// Lines of error that are kept until they are said.
 const ERRORS_MAX: usize = 10_000;
@@ -76,6 +81,10 @@ pub(super) struct Counts {
     pub(super) failed_bodies: u64,
     pub(super) ends: Vec<Nanos>,
     pub(super) unsaid: u64,
+    /// Of `done`: those that 0.4 would have sent in vain, and that were not sent here; and replies that
+    /// are in no figure, since it would not have come to their requests.
+    pub(super) in_vain: u64,
+    pub(super) left_out: u64,
 }
 
 impl Workers {
@@ -148,7 +157,11 @@ impl Users for Worker<'_> {
     }
 
     fn heard(&mut self, answer: &Answer<'_>) -> Turn {
-        self.counts.add(self.all.rules, answer.sample, answer.head);
+        if self.is_in_vain(answer.sample) && !self.send_in_vain() {
+            self.counts.left_out += 1;
+        } else {
+            self.counts.add(self.all.rules, answer.sample, answer.head);
+        }
         if let Some(line) = complaint(answer.sample) {
             self.all.shared.complain(line);
         }
@@ -160,6 +173,29 @@ impl Users for Worker<'_> {
         }
         self.n_begun += 1;
         Turn::after(Nanos::ZERO)
+    }
+}
+
+impl Worker<'_> {
+    /// Whether 0.4 would have sent a request before this one on a connection that the server was closing:
+    /// it sends its next one at once, and does not look. Here it went out on a new one.
+    fn is_in_vain(&self, sample: &Sample) -> bool {
+        self.all.rules == Rules::Old { keep_alive: true } && sample.carrier == Carrier::Replacing
+    }
+
+    /// Counts the request that 0.4 would have sent in vain, and says whether it would have had another.
+    fn send_in_vain(&mut self) -> bool {
+        let counts = &mut self.counts;
+        counts.done += 1;
+        counts.failed += 1;
+        counts.errored += 1;
+        counts.in_vain += 1;
+        let has_another = self.n_begun < self.todo;
+        if has_another {
+            self.n_begun += 1;
+            counts.started += 1;
+        }
+        has_another
     }
 }
 
@@ -185,10 +221,13 @@ impl Counts {
         }
         let is_whole = sample.outcome == Outcome::Ok;
         let is_read = match rules {
-            Rules::Old { keep_alive } => is_whole && is_readable(head, keep_alive),
+            Rules::Old { .. } => is_whole && is_readable(head),
             Rules::New => is_whole,
         };
-        let is_class = self.classify(rules, sample.status, !is_whole || is_read);
+        // The status counts as soon as it is read, whatever becomes of the rest. Of what broke off no head is
+        // kept: it is taken for one of HTTP/1.1.
+        let is_seen = rules == Rules::New || head.is_empty() || head.starts_with(VERSION);
+        let is_class = self.classify(rules, sample.status, is_seen);
         let is_success = is_read && is_class && sample.status < 400;
         match is_success {
             true => {
@@ -226,20 +265,50 @@ impl Counts {
         self.bodies += other.bodies;
         self.failed_bodies += other.failed_bodies;
         self.ends.extend(&other.ends);
+        self.in_vain += other.in_vain;
+        self.left_out += other.left_out;
+    }
+
+    /// Each request of the load succeeded, failed, or has no end.
+    pub(super) fn tally(&self, record: &LoadRecord) -> Tally {
+        let left_out = self.left_out + record.requests.unanswered;
+        let by_outcome = (self.succeeded + self.failed).saturating_sub(self.in_vain);
+        Tally { counted: self.done - self.in_vain, by_outcome, left_out }
     }
 }
 
-/// Whether 0.4 can read a reply with that head: of HTTP/1.1, not too long, and with -k of a length that is
-/// told beforehand.
-fn is_readable(head: &[u8], keep_alive: bool) -> bool {
-    let has = |name: &str| {
-        head.split(|byte| *byte == b'\n').any(|line| {
-            line.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name.as_bytes()))
-        })
-    };
-    head.starts_with(b"HTTP/1.1 ")
-        && head.len() <= HEAD_MAX
-        && (!keep_alive || has("content-length:") || has("transfer-encoding:"))
+/// What a reply begins with that 0.4 reads.
+const VERSION: &[u8] = b"HTTP/1.1 ";
+
+/// Whether 0.4 can read a reply with that head: of HTTP/1.1, not too long, and of a length that is told
+/// beforehand, with -k or without. A 204 has none, and fails. It knows fields by their names, a colon and
+/// a space, and gives up on a Connection or a coding that it does not know.
+fn is_readable(head: &[u8]) -> bool {
+    let (mut length, mut is_chunked) = (None, false);
+    for line in head.split(|byte| *byte == b'\n') {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let value = |name: &str| {
+            let begins = begins_with(line, name);
+            begins.then(|| &line[name.len()..])
+        };
+        if let Some(value) = value("content-length: ") {
+            length = value.iter().all(u8::is_ascii_digit).then_some(());
+        } else if let Some(value) = value("connection: ") {
+            if !begins_with(value, "close") && !begins_with(value, "keep-alive") {
+                return false;
+            }
+        } else if let Some(value) = value("transfer-encoding: ") {
+            if !begins_with(value, "chunked") {
+                return false;
+            }
+            is_chunked = true;
+        }
+    }
+    head.starts_with(VERSION) && head.len() <= HEAD_MAX && (is_chunked || length.is_some())
+}
+
+fn begins_with(text: &[u8], begin: &str) -> bool {
+    text.get(..begin.len()).is_some_and(|text| text.eq_ignore_ascii_case(begin.as_bytes()))
 }
 
 /// What weighttp says on stderr; of an orderly end inside a reply it is silent.
@@ -335,6 +404,65 @@ pub(super) mod tests {
         assert_eq!((counts.bytes, counts.bodies, counts.failed_bodies), (600, 100, 100));
     }
 
+    /// The quirk: 0.4 counts a status when it has read the first line.
+    #[test]
+    fn the_status_of_a_reply_that_broke_off_counts() {
+        let broken = sample(200, Outcome::ResetAfterFirstByte);
+        for rules in [Rules::Old { keep_alive: true }, Rules::New] {
+            let counts = counted(rules, &[(broken, b"")]);
+            assert_eq!((counts.classes, counts.succeeded), ([1, 0, 0, 0], 0), "{rules:?}");
+            assert_eq!((counts.failed, counts.errored), (1, 1), "{rules:?}");
+        }
+    }
+
+    #[test]
+    fn a_204_and_a_field_that_0_4_does_not_know_are_errors() {
+        let heads: [(&[u8], bool); 7] = [
+            (b"HTTP/1.1 204 No Content\r\nServer: x\r\n\r\n", false),
+            (b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n", true),
+            (b"HTTP/1.1 200 OK\r\nContent-Length:5\r\n\r\n", false),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 5x\r\n\r\n", false),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: Upgrade\r\n\r\n", false),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: CLOSE\r\n\r\n", true),
+            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", false),
+        ];
+        for (head, reads) in heads {
+            assert_eq!(is_readable(head), reads, "{}", String::from_utf8_lossy(head));
+        }
+    }
+
+    /// Each connection is closed unannounced after 10 replies: 0.4 sends an eleventh request, which fails.
+    #[test]
+    fn a_request_on_a_connection_that_the_server_closed_is_a_failed_one() {
+        let of = |keep_alive| {
+            let workers = Workers::new(b"GET".to_vec(), 200, 1, Rules::Old { keep_alive });
+            let mut users = workers.users(Seats { thread: 0, first: 0, n: 4 });
+            let mut asked = [0; 4];
+            let mut waiting: Vec<u32> = (0..4).rev().collect();
+            while let Some(user) = waiting.pop() {
+                users.ask(user, &mut Asking::new(1));
+                let n = &mut asked[user as usize];
+                let carrier = match *n {
+                    0 => Carrier::Fresh,
+                    n if n % 10 == 0 => Carrier::Replacing,
+                    _ => Carrier::Reused,
+                };
+                *n += 1;
+                let sample = Sample { carrier, ..sample(200, Outcome::Ok) };
+                let answer = Answer { sample: &sample, head: HEAD, body: b"" };
+                if users.heard(&answer) != Turn::Leaves {
+                    waiting.insert(0, user);
+                }
+            }
+            drop(users);
+            (workers.shared().counts(), asked.iter().sum::<u64>())
+        };
+        let (counts, n_sent) = of(true);
+        assert_eq!((counts.started, counts.done, counts.failed), (200, 200, 16));
+        assert_eq!(counts.done - counts.in_vain + counts.left_out, n_sent);
+        assert_eq!(of(false).0.failed, 0, "without -k none is kept");
+    }
+
     #[test]
     fn what_0_4_cannot_read_is_an_error() {
         let ok = || sample(200, Outcome::Ok);
@@ -344,10 +472,10 @@ pub(super) mod tests {
         let replies = [(ok(), old), (ok(), endless), (ok(), chunked)];
         let errored = |rules| counted(rules, &replies).errored;
         assert_eq!(errored(Rules::Old { keep_alive: true }), 2);
-        assert_eq!(errored(Rules::Old { keep_alive: false }), 1, "its end is the connection's");
+        assert_eq!(errored(Rules::Old { keep_alive: false }), 2, "without -k too");
         assert_eq!(errored(Rules::New), 0);
         let counts = counted(Rules::Old { keep_alive: true }, &replies);
-        assert_eq!((counts.classes, counts.failed), ([1, 0, 0, 0], 2));
+        assert_eq!((counts.classes, counts.failed), ([2, 0, 0, 0], 2));
         let lost = sample(0, Outcome::ConnectRefused);
         let counts = counted(Rules::New, &[(lost, b"")]);
         assert_eq!((counts.failed, counts.errored, counts.classes), (1, 1, [0; 4]));

@@ -25,6 +25,10 @@ pub(super) struct Figures {
     pub(super) n_measured: u64,
     pub(super) n_added: u64,
     pub(super) dropped_max: Option<Nanos>,
+    /// Of `errors.read`: those that were no failed requests here.
+    pub(super) n_read_besides: u64,
+    /// Good replies that a script's end came before.
+    pub(super) n_late: u64,
 }
 
 /// Errors by wrk's kinds.
@@ -46,10 +50,13 @@ impl Figures {
             Some(tally) if tally.is_stopped && !record.interrupted => record.seconds.max(asked),
             _ => record.seconds,
         };
+        let n_read_besides = n_read_besides(record);
         let mut figures = Self {
             complete: tally.map_or(record.requests.ok, |tally| tally.complete),
             bytes: record.bytes.read,
-            errors: errors(record),
+            errors: errors(record, n_read_besides),
+            n_read_besides,
+            n_late: tally.map_or(0, |tally| tally.late),
             // Ended at once it took no time at all, by which nothing can be divided.
             runtime: ((seconds * 1e6) as u64).max(1),
             rates: rates(record),
@@ -100,7 +107,13 @@ impl Figures {
     }
 }
 
-fn errors(record: &LoadRecord) -> Errors {
+/// What wrk takes for a read error and joust for none. Of a long load the log holds every k-th request.
+fn n_read_besides(record: &LoadRecord) -> u64 {
+    let n = record.raw.iter().filter(|sample| is_read_error_of_wrk(sample)).count();
+    n as u64 * record.raw_stride
+}
+
+fn errors(record: &LoadRecord, n_read_besides: u64) -> Errors {
     let mut sum = Errors::default();
     for (outcome, count) in record.errors.each() {
         match outcome {
@@ -113,9 +126,7 @@ fn errors(record: &LoadRecord) -> Errors {
             _ => sum.read += count,
         }
     }
-    // What wrk takes for a read error and joust for none. Of a long load the log holds every k-th request.
-    let n = record.raw.iter().filter(|sample| is_read_error_of_wrk(sample)).count();
-    sum.read += n as u64 * record.raw_stride;
+    sum.read += n_read_besides;
     sum.status = record.status.range(400..).map(|(_, count)| count).sum();
     sum
 }

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use super::figures::Figures;
+use super::figures::{Errors, Figures};
 use super::flags::{Flags, VERSION};
 use super::lua::Scripts;
 use super::{footnotes, text};
-use crate::command::{Closing, Finished, Said, Teller, Texts};
+use crate::command::{Closing, Finished, Said, Tally, Teller, Texts};
 
 /// wrk in one run.
 pub(super) struct Wrk {
@@ -22,6 +22,19 @@ pub(super) struct Wrk {
 impl Wrk {
     pub(super) fn new(flags: Flags, complaints: String, scripts: Option<Arc<Scripts>>) -> Self {
         Self { flags, complaints, scripts, figures: None }
+    }
+}
+
+/// Each request is complete, of a kind of error, or left out, as those are that scripts ended early.
+fn account(figures: &Figures, record: &record::LoadRecord) -> Tally {
+    let counts = &record.requests;
+    let Errors { connect, read, .. } = figures.errors;
+    // Those that wrk takes for errors of reading besides are no requests of their own.
+    let errors = connect + read - figures.n_read_besides;
+    Tally {
+        counted: figures.complete + counts.failed,
+        by_outcome: figures.complete + errors,
+        left_out: counts.unanswered + figures.n_late,
     }
 }
 
@@ -49,6 +62,7 @@ impl Teller for Wrk {
         let closing = Closing {
             texts: Texts::out(text::report(&self.flags, &figures)),
             footnotes: footnotes::footnotes(&self.flags, &figures, finished.record),
+            tally: Some(account(&figures, finished.record)),
             ..Closing::default()
         };
         self.figures = Some(figures);

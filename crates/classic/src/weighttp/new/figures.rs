@@ -5,7 +5,6 @@ use record::{Carrier, LoadRecord, Outcome, Sample};
 use units::Nanos;
 
 use super::super::workers::{Counts, Rules};
-use super::flags::Flags;
 
 /// Percents of which times are told.
 pub(super) const PERCENTS: [u64; 8] = [50, 66, 75, 80, 90, 95, 98, 99];
@@ -14,7 +13,7 @@ pub(super) const PERCENTS: [u64; 8] = [50, 66, 75, 80, 90, 95, 98, 99];
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Figures {
     pub(super) counts: Counts,
-    /// Requests that needed no connection of their own, of those that were asked for.
+    /// Requests that went out on a connection that had carried one before.
     pub(super) kept_alive: u64,
     /// Microseconds.
     pub(super) elapsed: u64,
@@ -43,14 +42,17 @@ pub(super) struct Row {
 
 impl Figures {
     /// What 0.5 would have counted of this load.
-    pub(super) fn new(flags: &Flags, record: &LoadRecord) -> Self {
+    pub(super) fn new(record: &LoadRecord) -> Self {
         let mut counts = Counts { started: record.requests.started, ..Counts::default() };
         let (mut connect, mut first_byte) = (Vec::new(), Vec::new());
         let (mut response, mut total) = (Vec::new(), Vec::new());
+        let mut kept_alive = 0;
         for sample in record.raw.iter().filter(|sample| sample.outcome != Outcome::Unanswered) {
             counts.add(Rules::New, sample, b"");
             let connecting = connecting(sample);
             connect.extend(connecting);
+            let is_kept = sample.carrier == Carrier::Reused && sample.sent > Nanos::ZERO;
+            kept_alive += u64::from(is_kept);
             let since_sent = |instant: Nanos| match sample.sent {
                 Nanos::ZERO => 0,
                 sent => micros(instant.saturating_sub(sent)),
@@ -60,7 +62,6 @@ impl Figures {
             response.push(all);
             total.push(all + connecting.unwrap_or(0));
         }
-        let kept_alive = flags.requests.saturating_sub(connect.len() as u64);
         let (connect, first_byte) = (Row::of(&mut connect, true), Row::of(&mut first_byte, false));
         let (sorted, total) = (Row::of(&mut response, false), Row::of(&mut total, false));
         let elapsed = ((record.seconds * 1e6).round() as u64).max(1);

@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use units::Nanos;
+
 use crate::command::{Call, Getopt, Item, Order, Said, Texts, strerror};
 
 /// weighttp's own option string.
@@ -12,10 +14,10 @@ pub(super) const LETTERS: &str = ":hVikqdlr6FSa:m:n:t:c:b:e:p:s:u:A:B:C:H:K:P:T:
 pub(super) const BANNER: &str =
     "\nweighttp 0.5 - lightweight and simple webserver benchmarking tool\n\n";
 
-/// What -s sets the requests to where there are none.
+/// What -s and -a set the requests to where there are none.
 const CUT_OFF_REQUESTS: u64 = 50_000;
 
-/// Seconds for a reply, unless -s.
+/// Seconds after which a request counts as hung where the load is interrupted, unless -s.
 const CUT_OFF: u64 = 4;
 
 /// Most requests: a sample of each is kept.
@@ -23,6 +25,9 @@ const REQUESTS_MAX: u64 = 10_000_000;
 
 /// Most requests in a pipeline, as in `joust load`: room for them is made beforehand.
 const PIPELINE_MAX: i32 = 1000;
+
+/// Most seconds of -a: a year.
+const SECONDS_MAX: u64 = 365 * 24 * 3600;
 
 /// Most headers, and most cookies.
 const LINES_MAX: usize = 64;
@@ -52,8 +57,13 @@ pub(super) struct Flags {
     /// Local addresses, by commas.
     pub(super) bind: Option<String>,
     pub(super) csv: Option<PathBuf>,
-    /// Seconds for a reply.
+    /// Seconds from which on a request without a reply counts as hung, and not as aborted, where the load
+    /// is interrupted.
     pub(super) cut_off: u64,
+    /// When the load ends at the latest.
+    pub(super) time_limit: Option<Nanos>,
+    /// Whether percentiles besides the median are printed.
+    pub(super) extended: bool,
     /// As typed.
     pub(super) url: String,
 }
@@ -67,7 +77,7 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
     let mut getopt = Getopt::new(LETTERS, Order::Permuted, call.args);
     for item in getopt.by_ref() {
         match item {
-            Item::Letter(letter, value) => typed.take(letter, value.unwrap_or_default(), call)?,
+            Item::Letter(letter, value) => typed.take(letter, value.unwrap_or_default())?,
             Item::NoValue(letter) => {
                 return Err(fatal(&format!("option requires an argument: -{letter}")));
             }
@@ -84,7 +94,7 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
     }
     match getopt.operands().as_slice() {
         [] => Err(typed.complaint("missing URI argument")),
-        [url] => typed.finish(url),
+        [url] => typed.finish(url, call),
         _ => Err(typed.complaint("too many arguments")),
     }
 }
@@ -93,6 +103,14 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
 pub(super) fn fatal(complaint: &str) -> Said {
     let texts = Texts::out(format!("{BANNER}{HELP}")).and_err(format!("\nerror: {complaint}\n\n"));
     Said { texts, code: 1 }
+}
+
+/// What is said when all flags were read: the banner has been printed by then, unless -q.
+pub(super) fn behind_banner(quiet: bool, mut said: Said) -> Said {
+    if !quiet {
+        said.texts.0.insert(0, (crate::command::Stream::Out, BANNER.to_owned()));
+    }
+    said
 }
 
 /// A flag that joust does not carry out, and why.
@@ -123,9 +141,11 @@ const HELP: &str = "weighttp <options> <URI>
   -p file    make HTTP POST request using file contents for body
   -u file    make HTTP PUT request using file contents for body
   -e file    write percentiles to file (CSV)
-  -s num     seconds for a response  (default: 4)
+  -a secs    end after this time, with a report
+  -s secs    longer waits are hung, others aborted, where interrupted
+                                     (default: 4)
   -S         do not compare median and mean
-  -d         (ignored; compatibility with Apache Bench (ab))
+  -d         do not show extended percentiles
   -l         (ignored; compatibility with Apache Bench (ab))
   -r         (ignored; compatibility with Apache Bench (ab))
   -q         quiet: do not show version header or progress
@@ -148,6 +168,7 @@ struct Typed {
     helps: bool,
     tells_version: bool,
     has_cut_off: bool,
+    body_file: Option<String>,
 }
 
 impl Typed {
@@ -172,6 +193,8 @@ impl Typed {
             bind: None,
             csv: None,
             cut_off: CUT_OFF,
+            time_limit: None,
+            extended: true,
             url: String::new(),
         };
         Self {
@@ -184,17 +207,19 @@ impl Typed {
             helps: false,
             tells_version: false,
             has_cut_off: false,
+            body_file: None,
         }
     }
 
-    fn take(&mut self, letter: char, value: String, call: &Call<'_>) -> Result<(), Said> {
+    fn take(&mut self, letter: char, value: String) -> Result<(), Said> {
         let flags = &mut self.flags;
         match letter {
             '6' => flags.ipv6 = true,
             'k' => flags.keep_alive = true,
             'q' => flags.quiet = true,
             'S' => flags.warns = false,
-            'd' | 'l' | 'r' => {}
+            'd' => flags.extended = false,
+            'l' | 'r' => {}
             'h' => self.helps = true,
             'V' => self.tells_version = true,
             'n' => flags.requests = strtoul(&value),
@@ -205,6 +230,11 @@ impl Typed {
                 flags.keep_alive |= self.pipeline >= 2;
             }
             's' => (flags.cut_off, self.has_cut_off) = (strtoul(&value), true),
+            'a' => {
+                let seconds = strtoul(&value).min(SECONDS_MAX);
+                flags.time_limit = (seconds > 0).then(|| Nanos::from_secs(seconds));
+                self.has_cut_off = true;
+            }
             'e' => flags.csv = Some(value.into()),
             'A' => flags.authorization = Some(value),
             'P' => flags.proxy_authorization = Some(value),
@@ -215,13 +245,13 @@ impl Typed {
             'C' => flags.cookies.push(value),
             'H' if flags.headers.len() == LINES_MAX => return Err(fatal("too many headers")),
             'H' => flags.headers.push(value),
-            _ => return self.take_further(letter, value, call),
+            _ => return self.take_further(letter, value),
         }
         Ok(())
     }
 
     /// Methods, and what is refused.
-    fn take_further(&mut self, letter: char, value: String, call: &Call<'_>) -> Result<(), Said> {
+    fn take_further(&mut self, letter: char, value: String) -> Result<(), Said> {
         match letter {
             'i' => self.heads = true,
             'm' => {
@@ -231,11 +261,7 @@ impl Typed {
             'p' | 'u' => {
                 let method = if letter == 'p' { "POST" } else { "PUT" };
                 (self.method, self.heads) = (Some(method.to_owned()), false);
-                let body = call.world.read(Path::new(&value)).map_err(|error| {
-                    let (number, why) = (error.raw_os_error().unwrap_or(0), strerror(&error));
-                    fatal(&format!("open({value}): ({number}) {why}"))
-                })?;
-                self.flags.body = Some(body);
+                self.body_file = Some(value);
             }
             'F' => {
                 let why = "joust sends no request in its SYN: where the server remembers no cookie it \
@@ -246,26 +272,17 @@ impl Typed {
                 let why = "joust leaves the size of socket buffers to the kernel, which adapts it";
                 return Err(refused("-b", why));
             }
-            'a' => {
-                let why = "no description says what its seconds bound; -s bounds a reply, and joust load \
-                           -d the whole";
-                return Err(refused("-a", why));
-            }
             _ => unreachable!("a letter of the option string that nobody takes: {letter}"),
         }
         Ok(())
     }
 
-    /// A complaint of what was typed; the banner has been printed by then, unless -q.
+    /// A complaint of what was typed.
     fn complaint(&self, complaint: &str) -> Said {
-        let mut said = fatal(complaint);
-        if !self.flags.quiet {
-            said.texts.0.insert(0, (crate::command::Stream::Out, BANNER.to_owned()));
-        }
-        said
+        behind_banner(self.flags.quiet, fatal(complaint))
     }
 
-    fn finish(mut self, url: &str) -> Result<Flags, Said> {
+    fn finish(mut self, url: &str, call: &Call<'_>) -> Result<Flags, Said> {
         let (threads, clients) = (i64::from(self.threads), i64::from(self.clients));
         if self.has_cut_off && self.flags.requests == 0 {
             self.flags.requests = CUT_OFF_REQUESTS;
@@ -291,6 +308,13 @@ impl Typed {
         if self.pipeline > PIPELINE_MAX {
             let why = format!("each connection keeps room for as many, {PIPELINE_MAX} at most");
             return Err(refused(&format!("-K {}", self.pipeline), &why));
+        }
+        if let Some(file) = &self.body_file {
+            let body = call.world.read(Path::new(file)).map_err(|error| {
+                let (number, why) = (error.raw_os_error().unwrap_or(0), strerror(&error));
+                self.complaint(&format!("open({file}): ({number}) {why}"))
+            })?;
+            self.flags.body = Some(body);
         }
         let mut flags = self.flags;
         (flags.threads, flags.clients) = (threads as u32, clients as u32);
@@ -336,7 +360,7 @@ mod tests {
                 _ => "",
             };
             match parsed(&format!("-n 9 -c 3 -{letter} {value} h")) {
-                Ok(flags) => assert_eq!(flags == plain, "dlr".contains(letter), "-{letter}"),
+                Ok(flags) => assert_eq!(flags == plain, "lr".contains(letter), "-{letter}"),
                 Err(said) if "hV".contains(letter) => {
                     assert!(said.code == 0 && said.texts.on(Stream::Out).starts_with(BANNER));
                 }
@@ -379,6 +403,9 @@ mod tests {
         let flags = parsed("-s 7 h").unwrap();
         assert_eq!((flags.requests, flags.cut_off), (50_000, 7));
         assert_eq!(parsed("-n 9 h").unwrap().cut_off, 4);
+        let flags = parsed("-a 3 h").unwrap();
+        assert_eq!((flags.requests, flags.time_limit), (50_000, Some(Nanos::from_secs(3))));
+        assert_eq!(parsed("-n 9 -a 0 h").unwrap().time_limit, None);
         let methods = ["-i", "-m head", "-m X -i", "-i -p body"];
         let methods = methods.map(|line| parsed(&format!("-n 1 {line} h")).unwrap().method);
         assert_eq!(methods, ["HEAD", "head", "X", "POST"]);

@@ -22,7 +22,8 @@ use crate::command::{Call, Run, Said};
 /// What 0.5 says instead of running.
 pub(super) fn run(call: &Call<'_>) -> Result<Run, Said> {
     let flags = flags::parse(call)?;
-    let (plan, request) = request::plan(&flags, call)?;
+    let (plan, request) =
+        request::plan(&flags, call).map_err(|said| flags::behind_banner(flags.quiet, said))?;
     let Flags { requests, threads, pipeline, .. } = flags;
     let mut footnotes = super::of_https(plan.origin().tls_name.is_some());
     let workers = Workers::new(request, requests, threads, Rules::New);

@@ -9,7 +9,7 @@ use record::{LoadPlan, LoadStop, Origin, Place, RequestPlan, Verify};
 use units::Nanos;
 
 use super::super::flags::{default_port, host_field, scheme};
-use super::super::tls;
+use super::super::{TIMEOUT, tls};
 use super::flags::{Flags, fatal};
 use crate::command::{Call, Said};
 
@@ -67,8 +67,8 @@ pub(super) fn plan(flags: &Flags, call: &Call<'_>) -> Result<(LoadPlan, Vec<u8>)
         keep_alive: flags.keep_alive,
         pipeline: flags.pipeline,
         sources,
-        stop: LoadStop { requests: Some(flags.requests), duration: None },
-        timeout: Nanos::from_secs(flags.cut_off).max(Nanos::from_millis(1)),
+        stop: LoadStop { requests: Some(flags.requests), duration: flags.time_limit },
+        timeout: TIMEOUT,
         drain: Nanos::ZERO,
         // What is a success is counted from the samples.
         verify: Verify { status_min: 0, status_max: 999, ..Verify::default() },

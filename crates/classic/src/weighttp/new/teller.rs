@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::super::teller::INTERRUPTED;
 use super::super::workers::{Shared, complaint, part};
 use super::super::{footnotes, text as old};
 use super::figures::Figures;
@@ -66,10 +65,10 @@ impl Teller for Weighttp {
 
     fn closing(&mut self, finished: &Finished<'_>) -> Closing {
         let record = finished.record;
-        let figures = Figures::new(&self.flags, record);
+        let figures = Figures::new(record);
         let done = match self.flags.pipeline {
             1 => self.done(0),
-            _ if record.interrupted => self.told,
+            _ if record.requests.unanswered > 0 => self.told,
             _ => part(self.flags.requests, self.flags.threads, 0),
         };
         let mut texts = self.so_far(done);
@@ -78,15 +77,8 @@ impl Teller for Weighttp {
             texts =
                 texts.and_err(errors.map(|line| format!("error: {line}\n")).collect::<String>());
         }
-        if record.interrupted {
-            let done = figures.counts.done;
-            let note = format!(
-                "weighttp prints no report when it is interrupted: {done} requests were done"
-            );
-            let footnotes = vec![note];
-            return Closing { texts, code: INTERRUPTED, footnotes, ..Closing::default() };
-        }
-        let report = text::report(&figures);
+        // SIGINT ends the load, and the report is that of what was done, with 0 as exit code.
+        let report = text::report(&figures, self.flags.extended);
         let mut texts = match report.is_empty() {
             true => texts.and_err("error: request_count 0\n"),
             false => texts.and_out(report),
@@ -99,10 +91,12 @@ impl Teller for Weighttp {
             bytes: text::csv(&figures.sorted).into_bytes(),
             appends: false,
             complaint: format!("error: open({})", path.display()),
-            code: 1,
+            // The report has been printed by then: 0.5 ends as if it had written the file.
+            code: 0,
         });
         let files = csv.into_iter().collect();
         let footnotes = footnotes::new(self.flags.cut_off, &figures.counts, record);
-        Closing { texts, files, footnotes, ..Closing::default() }
+        let tally = Some(figures.counts.tally(record));
+        Closing { texts, files, footnotes, tally, ..Closing::default() }
     }
 }

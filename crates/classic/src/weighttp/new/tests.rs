@@ -85,6 +85,40 @@ fn a_median_far_from_the_mean_is_warned_of() {
     assert_eq!(quiet.texts.on(Stream::Err), "");
 }
 
+#[test]
+fn an_interrupted_run_has_a_report_and_tells_hung_from_aborted() {
+    let out = |seconds| Sample {
+        outcome: Outcome::Unanswered,
+        done: Nanos::from_secs(seconds),
+        ..sample(0, Outcome::Ok)
+    };
+    let mut record = record(vec![sample(200, Outcome::Ok), out(3), out(9), out(9)], 9.0);
+    (record.interrupted, record.requests.unanswered) = (true, 3);
+    let closing = closing("-q -n 100 -c 4 h", &record);
+    let report = closing.texts.on(Stream::Out);
+    assert!(report.contains("\"started\":    4,\n    \"retired\":    1,"), "{report}");
+    assert_eq!(closing.code, 0);
+    let notes = closing.footnotes.join("\n");
+    let expected = "2 requests had waited for 4s or longer (-s: hung), 1 for less (aborted)";
+    assert!(notes.contains(expected), "{notes}");
+}
+
+#[test]
+fn without_extended_percentiles_there_is_the_median() {
+    let report = closing("-q -d -n 1 h", &record(vec![sample(200, Outcome::Ok)], 1.0));
+    let report = report.texts.on(Stream::Out);
+    assert!(report.contains("\"50%\":") && !report.contains("\"66%\":"), "{report}");
+}
+
+#[test]
+fn refused_connections_are_not_kept_alive_and_a_file_that_cannot_be_written_is_no_failure() {
+    let refused = Sample { sent: Nanos::ZERO, ..sample(0, Outcome::ConnectRefused) };
+    let closing = closing("-q -n 5 -e /no/such h", &record(vec![refused; 5], 1.0));
+    let report = closing.texts.on(Stream::Out);
+    assert!(report.contains("\"keep-alive\": 0\n"), "{report}");
+    assert_eq!((closing.code, closing.files[0].code), (0, 0));
+}
+
 fn samples() -> impl Strategy<Value = Vec<Sample>> {
     let one = (0..5_000_000u64, 1..5_000_000u64, 0..5_000_000u64, any::<bool>(), 0..3u8);
     let one = one.prop_map(|(connect, wait, rest, is_reused, kind)| {
@@ -106,11 +140,11 @@ proptest! {
     #[test]
     fn what_0_5_writes_is_read_back(raw in samples(), micros in 1..10_000_000_000u64) {
         let flags = flags("-n 60 -c 3 -t 2 -k h");
-        let figures = Figures::new(&flags, &record(raw, micros as f64 / 1e6));
+        let figures = Figures::new(&record(raw, micros as f64 / 1e6));
         let workers = Workers::new(Vec::new(), flags.requests, flags.threads, Rules::New);
         let opening = Weighttp::new(flags, workers.shared()).opening().on(Stream::Out);
         prop_assert!(opening.starts_with(BANNER));
-        let mut reports = read::read_reports(&(opening + &text::report(&figures))).unwrap();
+        let mut reports = read::read_reports(&(opening + &text::report(&figures, true))).unwrap();
         prop_assert_eq!(reports.len(), 1);
         let report = reports.remove(0);
         prop_assert!(report.is_complete(), "{:?}", report.missing);

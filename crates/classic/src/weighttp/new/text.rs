@@ -3,8 +3,8 @@
 
 use super::figures::{Figures, PERCENTS, Row};
 
-/// The report.
-pub(super) fn report(figures: &Figures) -> String {
+/// The report; `extended`: with all percentiles, not the median alone.
+pub(super) fn report(figures: &Figures, extended: bool) -> String {
     let counts = &figures.counts;
     if counts.done == 0 {
         return String::new();
@@ -33,17 +33,18 @@ pub(super) fn report(figures: &Figures) -> String {
         counts.errored,
         counts.bytes,
         counts.bytes - bodies,
-        row("connect_times", &figures.connect),
-        row("time_to_first_byte", &figures.first_byte),
-        row("response_times", &figures.response),
-        row("total_times", &figures.total),
+        row("connect_times", &figures.connect, extended),
+        row("time_to_first_byte", &figures.first_byte, extended),
+        row("response_times", &figures.response, extended),
+        row("total_times", &figures.total, extended),
     )
 }
 
-fn row(name: &str, row: &Row) -> String {
+fn row(name: &str, row: &Row, extended: bool) -> String {
     let Row { n, mean, sd, min, percentiles, max } = row;
     let line = |(percent, span): (&u64, &u64)| format!("     \"{percent}%\": {span:>9},\n");
-    let lines: String = PERCENTS.iter().zip(percentiles).map(line).collect();
+    let shown = if extended { PERCENTS.len() } else { 1 };
+    let lines: String = PERCENTS.iter().zip(percentiles).take(shown).map(line).collect();
     format!(
         "  \"{name}\": {{\n     \"num\": {n:>9},\n     \"avg\": {mean:>9},\n     \
          \"stddev\": {sd:>6.0},\n     \"unit\": \"us\",\n      \"0%\": {min:>9},\n{lines}    \

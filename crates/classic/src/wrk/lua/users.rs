@@ -24,6 +24,8 @@ pub(crate) struct ScriptUsers {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Tally {
     pub(crate) complete: u64,
+    /// Good replies that came when the script had ended the load: in no figure.
+    pub(crate) late: u64,
     pub(crate) bad_status: u64,
     /// From sending to the last of the replies that were awaited together, in `service`; the others are
     /// empty.
@@ -123,11 +125,12 @@ impl Users for OfThread<'_> {
     }
 
     fn heard(&mut self, answer: &Answer<'_>) -> Turn {
-        if self.is_over() {
-            return Turn::Leaves;
-        }
         let sample = answer.sample;
         let is_well = sample.outcome == Outcome::Ok;
+        if self.is_over() {
+            self.tally.late += u64::from(is_well);
+            return Turn::Leaves;
+        }
         let awaited = &mut self.awaited[(sample.conn - self.first) as usize];
         awaited.n = awaited.n.saturating_sub(1);
         awaited.is_well &= is_well;
@@ -179,6 +182,7 @@ impl Drop for OfThread<'_> {
         let mut sum = self.scripts.tally.lock().expect("nobody panics with it");
         let sum = sum.get_or_insert_default();
         sum.complete += self.tally.complete;
+        sum.late += self.tally.late;
         sum.bad_status += self.tally.bad_status;
         sum.latency.merge(&self.tally.latency);
     }

@@ -1,0 +1,84 @@
+//! Whether a tool's report accounts for every request of the load. Owns the check; must not know any tool.
+//! Start reading at [`close`].
+//!
+//! Cost: a few sums, once for each load.
+
+use record::{Imbalance, LoadRecord};
+
+use super::{Closing, Finished, Teller};
+
+/// How a report accounts for the requests of a load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Requests of the load that are in the figures.
+    pub counted: u64,
+    /// The sum of the figures by outcome, whatever outcomes the tool knows.
+    pub by_outcome: u64,
+    /// Requests of the load that the tool leaves out: those without an end, and those that it would not
+    /// have made.
+    pub left_out: u64,
+}
+
+impl Tally {
+    /// Holds it against what was measured.
+    ///
+    /// # Errors
+    /// The report has more or fewer requests than the load.
+    pub fn check(self, record: &LoadRecord) -> Result<(), Imbalance> {
+        let Self { counted, by_outcome, left_out } = self;
+        let started = record.requests.started;
+        let what = "requests of the load and those in the report or left out of it";
+        Imbalance::check(what, started, counted + left_out)?;
+        Imbalance::check("requests in the report and their outcomes", counted, by_outcome)
+    }
+}
+
+/// Lets a tool close a load, and holds its report against what was measured.
+///
+/// # Errors
+/// They do not agree: then there is no report.
+pub fn close(teller: &mut dyn Teller, finished: &Finished<'_>) -> Result<Closing, Imbalance> {
+    let closing = teller.closing(finished);
+    if let Some(tally) = closing.tally {
+        tally.check(finished.record)?;
+    }
+    Ok(closing)
+}
+
+#[cfg(test)]
+mod tests {
+    use record::LoadPlan;
+
+    use super::*;
+
+    /// Half of the results, as a log has them that keeps every other sample.
+    struct Forgetful(Tally);
+
+    impl Teller for Forgetful {
+        fn opening(&mut self) -> super::super::Texts {
+            super::super::Texts::default()
+        }
+
+        fn closing(&mut self, _: &Finished<'_>) -> Closing {
+            Closing { tally: Some(self.0), ..Closing::default() }
+        }
+    }
+
+    #[test]
+    fn a_report_of_other_requests_than_the_load_s_is_none() {
+        let mut record = LoadRecord::empty(LoadPlan::get(([127, 0, 0, 1], 80).into(), "/"));
+        record.requests.started = 30;
+        let local_time = |_| unreachable!("nothing is dated");
+        let finished =
+            Finished { record: &record, began: units::Nanos::ZERO, local_time: &local_time };
+        let closed = |counted, by_outcome, left_out| {
+            let mut teller = Forgetful(Tally { counted, by_outcome, left_out });
+            close(&mut teller, &finished).map(|_| ()).map_err(|wrong| wrong.to_string())
+        };
+        assert_eq!(closed(28, 28, 2), Ok(()));
+        let lost = closed(15, 15, 0).unwrap_err();
+        assert!(lost.contains("left out of it should be equal, but are 30 and 15"), "{lost}");
+        let torn = closed(30, 29, 0).unwrap_err();
+        assert!(torn.contains("their outcomes should be equal, but are 30 and 29"), "{torn}");
+    }
+}

@@ -1,0 +1,102 @@
+//! For tests of the classic tools as they are carried out: a world without a network, and command lines at
+//! random. Owns both; must not know what is tested. Start reading at [`asked`].
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use classic::command::{Asked, Call, Chosen, Clock, LocalTime, Network, Run, Stream, Surroundings};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
+
+/// A world in which every host is 127.0.0.1, with a few files.
+pub(crate) struct World;
+
+impl Surroundings for World {
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let content: &[u8] = match path.to_str() {
+            Some("body") => b"a=1&b=it's",
+            Some("urls") => b"http://a:81/x?y=1\nhttp://a:81/z\n",
+            Some("one_url") => b"http://127.0.0.1:82/w\n",
+            Some("post.lua") => {
+                b"wrk.method = 'POST'; wrk.body = 'c=2'; wrk.headers['Content-Type'] = 'x/y'"
+            }
+            _ => return Err(io::Error::from_raw_os_error(2)),
+        };
+        Ok(content.to_vec())
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        self.read(path).is_ok()
+    }
+
+    fn resolve(&self, _: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        Ok(vec![([127, 0, 0, 1], port).into()])
+    }
+
+    fn is_terminal(&self, _: Stream) -> bool {
+        false
+    }
+
+    fn network(&self) -> Arc<dyn Network> {
+        Arc::new(Self)
+    }
+
+    fn clock(&self) -> Clock {
+        Arc::new(local_time)
+    }
+}
+
+impl Network for World {
+    fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        self.resolve(host, port)
+    }
+
+    fn connect(&self, _: SocketAddr) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A Thursday.
+pub(crate) fn local_time() -> LocalTime {
+    LocalTime { year: 2026, month: 1, day: 1, weekday: 4, hour: 0, minute: 0, second: 0 }
+}
+
+/// What a command line asks for, its tool first; `None` where the tool says something instead.
+pub(crate) fn asked(words: &[String]) -> Option<Run> {
+    let tool = classic::named(&words[0]).expect("a tool");
+    let mut args = words[1..].to_vec();
+    let own = Chosen::take(tool.own_flags, &mut args).expect("flags of joust's own");
+    let command = tool.command.expect("a tool with a command line");
+    match command(&Call { program: tool.name, args: &args, own: &own, world: &World }) {
+        Asked::Run(run) => Some(*run),
+        Asked::Said(_) => None,
+    }
+}
+
+/// Numbers for random cases, from a seed that a failure names.
+pub(crate) fn random(seed: u64) -> Pcg64Mcg {
+    Pcg64Mcg::seed_from_u64(seed)
+}
+
+/// Words of a line, and each of these flags or not.
+pub(crate) fn line(
+    random: &mut Pcg64Mcg,
+    begin: &str,
+    flags: &[&[&str]],
+    end: &str,
+) -> Vec<String> {
+    let mut words: Vec<String> = begin.split_whitespace().map(str::to_owned).collect();
+    for flag in flags {
+        if random.random_bool(0.3) {
+            words.extend(flag.iter().map(|word| (*word).to_owned()));
+        }
+    }
+    words.extend(end.split_whitespace().map(str::to_owned));
+    words
+}
