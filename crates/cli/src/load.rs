@@ -1,6 +1,8 @@
 //! `joust load`: what is typed becomes a plan, a plan a record, a record a report.
 
 mod args;
+#[cfg(test)]
+mod explained;
 mod plan;
 mod search;
 

@@ -54,7 +54,7 @@ pub use pacing::{
     parse_rate, parse_stages, parse_think, read_instants,
 };
 pub use placeholders::{PlaceholderError, columns_needed, literal_braces};
-pub use prepared::PrepareError;
+pub use prepared::{PrepareError, first_request};
 pub use run::{Control, LoadError, run, run_on};
 pub use search::{SearchOptions, search};
 pub use secure::{TlsSetupError, check_tls};

@@ -116,6 +116,15 @@ pub(crate) struct Fill<'a> {
     pub(crate) cookies: Option<&'a [u8]>,
 }
 
+/// The first request of a plan as it goes over the wire, where nothing of it changes from one sending to the
+/// next; `None` where something does.
+///
+/// # Errors
+/// Something of it cannot be sent as it stands.
+pub fn first_request(plan: &LoadPlan) -> Result<Option<Vec<u8>>, PrepareError> {
+    Ok(Prepared::new(plan, &plan.requests[0])?.bytes().map(<[u8]>::to_vec))
+}
+
 impl Prepared {
     /// Renders what stays of a request of `plan`.
     ///

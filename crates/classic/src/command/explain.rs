@@ -1,20 +1,26 @@
 //! The line of `joust load` that asks for the same load. Owns how a plan is typed; must not know which
 //! tool it came from. Start reading at [`explain`].
+//!
+//! The request is read from the bytes that go over the wire, where a plan has them, and not from what it
+//! says of them: what a tool sends is typed, all of it.
 
-use record::{HttpVersion, LoadPlan, Pacing, Pick, RequestPlan, TlsVersions};
+use record::{HttpVersion, LoadPlan, Pacing, Place, RequestPlan, TlsVersions};
 use units::Nanos;
 
-/// The equivalent line of `joust load`, for a shell. Some of a plan cannot be typed: the exact bytes
-/// of a request (order and case of its fields), a first request alone; `joust load` asks for the same
-/// in its own words. Of several requests it names the first: lists are given with `--from`.
+/// Longest timeout that `joust load` takes (`load::TIMEOUT_MAX`): some tools wait longer.
+const TIMEOUT_MAX: Nanos = Nanos::from_secs(1200);
+
+/// The file that stands for a body which cannot be typed.
+const BODY_FILE: &str = "body.bin";
+
+/// The equivalent line of `joust load`, for a shell. What cannot be typed stands behind it, a line each
+/// that begins with `#`: a shell passes it over. Order and case of fields are `joust load`'s. Of several
+/// requests it names the first: lists are given with `--from`.
 pub fn explain(plan: &LoadPlan) -> String {
-    let mut words = vec!["joust".to_owned(), "load".to_owned(), plan.url.clone()];
-    let mut add = |flag: &str, value: String| {
-        words.push(flag.to_owned());
-        if !value.is_empty() {
-            words.push(value);
-        }
-    };
+    let mut notes = Vec::new();
+    let request = Wire::of(plan);
+    let mut words = vec!["joust".to_owned(), "load".to_owned(), url(plan, &request, &mut notes)];
+    let mut add = |flag: &str, value: String| words.extend(words_of(flag, value));
     add("-c", plan.connections.to_string());
     if let Some(requests) = plan.stop.requests {
         add("-n", requests.to_string());
@@ -25,6 +31,62 @@ pub fn explain(plan: &LoadPlan) -> String {
     if plan.threads > 1 {
         add("-t", plan.threads.to_string());
     }
+    for (flag, value) in pace(plan) {
+        add(flag, value);
+    }
+    if request.is_http10 {
+        add("--http1.0", String::new());
+    }
+    if !plan.keep_alive {
+        add("--no-keepalive", String::new());
+    }
+    if plan.pipeline > 1 {
+        add("--pipeline", plan.pipeline.to_string());
+    }
+    if plan.cookies {
+        add("--cookies", String::new());
+    }
+    add("--timeout", typed(plan.timeout.min(TIMEOUT_MAX)));
+    for source in &plan.sources {
+        add("--source", source.to_string());
+    }
+    if let Place::Unix(path) = &plan.origin().place {
+        add("--unix", path.display().to_string());
+    }
+    if plan.origin().tls_name.is_some() {
+        for (flag, value) in tls(plan) {
+            add(flag, value);
+        }
+    }
+    for (flag, value) in request.typed(plan, &mut notes) {
+        add(flag, value);
+    }
+    if plan.n_requests > 1 {
+        notes
+            .push(format!("the first of {} requests: --from FILE takes them all", plan.n_requests));
+    }
+    let line = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+    notes.iter().fold(line, |text, note| text + "\n# " + note)
+}
+
+/// A flag and its value. One that begins with a dash would be taken for a flag of its own.
+fn words_of(flag: &str, value: String) -> Vec<String> {
+    let long = match flag {
+        "-H" => "--header",
+        "-X" => "--method",
+        other => other,
+    };
+    if value.starts_with('-') {
+        return vec![format!("{long}={value}")];
+    }
+    let value = Some(value).filter(|value| !value.is_empty());
+    [flag.to_owned()].into_iter().chain(value).collect()
+}
+
+/// The flags of a law.
+fn pace(plan: &LoadPlan) -> Vec<(&'static str, String)> {
+    let mut typed_flags = Vec::new();
+    let mut add = |flag, value| typed_flags.push((flag, value));
     match &plan.pacing {
         Pacing::Constant { rate } => add("--rate", rate.0.to_string()),
         Pacing::Jitter { rate } => {
@@ -44,49 +106,176 @@ pub fn explain(plan: &LoadPlan) -> String {
         Pacing::Think { pause, .. } => add("--think", typed(*pause)),
         _ => {}
     }
-    if plan.pick == Pick::AtRandom {
-        add("--shuffle", String::new());
-    }
-    if plan.version == HttpVersion::Http10 {
-        add("--http1.0", String::new());
-    }
-    if !plan.keep_alive {
-        add("--no-keepalive", String::new());
-    }
-    if plan.pipeline > 1 {
-        add("--pipeline", plan.pipeline.to_string());
-    }
-    if plan.cookies {
-        add("--cookies", String::new());
-    }
-    add("--timeout", typed(plan.timeout));
-    for source in &plan.sources {
-        add("--source", source.to_string());
-    }
-    if plan.origin().tls_name.is_some() {
-        for (flag, value) in tls(plan) {
-            add(flag, value);
-        }
-    }
-    for (flag, value) in request(&plan.requests[0]) {
-        add(flag, value);
-    }
-    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+    typed_flags
 }
 
-fn request(request: &RequestPlan) -> Vec<(&'static str, String)> {
-    let mut typed = Vec::new();
-    let usual = if request.body.is_empty() { "GET" } else { "POST" };
-    if request.method != usual {
-        typed.push(("-X", request.method.clone()));
+/// The URL: the authority as the tool was told it, and the target that it asks for.
+fn url(plan: &LoadPlan, request: &Wire, notes: &mut Vec<String>) -> String {
+    let scheme = if plan.origin().tls_name.is_some() { "https" } else { "http" };
+    let authority = authority(&plan.url);
+    let target = match request.target.strip_prefix('/') {
+        Some(_) => &request.target,
+        None => {
+            let place = plan.origin().place.to_string();
+            notes.push(format!(
+                "the request goes to a proxy at {place}, which is not among these flags"
+            ));
+            let behind = request.target.split_once("://").map_or("", |(_, behind)| behind);
+            &behind[behind.find(['/', '?']).unwrap_or(behind.len())..].to_owned()
+        }
+    };
+    let mut encoded = String::with_capacity(target.len());
+    for byte in target.bytes() {
+        // An open brace may begin a placeholder.
+        if byte.is_ascii_graphic() && byte != b'#' && byte != b'{' {
+            encoded.push(byte.into());
+        } else {
+            encoded += &format!("%{byte:02X}");
+        }
     }
-    for (name, value) in &request.headers {
-        typed.push(("-H", format!("{name}: {value}")));
+    if encoded != *target {
+        notes.push(
+            "the target is percent-encoded here, and sent as it stands by the tool".to_owned(),
+        );
     }
-    if !request.body.is_empty() {
-        typed.push(("--body", String::from_utf8_lossy(&request.body).into_owned()));
+    format!("{scheme}://{authority}{encoded}")
+}
+
+/// What stands between the scheme and the path, without credentials: those that are sent are in a field.
+fn authority(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
+    authority.rsplit_once('@').map_or(authority, |(_, authority)| authority)
+}
+
+/// A request as it goes over the wire.
+struct Wire {
+    method: String,
+    target: String,
+    is_http10: bool,
+    /// Lines of the head behind the first.
+    lines: Vec<String>,
+    body: Vec<u8>,
+}
+
+impl Wire {
+    fn of(plan: &LoadPlan) -> Self {
+        let request = &plan.requests[0];
+        match &request.verbatim {
+            Some(bytes) => Self::read(bytes),
+            None => Self::described(request, plan.version == HttpVersion::Http10),
+        }
     }
-    typed
+
+    fn read(bytes: &[u8]) -> Self {
+        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(bytes.len());
+        let head = String::from_utf8_lossy(&bytes[..end]);
+        let mut lines = head.split("\r\n");
+        let first = lines.next().unwrap_or_default();
+        let (method, rest) = first.split_once(' ').unwrap_or((first, ""));
+        let (target, version) = rest.rsplit_once(' ').unwrap_or((rest, ""));
+        Self {
+            method: method.to_owned(),
+            target: target.to_owned(),
+            is_http10: version == "HTTP/1.0",
+            lines: lines.map(str::to_owned).collect(),
+            body: bytes.get(end + 4..).unwrap_or_default().to_vec(),
+        }
+    }
+
+    fn described(request: &RequestPlan, is_http10: bool) -> Self {
+        let line = |(name, value): &(String, String)| format!("{name}: {value}");
+        Self {
+            method: request.method.clone(),
+            target: request.target.clone(),
+            is_http10,
+            lines: request.headers.iter().map(line).collect(),
+            body: request.body.clone(),
+        }
+    }
+
+    /// Method, fields and body; what `joust load` writes by itself is left out.
+    fn typed(&self, plan: &LoadPlan, notes: &mut Vec<String>) -> Vec<(&'static str, String)> {
+        let mut typed = Vec::new();
+        if self.method != "GET" || !self.body.is_empty() {
+            typed.push(("-X", self.method.clone()));
+        }
+        for line in self.lines.iter().filter(|line| !line.is_empty()) {
+            match self.field(plan, line) {
+                Ok(Some(field)) => typed.push(("-H", field)),
+                Ok(None) => {}
+                Err(why) => notes.push(format!("`{}` is left out: {why}", line.escape_debug())),
+            }
+        }
+        if !self.body.is_empty() {
+            typed.push(("--body", self.typed_body(notes)));
+        }
+        typed
+    }
+
+    /// A line of the head as it is typed; `None` where `joust load` writes it.
+    fn field(&self, plan: &LoadPlan, line: &str) -> Result<Option<String>, &'static str> {
+        let Some((name, value)) = line.split_once(':') else { return Err("it is no field") };
+        let (name, value) = (name.trim(), value.trim());
+        let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        if name.is_empty()
+            || !name.chars().all(is_token)
+            || value.contains(|c: char| c.is_control())
+        {
+            return Err("joust load refuses such a field");
+        }
+        if begins_placeholder(value) {
+            return Err("joust load would fill in the placeholder");
+        }
+        let is = |other: &str| name.eq_ignore_ascii_case(other);
+        if is("host") {
+            let scheme_port = if plan.origin().tls_name.is_some() { ":443" } else { ":80" };
+            let authority = authority(&plan.url);
+            let own = authority.strip_suffix(scheme_port).unwrap_or(authority);
+            return Ok((value != own).then(|| format!("{name}: {value}")));
+        }
+        if is("transfer-encoding") {
+            return Err("joust load writes the framing");
+        }
+        if is("content-length") {
+            let is_own = !self.body.is_empty() || self.says_length();
+            return match value.parse() == Ok(self.body.len()) {
+                true => Ok((!is_own).then(|| format!("{name}: {value}"))),
+                false => Err("the body has another length"),
+            };
+        }
+        if is("connection") {
+            let is_own =
+                !plan.keep_alive || self.is_http10 && value.eq_ignore_ascii_case("keep-alive");
+            return Ok((!is_own).then(|| format!("{name}: {value}")));
+        }
+        Ok(Some(format!("{name}: {value}")))
+    }
+
+    /// Methods of which `joust load` says a length of 0.
+    fn says_length(&self) -> bool {
+        ["POST", "PUT", "PATCH"].contains(&self.method.as_str())
+    }
+
+    fn typed_body(&self, notes: &mut Vec<String>) -> String {
+        let text = str::from_utf8(&self.body).ok();
+        let is_plain = |text: &&str| {
+            !text.starts_with('@') && !text.contains('\0') && !begins_placeholder(text)
+        };
+        text.filter(is_plain).map_or_else(
+            || {
+                let n = self.body.len();
+                notes.push(format!("{BODY_FILE} is to hold the {n} bytes of the body"));
+                format!("@{BODY_FILE}")
+            },
+            str::to_owned,
+        )
+    }
+}
+
+/// Whether `joust load` would take part of the text for a placeholder.
+fn begins_placeholder(text: &str) -> bool {
+    ["{seq}", "{rand}", "{rand:", "{csv:"].iter().any(|begin| text.contains(begin))
 }
 
 fn tls(plan: &LoadPlan) -> Vec<(&'static str, String)> {
@@ -144,6 +333,37 @@ mod tests {
         let expected = "joust load 'http://127.0.0.1:80/a?b=1&c' -c 10 -n 7 --http1.0 \
             --no-keepalive --timeout 10s -X GET -H 'A: it'\\''s' --body 'x y'";
         assert_eq!(explain(&plan), expected);
+    }
+
+    #[test]
+    fn the_request_is_what_goes_over_the_wire_and_not_what_the_plan_says_of_it() {
+        let mut plan = LoadPlan::get(([127, 0, 0, 1], 81).into(), "/");
+        plan.timeout = Nanos::from_secs(3600);
+        let bytes = b"POST /x HTTP/1.1\r\nHost: other\r\nAccept: */*\r\nConnection: keep-alive\r\n\
+            Content-Type: a/b\r\nContent-Length: 3\r\nno field\r\nX: {seq}\r\n\r\na=1";
+        plan.requests[0].verbatim = Some(bytes.to_vec());
+        let text = explain(&plan);
+        let (line, notes) = text.split_once('\n').unwrap();
+        let expected = "joust load http://127.0.0.1:81/x -c 10 -d 10s --timeout 1200s -X POST \
+            -H 'Host: other' -H 'Accept: */*' -H 'Connection: keep-alive' -H 'Content-Type: a/b' \
+            --body a=1";
+        assert_eq!(line, expected);
+        let expected = "# `no field` is left out: it is no field\n\
+            # `X: {seq}` is left out: joust load would fill in the placeholder";
+        assert_eq!(notes, expected);
+    }
+
+    #[test]
+    fn what_cannot_be_typed_is_said_behind_the_line() {
+        let mut plan = LoadPlan::get(([127, 0, 0, 1], 99).into(), "/");
+        plan.url = "http://h/x".to_owned();
+        let bytes = b"PUT http://h/x HTTP/1.0\r\nHost: h\r\n\r\n@\xff";
+        plan.requests[0].verbatim = Some(bytes.to_vec());
+        let text = explain(&plan);
+        assert!(text.starts_with("joust load http://h/x "), "{text}");
+        assert!(text.contains(" -X PUT --body @body.bin\n# "), "{text}");
+        assert!(text.contains("# the request goes to a proxy at 127.0.0.1:99"), "{text}");
+        assert!(text.ends_with("# body.bin is to hold the 2 bytes of the body"), "{text}");
     }
 
     #[test]
