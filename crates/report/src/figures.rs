@@ -5,6 +5,9 @@
 /// Stands where a figure cannot be given: not measured, or too few samples.
 pub(crate) const NONE: &str = "-";
 
+/// Below it a figure is printed as a power of ten: no time in seconds or milliseconds is so short.
+const PLAIN_MIN: f64 = 1e-6;
+
 /// Three significant digits below 1000, whole numbers with grouped thousands above; a dash for what
 /// is not finite.
 pub(crate) fn significant(value: f64) -> String {
@@ -19,7 +22,7 @@ pub(crate) fn significant(value: f64) -> String {
         let sign = if value < 0.0 { "-" } else { "" };
         return format!("{sign}{}", grouped(size.round() as u64));
     }
-    if size > 0.0 && size < 0.001 {
+    if size > 0.0 && size < PLAIN_MIN {
         return format!("{value:.2e}");
     }
     let decimals = match size {
@@ -28,7 +31,10 @@ pub(crate) fn significant(value: f64) -> String {
         v if v >= 0.9995 => 2,
         v if v >= 0.09995 => 3,
         v if v >= 0.009995 => 4,
-        _ => 5,
+        v if v >= 0.000_999_5 => 5,
+        v if v >= 0.000_099_95 => 6,
+        v if v >= 0.000_009_995 => 7,
+        _ => 8,
     };
     format!("{value:.decimals$}")
 }
@@ -111,6 +117,9 @@ mod tests {
         let cases = [
             (0.0, "0"),
             (0.01234, "0.0123"),
+            (0.000_586, "0.000586"),
+            (0.000_001_234, "0.00000123"),
+            (-0.000_099_99, "-0.000100"),
             (1.0, "1.00"),
             (12.34, "12.3"),
             (999.4, "999"),

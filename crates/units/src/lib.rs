@@ -44,6 +44,12 @@ fn split_number(text: &str) -> Option<(f64, &str)> {
     Some((number, text[end..].trim()))
 }
 
+/// Prints `value`, above 0 and below 0.01, with three digits from the first that counts.
+fn small(value: f64) -> String {
+    let decimals = 2 + (-value.log10()).ceil().min(12.0) as usize;
+    format!("{value:.decimals$}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// Prints `value` with three significant digits, without a trailing ".0".
 fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ParseError, split_number, three_digits};
+use crate::{ParseError, small, split_number, three_digits};
 
 const WANTED: &str = "a rate: write it as in 500/s, 1.5k/s or 6000/m";
 
@@ -39,11 +39,8 @@ impl FromStr for PerSecond {
 impl fmt::Display for PerSecond {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self.0 {
-            // Never 0/s for a rate that is none: three digits from the first that counts.
-            n if n > 0.0 && n < 0.01 => {
-                let decimals = 2 + (-n.log10()).ceil().min(12.0) as usize;
-                format!("{}/s", format!("{n:.decimals$}").trim_end_matches('0'))
-            }
+            // Never 0/s for a rate that is above it.
+            n if n > 0.0 && n < 0.01 => format!("{}/s", small(n)),
             n if n < 9_999.5 => format!("{}/s", three_digits(n)),
             n if n < 999_500.0 => format!("{}k/s", three_digits(n / 1e3)),
             n => format!("{}M/s", three_digits(n / 1e6)),

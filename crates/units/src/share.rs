@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ParseError, split_number, three_digits};
+use crate::{ParseError, small, split_number, three_digits};
 
 const WANTED: &str = "a share from 0 to 1: write it as in 2% or 0.02";
 
@@ -31,7 +31,11 @@ impl FromStr for Share {
 
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{} %", three_digits(self.0 * 100.0)))
+        let percent = self.0 * 100.0;
+        // Never 0 % for a share that is above it.
+        let is_small = percent > 0.0 && percent < 0.01;
+        let text = if is_small { small(percent) } else { three_digits(percent) };
+        f.pad(&format!("{text} %"))
     }
 }
 
@@ -44,6 +48,8 @@ mod tests {
         assert_eq!("2%".parse(), Ok(Share(0.02)));
         assert_eq!("0.02".parse(), Ok(Share(0.02)));
         assert_eq!(Share(0.02).to_string(), "2 %");
+        assert_eq!(Share(0.000_003).to_string(), "0.0003 %", "never 0 % of what is there");
+        assert_eq!(Share(0.0).to_string(), "0 %");
     }
 
     #[test]
