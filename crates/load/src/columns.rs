@@ -3,6 +3,8 @@
 
 use record::Column;
 
+use crate::placeholders::ALL_ROWS;
+
 /// Most rows that a column may have.
 pub const ROWS_MAX: usize = 10_000_000;
 
@@ -44,7 +46,10 @@ pub enum ColumnError {
         column: String,
     },
     /// No rows with values.
-    #[error("{file} has no values for `{column}`: it needs a row after the names")]
+    #[error(
+        "{file} has no values for `{column}`: its first row is for the names of columns; where it has \
+         values, write the number of the column and `:all`, as in {{csv:{file}:1:all}}"
+    )]
     Empty {
         /// The file.
         file: String,
@@ -59,8 +64,9 @@ pub enum ColumnError {
     },
 }
 
-/// The values of a column. A name is one of the first row, which then is no value; a number counts
-/// columns from 1, and the first row is a value like the others. A name wins over a number.
+/// The values of a column. The first row has the names of columns and no values, as in most tools
+/// that read such files. A column is asked for by its name, or by its number from 1; a name wins over
+/// a number. `2:all` is column 2 of a file without names, whose first row is a value like the others.
 ///
 /// # Errors
 /// See [`ColumnError`].
@@ -70,16 +76,17 @@ pub fn read_column(text: &str, file: &str, column: &str) -> Result<Column, Colum
     let mut rows = Rows { file, rest: text, line: 1 };
     let empty = || ColumnError::Empty { file: file.to_owned(), column: column.to_owned() };
     let (line, first) = rows.next().ok_or_else(empty)??;
-    let named = first.iter().position(|name| name == column);
-    let number = column.parse::<usize>().ok().filter(|&number| number > 0);
+    let of_all = column.strip_suffix(ALL_ROWS).and_then(|rest| rest.strip_suffix(':'));
+    let named = first.iter().position(|name| name == column && of_all.is_none());
+    let number = of_all.unwrap_or(column).parse::<usize>().ok().filter(|&number| number > 0);
     let Some(index) = named.or(number.map(|number| number - 1)) else {
         let (file, column) = owned();
         let names = first.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         return Err(ColumnError::NoColumn { file, column, names });
     };
     let mut values = Vec::new();
-    let header = named.is_none().then_some(Ok((line, first)));
-    for row in header.into_iter().chain(rows) {
+    let first = of_all.is_some().then_some(Ok((line, first)));
+    for row in first.into_iter().chain(rows) {
         let (line, mut row) = row?;
         if index >= row.len() {
             let (file, column) = owned();
@@ -194,10 +201,12 @@ mod tests {
     fn columns_are_named_by_the_first_row_or_counted() {
         assert_eq!(values(USERS, "name"), ["ann", "b\no\"b"]);
         assert_eq!(values(USERS, "pass\"word"), ["a,b", ""]);
-        assert_eq!(values(USERS, "2"), ["pass\"word", "a,b", ""]);
+        assert_eq!(values(USERS, "2"), ["a,b", ""], "the names are no values");
+        assert_eq!(values(USERS, "2:all"), ["pass\"word", "a,b", ""]);
+        assert_eq!(values(USERS, "3:all"), ["3", "x", ""], "a number, whatever the names");
         assert_eq!(values(USERS, "3"), ["x", ""], "a name wins");
         assert_eq!(values("\u{feff}a\n1", "a"), ["1"]);
-        assert_eq!(values("a,b", "2"), ["b"]);
+        assert_eq!(values("a,b", "2:all"), ["b"]);
     }
 
     #[test]
@@ -208,6 +217,8 @@ mod tests {
             ("a,b\n1,2", "0", "has no column `0`"),
             ("a\n", "a", "has no values"),
             ("", "a", "has no values"),
+            ("a,b", "2", "as in {csv:u.csv:1:all}"),
+            ("a,b\n1,2", "3:all", "has no column `3:all`"),
             ("a\n1\n\"2", "a", "u.csv:3: a quoted field does not end"),
             ("a\n\"1\n2\"\n\"2\"x\n", "a", "u.csv:4: a quoted field does not end"),
         ];

@@ -32,10 +32,13 @@ pub(crate) enum Placeholder<'a> {
     Csv {
         /// File, as written.
         file: &'a str,
-        /// Name or number of the column, as written.
+        /// Name or number of the column, as written, `:all` behind a number included.
         column: &'a str,
     },
 }
+
+/// Stands behind the number of a column where the first row has values, too.
+pub(crate) const ALL_ROWS: &str = "all";
 
 /// A placeholder that was begun and is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -88,7 +91,7 @@ fn placeholder(inside: &[u8]) -> Result<Option<Placeholder<'_>>, PlaceholderErro
             Placeholder::Rand { low, high }
         }
         Some(("csv", place)) => {
-            let (file, column) = place.rsplit_once(':').ok_or_else(wrong)?;
+            let (file, column) = file_and_column(place).ok_or_else(wrong)?;
             if file.is_empty() || column.is_empty() {
                 return Err(wrong());
             }
@@ -97,6 +100,15 @@ fn placeholder(inside: &[u8]) -> Result<Option<Placeholder<'_>>, PlaceholderErro
         _ => return Ok(None),
     };
     Ok(Some(found))
+}
+
+/// A file and its column. A file that has no row of names says so behind the number: `u.csv:2:all`.
+fn file_and_column(place: &str) -> Option<(&str, &str)> {
+    let (file, column) = place.rsplit_once(':')?;
+    let of_all = file.rsplit_once(':').filter(|(_, number)| {
+        column == ALL_ROWS && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+    });
+    Some(of_all.map_or((file, column), |(file, _)| (file, &place[file.len() + 1..])))
 }
 
 /// Whether `text` has a placeholder, a mistaken one included.
@@ -179,6 +191,9 @@ mod tests {
 
     #[test]
     fn a_placeholder_that_was_meant_and_mistyped_is_refused() {
+        let column = |place| file_and_column(place).map(|(_, column)| column);
+        assert_eq!(column("a:b/u.csv:2:all"), Some("2:all"));
+        assert_eq!((column("u.csv:all"), column("b:u.csv:all")), (Some("all"), Some("all")));
         for text in ["{rand:}", "{rand:9-1}", "{rand:1}", "{rand:a-b}", "{csv:a}", "{csv::a}"] {
             assert!(split(text.as_bytes()).unwrap_err().to_string().contains(text), "{text}");
             assert!(is_templated(text));
