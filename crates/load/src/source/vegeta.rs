@@ -30,13 +30,15 @@ struct Target {
     header: Option<Pairs>,
 }
 
-/// JSON lines with a `header`, which in vegeta's is singular, are vegeta's; other objects are not.
+/// JSON lines are vegeta's where one has a `header`, which is singular there, and all before it could be
+/// vegeta's: it leaves out what is empty. Where none has, both formats say the same, but for bodies.
 fn looks_like(text: &str) -> bool {
     let first = first_line(text);
-    if is_object(first) {
-        return serde_json::from_str::<Target>(first).is_ok_and(|target| target.header.is_some());
+    if !is_object(first) {
+        return is_request_line(first);
     }
-    is_request_line(first)
+    let mut targets = lines(text).map_while(|(_, line)| serde_json::from_str::<Target>(line).ok());
+    targets.any(|target| target.header.is_some())
 }
 
 fn is_request_line(line: &str) -> bool {
@@ -174,6 +176,18 @@ mod tests {
             "GET http://goku:9090/2",
         ];
         assert_eq!(shown(&listed(text, "vegeta")), expected);
+    }
+
+    #[test]
+    fn json_targets_are_known_by_any_header_among_them() {
+        let bare = "{\"method\":\"GET\",\"url\":\"http://goku:9090/1\"}\n";
+        let text = format!(
+            "{}{{\"method\":\"GET\",\"url\":\"http://goku:9090/2\",\"header\":{{\"A\":[\"b\"]}}}}\n{bare}",
+            bare.repeat(3)
+        );
+        assert_eq!(listed(&text, "vegeta").asked.len(), 5);
+        assert_eq!(listed(&bare.repeat(2), "jsonl").asked.len(), 2);
+        listed(&format!("{{\"url\":\"http://a/\",\"weight\":2}}\n{bare}"), "jsonl");
     }
 
     #[test]
