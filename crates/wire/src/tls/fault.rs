@@ -168,9 +168,9 @@ pub enum TlsError {
     },
     /// No way from the certificate to someone who is trusted.
     #[error(
-        "the server's certificate comes from nobody who is trusted: name its authority, or itself, \
-         with --cacert FILE, or check nothing with --insecure; a server may also have left out the \
-         certificates between its own and the authority's"
+        "the server's certificate is self-signed, or comes from an authority that is not trusted: trust \
+         that authority, or the certificate itself, with --cacert FILE, or check nothing with --insecure; \
+         a server may also have left out the certificates between its own and the authority's"
     )]
     UnknownIssuer,
     /// The certificate is for others.
@@ -295,7 +295,7 @@ fn of_certificate(error: Error) -> TlsError {
         },
         CertificateError::BadSignature => TlsError::Certificate {
             why: "a signature does not fit: the server does not hold the key of the certificate that it \
-                  shows, or another certificate of the chain did not sign it"
+                  shows; are its certificate and its key of one pair? --insecure does not help"
                 .to_owned(),
         },
         other => TlsError::Certificate { why: format!("{other}; --insecure checks nothing") },

@@ -49,6 +49,11 @@ impl ServerCertVerifier for Trust {
                 rustls::client::verify_server_name(&parsed, server_name)?;
                 Ok(ServerCertVerified::assertion())
             }
+            // A certificate of the issuer's name is trusted (`localhost`, mostly), and is another one: this
+            // one is self-signed, or of somebody else. Whether the server has its key is asked later.
+            Err(Error::InvalidCertificate(CertificateError::BadSignature)) => {
+                Err(Error::InvalidCertificate(CertificateError::UnknownIssuer))
+            }
             verified => verified,
         }
     }

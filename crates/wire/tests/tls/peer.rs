@@ -74,6 +74,14 @@ fn authority_params(common_name: &str, names: &[&str]) -> CertificateParams {
     params
 }
 
+/// A certificate that is of no authority but its own key, as a server makes it for trying out.
+pub(crate) fn self_signed(names: &[&str]) -> Identity {
+    let key = KeyPair::generate().unwrap();
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let certificate = CertificateParams::new(names).unwrap().self_signed(&key).unwrap();
+    Identity { chain: certificate.pem(), key: key.serialize_pem() }
+}
+
 /// What `openssl req -x509` makes: a server's own certificate that is that of an authority too.
 pub(crate) fn self_signed_authority(names: &[&str]) -> Identity {
     let key = KeyPair::generate().unwrap();

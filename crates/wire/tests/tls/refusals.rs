@@ -3,7 +3,7 @@
 
 use joust_wire::tls::{Handshake, Resumption, TlsClient, TlsError, TlsOptions, Versions};
 
-use crate::peer::{Authority, Pipe, Site, self_signed_authority, trusting};
+use crate::peer::{Authority, Pipe, Site, self_signed, self_signed_authority, trusting};
 use crate::{EACH, config};
 
 /// The error of a client with `options` that meets `site` as `name`; it must say all of `words`.
@@ -111,6 +111,19 @@ fn a_self_signed_certificate_is_trusted_once_it_is_named() {
     let error = refusal(&named(&identity.chain), "elsewhere.example", &site, &["localhost"]);
     assert!(matches!(error, TlsError::WrongName { .. }));
     refusal(&named(&other.chain), "localhost", &site, &["CA:TRUE", "--cacert", "--insecure"]);
+}
+
+#[test]
+fn a_self_signed_certificate_is_not_taken_for_a_trusted_one_of_its_name() {
+    let named =
+        |pem: &str| TlsOptions { ca_pem: Some(pem.as_bytes().to_vec()), ..TlsOptions::default() };
+    // Of the same subject, each of its own key: as where a server makes a new one at each start.
+    let [first, second] = [(); 2].map(|()| self_signed(&["localhost"]));
+    let site = Site::new(second.clone());
+    accepted(&named(&second.chain), "localhost", &site);
+    let words = ["self-signed", "--cacert", "--insecure"];
+    let error = refusal(&named(&first.chain), "localhost", &site, &words);
+    assert!(matches!(error, TlsError::UnknownIssuer), "{error}");
 }
 
 #[test]
