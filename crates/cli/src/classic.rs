@@ -288,6 +288,10 @@ impl Surroundings for World {
         }
     }
 
+    fn files_max(&self) -> u64 {
+        sys::socket::raise_file_limit().unwrap_or_else(|_| sys::socket::file_limit())
+    }
+
     fn network(&self) -> Arc<dyn Network> {
         Arc::new(World)
     }

@@ -60,6 +60,9 @@ pub trait Surroundings {
     /// Whether a stream goes to a terminal.
     fn is_terminal(&self, stream: Stream) -> bool;
 
+    /// Files that this process may have open at once, its limit raised as far as it may raise it.
+    fn files_max(&self) -> u64;
+
     /// The network, for what still asks of it when the load is on: a user's program.
     fn network(&self) -> Arc<dyn Network>;
 
@@ -324,6 +327,10 @@ pub(crate) mod testing {
                 return Err(io::Error::other("Name or service not known"));
             }
             Ok(vec![SocketAddr::new(host.parse().unwrap_or([127, 0, 0, 1].into()), port)])
+        }
+
+        fn files_max(&self) -> u64 {
+            1024
         }
 
         fn is_terminal(&self, _: Stream) -> bool {

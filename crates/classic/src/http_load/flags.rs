@@ -63,6 +63,9 @@ pub(super) struct Timer {
     pub(super) jitters: bool,
 }
 
+/// Standard input, output and error: of all files that a process may open, those are not for connections.
+const FILES_OF_ITS_OWN: u64 = 3;
+
 /// What ends the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
@@ -172,6 +175,10 @@ impl Typed {
             "-jitter" => self.jitter = true,
             "-parallel" => {
                 (self.starts_by_rate, self.parallel) = (Some(false), at_least_1("parallel")?);
+                let parallel_max = call.world.files_max().saturating_sub(FILES_OF_ITS_OWN);
+                if u64::from(self.parallel) > parallel_max {
+                    return Err(fatal(call, &format!("parallel may be at most {parallel_max}")));
+                }
             }
             "-rate" => {
                 (self.starts_by_rate, self.rate) = (Some(true), at_least_1("rate")?);
@@ -286,6 +293,8 @@ mod tests {
     fn complaints_are_those_of_http_load() {
         let lines = [
             ("-parallel 0 -fetches 1 u", "http_load: parallel must be at least 1\n"),
+            ("-parallel 1022 -fetches 1 u", "http_load: parallel may be at most 1021\n"),
+            ("-parallel 2000000000 -fetches 1 u", "http_load: parallel may be at most 1021\n"),
             ("-rate x -fetches 1 u", "http_load: rate must be at least 1\n"),
             ("-rate 1001 -fetches 1 u", "http_load: rate may be at most 1000\n"),
             ("-rate 1 -fetches -2 u", "http_load: fetches must be at least 1\n"),
