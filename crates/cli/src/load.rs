@@ -167,6 +167,10 @@ fn why(outcome: Outcome, status: Option<u16>) -> (String, &'static str) {
         Outcome::ConnectRefused => ("nobody listens there", "start the server, or mend the port"),
         Outcome::ConnectFailed => ("no connection could be made", "is the address reachable?"),
         Outcome::ConnectTimeout => ("connecting took too long", "is it up? raise --timeout"),
+        Outcome::TlsTimeout => (
+            "connections were made, but no TLS handshake was complete in time",
+            "is it a port for https://? `openssl s_client -connect HOST:PORT` shows; raise --timeout",
+        ),
         Outcome::Tls => ("TLS failed", "is it a port for https://?"),
         Outcome::FdExhausted => ("no file descriptor was left", "raise `ulimit -n`, or lower -c"),
         Outcome::PortExhausted => ("no local port was left", "keep connections, or use --source"),
@@ -190,7 +194,11 @@ fn why(outcome: Outcome, status: Option<u16>) -> (String, &'static str) {
             "`curl -v URL` shows what it is: TLS, another protocol, or a head that is not in order",
         ),
         Outcome::ResetBeforeFirstByte | Outcome::ResetAfterFirstByte => (
-            "the connection was lost before the reply was complete",
+            "the server reset the connection (RST) before the reply was complete",
+            "the log of the server may say why; is it TLS (https://)?",
+        ),
+        Outcome::ClosedBeforeFirstByte | Outcome::ClosedAfterFirstByte => (
+            "the server closed the connection (FIN) before the reply was complete",
             "the log of the server may say why; is it TLS (https://)?",
         ),
         Outcome::TimeoutWaiting => ("no answer came in time", "raise --timeout"),

@@ -142,6 +142,8 @@ pub(crate) fn load_plan(
         timeout: work.timeout,
         // A request that was begun just before the end has its whole sleep before it.
         drain: (DRAIN + work.sleep.unwrap_or_default()).min(work.timeout),
+        // A server that closes a kept connection in its own time did nothing wrong.
+        retry: true,
         verify: Verify {
             status_min: 200,
             status_max: 200,

@@ -10,15 +10,17 @@
 //! ```
 //! A connection that is up has requests out, in the order in which they are answered: some are sent,
 //! the rest waits (for the connection, or for the one that follows on a last request). Without
-//! pipelining there is at most one.
+//! pipelining there is at most one. How it comes to an end, and what becomes of requests then, is in
+//! `ends`.
+
+mod ends;
 
 use std::collections::VecDeque;
 
 use record::{AtEnd, Carrier, Outcome, Sample, WantedBodies, Wants};
-use sys::driver::Failure;
 use units::Nanos;
 use wire::tls::TlsClient;
-use wire::{Eof, Event, Fields, ReplyHead, ReplyLimits, ReplyParser, ReplyTotals, RequestKind};
+use wire::{Event, Fields, ReplyHead, ReplyLimits, ReplyParser, ReplyTotals, RequestKind};
 
 use crate::check::{BodyWatch, Checks, Judged};
 use crate::cookies::Jar;
@@ -53,6 +55,11 @@ pub(crate) struct Conn {
     is_replacing: bool,
     /// Consecutive connections of this slot that failed before a byte of a reply.
     failures: u8,
+    /// Whether requests go out one at a time: those of a pipeline that was cut are sent once more, and any
+    /// of them may be the reason (RFC 9112, 9.3.2).
+    is_cautious: bool,
+    /// Requests that are to be sent once more, and are not counted yet.
+    n_retried: u32,
     /// Whether a body waits for `100 Continue`, and the body.
     pub(crate) awaits_continue: bool,
     pub(crate) held_body: Vec<u8>,
@@ -96,6 +103,11 @@ pub(crate) struct Out {
     pub(crate) kind: RequestKind,
     pub(crate) sent: Nanos,
     pub(crate) carrier: Carrier,
+    /// Whether it may be sent once more.
+    pub(crate) may_retry: bool,
+    /// Which of the thread's rendered requests it is, once it was rendered: the second time it has the
+    /// same values.
+    number: Option<u64>,
     /// Where a user asked it: begin and end of its bytes in [`User::asked`].
     pub(crate) asked: (u32, u32),
 }
@@ -105,7 +117,8 @@ impl Out {
     #[inline]
     pub(crate) fn new(due: Nanos, request: u32, kind: RequestKind) -> Self {
         let (sent, carrier) = (Nanos::ZERO, Carrier::Fresh);
-        Self { due, request, kind, sent, carrier, asked: (0, 0) }
+        let (may_retry, number) = (false, None);
+        Self { due, request, kind, sent, carrier, may_retry, number, asked: (0, 0) }
     }
 }
 
@@ -125,6 +138,20 @@ impl FirstHead {
     /// The head, if it has come.
     pub(crate) fn into_text(self) -> Option<String> {
         self.is_complete.then(|| String::from_utf8_lossy(&self.bytes).into_owned())
+    }
+
+    /// Bytes that are no HTTP. They have a head all the same if they have an empty line: whoever reads no
+    /// further than that takes them for a reply.
+    #[cold]
+    fn see_garbage(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        let ends = [&b"\r\n\r\n"[..], b"\n\n"].into_iter().filter_map(|end| {
+            memchr::memmem::find(&self.bytes, end).map(|at| at + end.len())
+        });
+        if let Some(end) = ends.min() {
+            self.bytes.truncate(end);
+            self.is_complete = true;
+        }
     }
 
     /// The next bytes of a reply that may be it; `head_ended` with them.
@@ -222,6 +249,8 @@ impl Conn {
             peer_closed: false,
             is_replacing: false,
             failures: 0,
+            is_cautious: false,
+            n_retried: 0,
             awaits_continue: false,
             held_body: Vec::new(),
             user: None,
@@ -252,6 +281,26 @@ impl Conn {
     #[inline]
     pub(crate) fn n_sent(&self) -> usize {
         self.n_sent
+    }
+
+    /// Whether a request waits to be sent on this connection, and none is out.
+    #[inline]
+    pub(crate) fn is_held_back(&self) -> bool {
+        self.n_sent == 0 && !self.outs.is_empty()
+    }
+
+    /// Requests that go out once more since this was asked last.
+    pub(crate) fn take_retried(&mut self) -> u32 {
+        std::mem::take(&mut self.n_retried)
+    }
+
+    /// The number of the request that was sent last, which is the next one if it has none yet.
+    pub(crate) fn number(&mut self, next: &mut u64) -> u64 {
+        let sent = &mut self.outs[self.n_sent - 1];
+        *sent.number.get_or_insert_with(|| {
+            *next += 1;
+            *next - 1
+        })
     }
 
     /// Begins a request to that origin.
@@ -286,8 +335,13 @@ impl Conn {
         self.has_served = false;
         self.peer_closed = false;
         self.n_requests = 0;
+        self.is_cautious = self.has_retried();
         self.reply = Reply::default();
         self.parser.reset();
+    }
+
+    fn has_retried(&self) -> bool {
+        self.outs.iter().any(|out| out.carrier == Carrier::Retried)
     }
 
     /// It is connected, and begins to shake hands if there is a TLS client.
@@ -309,13 +363,18 @@ impl Conn {
         if self.state != State::Up || self.n_requests >= common.requests_per_connection {
             return None;
         }
+        if self.is_cautious && self.n_sent > 0 {
+            return None;
+        }
         let out = self.outs.get_mut(self.n_sent)?;
-        out.sent = now;
-        out.carrier = match (self.n_requests, self.is_replacing) {
-            (0, false) => Carrier::Fresh,
-            (0, true) => Carrier::Replacing,
-            _ => Carrier::Reused,
-        };
+        if out.carrier != Carrier::Retried {
+            out.sent = now;
+            out.carrier = match (self.n_requests, self.is_replacing) {
+                (0, false) => Carrier::Fresh,
+                (0, true) => Carrier::Replacing,
+                _ => Carrier::Reused,
+            };
+        }
         self.is_replacing = false;
         self.n_sent += 1;
         self.n_requests += 1;
@@ -343,8 +402,7 @@ impl Conn {
                 self.begin_reply(at, common);
             }
             let Ok(step) = self.parser.feed(left) else {
-                self.reply.bytes_read += left.len() as u64;
-                heard.then = self.fail(Outcome::Protocol, at, ended);
+                heard.then = self.no_http(left, at, common, ended);
                 return heard;
             };
             if let Some(first) = common.first_head.as_mut().filter(|first| first.is_awaited()) {
@@ -383,8 +441,7 @@ impl Conn {
                 Event::Done(totals) => {
                     if !left.is_empty() && !self.awaits_another(common) {
                         // More than the framing said: what follows is not what the server meant.
-                        self.reply.bytes_read += left.len() as u64;
-                        heard.then = self.fail(Outcome::Protocol, at, ended);
+                        heard.then = self.no_http(left, at, common, ended);
                         return heard;
                     }
                     heard.then = self.complete(totals, at, common, ended);
@@ -444,6 +501,22 @@ impl Conn {
         }
     }
 
+    /// Bytes that are no HTTP, or not where they are.
+    #[cold]
+    fn no_http(
+        &mut self,
+        bytes: &[u8],
+        at: Nanos,
+        common: &mut Common,
+        ended: &mut Vec<Sample>,
+    ) -> Then {
+        if let Some(first) = common.first_head.as_mut().filter(|first| first.is_awaited()) {
+            first.see_garbage(bytes);
+        }
+        self.reply.bytes_read += bytes.len() as u64;
+        self.fail(Outcome::Protocol, at, ended)
+    }
+
     /// Bytes that no request asked for; a request on this connection would be answered by them.
     #[cold]
     fn unasked(&mut self, heard: Heard) -> Heard {
@@ -496,91 +569,8 @@ impl Conn {
         self.reply = Reply::default();
         self.has_served = true;
         self.failures = 0;
+        self.is_cautious = self.is_cautious && self.has_retried();
         if keeps { Then::Keep } else { Then::Close }
-    }
-
-    /// The peer closed its side. Where TLS did not say so before TCP did, a body that only the end of
-    /// the connection ends may have been cut off, and counts as such (RFC 9112, 9.8).
-    pub(crate) fn closed(
-        &mut self,
-        at: Nanos,
-        common: &mut Common,
-        ended: &mut Vec<Sample>,
-    ) -> Then {
-        self.peer_closed = true;
-        match self.state {
-            State::Connecting => return self.fail(Outcome::ConnectFailed, at, ended),
-            State::Handshaking => return self.fail(Outcome::Tls, at, ended),
-            State::Down => return Then::Close,
-            State::Up if self.n_sent == 0 => {
-                self.is_replacing = true;
-                return Then::Close;
-            }
-            State::Up => {}
-        }
-        let is_told = self.tls.as_ref().is_none_or(|client| client.end().is_ok());
-        match self.parser.eof() {
-            Ok(Eof::Done(totals)) if is_told => {
-                self.reply.keep_alive = false;
-                self.complete(totals, at, common, ended)
-            }
-            Ok(_) | Err(_) => self.fail(self.cut(), at, ended),
-        }
-    }
-
-    /// The connection is gone.
-    pub(crate) fn failed(&mut self, failure: Failure, at: Nanos, ended: &mut Vec<Sample>) -> Then {
-        let outcome = match (self.state, failure) {
-            (_, Failure::FdExhausted) => Outcome::FdExhausted,
-            (_, Failure::PortExhausted) => Outcome::PortExhausted,
-            (State::Connecting, Failure::Refused) => Outcome::ConnectRefused,
-            (State::Connecting, Failure::TimedOut) => Outcome::ConnectTimeout,
-            (State::Connecting, _) => Outcome::ConnectFailed,
-            (State::Handshaking, _) => Outcome::Tls,
-            (State::Down | State::Up, _) => self.cut(),
-        };
-        self.fail(outcome, at, ended)
-    }
-
-    /// The timeout of the current state ran out.
-    pub(crate) fn timed_out(&mut self, at: Nanos, ended: &mut Vec<Sample>) -> Then {
-        let outcome = match self.state {
-            State::Connecting | State::Handshaking => Outcome::ConnectTimeout,
-            State::Down | State::Up if self.reply.has_begun => Outcome::TimeoutReading,
-            State::Down | State::Up => Outcome::TimeoutWaiting,
-        };
-        self.fail(outcome, at, ended)
-    }
-
-    /// The requests that are out fail: the oldest with `outcome`, those behind it likewise, but for
-    /// what befell its reply alone. On a connection that is up, those that were not sent stay.
-    pub(crate) fn fail(&mut self, outcome: Outcome, at: Nanos, ended: &mut Vec<Sample>) -> Then {
-        let n_lost = if self.state == State::Up { self.n_sent } else { self.outs.len() };
-        let body_bytes = self.parser.totals().body_bytes;
-        for index in 0..n_lost {
-            let out = self.outs.pop_front().expect("as many as are out");
-            let is_oldest = index == 0;
-            let outcome = if is_oldest { outcome } else { behind(outcome) };
-            let body_bytes = if is_oldest { body_bytes } else { 0 };
-            ended.push(self.sample(out, outcome, at, body_bytes));
-            if self.reply.bytes_read > 0 {
-                self.has_served = true;
-                self.failures = 0;
-            }
-            self.reply = Reply::default();
-        }
-        self.n_sent = 0;
-        Then::Abandon
-    }
-
-    /// Gives up all requests that are out, at the end of the load.
-    pub(crate) fn unanswered(&mut self, at: Nanos, ended: &mut Vec<Sample>) {
-        let body_bytes = self.parser.totals().body_bytes;
-        for (index, out) in std::mem::take(&mut self.outs).into_iter().enumerate() {
-            let body_bytes = if index == 0 { body_bytes } else { 0 };
-            ended.push(self.sample(out, Outcome::Unanswered, at, body_bytes));
-            self.reply = Reply::default();
-        }
     }
 
     /// The connection was closed. Returns which backoff the slot has to sit out before it connects
@@ -630,14 +620,6 @@ impl Conn {
             },
         }
     }
-
-    fn cut(&self) -> Outcome {
-        if self.reply.has_begun {
-            Outcome::ResetAfterFirstByte
-        } else {
-            Outcome::ResetBeforeFirstByte
-        }
-    }
 }
 
 impl User {
@@ -662,15 +644,6 @@ fn is_wanted(bodies: WantedBodies, fields: Fields<'_>) -> bool {
         WantedBodies::None => false,
         WantedBodies::Html => fields.get("content-type").is_some_and(is_html),
         WantedBodies::All => true,
-    }
-}
-
-/// What befell the requests behind one that ended so: their replies had not begun.
-fn behind(outcome: Outcome) -> Outcome {
-    match outcome {
-        Outcome::Protocol | Outcome::ResetAfterFirstByte => Outcome::ResetBeforeFirstByte,
-        Outcome::TimeoutReading => Outcome::TimeoutWaiting,
-        other => other,
     }
 }
 
@@ -715,6 +688,6 @@ mod tests {
             TlsClientConfig::new(&TlsOptions { insecure: true, ..TlsOptions::default() }).unwrap();
         let client = TlsClient::new(&config, "localhost", Resumption::Fresh).unwrap();
         assert_eq!(outcome_of_an_end(None), Outcome::Ok);
-        assert_eq!(outcome_of_an_end(Some(Box::new(client))), Outcome::ResetAfterFirstByte);
+        assert_eq!(outcome_of_an_end(Some(Box::new(client))), Outcome::ClosedAfterFirstByte);
     }
 }

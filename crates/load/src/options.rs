@@ -82,6 +82,8 @@ pub struct LoadOptions {
     pub cpus: Vec<u32>,
     /// Whether connections are used again; true.
     pub keep_alive: bool,
+    /// Whether a request that met the close of a kept connection is sent once more; true.
+    pub retry: bool,
     /// Requests after which the client closes a connection; never.
     pub requests_per_connection: Option<u64>,
     /// Requests that may be out on one connection at once; 1.
@@ -207,6 +209,7 @@ impl LoadOptions {
             threads: plan.threads,
             cpus: Vec::new(),
             keep_alive: plan.keep_alive,
+            retry: true,
             requests_per_connection: None,
             pipeline: plan.pipeline,
             expect_continue: false,
@@ -259,6 +262,7 @@ impl LoadOptions {
             stop: LoadStop { requests: self.requests, duration: self.duration },
             timeout: self.timeout,
             drain: self.drain,
+            retry: self.retry,
             lost_max: None,
             first_alone: false,
             pacing: self.pacing.clone(),

@@ -72,6 +72,7 @@ pub(crate) struct Prepared {
     /// Whether nothing but cookies ever changes.
     is_fixed: bool,
     expects_continue: bool,
+    is_idempotent: bool,
     kind: RequestKind,
     origin: u32,
 }
@@ -181,6 +182,7 @@ impl Prepared {
             holes: cut.holes,
             head_len: whole_head,
             expects_continue: asks,
+            is_idempotent: request.is_idempotent(),
             kind: RequestKind::of(&request.method),
             origin: request.origin,
         })
@@ -195,6 +197,7 @@ impl Prepared {
             head_len: end.map_or(bytes.len(), |at| at + 4),
             is_fixed: true,
             expects_continue: false,
+            is_idempotent: request.is_idempotent(),
             kind: RequestKind::of(&request.method),
             origin: request.origin,
         }
@@ -209,6 +212,11 @@ impl Prepared {
     /// Whether the body waits for `100 Continue`.
     pub(crate) fn expects_continue(&self) -> bool {
         self.expects_continue
+    }
+
+    /// Whether it may be sent twice.
+    pub(crate) fn is_idempotent(&self) -> bool {
+        self.is_idempotent
     }
 
     /// What the framing of its replies depends on.

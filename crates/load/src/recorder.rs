@@ -6,7 +6,7 @@
 //! the cache. A finished interval is handed on as a whole, ten times a second, and a fresh one is
 //! taken; nothing else is allocated.
 
-use record::{ByteCounts, ErrorCounts, Interval, Outcome, RequestCounts, Sample};
+use record::{ByteCounts, Carrier, ErrorCounts, Interval, Outcome, RequestCounts, Sample};
 use stats::Histogram;
 use units::Nanos;
 use wire::tls::Handshake;
@@ -101,6 +101,11 @@ impl Recorder {
         self.totals.bytes.written += n_bytes;
     }
 
+    /// So many requests are sent once more.
+    pub(crate) fn retried(&mut self, n_requests: u32) {
+        self.totals.requests.retried += u64::from(n_requests);
+    }
+
     /// A connection was established after `span`.
     pub(crate) fn connected(&mut self, span: Nanos) {
         let totals = &mut self.totals;
@@ -175,7 +180,7 @@ impl Recorder {
         for errors in [&mut self.totals.errors, &mut self.interval.errors] {
             *errors.of(sample.outcome).expect("an unanswered request has not ended") += 1;
         }
-        if was_sent(sample.outcome) {
+        if was_sent(sample.outcome) || sample.carrier == Carrier::Retried {
             self.totals.failed.record(sample.done.saturating_sub(sample.sent));
         }
     }
@@ -238,6 +243,7 @@ fn was_sent(outcome: Outcome) -> bool {
         Outcome::ConnectRefused
             | Outcome::ConnectFailed
             | Outcome::ConnectTimeout
+            | Outcome::TlsTimeout
             | Outcome::Tls
             | Outcome::FdExhausted
             | Outcome::PortExhausted
@@ -254,6 +260,7 @@ impl Totals {
         sum.failed += more.failed;
         sum.unanswered += more.unanswered;
         sum.drained += more.drained;
+        sum.retried += more.retried;
         self.errors.merge(&other.errors);
         let statuses =
             [(&mut self.status, &other.status), (&mut self.broken_status, &other.broken_status)];
@@ -359,7 +366,7 @@ impl RawLog {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use record::{AtEnd, Carrier};
+    use record::AtEnd;
 
     use super::*;
 

@@ -29,8 +29,6 @@ mod users;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rand::SeedableRng as _;
-use rand_pcg::Pcg64Mcg;
 use record::{Asking, Interval, LoadPlan, Origin, Pacing, Sample, Scenario, Seats, TlsUse, Users};
 use sys::driver::{Completion, Driver, Leave, Peer, Route, Slot};
 use units::Nanos;
@@ -74,9 +72,8 @@ pub(crate) struct Worker<'a, D: Driver> {
     /// The requests of the plan, as they are sent.
     prepared: Vec<Prepared>,
     picker: Picker,
-    /// For placeholders.
-    random: Pcg64Mcg,
-    n_begun: u64,
+    /// Requests that were rendered, each once however often it is sent.
+    n_rendered: u64,
     common: Common,
     conns: Vec<Conn>,
     /// Who plays the users, if anybody does, and what one asks.
@@ -113,6 +110,9 @@ pub(crate) struct Worker<'a, D: Driver> {
     ended: Vec<Sample>,
     /// A request that was begun and not sent yet, since another on its connection may follow.
     unsent: Option<Slot>,
+    /// A slot whose next request was begun long ago, and is sent as soon as nothing more is known of it:
+    /// see `take_completions`.
+    held_back: Option<Slot>,
     /// Requests, and records of TLS, on their way to the driver.
     rendered: Vec<u8>,
     records: Vec<u8>,
@@ -222,8 +222,7 @@ impl<'a, D: Driver> Worker<'a, D> {
                 plan,
                 picker::Turn { index: share.thread.into(), of: share.threads.into() },
             ),
-            random: Pcg64Mcg::seed_from_u64(plan.seed ^ (u64::from(share.turn.first) << 32)),
-            n_begun: 0,
+            n_rendered: 0,
             common: Common {
                 checks: Checks::new(plan),
                 keep_alive: plan.keep_alive,
@@ -258,6 +257,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             was_busy: false,
             ended: Vec::with_capacity(plan.pipeline as usize),
             unsent: None,
+            held_back: None,
             rendered: Vec::with_capacity(4096),
             records: Vec::new(),
             plain: Vec::new(),
@@ -351,6 +351,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         while let Some(Completion { slot, what }) = self.driver.next() {
             self.was_busy = true;
             if freed.is_some() && freed != Some(slot) {
+                self.send_held_back();
                 self.start_due();
                 freed = None;
             }
@@ -362,6 +363,7 @@ impl<'a, D: Driver> Worker<'a, D> {
                 }
             }
         }
+        self.send_held_back();
     }
 
     /// Starts requests as long as one is due and a place is free.
@@ -439,7 +441,8 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.recorder.started();
         let request = self.picker.next();
         let prepared = &self.prepared[request as usize];
-        let out = Out::new(due, request, prepared.kind());
+        let mut out = Out::new(due, request, prepared.kind());
+        out.may_retry = self.plan.retry && prepared.is_idempotent();
         let begun = self.conns[free.slot.0 as usize].begin(out, prepared.origin(), &self.common);
         self.follow(begun, free, due);
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use joust_load::{Control, FetchError, LoadError, LoadOptions, fetch, run};
-use record::{LoadPlan, LoadRecord};
+use record::{Engine, LoadPlan, LoadRecord};
 use units::{Bytes, Nanos};
 
 const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
@@ -85,6 +85,20 @@ fn load(plan: &LoadPlan) -> LoadRecord {
     run(plan, &Control::new(&interrupt)).unwrap()
 }
 
+const ENGINES: [Engine; 2] = [Engine::Epoll, Engine::Uring];
+
+/// `None` where this kernel does not have the engine.
+fn load_if_there(plan: &LoadPlan) -> Option<LoadRecord> {
+    let interrupt = AtomicBool::new(false);
+    match run(plan, &Control::new(&interrupt)) {
+        Err(error) if plan.engine == Engine::Uring => {
+            std::io::stderr().write_all(format!("skipped: io_uring: {error}\n").as_bytes()).ok();
+            None
+        }
+        record => Some(record.unwrap()),
+    }
+}
+
 /// Answers every request with `reply`.
 fn always(reply: &'static [u8]) -> Server {
     Server::start(move |conn| {
@@ -100,7 +114,7 @@ fn counts_agree_with_the_servers() {
     let plan = server.plan(|o| {
         (o.connections, o.threads, o.requests) = (9, 2, Some(3000));
         // The one that every kernel has.
-        o.engine = record::Engine::Epoll;
+        o.engine = Engine::Epoll;
     });
     let record = load(&plan);
     assert_eq!((record.engine.as_str(), record.requests.ok), ("epoll", 3000));
@@ -160,11 +174,11 @@ fn a_closed_port_refuses_every_request() {
 }
 
 #[test]
-fn resets_and_closes_are_told_apart_by_the_first_byte() {
+fn resets_and_closes_are_told_apart_before_and_after_the_first_byte() {
     type End = fn(&mut Conn);
-    let ends: [(End, [u64; 2]); 4] = [
-        (|conn| conn.reset(), [20, 0]),
-        (|conn| conn.stream.shutdown(Shutdown::Both).unwrap(), [20, 0]),
+    let ends: [(End, [u64; 4]); 4] = [
+        (|conn| conn.reset(), [20, 0, 0, 0]),
+        (|conn| conn.stream.shutdown(Shutdown::Both).unwrap(), [0, 0, 20, 0]),
         (
             |conn| {
                 conn.reply(&REPLY[..30]);
@@ -172,14 +186,14 @@ fn resets_and_closes_are_told_apart_by_the_first_byte() {
                 std::thread::sleep(Duration::from_millis(30));
                 conn.reset();
             },
-            [0, 20],
+            [0, 20, 0, 0],
         ),
         (
             |conn| {
                 conn.reply(&REPLY[..REPLY.len() - 1]);
                 conn.stream.shutdown(Shutdown::Both).unwrap();
             },
-            [0, 20],
+            [0, 0, 0, 20],
         ),
     ];
     for (index, (end, expected)) in ends.into_iter().enumerate() {
@@ -188,10 +202,20 @@ fn resets_and_closes_are_told_apart_by_the_first_byte() {
                 end(conn);
             }
         });
-        let record = load(&server.plan(|o| (o.connections, o.requests) = (4, Some(20))));
-        let errors = &record.errors;
-        let got = [errors.reset_before_first_byte, errors.reset_after_first_byte];
-        assert_eq!((got, errors.total()), (expected, 20), "case {index}");
+        for engine in ENGINES {
+            let plan = server.plan(|o| {
+                (o.connections, o.requests, o.engine) = (4, Some(20), engine);
+            });
+            let Some(record) = load_if_there(&plan) else { continue };
+            let errors = &record.errors;
+            let got = [
+                errors.reset_before_first_byte,
+                errors.reset_after_first_byte,
+                errors.closed_before_first_byte,
+                errors.closed_after_first_byte,
+            ];
+            assert_eq!((got, errors.total()), (expected, 20), "case {index}, {engine:?}");
+        }
     }
 }
 
@@ -207,6 +231,58 @@ fn a_reply_and_a_close_that_come_together_fail_nobody() {
     let record = load(&server.plan(|o| o.connections = 4));
     assert_eq!((record.requests.ok, record.connects), (200, 200));
     assert_eq!(record.bytes.body, 200 * 11);
+}
+
+/// A server that closes every connection after 10 replies and does not say so; some of the closes cross
+/// with the next request.
+#[test]
+fn kept_connections_that_are_closed_unannounced_fail_no_request() {
+    for (engine, pipeline) in ENGINES.into_iter().flat_map(|engine| [(engine, 1), (engine, 4)]) {
+        let server = Server::start(|conn| {
+            for _ in 0..10 {
+                if conn.request(0).is_none() {
+                    return;
+                }
+                conn.reply(REPLY);
+            }
+        });
+        let plan = server.plan(|o| {
+            (o.connections, o.requests, o.engine) = (4, Some(5000), engine);
+            (o.pipeline, o.url) = (pipeline, format!("{}?{{seq}}", o.url));
+        });
+        let Some(record) = load_if_there(&plan) else { continue };
+        assert_eq!(record.requests.started, 5000, "{engine:?}");
+        assert_eq!(record.requests.ok, 5000, "{engine:?}, pipeline {pipeline}: {:?}", record.errors);
+    }
+}
+
+/// A server that takes the next request and resets the connection instead of a reply.
+#[test]
+fn a_request_is_sent_once_more_and_never_a_third_time() {
+    for engine in ENGINES {
+        let server = Server::start(|conn| {
+            if conn.request(0).is_some() {
+                conn.reply(REPLY);
+                conn.request(0);
+                conn.reset();
+            }
+        });
+        let plan =
+            server.plan(|o| (o.connections, o.requests, o.engine) = (2, Some(100), engine));
+        let Some(record) = load_if_there(&plan) else { continue };
+        // Each connection serves one and loses the next, which is the first on the one after it.
+        assert_eq!((record.requests.ok, record.errors.total()), (100, 0), "{:?}", record.errors);
+        assert_eq!(record.requests.retried, 98);
+        assert_eq!(server.requests.load(Ordering::SeqCst), 198);
+        let post = LoadPlan { requests: vec![post(&plan)], ..plan };
+        let record = load(&post);
+        assert_eq!((record.requests.retried, record.errors.reset_before_first_byte), (0, 50));
+    }
+}
+
+/// The request of a plan as one that may not be sent twice.
+fn post(plan: &LoadPlan) -> record::RequestPlan {
+    record::RequestPlan { method: "POST".to_owned(), ..plan.requests[0].clone() }
 }
 
 #[test]

@@ -218,7 +218,8 @@ impl<'a> Measured<'a> {
         let no_end = no_first_byte + errors.timeout_reading;
         let (spans, given_up) = match phase {
             Phase::Response => {
-                (&spans.response, no_end + errors.connect_timeout + load.never_begun())
+                let no_connection = errors.connect_timeout + errors.tls_timeout;
+                (&spans.response, no_end + no_connection + load.never_begun())
             }
             Phase::Service => (&spans.service, no_end),
             Phase::FirstByte => (&spans.first_byte, no_first_byte),

@@ -76,7 +76,7 @@ pub use load::{
 };
 pub use load_plan::{
     Bodies, Column, Engine, ExpectedBody, HttpVersion, LoadPlan, LoadStop, Origin, Pick, Place,
-    RequestPlan, Share, Stamps, TlsPlan, TlsVersions, Verify,
+    RequestPlan, Share, Stamps, TlsPlan, TlsVersions, Verify, is_idempotent,
 };
 pub use machine::{
     Calm, Course, Disturbance, Foreign, MachineSeries, Network, NetworkKind, Prepared,

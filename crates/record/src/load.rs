@@ -72,7 +72,7 @@ pub struct LoadRecord {
     #[serde(default)]
     pub probes: u64,
     /// The head of the first reply as it came, where the plan's first request went out alone; what is
-    /// not UTF-8 is replaced.
+    /// not UTF-8 is replaced. Of what is no HTTP, everything up to its first empty line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_head: Option<String>,
     /// Replies whose heads end lines in LF without CR: read as HTTP (RFC 9112, 2.2), which a strict
@@ -255,6 +255,9 @@ pub struct RequestCounts {
     pub unanswered: u64,
     /// Of `done`: those that ended after the window, while draining.
     pub drained: u64,
+    /// Of `started`: those that were sent once more ([`LoadPlan::retry`]), whatever came of them.
+    #[serde(default)]
+    pub retried: u64,
 }
 
 /// Bytes of all replies, and of requests.

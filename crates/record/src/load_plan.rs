@@ -63,6 +63,11 @@ pub struct LoadPlan {
     /// How long replies that are out when the load ends may still take. They count as done
     /// (`drained`), not in the rate; what is out after that is unanswered.
     pub drain: Nanos,
+    /// Whether an idempotent request is sent once more, on a new connection, where the server closed
+    /// the one that it was on before a byte of its reply, and that connection had served before
+    /// (RFC 9112, 9.3.1). `false` in older files, which had no such thing.
+    #[serde(default)]
+    pub retry: bool,
     /// Ends the load after so many requests for which the server could not be reached or was lost
     /// ([`crate::Sample::is_lost`]); none: it goes on as planned.
     #[serde(default)]
@@ -165,6 +170,11 @@ impl RequestPlan {
         }
     }
 
+    /// Whether sending it twice does what sending it once does (RFC 9110, 9.2.2).
+    pub fn is_idempotent(&self) -> bool {
+        is_idempotent(self.method.as_bytes())
+    }
+
     /// Whether a field of its own asks for the connection to be closed after it.
     pub fn asks_to_close(&self) -> bool {
         let is_close = |option: &str| option.trim().eq_ignore_ascii_case("close");
@@ -172,6 +182,12 @@ impl RequestPlan {
             name.eq_ignore_ascii_case("connection") && value.split(',').any(is_close)
         })
     }
+}
+
+/// Whether a request of that method, sent twice, does what it does when it is sent once (RFC 9110,
+/// 9.2.2). Methods are case-sensitive, and one that is not known may do anything.
+pub fn is_idempotent(method: &[u8]) -> bool {
+    matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
 }
 
 /// What the body of a reply was before the load.
@@ -379,6 +395,7 @@ impl LoadPlan {
             stop: LoadStop { requests: None, duration: Some(Nanos::from_secs(10)) },
             timeout: Nanos::from_secs(10),
             drain: Nanos::from_secs(1),
+            retry: false,
             lost_max: None,
             first_alone: false,
             pacing: Pacing::Closed,

@@ -25,12 +25,18 @@ pub enum Outcome {
     ConnectFailed,
     /// Connecting took longer than the timeout.
     ConnectTimeout,
+    /// The TLS handshake took longer than the timeout. Older files count it as `ConnectTimeout`.
+    TlsTimeout,
     /// The TLS handshake failed, or a record was wrong.
     Tls,
-    /// Reset or closed by the peer before a byte of the reply.
+    /// Reset by the peer (RST) before a byte of the reply. In older files closed, too.
     ResetBeforeFirstByte,
-    /// Reset or closed by the peer inside the reply.
+    /// Reset by the peer (RST) inside the reply. In older files closed, too.
     ResetAfterFirstByte,
+    /// Closed by the peer in order (FIN) before a byte of the reply.
+    ClosedBeforeFirstByte,
+    /// Closed by the peer in order (FIN) inside the reply.
+    ClosedAfterFirstByte,
     /// No byte of the reply came within the timeout.
     TimeoutWaiting,
     /// The reply began but was not complete within the timeout.
@@ -45,7 +51,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// Every outcome, in the order of the columns of a report.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 20] = [
         Self::Ok,
         Self::UnexpectedStatus,
         Self::WrongLength,
@@ -55,9 +61,12 @@ impl Outcome {
         Self::ConnectRefused,
         Self::ConnectFailed,
         Self::ConnectTimeout,
+        Self::TlsTimeout,
         Self::Tls,
         Self::ResetBeforeFirstByte,
         Self::ResetAfterFirstByte,
+        Self::ClosedBeforeFirstByte,
+        Self::ClosedAfterFirstByte,
         Self::TimeoutWaiting,
         Self::TimeoutReading,
         Self::FdExhausted,
@@ -127,6 +136,9 @@ pub enum Carrier {
     Fresh,
     /// The same, since the server had closed the one before in order while it was idle.
     Replacing,
+    /// The one that it was sent on was closed before a byte of the reply, and it was sent once more on
+    /// a new one. `sent` is of the first time.
+    Retried,
 }
 
 /// What had become of a connection when a request on it ended.
@@ -183,9 +195,12 @@ pub struct ErrorCounts {
     pub connect_refused: u64,
     pub connect_failed: u64,
     pub connect_timeout: u64,
+    pub tls_timeout: u64,
     pub tls: u64,
     pub reset_before_first_byte: u64,
     pub reset_after_first_byte: u64,
+    pub closed_before_first_byte: u64,
+    pub closed_after_first_byte: u64,
     pub timeout_waiting: u64,
     pub timeout_reading: u64,
     pub fd_exhausted: u64,
@@ -205,9 +220,12 @@ impl ErrorCounts {
             Outcome::ConnectRefused => &mut self.connect_refused,
             Outcome::ConnectFailed => &mut self.connect_failed,
             Outcome::ConnectTimeout => &mut self.connect_timeout,
+            Outcome::TlsTimeout => &mut self.tls_timeout,
             Outcome::Tls => &mut self.tls,
             Outcome::ResetBeforeFirstByte => &mut self.reset_before_first_byte,
             Outcome::ResetAfterFirstByte => &mut self.reset_after_first_byte,
+            Outcome::ClosedBeforeFirstByte => &mut self.closed_before_first_byte,
+            Outcome::ClosedAfterFirstByte => &mut self.closed_after_first_byte,
             Outcome::TimeoutWaiting => &mut self.timeout_waiting,
             Outcome::TimeoutReading => &mut self.timeout_reading,
             Outcome::FdExhausted => &mut self.fd_exhausted,

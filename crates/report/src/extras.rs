@@ -8,7 +8,7 @@ use record::{
 };
 
 use crate::cells::CellView;
-use crate::figures::{NONE, grouped, listed, ratio_with_interval, significant};
+use crate::figures::{NONE, grouped, listed, percent, ratio_with_interval, significant};
 use crate::standing::{median, span};
 use crate::table::{Column, Depth, Row, Table};
 use crate::wording::{name_of, plain, words};
@@ -24,7 +24,7 @@ const SHOWN: [(f64, &str); 5] =
 
 /// Tables of one cell beside its contenders and pairs, in the order in which they are shown.
 static BESIDE: &[fn(&CellView) -> Table] =
-    &[tools, groups, tails, explained, noise, published::table];
+    &[tools, retries, groups, tails, explained, noise, published::table];
 
 /// Tables over all cells of a run.
 static OF_RUN: &[fn(&RunRecord) -> Table] = &[growth];
@@ -91,6 +91,32 @@ fn tools(CellView { run, .. }: &CellView) -> Table {
             Column::figure("tool CPU", "us/request"),
         ],
         rows: contenders.filter_map(row).map(Row::of).collect(),
+        depth: Depth::Answer,
+    }
+}
+
+/// Requests that were sent once more, of contenders that have any.
+fn retries(CellView { run, .. }: &CellView) -> Table {
+    let row = |contender: usize| {
+        let loads = || run.measured(contender).filter_map(|visit| visit.load.as_ref());
+        let retried: u64 = loads().map(|load| load.requests.retried).sum();
+        let started: u64 = loads().map(|load| load.requests.started).sum();
+        (retried > 0).then(|| {
+            let name = name_of(&run.plan.contenders, contender);
+            vec![name, grouped(retried), percent(retried, started)]
+        })
+    };
+    Table {
+        title: "Requests sent once more".to_owned(),
+        note: "The server closed a kept connection before a byte of the reply. Those that were lost again \
+               have failed; each latency counts from the first time"
+            .to_owned(),
+        columns: vec![
+            Column::text("contender"),
+            Column::figure("requests", ""),
+            Column::figure("of all", ""),
+        ],
+        rows: (0..run.plan.contenders.len()).filter_map(row).map(Row::of).collect(),
         depth: Depth::Answer,
     }
 }

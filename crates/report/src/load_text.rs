@@ -90,6 +90,12 @@ fn outcomes(page: &mut Page, record: &LoadRecord) {
             grouped(requests.drained),
         ]);
     }
+    if requests.retried > 0 {
+        rows.push(vec![
+            "of those begun, sent once more since a kept connection was closed".to_owned(),
+            grouped(requests.retried),
+        ]);
+    }
     page.heading("Requests", &statuses(record));
     page.table(&[("outcome", Lean::Left), ("requests", Lean::Right)], &rows);
 }
@@ -123,9 +129,12 @@ pub(crate) fn outcome_words(outcome: Outcome) -> &'static str {
         Outcome::ConnectRefused => "connection refused",
         Outcome::ConnectFailed => "connection failed",
         Outcome::ConnectTimeout => "timed out connecting",
+        Outcome::TlsTimeout => "timed out in the TLS handshake",
         Outcome::Tls => "TLS failed",
-        Outcome::ResetBeforeFirstByte => "closed before the first byte",
-        Outcome::ResetAfterFirstByte => "closed inside the reply",
+        Outcome::ResetBeforeFirstByte => "reset before the first byte (RST)",
+        Outcome::ResetAfterFirstByte => "reset inside the reply (RST)",
+        Outcome::ClosedBeforeFirstByte => "closed before the first byte (FIN)",
+        Outcome::ClosedAfterFirstByte => "closed inside the reply (FIN)",
         Outcome::TimeoutWaiting => "timed out waiting for the first byte",
         Outcome::TimeoutReading => "timed out inside the reply",
         Outcome::FdExhausted => "no file descriptor left (ulimit -n)",

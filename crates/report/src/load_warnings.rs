@@ -182,7 +182,10 @@ fn remedy(limit: GeneratorLimit, plan: &LoadPlan) -> &'static str {
 pub fn rate_missed(record: &LoadRecord) -> Option<String> {
     let missed = record.rate_missed()?;
     let errors = &record.errors;
-    let unconnected = errors.connect_refused + errors.connect_failed + errors.connect_timeout;
+    let unconnected = errors.connect_refused
+        + errors.connect_failed
+        + errors.connect_timeout
+        + errors.tls_timeout;
     let why = if is_generator_limit(record) {
         "the generator could not".to_owned()
     } else if record.silence_at_end().is_some() {

@@ -92,6 +92,7 @@ impl Figures {
         };
         let mut has_document = false;
         for sample in &record.raw {
+            let sample = &as_ab_reads(sample, record);
             if sample.outcome == Outcome::Unanswered {
                 figures.add_bytes(sample);
                 figures.left_out += 1;
@@ -156,12 +157,9 @@ impl Figures {
         self.finish(sample);
     }
 
-    /// ab looks at the status when it has the head, whatever becomes of the rest. What is no HTTP has
-    /// status 500 to it. Behind a good head it does not look at the framing.
+    /// ab looks at the status when it has the head, whatever becomes of the rest.
     fn add_status(&mut self, sample: &Sample) {
-        let is_no_http = sample.outcome == Outcome::Protocol && sample.bytes_head == 0;
-        let is_status = sample.status > 0 || is_no_http;
-        self.non_2xx += u64::from(is_status && sample.status / 100 != 2);
+        self.non_2xx += u64::from(sample.status > 0 && sample.status / 100 != 2);
     }
 
     /// With -r: counted as an error of receiving, by its length, and as an exception, since ab then
@@ -225,12 +223,31 @@ impl Figures {
     }
 }
 
+/// What is no HTTP has status 500 to ab, once it has an empty line; without one it waits for more, and the
+/// end of the connection is a reply of 0 bytes. The first reply, whose head is kept, stands for the others.
+/// Behind a good head ab does not look at the framing.
+fn as_ab_reads(sample: &Sample, record: &LoadRecord) -> Sample {
+    let is_no_http = |sample: &Sample| {
+        sample.outcome == Outcome::Protocol && sample.bytes_head == 0 && sample.status == 0
+    };
+    let Some(head) = record.first_head.as_ref().filter(|_| is_no_http(sample)) else {
+        return *sample;
+    };
+    let bytes_read = u32::try_from(sample.bytes_read).unwrap_or(u32::MAX);
+    let is_like_first = record.raw.first().is_some_and(is_no_http);
+    let head_bytes = if is_like_first { head.len() as u32 } else { bytes_read };
+    let bytes_head = head_bytes.min(bytes_read);
+    let bytes_body = u64::from(bytes_read - bytes_head);
+    Sample { status: 500, bytes_head, bytes_body, ..*sample }
+}
+
 /// Why ab would have given up on a request for which the server was lost.
 fn fatal(flags: &Flags, outcome: Outcome) -> Fatal {
     match outcome {
-        Outcome::ConnectTimeout | Outcome::TimeoutWaiting | Outcome::TimeoutReading => {
-            Fatal::TimedOut
-        }
+        Outcome::ConnectTimeout
+        | Outcome::TlsTimeout
+        | Outcome::TimeoutWaiting
+        | Outcome::TimeoutReading => Fatal::TimedOut,
         Outcome::ConnectRefused => Fatal::Refused,
         Outcome::FdExhausted => Fatal::NoFile,
         // A refusal has its own outcome, and so has a network without an answer.

@@ -151,6 +151,24 @@ fn what_is_no_http_has_no_2xx_and_what_is_wrong_behind_a_head_is_not_looked_at()
     assert_eq!([non_2xx(0), non_2xx(100)], [1, 0]);
 }
 
+/// ab 2.3 beside it: `garbage\r\n\r\nbody` gives 4 bytes of document and a line of non-2xx, and a banner
+/// without an empty line neither.
+#[test]
+fn garbage_has_a_status_only_where_it_has_an_empty_line() {
+    let figures = |bytes: &str, first_head: Option<&str>| {
+        let mut garbage = sample(0, 1, 1, 1);
+        (garbage.outcome, garbage.status, garbage.bytes_head) = (Outcome::Protocol, 0, 0);
+        (garbage.bytes_read, garbage.bytes_body) = (bytes.len() as u64, 0);
+        let first_head = first_head.map(str::to_owned);
+        let record = LoadRecord { first_head, ..record(vec![garbage; 4], 1.0) };
+        let figures = Figures::new(&flags("-n 4 http://h/x"), &record);
+        (figures.non_2xx, figures.document, figures.bodies, figures.failed)
+    };
+    let head = Some("garbage that is no http\r\n\r\n");
+    assert_eq!(figures("garbage that is no http\r\n\r\nbody", head), (4, 4, 16, 0));
+    assert_eq!(figures("SSH-2.0-OpenSSH\r\n", None), (0, 0, 0, 0));
+}
+
 /// What a report in whole milliseconds can hold of a span.
 fn whole_millis(span: Option<Nanos>) -> Option<u64> {
     span.map(|span| (span.0 + 500_000) / 1_000_000)

@@ -137,7 +137,7 @@ impl Figures {
         }
         if sample.first_byte > Nanos::ZERO {
             self.responses.add(sample.first_byte.saturating_sub(sample.sent));
-        } else if sample.outcome == Outcome::ResetBeforeFirstByte {
+        } else if is_end_before_first_byte(sample.outcome) {
             // The end of a connection makes it readable, too.
             self.responses.add(sample.done.saturating_sub(sample.sent));
         }
@@ -180,7 +180,10 @@ impl Figures {
         self.connects = spans(&record.connect_ms, record.connects);
         self.responses = spans(&record.first_byte_ms, record.requests.ok);
         let errors = &record.errors;
-        self.timeouts = errors.connect_timeout + errors.timeout_waiting + errors.timeout_reading;
+        self.timeouts = errors.connect_timeout
+            + errors.tls_timeout
+            + errors.timeout_waiting
+            + errors.timeout_reading;
         self.codes = record.status.clone();
         for (status, n) in &record.broken_status {
             *self.codes.entry(*status).or_default() += n;
@@ -208,7 +211,17 @@ fn raw_body(sample: &Sample) -> u64 {
 }
 
 fn is_timeout(outcome: Outcome) -> bool {
-    matches!(outcome, Outcome::ConnectTimeout | Outcome::TimeoutWaiting | Outcome::TimeoutReading)
+    matches!(
+        outcome,
+        Outcome::ConnectTimeout
+            | Outcome::TlsTimeout
+            | Outcome::TimeoutWaiting
+            | Outcome::TimeoutReading
+    )
+}
+
+fn is_end_before_first_byte(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::ResetBeforeFirstByte | Outcome::ClosedBeforeFirstByte)
 }
 
 /// What perror(3) says where a connection could not be made; of one that is lost later http_load is

@@ -346,7 +346,9 @@ impl<'a> User<'a> {
     fn heard_nothing(&mut self, outcome: Outcome) -> Turn {
         let why = match outcome {
             Outcome::ConnectRefused => "unable to connect sock.c:282: Connection refused",
-            Outcome::ConnectTimeout => "unable to connect sock.c:282: Connection timed out",
+            Outcome::ConnectTimeout | Outcome::TlsTimeout => {
+                "unable to connect sock.c:282: Connection timed out"
+            }
             Outcome::ConnectFailed => "unable to connect sock.c:282: Network is unreachable",
             Outcome::Tls => {
                 let text = notify(NotifyLevel::Error, "Failed to make an SSL connection: 5");

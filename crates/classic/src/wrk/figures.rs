@@ -120,6 +120,7 @@ fn errors(record: &LoadRecord, n_read_besides: u64) -> Errors {
             Outcome::ConnectRefused
             | Outcome::ConnectFailed
             | Outcome::ConnectTimeout
+            | Outcome::TlsTimeout
             | Outcome::Tls
             | Outcome::FdExhausted
             | Outcome::PortExhausted => sum.connect += count,

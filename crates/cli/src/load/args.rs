@@ -241,6 +241,10 @@ pub struct Connections {
     /// A new connection for each request, closed by the generator
     #[arg(long)]
     pub no_keepalive: bool,
+    /// Count a request as failed when the server closes a kept connection before it answers, instead of
+    /// sending it once more
+    #[arg(long)]
+    pub no_retry: bool,
     /// Close a connection after so many requests
     #[arg(long, value_name = "REQUESTS", conflicts_with = "no_keepalive")]
     pub requests_per_connection: Option<u64>,

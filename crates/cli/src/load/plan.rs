@@ -111,6 +111,7 @@ fn options(args: &Args) -> Result<LoadOptions, Trouble> {
         unix: connections.unix.clone(),
         sources: connections.source.clone(),
         keep_alive: !connections.no_keepalive,
+        retry: !connections.no_retry,
         requests_per_connection: connections.requests_per_connection,
         pipeline: connections.pipeline,
         timeout: connections.timeout,

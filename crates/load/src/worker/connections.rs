@@ -2,6 +2,8 @@
 //! bytes to the driver and back; must not know when requests are due. Start reading at
 //! [`Worker::take`].
 
+use rand::SeedableRng as _;
+use rand_pcg::Pcg64Mcg;
 use sys::driver::{Driver, Leave, Slot, What};
 use units::Nanos;
 use wire::tls::TlsError;
@@ -59,6 +61,9 @@ impl<D: Driver> Worker<'_, D> {
             self.send_body(slot);
         }
         if !self.ended.is_empty() {
+            if self.conns[slot.0 as usize].is_held_back() {
+                self.held_back = Some(slot);
+            }
             // The reply that comes next, if one does, has its own time from now on.
             if self.conns[slot.0 as usize].n_sent() > 0 {
                 self.timeouts.arm(slot, TIMEOUT, self.now);
@@ -157,6 +162,14 @@ impl<D: Driver> Worker<'_, D> {
         }
     }
 
+    /// Sends what was held back until the reply before it was complete.
+    #[inline]
+    pub(super) fn send_held_back(&mut self) {
+        if let Some(slot) = self.held_back.take() {
+            self.send(slot);
+        }
+    }
+
     /// Sends every request of the connection that may be sent and is not.
     #[inline]
     pub(super) fn send(&mut self, slot: Slot) {
@@ -191,13 +204,13 @@ impl<D: Driver> Worker<'_, D> {
         while let Some(request) = next {
             let prepared = &self.prepared[request as usize];
             let from = self.rendered.len();
+            let seq = self.share.turn.index_of(conn.number(&mut self.n_rendered));
             let mut fill = Fill {
-                seq: self.share.turn.index_of(self.n_begun),
-                random: &mut self.random,
+                seq,
+                random: &mut random_of(self.plan.seed, seq),
                 columns: &self.plan.columns,
                 cookies: if self.common.cookies { conn.jar.value() } else { None },
             };
-            self.n_begun += 1;
             let head_len = prepared.render(&mut fill, &mut self.rendered);
             if prepared.expects_continue() {
                 // The body is rendered now, as one with its head, and kept until it is wanted.
@@ -250,8 +263,9 @@ impl<D: Driver> Worker<'_, D> {
     }
 
     /// The connection is of no more use. Requests that were not answered, though the server closed in
-    /// order, or that were never sent, go on the next one.
+    /// order, that are sent once more, or that were never sent, go on the next one.
     pub(super) fn leave(&mut self, slot: Slot, then: Then) {
+        self.recorder.retried(self.conns[slot.0 as usize].take_retried());
         match self.close(slot, then) {
             Some(level) => {
                 let level = usize::from(level).min(BACKOFF_MS.len() - 1);
@@ -281,6 +295,12 @@ impl<D: Driver> Worker<'_, D> {
         self.driver.close(slot, how);
         self.conns[slot.0 as usize].down(then)
     }
+}
+
+/// What is drawn for the placeholders of one request: the same each time that it is sent.
+fn random_of(seed: u64, seq: u64) -> Pcg64Mcg {
+    // Neighbours in a sequence of seeds give unrelated numbers: `seed_from_u64` scatters them.
+    Pcg64Mcg::seed_from_u64(seed ^ seq.rotate_left(32))
 }
 
 impl Heard {

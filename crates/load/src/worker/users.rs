@@ -26,6 +26,11 @@ pub(super) fn places(users: &mut dyn Users, seats: Seats) -> (FreePlaces, u32) {
     (places, n_left)
 }
 
+/// The method of a request, as it stands in its first line.
+fn method(request: &[u8]) -> &[u8] {
+    request.split(|byte| *byte == b' ').next().unwrap_or_default()
+}
+
 impl<D: Driver> Worker<'_, D> {
     /// A user has its turn.
     pub(super) fn start_user(&mut self, free: Free, due: Nanos) {
@@ -60,6 +65,8 @@ impl<D: Driver> Worker<'_, D> {
             let kind = if asked.is_head { RequestKind::Head } else { RequestKind::Other };
             let mut out = Out::new(due, asked.number, kind);
             out.asked = (asked.bytes.start as u32, asked.bytes.end as u32);
+            let asked_bytes = &self.asking.bytes()[asked.bytes.clone()];
+            out.may_retry = self.plan.retry && record::is_idempotent(method(asked_bytes));
             match begun {
                 None => begun = Some(conn.begin(out, self.asking.origin, &self.common)),
                 Some(_) => conn.begin_behind(out),

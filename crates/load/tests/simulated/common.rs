@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use joust_load::sim::{self, Script};
 use joust_load::{Control, LoadOptions};
-use record::{LoadPlan, LoadRecord, Outcome, Sample};
+use record::{Carrier, LoadPlan, LoadRecord, Outcome, Sample};
 use units::Nanos;
 
 pub(crate) const MS: Nanos = Nanos::from_millis(1);
@@ -48,7 +48,8 @@ fn check_counts(record: &LoadRecord) {
     assert_eq!(requests.started, requests.done + requests.unanswered);
     assert_eq!(requests.done, requests.ok + requests.failed);
     assert_eq!(requests.failed, errors.total());
-    assert!(requests.drained <= requests.done);
+    assert!(requests.drained <= requests.done && requests.retried <= requests.started);
+    assert!(plan.retry || requests.retried == 0);
     let wrong =
         errors.unexpected_status + errors.wrong_length + errors.wrong_header + errors.wrong_body;
     assert_eq!(
@@ -113,6 +114,8 @@ fn check_raw(record: &LoadRecord) {
     let count = |outcome| by_outcome.get(&outcome).copied().unwrap_or(0);
     assert_eq!(count(Outcome::Ok), record.requests.ok);
     assert_eq!(count(Outcome::Unanswered), record.requests.unanswered);
+    let n_retried = raw.iter().filter(|sample| sample.carrier == Carrier::Retried).count();
+    assert_eq!(n_retried as u64, record.requests.retried, "each is sent twice at most");
     for (outcome, counted) in record.errors.each() {
         assert_eq!(count(outcome), counted, "{outcome:?}");
     }
@@ -135,18 +138,22 @@ fn check_raw(record: &LoadRecord) {
     }
 }
 
-/// Replies come in the order of the requests, and no more requests are out than may be.
+/// Replies come in the order of the requests, but for those that were sent once more, and no more
+/// requests are out than may be.
 fn check_conn(record: &LoadRecord, samples: Vec<&Sample>) {
-    let mut sent: Vec<(Nanos, Nanos)> = samples
-        .into_iter()
-        .filter(|sample| sample.sent > Nanos::ZERO || sample.first_byte > Nanos::ZERO)
-        .map(|sample| (sample.sent, sample.done))
-        .collect();
-    sent.sort_unstable();
-    assert!(sent.windows(2).all(|pair| pair[0].1 <= pair[1].1), "in the order of sending");
-    let n_out = record.plan.pipeline as usize;
-    for pair in sent.windows(n_out + 1) {
-        assert!(pair[0].1 <= pair[n_out].0, "more than {n_out} out on a connection: {pair:?}");
+    let was_sent = |s: &&&Sample| s.sent > Nanos::ZERO || s.first_byte > Nanos::ZERO;
+    let mut sent: Vec<&Sample> = samples.iter().filter(was_sent).copied().collect();
+    sent.sort_unstable_by_key(|sample| (sample.sent, sample.done));
+    let once = sent.iter().filter(|sample| sample.carrier != Carrier::Retried);
+    assert!(once.is_sorted_by_key(|sample| sample.done), "in the order of sending");
+    let ends = sent.iter().flat_map(|sample| [(sample.sent, 1), (sample.done, -1)]);
+    let mut ends: Vec<(Nanos, i64)> = ends.collect();
+    // Where one ends as another begins, the end comes first.
+    ends.sort_unstable();
+    let mut n_out = 0;
+    for (at, change) in ends {
+        n_out += change;
+        assert!(n_out <= i64::from(record.plan.pipeline), "{n_out} out on a connection at {at}");
     }
 }
 

@@ -5,6 +5,7 @@ mod carriers;
 mod common;
 mod faults;
 mod open_loop;
+mod retries;
 mod seeds;
 mod users;
 
@@ -110,10 +111,10 @@ fn every_act_of_a_server_has_its_outcome() {
         (Act::Surplus, Outcome::Protocol),
         (Act::Garbage, Outcome::Protocol),
         (Act::Reset(0), Outcome::ResetBeforeFirstByte),
-        (Act::Close(0), Outcome::ResetBeforeFirstByte),
+        (Act::Close(0), Outcome::ClosedBeforeFirstByte),
         (Act::Reset(10), Outcome::ResetAfterFirstByte),
-        (Act::Close(10), Outcome::ResetAfterFirstByte),
-        (Act::Close(60), Outcome::ResetAfterFirstByte),
+        (Act::Close(10), Outcome::ClosedAfterFirstByte),
+        (Act::Close(60), Outcome::ClosedAfterFirstByte),
         (Act::Stop(0), Outcome::TimeoutWaiting),
         (Act::Stop(10), Outcome::TimeoutReading),
         (Act::Stop(60), Outcome::TimeoutReading),
@@ -192,14 +193,6 @@ fn a_close_that_came_with_the_reply_is_nobodys_failure() {
     let record = run(&plan, &Script { acts, ..Script::new(MS) });
     assert_eq!(record.requests.ok, 1000);
     assert!(record.connects > 400);
-}
-
-#[test]
-fn a_close_after_the_next_request_was_sent_fails_that_request() {
-    let plan = plan(|o| (o.connections, o.requests) = (1, Some(10)));
-    let acts = vec![(Act::ReplyThenClose(MS), 1)];
-    let record = run(&plan, &Script { acts, ..Script::new(ms(5)) });
-    assert_eq!((record.requests.ok, record.errors.reset_before_first_byte), (5, 5));
 }
 
 #[test]

@@ -50,6 +50,7 @@ fn every_seed_accounts_for_every_request_exactly_once() {
         seen.requests.ok += record.requests.ok;
         seen.requests.unanswered += record.requests.unanswered;
         seen.requests.drained += record.requests.drained;
+        seen.requests.retried += record.requests.retried;
         let sum = seen.open_loop.get_or_insert_default();
         let open_loop = record.open_loop.unwrap_or_default();
         (sum.dropped, sum.left) = (sum.dropped + open_loop.dropped, sum.left + open_loop.left);
@@ -62,7 +63,8 @@ fn every_seed_accounts_for_every_request_exactly_once() {
 /// A canary: the worlds are so different that everything that can befall a request befalls many.
 fn check_reach(seen: &LoadRecord) {
     let mut counts: Vec<(Outcome, u64)> = seen.errors.each().collect();
-    counts.retain(|(outcome, _)| *outcome != Outcome::Tls);
+    counts.retain(|(outcome, _)| !matches!(outcome, Outcome::Tls | Outcome::TlsTimeout));
+    assert!(seen.requests.retried > 1000, "{}", seen.requests.retried);
     counts.push((Outcome::Ok, seen.requests.ok));
     counts.push((Outcome::Unanswered, seen.requests.unanswered));
     assert!(counts.iter().all(|(_, count)| *count > 100), "{counts:?}");
@@ -245,6 +247,7 @@ fn plan(random: &mut Pcg64Mcg) -> LoadOptions {
     options.pipeline = if may_pipeline && one_in(r, 2) { r.random_range(2..=8) } else { 1 };
     options.requests_per_connection = one_in(r, 4).then(|| r.random_range(1..=10));
     options.cookies = one_in(r, 3);
+    options.retry = !one_in(r, 4);
     options.pacing = pacing(r);
     options.requests = one_in(r, 2).then(|| r.random_range(1..=300));
     let must_end = options.requests.is_none();

@@ -1,0 +1,166 @@
+//! How a connection ends before its time, and what becomes of the requests on it. Owns which outcome it
+//! is, and which requests are sent once more; must not know what a reply says.
+//! Start reading at [`Conn::closed`].
+//!
+//! # Retries
+//!
+//! A server may close a kept connection at any time, and a request can be under way then: nobody did
+//! wrong, and any browser sends it once more. So does this, where the plan has it ([`Conn::lost`]): no
+//! byte of the reply came, the connection had served before, the method is idempotent, and it is the
+//! first time (RFC 9112, 9.3.1). Cost: a byte for each request, and a look at it where a connection ends.
+
+use record::{Carrier, Outcome, Sample};
+use sys::driver::Failure;
+use units::Nanos;
+use wire::Eof;
+
+use super::{Common, Conn, Out, Reply, State, Then};
+
+/// How a server ended a connection in the midst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// RST, or another error.
+    Reset,
+    /// FIN.
+    Closed,
+}
+
+/// Whether requests may be sent once more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Again {
+    No,
+    /// Those of a kind that may, if no byte of their replies came.
+    IfAllowed,
+}
+
+impl Conn {
+    /// The peer closed its side. Where TLS did not say so before TCP did, a body that only the end of
+    /// the connection ends may have been cut off, and counts as such (RFC 9112, 9.8).
+    pub(crate) fn closed(
+        &mut self,
+        at: Nanos,
+        common: &mut Common,
+        ended: &mut Vec<Sample>,
+    ) -> Then {
+        self.peer_closed = true;
+        match self.state {
+            State::Connecting => return self.fail(Outcome::ConnectFailed, at, ended),
+            State::Handshaking => return self.fail(Outcome::Tls, at, ended),
+            State::Down => return Then::Close,
+            State::Up if self.n_sent == 0 => {
+                self.is_replacing = true;
+                return Then::Close;
+            }
+            State::Up => {}
+        }
+        let is_told = self.tls.as_ref().is_none_or(|client| client.end().is_ok());
+        match self.parser.eof() {
+            Ok(Eof::Done(totals)) if is_told => {
+                self.reply.keep_alive = false;
+                self.complete(totals, at, common, ended)
+            }
+            Ok(_) | Err(_) => self.lost(self.cut(Cut::Closed), at, ended),
+        }
+    }
+
+    /// The connection is gone.
+    pub(crate) fn failed(&mut self, failure: Failure, at: Nanos, ended: &mut Vec<Sample>) -> Then {
+        let outcome = match (self.state, failure) {
+            (_, Failure::FdExhausted) => Outcome::FdExhausted,
+            (_, Failure::PortExhausted) => Outcome::PortExhausted,
+            (State::Connecting, Failure::Refused) => Outcome::ConnectRefused,
+            (State::Connecting, Failure::TimedOut) => Outcome::ConnectTimeout,
+            (State::Connecting, _) => Outcome::ConnectFailed,
+            (State::Handshaking, _) => Outcome::Tls,
+            (State::Down | State::Up, _) => return self.lost(self.cut(Cut::Reset), at, ended),
+        };
+        self.fail(outcome, at, ended)
+    }
+
+    /// The timeout of the current state ran out.
+    pub(crate) fn timed_out(&mut self, at: Nanos, ended: &mut Vec<Sample>) -> Then {
+        let outcome = match self.state {
+            State::Connecting => Outcome::ConnectTimeout,
+            State::Handshaking => Outcome::TlsTimeout,
+            State::Down | State::Up if self.reply.has_begun => Outcome::TimeoutReading,
+            State::Down | State::Up => Outcome::TimeoutWaiting,
+        };
+        self.fail(outcome, at, ended)
+    }
+
+    /// The server ended the connection while requests were out: those that may go out once more, on the
+    /// next one, if this one had served.
+    fn lost(&mut self, outcome: Outcome, at: Nanos, ended: &mut Vec<Sample>) -> Then {
+        // Part of a reply is a sign of a server that serves, too.
+        let has_served = self.has_served || self.reply.has_begun;
+        self.end_all(outcome, if has_served { Again::IfAllowed } else { Again::No }, at, ended)
+    }
+
+    /// The requests that are out fail: the oldest with `outcome`, those behind it likewise, but for
+    /// what befell its reply alone. On a connection that is up, those that were not sent stay.
+    pub(crate) fn fail(&mut self, outcome: Outcome, at: Nanos, ended: &mut Vec<Sample>) -> Then {
+        self.end_all(outcome, Again::No, at, ended)
+    }
+
+    fn end_all(
+        &mut self,
+        outcome: Outcome,
+        again: Again,
+        at: Nanos,
+        ended: &mut Vec<Sample>,
+    ) -> Then {
+        let n_lost = if self.state == State::Up { self.n_sent } else { self.outs.len() };
+        let body_bytes = self.parser.totals().body_bytes;
+        let mut n_kept = 0;
+        for index in 0..n_lost {
+            let out = self.outs[index];
+            if again == Again::IfAllowed && out.may_retry && !self.reply.has_begun {
+                self.outs[n_kept] = Out { carrier: Carrier::Retried, may_retry: false, ..out };
+                n_kept += 1;
+                continue;
+            }
+            let is_oldest = index == 0;
+            let outcome = if is_oldest { outcome } else { behind(outcome) };
+            let body_bytes = if is_oldest { body_bytes } else { 0 };
+            ended.push(self.sample(out, outcome, at, body_bytes));
+            if self.reply.bytes_read > 0 {
+                self.has_served = true;
+                self.failures = 0;
+            }
+            self.reply = Reply::default();
+        }
+        self.outs.drain(n_kept..n_lost);
+        self.n_retried += n_kept as u32;
+        self.n_sent = 0;
+        Then::Abandon
+    }
+
+    /// Gives up all requests that are out, at the end of the load.
+    pub(crate) fn unanswered(&mut self, at: Nanos, ended: &mut Vec<Sample>) {
+        let body_bytes = self.parser.totals().body_bytes;
+        for (index, out) in std::mem::take(&mut self.outs).into_iter().enumerate() {
+            let body_bytes = if index == 0 { body_bytes } else { 0 };
+            ended.push(self.sample(out, Outcome::Unanswered, at, body_bytes));
+            self.reply = Reply::default();
+        }
+    }
+
+    fn cut(&self, cut: Cut) -> Outcome {
+        match (cut, self.reply.has_begun) {
+            (Cut::Reset, false) => Outcome::ResetBeforeFirstByte,
+            (Cut::Reset, true) => Outcome::ResetAfterFirstByte,
+            (Cut::Closed, false) => Outcome::ClosedBeforeFirstByte,
+            (Cut::Closed, true) => Outcome::ClosedAfterFirstByte,
+        }
+    }
+}
+
+/// What befell the requests behind one that ended so: their replies had not begun.
+fn behind(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Protocol | Outcome::ResetAfterFirstByte => Outcome::ResetBeforeFirstByte,
+        Outcome::ClosedAfterFirstByte => Outcome::ClosedBeforeFirstByte,
+        Outcome::TimeoutReading => Outcome::TimeoutWaiting,
+        other => other,
+    }
+}
