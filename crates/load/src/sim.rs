@@ -18,13 +18,13 @@ use std::sync::atomic;
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
-use record::{LoadPlan, LoadRecord};
+use record::{LoadPlan, LoadRecord, Spread};
 use sys::driver::{Completion, Driver, Failure, Leave, Route, Slot, What};
 use units::Nanos;
 
 use crate::run::{Control, LoadError, run_on};
 use requests::{Came, Head, Requests};
-pub use script::{Act, Connecting, Script, Stall, body};
+pub use script::{Act, Connecting, Script, Slots, Stall, body};
 use script::{HINTS, Payloads, Wanted};
 
 /// Of so many pieces that the client did not want to see, one is delivered all the same: a driver may.
@@ -57,6 +57,8 @@ pub struct SimDriver {
     /// together, as the trait wants it.
     batch: Vec<Coming>,
     n_batches: u64,
+    /// When each of the server's slots is free, where it has some.
+    slots: Vec<Nanos>,
     received: Bytes,
     /// When the last completion came.
     arrived: Nanos,
@@ -124,6 +126,7 @@ impl SimDriver {
             n_made: 0,
             batch: Vec::with_capacity(n_slots as usize),
             n_batches: 0,
+            slots: vec![Nanos::ZERO; script.slots.map_or(0, |slots| slots.n)],
             received: NO_BYTES,
             arrived: Nanos::ZERO,
             script: script.clone(),
@@ -186,13 +189,28 @@ impl SimDriver {
         }
     }
 
+    /// When the server has worked on a request that comes now: in the slot that is free first.
+    fn served_at(&mut self) -> Nanos {
+        let Some(slots) = self.script.slots else { return self.now + self.script.delay };
+        let delay = match slots.spread {
+            Spread::Constant => self.script.delay,
+            Spread::Exponential => {
+                let chance: f64 = self.random.random();
+                Nanos((self.script.delay.0 as f64 * -(1.0 - chance).ln()) as u64).max(Nanos(1))
+            }
+        };
+        let first = self.slots.iter_mut().min().expect("a server has a slot");
+        *first = self.now.max(*first) + delay;
+        *first
+    }
+
     /// The server acts on a request.
     fn act(&mut self, slot: Slot, act: Act, head: Head) {
         let body_bytes = head.body_bytes.unwrap_or(self.script.body_bytes);
         let number = self.payloads.number(Wanted { act, body_bytes, is_head: head.is_head });
         let n_bytes = self.payloads.bytes(number).len();
         let leaves_until = self.conns[slot.0 as usize].leaves_until;
-        let mut at = (self.now + self.script.delay).max(leaves_until);
+        let mut at = self.served_at().max(leaves_until);
         let mut from = 0;
         if act == Act::Interim {
             from = HINTS.len();

@@ -42,6 +42,7 @@ mod machine;
 mod noise_floor;
 mod pacing;
 mod plan;
+mod queue;
 mod ranking;
 mod run;
 mod sample;
@@ -88,6 +89,7 @@ pub use plan::{
     Blocks, Cell, Change, Contender, CpuLayout, Metric, Plan, Published, PublishedFigure,
     SearchPlan, SettingValue, Settings, VisitPlan, Workload,
 };
+pub use queue::QueueGrowth;
 pub use ranking::{RankedContender, Ranking};
 pub use run::{ContenderFacts, Ending, RunRecord, Skipped};
 pub use sample::{AtEnd, Carrier, ErrorCounts, Outcome, Sample};

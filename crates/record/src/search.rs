@@ -68,6 +68,9 @@ pub struct Try {
     pub bad: u64,
     /// Requests that were due.
     pub due: u64,
+    /// By how many requests the queue grew, where it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_grew_by: Option<f64>,
     /// CPU time over wall time of the generator's busiest thread, 0 to 1.
     pub generator_busy: f64,
 }
@@ -76,12 +79,15 @@ pub struct Try {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TryOutcome {
-    /// The rate was reached and every goal met.
+    /// The rate was reached, every goal met, and the queue did not grow.
     Held,
     /// A goal was broken.
     Broken,
     /// The rate was not reached, whatever the goals say of what was.
     RateMissed,
+    /// The queue grew during the try: the server does less than it was asked, and was not given the time
+    /// to show it.
+    QueueGrew,
     /// More than half of the requests failed, and no goal says how many may.
     MostlyFailed,
     /// No goal was broken, but the sample was too small for one: not known, and not good.
@@ -130,12 +136,15 @@ impl Try {
         let (bad, due) = (load.bad(), load.due());
         let says_how_many = goals.iter().any(|goal| matches!(goal, Goal::Errors { .. }));
         let mostly_failed = 2 * bad > due && !says_how_many;
+        let growth = load.queue_growth();
         let outcome = if is_any(Some(false)) {
             TryOutcome::Broken
         } else if load.rate_missed().is_some() {
             TryOutcome::RateMissed
         } else if mostly_failed && due >= DUE_MIN {
             TryOutcome::MostlyFailed
+        } else if growth.is_some() {
+            TryOutcome::QueueGrew
         } else if mostly_failed || is_any(None) {
             TryOutcome::TooFewSamples
         } else {
@@ -154,6 +163,7 @@ impl Try {
             p99_ms: load.response_ms.p99,
             bad,
             due,
+            queue_grew_by: growth.map(|growth| growth.requests),
             generator_busy: load.client.busiest(),
         }
     }

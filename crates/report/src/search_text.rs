@@ -160,6 +160,12 @@ fn upper_end(record: &SearchRecord) -> Option<String> {
         failed.judgements.iter().filter(|judged| !judged.is_met()).map(judgement).collect();
     let why = match failed.outcome {
         TryOutcome::RateMissed => "the rate was not reached".to_owned(),
+        TryOutcome::QueueGrew => format!(
+            "the queue grew, by {} in a try of {}: {} requests/s were answered in time",
+            counted(failed.queue_grew_by.unwrap_or_default().round() as u64, "request"),
+            counted(failed.due, "request"),
+            significant(failed.rate_per_s)
+        ),
         TryOutcome::MostlyFailed => {
             format!("{} of {} requests failed", grouped(failed.bad), grouped(failed.due))
         }
@@ -209,6 +215,7 @@ fn outcome(tried: &Try) -> &'static str {
         (_, true) => "generator",
         (TryOutcome::Broken, _) => "broken",
         (TryOutcome::RateMissed, _) => "missed",
+        (TryOutcome::QueueGrew, _) => "queue grew",
         (TryOutcome::MostlyFailed, _) => "mostly failed",
     }
 }

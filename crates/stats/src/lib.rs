@@ -27,6 +27,7 @@ mod resample;
 mod scalability;
 mod shift;
 mod student;
+mod trend;
 mod two_level;
 mod two_sample;
 mod warm_up;
@@ -58,6 +59,7 @@ pub use scalability::{
     Coefficient, LEVELS_MIN, Scalability, ScalabilityError, ScalabilityPoint, fit_scalability,
 };
 pub use shift::{Profile, SHIFT_QUANTILES, ShiftPoint, shift};
+pub use trend::{TREND_POINTS_MIN, Trend};
 pub use two_level::{BlockVisits, two_level_bootstrap};
 pub use two_sample::{TwoSample, TwoSampleInterval};
 pub use warm_up::{WarmUp, mser5};

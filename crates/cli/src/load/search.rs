@@ -51,13 +51,16 @@ pub fn main(
     }
     options.high_guess = Some(PerSecond(guess.rate_per_s)).filter(|rate| rate.0 > 0.0);
     let mut gone = None;
+    // What chance does in one try it does not do in the next at the same rate.
+    let mut seed = plan.seed;
     let mut at_rate = |rate: PerSecond| {
         let pacing = match args.pace.arrivals {
             Arrivals::Constant => Pacing::Constant { rate },
             Arrivals::Poisson => Pacing::Poisson { rate },
             Arrivals::Jitter => Pacing::Jitter { rate },
         };
-        let mut load = measure(&LoadPlan { pacing, ..plan.clone() }, args, interrupt)?;
+        let mut load = measure(&LoadPlan { pacing, seed, ..plan.clone() }, args, interrupt)?;
+        seed = seed.wrapping_add(1);
         // A rate can kill a server; no lower one brings it back.
         if load.requests.ok == 0
             && let Err(trouble) = super::somebody_listens(plan)

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use record::Spread;
 use sys::driver::Failure;
 use units::Nanos;
 
@@ -32,6 +33,9 @@ pub struct Script {
     /// Whether bytes carry the instant of their arrival, as a kernel's stamps do: the client's delay
     /// is then in no latency.
     pub stamps: bool,
+    /// How many requests the server works on at once, and how long it takes for each, [`Script::delay`] on
+    /// average; the others wait. `None`: all at once, each for that time.
+    pub slots: Option<Slots>,
     /// Counts the requests whose heads reached a server, if anybody asks.
     pub heard: Option<Arc<AtomicU64>>,
     /// Decides what is drawn.
@@ -45,6 +49,15 @@ pub struct Stall {
     pub at: Nanos,
     /// Length.
     pub length: Nanos,
+}
+
+/// A server of a limited capacity: `n / delay` requests a second.
+#[derive(Debug, Clone, Copy)]
+pub struct Slots {
+    /// So many at once, at least one.
+    pub n: usize,
+    /// How service times are spread.
+    pub spread: Spread,
 }
 
 /// How a connection attempt ends.
@@ -137,6 +150,7 @@ impl Script {
             stall: None,
             client: Nanos::ZERO,
             stamps: false,
+            slots: None,
             heard: None,
             seed: 1,
         }

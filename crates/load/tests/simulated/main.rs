@@ -6,6 +6,7 @@ mod common;
 mod faults;
 mod open_loop;
 mod retries;
+mod search;
 mod seeds;
 mod users;
 
