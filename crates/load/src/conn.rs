@@ -145,9 +145,9 @@ impl FirstHead {
     #[cold]
     fn see_garbage(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
-        let ends = [&b"\r\n\r\n"[..], b"\n\n"].into_iter().filter_map(|end| {
-            memchr::memmem::find(&self.bytes, end).map(|at| at + end.len())
-        });
+        let ends = [&b"\r\n\r\n"[..], b"\n\n"]
+            .into_iter()
+            .filter_map(|end| memchr::memmem::find(&self.bytes, end).map(|at| at + end.len()));
         if let Some(end) = ends.min() {
             self.bytes.truncate(end);
             self.is_complete = true;

@@ -252,7 +252,11 @@ fn kept_connections_that_are_closed_unannounced_fail_no_request() {
         });
         let Some(record) = load_if_there(&plan) else { continue };
         assert_eq!(record.requests.started, 5000, "{engine:?}");
-        assert_eq!(record.requests.ok, 5000, "{engine:?}, pipeline {pipeline}: {:?}", record.errors);
+        assert_eq!(
+            record.requests.ok, 5000,
+            "{engine:?}, pipeline {pipeline}: {:?}",
+            record.errors
+        );
     }
 }
 
@@ -267,8 +271,7 @@ fn a_request_is_sent_once_more_and_never_a_third_time() {
                 conn.reset();
             }
         });
-        let plan =
-            server.plan(|o| (o.connections, o.requests, o.engine) = (2, Some(100), engine));
+        let plan = server.plan(|o| (o.connections, o.requests, o.engine) = (2, Some(100), engine));
         let Some(record) = load_if_there(&plan) else { continue };
         // Each connection serves one and loses the next, which is the first on the one after it.
         assert_eq!((record.requests.ok, record.errors.total()), (100, 0), "{:?}", record.errors);

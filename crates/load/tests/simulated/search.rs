@@ -77,7 +77,9 @@ const FOUND: Scene = Scene {
 fn no_rate_above_the_capacity_holds() {
     for connections in [4, 50, 500] {
         let scene = Scene { connections, ..FOUND };
-        for (rate, holds) in [(380.0, true), (400.0, true), (404.0, false), (416.0, false), (434.0, false)] {
+        for (rate, holds) in
+            [(380.0, true), (400.0, true), (404.0, false), (416.0, false), (434.0, false)]
+        {
             let load = scene.load(PerSecond(rate), 1);
             let goals = parse_goals("p90<30s").unwrap();
             let tried = Try::of(PerSecond(rate), &goals, &load);
