@@ -17,10 +17,15 @@
 //! leaves it the rights to open ports and keys that a generation gives up. While nothing changes the
 //! supervisor sleeps, and no request passes through it. A generation dies with its supervisor
 //! (PR_SET_PDEATHSIG), and a supervisor ends as the generation that serves has ended.
+//!
+//! A generation that is killed, or fails after it has served, is followed by another of the same
+//! configuration (see `restarts`): what it had accepted is lost, what waits in the queue is served. One
+//! that cannot begin to serve is not, since the next one could not either.
 
 pub(crate) mod generation;
 mod notify;
 mod redirect;
+mod restarts;
 
 use std::fs::File;
 use std::io;
@@ -43,6 +48,7 @@ use crate::service::{Given, Service};
 use generation::Generation;
 pub use notify::Notify;
 use redirect::Redirect;
+use restarts::{RESTARTS_MAX, Restarts, WITHIN};
 
 /// How long a generation has, once it was told, until it accepts no more. A process of its model that
 /// is busy for longer is not waited for: both then accept for a while.
@@ -53,6 +59,12 @@ const HANDOVER_TICK: Nanos = Nanos::from_millis(2);
 
 /// A generation that fails within this time after a reload is followed by one that serves as before.
 const PROBATION: Nanos = Nanos::from_secs(10);
+
+/// A generation that fails by itself within this time could not begin, and the next could not either.
+const BEGINNING: Nanos = Nanos::from_secs(1);
+
+/// How long it takes until a generation that could not be started is tried again.
+const RETRY: Nanos = Nanos::from_secs(1);
 
 /// What a server is started with.
 pub struct Start<'a> {
@@ -91,6 +103,7 @@ pub fn supervise(start: Start<'_>) -> Result<(), ServeError> {
     let given = Given {
         stderr: copy_of(start.stderr.as_ref())?,
         listeners: start.passed.into_iter().collect(),
+        is_lent: is_passed,
         reopen: Some(reopen.clone()),
         tickets: Some(tickets.clone()),
         ..Given::default()
@@ -124,6 +137,9 @@ pub fn supervise(start: Start<'_>) -> Result<(), ServeError> {
         serving,
         redirect,
         before: Vec::new(),
+        restarts: Restarts::default(),
+        restarts_of_redirect: Restarts::default(),
+        retry: None,
         draining: Vec::new(),
         ending: false,
         over: None,
@@ -153,6 +169,11 @@ struct Supervisor<'a> {
     /// What the server goes back to where a reload does not hold, the last first: what was served by before
     /// it, and before that, if that was on probation too, what had held. At most two.
     before: Vec<Config>,
+    restarts: Restarts,
+    restarts_of_redirect: Restarts,
+    /// Nobody serves, since the next generation could not be started: when that is tried again, and how the
+    /// last one had ended.
+    retry: Option<(Nanos, String)>,
     /// Generations that were followed by another and have not ended.
     draining: Vec<Pid>,
     /// The server was asked to end.
@@ -169,21 +190,26 @@ impl Supervisor<'_> {
             // An end may be one of several that came as one signal.
             while let Some((pid, ended)) = process::reap().map_err(system(broken))? {
                 self.draining.retain(|draining| *draining != pid);
-                if pid == self.serving.pid {
+                if pid == self.serving.pid && !self.serving.has_ended {
                     self.over = self.served(ended);
                 } else if self.redirect.as_ref().is_some_and(|redirect| redirect.pid() == pid) {
-                    self.redirect_lost();
+                    self.redirect_lost(ended);
                 }
-                if self.over.is_some() {
-                    self.end_redirect(Signal::TERM);
-                }
+            }
+            if let Some((_, why)) = self.retry.take_if(|(at, _)| *at <= clock::monotonic()) {
+                self.over = self.serve_again(why);
+            }
+            if self.over.is_some() {
+                self.end_redirect(Signal::TERM);
             }
             if self.draining.is_empty()
                 && let Some(result) = self.over.take()
             {
                 return result;
             }
-            match self.mail.next(Nanos::from_secs(60)).map_err(system(broken))? {
+            let retry_in = self.retry.as_ref().map(|(at, _)| at.saturating_sub(clock::monotonic()));
+            let most = retry_in.unwrap_or(Nanos::from_secs(60));
+            match self.mail.next(most).map_err(system(broken))? {
                 Some(Asked::End(stop)) => self.end(stop),
                 Some(Asked::Reload) if !self.ending && self.over.is_none() => self.reload(),
                 Some(Asked::Reopen) => self.reopen(),
@@ -202,7 +228,9 @@ impl Supervisor<'_> {
             Stop::AtOnce => (Signal::INT, "SIGINT: ends at once"),
         };
         self.errors.note(Level::Notice, format_args!("{what}"));
-        if self.over.is_none() {
+        if let Some((_, why)) = self.retry.take() {
+            self.over = Some(Err(ServeError::Ended { why }));
+        } else if self.over.is_none() {
             process::signal(self.serving.pid, signal);
         }
         self.end_redirect(signal);
@@ -217,15 +245,42 @@ impl Supervisor<'_> {
     }
 
     /// It is no reason for the others to end.
-    fn redirect_lost(&mut self) {
-        let why = self.redirect.take().map(|redirect| redirect.generation.last_words());
+    fn redirect_lost(&mut self, ended: Ended) {
+        let Some(lost) = self.redirect.take() else { return };
+        let mut why = lost.generation.reason(ended);
+        let is_failure = lost.generation.is_failure(ended, clock::monotonic());
+        if is_failure
+            && !self.ending
+            && self.restarts_of_redirect.take(clock::monotonic()).is_some()
+        {
+            match self.redirect_again(lost) {
+                Ok(next) => {
+                    self.redirect = Some(next);
+                    let what = "the process that sends plain requests on to TLS is started again";
+                    return self.errors.note(Level::Alert, format_args!("{what}: {why}"));
+                }
+                Err(error) => why = format!("{why}; another cannot be started: {error}"),
+            }
+        }
         self.errors.note(
             Level::Alert,
             format_args!(
-                "plain requests are no longer sent on to TLS, until SIGHUP: that process has ended: {}",
-                why.unwrap_or_default()
+                "plain requests are no longer sent on to TLS, until SIGHUP: that process has ended: {why}"
             ),
         );
+    }
+
+    /// Another process in the place of the one that is lost, at its port.
+    fn redirect_again(&self, lost: Redirect) -> Result<Redirect, ServeError> {
+        let Redirect { listener, generation } = lost;
+        let given = Given {
+            stderr: copy_of(self.stderr.as_ref())?,
+            listeners: vec![listener],
+            reopen: Some(self.reopen.clone()),
+            ..Given::default()
+        };
+        let service = Service::bind_given(generation.config, given)?;
+        begin_redirect(service).map_err(system("cannot start a process"))
     }
 
     fn signal_draining(&self, signal: Signal) {
@@ -290,13 +345,15 @@ impl Supervisor<'_> {
         let beside = copy_of(self.stderr.as_ref()).map_err(|error| error.to_string())?;
         let beside = Given { stderr: beside, reopen: reopen.clone(), ..Given::default() };
         let workers_before = self.serving.workers_for(&config);
-        let given = Given { stderr, listeners, reopen, tickets, workers_before };
+        let is_lent = self.is_passed;
+        let given = Given { stderr, listeners, is_lent, reopen, tickets, workers_before };
         let service = Service::bind_given(config, given).map_err(|error| error.to_string())?;
         let plain = Redirect::prepare(&service, self.redirect.as_ref(), beside)
             .map_err(|error| error.to_string())?;
         let next = Generation::begin(&service, clock::monotonic())
             .map_err(|error| format!("cannot start another process: {error}"))?;
         let last = std::mem::replace(&mut self.serving, next);
+        self.retry = None;
         if !last.has_ended {
             self.draining.push(last.pid);
             if goes_on {
@@ -347,13 +404,11 @@ impl Supervisor<'_> {
     fn served(&mut self, ended: Ended) -> Option<Result<(), ServeError>> {
         self.serving.has_ended = true;
         self.serving.end_programs();
-        let why = match ended {
-            Ended::Exited(0) => return Some(Ok(())),
-            Ended::Exited(_) => self.serving.last_words(),
-            Ended::Killed(signal) => {
-                format!("the process that served was killed by signal {signal}")
-            }
-        };
+        if ended == Ended::Exited(0) {
+            return Some(Ok(()));
+        }
+        let why = self.serving.reason(ended);
+        let may_serve_again = self.serving.is_failure(ended, clock::monotonic()) && !self.ending;
         while self.is_on_probation()
             && !self.ending
             && let Some(before) = self.before.pop()
@@ -367,7 +422,40 @@ impl Supervisor<'_> {
                 Err(error) => self.errors.note(Level::Emerg, format_args!("{error}")),
             }
         }
-        // Nobody takes connections any more: the service manager is to know now.
+        self.before.clear();
+        if may_serve_again { self.serve_again(why) } else { self.give_up(why) }
+    }
+
+    /// Starts another generation of the same configuration, or will try to. Otherwise how the server ends.
+    fn serve_again(&mut self, why: String) -> Option<Result<(), ServeError>> {
+        let now = clock::monotonic();
+        let Some(number) = self.restarts.take(now) else {
+            let why = format!(
+                "{why}; it was started again {RESTARTS_MAX} times within {WITHIN}, which is the bound"
+            );
+            self.errors.note(Level::Emerg, format_args!("{why}; the server ends"));
+            return self.give_up(why);
+        };
+        self.notify.tell("STATUS=starts the process that serves again");
+        match self.follow(self.serving.config.clone()) {
+            Ok(()) => {
+                let what = format_args!(
+                    "{why}; another one serves on (restart {number} of at most {RESTARTS_MAX} within {WITHIN})"
+                );
+                self.errors.note(Level::Alert, what);
+                self.tell_ready();
+            }
+            Err(error) => {
+                let what = format_args!("{why}; another one cannot be started yet: {error}");
+                self.errors.note(Level::Alert, what);
+                self.retry = Some((now.saturating_add(RETRY), why));
+            }
+        }
+        None
+    }
+
+    /// Nobody takes connections any more: the service manager is to know now.
+    fn give_up(&mut self, why: String) -> Option<Result<(), ServeError>> {
         self.signal_draining(Signal::INT);
         Some(Err(ServeError::Ended { why }))
     }

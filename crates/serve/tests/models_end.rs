@@ -3,11 +3,12 @@
 
 mod support;
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use socket2::{Domain, SockFilter, Socket, Type};
 use support::{
     Conn, FIXED, GET, GET_CLOSE, LONG, Server, Setup, eventually, is_alive, models, two_at_once,
 };
@@ -104,6 +105,52 @@ fn a_connection_is_answered_or_is_not_made_while_a_server_drains() {
         assert!(server.ended().success(), "{model}");
         assert!(is_refused(&server), "{model}");
     }
+}
+
+/// A client whose handshake the server has answered, and that hears nothing of it until it is let (by the
+/// filter's removal): the kernel of the server says it again after one second.
+fn half_connected(addr: SocketAddr) -> Socket {
+    let client = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    client.attach_filter(&[SockFilter::new(0x06, 0, 0, 0)]).unwrap();
+    client.set_nonblocking(true).unwrap();
+    let begun = client.connect(&addr.into()).unwrap_err();
+    assert_eq!(begun.raw_os_error(), Some(115), "EINPROGRESS");
+    client
+}
+
+fn is_answered_when_connected(client: Socket) -> bool {
+    client.detach_filter().unwrap();
+    client.set_nonblocking(false).unwrap();
+    client.set_read_timeout(Some(LONG)).unwrap();
+    client.set_write_timeout(Some(LONG)).unwrap();
+    let mut client = TcpStream::from(client);
+    let mut answer = Vec::new();
+    // Blocks until the connection is made or refused.
+    let is_sent = client.write_all(GET_CLOSE.as_bytes()).is_ok();
+    is_sent && client.read_to_end(&mut answer).is_ok() && answer.starts_with(b"HTTP/1.1 200")
+}
+
+#[test]
+fn a_handshake_that_had_begun_before_a_drain_is_completed_and_answered() {
+    std::thread::scope(|scope| {
+        // Each waits for a second.
+        for model in models() {
+            let is_answered = move || {
+                let mut server = Server::start(model, FIXED);
+                assert_eq!(server.connect().ask(GET_CLOSE).status(), 200);
+                let client = half_connected(server.addr);
+                server.signal(Signal::TERM);
+                eventually("no connection begins any more", || {
+                    Conn::to_within(server.addr, Duration::from_millis(50)).is_none()
+                });
+                let is_answered = is_answered_when_connected(client);
+                assert!(server.ended().success(), "{model}");
+                is_answered
+            };
+            // Of a few times this is done within that second on a busy machine too.
+            scope.spawn(move || assert!((0..5).any(|_| is_answered()), "{model}"));
+        }
+    });
 }
 
 /// Asks on a new connection each time until none is made; counts what was answered, and those of which the

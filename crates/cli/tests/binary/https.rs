@@ -1,10 +1,12 @@
 //! `joust serve` with TLS across reloads: tickets that stay good, and the port beside it that sends plain
 //! requests on, asked by openssl and curl. Start reading at [`secure`].
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::Command;
 
 use crate::hosts::answer;
-use crate::reload::{Site, models, until};
+use crate::reload::{Site, kill, models, until};
 use crate::rights::{content, is_root};
 
 /// The configuration of a server with TLS, whose certificate lies in its folder.
@@ -131,6 +133,28 @@ fn challenges_of_acme_are_served_in_plain_from_the_site_of_their_host_and_nothin
         let is_so = || answer(&plain_address(&site), "own.test", target)[9..12] == *expected;
         until(except, || std::net::TcpStream::connect(plain_address(&site)).is_ok() && is_so());
     }
+    site.ends_well();
+}
+
+#[test]
+fn plain_requests_are_still_sent_on_when_a_process_of_either_port_was_killed() {
+    let site = Site::start("model = \"reactor\"\nfixed = 10\n");
+    site.reload(&secure(&site, "reactor", 20, "redirect_from = \"127.0.0.1:0\""));
+    let plain = plain_address(&site);
+    let is_sent_on = || {
+        let mut client = TcpStream::connect(&plain).unwrap();
+        client.write_all(b"GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).is_ok() && answer.starts_with("HTTP/1.1 301")
+    };
+    until("two processes", || site.generations().len() == 2);
+    assert!(is_sent_on());
+    let [serving, redirecting] = site.generations()[..] else { panic!("two processes") };
+    kill("KILL", redirecting);
+    site.says("that sends plain requests on to TLS is started again");
+    assert!(is_sent_on());
+    assert_eq!(site.generations().len(), 2);
+    assert!(site.generations().contains(&serving));
     site.ends_well();
 }
 

@@ -18,6 +18,7 @@ mod pty;
 mod reload;
 mod report;
 mod requests;
+mod restart;
 mod rights;
 mod run;
 mod run_trouble;

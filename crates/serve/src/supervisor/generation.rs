@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use sys::identity::Identity;
 use sys::mark::Marks;
-use sys::process::{self, Pid, SharedCells, Signal};
+use sys::process::{self, Ended, PANICKED, Pid, SharedCells, Signal};
 use sys::signals;
 use units::Nanos;
 
@@ -138,8 +138,34 @@ impl Generation {
         }
     }
 
-    /// Why it failed, after its end; empty where it did not say.
-    pub(super) fn last_words(&self) -> String {
+    /// Why it has ended, where that was not in good order.
+    pub(super) fn reason(&self, ended: Ended) -> String {
+        match (ended, self.last_words()) {
+            (Ended::Killed(signal), _) => {
+                format!("the process that served was killed by signal {signal}")
+            }
+            (Ended::Exited(PANICKED), words) if words.is_empty() => {
+                "the process that served has ended by a panic".to_owned()
+            }
+            (Ended::Exited(status), words) if words.is_empty() => {
+                format!("the process that served has ended with status {status}")
+            }
+            (Ended::Exited(_), words) => words,
+        }
+    }
+
+    /// Whether something has happened to it that need not happen to another in its place: it was killed,
+    /// or it panicked, or it failed long after its beginning.
+    pub(super) fn is_failure(&self, ended: Ended, now: Nanos) -> bool {
+        match ended {
+            Ended::Exited(0) => false,
+            Ended::Killed(_) | Ended::Exited(PANICKED) => true,
+            Ended::Exited(_) => now.saturating_sub(self.born) >= super::BEGINNING,
+        }
+    }
+
+    /// What it said when it failed; empty where it said nothing.
+    fn last_words(&self) -> String {
         let mut words = Vec::new();
         // Never waits; what is not there by now was not said.
         let _ = (&self.line).take(LAST_WORDS_MAX as u64).read_to_end(&mut words);

@@ -1,0 +1,171 @@
+//! `joust serve` whose serving process is killed: another takes its place, up to a bound, and nothing of the
+//! one before is left. Start reading at [`freeze`].
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::net::UnixDatagram;
+use std::process::Stdio;
+
+use crate::reload::{Client, LONG, Site, children, fixed, is_alive, kill, models, until};
+
+/// Has a process do nothing until it is killed.
+fn freeze(pid: u32) {
+    kill("STOP", pid);
+    let is_stopped = |task: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with(['T', 'Z', 'X']))
+    };
+    // Its threads stop one after the other.
+    until("every thread is stopped", || {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+        tasks.into_iter().flatten().flatten().all(is_stopped)
+    });
+}
+
+/// A client that has asked and waits.
+fn asks(address: &str) -> TcpStream {
+    let mut client = Client::to(address).unwrap().stream;
+    client.write_all(b"GET /page HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").unwrap();
+    client
+}
+
+fn is_answered(mut client: TcpStream) -> bool {
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).is_ok() && answer.starts_with("HTTP/1.1 200")
+}
+
+#[test]
+fn who_waits_is_answered_by_the_process_after_one_that_was_killed() {
+    let queues = "[settings]\naccept = \"reuseport\"\nworker_processes = 3\n";
+    let several = format!("{}{queues}", fixed("reactors", 10));
+    for config in models().map(|model| fixed(model, 10)).chain([several]) {
+        let site = Site::start(&config);
+        assert_eq!(site.answers(), Some(10));
+        let killed = site.generations()[0];
+        let below = children(killed);
+        freeze(killed);
+        below.iter().for_each(|&pid| freeze(pid));
+        // Nobody accepts them, so that they wait in the kernel.
+        let waiting: Vec<_> = (0..8).map(|_| asks(&site.address())).collect();
+        kill("KILL", killed);
+        for client in waiting {
+            assert!(is_answered(client), "{config}: {}", site.errors());
+        }
+        site.says("was killed by signal 9; another one serves on (restart 1 of at most 5 within 10s)");
+        for pid in below.into_iter().chain([killed]) {
+            until("the end of what was there before", || !is_alive(pid));
+        }
+        assert_eq!(site.answers(), Some(10), "{config}");
+        let now = site.generations();
+        assert!(now.len() == 1 && now[0] != killed, "{config}: {now:?}");
+        site.ends_well();
+    }
+}
+
+#[test]
+fn a_process_that_is_killed_under_load_is_made_up_for_and_the_port_is_never_closed() {
+    for model in ["reactors", "prefork"] {
+        let site = Site::start(&fixed(model, 10));
+        let mut answered = 0;
+        for _ in 0..3 {
+            until("an answer", || site.answers() == Some(10));
+            kill("KILL", site.generations()[0]);
+            // What it had accepted may be lost; a connection can always be made.
+            let clients: Vec<_> = (0..16).map(|_| asks(&site.address())).collect();
+            answered += clients.into_iter().filter(|client| is_answered(client.try_clone().unwrap())).count();
+        }
+        assert!(answered > 0, "{model}");
+        site.ends_well();
+    }
+}
+
+#[test]
+fn a_process_that_is_killed_again_and_again_ends_the_server_and_leaves_nothing() {
+    for model in ["reactors", "prefork"] {
+        let mut site = Site::start(&fixed(model, 10));
+        let (mut killed, mut below) = (Vec::new(), Vec::new());
+        until("the end of the server", || {
+            if let Some(pid) = site.generations().into_iter().find(|pid| !killed.contains(pid)) {
+                below.extend(children(pid));
+                kill("KILL", pid);
+                killed.push(pid);
+            }
+            site.server.child.try_wait().unwrap().is_some()
+        });
+        assert_eq!(site.server.child.wait().unwrap().code(), Some(1), "{model}");
+        assert!(killed.len() > 5, "{model}: {killed:?}");
+        // Without the frame and the line breaks of a terminal.
+        let errors: Vec<_> = site.errors().split_whitespace().map(str::to_owned).collect();
+        let errors = errors.join(" ").replace("│ ", "");
+        let said = "killed by signal 9; it was started again 5 times within 10s, which is the bound";
+        // In the error log, and at the end of the program.
+        assert_eq!(errors.matches(said).count(), 2, "{model}: {errors}");
+        for pid in below.into_iter().chain(killed) {
+            until("the end of every process", || !is_alive(pid));
+        }
+        until("a closed port", || TcpStream::connect(site.address()).is_err());
+    }
+}
+
+#[test]
+fn any_signal_that_kills_is_told_and_a_reload_meanwhile_holds() {
+    let site = Site::start(&fixed("reactor", 10));
+    assert_eq!(site.answers(), Some(10));
+    kill("ABRT", site.generations()[0]);
+    site.says("was killed by signal 6; another one serves on");
+    kill("KILL", site.generations()[0]);
+    site.reload(&fixed("reactor", 20));
+    site.until("the new answer", || site.answers() == Some(20));
+    until("one process", || site.generations().len() == 1);
+    site.ends_well();
+}
+
+#[test]
+fn the_process_number_stays_and_the_service_manager_hears_of_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let (pid_file, path) = (dir.path().join("joust.pid"), dir.path().join("notify"));
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(LONG)).unwrap();
+    let file = dir.path().join("joust.toml");
+    let config = format!("listen = \"127.0.0.1:0\"\nfixed = 10\npid_file = {pid_file:?}\n");
+    std::fs::write(&file, config).unwrap();
+    let mut child = crate::joust(&["serve", "--config", file.to_str().unwrap()])
+        .env("NOTIFY_SOCKET", &path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let told = || {
+        let mut buf = [0; 512];
+        let n = manager.recv(&mut buf).unwrap();
+        String::from_utf8(buf[..n].to_vec()).unwrap()
+    };
+    assert!(told().starts_with("READY=1\n"));
+    kill("KILL", children(child.id())[0]);
+    assert_eq!(told(), "STATUS=starts the process that serves again");
+    assert!(told().starts_with("READY=1\n"));
+    let number = std::fs::read_to_string(&pid_file).unwrap();
+    assert_eq!(number, format!("{}\n", child.id()));
+    kill("TERM", child.id());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(!pid_file.exists());
+}
+
+#[test]
+fn applications_that_were_spawned_end_with_a_killed_process_and_are_there_again() {
+    let spawn = "spawn = { command = [\"/bin/sleep\", \"600\"], count = 2 }";
+    let gateway = format!("[[gateway]]\nextension = \".x\"\nkind = \"fastcgi\"\n{spawn}\n");
+    let site = Site::start(&format!("directory = \".\"\n{gateway}"));
+    let applications = || -> Vec<u32> {
+        let wardens = site.generations().into_iter().flat_map(children);
+        wardens.flat_map(children).collect()
+    };
+    until("two applications", || applications().len() == 2);
+    let before = applications();
+    kill("KILL", site.generations()[0]);
+    for pid in before {
+        until("the end of the first applications", || !is_alive(pid));
+    }
+    until("two others", || applications().len() == 2);
+    site.ends_well();
+}
