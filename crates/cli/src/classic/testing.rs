@@ -43,6 +43,10 @@ impl Surroundings for World {
         false
     }
 
+    fn files_max(&self) -> u64 {
+        1 << 20
+    }
+
     fn network(&self) -> Arc<dyn Network> {
         Arc::new(Self)
     }
