@@ -51,7 +51,9 @@ fn who_waits_is_answered_by_the_process_after_one_that_was_killed() {
         for client in waiting {
             assert!(is_answered(client), "{config}: {}", site.errors());
         }
-        site.says("was killed by signal 9; another one serves on (restart 1 of at most 5 within 10s)");
+        site.says(
+            "was killed by signal 9; another one serves on (restart 1 of at most 5 within 10s)",
+        );
         for pid in below.into_iter().chain([killed]) {
             until("the end of what was there before", || !is_alive(pid));
         }
@@ -72,7 +74,10 @@ fn a_process_that_is_killed_under_load_is_made_up_for_and_the_port_is_never_clos
             kill("KILL", site.generations()[0]);
             // What it had accepted may be lost; a connection can always be made.
             let clients: Vec<_> = (0..16).map(|_| asks(&site.address())).collect();
-            answered += clients.into_iter().filter(|client| is_answered(client.try_clone().unwrap())).count();
+            answered += clients
+                .into_iter()
+                .filter(|client| is_answered(client.try_clone().unwrap()))
+                .count();
         }
         assert!(answered > 0, "{model}");
         site.ends_well();
@@ -97,7 +102,8 @@ fn a_process_that_is_killed_again_and_again_ends_the_server_and_leaves_nothing()
         // Without the frame and the line breaks of a terminal.
         let errors: Vec<_> = site.errors().split_whitespace().map(str::to_owned).collect();
         let errors = errors.join(" ").replace("│ ", "");
-        let said = "killed by signal 9; it was started again 5 times within 10s, which is the bound";
+        let said =
+            "killed by signal 9; it was started again 5 times within 10s, which is the bound";
         // In the error log, and at the end of the program.
         assert_eq!(errors.matches(said).count(), 2, "{model}: {errors}");
         for pid in below.into_iter().chain(killed) {
