@@ -168,7 +168,8 @@ impl Sinks {
 
     fn say_lost(&self, sink: &Sink) {
         let lost = sink.cells[LOST].load(Relaxed);
-        let missing = lost.wrapping_sub(sink.cells[SAID].swap(lost, Relaxed));
+        // Another process may say so at the same time, of more or of fewer.
+        let missing = lost.saturating_sub(sink.cells[SAID].fetch_max(lost, Relaxed));
         if missing > 0 {
             let path = sink.path.display();
             self.errors.note(
