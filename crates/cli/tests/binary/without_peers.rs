@@ -312,11 +312,12 @@ fn both_are_explained_and_called_by_their_names() {
     assert_eq!(
         explained(&format!("http_load -rate 600 -f 9 {path}")),
         "joust load http://127.0.0.1:81/x -c 1021 -n 9 --rate 1000 --http1.0 --no-keepalive \
-         --timeout 60s -H 'User-Agent: http_load 12mar2006'\n"
+         --timeout 60s -H 'Host: 127.0.0.1' -H 'User-Agent: http_load 12mar2006'\n"
     );
     assert_eq!(
         explained("weighttp -n 9 -c 3 -t 2 -k 127.0.0.1:81/x"),
-        "joust load http://127.0.0.1:81/x -c 3 -n 9 -t 2 --timeout 3600s\n"
+        "joust load http://127.0.0.1:81/x -c 3 -n 9 -t 2 --timeout 1200s -H 'User-Agent: weighttp/0.4' \
+         -H 'Connection: keep-alive'\n"
     );
     let folder = tempfile::tempdir().unwrap();
     let called = |name: &str, arg: &str| {
