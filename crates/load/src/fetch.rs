@@ -203,7 +203,8 @@ impl Fetching<'_> {
     fn take(&mut self, what: What) -> Result<bool, FetchError> {
         match what {
             What::Connected => {
-                self.phase = "begin its reply";
+                let is_tls = self.tls.is_some();
+                self.phase = if is_tls { "complete the TLS handshake" } else { "begin its reply" };
                 self.send()?;
                 Ok(false)
             }
@@ -265,6 +266,9 @@ impl Fetching<'_> {
         let mut plain = Vec::new();
         let fed = client.feed(self.driver.received(), &mut plain);
         self.send_records();
+        if fed.as_ref().is_ok_and(|event| event.handshake_done_now) {
+            self.phase = "begin its reply";
+        }
         if !plain.is_empty() {
             self.phase = "complete its reply";
         }

@@ -283,6 +283,26 @@ fn a_request_is_sent_once_more_and_never_a_third_time() {
     }
 }
 
+#[test]
+fn a_tls_handshake_that_hangs_is_no_timeout_of_connecting() {
+    let hangs = Server::start(|conn| {
+        std::io::copy(&mut conn.stream, &mut std::io::sink()).ok();
+    });
+    for engine in ENGINES {
+        let mut plan = hangs.plan(|o| {
+            (o.url, o.tls.insecure) = (o.url.replace("http:", "https:"), true);
+            (o.connections, o.requests, o.engine) = (2, Some(2), engine);
+        });
+        plan.timeout = Nanos::from_millis(150);
+        let Some(record) = load_if_there(&plan) else { continue };
+        let errors = &record.errors;
+        assert_eq!((errors.tls_timeout, errors.total()), (2, 2), "{engine:?}: {errors:?}");
+        assert_eq!(record.connects, 2, "TCP was there at once");
+        let error = fetch(&plan).unwrap_err().to_string();
+        assert!(error.contains("complete the TLS handshake within 150ms"), "{error}");
+    }
+}
+
 /// The request of a plan as one that may not be sent twice.
 fn post(plan: &LoadPlan) -> record::RequestPlan {
     record::RequestPlan { method: "POST".to_owned(), ..plan.requests[0].clone() }

@@ -18,7 +18,7 @@ const FILLING: f64 = 0.2;
 
 /// Chance of a slope that is none, from which on it counts as one. Near the limit response times follow
 /// each other, and drift by more than that: a rate that is so near does not hold more often than it does.
-const P_MAX: f64 = 0.05;
+const P_MAX: f64 = 0.01;
 
 /// What a slope must come to over the window: fewer requests are no queue, and of a load of so many that
 /// they are less than this share, a server that warms up or cools down makes as much.

@@ -284,6 +284,9 @@ fn connections(record: &LoadRecord) -> String {
 }
 
 fn tls(tls: &TlsUse) -> String {
+    if tls.full + tls.resumed == 0 {
+        return "TLS: no handshake was complete".to_owned();
+    }
     let alpn = if tls.alpn.is_empty() { "no ALPN".to_owned() } else { plain(&tls.alpn) };
     format!(
         "TLS: {}, {}, {alpn}; handshakes: {} full, {} resumed",
