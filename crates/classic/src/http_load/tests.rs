@@ -140,7 +140,7 @@ fn a_rate_that_overflows_ends_the_run_there() {
     let starved = LoadRecord { open_loop: Some(waiting), ..record(raw(n), 4.0) };
     let starved = Figures::new(&subject("-rate 1000 -s 4 urls"), None, &starved);
     assert_eq!((starved.overflows, starved.elapsed, starved.completed), (true, n * 1000, 0));
-    let parallel = figures("-p 1022 -f 3000 urls", n + 1);
+    let parallel = figures("-p 1021 -f 3000 urls", n + 1);
     assert_eq!((parallel.overflows, parallel.parallel_max), (false, n + 1));
 }
 

@@ -100,6 +100,21 @@ impl Users for Guests<'_> {
 }
 
 #[test]
+fn users_hear_of_a_request_that_was_sent_once_more_once_and_only_where_the_plan_has_it() {
+    let script = Script { acts: vec![(Act::CloseOnNext, 1)], ..Script::new(MS) };
+    for retry in [true, false] {
+        let plan = LoadPlan { retry, ..of_users(7, 2) };
+        let party = Party::new(6, 1);
+        let record = party.run(&plan, &script);
+        let n_lost = if retry { 0 } else { 5 * 3 };
+        assert_eq!((record.requests.started, record.requests.failed), (5 * 6, n_lost));
+        assert_eq!(record.requests.retried, if retry { 5 * 5 } else { 0 });
+        let heard: Vec<u32> = party.of_user(0).iter().map(|heard| heard.1).collect();
+        assert_eq!(heard, [0, 100, 200, 300, 400, 500]);
+    }
+}
+
+#[test]
 fn each_user_has_its_turns_and_the_load_ends_when_all_have_left() {
     let plan = of_users(7, 2);
     let mut party = Party::new(5, 1);
