@@ -21,6 +21,7 @@ mod engine;
 mod fetch;
 mod free;
 mod margin;
+mod merge;
 mod options;
 mod oracle;
 mod pacing;
@@ -43,6 +44,7 @@ pub use columns::{ColumnError, ROWS_MAX, read_column};
 pub use connect_to::ConnectToError;
 pub use engine::uring_is_available;
 pub use fetch::{FETCH_BODY_MAX, FetchError, Fetched, fetch};
+pub use merge::{MergeError, MergeInput, merge};
 pub use options::{
     CONNECTIONS_MAX, INTERVAL_MIN, LoadOptions, PIPELINE_MAX, PlanError, QUEUE_MAX, RAW_MAX,
     THREADS_MAX, TIMEOUT_MAX,

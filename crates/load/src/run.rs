@@ -9,7 +9,7 @@ use std::thread;
 
 use record::{
     ClientUse, Imbalance, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, OpenLoop,
-    Pacing, RequestCounts, Scenario, ThreadUse, TlsUse,
+    Pacing, RequestCounts, RequestFigures, Scenario, ThreadUse, TlsUse,
 };
 use sys::driver::Driver;
 use sys::{affinity, clock, socket};
@@ -411,6 +411,7 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
     let logs = measured.into_iter().map(|one| one.raw).collect();
     let (raw, raw_stride) = RawLog::merge(logs, plan.raw_max);
     let latencies = latencies(&mut totals, &intervals);
+    let by_request = std::mem::take(&mut totals.by_request);
     let RequestCounts { done, .. } = totals.requests;
     LoadRecord {
         engine: engine.to_owned(),
@@ -439,6 +440,8 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
         client,
         latencies,
         intervals,
+        raw_names: plan.names_of(raw.iter().map(|sample| sample.request)),
+        by_request: by_request.into_iter().map(RequestFigures::summed_up).collect(),
         raw,
         raw_stride,
         ..LoadRecord::empty(plan.for_record())

@@ -248,7 +248,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             drive,
             secure: tls.map(|config| Secure::new(config, plan.tls.resume, n_slots)),
             timeouts: Timeouts::new(n_slots, spans),
-            recorder: Recorder::new(plan.interval, share.raw_max, plan.pacing.is_open()),
+            recorder: Recorder::new(plan, share.raw_max),
             phase: Phase::Running,
             now: Nanos::ZERO,
             cpu_began: Nanos::ZERO,

@@ -1,5 +1,7 @@
 //! A stretch of a load: what happened in it, in a form that merges exactly.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use stats::Histogram;
 use units::Nanos;
@@ -19,6 +21,9 @@ pub struct Interval {
     pub ok: u64,
     /// Requests that failed in it, by kind.
     pub errors: ErrorCounts,
+    /// Complete replies that ended in it, by status; empty in older files.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub status: BTreeMap<u16, u64>,
     /// Bytes read in it, heads included.
     pub bytes_read: u64,
     /// CPU time that the generator's threads used in it.
@@ -43,6 +48,7 @@ impl Interval {
             started: 0,
             ok: 0,
             errors: ErrorCounts::default(),
+            status: BTreeMap::new(),
             bytes_read: 0,
             client_cpu: Nanos::ZERO,
             ok_by_thread: Vec::new(),
@@ -57,6 +63,9 @@ impl Interval {
         self.started += other.started;
         self.ok += other.ok;
         self.errors.merge(&other.errors);
+        for (status, count) in &other.status {
+            *self.status.entry(*status).or_default() += count;
+        }
         self.bytes_read += other.bytes_read;
         self.client_cpu += other.client_cpu;
         let n_threads = self.ok_by_thread.len().max(other.ok_by_thread.len());

@@ -26,6 +26,7 @@
 
 mod analysis;
 mod balance;
+mod by_request;
 mod client;
 mod comparison;
 mod doubt;
@@ -57,6 +58,7 @@ mod visit;
 
 pub use analysis::Analysis;
 pub use balance::Imbalance;
+pub use by_request::{REQUEST_ROWS_MAX, RequestFigures, RequestRows};
 pub use client::{ToolClaims, ToolRun};
 pub use comparison::{
     Basis, ChangeJudgement, Comparison, Direction, RunChange, RunEstimate, RunName,
@@ -72,8 +74,8 @@ pub use interval::Interval;
 pub use journal::{Journal, Setup};
 pub use json::ReadError;
 pub use load::{
-    ByteCounts, ClientUse, LATENCY_QUANTILES, Latencies, LatencyMillis, LoadRecord, OpenLoop,
-    RequestCounts, ThreadUse, TlsUse,
+    ByteCounts, ClientUse, LATENCY_QUANTILES, Latencies, LatencyMillis, LoadPart, LoadRecord,
+    OpenLoop, RequestCounts, ThreadUse, TlsUse,
 };
 pub use load_plan::{
     Bodies, Column, Engine, ExpectedBody, HttpVersion, LoadPlan, LoadStop, Origin, Pick, Place,

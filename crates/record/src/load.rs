@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use stats::Histogram;
 use units::Nanos;
 
+use crate::by_request::RequestFigures;
 use crate::interval::Interval;
 use crate::json::ReadError;
 use crate::load_plan::LoadPlan;
@@ -93,6 +94,40 @@ pub struct LoadRecord {
     pub raw: Vec<Sample>,
     /// See `raw`.
     pub raw_stride: u64,
+    /// The names of the requests that `raw` has, by [`Sample::request`]; empty where the plan has one
+    /// request alone, and in older files.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub raw_names: BTreeMap<u32, String>,
+    /// The same figures request by request; empty where the plan has one alone, and in older files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_request: Vec<RequestFigures>,
+    /// When it began, in milliseconds since 1970 by the clock of its machine; `None` in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_unix_ms: Option<u64>,
+    /// The loads that this record was merged from; empty for a load that was made as one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<LoadPart>,
+}
+
+/// One of the loads that a record was merged from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadPart {
+    /// Its file.
+    pub name: String,
+    /// When it began, in milliseconds since 1970, where its record says so.
+    pub began_unix_ms: Option<u64>,
+    /// Where it stands in the merged record: its start, since the start of the first.
+    pub start: Nanos,
+    /// What its rate was over.
+    pub seconds: f64,
+    /// Requests that it began.
+    pub started: u64,
+    /// Of them: those that ended well.
+    pub ok: u64,
+    /// Its goodput.
+    pub rate_per_s: f64,
+    /// What spoils its own figures, in sentences.
+    pub findings: Vec<String>,
 }
 
 impl LoadRecord {
@@ -135,6 +170,10 @@ impl LoadRecord {
             intervals: Vec::new(),
             raw: Vec::new(),
             raw_stride: 1,
+            raw_names: BTreeMap::new(),
+            by_request: Vec::new(),
+            began_unix_ms: None,
+            parts: Vec::new(),
         }
     }
 

@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use joust_load::sim::{self, Script};
 use joust_load::{Control, LoadOptions};
-use record::{Carrier, LoadPlan, LoadRecord, Outcome, Sample};
+use record::{Carrier, LoadPlan, LoadRecord, Outcome, RequestFigures, Sample};
+use stats::Histogram;
 use units::Nanos;
 
 pub(crate) const MS: Nanos = Nanos::from_millis(1);
@@ -35,6 +36,7 @@ pub(crate) fn check(record: &LoadRecord) {
     check_counts(record);
     check_open_loop(record);
     check_intervals(record);
+    check_by_request(record);
     if record.raw_stride == 1 {
         check_raw(record);
     }
@@ -88,8 +90,32 @@ fn check_open_loop(record: &LoadRecord) {
     assert!(open_loop.queue_max <= bound, "{open_loop:?}");
 }
 
-fn check_intervals(record: &LoadRecord) {
+/// The rows of the requests add up to the load.
+pub(crate) fn check_by_request(record: &LoadRecord) {
+    let (rows, requests) = (&record.by_request, &record.requests);
+    assert_eq!(rows.is_empty(), record.plan.requests.len() == 1);
+    if rows.is_empty() {
+        return;
+    }
+    let sum = |of: fn(&RequestFigures) -> u64| rows.iter().map(of).sum::<u64>();
+    assert_eq!(sum(|row| row.done), requests.done);
+    assert_eq!(sum(|row| row.ok), requests.ok);
+    assert_eq!(sum(|row| row.failed), requests.failed);
+    assert_eq!(sum(|row| row.unanswered), requests.unanswered);
+    assert_eq!(sum(|row| row.bytes_read), record.bytes.read);
+    assert_eq!(sum(|row| row.bytes_body), record.bytes.body);
+    let mut response = Histogram::new();
+    rows.iter().for_each(|row| response.merge(&row.response));
+    assert_eq!(response, record.latencies.response);
+}
+
+pub(crate) fn check_intervals(record: &LoadRecord) {
     let (requests, intervals) = (&record.requests, &record.intervals);
+    let mut status = BTreeMap::new();
+    for (code, count) in intervals.iter().flat_map(|interval| &interval.status) {
+        *status.entry(*code).or_insert(0) += count;
+    }
+    assert_eq!(status, record.status);
     assert_eq!(intervals.iter().map(|i| i.ok).sum::<u64>(), requests.ok);
     assert_eq!(intervals.iter().map(|i| i.started).sum::<u64>(), requests.started);
     assert_eq!(intervals.iter().map(|i| i.errors.total()).sum::<u64>(), requests.failed);

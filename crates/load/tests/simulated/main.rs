@@ -4,6 +4,7 @@
 mod carriers;
 mod common;
 mod faults;
+mod merged;
 mod open_loop;
 mod retries;
 mod search;
