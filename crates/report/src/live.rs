@@ -7,6 +7,7 @@
 
 mod ascii;
 mod axis;
+mod distribution_chart;
 mod latency_chart;
 mod model;
 mod rate_chart;
@@ -23,6 +24,7 @@ use units::{Bytes, Nanos};
 pub use model::{Live, progress_line};
 
 use crate::figures::{NONE, grouped, listed, percent, significant};
+use crate::load_tables::statuses;
 use crate::load_text::outcome_words;
 use crate::load_warnings::GENERATOR_BUSY;
 use crate::terminal::wrapped;
@@ -39,11 +41,14 @@ pub struct View {
     pub frozen: bool,
     /// Whether the help lies over the picture.
     pub help: bool,
+    /// Whether the distribution of response times stands in place of their course, where there is no
+    /// room for both.
+    pub distribution: bool,
 }
 
 impl Default for View {
     fn default() -> Self {
-        Self { colour: true, unicode: true, frozen: false, help: false }
+        Self { colour: true, unicode: true, frozen: false, help: false, distribution: false }
     }
 }
 
@@ -51,8 +56,15 @@ impl Default for View {
 const CHART_ROWS_MIN: u16 = 5;
 /// Most lines that one remark takes.
 const REMARK_LINES_MAX: usize = 3;
+/// From this width on, the distribution of response times stands beside their course; the part of the
+/// width that it has.
+const WIDTH_OF_BOTH: u16 = 110;
+const DISTRIBUTION_SHARE: u16 = 3;
 /// From this width on, lines keep a column free on both sides.
 const ROOMY: u16 = 30;
+
+/// From this width on, all keys are named.
+const WIDTH_OF_KEYS: u16 = 60;
 
 const FAILED: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
 const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
@@ -82,7 +94,8 @@ pub fn draw(live: &Live, view: &View, frame: &mut Frame<'_>) {
             put(page.buffer, row, &text, style);
         }
     }
-    charts(&mut page, live);
+    status_row(&mut page, live);
+    charts(&mut page, live, view);
     if view.help {
         help(buffer, whole);
     }
@@ -170,7 +183,11 @@ fn progress(buffer: &mut Buffer, row: Rect, live: &Live) {
 }
 
 fn keys(buffer: &mut Buffer, row: Rect, live: &Live, view: &View) {
-    let keys = "q end now   space freeze   ? help";
+    let keys = if row.width < WIDTH_OF_KEYS {
+        "q end now   space freeze   ? help"
+    } else {
+        "q end now   space freeze   d distribution   ? help"
+    };
     if view.frozen {
         let text = format!(
             "FROZEN at {}: measuring goes on   space go on   q end now",
@@ -179,6 +196,16 @@ fn keys(buffer: &mut Buffer, row: Rect, live: &Live, view: &View) {
         put(buffer, row, &text, CAUTION);
     } else {
         put(buffer, row, keys, FAINT);
+    }
+}
+
+/// The statuses of the whole load, where charts have room enough beside them.
+fn status_row(page: &mut Rows<'_>, live: &Live) {
+    if page.left.height > 2 * CHART_ROWS_MIN
+        && !live.statuses().is_empty()
+        && let Some(row) = page.top()
+    {
+        put(page.buffer, row, &statuses(live.statuses()), FAINT);
     }
 }
 
@@ -322,7 +349,7 @@ fn fitting(
 }
 
 /// Two charts over one axis of time, or as many as there is room for.
-fn charts(page: &mut Rows<'_>, live: &Live) {
+fn charts(page: &mut Rows<'_>, live: &Live, view: &View) {
     let rows = page.left.height;
     if rows < CHART_ROWS_MIN {
         return;
@@ -331,13 +358,24 @@ fn charts(page: &mut Rows<'_>, live: &Live) {
     let first = page.take(rows.div_ceil(n_charts)).expect("they are left");
     rate_chart::draw(page.buffer, first, live, n_charts == 1);
     if n_charts == 2 {
-        latency_chart::draw(page.buffer, page.left, live);
+        let second = page.left;
+        if second.width < WIDTH_OF_BOTH {
+            let draw =
+                if view.distribution { distribution_chart::draw } else { latency_chart::draw };
+            return draw(page.buffer, second, live);
+        }
+        let beside = second.width / DISTRIBUTION_SHARE;
+        let course = Rect { width: second.width - beside, ..second };
+        latency_chart::draw(page.buffer, course, live);
+        let rest = Rect { x: course.right(), width: beside, ..second };
+        distribution_chart::draw(page.buffer, rest, live);
     }
 }
 
-const HELP: [&str; 10] = [
+const HELP: [&str; 11] = [
     "q, Ctrl-C  end the load now, in order; the report follows",
     "space      freeze the picture; measuring goes on",
+    "d          response times by how many took how long, and back",
     "?          this help, and away again",
     "",
     "Requests/s counts what ended well; an x marks when requests",

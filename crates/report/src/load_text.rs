@@ -7,6 +7,7 @@ use units::Bytes;
 use crate::Options;
 use crate::figures::{NONE, counted, grouped, listed, optional, significant};
 use crate::load_shape::shape;
+use crate::load_tables::{by_request, distribution, merged_from, statuses};
 use crate::load_warnings::{is_generator_limit, warnings};
 use crate::standing::span;
 use crate::terminal::{Lean, Page, Paint};
@@ -32,8 +33,12 @@ pub fn load_text(record: &LoadRecord, options: &Options) -> String {
         page.paragraph(&judgement(judged), Paint::Good);
     }
     page.paragraph(&shape(record), Paint::Faint);
+    merged_from(&mut page, record);
     outcomes(&mut page, record);
     latencies(&mut page, record, options);
+    for table in [distribution(record, options), by_request(record)].into_iter().flatten() {
+        page.described(&table);
+    }
     page.heading("Cost", "");
     for line in cost(record) {
         page.paragraph(&line, Paint::Plain);
@@ -52,7 +57,7 @@ pub(crate) fn judgement(judged: &Judgement) -> String {
 }
 
 /// The rate with its total; in an open loop beside what was asked.
-fn rate(record: &LoadRecord) -> String {
+pub(crate) fn rate(record: &LoadRecord) -> String {
     let is_bound = is_generator_limit(record)
         && (record.open_loop.is_none() || record.rate_missed().is_some());
     let asked = record
@@ -70,6 +75,11 @@ fn rate(record: &LoadRecord) -> String {
 
 /// Requests by what came of them; kinds that did not occur have no row.
 fn outcomes(page: &mut Page, record: &LoadRecord) {
+    page.heading("Requests", &statuses(&record.status));
+    page.table(&[("outcome", Lean::Left), ("requests", Lean::Right)], &outcome_rows(record));
+}
+
+pub(crate) fn outcome_rows(record: &LoadRecord) -> Vec<Vec<String>> {
     let requests = record.requests;
     let mut rows = vec![vec!["ok".to_owned(), grouped(requests.ok)]];
     for (outcome, count) in failures(record) {
@@ -96,21 +106,7 @@ fn outcomes(page: &mut Page, record: &LoadRecord) {
             grouped(requests.retried),
         ]);
     }
-    page.heading("Requests", &statuses(record));
-    page.table(&[("outcome", Lean::Left), ("requests", Lean::Right)], &rows);
-}
-
-fn statuses(record: &LoadRecord) -> String {
-    let each: Vec<String> = record
-        .status
-        .iter()
-        .map(|(status, count)| format!("{status}: {}", grouped(*count)))
-        .collect();
-    if each.is_empty() {
-        "no status was seen".to_owned()
-    } else {
-        format!("status {}", each.join(", "))
-    }
+    rows
 }
 
 pub(crate) fn failures(record: &LoadRecord) -> impl Iterator<Item = (Outcome, u64)> {
@@ -144,10 +140,10 @@ pub(crate) fn outcome_words(outcome: Outcome) -> &'static str {
 }
 
 /// A figure of a summary.
-type Reading = fn(&LatencyMillis) -> Option<f64>;
+pub(crate) type Reading = fn(&LatencyMillis) -> Option<f64>;
 
 /// Figures of a latency, as columns: how each is read, and whether a narrow terminal has it too.
-const FIGURES: [(&str, Reading, bool); 8] = [
+pub(crate) const FIGURES: [(&str, Reading, bool); 8] = [
     ("mean", |l| l.mean, true),
     ("sd", |l| l.sd, false),
     ("min", |l| l.min, false),
@@ -161,9 +157,12 @@ const FIGURES: [(&str, Reading, bool); 8] = [
 /// Columns of a terminal from which all figures stand side by side unbroken.
 const WIDTH_OF_ALL: usize = 80;
 
-fn latencies(page: &mut Page, record: &LoadRecord, options: &Options) {
-    let remark = "of ok requests; service counts from sent, queue from due to sent, response from \
-                  due; - has too few samples";
+/// What must be known to read latencies.
+pub(crate) const LATENCY_REMARK: &str = "of ok requests; service counts from sent, queue from due to \
+                                         sent, response from due; - has too few samples";
+
+/// The parts of a request that were timed.
+pub(crate) fn phases(record: &LoadRecord) -> impl Iterator<Item = (&'static str, &LatencyMillis)> {
     let phases = [
         ("connect", &record.connect_ms),
         ("TLS full", &record.handshake_full_ms),
@@ -174,20 +173,22 @@ fn latencies(page: &mut Page, record: &LoadRecord, options: &Options) {
         ("response", &record.response_ms),
         ("failed", &record.failed_ms),
     ];
-    page.heading("Latency", remark);
+    phases.into_iter().filter(|(_, summary)| **summary != LatencyMillis::default())
+}
+
+fn latencies(page: &mut Page, record: &LoadRecord, options: &Options) {
+    page.heading("Latency", LATENCY_REMARK);
     let figures: Vec<_> = FIGURES
         .iter()
         .filter(|(.., is_always)| *is_always || options.width >= WIDTH_OF_ALL)
         .collect();
     let titles = figures.iter().map(|(title, ..)| (*title, Lean::Right));
     let columns: Vec<_> = std::iter::once(("", Lean::Left)).chain(titles).collect();
-    let rows: Vec<Vec<String>> = phases
-        .iter()
-        .filter(|(_, summary)| **summary != LatencyMillis::default())
+    let rows: Vec<Vec<String>> = phases(record)
         .map(|(phase, summary)| {
             let shown = figures.iter().map(|(_, of, _)| of(summary));
             let shown = shown.map(|millis| millis.map_or_else(|| NONE.to_owned(), span));
-            std::iter::once((*phase).to_owned()).chain(shown).collect()
+            std::iter::once(phase.to_owned()).chain(shown).collect()
         })
         .collect();
     if rows.is_empty() {

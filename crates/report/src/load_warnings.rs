@@ -19,7 +19,7 @@ const REQUESTS_PER_RECONNECT_MAX: u64 = 10_000;
 const UNCONNECTED_MIN: u64 = 10;
 
 /// What spoils the figures of a load, worst first.
-pub(crate) fn warnings(record: &LoadRecord) -> Vec<String> {
+pub fn warnings(record: &LoadRecord) -> Vec<String> {
     let looks = [
         interrupted,
         generator_limit,

@@ -65,7 +65,7 @@ fn cell(page: &mut String, view: &CellView, level: &str) {
 }
 
 /// A table with its title and note.
-fn described(page: &mut String, table: &Table, level: &str) {
+pub(crate) fn described(page: &mut String, table: &Table, level: &str) {
     let _ = writeln!(page, "\n{level} {}\n", escaped(&table.title));
     if !table.note.is_empty() {
         let _ = writeln!(page, "{}\n", escaped(&table.note));
@@ -138,7 +138,7 @@ fn lost_and_left_out(page: &mut String, record: &RunRecord) {
 }
 
 /// Text without what Markdown or HTML would read as markup; on one line.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in plain(text).chars() {
         // A bracket alone is text; only `](` makes a link of it.

@@ -1,7 +1,7 @@
 //! What the live screen keeps of a load: bounded, whatever its length. Must not know how it is drawn.
 //! Start reading at [`Live::add`].
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use record::{Engine, ErrorCounts, Interval, LoadPlan, LoadStop};
 use stats::{Histogram, samples_needed};
@@ -53,6 +53,7 @@ struct Stretch {
     end: Nanos,
     ok: u64,
     errors: ErrorCounts,
+    status: BTreeMap<u16, u64>,
     bytes_read: u64,
     client_cpu: Nanos,
     response: Histogram,
@@ -170,6 +171,16 @@ impl Live {
         &self.whole.errors
     }
 
+    /// Complete replies of the whole load, by status.
+    pub(super) fn statuses(&self) -> &BTreeMap<u16, u64> {
+        &self.whole.status
+    }
+
+    /// Response times of the whole load.
+    pub(super) fn response(&self) -> &Histogram {
+        &self.whole.response
+    }
+
     /// End of the last interval, since the start of the load.
     pub(super) fn elapsed(&self) -> Nanos {
         self.whole.end
@@ -271,6 +282,7 @@ impl Stretch {
             end: start,
             ok: 0,
             errors: ErrorCounts::default(),
+            status: BTreeMap::new(),
             bytes_read: 0,
             client_cpu: Nanos::ZERO,
             response: Histogram::new(),
@@ -285,6 +297,7 @@ impl Stretch {
             end: interval.end(),
             ok: interval.ok,
             errors: interval.errors,
+            status: interval.status.clone(),
             bytes_read: interval.bytes_read,
             client_cpu: interval.client_cpu,
             response,
@@ -295,6 +308,9 @@ impl Stretch {
         self.end = next.end;
         self.ok += next.ok;
         self.errors.merge(&next.errors);
+        for (status, count) in &next.status {
+            *self.status.entry(*status).or_default() += count;
+        }
         self.bytes_read += next.bytes_read;
         self.client_cpu += next.client_cpu;
         self.response.merge(&next.response);

@@ -86,7 +86,7 @@ fn a_load_half_done_at_80x24() {
     "         │⢀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⡀                               p50 "
     "         └┴────────────┴────────────┴────────────┴────────────┴───────────┴     "
     "          0           2s           4s           6s           8s         10s     "
-    " q end now   space freeze   ? help                                              "
+    " q end now   space freeze   d distribution   ? help                             "
     "#);
 }
 
@@ -115,25 +115,25 @@ fn a_load_with_failures_and_a_busy_generator_at_120x40() {
     "         │████████████████████████████████████████████████████████████████████████████████████                          "
     "       0 ┤████████████████████████████████████████████████████████████████████████████████████                          "
     "         └┴─────────┴──────────┴─────────┴──────────┴─────────┴──────────┴─────────┴──────────┴─────────┴─────────┴     "
-    " Response time (log scale)                                                                                              "
-    "         │⠈⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠁                      max "
-    "   200ms ┤                                                                                                              "
-    "         │                                                                                                              "
-    "   100ms ┤                                                                                                              "
-    "         │⠠⠤⠤⠔⠢⠤⠔⠒⠒⠒⠤⠤⠒⠒⠤⠤⠒⠒⠒⠒⠒⠢⠤⠤⠤⠤⠤⠔⠢⠤⠤⠤⠤⠒⠤⠤⠒⠤⠤⠒⠒⠤⠔⠒⠒⠒⠒⠒⠢⠔⠒⠒⠢⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠢⠔⠒⠒⠒⠤⠒⠒⠒⠤⠄                      p99 "
-    "    50ms ┤                                                                                                              "
-    "         │                                                                                                              "
-    "    20ms ┤                                                                                                              "
-    "         │                                                                                                              "
-    "    10ms ┤⠠⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠄                      p90 "
-    "         │                                                                                                              "
-    "     5ms ┤                                                                                                              "
-    "         │⢀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⡀                      p50 "
-    "         └┴─────────┴──────────┴─────────┴──────────┴─────────┴──────────┴─────────┴──────────┴─────────┴─────────┴     "
-    "          0        1s         2s        3s         4s        5s         6s        7s         8s        9s       10s     "
+    " Response time (log scale)                                                      Distribution of response times          "
+    "         │⠈⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠁              max  1.6ms      63,194 ████████████▊       "
+    "   200ms ┤                                                                        2.5ms      94,281 ███████████████████ "
+    "         │                                                                          4ms      69,835 ██████████████▏     "
+    "   100ms ┤                                                                        6.3ms      37,755 ███████▋            "
+    "         │⠠⠤⠔⠤⠔⠒⠤⠔⠒⠤⠒⠒⠒⠢⠤⠤⠤⠔⠤⠤⠔⠢⠔⠢⠔⠒⠔⠒⠒⠒⠢⠒⠒⠤⠤⠤⠤⠤⠤⠔⠒⠒⠒⠒⠒⠒⠤⠒⠒⠔⠒⠢⠄              p99   10ms      20,773 ████▏               "
+    "    50ms ┤                                                                         16ms      11,972 ██▍                 "
+    "         │                                                                         25ms       6,609 █▍                  "
+    "    20ms ┤                                                                         40ms       4,092 ▉                   "
+    "         │                                                                         63ms       2,519 ▌                   "
+    "    10ms ┤⠠⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠄              p90  100ms       1,258 ▎                   "
+    "         │                                                                        160ms         946 ▎                   "
+    "     5ms ┤                                                                        250ms         636 ▏                   "
+    "         │⢀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⡀              p50  400ms         309 ▏                   "
+    "         └┴────────────┴────────────┴────────────┴────────────┴────────────┴      630ms         321 ▏                   "
+    "          0           2s           4s           6s           8s          10s                                            "
     " FAILED 1.22 % of all, 0 % of the last second: 1,950 connection refused and 1,950 closed before the first byte          "
     " generator CPU 90 %: it may be the limit, not the server; -t gives more threads                                         "
-    " q end now   space freeze   ? help                                                                                      "
+    " q end now   space freeze   d distribution   ? help                                                                     "
     "#);
 }
 
@@ -166,7 +166,7 @@ fn without_colour_and_beyond_ascii_the_picture_is_still_read() {
     " FAILED 1.08 % of all, 0 % of the last second: 43 connection refused and 43     "
     " closed before the first byte                                                   "
     " generator CPU 90 %: it may be the limit, not the server; -t gives more threads "
-    " q end now   space freeze   ? help                                              "
+    " q end now   space freeze   d distribution   ? help                             "
     "#);
     for cell in &terminal.backend().buffer().content {
         assert!(cell.symbol().is_ascii() && cell.fg == Color::Reset && cell.bg == Color::Reset);
@@ -205,6 +205,60 @@ fn where_nothing_failed_nothing_is_said_of_failures() {
     assert!(!text.contains("FAILED") && !text.contains("x failed"), "{text}");
 }
 
+/// A load with statuses, some of them bad.
+fn of_statuses() -> Live {
+    let load = Load { rate_per_s: 1_000, n_intervals: 80, dying: 0..0 };
+    let mut live = Live::new(&Load::plan());
+    for n in 0..load.n_intervals {
+        let mut interval = load.interval(n);
+        interval.status = [(200, interval.ok - 1), (204, 1), (503, 2)].into();
+        interval.errors.unexpected_status = 2;
+        live.add(&interval);
+    }
+    live
+}
+
+#[test]
+fn statuses_and_the_distribution_of_response_times_are_seen_while_the_load_runs() {
+    let view = View { distribution: true, ..View::default() };
+    insta::assert_snapshot!(frame(&of_statuses(), &view, 80, 30).backend(), @r#"
+    " joust load http://127.0.0.1:8080/index.html                                    "
+    " 100 connections, 2 threads, epoll, closed loop                                 "
+    " ███████████████████████████████████░░░░░░░░░   80 %  8.0 s of 10 s, 2.0 s left "
+    "           requests/s  failed     p50     p90     p99     max       read    CPU "
+    " last 1 s       1,015      20  2.55ms  10.4ms   161ms   402ms  3.55 MB/s   90 % "
+    " whole            995     160  2.55ms  9.55ms  74.1ms   402ms  3.48 MB/s   51 % "
+    " status 2xx: 7,960 (200: 7,880, 204: 80), 5xx: 160 (503: 160)                   "
+    " Requests/s                                                            x failed "
+    "    1200 ┤xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx                  "
+    "         │▃▃▄▅▅▆▆▆▅▅▆▇▇▃▃▄▅▅▆▆▆▅▅▆▇▇▃▃▄▅▅▆▆▆▅▅▆▇▇▃▃▄▅▅▆▆▆▅▅▆▇▇                  "
+    "         │████████████████████████████████████████████████████                  "
+    "         │████████████████████████████████████████████████████                  "
+    "     600 ┤████████████████████████████████████████████████████                  "
+    "         │████████████████████████████████████████████████████                  "
+    "         │████████████████████████████████████████████████████                  "
+    "       0 ┤████████████████████████████████████████████████████                  "
+    "         └┴────────────┴────────────┴────────────┴────────────┴───────────┴     "
+    " Distribution of response times                                                 "
+    "     2ms       2,770 ██████████████████████████████████████████████▋            "
+    "     5ms       3,450 ██████████████████████████████████████████████████████████ "
+    "    10ms         979 ████████████████▌                                          "
+    "    20ms         417 ███████                                                    "
+    "    50ms         217 ███▋                                                       "
+    "   100ms          68 █▏                                                         "
+    "   200ms          34 ▋                                                          "
+    "   500ms          25 ▍                                                          "
+    "                                                                                "
+    " FAILED 1.97 % of all, 1.93 % of the last second: 160 unexpected status         "
+    " generator CPU 90 %: it may be the limit, not the server; -t gives more threads "
+    " q end now   space freeze   d distribution   ? help                             "
+    "#);
+    let both = frame(&of_statuses(), &View::default(), 120, 30).backend().to_string();
+    for part in ["Response time (log scale)", "Distribution of response times", "503: 160"] {
+        assert!(both.contains(part), "{part}\n{both}");
+    }
+}
+
 proptest! {
     #[test]
     fn no_size_and_no_load_makes_a_frame_panic(
@@ -212,9 +266,10 @@ proptest! {
         height in 1u16..=80,
         rate_per_s in prop_oneof![Just(0u64), Just(30), Just(20_000)],
         n_intervals in prop_oneof![Just(0u64), Just(1), Just(2), Just(120)],
-        (help, frozen, unicode) in any::<(bool, bool, bool)>(),
+        (help, frozen, unicode, distribution) in any::<(bool, bool, bool, bool)>(),
     ) {
         let live = Load { rate_per_s, n_intervals, dying: 1..2 }.live();
-        frame(&live, &View { help, frozen, unicode, colour: unicode }, width, height);
+        let view = View { help, frozen, unicode, colour: unicode, distribution };
+        frame(&live, &view, width, height);
     }
 }
