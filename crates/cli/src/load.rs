@@ -3,13 +3,16 @@
 mod args;
 #[cfg(test)]
 mod explained;
+mod merge;
 mod plan;
 mod search;
+mod stream;
 
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use load::{Control, FetchError, Oracle};
 use miette::{IntoDiagnostic as _, miette};
@@ -20,17 +23,27 @@ pub use args::Args;
 use crate::output::{self, Place};
 use crate::screen::{Screen, Wish};
 use crate::trouble::{Ended, Trouble};
+use stream::Stream;
 
 pub fn main(args: &Args) -> Result<Ended, Trouble> {
+    if !args.output.merge.is_empty() {
+        return merge::main(args);
+    }
     let quiet = args.output.quiet;
     let say = |line: &str| {
         if !quiet {
             output::say(&format!("joust: {line}"));
         }
     };
+    if args.output.stream == Some(Place::Stdout) && args.output.json == Some(Place::Stdout) {
+        return Err(Trouble::usage(miette!(
+            help = "name a file for one of them",
+            "--json - and --stream - cannot both be stdout"
+        )));
+    }
     let mut plan = plan::plan(args, &say)?;
     let search = search::options(args, &plan)?;
-    if let Some(place) = &args.output.json {
+    for place in args.output.json.iter().chain(&args.output.stream) {
         output::can_write(place)?;
     }
     somebody_listens(&plan)?;
@@ -40,16 +53,31 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     if let Some(options) = search {
         return search::main(args, options, &plan, interrupt);
     }
-    let mut record = measure(&plan, args, interrupt)?;
+    let stream = Stream::begin(&args.output)?;
+    let began = SystemTime::now().duration_since(UNIX_EPOCH);
+    let (mut record, streamed) = streamed(&plan, args, interrupt, stream)?;
     record.probes = oracle.probes;
+    record.began_unix_ms = began.ok().map(|since| since.as_millis() as u64);
+    tell(&record, args)?;
+    streamed?;
+    ended(&record, args.checks.strict)
+}
+
+/// Writes the record and the report where they are to go.
+fn tell(record: &LoadRecord, args: &Args) -> Result<(), Trouble> {
     if let Some(place) = &args.output.json {
         output::write(place, record.to_json().as_bytes())?;
     }
-    if !quiet && args.output.json != Some(Place::Stdout) {
-        let text = report::load_text(&record, &crate::report::options());
-        output::stdout(text.as_bytes())?;
+    if args.output.quiet || args.output.json == Some(Place::Stdout) {
+        return Ok(());
     }
-    ended(&record, args.checks.strict)
+    if args.output.stream == Some(Place::Stdout) {
+        // Stdout is for whoever reads the stream.
+        let options = report::Options { colour: false, ..crate::report::options() };
+        output::say(report::load_text(record, &options).trim_end());
+        return Ok(());
+    }
+    output::stdout(report::load_text(record, &crate::report::options()).as_bytes())
 }
 
 /// Asks before a whole load is spent on an address where nobody is. One connection to each place, no
@@ -100,14 +128,43 @@ fn look_up_bodies(plan: &mut LoadPlan, say: &dyn Fn(&str)) -> Result<Oracle, Tro
     Ok(oracle)
 }
 
+/// A load, and how its stream ended.
+fn streamed(
+    plan: &LoadPlan,
+    args: &Args,
+    interrupt: &'static AtomicBool,
+    stream: Option<Stream>,
+) -> Result<(LoadRecord, Result<(), Trouble>), Trouble> {
+    let Some(stream) = stream else { return Ok((measure(plan, args, interrupt)?, Ok(()))) };
+    let stream = Mutex::new(stream);
+    let add = |interval: &Interval| stream.lock().expect("nobody panics with it").add(interval);
+    let record = watched(plan, args, interrupt, &add);
+    let ended = stream.into_inner().expect("nobody panics with it").end();
+    Ok((record?, ended))
+}
+
 fn measure(
     plan: &LoadPlan,
     args: &Args,
     interrupt: &'static AtomicBool,
 ) -> Result<LoadRecord, Trouble> {
-    let wish = Wish { quiet: args.output.quiet, plain: args.output.plain };
+    watched(plan, args, interrupt, &|_| {})
+}
+
+fn watched(
+    plan: &LoadPlan,
+    args: &Args,
+    interrupt: &'static AtomicBool,
+    also: &dyn Fn(&Interval),
+) -> Result<LoadRecord, Trouble> {
+    // A picture on the terminal and lines on stdout would be one over the other.
+    let is_streamed = args.output.stream == Some(Place::Stdout);
+    let wish = Wish { quiet: args.output.quiet || is_streamed, plain: args.output.plain };
     let screen = Mutex::new(Screen::new(plan, wish, interrupt));
-    let show = |interval: &Interval| screen.lock().expect("nobody panics with it").show(interval);
+    let show = |interval: &Interval| {
+        screen.lock().expect("nobody panics with it").show(interval);
+        also(interval);
+    };
     // Said when the screen is gone: what is written while it is drawn goes with it.
     let notices = Mutex::new(Vec::new());
     let notice = |line: &str| notices.lock().expect("nobody panics with it").push(line.to_owned());

@@ -92,7 +92,7 @@ fn file(path: &Path, bytes: &[u8]) -> Result<(), Trouble> {
 }
 
 /// Whether something is there that is written to and never replaced: a pipe, a device as /dev/null.
-fn is_device(path: &Path) -> bool {
+pub fn is_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 
@@ -105,7 +105,7 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> Report {
+pub fn cannot_write(path: &Path, error: &io::Error) -> Report {
     let error = error.to_string();
     // tempfile adds the name of its file, which means nothing to anybody.
     let error = error.split_once(" at path ").map_or(error.as_str(), |(error, _)| error);

@@ -30,10 +30,13 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     let shown = match read(&args.file)? {
         Read::Run(run) => (args.format.render)(&run, &Options { detail, ..options() }),
         Read::Load(load) if args.format.name == "text" => report::load_text(&load, &options()),
+        Read::Load(load) if args.format.name == "markdown" => {
+            report::load_markdown(&load, &options())
+        }
         Read::Load(_) => {
             return Err(Trouble::usage(miette!(
-                help = "leave --format away, or give the run.json of `joust run`",
-                "{} is the record of one load; it has only the form `text`",
+                help = "leave --format away, take markdown, or give the run.json of `joust run`",
+                "{} is the record of one load; it has the forms `text` and `markdown`",
                 args.file.display()
             )));
         }

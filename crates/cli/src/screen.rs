@@ -15,7 +15,7 @@ use record::{Interval, LoadPlan, LoadStop};
 use units::Nanos;
 
 use crate::progress::LoadLine;
-use aside::Aside;
+pub use aside::Aside;
 use picture::Picture;
 
 /// Watches a load for a person, until it is dropped. It sees intervals when they are over, never a

@@ -10,6 +10,7 @@ use clap::{ArgGroup, ValueEnum, value_parser};
 use load::PacingError;
 use load::source::FORMATS;
 use record::{Bodies, Goal, GoalError, Spread, Stage, TlsVersions, parse_goals};
+use report::StreamFormat;
 use units::{Bytes, Nanos, PerSecond, Share};
 
 use crate::output::Place;
@@ -38,6 +39,7 @@ Examples:
   joust load http://127.0.0.1:8080/ -r 5k/s --arrivals poisson --slo 'p99<10ms,errors<0.1%'
   joust load http://127.0.0.1:8080/ --search 'p99<10ms' -d 5s
   joust load http://127.0.0.1:8080/ --from urls.txt --json -
+  joust load --merge agent-1.json agent-2.json
 
 Exit codes:
   0   done
@@ -53,7 +55,7 @@ Exit codes:
 pub struct Args {
     /// What to ask for, as in http://127.0.0.1:8080/index.html; with --from, what its lines without
     /// a host are relative to
-    #[arg(required_unless_present_any = ["from", "curl"])]
+    #[arg(required_unless_present_any = ["from", "curl", "merge"])]
     pub url: Option<String>,
     #[command(flatten)]
     pub size: Size,
@@ -377,9 +379,44 @@ pub struct Output {
     /// Write the record of the load as one JSON object; - is stdout
     #[arg(long, value_name = "FILE")]
     pub json: Option<Place>,
+    /// Write a line an interval while the load runs: CSV where the name ends in .csv, else a JSON object
+    /// each; - is stdout, and the report then goes to stderr
+    #[arg(long, value_name = "FILE", conflicts_with = "search")]
+    pub stream: Option<Place>,
+    /// Format of --stream, whatever its name
+    #[arg(long, value_name = "FORMAT", value_enum, requires = "stream")]
+    pub stream_format: Option<StreamAs>,
+    /// Make one record of those that `joust load --json` wrote in several files, and report it; no load
+    /// is made
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 1..,
+        conflicts_with_all = [
+            "url", "Size", "Pace", "Requests", "Connections", "Tls", "Generator", "expect_status",
+            "expect_length", "expect_header", "expect_body", "verify", "raw", "stream", "plain",
+        ]
+    )]
+    pub merge: Vec<PathBuf>,
     /// Keep so many single requests in the record
     #[arg(long, value_name = "REQUESTS", default_value_t = 10_000)]
     pub raw: u32,
+}
+
+/// As [`StreamFormat`] has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StreamAs {
+    Csv,
+    Ndjson,
+}
+
+impl StreamAs {
+    pub fn format(self) -> StreamFormat {
+        match self {
+            Self::Csv => StreamFormat::Csv,
+            Self::Ndjson => StreamFormat::Ndjson,
+        }
+    }
 }
 
 fn ramp(typed: &str) -> Result<Ramp, PacingError> {

@@ -4,7 +4,7 @@
 
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use record::Interval;
 
@@ -58,12 +58,35 @@ impl Aside {
     }
 }
 
+impl Aside {
+    /// Ends the thread when all has been shown; whether it has, in the time that there is for that.
+    pub fn end(mut self) -> bool {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> bool {
+        let Some(thread) = self.thread.take() else { return true };
+        let begun = Instant::now();
+        let left = || FAREWELL_MAX.saturating_sub(begun.elapsed());
+        while let Some(next) = self.left_over.take()
+            && let Some(sender) = &self.intervals
+        {
+            match sender.try_send(next) {
+                Err(TrySendError::Full(next)) if left() > Duration::ZERO => {
+                    self.left_over = Some(next);
+                    thread::sleep(FAREWELL_LOOK);
+                }
+                _ => break,
+            }
+        }
+        self.intervals = None;
+        join_within(thread, left())
+    }
+}
+
 impl Drop for Aside {
     fn drop(&mut self) {
-        self.intervals = None;
-        if let Some(thread) = self.thread.take() {
-            join_within(thread, FAREWELL_MAX);
-        }
+        self.finish();
     }
 }
 
@@ -71,7 +94,7 @@ impl Drop for Aside {
 /// it has ended. A panic in it has been told by the hook.
 pub fn join_within(thread: JoinHandle<()>, most: Duration) -> bool {
     let looks = most.as_millis() / FAREWELL_LOOK.as_millis();
-    let ends = (0..looks).any(|look| {
+    let ends = (0..looks.max(1)).any(|look| {
         if look > 0 {
             thread::sleep(FAREWELL_LOOK);
         }
@@ -114,11 +137,8 @@ mod tests {
         let n_given = 10 * WAITING_MAX as u64;
         (0..n_given).for_each(|n| aside.add(&interval(n)));
         gate.wait();
-        while aside.left_over.is_some() {
-            aside.add(&Interval::new(Nanos(n_given * 100), Nanos::ZERO));
-            thread::yield_now();
-        }
-        drop(aside);
+        assert!(aside.left_over.is_some());
+        assert!(aside.end(), "what found no room is shown at the end");
         assert_eq!(*seen.lock().unwrap(), (n_given, Nanos(n_given * 100)));
     }
 

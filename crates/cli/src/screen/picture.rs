@@ -164,6 +164,7 @@ impl Painter {
             KeyCode::Char('c') if is_control => self.end(),
             KeyCode::Char('q' | 'Q') => self.end(),
             KeyCode::Char(' ') => self.freeze(),
+            KeyCode::Char('d') => self.view.distribution = !self.view.distribution,
             KeyCode::Char('?' | 'h') => self.view.help = !self.view.help,
             KeyCode::Esc => self.view.help = false,
             _ => {}

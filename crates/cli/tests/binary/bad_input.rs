@@ -128,6 +128,9 @@ const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
     (&["--cpus", "99999"], &["--cpus", "CPU 99999", "it may use"]),
     (&["--seed", "x"], &["--seed"]),
     (&["--raw", "99999999"], &["raw log", "10000000"]),
+    (&["--merge", "a.json"], &["--merge", "cannot be used with"]),
+    (&["--stream", "/no/folder/x.csv"], &["/no/folder/x.csv", "cannot write"]),
+    (&["--stream-format", "csv"], &["--stream"]),
     (&["--body", "{rand:9-1}"], &["{rand:9-1}", "low, then high"]),
     (&["--body", "{csv:/no/users.csv:id}"], &["/no/users.csv"]),
 ];

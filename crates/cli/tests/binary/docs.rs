@@ -209,6 +209,10 @@ pub(crate) fn spaced(text: &str) -> String {
 /// The same load, over in a moment.
 pub(crate) fn short(words: &[String]) -> Vec<String> {
     let mut words = words.to_vec();
+    if words.iter().any(|word| word == "--merge") {
+        // No load is made.
+        return words;
+    }
     let after =
         |words: &[String], flag: &str| words.iter().position(|w| w == flag).map(|at| at + 1);
     if let Some(at) = after(&words, "-n") {

@@ -28,6 +28,7 @@ mod serve;
 mod servers;
 mod siege;
 mod tls;
+mod views;
 mod without_peers;
 mod wrk;
 

@@ -1,0 +1,46 @@
+//! `joust load --merge`: the records of several loads, read from their files, as one. Owns the reading;
+//! must not know how they are added up. Start reading at [`main`].
+
+use std::path::Path;
+
+use load::MergeInput;
+use miette::miette;
+use record::LoadRecord;
+
+use super::args::Args;
+use super::{ended, tell};
+use crate::output;
+use crate::trouble::{Ended, Trouble};
+
+/// Reads the files, and reports what they hold together.
+pub fn main(args: &Args) -> Result<Ended, Trouble> {
+    if let Some(place) = &args.output.json {
+        output::can_write(place)?;
+    }
+    let inputs: Result<Vec<MergeInput>, Trouble> =
+        args.output.merge.iter().map(|file| read(file)).collect();
+    let mut record = load::merge(inputs?).map_err(super::plan::usage)?;
+    if !args.checks.slo.is_empty() {
+        record.plan.goals.clone_from(&args.checks.slo);
+    }
+    tell(&record, args)?;
+    ended(&record, args.checks.strict)
+}
+
+fn read(file: &Path) -> Result<MergeInput, Trouble> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Trouble::usage(miette!(
+            help = "--merge reads what `joust load --json FILE` wrote",
+            "cannot read {name}: {error}"
+        ))
+    })?;
+    let record = LoadRecord::from_json(&text).map_err(|error| {
+        Trouble::usage(miette!(
+            help = "--merge reads what `joust load --json FILE` wrote, whole files only",
+            "{name}: {error}"
+        ))
+    })?;
+    let findings = report::warnings(&record);
+    Ok(MergeInput { name, record, findings })
+}
