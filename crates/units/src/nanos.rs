@@ -11,6 +11,8 @@ use crate::{ParseError, split_number, three_digits};
 
 const WANTED: &str = "a duration: write it with a unit, as in 200us, 1.5ms, 10s or 2m";
 
+const WANTED_OR_SECONDS: &str = "a duration: write seconds, or a unit, as in 10, 10s, 200us or 2m";
+
 /// Nanoseconds. As an instant it counts from the start of the run; 584 years fit.
 #[derive(
     Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -57,6 +59,21 @@ impl Nanos {
     /// Seconds with a fraction.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
+    }
+
+    /// As people type it after a flag: a bare number is seconds, as in curl, wrk, hey and oha. In files
+    /// a number has its unit ([`Nanos::from_str`]): there it may stand next to milliseconds and counts,
+    /// and nobody is at hand to see that it was taken for something else.
+    ///
+    /// # Errors
+    /// It is no number with one of the units, or longer than 584 years.
+    pub fn from_flag(typed: &str) -> Result<Self, ParseError> {
+        match typed.trim().parse::<f64>() {
+            Ok(seconds) if (0.0..u64::MAX as f64 / 1e9).contains(&seconds) => {
+                Ok(Self::from_secs_f64(seconds))
+            }
+            _ => typed.parse().map_err(|_| ParseError::new(typed, WANTED_OR_SECONDS)),
+        }
     }
 
     /// `self - other`, or zero where `other` is later.
@@ -169,6 +186,24 @@ mod tests {
         for typed in ["10", "", "s", "-1s", "1e400s", "ten seconds", "1.2.3s", "99999999999999h"] {
             let error = typed.parse::<Nanos>().expect_err(typed);
             assert!(error.to_string().contains("200us"), "{error}");
+        }
+    }
+
+    #[test]
+    fn after_a_flag_a_bare_number_is_seconds() {
+        let cases = [
+            ("10", 10_000_000_000),
+            (" 0.5 ", 500_000_000),
+            ("1.5ms", 1_500_000),
+            ("2m", 120_000_000_000),
+            ("0", 0),
+        ];
+        for (typed, nanos) in cases {
+            assert_eq!(Nanos::from_flag(typed), Ok(Nanos(nanos)), "{typed}");
+        }
+        for typed in ["", "-1", "1e400", "NaN", "inf", "ten", "99999999999999"] {
+            let error = Nanos::from_flag(typed).expect_err(typed);
+            assert!(error.to_string().contains("write seconds, or a unit"), "{error}");
         }
     }
 

@@ -28,7 +28,7 @@ or the generator was the limit (--strict), 99 a goal was broken (--slo). --help 
 const AT_LENGTH: &str = "\
 Without -n and -d the load lasts 10 seconds; with both, it ends by whichever comes first. \
 Rates are written 500/s, 5k/s or 0.5/s, times 250us, 50ms, 10s or 2m, sizes 3361 or 100KB, shares 1% \
-or 0.01.
+or 0.01. A time without a unit is seconds (-d 10); in goals (--slo, --search) a time has its unit.
 
 Placeholders in the URL, in values of header fields and in the body: {seq} a number that no other \
 request has, {rand} a random number, {rand:LOW-HIGH} one within bounds, {csv:FILE:COLUMN} the values \
@@ -84,8 +84,8 @@ pub struct Size {
     /// End after this many requests
     #[arg(short = 'n', long, value_name = "N")]
     pub requests: Option<u64>,
-    /// End after this time, as in 10s or 2m
-    #[arg(short, long, value_name = "TIME")]
+    /// End after this time, as in 10 (seconds), 500ms or 2m
+    #[arg(short, long, value_name = "TIME", value_parser = Nanos::from_flag)]
     pub duration: Option<Nanos>,
     /// Threads; each has its own part of the connections
     #[arg(short, long, value_name = "N", default_value_t = 1)]
@@ -202,13 +202,13 @@ pub enum Arrivals {
 #[command(group = ArgGroup::new("with_a_body").multiple(true))]
 #[command(group = ArgGroup::new("of_a_file"))]
 pub struct Requests {
-    /// Request method
-    #[arg(short = 'X', long, default_value = "GET", conflicts_with_all = ["from", "curl"])]
-    pub method: String,
+    /// Request method [default: GET, or POST with --body]
+    #[arg(short = 'X', long, conflicts_with_all = ["from", "curl"])]
+    pub method: Option<String>,
     /// A further header field, as in 'Accept: text/html'; repeatable
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     pub headers: Vec<String>,
-    /// Request body: the text itself, or @FILE
+    /// Request body: the text itself, or @FILE; the method is then POST unless -X names another
     #[arg(long, value_name = "TEXT|@FILE", group = "with_a_body", conflicts_with_all = ["from", "curl"])]
     pub body: Option<String>,
     /// Requests of a file, - for stdin; its format is recognised
@@ -254,7 +254,7 @@ pub struct Connections {
     #[arg(long, value_name = "REQUESTS", default_value_t = 1)]
     pub pipeline: u32,
     /// Longest wait for connecting, for the first byte and for the rest, each
-    #[arg(long, value_name = "TIME", default_value = "10s")]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = Nanos::from_flag)]
     pub timeout: Nanos,
     /// Connect elsewhere than the URL says, as curl does; parts may be empty; repeatable
     #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]

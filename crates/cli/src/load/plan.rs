@@ -99,7 +99,7 @@ fn options(args: &Args) -> Result<LoadOptions, Trouble> {
         (None, None) => "a curl command line".to_owned(),
     };
     Ok(LoadOptions {
-        method: requests.method.clone(),
+        method: method(requests).to_owned(),
         headers: requests.headers.clone(),
         body: requests.body.as_deref().map_or(Ok(Vec::new()), body)?,
         pick: if requests.shuffle { Pick::AtRandom } else { Pick::InOrder },
@@ -151,6 +151,12 @@ fn options(args: &Args) -> Result<LoadOptions, Trouble> {
         raw_max: args.output.raw,
         ..LoadOptions::new(url)
     })
+}
+
+/// As in curl: who gives a body means to post it, unless another method is named.
+fn method(requests: &args::Requests) -> &str {
+    let unnamed = if requests.body.is_some() { "POST" } else { "GET" };
+    requests.method.as_deref().unwrap_or(unnamed)
 }
 
 fn body(typed: &str) -> Result<Vec<u8>, Trouble> {

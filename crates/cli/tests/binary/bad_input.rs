@@ -16,7 +16,7 @@ const MISTAKES: &[(&[&str], i32, &[&str])] = &[
     (&["load", "http://127.0.0.1:99999/"], 2, &["99999"]),
     (&["load", "http://127.0.0.1:1/", "-c", "0"], 2, &["connections", "at least 1"]),
     (&["load", "http://127.0.0.1:1/", "-t", "9", "-c", "2"], 2, &["threads", "raise -c"]),
-    (&["load", "http://127.0.0.1:1/", "-d", "10"], 2, &["10s"]),
+    (&["load", "http://127.0.0.1:1/", "-d", "ten"], 2, &["seconds", "2m"]),
     (&["load", "http://127.0.0.1:1/", "-H", "no colon"], 2, &["colon"]),
     (&["load", "http://127.0.0.1:1/", "--body", "@/no/file"], 2, &["/no/file", "--body"]),
     (&["load", "ftp://127.0.0.1/"], 2, &["ftp", "https"]),

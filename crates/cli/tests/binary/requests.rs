@@ -227,3 +227,38 @@ fn a_body_is_text_or_a_file() {
         assert_eq!((seen[0].line(), &*seen[0].body), ("PUT /", bytes));
     }
 }
+
+#[test]
+fn a_request_with_a_body_is_a_post_unless_a_method_is_named() {
+    let server = start();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let at = format!("@{}", file.path().display());
+    let cases: [(&[&str], &str); 5] = [
+        (&[], "GET /"),
+        (&["--body", "a=1"], "POST /"),
+        (&["--body", &at], "POST /"),
+        (&["--body", "a=1", "-X", "PATCH"], "PATCH /"),
+        (&["--body", "a=1", "-X", "GET"], "GET /"),
+    ];
+    for (args, line) in cases {
+        ask(&[&[&*server.url("/"), "-n", "1"], args].concat());
+        assert_eq!(lines(&server.take()), [line], "{args:?}");
+    }
+}
+
+#[test]
+fn a_time_without_a_unit_is_seconds_after_every_flag_that_takes_one() {
+    let server = start();
+    let cases: [(&[&str], &str, &str); 5] = [
+        (&["-d", "0.02"], "/plan/stop/duration", "20000000"),
+        (&["-n", "1", "--timeout", "3"], "/plan/timeout", "3000000000"),
+        (&["-n", "2", "--think", "exp:0.01"], "/plan/pacing/pause", "10000000"),
+        (&["--ramp", "90/s:100/s:0.02", "-n", "1"], "/plan/pacing/over", "20000000"),
+        (&["--stages", "100/s:0.02"], "/plan/pacing/stages/0/length", "20000000"),
+    ];
+    for (args, place, nanos) in cases {
+        let record = ask(&[&[&*server.url("/")], args].concat());
+        let got = record.pointer(place).map(ToString::to_string);
+        assert_eq!(got.as_deref(), Some(nanos), "{args:?}: {}", record["plan"]);
+    }
+}

@@ -1,4 +1,5 @@
-//! Laws as they are typed: rates, ramps, stages, pauses. Owns their forms; must not know flags.
+//! Laws as they are typed: rates, ramps, stages, pauses; a bare time is seconds. Owns their forms; must
+//! not know flags.
 //! Start reading at [`parse_stages`].
 
 use record::{Pacing, Spread, Stage};
@@ -26,7 +27,7 @@ pub fn parse_ramp(typed: &str) -> Result<(PerSecond, PerSecond, Option<Nanos>), 
     let parts: Vec<&str> = typed.split(':').collect();
     let (from, to, over) = match parts[..] {
         [from, to] => (from, to, None),
-        [from, to, over] => (from, to, Some(over.parse()?)),
+        [from, to, over] => (from, to, Some(Nanos::from_flag(over)?)),
         _ => return Err(form(typed, "a ramp: write it as in 100/s:5k/s or 100/s:5k/s:30s")),
     };
     let (from, to) = (from.parse()?, to.parse()?);
@@ -43,7 +44,7 @@ pub fn parse_stages(typed: &str) -> Result<Vec<Stage>, PacingError> {
     const WANTED: &str = "a stage: write rate and length of each, as in 1k/s:10s,5k/s:30s";
     let stage = |typed: &str| {
         let (rate, length) = typed.split_once(':').ok_or_else(|| form(typed, WANTED))?;
-        Ok(Stage { rate: rate.parse()?, length: length.parse()? })
+        Ok(Stage { rate: rate.parse()?, length: Nanos::from_flag(length)? })
     };
     let stages: Vec<Stage> = typed.split(',').map(stage).collect::<Result<_, PacingError>>()?;
     let pacing = Pacing::Stages { stages };
@@ -63,7 +64,7 @@ pub fn parse_think(typed: &str) -> Result<(Nanos, Spread), PacingError> {
         Some((spread, pause)) if spread.trim() == "exp" => (Spread::Exponential, pause),
         Some(_) => return Err(form(typed, "a time to think: write it as in 50ms or exp:50ms")),
     };
-    let pause = pause.parse()?;
+    let pause = Nanos::from_flag(pause)?;
     check(&Pacing::Think { pause, spread })?;
     Ok((pause, spread))
 }
@@ -95,6 +96,9 @@ mod tests {
             parse_stages("1k/s:10s, 0:5s,5k/s:2m"),
             Ok(vec![stage(1000.0, secs(10)), stage(0.0, secs(5)), stage(5000.0, secs(120))])
         );
+        assert_eq!(parse_ramp("5k/s:100:30"), Ok((high, low, Some(secs(30)))));
+        assert_eq!(parse_stages("1k/s:10"), Ok(vec![stage(1000.0, secs(10))]));
+        assert_eq!(parse_think("exp:2"), Ok((secs(2), Spread::Exponential)));
         assert_eq!(parse_think("50ms"), Ok((Nanos::from_millis(50), Spread::Constant)));
         assert_eq!(parse_think("exp:2s"), Ok((secs(2), Spread::Exponential)));
     }
@@ -117,7 +121,7 @@ mod tests {
             (ramp("1:2:3s:4"), "`1:2:3s:4`", "100/s:5k/s"),
             (ramp("1/s:x"), "`x`", "500/s"),
             (ramp("0:0"), "rates are zero", "above zero"),
-            (ramp("1/s:2/s:30"), "`30`", "10s"),
+            (ramp("1/s:2/s:soon"), "`soon`", "2m"),
             (ramp("1/s:2/s:0s"), "ramp takes time", "stages"),
             (ramp("1/s:2/s:9000h"), "9000h", "8784h"),
             (stages(""), "``", "1k/s:10s"),
@@ -127,7 +131,7 @@ mod tests {
             (stages("0:10s,0:20s"), "rates are zero", "above zero"),
             (stages("1/s:5000h,1/s:5000h"), "10000h", "8784h"),
             (stages(&many), "1001", "1000"),
-            (think("soon"), "`soon`", "1.5ms"),
+            (think("soon"), "`soon`", "10s"),
             (think("normal:50ms"), "`normal:50ms`", "exp:50ms"),
             (think("0"), "0s", "default"),
         ];
