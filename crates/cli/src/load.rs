@@ -16,7 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use load::{Control, FetchError, Oracle};
 use miette::{IntoDiagnostic as _, miette};
-use record::{Interval, LoadPlan, LoadRecord, Outcome};
+use record::{Interval, LoadPlan, LoadRecord, Outcome, Redirects};
 
 pub use args::Args;
 
@@ -83,6 +83,17 @@ fn tell(record: &LoadRecord, args: &Args) -> Result<(), Trouble> {
 /// Asks before a whole load is spent on an address where nobody is. One connection to each place, no
 /// request: the server's log does not show it.
 fn somebody_listens(plan: &LoadPlan) -> Result<(), Trouble> {
+    if let Some(proxy) = &plan.proxy {
+        TcpStream::connect_timeout(&proxy.addr, plan.timeout.into()).map_err(|error| {
+            Trouble::failed(miette!(
+                help = "start the proxy, or mend its address (--proxy)",
+                "the proxy {} ({}) does not accept connections: {error}",
+                proxy.host,
+                proxy.addr,
+            ))
+        })?;
+        return Ok(());
+    }
     for origin in &plan.origins {
         let connected = match &origin.place {
             record::Place::Inet(addr) => {
@@ -201,6 +212,13 @@ fn ended(record: &LoadRecord, strict: bool) -> Result<Ended, Trouble> {
     if let Some(failure) = record.tls.as_ref().and_then(|tls| tls.failure.as_ref()) {
         return Err(Trouble::failed(miette!("no request was answered: {failure}")));
     }
+    if let (Some(why), Some(proxy)) = (&record.proxy_failure, &record.plan.proxy) {
+        return Err(Trouble::failed(miette!(
+            help = help_with_proxy(why),
+            "no request was answered: the proxy {} {why}",
+            proxy.host
+        )));
+    }
     let worst = record.errors.each().max_by_key(|(_, count)| *count);
     let (outcome, count) =
         worst.filter(|(_, count)| *count > 0).unwrap_or((Outcome::Unanswered, 0));
@@ -211,11 +229,28 @@ fn ended(record: &LoadRecord, strict: bool) -> Result<Ended, Trouble> {
     let (what, help) = why(outcome, status);
     let failed = record.requests.failed;
     let most = if count < failed { format!("mostly ({count}) ") } else { String::new() };
+    let redirected = match &record.redirects {
+        Redirects { followed: 1.., first: Some(first) } => {
+            format!(", after a redirect to {}", first.location)
+        }
+        _ => String::new(),
+    };
     Err(Trouble::failed(miette!(
         help = help,
-        "no request to {addr} was answered well ({failed} failed, {} unanswered): {most}{what}",
+        "no request to {addr} was answered well ({failed} failed, {} unanswered): \
+         {most}{what}{redirected}",
         record.requests.unanswered
     )))
+}
+
+fn help_with_proxy(why: &str) -> &'static str {
+    if why.contains(" 407 ") {
+        "give it a user: --proxy http://USER:PASSWORD@HOST:PORT"
+    } else if why.contains("CONNECT with") {
+        "the log of the proxy says why; may it connect to that host and port?"
+    } else {
+        "is it up, and a proxy of HTTP? `curl -x PROXY URL` shows what it does"
+    }
 }
 
 /// What most requests of a load that failed as a whole came to, and the way out.
@@ -227,6 +262,15 @@ fn why(outcome: Outcome, status: Option<u16>) -> (String, &'static str) {
         Outcome::TlsTimeout => (
             "connections were made, but no TLS handshake was complete in time",
             "is it a port for https://? `openssl s_client -connect HOST:PORT` shows; raise --timeout",
+        ),
+        Outcome::Proxy => ("the proxy failed", "mend the address of the proxy (--proxy)"),
+        Outcome::TooManyRedirects => (
+            "every chain of redirects was longer than --follow allows",
+            "raise --follow; `curl -v URL` shows whether the redirects are a loop",
+        ),
+        Outcome::BadRedirect => (
+            "the redirects lead to no http URL, or to a host without an address",
+            "`curl -v URL` shows their Location",
         ),
         Outcome::Tls => ("TLS failed", "is it a port for https://?"),
         Outcome::FdExhausted => ("no file descriptor was left", "raise `ulimit -n`, or lower -c"),
@@ -269,7 +313,8 @@ fn why(outcome: Outcome, status: Option<u16>) -> (String, &'static str) {
 fn way_out_of(status: u16) -> &'static str {
     match status {
         400 => "the server cannot read the request: is it TLS (https://), or a field wrong (-H)?",
-        401 | 403 | 407 => "give a user (--user), or mend what the server may read",
+        407 => "give the proxy a user: --proxy http://USER:PASSWORD@HOST:PORT",
+        401 | 403 => "give a user (--user), or mend what the server may read",
         405 | 501 => "mend the method (-X)",
         408 | 429 | 503 => {
             "the server turns requests away: lower the load (-c, --rate), or its limit"

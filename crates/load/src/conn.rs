@@ -5,7 +5,7 @@
 //! ```text
 //!        start             connected              handshaken
 //!   Down -----> Connecting ---------> Handshaking -----------> Up
-//!     ^                        (TLS)                           |
+//!     ^             `--> Tunnelling -->  (TLS)                 |
 //!     +----- any failure, any close ---------------------------+
 //! ```
 //! A connection that is up has requests out, in the order in which they are answered: some are sent,
@@ -17,13 +17,17 @@ mod ends;
 
 use std::collections::VecDeque;
 
-use record::{AtEnd, Carrier, Outcome, Sample, WantedBodies, Wants};
+use record::{AtEnd, Carrier, Outcome, Redirect, Sample, Wants};
 use units::Nanos;
 use wire::tls::TlsClient;
 use wire::{Event, Fields, ReplyHead, ReplyLimits, ReplyParser, ReplyTotals, RequestKind};
 
 use crate::check::{BodyWatch, Checks, Judged};
 use crate::cookies::Jar;
+use crate::first_head::FirstHead;
+use crate::location;
+use crate::proxy::{self, Tunnel};
+use crate::user::{self, Kept, User};
 
 /// A body of which so much is to come may be thrown away in the kernel. Below that, the rest mostly
 /// came with the head, and asking costs more than the copy.
@@ -67,28 +71,13 @@ pub(crate) struct Conn {
     pub(crate) user: Option<Box<User>>,
 }
 
-/// What a connection keeps for the user who is played on it.
-#[derive(Debug, Default)]
-pub(crate) struct User {
-    /// What it asked last; [`Out::asked`] are places in it.
-    pub(crate) asked: Vec<u8>,
-    /// The reply that is being read, as far as it is wanted.
-    kept: Kept,
-    keeps_body: bool,
-}
-
-/// What is kept of a reply.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Kept {
-    pub(crate) head: Vec<u8>,
-    pub(crate) body: Vec<u8>,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// There is no connection.
     Down,
     Connecting,
+    /// The proxy was asked for a tunnel.
+    Tunnelling,
     /// TLS.
     Handshaking,
     Up,
@@ -122,45 +111,6 @@ impl Out {
     }
 }
 
-/// The head of the first reply of a thread, where it is kept and awaited.
-#[derive(Default)]
-pub(crate) struct FirstHead {
-    bytes: Vec<u8>,
-    is_complete: bool,
-}
-
-impl FirstHead {
-    /// Whether it has not come yet.
-    pub(crate) fn is_awaited(&self) -> bool {
-        !self.is_complete
-    }
-
-    /// The head, if it has come.
-    pub(crate) fn into_text(self) -> Option<String> {
-        self.is_complete.then(|| String::from_utf8_lossy(&self.bytes).into_owned())
-    }
-
-    /// Bytes that are no HTTP. They have a head all the same if they have an empty line: whoever reads no
-    /// further than that takes them for a reply.
-    #[cold]
-    fn see_garbage(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-        let ends = [&b"\r\n\r\n"[..], b"\n\n"]
-            .into_iter()
-            .filter_map(|end| memchr::memmem::find(&self.bytes, end).map(|at| at + end.len()));
-        if let Some(end) = ends.min() {
-            self.bytes.truncate(end);
-            self.is_complete = true;
-        }
-    }
-
-    /// The next bytes of a reply that may be it; `head_ended` with them.
-    fn see(&mut self, bytes: &[u8], head_ended: bool) {
-        self.bytes.extend_from_slice(bytes);
-        self.is_complete = head_ended;
-    }
-}
-
 /// The reply being read.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reply {
@@ -187,6 +137,11 @@ pub(crate) struct Common {
     pub(crate) n_bare_lf: u64,
     /// Where the plan asks for it.
     pub(crate) first_head: Option<FirstHead>,
+    /// Whether all connections lead to a proxy, and why it was of no use to the first that failed.
+    pub(crate) is_proxied: bool,
+    pub(crate) proxy_failure: Option<String>,
+    /// The first redirect that came.
+    pub(crate) redirect: Option<Redirect>,
     /// What users want to see of replies.
     pub(crate) wants: Wants,
     /// What was kept of replies that are complete: their places among what ended, in rising order.
@@ -225,6 +180,8 @@ pub(crate) enum Then {
     /// It goes on.
     #[default]
     Keep,
+    /// The proxy has opened the tunnel that it was asked for.
+    Tunnelled,
     /// It is closed, in order.
     Close,
     /// It is given up.
@@ -346,10 +303,19 @@ impl Conn {
 
     /// It is connected, and begins to shake hands if there is a TLS client.
     pub(crate) fn connected(&mut self, tls: Option<Box<TlsClient>>, now: Nanos) {
-        assert_eq!(self.state, State::Connecting, "only a connecting slot gets connected");
+        assert!(
+            matches!(self.state, State::Connecting | State::Tunnelling),
+            "only a connecting slot gets connected"
+        );
         self.state = if tls.is_some() { State::Handshaking } else { State::Up };
         self.tls = tls;
         self.stage_began = now;
+    }
+
+    /// It is connected to a proxy, which is asked for a tunnel.
+    pub(crate) fn tunnels(&mut self) {
+        self.state = State::Tunnelling;
+        proxy::expect_tunnel(&mut self.parser);
     }
 
     /// The TLS handshake is done.
@@ -396,7 +362,7 @@ impl Conn {
         loop {
             if !self.reply.has_begun && !left.is_empty() {
                 if self.n_sent == 0 {
-                    return self.unasked(heard);
+                    return self.unasked(left, heard, common, at, ended);
                 }
                 heard.first_byte = true;
                 self.begin_reply(at, common);
@@ -433,7 +399,7 @@ impl Conn {
                     self.reply.bytes_head =
                         u32::try_from(self.reply.bytes_read).unwrap_or(u32::MAX);
                     if let Some(user) = self.user.as_deref_mut() {
-                        user.keeps_body = is_wanted(common.wants.bodies, fields);
+                        user.keeps_body = user::is_wanted(common.wants.bodies, fields);
                     }
                     common.n_bare_lf += u64::from(head.bare_lf);
                     Self::take_head(&mut self.reply, &mut self.jar, head, fields, common);
@@ -491,9 +457,12 @@ impl Conn {
         jar: &mut Jar,
         head: ReplyHead,
         fields: Fields<'_>,
-        common: &Common,
+        common: &mut Common,
     ) {
         reply.status = head.status;
+        if head.status / 100 == 3 && common.redirect.is_none() {
+            common.redirect = location::redirect(head.status, fields);
+        }
         reply.keep_alive = head.keep_alive;
         reply.has_headers = common.checks.has_headers(fields);
         if common.cookies {
@@ -517,10 +486,32 @@ impl Conn {
         self.fail(Outcome::Protocol, at, ended)
     }
 
-    /// Bytes that no request asked for; a request on this connection would be answered by them.
+    /// Bytes that no request asked for: a proxy's answer to CONNECT, or else a request on this connection
+    /// would be answered by them.
     #[cold]
-    fn unasked(&mut self, heard: Heard) -> Heard {
-        Heard { then: Then::Close, ..heard }
+    fn unasked(
+        &mut self,
+        bytes: &[u8],
+        heard: Heard,
+        common: &mut Common,
+        at: Nanos,
+        ended: &mut Vec<Sample>,
+    ) -> Heard {
+        if self.state != State::Tunnelling {
+            return Heard { then: Then::Close, ..heard };
+        }
+        let then = match proxy::read_tunnel(&mut self.parser, bytes) {
+            Tunnel::Awaited => Then::Keep,
+            Tunnel::Open => {
+                self.parser.reset();
+                Then::Tunnelled
+            }
+            Tunnel::Refused(why) => {
+                common.proxy_failure.get_or_insert(why);
+                self.fail(Outcome::Proxy, at, ended)
+            }
+        };
+        Heard { then, ..heard }
     }
 
     fn discardable(&self, common: &Common) -> u64 {
@@ -622,31 +613,6 @@ impl Conn {
     }
 }
 
-impl User {
-    /// Bytes that the parser took in one step, which may be of a head; `status` is 0 until it is
-    /// complete.
-    fn see_head(&mut self, bytes: &[u8], event: &Event<'_>, status: u16) {
-        match event {
-            Event::Interim { .. } => self.kept.head.clear(),
-            Event::NeedMore | Event::Head { .. } if status == 0 => {
-                self.kept.head.extend_from_slice(bytes);
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Whether a body is kept.
-fn is_wanted(bodies: WantedBodies, fields: Fields<'_>) -> bool {
-    let is_html =
-        |value: &[u8]| value.get(..9).is_some_and(|begin| begin.eq_ignore_ascii_case(b"text/html"));
-    match bodies {
-        WantedBodies::None => false,
-        WantedBodies::Html => fields.get("content-type").is_some_and(is_html),
-        WantedBodies::All => true,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use record::LoadPlan;
@@ -665,6 +631,9 @@ mod tests {
             n_replies: 0,
             n_bare_lf: 0,
             first_head: None,
+            is_proxied: false,
+            proxy_failure: None,
+            redirect: None,
             wants: Wants::default(),
             kept: Vec::new(),
         };

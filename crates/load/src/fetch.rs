@@ -12,9 +12,10 @@ use sys::driver::{Driver, Failure, Leave, Peer, Route, Slot, What};
 use sys::epoll_driver::EpollDriver;
 use units::{Bytes, Nanos};
 use wire::tls::{Resumption, TlsClient, TlsError};
-use wire::{Eof, Event, ReplyError, ReplyLimits, ReplyParser};
+use wire::{Eof, Event, ReplyError, ReplyLimits, ReplyParser, RequestKind};
 
 use crate::prepared::{Fill, Prepared};
+use crate::proxy::{self, Tunnel};
 use crate::secure::{self, TlsSetupError};
 
 /// Longest body that is kept.
@@ -42,6 +43,14 @@ pub enum FetchError {
         addr: Place,
         /// What the kernel said.
         failure: Failure,
+    },
+    /// The proxy could not be reached, or opened no tunnel.
+    #[error("the proxy {host} {why}")]
+    Proxy {
+        /// As planned.
+        host: String,
+        /// What it did.
+        why: String,
     },
     /// The connection was lost before the reply was complete.
     #[error("{addr} closed the connection before its reply was complete ({read} read)")]
@@ -131,14 +140,17 @@ pub(crate) fn fetch_one(plan: &LoadPlan, index: usize) -> Result<Fetched, FetchE
     let columns = &plan.columns;
     prepared.render(&mut Fill { seq: 0, random: &mut random, columns, cookies: None }, &mut bytes);
     let mut parser = ReplyParser::new(ReplyLimits::DEFAULT);
-    parser.expect(prepared.kind());
+    let kind = prepared.kind();
+    parser.expect(kind);
     let mut fetching = Fetching {
         plan,
         origin,
         driver: EpollDriver::new(1)?,
         tls,
         parser,
-        phase: "accept the connection",
+        kind,
+        phase: CONNECTING,
+        tunnel: proxy::connect_request(plan, origin),
         bytes,
         n_read: 0,
         head: Vec::new(),
@@ -151,14 +163,21 @@ pub(crate) fn fetch_one(plan: &LoadPlan, index: usize) -> Result<Fetched, FetchE
 
 const SLOT: Slot = Slot(0);
 
+/// Phases before the request is sent.
+const CONNECTING: &str = "accept the connection";
+const TUNNELLING: &str = "answer CONNECT";
+
 struct Fetching<'a> {
     plan: &'a LoadPlan,
     origin: &'a Origin,
     driver: EpollDriver,
     tls: Option<TlsClient>,
     parser: ReplyParser,
+    kind: RequestKind,
     /// What the server is awaited to do.
     phase: &'static str,
+    /// What a proxy is asked first; empty where there is no tunnel.
+    tunnel: Vec<u8>,
     /// The request.
     bytes: Vec<u8>,
     n_read: u64,
@@ -199,9 +218,42 @@ impl Fetching<'_> {
         self.origin.place.clone()
     }
 
+    fn proxy_error(&self, why: String) -> FetchError {
+        let host = self.plan.proxy.as_ref().map_or_else(String::new, |proxy| proxy.host.clone());
+        FetchError::Proxy { host, why }
+    }
+
+    /// The proxy has answered, in part perhaps.
+    fn tunnel(&mut self) -> Result<(), FetchError> {
+        match proxy::read_tunnel(&mut self.parser, self.driver.received()) {
+            Tunnel::Awaited => Ok(()),
+            Tunnel::Refused(why) => Err(self.proxy_error(why)),
+            Tunnel::Open => {
+                self.parser.reset();
+                self.parser.expect(self.kind);
+                self.phase = "begin its reply";
+                self.send()
+            }
+        }
+    }
+
     /// Whether the reply is complete.
     fn take(&mut self, what: What) -> Result<bool, FetchError> {
+        let is_early = [CONNECTING, TUNNELLING].contains(&self.phase);
         match what {
+            What::Connected if !self.tunnel.is_empty() => {
+                self.phase = TUNNELLING;
+                proxy::expect_tunnel(&mut self.parser);
+                self.driver.send(SLOT, &self.tunnel);
+                Ok(false)
+            }
+            What::Received if self.phase == TUNNELLING => self.tunnel().map(|()| false),
+            What::Failed(failure) if is_early && self.plan.proxy.is_some() => {
+                Err(self.proxy_error(proxy::lost(failure)))
+            }
+            What::Closed if self.phase == TUNNELLING => {
+                Err(self.proxy_error("closed the connection".to_owned()))
+            }
             What::Connected => {
                 let is_tls = self.tls.is_some();
                 self.phase = if is_tls { "complete the TLS handshake" } else { "begin its reply" };
@@ -216,7 +268,7 @@ impl Fetching<'_> {
                 Ok(is_complete)
             }
             What::Closed => self.closed(),
-            What::Failed(failure) if self.phase == "accept the connection" => {
+            What::Failed(failure) if self.phase == CONNECTING => {
                 Err(FetchError::Connect { addr: self.addr(), failure })
             }
             What::Failed(_) => Err(FetchError::Cut { addr: self.addr(), read: Bytes(self.n_read) }),

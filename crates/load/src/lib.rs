@@ -19,7 +19,10 @@ mod connect_to;
 mod cookies;
 mod engine;
 mod fetch;
+mod first_head;
+mod follow;
 mod free;
+mod location;
 mod margin;
 mod merge;
 mod options;
@@ -28,6 +31,7 @@ mod pacing;
 mod picker;
 mod placeholders;
 mod prepared;
+mod proxy;
 mod recorder;
 mod run;
 mod search;
@@ -38,6 +42,7 @@ pub mod sim;
 pub mod source;
 mod timeouts;
 pub mod url;
+mod user;
 mod worker;
 
 pub use columns::{ColumnError, ROWS_MAX, read_column};
@@ -46,8 +51,8 @@ pub use engine::uring_is_available;
 pub use fetch::{FETCH_BODY_MAX, FetchError, Fetched, fetch};
 pub use merge::{MergeError, MergeInput, merge};
 pub use options::{
-    CONNECTIONS_MAX, INTERVAL_MIN, LoadOptions, PIPELINE_MAX, PlanError, QUEUE_MAX, RAW_MAX,
-    THREADS_MAX, TIMEOUT_MAX,
+    CONNECTIONS_MAX, FOLLOW_MAX, INTERVAL_MIN, LoadOptions, PIPELINE_MAX, PlanError, QUEUE_MAX,
+    RAW_MAX, THREADS_MAX, TIMEOUT_MAX,
 };
 pub use oracle::{ORACLE_REQUESTS_MAX, Oracle, look_up_bodies};
 pub use pacing::check as check_pacing;
@@ -57,6 +62,7 @@ pub use pacing::{
 };
 pub use placeholders::{PlaceholderError, columns_needed, literal_braces};
 pub use prepared::{PrepareError, first_request};
+pub use proxy::ProxyError;
 pub use run::{Control, LoadError, run, run_on};
 pub use search::{SearchOptions, search};
 pub use secure::{TlsSetupError, check_tls};

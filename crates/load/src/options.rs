@@ -15,6 +15,7 @@ use units::Nanos;
 use crate::connect_to::{ConnectTo, ConnectToError};
 use crate::pacing::{self, PacingError};
 use crate::prepared::{PrepareError, Prepared};
+use crate::proxy::{self, ProxyError};
 use crate::source::{self, Asked};
 use crate::url::{self, Target, UrlError};
 
@@ -29,6 +30,10 @@ pub const PIPELINE_MAX: u32 = 1000;
 
 /// Most requests that may wait for a connection: eight bytes each.
 pub const QUEUE_MAX: u64 = 100_000_000;
+
+/// Most redirects that are followed within a request: what curl follows unless told otherwise, and more
+/// than the 20 of browsers.
+pub const FOLLOW_MAX: u32 = 50;
 
 /// Most requests kept in the raw log (about 80 bytes each in memory).
 pub const RAW_MAX: u32 = 10_000_000;
@@ -61,6 +66,10 @@ pub struct LoadOptions {
     pub version: HttpVersion,
     /// `user:password` for basic authentication; that of the URL.
     pub user: Option<String>,
+    /// Redirects that are followed within a request, at most; 0: none.
+    pub follow: u32,
+    /// `http://[user:password@]host:port` of a proxy; none.
+    pub proxy: Option<String>,
     /// `HOST:PORT:ADDR:PORT`: where to connect instead.
     pub connect_to: Vec<String>,
     /// Unix socket to connect to, whatever the URL's host.
@@ -167,6 +176,14 @@ pub enum PlanError {
     Pipeline(u32),
     #[error("--pipeline asks for several requests on one connection, and {0}")]
     PipelineWith(&'static str),
+    #[error("--follow must be at most {FOLLOW_MAX}, got {0}")]
+    Follow(u32),
+    #[error("--follow sends the next request when a reply says where to, and {0}")]
+    FollowWith(&'static str),
+    #[error("--proxy finds the address of each host itself: leave out {0}")]
+    ProxyWith(&'static str),
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
     #[error("0 requests on a connection make no load (--requests-per-connection)")]
     NoRequestsPerConnection,
     #[error("a queue of {0} requests is none: it goes from 1 to {QUEUE_MAX} (--queue)")]
@@ -199,6 +216,8 @@ impl LoadOptions {
             columns: Vec::new(),
             version: plan.version,
             user: None,
+            follow: 0,
+            proxy: None,
             connect_to: Vec::new(),
             unix: None,
             sources: Vec::new(),
@@ -236,7 +255,10 @@ impl LoadOptions {
     pub fn plan(&self) -> Result<LoadPlan, PlanError> {
         self.check_numbers()?;
         pacing::check(&self.pacing)?;
-        let (origins, requests) = self.requests()?;
+        self.check_together()?;
+        let proxy = self.proxy.as_deref().map(|typed| proxy::parse(typed, &self.sources));
+        let proxy = proxy.transpose()?;
+        let (origins, requests) = self.requests(proxy.as_ref())?;
         self.check_pipeline(&origins)?;
         let plan = LoadPlan {
             url: url::shown(&self.url),
@@ -256,6 +278,9 @@ impl LoadOptions {
             pipeline: self.pipeline,
             expect_continue: self.expect_continue,
             cookies: self.cookies,
+            follow: self.follow,
+            connect_to: if self.follow > 0 { self.connect_to.clone() } else { Vec::new() },
+            proxy,
             sources: self.sources.clone(),
             tls: self.tls.clone(),
             busy_poll: self.busy_poll,
@@ -283,7 +308,10 @@ impl LoadOptions {
     }
 
     /// Where requests go, and the requests.
-    fn requests(&self) -> Result<(Vec<Origin>, Vec<RequestPlan>), PlanError> {
+    fn requests(
+        &self,
+        proxy: Option<&record::Proxy>,
+    ) -> Result<(Vec<Origin>, Vec<RequestPlan>), PlanError> {
         let typed = Asked {
             method: self.method.clone(),
             body: self.body.clone(),
@@ -293,7 +321,7 @@ impl LoadOptions {
         let asked = if self.asked.is_empty() { std::slice::from_ref(&typed) } else { &self.asked };
         let further: Vec<(String, String)> =
             self.headers.iter().map(|line| field(line)).collect::<Result<_, _>>()?;
-        let mut origins = Origins::new(self)?;
+        let mut origins = Origins::new(self, proxy.map(|proxy| proxy.addr))?;
         let mut requests = Vec::with_capacity(asked.len());
         for one in asked {
             let target = url::parse(&one.url)?;
@@ -357,6 +385,28 @@ impl LoadOptions {
         refusals.into_iter().find(|(applies, _)| *applies).map_or(Ok(()), |(_, error)| Err(error))
     }
 
+    /// What cannot be together.
+    fn check_together(&self) -> Result<(), PlanError> {
+        let follows = self.follow > 0;
+        let refusals = [
+            (self.follow > FOLLOW_MAX, PlanError::Follow(self.follow)),
+            (
+                follows && self.pipeline > 1,
+                PlanError::FollowWith("--pipeline does not wait for replies"),
+            ),
+            (
+                follows && self.expect_continue,
+                PlanError::FollowWith("--expect-continue holds bodies back: leave one of them out"),
+            ),
+            (
+                self.proxy.is_some() && !self.connect_to.is_empty(),
+                PlanError::ProxyWith("--connect-to"),
+            ),
+            (self.proxy.is_some() && self.unix.is_some(), PlanError::ProxyWith("--unix")),
+        ];
+        refusals.into_iter().find(|(applies, _)| *applies).map_or(Ok(()), |(_, error)| Err(error))
+    }
+
     fn check_pipeline(&self, origins: &[Origin]) -> Result<(), PlanError> {
         let obstacles = [
             (!self.keep_alive, "there are no requests after the first without keep-alive"),
@@ -373,16 +423,18 @@ impl LoadOptions {
 struct Origins<'a> {
     options: &'a LoadOptions,
     connect_to: Vec<ConnectTo>,
+    proxy: Option<SocketAddr>,
     resolved: HashMap<(String, u16), SocketAddr>,
     origins: Vec<Origin>,
 }
 
 impl<'a> Origins<'a> {
-    fn new(options: &'a LoadOptions) -> Result<Self, PlanError> {
+    fn new(options: &'a LoadOptions, proxy: Option<SocketAddr>) -> Result<Self, PlanError> {
         let connect_to = options.connect_to.iter().map(|typed| typed.parse());
         Ok(Self {
             options,
             connect_to: connect_to.collect::<Result<_, _>>()?,
+            proxy,
             resolved: HashMap::new(),
             origins: Vec::new(),
         })
@@ -405,6 +457,9 @@ impl<'a> Origins<'a> {
     fn place(&mut self, target: &Target) -> Result<Place, PlanError> {
         if let Some(path) = &self.options.unix {
             return Ok(Place::Unix(path.clone()));
+        }
+        if let Some(addr) = self.proxy {
+            return Ok(Place::Inet(addr));
         }
         let redirected = self.connect_to.iter().find_map(|rule| rule.apply(target));
         let (name, port) = redirected.unwrap_or_else(|| (target.name.clone(), target.port));
@@ -450,7 +505,7 @@ mod tests {
     #[test]
     fn what_makes_no_load_is_refused_with_the_way_out() {
         type Change = fn(&mut LoadOptions);
-        let cases: [(&str, Change); 26] = [
+        let cases: [(&str, Change); 32] = [
             ("-c", |o| o.connections = 0),
             ("1000000", |o| o.connections = 1_000_001),
             ("-t", |o| o.threads = 0),
@@ -476,6 +531,16 @@ mod tests {
             ("USER:PASSWORD", |o| o.user = Some("me".to_owned())),
             ("higher rate", |o| o.pacing = Pacing::Constant { rate: units::PerSecond(0.0) }),
             ("one family", |o| o.sources = vec!["::1".parse().unwrap()]),
+            ("at most 50, got 51", |o| o.follow = 51),
+            ("does not wait", |o| (o.follow, o.pipeline) = (1, 2)),
+            ("--expect-continue", |o| (o.follow, o.expect_continue) = (1, true)),
+            ("leave out --connect-to", |o| {
+                (o.proxy, o.connect_to) = (Some("x:1".to_owned()), vec!["::x:1".to_owned()]);
+            }),
+            ("leave out --unix", |o| {
+                (o.proxy, o.unix) = (Some("x:1".to_owned()), Some("/x".into()));
+            }),
+            ("names no port", |o| o.proxy = Some("http://127.0.0.1".to_owned())),
             ("HOST:PORT:ADDR:PORT", |o| o.connect_to = vec!["x".to_owned()]),
         ];
         for (part, change) in cases {

@@ -2,7 +2,7 @@
 //! every later one is compared with. Owns the comparison of the three; must not know the load.
 //! Start reading at [`look_up_bodies`].
 
-use record::{Bodies, ExpectedBody, LoadPlan, RequestPlan};
+use record::{Bodies, ExpectedBody, LoadPlan, RequestPlan, is_redirect};
 use units::Bytes;
 
 use crate::check::hex_sha256;
@@ -47,6 +47,10 @@ pub fn look_up_bodies(plan: &mut LoadPlan) -> Result<Oracle, FetchError> {
         let expected = plan.verify.status_min..=plan.verify.status_max;
         if !expected.contains(&first.status) {
             // The load will say so of every reply; there is no body to compare.
+            continue;
+        }
+        if plan.follow > 0 && is_redirect(first.status) {
+            // The body that counts is that of where it leads.
             continue;
         }
         let mut sha256 = Some(hex_sha256(&first.body));

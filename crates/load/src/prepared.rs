@@ -13,6 +13,7 @@ use record::{Column, HttpVersion, LoadPlan, RequestPlan};
 use wire::{RequestHead, RequestKind, RequestLayout, Version, WriteError};
 
 use crate::placeholders::{Piece, Placeholder, PlaceholderError, split};
+use crate::proxy;
 
 /// What a placeholder stands for while the head is checked; it is allowed everywhere.
 const SAMPLE: &str = "0";
@@ -135,7 +136,10 @@ impl Prepared {
         if let Some(bytes) = &request.verbatim {
             return Ok(Self::verbatim(request, bytes));
         }
-        let target = pieces(request, request.target.as_bytes())?;
+        let origin = &plan.origins[request.origin as usize];
+        let proxy = proxy::of_plain(plan, origin);
+        let whole = proxy.map(|_| format!("http://{}{}", origin.host, request.target));
+        let target = pieces(request, whole.as_ref().unwrap_or(&request.target).as_bytes())?;
         let body = pieces(request, &request.body)?;
         let mut headers = Vec::with_capacity(request.headers.len() + 1);
         for (_, value) in &request.headers {
@@ -160,11 +164,15 @@ impl Prepared {
         if asks && names("expect").is_none() {
             fields.push(("Expect".to_owned(), "100-continue".to_owned()));
         }
+        let authorization = proxy.and_then(|proxy| proxy.authorization.as_ref());
+        if let Some(value) = authorization.filter(|_| names("proxy-authorization").is_none()) {
+            fields.push(("Proxy-Authorization".to_owned(), value.clone()));
+        }
         let head = RequestHead {
             version: if is_http11 { Version::Http11 } else { Version::Http10 },
             method: &request.method,
             target: &sample_text(&target),
-            host: &plan.origins[request.origin as usize].host,
+            host: &origin.host,
             fields: &fields,
             body: &sample(&body),
             keep_alive: plan.keep_alive,
@@ -184,7 +192,7 @@ impl Prepared {
             expects_continue: asks,
             is_idempotent: request.is_idempotent(),
             kind: RequestKind::of(&request.method),
-            origin: request.origin,
+            origin: plan.carrier_of(request.origin),
         })
     }
 
@@ -224,7 +232,7 @@ impl Prepared {
         self.kind
     }
 
-    /// Index of its origin.
+    /// Index of the origin whose connections carry it.
     pub(crate) fn origin(&self) -> u32 {
         self.origin
     }

@@ -48,6 +48,7 @@ pub(crate) struct Totals {
     pub(crate) bytes: ByteCounts,
     /// Of `requests.ok`: those within the window.
     pub(crate) ok_in_window: u64,
+    pub(crate) followed: u64,
     pub(crate) connects: u64,
     pub(crate) connect: Histogram,
     pub(crate) first_byte: Histogram,
@@ -104,6 +105,11 @@ impl Recorder {
     /// The start: the thread's CPU clock as it is now.
     pub(crate) fn begin(&mut self, cpu: Nanos) {
         self.interval_cpu = cpu;
+    }
+
+    /// A redirect was followed, within its request.
+    pub(crate) fn followed(&mut self) {
+        self.totals.followed += 1;
     }
 
     /// A request was begun.
@@ -288,6 +294,7 @@ fn was_sent(outcome: Outcome) -> bool {
             | Outcome::ConnectFailed
             | Outcome::ConnectTimeout
             | Outcome::TlsTimeout
+            | Outcome::Proxy
             | Outcome::Tls
             | Outcome::FdExhausted
             | Outcome::PortExhausted
@@ -316,6 +323,7 @@ impl Totals {
         self.bytes.body += other.bytes.body;
         self.bytes.written += other.bytes.written;
         self.ok_in_window += other.ok_in_window;
+        self.followed += other.followed;
         self.connects += other.connects;
         self.connect.merge(&other.connect);
         self.first_byte.merge(&other.first_byte);

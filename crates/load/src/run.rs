@@ -9,7 +9,7 @@ use std::thread;
 
 use record::{
     ClientUse, Imbalance, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, OpenLoop,
-    Pacing, RequestCounts, RequestFigures, Scenario, ThreadUse, TlsUse,
+    Pacing, Redirects, RequestCounts, RequestFigures, Scenario, ThreadUse, TlsUse,
 };
 use sys::driver::Driver;
 use sys::{affinity, clock, socket};
@@ -18,6 +18,7 @@ use wire::tls::TlsClientConfig;
 
 use crate::backlog::BacklogCounts;
 use crate::engine;
+use crate::follow::Follow;
 use crate::recorder::{RawLog, Totals};
 use crate::secure::{self, TlsSetupError};
 use crate::series::Series;
@@ -150,7 +151,10 @@ pub fn run_on<D: Driver>(
     make: impl Fn(usize, u32) -> io::Result<D> + Sync,
 ) -> Result<LoadRecord, LoadError> {
     let shares = thread_shares(plan);
-    let tls = secure::config(plan, control.scenario.is_some())?;
+    let follow = (plan.follow > 0).then(|| Follow::new(plan));
+    let follow = follow.as_ref().map(|follow| follow as &dyn Scenario);
+    let scenario = control.scenario.or(follow);
+    let tls = secure::config(plan, scenario.is_some())?;
     let before = affinity::allowed().unwrap_or_default();
     if !plan.cpus.is_empty() {
         pin(&plan.cpus)?;
@@ -164,7 +168,7 @@ pub fn run_on<D: Driver>(
             gates.push(gate);
             let (report, make) = (report.clone(), &make);
             let stops = Stops { interrupt: control.interrupt, abort: &abort, lost: &lost };
-            let (tls, scenario) = (tls.as_ref(), control.scenario);
+            let tls = tls.as_ref();
             let seat = Seat { thread, share: *share, plan, stops, tls, scenario };
             thread::Builder::new()
                 .name(format!("load-{thread}"))
@@ -405,7 +409,12 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
     };
     let span = law_span(plan, &measured, window);
     let open_loop = open_loop(plan, &measured, &totals, (span, window));
-    let tls = tls_use(&measured);
+    // A scenario may come upon TLS anywhere, and mostly does not.
+    let is_planned = plan.origins.iter().any(|origin| origin.tls_name.is_some());
+    let tls = tls_use(&measured).filter(|tls| is_planned || *tls != TlsUse::default());
+    let mut redirects = Redirects { followed: totals.followed, first: None };
+    measured.iter().for_each(|one| redirects.merge(&one.redirects));
+    let proxy_failure = measured.iter().find_map(|one| one.proxy_failure.clone());
     let first_head = measured.iter().find_map(|one| one.first_head.clone());
     let bare_lf_replies = measured.iter().map(|one| one.n_bare_lf).sum();
     let logs = measured.into_iter().map(|one| one.raw).collect();
@@ -434,6 +443,8 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
         handshake_resumed_ms: LatencyMillis::from(&latencies.handshake_resumed),
         open_loop: plan.pacing.is_open().then_some(open_loop),
         tls,
+        redirects,
+        proxy_failure,
         first_head,
         bare_lf_replies,
         interrupted,

@@ -61,7 +61,7 @@ pub(crate) fn config(
 /// # Errors
 /// What is wrong with them.
 pub fn check_tls(plan: &LoadPlan) -> Result<(), TlsSetupError> {
-    config(plan, false).map(drop)
+    config(plan, plan.follow > 0).map(drop)
 }
 
 /// TLS of one thread.

@@ -24,19 +24,24 @@
 //! is the thread learns from how late it wakes up ([`Margin`]). That time is in no figure of CPU use.
 
 mod connections;
+mod places;
 mod users;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use record::{Asking, Interval, LoadPlan, Origin, Pacing, Sample, Scenario, Seats, TlsUse, Users};
-use sys::driver::{Completion, Driver, Leave, Peer, Route, Slot};
+use record::{
+    Asking, Interval, LoadPlan, Origin, Redirects, Sample, Scenario, Seats, TlsUse, Users,
+};
+use sys::driver::{Completion, Driver, Leave, Route, Slot};
 use units::Nanos;
 use wire::tls::TlsClientConfig;
 
+use self::places::{begins, free_places, routes, tunnels};
 use crate::backlog::{Backlog, BacklogCounts};
 use crate::check::Checks;
-use crate::conn::{Begun, Common, Conn, FirstHead, Heard, Out, State, Then};
+use crate::conn::{Begun, Common, Conn, Heard, Out, State, Then};
+use crate::first_head::FirstHead;
 use crate::free::{Free, FreePlaces};
 use crate::margin::Margin;
 use crate::pacing::{self, Pace, Rest};
@@ -85,6 +90,10 @@ pub(crate) struct Worker<'a, D: Driver> {
     origins: Vec<Origin>,
     /// Where each slot connects from and to, by origin.
     routes: Vec<Vec<Route>>,
+    /// What a proxy is asked before TLS begins, by origin; empty where there is no tunnel.
+    tunnels: Vec<Vec<u8>>,
+    /// Slots whose request goes on, and is to be asked as soon as no more is known of them.
+    going_on: Vec<Slot>,
     share: ThreadShare,
     /// Requests that may still be started.
     quota: u64,
@@ -184,6 +193,8 @@ pub(crate) struct Measured {
     pub(crate) tls: Option<TlsUse>,
     pub(crate) first_head: Option<String>,
     pub(crate) n_bare_lf: u64,
+    pub(crate) redirects: Redirects,
+    pub(crate) proxy_failure: Option<String>,
 }
 
 impl<'a, D: Driver> Worker<'a, D> {
@@ -200,7 +211,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         let seats = Seats { thread: share.thread, first: share.first_conn, n: n_slots };
         let mut users = scenario.map(|scenario| scenario.users(seats));
         let (free, n_left) = match &mut users {
-            Some(users) => users::places(&mut **users, seats),
+            Some(users) => users::places(&mut **users, seats, &begins(plan, share)),
             None => (free_places(plan, share), 0),
         };
         let conn = |_| if users.is_some() { Conn::of_user() } else { Conn::new(plan.pipeline) };
@@ -231,6 +242,9 @@ impl<'a, D: Driver> Worker<'a, D> {
                 n_replies: 0,
                 n_bare_lf: 0,
                 first_head: plan.first_alone.then(FirstHead::default),
+                is_proxied: plan.proxy.is_some(),
+                proxy_failure: None,
+                redirect: None,
                 wants: users.as_ref().map(|users| users.wants()).unwrap_or_default(),
                 kept: Vec::new(),
             },
@@ -239,6 +253,8 @@ impl<'a, D: Driver> Worker<'a, D> {
             n_left,
             origins: plan.origins.clone(),
             routes: plan.origins.iter().map(|origin| routes(plan, origin)).collect(),
+            tunnels: tunnels(plan, &plan.origins),
+            going_on: Vec::with_capacity(if users.is_some() { n_slots as usize } else { 0 }),
             users,
             share,
             quota: share.requests,
@@ -368,6 +384,9 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// Starts requests as long as one is due and a place is free.
     fn start_due(&mut self) {
+        if !self.going_on.is_empty() {
+            self.start_going_on();
+        }
         if !self.may_start() {
             return;
         }
@@ -451,17 +470,19 @@ impl<'a, D: Driver> Worker<'a, D> {
     #[inline]
     fn follow(&mut self, begun: Begun, free: Free, due: Nanos) {
         let Free { slot, from } = free;
-        let ready = due.max(from);
+        if matches!(begun, Begun::Send | Begun::Connect) {
+            self.recorder.late(self.now.saturating_sub(due.max(from)));
+        }
+        self.carry_on(begun, slot);
+    }
+
+    /// The same, of a request that goes on.
+    #[inline]
+    fn carry_on(&mut self, begun: Begun, slot: Slot) {
         match begun {
             Begun::Waits => {}
-            Begun::Send => {
-                self.recorder.late(self.now.saturating_sub(ready));
-                self.unsent = Some(slot);
-            }
-            Begun::Connect => {
-                self.recorder.late(self.now.saturating_sub(ready));
-                self.connect(slot);
-            }
+            Begun::Send => self.unsent = Some(slot),
+            Begun::Connect => self.connect(slot),
             Begun::Move => {
                 self.close(slot, Then::Close);
                 self.connect(slot);
@@ -520,7 +541,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             match span {
                 TIMEOUT => {
                     let conn = &mut self.conns[slot.0 as usize];
-                    let then = conn.timed_out(self.now, &mut self.ended);
+                    let then = conn.timed_out(self.now, &mut self.common, &mut self.ended);
                     self.settle(slot, Heard { then, ..Heard::default() });
                     self.end_requests(slot);
                 }
@@ -614,6 +635,9 @@ impl<'a, D: Driver> Worker<'a, D> {
             conn.unanswered(self.now, &mut self.ended);
             for mut sample in self.ended.drain(..) {
                 sample.conn = self.share.first_conn + slot.0;
+                if let Some(user) = &mut conn.user {
+                    user.chain.close(&mut sample);
+                }
                 self.recorder.unanswered(&sample);
             }
             if self.conns[index].state() != State::Down {
@@ -633,36 +657,9 @@ impl<'a, D: Driver> Worker<'a, D> {
             tls: self.secure.map(Secure::counts),
             first_head: self.common.first_head.and_then(FirstHead::into_text),
             n_bare_lf: self.common.n_bare_lf,
+            redirects: Redirects { followed: 0, first: self.common.redirect },
+            proxy_failure: self.common.proxy_failure,
         }
-    }
-}
-
-/// The places that are free at the start. Users who think do not begin all at once, or they would stay
-/// in step: their first requests are spread over one pause.
-fn free_places(plan: &LoadPlan, share: ThreadShare) -> FreePlaces {
-    let pause = match plan.pacing {
-        Pacing::Think { pause, .. } => pause.0,
-        _ => 0,
-    };
-    let of = u128::from(share.turn.of);
-    let from = |slot: Slot| {
-        let number = u128::from(share.turn.first + slot.0);
-        Nanos((u128::from(pause) * number / of) as u64)
-    };
-    FreePlaces::new(share.connections, plan.pipeline, from)
-}
-
-/// How an origin is reached: from each local address in turn.
-fn routes(plan: &LoadPlan, origin: &Origin) -> Vec<Route> {
-    let to = match &origin.place {
-        record::Place::Inet(addr) => Peer::Inet(*addr),
-        record::Place::Unix(path) => Peer::Unix(path.clone()),
-    };
-    let one = |from| Route { to: to.clone(), from };
-    if plan.sources.is_empty() || matches!(to, Peer::Unix(_)) {
-        vec![one(None)]
-    } else {
-        plan.sources.iter().map(|addr| one(Some(*addr))).collect()
     }
 }
 

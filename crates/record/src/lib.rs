@@ -45,6 +45,7 @@ mod pacing;
 mod plan;
 mod queue;
 mod ranking;
+mod redirects;
 mod run;
 mod sample;
 mod scalability;
@@ -93,6 +94,7 @@ pub use plan::{
 };
 pub use queue::QueueGrowth;
 pub use ranking::{RankedContender, Ranking};
+pub use redirects::{Proxy, Redirect, Redirects, is_redirect};
 pub use run::{ContenderFacts, Ending, RunRecord, Skipped};
 pub use sample::{AtEnd, Carrier, ErrorCounts, Outcome, Sample};
 pub use scalability::{Coefficient, Scalability};

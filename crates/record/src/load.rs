@@ -10,6 +10,7 @@ use crate::by_request::RequestFigures;
 use crate::interval::Interval;
 use crate::json::ReadError;
 use crate::load_plan::LoadPlan;
+use crate::redirects::{Redirects, is_redirect};
 use crate::sample::{ErrorCounts, Sample};
 
 /// What one load measured. `started = done + unanswered`, `done = ok + failed`, and `failed` is the
@@ -69,6 +70,12 @@ pub struct LoadRecord {
     /// TLS handshakes and what they agreed on.
     #[serde(default)]
     pub tls: Option<TlsUse>,
+    /// Redirects that came, and those that were followed.
+    #[serde(default, skip_serializing_if = "Redirects::is_none")]
+    pub redirects: Redirects,
+    /// Why the proxy was of no use to the first connection that failed by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy_failure: Option<String>,
     /// Requests that were made before the load to see what is answered; in no other figure.
     #[serde(default)]
     pub probes: u64,
@@ -134,6 +141,12 @@ impl LoadRecord {
     /// Name and version of this format.
     pub const FORMAT: &'static str = "joust-load/2";
 
+    /// Replies that were redirects themselves: those that nobody followed.
+    pub fn redirected(&self) -> u64 {
+        let each = self.status.iter().filter(|(status, _)| is_redirect(**status));
+        each.map(|(_, count)| count).sum()
+    }
+
     /// A load of that plan in which nothing came to pass.
     pub fn empty(plan: LoadPlan) -> Self {
         Self {
@@ -160,6 +173,8 @@ impl LoadRecord {
             handshake_resumed_ms: LatencyMillis::default(),
             open_loop: None,
             tls: None,
+            redirects: Redirects::default(),
+            proxy_failure: None,
             probes: 0,
             first_head: None,
             bare_lf_replies: 0,

@@ -10,6 +10,7 @@ use units::{Bytes, Nanos};
 
 use crate::goal::Goal;
 use crate::pacing::Pacing;
+use crate::redirects::Proxy;
 
 /// What a load is to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +50,16 @@ pub struct LoadPlan {
     pub expect_continue: bool,
     /// Whether a connection sends back the cookies that were set on it.
     pub cookies: bool,
+    /// Redirects that are followed within a request, at most; 0: none, each is a reply as any other.
+    #[serde(default)]
+    pub follow: u32,
+    /// Where connections go instead, as typed (`HOST:PORT:ADDR:PORT`): the places of `origins` are
+    /// found by it already, those that redirects lead to are not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connect_to: Vec<String>,
+    /// The proxy; it is the place of every origin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<Proxy>,
     /// Local addresses, given to connections in turn; empty: the kernel's choice.
     pub sources: Vec<IpAddr>,
     /// For origins with TLS.
@@ -389,6 +400,9 @@ impl LoadPlan {
             pipeline: 1,
             expect_continue: false,
             cookies: false,
+            follow: 0,
+            connect_to: Vec::new(),
+            proxy: None,
             sources: Vec::new(),
             tls: TlsPlan::default(),
             busy_poll: false,
@@ -417,6 +431,15 @@ impl LoadPlan {
         self.origins.first().expect("a plan has at least one origin")
     }
 
+    /// Which origin's connections carry requests to `origin`: through a proxy, all that is not TLS goes
+    /// over the same ones (RFC 9112, 3.2.2: each request says where it is for).
+    pub fn carrier_of(&self, origin: u32) -> u32 {
+        let is_plain = |origin: &Origin| origin.tls_name.is_none();
+        let shares = self.proxy.is_some() && is_plain(&self.origins[origin as usize]);
+        let first = self.origins.iter().position(is_plain).filter(|_| shares);
+        first.map_or(origin, |index| index as u32)
+    }
+
     /// The plan as a record keeps it: the first 100 requests, no secrets, bodies or values of columns.
     #[must_use]
     pub fn for_record(&self) -> Self {
@@ -431,6 +454,11 @@ impl LoadPlan {
                     "(not kept)".clone_into(value);
                 }
             }
+        }
+        if let Some(authorization) =
+            kept.proxy.as_mut().and_then(|proxy| proxy.authorization.as_mut())
+        {
+            "(not kept)".clone_into(authorization);
         }
         kept.columns.iter_mut().for_each(|column| column.values.clear());
         kept
@@ -469,9 +497,17 @@ mod tests {
         ];
         let request = &mut plan.requests[0];
         request.headers = fields.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        plan.proxy = Some(Proxy {
+            addr: ([127, 0, 0, 1], 3128).into(),
+            host: "proxy:3128".to_owned(),
+            authorization: Some("hidden".to_owned()),
+        });
+        let request = &mut plan.requests[0];
         request.body = b"password=hidden".to_vec();
         request.verbatim = Some(b"GET / HTTP/1.0\r\nCookie: hidden\r\n\r\n".to_vec());
-        let kept = &plan.for_record().requests[0];
+        let kept = plan.for_record();
+        assert_eq!(kept.proxy.unwrap().authorization.as_deref(), Some("(not kept)"));
+        let kept = &kept.requests[0];
         assert!(kept.headers.iter().all(|(_, value)| value != "hidden"), "{:?}", kept.headers);
         assert_eq!(kept.headers[5].1, "text/html");
         assert!(kept.body.is_empty() && kept.verbatim.is_none());

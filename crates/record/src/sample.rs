@@ -19,6 +19,10 @@ pub enum Outcome {
     WrongBody,
     /// Bytes that are not HTTP, or whose framing is not allowed.
     Protocol,
+    /// A redirect after as many as were to be followed ([`crate::LoadPlan::follow`]).
+    TooManyRedirects,
+    /// A redirect whose Location leads nowhere: no http URL, or a host without an address.
+    BadRedirect,
     /// The connection was refused (nobody listens).
     ConnectRefused,
     /// The connection could not be made for another reason (no route, reset in the handshake).
@@ -27,6 +31,8 @@ pub enum Outcome {
     ConnectTimeout,
     /// The TLS handshake took longer than the timeout. Older files count it as `ConnectTimeout`.
     TlsTimeout,
+    /// The proxy could not be reached, or opened no tunnel to the server.
+    Proxy,
     /// The TLS handshake failed, or a record was wrong.
     Tls,
     /// Reset by the peer (RST) before a byte of the reply. In older files closed, too.
@@ -51,17 +57,20 @@ pub enum Outcome {
 
 impl Outcome {
     /// Every outcome, in the order of the columns of a report.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 23] = [
         Self::Ok,
         Self::UnexpectedStatus,
         Self::WrongLength,
         Self::WrongHeader,
         Self::WrongBody,
         Self::Protocol,
+        Self::TooManyRedirects,
+        Self::BadRedirect,
         Self::ConnectRefused,
         Self::ConnectFailed,
         Self::ConnectTimeout,
         Self::TlsTimeout,
+        Self::Proxy,
         Self::Tls,
         Self::ResetBeforeFirstByte,
         Self::ResetAfterFirstByte,
@@ -192,10 +201,13 @@ pub struct ErrorCounts {
     pub wrong_header: u64,
     pub wrong_body: u64,
     pub protocol: u64,
+    pub too_many_redirects: u64,
+    pub bad_redirect: u64,
     pub connect_refused: u64,
     pub connect_failed: u64,
     pub connect_timeout: u64,
     pub tls_timeout: u64,
+    pub proxy: u64,
     pub tls: u64,
     pub reset_before_first_byte: u64,
     pub reset_after_first_byte: u64,
@@ -217,10 +229,13 @@ impl ErrorCounts {
             Outcome::WrongHeader => &mut self.wrong_header,
             Outcome::WrongBody => &mut self.wrong_body,
             Outcome::Protocol => &mut self.protocol,
+            Outcome::TooManyRedirects => &mut self.too_many_redirects,
+            Outcome::BadRedirect => &mut self.bad_redirect,
             Outcome::ConnectRefused => &mut self.connect_refused,
             Outcome::ConnectFailed => &mut self.connect_failed,
             Outcome::ConnectTimeout => &mut self.connect_timeout,
             Outcome::TlsTimeout => &mut self.tls_timeout,
+            Outcome::Proxy => &mut self.proxy,
             Outcome::Tls => &mut self.tls,
             Outcome::ResetBeforeFirstByte => &mut self.reset_before_first_byte,
             Outcome::ResetAfterFirstByte => &mut self.reset_after_first_byte,

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use units::Nanos;
 
-use crate::{Origin, Sample};
+use crate::{Origin, Outcome, Sample};
 
 /// Plays all users of a load. Each connection of the plan is a user; it asks, waits until all that it
 /// asked is answered or has failed, perhaps pauses, and asks again.
@@ -80,6 +80,11 @@ pub enum Turn {
     After(Nanos),
     /// Leaves. The load is over when all have left.
     Leaves,
+    /// Its request goes on: what it asks next, one request and at once, belongs to the one that was
+    /// answered. The two count as one request, from the first `sent` to the last `done`.
+    GoesOn,
+    /// Its request has failed by that, whatever it was answered; it asks again at once.
+    Fails(Outcome),
 }
 
 impl Turn {

@@ -85,6 +85,9 @@ fn departures(plan: &LoadPlan) -> Vec<String> {
             format!("from {n_sources} source address{plural}")
         }),
         plan.cookies.then(|| "cookies kept".to_owned()),
+        (plan.follow > 0)
+            .then(|| format!("up to {} followed", counted(plan.follow.into(), "redirect"))),
+        plan.proxy.as_ref().map(|proxy| format!("through the proxy {}", plain(&proxy.host))),
         plan.expect_continue.then(|| "bodies wait for 100 Continue".to_owned()),
         plan.busy_poll.then(|| "spinning".to_owned()),
     ];

@@ -122,10 +122,13 @@ pub(crate) fn outcome_words(outcome: Outcome) -> &'static str {
         Outcome::WrongHeader => "a header field missing or other than asked for",
         Outcome::WrongBody => "body other than expected",
         Outcome::Protocol => "not HTTP",
+        Outcome::TooManyRedirects => "too many redirects (--follow)",
+        Outcome::BadRedirect => "redirect that leads nowhere",
         Outcome::ConnectRefused => "connection refused",
         Outcome::ConnectFailed => "connection failed",
         Outcome::ConnectTimeout => "timed out connecting",
         Outcome::TlsTimeout => "timed out in the TLS handshake",
+        Outcome::Proxy => "failed at the proxy",
         Outcome::Tls => "TLS failed",
         Outcome::ResetBeforeFirstByte => "reset before the first byte (RST)",
         Outcome::ResetAfterFirstByte => "reset inside the reply (RST)",
@@ -205,6 +208,7 @@ fn cost(record: &LoadRecord) -> Vec<String> {
         record.open_loop.as_ref().map(schedule),
         Some(connections(record)),
         record.tls.as_ref().map(tls),
+        (record.plan.follow > 0).then(|| redirects(record)),
         Some(format!(
             "Bytes: {} read ({} bodies), {} a reply; {} written",
             Bytes(record.bytes.read),
@@ -281,6 +285,16 @@ fn connections(record: &LoadRecord) -> String {
         grouped(record.client.connections_open_max.into()),
         grouped(record.connects),
         optional(per_connect),
+    )
+}
+
+fn redirects(record: &LoadRecord) -> String {
+    let followed = record.redirects.followed;
+    format!(
+        "Redirects: {} followed, {} a request; a request counts once, from its first send to its \
+         last reply",
+        grouped(followed),
+        significant(followed as f64 / record.requests.done.max(1) as f64),
     )
 }
 

@@ -26,6 +26,8 @@ pub fn warnings(record: &LoadRecord) -> Vec<String> {
         rate_missed,
         failed,
         tls_failed,
+        proxy_failed,
+        redirected,
         silent,
         unanswered,
         reconnected,
@@ -66,6 +68,32 @@ fn tls_failed(record: &LoadRecord) -> Option<String> {
     Some(format!("TLS failed: {}", plain(why)))
 }
 
+/// The same, of a proxy.
+fn proxy_failed(record: &LoadRecord) -> Option<String> {
+    let (why, proxy) = (record.proxy_failure.as_ref()?, record.plan.proxy.as_ref()?);
+    Some(format!("the proxy {} {}", plain(&proxy.host), plain(why)))
+}
+
+/// A redirect is a quick reply without the page: it is easily taken for a fast server.
+fn redirected(record: &LoadRecord) -> Option<String> {
+    let count = record.redirected();
+    let first = record.redirects.first.as_ref()?;
+    if count == 0 || record.plan.follow > 0 {
+        return None;
+    }
+    let (were, them) = if count == 1 {
+        ("reply was a redirect", "it")
+    } else {
+        ("replies were redirects", "them")
+    };
+    Some(format!(
+        "{} {were} ({} to {}); --follow 5 follows {them}",
+        grouped(count),
+        first.status,
+        plain(&first.location),
+    ))
+}
+
 fn silent(record: &LoadRecord) -> Option<String> {
     record.silence_at_end().map(|silence| {
         format!(
@@ -99,6 +127,9 @@ fn reconnected(record: &LoadRecord) -> Option<String> {
         || again.saturating_mul(REQUESTS_PER_RECONNECT_MAX) < record.requests.done;
     let plan = &record.plan;
     let why = match plan.origins.len() {
+        _ if record.redirects.followed > 0 => {
+            "the server did not keep connections, or redirects led to another one".to_owned()
+        }
         0 | 1 if plan.expect_continue => "connections were not kept".to_owned(),
         0 | 1 => "the server did not keep connections".to_owned(),
         n => format!("connections changed between {n} origins"),

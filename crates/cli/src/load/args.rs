@@ -229,6 +229,10 @@ pub struct Requests {
     /// Each connection sends back the cookies that were set on it
     #[arg(long)]
     pub cookies: bool,
+    /// Follow up to so many redirects of a request; it counts once, from its first send to its last
+    /// reply
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=i64::from(load::FOLLOW_MAX)))]
+    pub follow: Option<u32>,
     /// A body waits for 100 Continue, at most a second
     #[arg(long, requires = "with_a_body")]
     pub expect_continue: bool,
@@ -259,6 +263,13 @@ pub struct Connections {
     /// Connect elsewhere than the URL says, as curl does; parts may be empty; repeatable
     #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
     pub connect_to: Vec<String>,
+    /// Send requests through a proxy, those of https through a tunnel (CONNECT)
+    #[arg(
+        long,
+        value_name = "http://[USER:PASSWORD@]HOST:PORT",
+        conflicts_with_all = ["connect_to", "unix"]
+    )]
+    pub proxy: Option<String>,
     /// Local addresses, separated by commas and taken in turn: each has its own 28,000 ports
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     pub source: Vec<IpAddr>,

@@ -40,7 +40,8 @@ pub fn plan(args: &Args, say: &dyn Fn(&str)) -> Result<LoadPlan, Trouble> {
     let plan = options.plan().map_err(usage)?;
     check_machine(&plan)?;
     let has_tls = plan.origins.iter().any(|origin| origin.tls_name.is_some());
-    if has_tls {
+    // A redirect may lead to https.
+    if has_tls || plan.follow > 0 {
         check_files(&args.tls)?;
         load::check_tls(&plan).map_err(usage)?;
     } else {
@@ -107,6 +108,8 @@ fn options(args: &Args) -> Result<LoadOptions, Trouble> {
         user: requests.user.clone(),
         cookies: requests.cookies,
         expect_continue: requests.expect_continue,
+        follow: requests.follow.unwrap_or(0),
+        proxy: connections.proxy.clone(),
         connect_to: connections.connect_to.clone(),
         unix: connections.unix.clone(),
         sources: connections.source.clone(),

@@ -129,6 +129,10 @@ impl Stage {
                 let _held = one_at_a_time.lock();
                 std::thread::sleep(Duration::from_millis(10));
             }
+            if seen.line() == "GET /old" {
+                let redirect = "HTTP/1.1 301 x\r\nContent-Length: 0\r\nLocation: /items\r\n\r\n";
+                return redirect.as_bytes().to_vec();
+            }
             answer(seen)
         });
         Planted::start_at(&dir.join("demo.sock"), answer);
@@ -137,6 +141,8 @@ impl Stage {
             ("127.0.0.1:8080", place(&files)),
             ("127.0.0.1:8081", place(&fixed)),
             ("127.0.0.1:9000", app.addr().to_string()),
+            // It answers requests to any host, as a proxy does.
+            ("127.0.0.1:3128", app.addr().to_string()),
         ];
         if let Some(six) = Planted::start_on("[::1]:0", answer) {
             addresses.push(("[::1]:8080", six.addr().to_string()));

@@ -238,6 +238,12 @@ impl Drop for Nginx {
     }
 }
 
+/// A folder with the files of [`certificate`]; `None` where they cannot be made here.
+pub(crate) fn with_certificate() -> Option<tempfile::TempDir> {
+    let dir = tempfile::tempdir().expect("there is room");
+    certificate(dir.path()).map(|()| dir)
+}
+
 /// Makes `dir`/cert.pem and `dir`/key.pem, for localhost and 127.0.0.1, as docs/load.md does.
 pub(crate) fn certificate(dir: &Path) -> Option<()> {
     let program = installed("openssl")?;

@@ -15,6 +15,7 @@ use units::Nanos;
 use wire::Eof;
 
 use super::{Common, Conn, Out, Reply, State, Then};
+use crate::proxy;
 
 /// How a server ended a connection in the midst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +45,13 @@ impl Conn {
     ) -> Then {
         self.peer_closed = true;
         match self.state {
-            State::Connecting => return self.fail(Outcome::ConnectFailed, at, ended),
+            State::Connecting | State::Tunnelling if common.is_proxied => {
+                common.proxy_failure.get_or_insert_with(|| "closed the connection".to_owned());
+                return self.fail(Outcome::Proxy, at, ended);
+            }
+            State::Connecting | State::Tunnelling => {
+                return self.fail(Outcome::ConnectFailed, at, ended);
+            }
             State::Handshaking => return self.fail(Outcome::Tls, at, ended),
             State::Down => return Then::Close,
             State::Up if self.n_sent == 0 => {
@@ -64,10 +71,21 @@ impl Conn {
     }
 
     /// The connection is gone.
-    pub(crate) fn failed(&mut self, failure: Failure, at: Nanos, ended: &mut Vec<Sample>) -> Then {
+    pub(crate) fn failed(
+        &mut self,
+        failure: Failure,
+        at: Nanos,
+        common: &mut Common,
+        ended: &mut Vec<Sample>,
+    ) -> Then {
         let outcome = match (self.state, failure) {
             (_, Failure::FdExhausted) => Outcome::FdExhausted,
             (_, Failure::PortExhausted) => Outcome::PortExhausted,
+            (State::Connecting | State::Tunnelling, _) if common.is_proxied => {
+                common.proxy_failure.get_or_insert_with(|| proxy::lost(failure));
+                Outcome::Proxy
+            }
+            (State::Tunnelling, _) => Outcome::ConnectFailed,
             (State::Connecting, Failure::Refused) => Outcome::ConnectRefused,
             (State::Connecting, Failure::TimedOut) => Outcome::ConnectTimeout,
             (State::Connecting, _) => Outcome::ConnectFailed,
@@ -78,9 +96,21 @@ impl Conn {
     }
 
     /// The timeout of the current state ran out.
-    pub(crate) fn timed_out(&mut self, at: Nanos, ended: &mut Vec<Sample>) -> Then {
+    pub(crate) fn timed_out(
+        &mut self,
+        at: Nanos,
+        common: &mut Common,
+        ended: &mut Vec<Sample>,
+    ) -> Then {
         let outcome = match self.state {
-            State::Connecting => Outcome::ConnectTimeout,
+            State::Connecting | State::Tunnelling if common.is_proxied => {
+                let what = if self.state == State::Tunnelling { "CONNECT" } else { "at all" };
+                common.proxy_failure.get_or_insert_with(|| {
+                    format!("did not answer {what} within the timeout (--timeout)")
+                });
+                Outcome::Proxy
+            }
+            State::Connecting | State::Tunnelling => Outcome::ConnectTimeout,
             State::Handshaking => Outcome::TlsTimeout,
             State::Down | State::Up if self.reply.has_begun => Outcome::TimeoutReading,
             State::Down | State::Up => Outcome::TimeoutWaiting,

@@ -40,7 +40,8 @@ impl<D: Driver> Worker<'_, D> {
                 Heard::then(conn.closed(self.now, &mut self.common, &mut self.ended))
             }
             What::Failed(failure) => {
-                Heard::then(self.conns[index].failed(failure, self.now, &mut self.ended))
+                let conn = &mut self.conns[index];
+                Heard::then(conn.failed(failure, self.now, &mut self.common, &mut self.ended))
             }
         };
         self.settle(slot, heard);
@@ -51,7 +52,10 @@ impl<D: Driver> Worker<'_, D> {
     pub(super) fn settle(&mut self, slot: Slot, heard: Heard) {
         let Heard { first_byte, continues, discard, then } = heard;
         if then != Then::Keep {
-            self.leave(slot, then);
+            match then {
+                Then::Tunnelled => self.established(slot),
+                _ => self.leave(slot, then),
+            }
             return;
         }
         if discard > 0 {
@@ -87,6 +91,17 @@ impl<D: Driver> Worker<'_, D> {
     }
 
     fn connected(&mut self, slot: Slot) {
+        let conn = &mut self.conns[slot.0 as usize];
+        let tunnel = &self.tunnels[conn.origin as usize];
+        if tunnel.is_empty() {
+            return self.established(slot);
+        }
+        conn.tunnels();
+        self.driver.send(slot, tunnel);
+    }
+
+    /// Connected to the server, through a tunnel or not: the time to connect is over.
+    fn established(&mut self, slot: Slot) {
         let now = self.driver.arrived().unwrap_or(self.now);
         let conn = &mut self.conns[slot.0 as usize];
         self.recorder.connected(now.saturating_sub(conn.stage_began));

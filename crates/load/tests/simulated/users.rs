@@ -14,7 +14,7 @@ use record::{
 };
 use units::Nanos;
 
-use super::common::{MS, ms, plan};
+use super::common::{MS, check, ms, plan};
 
 /// Nothing but the users ends it.
 fn of_users(connections: u32, threads: u32) -> LoadPlan {
@@ -288,6 +288,72 @@ fn a_user_may_go_to_an_origin_that_the_plan_does_not_name() {
     assert_eq!((record.requests.ok, record.connects), (3, 3), "there, and back");
 }
 
+/// Users whose every request goes on so many times, as long as it is answered, and fails every other
+/// time at its end.
+struct Pilgrims {
+    n_legs: u32,
+}
+
+impl Scenario for Pilgrims {
+    fn users(&self, seats: Seats) -> Box<dyn Users + '_> {
+        let done = vec![(0, 0); seats.n as usize];
+        Box::new(Legs { n_legs: self.n_legs, first: seats.first, done })
+    }
+}
+
+struct Legs {
+    n_legs: u32,
+    first: u32,
+    /// Legs of its request, and requests, of each user.
+    done: Vec<(u32, u32)>,
+}
+
+impl Users for Legs {
+    fn wants(&self) -> Wants {
+        Wants::default()
+    }
+
+    fn ask(&mut self, _: u32, asking: &mut Asking) {
+        asking.request(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 0);
+    }
+
+    fn heard(&mut self, answer: &Answer<'_>) -> Turn {
+        let (legs, requests) = &mut self.done[(answer.sample.conn - self.first) as usize];
+        *legs += 1;
+        if *legs <= self.n_legs && answer.sample.status > 0 {
+            return Turn::GoesOn;
+        }
+        (*legs, *requests) = (0, *requests + 1);
+        match answer.sample.outcome {
+            Outcome::Ok if *requests % 2 == 0 => Turn::Fails(Outcome::TooManyRedirects),
+            _ => Turn::after(Nanos::ZERO),
+        }
+    }
+}
+
+fn of_pilgrims(plan: &LoadPlan, n_legs: u32, script: &Script) -> LoadRecord {
+    let (interrupt, pilgrims) = (AtomicBool::new(false), Pilgrims { n_legs });
+    sim::run(plan, &Control::new(&interrupt).acting(&pilgrims), script).expect("a record")
+}
+
+#[test]
+fn a_request_that_goes_on_is_one_request_with_the_time_of_all_its_legs() {
+    let rate = record::Pacing::Constant { rate: units::PerSecond(100.0) };
+    for pacing in [record::Pacing::Closed, rate] {
+        let plan = plan(|o| (o.connections, o.requests, o.pacing) = (2, Some(20), pacing));
+        let record = of_pilgrims(&plan, 3, &Script::new(ms(2)));
+        check(&record);
+        let requests = record.requests;
+        assert_eq!((requests.started, requests.ok, requests.failed), (20, 10, 10));
+        assert_eq!((record.errors.too_many_redirects, record.redirects.followed), (10, 60));
+        assert_eq!(record.connects, 2);
+        for sample in &record.raw {
+            assert_eq!(sample.done - sample.sent, ms(4 * 2), "{sample:?}");
+            assert_eq!(sample.first_byte, sample.done, "of the last reply");
+        }
+    }
+}
+
 #[test]
 fn one_who_asks_nothing_leaves() {
     let record = Party::new(5, 0).run(&of_users(7, 2), &Script::new(MS));
@@ -311,6 +377,35 @@ fn intervals_tell_what_each_thread_did() {
 }
 
 proptest! {
+    /// Whatever the server does to the legs of a request, and whenever the load ends: each request is in
+    /// one place.
+    #[test]
+    fn requests_that_go_on_are_each_in_one_place(
+        seed in any::<u64>(),
+        n_legs in 0u32..4,
+        n_conns in 1u32..6,
+        keep_alive in any::<bool>(),
+        is_open in any::<bool>(),
+        duration in prop::option::of(1u64..60),
+        acts in prop::collection::vec(0usize..9, 1..4),
+    ) {
+        let all = [
+            Act::Reply, Act::Chunked, Act::Status(503), Act::Reset(0), Act::Reset(10),
+            Act::Close(10), Act::ReplySayingClose, Act::UntilClose, Act::Stop(10),
+        ];
+        let plan = plan(|o| {
+            (o.connections, o.threads, o.keep_alive) = (n_conns, 2.min(n_conns), keep_alive);
+            (o.requests, o.duration) = (Some(40), duration.map(ms));
+            (o.timeout, o.drain) = (ms(20), ms(3));
+            if is_open {
+                o.pacing = record::Pacing::Poisson { rate: units::PerSecond(2000.0) };
+            }
+        });
+        let acts = acts.into_iter().map(|index| (all[index], 1)).collect();
+        let record = of_pilgrims(&plan, n_legs, &Script { acts, seed, ..Script::new(MS) });
+        check(&record);
+    }
+
     /// Whatever the server does: every request that was begun is heard of once, in order, or is
     /// unanswered at the end.
     #[test]
