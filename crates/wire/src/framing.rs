@@ -135,6 +135,11 @@ impl FramingFields {
         if version == Version::Http10 {
             return Err(FramingFault::CodingInHttp10);
         }
+        // Nearly every time: one comparison.
+        if !self.chunked && value.eq_ignore_ascii_case(b"chunked") {
+            self.chunked = true;
+            return Ok(());
+        }
         for coding in value.split(|&byte| byte == b',').map(tokens::trim) {
             let name = coding.split(|&byte| byte == b';').next().map(tokens::trim);
             let name = name.filter(|name| tokens::is_token(name)).ok_or(FramingFault::Coding)?;
