@@ -290,7 +290,10 @@ fn a_request_is_sent_once_more_as_it_was_and_never_a_third_time() {
         assert_eq!(heard.len(), 100, "the second time its values are the same");
         let post = LoadPlan { requests: vec![post(&plan)], ..plan };
         let record = load(&post);
-        assert_eq!((record.requests.retried, record.errors.reset_before_first_byte), (0, 50));
+        let lost = record.errors.reset_before_first_byte;
+        // Every other one of each connection, whichever of the two began and ended with one that was served.
+        assert!((48..=50).contains(&lost), "{:?}", record.errors);
+        assert_eq!((record.requests.retried, record.requests.failed), (0, lost));
     }
 }
 
