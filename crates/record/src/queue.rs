@@ -40,6 +40,9 @@ impl LoadRecord {
     /// few replies to see a trend, is judged by its end alone.
     pub fn queue_growth(&self) -> Option<QueueGrowth> {
         let asked_per_s = self.open_loop?.asked_per_s;
+        if asked_per_s <= 0.0 {
+            return None;
+        }
         match Trend::of(&self.responses()) {
             Some(trend) => {
                 let requests = trend.slope * self.seconds * asked_per_s;

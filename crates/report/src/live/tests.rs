@@ -38,7 +38,7 @@ impl Load {
         // A rate that breathes and latencies with a tail, by arithmetic.
         let ended = self.rate_per_s * (90 + n * 7 % 20) / 1000;
         if self.dying.contains(&n) {
-            interval.errors.reset_before_first_byte = ended / 20;
+            interval.errors.closed_before_first_byte = ended / 20;
             interval.errors.connect_refused = ended / 20;
         }
         interval.ok = ended - interval.errors.total();
