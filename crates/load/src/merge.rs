@@ -355,7 +355,7 @@ fn plan(placed: &[Placed], span: Nanos) -> LoadPlan {
     sum.goals = Vec::new();
     for goal in plans().flat_map(|plan| &plan.goals) {
         if !sum.goals.contains(goal) {
-            sum.goals.push(goal.clone());
+            sum.goals.push(*goal);
         }
     }
     let rates = |of: fn(&Pacing) -> Option<PerSecond>| {

@@ -45,8 +45,8 @@ impl Distribution {
     pub(crate) fn of(histogram: &Histogram, steps_max: usize) -> Option<Self> {
         let (min, _) = histogram.buckets().next()?;
         let (max, _) = histogram.buckets().last()?;
-        let fits = |scale: &&[f64]| n_steps(scale, min, max) <= steps_max;
-        let scale = SCALES.into_iter().find(|scale| fits(&scale)).unwrap_or(SCALES[4]);
+        let fits = |scale: &[f64]| n_steps(scale, min, max) <= steps_max;
+        let scale = SCALES.into_iter().find(|scale| fits(scale)).unwrap_or(SCALES[4]);
         Some(Self::by(histogram, scale, min))
     }
 
@@ -101,7 +101,7 @@ pub(crate) fn bar(share: f64, columns: usize, is_unicode: bool) -> String {
     }
     let eighths = ((share * columns as f64 * 8.0).round() as usize).max(1);
     let mut text = "█".repeat(eighths / 8);
-    if eighths % 8 > 0 {
+    if !eighths.is_multiple_of(8) {
         text.push(EIGHTHS[eighths % 8]);
     }
     text
