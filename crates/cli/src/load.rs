@@ -246,7 +246,7 @@ fn ended(record: &LoadRecord, strict: bool) -> Result<Ended, Trouble> {
 fn help_with_proxy(why: &str) -> &'static str {
     if why.contains(" 407 ") {
         "give it a user: --proxy http://USER:PASSWORD@HOST:PORT"
-    } else if why.contains("CONNECT with") {
+    } else if why.contains("CONNECT with") && !why.contains("no HTTP") {
         "the log of the proxy says why; may it connect to that host and port?"
     } else {
         "is it up, and a proxy of HTTP? `curl -x PROXY URL` shows what it does"

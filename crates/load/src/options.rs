@@ -178,7 +178,7 @@ pub enum PlanError {
     PipelineWith(&'static str),
     #[error("--follow must be at most {FOLLOW_MAX}, got {0}")]
     Follow(u32),
-    #[error("--follow sends the next request when a reply says where to, and {0}")]
+    #[error("--follow cannot be used with {0}: leave one of them out")]
     FollowWith(&'static str),
     #[error("--proxy finds the address of each host itself: leave out {0}")]
     ProxyWith(&'static str),
@@ -392,12 +392,9 @@ impl LoadOptions {
             (self.follow > FOLLOW_MAX, PlanError::Follow(self.follow)),
             (
                 follows && self.pipeline > 1,
-                PlanError::FollowWith("--pipeline does not wait for replies"),
+                PlanError::FollowWith("--pipeline, which does not wait for replies"),
             ),
-            (
-                follows && self.expect_continue,
-                PlanError::FollowWith("--expect-continue holds bodies back: leave one of them out"),
-            ),
+            (follows && self.expect_continue, PlanError::FollowWith("--expect-continue")),
             (
                 self.proxy.is_some() && !self.connect_to.is_empty(),
                 PlanError::ProxyWith("--connect-to"),
@@ -532,7 +529,7 @@ mod tests {
             ("higher rate", |o| o.pacing = Pacing::Constant { rate: units::PerSecond(0.0) }),
             ("one family", |o| o.sources = vec!["::1".parse().unwrap()]),
             ("at most 50, got 51", |o| o.follow = 51),
-            ("does not wait", |o| (o.follow, o.pipeline) = (1, 2)),
+            ("with --pipeline, which does not wait", |o| (o.follow, o.pipeline) = (1, 2)),
             ("--expect-continue", |o| (o.follow, o.expect_continue) = (1, true)),
             ("leave out --connect-to", |o| {
                 (o.proxy, o.connect_to) = (Some("x:1".to_owned()), vec!["::x:1".to_owned()]);

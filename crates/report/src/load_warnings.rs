@@ -78,7 +78,8 @@ fn proxy_failed(record: &LoadRecord) -> Option<String> {
 fn redirected(record: &LoadRecord) -> Option<String> {
     let count = record.redirected();
     let first = record.redirects.first.as_ref()?;
-    if count == 0 || record.plan.follow > 0 {
+    // Who expects nothing but redirects knows.
+    if count == 0 || record.plan.follow > 0 || record.plan.verify.status_min >= 300 {
         return None;
     }
     let (were, them) = if count == 1 {
