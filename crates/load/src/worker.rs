@@ -31,7 +31,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use record::{
-    Asking, Interval, LoadPlan, Origin, Redirects, Sample, Scenario, Seats, TlsUse, Users,
+    Asking, Interval, LoadPlan, Origin, Redirects, Sample, Scenario, Seats, TlsUse, Users, Wants,
 };
 use sys::driver::{Completion, Driver, Leave, Route, Slot};
 use units::Nanos;
@@ -234,20 +234,7 @@ impl<'a, D: Driver> Worker<'a, D> {
                 picker::Turn { index: share.thread.into(), of: share.threads.into() },
             ),
             n_rendered: 0,
-            common: Common {
-                checks: Checks::new(plan),
-                keep_alive: plan.keep_alive,
-                cookies: plan.cookies,
-                requests_per_connection: plan.requests_per_connection.unwrap_or(u64::MAX),
-                n_replies: 0,
-                n_bare_lf: 0,
-                first_head: plan.first_alone.then(FirstHead::default),
-                is_proxied: plan.proxy.is_some(),
-                proxy_failure: None,
-                redirect: None,
-                wants: users.as_ref().map(|users| users.wants()).unwrap_or_default(),
-                kept: Vec::new(),
-            },
+            common: common(plan, users.as_ref().map(|users| users.wants()).unwrap_or_default()),
             conns: (0..n_slots).map(conn).collect(),
             asking: Asking::new(plan.origins.len() as u32),
             n_left,
@@ -660,6 +647,24 @@ impl<'a, D: Driver> Worker<'a, D> {
             redirects: Redirects { followed: 0, first: self.common.redirect },
             proxy_failure: self.common.proxy_failure,
         }
+    }
+}
+
+/// What the connections of a thread have in common at the start; users want that of replies.
+fn common(plan: &LoadPlan, wants: Wants) -> Common {
+    Common {
+        checks: Checks::new(plan),
+        keep_alive: plan.keep_alive,
+        cookies: plan.cookies,
+        requests_per_connection: plan.requests_per_connection.unwrap_or(u64::MAX),
+        n_replies: 0,
+        n_bare_lf: 0,
+        first_head: plan.first_alone.then(FirstHead::default),
+        is_proxied: plan.proxy.is_some(),
+        proxy_failure: None,
+        redirect: None,
+        wants,
+        kept: Vec::new(),
     }
 }
 
