@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use record::{
-    ClientUse, Interval, LatencyMillis, LoadPart, LoadPlan, LoadRecord, OpenLoop, Pacing, Pick,
-    RequestFigures, Sample, TlsUse,
+    ClientUse, Imbalance, Interval, LatencyMillis, LoadPart, LoadPlan, LoadRecord, OpenLoop,
+    Pacing, Pick, RequestCounts, RequestFigures, Sample, TlsUse,
 };
 use stats::Histogram;
 use units::{Nanos, PerSecond};
@@ -52,6 +52,14 @@ pub enum MergeError {
         /// Of how many.
         n_parts: usize,
     },
+    /// It has lost results, or was changed.
+    #[error("{name} cannot be merged: {source}")]
+    Unbalanced {
+        /// Its file.
+        name: String,
+        /// In what.
+        source: Imbalance,
+    },
     /// Figures that would mean two things.
     #[error("{first} and {second} cannot be merged: {what}")]
     Differ {
@@ -76,6 +84,11 @@ pub fn merge(mut inputs: Vec<MergeInput>) -> Result<LoadRecord, MergeError> {
         inputs.iter().find(|input| !input.record.parts.is_empty())
     {
         return Err(MergeError::Merged { name: name.clone(), n_parts: record.parts.len() });
+    }
+    for MergeInput { name, record, .. } in &inputs {
+        record
+            .balance()
+            .map_err(|source| MergeError::Unbalanced { name: name.clone(), source })?;
     }
     let knows_all = inputs.iter().all(|input| input.record.began_unix_ms.is_some());
     let began = |record: &LoadRecord| record.began_unix_ms.filter(|_| knows_all).unwrap_or(0);
@@ -277,6 +290,7 @@ fn join(placed: &[Placed], begins: &[Nanos]) -> LoadRecord {
     sum.cpu_us_per_request = (done > 0).then(|| cpu_us / done as f64);
     sum.open_loop = open_loop(placed, span, &sum.latencies.late);
     sum.tls = tls_use(placed);
+    sum.proxy_failure = records().find_map(|one| one.proxy_failure.clone());
     sum.first_head = records().find_map(|one| one.first_head.clone());
     sum.interrupted = records().any(|one| one.interrupted);
     sum.client = ClientUse {
@@ -295,17 +309,24 @@ fn join(placed: &[Placed], begins: &[Nanos]) -> LoadRecord {
 
 /// Counts and distributions: what simply adds up.
 fn add_counts(sum: &mut LoadRecord, one: &LoadRecord) {
-    let (requests, more) = (&mut sum.requests, &one.requests);
-    requests.started += more.started;
-    requests.done += more.done;
-    requests.ok += more.ok;
-    requests.failed += more.failed;
-    requests.unanswered += more.unanswered;
-    requests.drained += more.drained;
+    // By name, so that a count that is new is not forgotten here.
+    let RequestCounts { started, done, ok, failed, unanswered, drained, retried } = one.requests;
+    let requests = &mut sum.requests;
+    requests.started += started;
+    requests.done += done;
+    requests.ok += ok;
+    requests.failed += failed;
+    requests.unanswered += unanswered;
+    requests.drained += drained;
+    requests.retried += retried;
     sum.errors.merge(&one.errors);
-    for (status, count) in &one.status {
-        *sum.status.entry(*status).or_default() += count;
+    for (counts, more) in
+        [(&mut sum.status, &one.status), (&mut sum.broken_status, &one.broken_status)]
+    {
+        more.iter().for_each(|(status, count)| *counts.entry(*status).or_default() += count);
     }
+    sum.redirects.merge(&one.redirects);
+    sum.bare_lf_replies += one.bare_lf_replies;
     sum.bytes.read += one.bytes.read;
     sum.bytes.body += one.bytes.body;
     sum.bytes.written += one.bytes.written;
