@@ -431,7 +431,7 @@ GET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n",
 0\r\n\r\n",
         REFUSED, Closed),
     row("a size with a NUL before it is refused", "RFC 9112 7.1",
-        b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\03\r\nabc\r\n\
+        b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\x003\r\nabc\r\n\
 0\r\n\r\n",
         REFUSED, Closed),
     row("a size with a NUL behind it is refused", "RFC 9112 7.1",
