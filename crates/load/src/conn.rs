@@ -62,8 +62,6 @@ pub(crate) struct Conn {
     /// Whether requests go out one at a time: those of a pipeline that was cut are sent once more, and any
     /// of them may be the reason (RFC 9112, 9.3.2).
     is_cautious: bool,
-    /// Requests that are to be sent once more, and are not counted yet.
-    n_retried: u32,
     /// Whether a body waits for `100 Continue`, and the body.
     pub(crate) awaits_continue: bool,
     pub(crate) held_body: Vec<u8>,
@@ -207,7 +205,6 @@ impl Conn {
             is_replacing: false,
             failures: 0,
             is_cautious: false,
-            n_retried: 0,
             awaits_continue: false,
             held_body: Vec::new(),
             user: None,
@@ -244,11 +241,6 @@ impl Conn {
     #[inline]
     pub(crate) fn is_held_back(&self) -> bool {
         self.n_sent == 0 && !self.outs.is_empty()
-    }
-
-    /// Requests that go out once more since this was asked last.
-    pub(crate) fn take_retried(&mut self) -> u32 {
-        std::mem::take(&mut self.n_retried)
     }
 
     /// The number of the request that was sent last, which is the next one if it has none yet.

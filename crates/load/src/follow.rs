@@ -171,7 +171,8 @@ impl Users for Followers<'_> {
         let after = Turn::after(units::Nanos::ZERO);
         let index = (answer.sample.conn - self.first) as usize;
         let status = answer.sample.status;
-        if status == 0 {
+        // A redirect that broke off is an error, wherever it led.
+        if !answer.sample.outcome.is_complete() {
             return after;
         }
         if self.follow.plan.cookies {

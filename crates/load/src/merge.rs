@@ -86,9 +86,7 @@ pub fn merge(mut inputs: Vec<MergeInput>) -> Result<LoadRecord, MergeError> {
         return Err(MergeError::Merged { name: name.clone(), n_parts: record.parts.len() });
     }
     for MergeInput { name, record, .. } in &inputs {
-        record
-            .balance()
-            .map_err(|source| MergeError::Unbalanced { name: name.clone(), source })?;
+        record.balance().map_err(|source| MergeError::Unbalanced { name: name.clone(), source })?;
     }
     let knows_all = inputs.iter().all(|input| input.record.began_unix_ms.is_some());
     let began = |record: &LoadRecord| record.began_unix_ms.filter(|_| knows_all).unwrap_or(0);

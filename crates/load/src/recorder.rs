@@ -125,11 +125,6 @@ impl Recorder {
         self.totals.bytes.written += n_bytes;
     }
 
-    /// So many requests are sent once more.
-    pub(crate) fn retried(&mut self, n_requests: u32) {
-        self.totals.requests.retried += u64::from(n_requests);
-    }
-
     /// A connection was established after `span`.
     pub(crate) fn connected(&mut self, span: Nanos) {
         let totals = &mut self.totals;
@@ -172,6 +167,7 @@ impl Recorder {
         let totals = &mut self.totals;
         totals.requests.done += 1;
         totals.requests.drained += u64::from(time == Time::Drain);
+        totals.requests.retried += u64::from(sample.carrier == Carrier::Retried);
         totals.bytes.read += sample.bytes_read;
         totals.bytes.body += sample.bytes_body;
         self.interval.bytes_read += sample.bytes_read;
@@ -231,6 +227,7 @@ impl Recorder {
     /// A request was still out when the load ended.
     pub(crate) fn unanswered(&mut self, sample: &Sample) {
         self.totals.requests.unanswered += 1;
+        self.totals.requests.retried += u64::from(sample.carrier == Carrier::Retried);
         self.totals.bytes.read += sample.bytes_read;
         self.totals.bytes.body += sample.bytes_body;
         self.interval.bytes_read += sample.bytes_read;

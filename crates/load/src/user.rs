@@ -1,7 +1,7 @@
 //! What a connection keeps for the user whom a scenario plays on it: what it asked, the reply as far as it
 //! is wanted, and the replies before it to the same request. Owns no decision. Start reading at [`User`].
 
-use record::{Sample, WantedBodies};
+use record::{Carrier, Sample, WantedBodies};
 use units::Nanos;
 use wire::{Event, Fields};
 
@@ -28,6 +28,9 @@ impl Chain {
     /// Another reply, which was not the last.
     pub(crate) fn add(&mut self, hop: &Sample) {
         let first = self.first.get_or_insert(Sample { bytes_read: 0, bytes_body: 0, ..*hop });
+        if hop.carrier == Carrier::Retried {
+            first.carrier = Carrier::Retried;
+        }
         first.bytes_read += hop.bytes_read;
         first.bytes_body += hop.bytes_body;
     }
@@ -46,7 +49,10 @@ impl Chain {
         }
         last.bytes_read += first.bytes_read;
         last.bytes_body += first.bytes_body;
-        last.carrier = first.carrier;
+        // A request counts once as retried, however many of its replies were.
+        if last.carrier != Carrier::Retried {
+            last.carrier = first.carrier;
+        }
     }
 }
 

@@ -35,7 +35,7 @@ pub struct LoadRecord {
     pub status: BTreeMap<u16, u64>,
     /// Replies whose head came and that broke off behind it, by status: they are among the failed. Empty
     /// in older files.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub broken_status: BTreeMap<u16, u64>,
     /// Bytes of all replies.
     pub bytes: ByteCounts,
@@ -71,10 +71,10 @@ pub struct LoadRecord {
     #[serde(default)]
     pub tls: Option<TlsUse>,
     /// Redirects that came, and those that were followed.
-    #[serde(default, skip_serializing_if = "Redirects::is_none")]
+    #[serde(default)]
     pub redirects: Redirects,
     /// Why the proxy was of no use to the first connection that failed by it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub proxy_failure: Option<String>,
     /// Requests that were made before the load to see what is answered; in no other figure.
     #[serde(default)]
@@ -85,7 +85,7 @@ pub struct LoadRecord {
     pub first_head: Option<String>,
     /// Replies whose heads end lines in LF without CR: read as HTTP (RFC 9112, 2.2), which a strict
     /// client or proxy need not do.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     pub bare_lf_replies: u64,
     /// Whether the load ended because it was interrupted.
     pub interrupted: bool,
@@ -103,16 +103,16 @@ pub struct LoadRecord {
     pub raw_stride: u64,
     /// The names of the requests that `raw` has, by [`Sample::request`]; empty where the plan has one
     /// request alone, and in older files.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub raw_names: BTreeMap<u32, String>,
     /// The same figures request by request; empty where the plan has one alone, and in older files.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub by_request: Vec<RequestFigures>,
     /// When it began, in milliseconds since 1970 by the clock of its machine; `None` in older files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub began_unix_ms: Option<u64>,
     /// The loads that this record was merged from; empty for a load that was made as one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub parts: Vec<LoadPart>,
 }
 
@@ -224,11 +224,6 @@ impl LoadRecord {
     pub fn from_json(text: &str) -> Result<Self, ReadError> {
         crate::json::read(text, Self::FORMAT, &[("joust-load/1", crate::upgrade::load_1)])
     }
-}
-
-/// As serde wants it: a fault that most servers do not have needs no line in a file.
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// What an open loop asked for, and how far that was kept.

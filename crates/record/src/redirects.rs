@@ -31,11 +31,6 @@ pub struct Redirect {
 }
 
 impl Redirects {
-    /// As serde wants it.
-    pub(crate) fn is_none(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Adds what another thread, or another agent, saw.
     pub fn merge(&mut self, other: &Self) {
         self.followed += other.followed;

@@ -92,6 +92,8 @@ impl Outcome {
                 | Self::WrongLength
                 | Self::WrongHeader
                 | Self::WrongBody
+                | Self::TooManyRedirects
+                | Self::BadRedirect
         )
     }
 }

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, OpenOptionsExt as _, fchown};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, AtFlags, CWD, OFlags};
@@ -48,9 +49,26 @@ pub fn make(path: &Path, owner: Option<u32>) -> io::Result<()> {
     }
 }
 
+/// How long a line without a newline has to stay the last before it counts as torn: far longer than a
+/// write to a file takes.
+const TORN_FOR: Duration = Duration::from_millis(20);
+
 /// Whether the last line of the file that lies there has no newline: a write was cut, by a full disk or
 /// the end of whoever wrote. What is no file on a disk, or cannot be read, has none.
+///
+/// Somebody else may be in the midst of a write, whose end is not there yet: such a file is looked at again
+/// after [`TORN_FOR`].
 pub fn ends_torn(path: &Path) -> bool {
+    let length = || path.metadata().map_or(0, |facts| facts.len());
+    let before = length();
+    if !has_torn_end(path) {
+        return false;
+    }
+    std::thread::sleep(TORN_FOR);
+    length() == before && has_torn_end(path)
+}
+
+fn has_torn_end(path: &Path) -> bool {
     // Asked first: opening a pipe would wait for its other side.
     if !path.metadata().is_ok_and(|facts| facts.is_file() && facts.len() > 0) {
         return false;

@@ -161,7 +161,16 @@ fn each_flag_of_a_load_refuses_what_makes_no_sense_and_nothing_is_written() {
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     // Those that take no value, or any.
-    let any = ["--quiet", "--plain", "--strict", "--cookies", "--busy-poll", "--json", "--curl"];
+    let any = [
+        "--quiet",
+        "--plain",
+        "--strict",
+        "--cookies",
+        "--busy-poll",
+        "--json",
+        "--curl",
+        "--no-retry",
+    ];
     let is_tried = |flag: &str| {
         let long = |tried: &&str| tried.starts_with("--") && *tried == flag;
         FLAGS_MISTAKEN.iter().any(|(flags, words)| flags.iter().chain(*words).any(long))

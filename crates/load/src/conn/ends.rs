@@ -160,7 +160,6 @@ impl Conn {
             self.reply = Reply::default();
         }
         self.outs.drain(n_kept..n_lost);
-        self.n_retried += n_kept as u32;
         self.n_sent = 0;
         Then::Abandon
     }

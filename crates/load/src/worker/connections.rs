@@ -280,7 +280,6 @@ impl<D: Driver> Worker<'_, D> {
     /// The connection is of no more use. Requests that were not answered, though the server closed in
     /// order, that are sent once more, or that were never sent, go on the next one.
     pub(super) fn leave(&mut self, slot: Slot, then: Then) {
-        self.recorder.retried(self.conns[slot.0 as usize].take_retried());
         match self.close(slot, then) {
             Some(level) => {
                 let level = usize::from(level).min(BACKOFF_MS.len() - 1);

@@ -146,7 +146,7 @@ impl<D: Driver> Worker<'_, D> {
                     self.recorder.followed();
                     continue;
                 }
-                Turn::Fails(outcome) => (sample.outcome, sample.status) = (outcome, 0),
+                Turn::Fails(outcome) => sample.outcome = outcome,
                 Turn::After(_) | Turn::Leaves => {}
             }
             chain.close(&mut sample);

@@ -52,8 +52,9 @@ fn check_counts(record: &LoadRecord) {
     assert_eq!(requests.failed, errors.total());
     assert!(requests.drained <= requests.done && requests.retried <= requests.started);
     assert!(plan.retry || requests.retried == 0);
-    let wrong =
-        errors.unexpected_status + errors.wrong_length + errors.wrong_header + errors.wrong_body;
+    let redirects = errors.too_many_redirects + errors.bad_redirect;
+    let wrong = errors.unexpected_status + errors.wrong_length + errors.wrong_header;
+    let wrong = wrong + errors.wrong_body + redirects;
     assert_eq!(
         record.status.values().sum::<u64>(),
         requests.ok + wrong,
