@@ -258,6 +258,7 @@ impl Service {
     /// As [`Service::stop_listening`], of one of its queues: what follows goes to the others.
     pub fn stop_listening_at(&self, listener: &TcpListener) {
         if !self.stays(listener) {
+            self.handover.closes_port();
             // It can only have stopped before, which is what is wanted.
             let _ = listener::stop_listening(listener);
         }

@@ -20,7 +20,8 @@
 //!
 //! A generation that is killed, or fails after it has served, is followed by another of the same
 //! configuration (see `restarts`): what it had accepted is lost, what waits in the queue is served. One
-//! that cannot begin to serve is not, since the next one could not either.
+//! that cannot begin to serve is not, since the next one could not either; nor one that was draining, since
+//! its port is closed.
 
 pub(crate) mod generation;
 mod notify;
@@ -251,6 +252,7 @@ impl Supervisor<'_> {
         let is_failure = lost.generation.is_failure(ended, clock::monotonic());
         if is_failure
             && !self.ending
+            && !lost.generation.was_ending()
             && self.restarts_of_redirect.take(clock::monotonic()).is_some()
         {
             match self.redirect_again(lost) {
@@ -408,9 +410,10 @@ impl Supervisor<'_> {
             return Some(Ok(()));
         }
         let why = self.serving.reason(ended);
-        let may_serve_again = self.serving.is_failure(ended, clock::monotonic()) && !self.ending;
+        let is_ending = self.ending || self.serving.was_ending();
+        let may_serve_again = self.serving.is_failure(ended, clock::monotonic()) && !is_ending;
         while self.is_on_probation()
-            && !self.ending
+            && !is_ending
             && let Some(before) = self.before.pop()
         {
             self.errors.note(

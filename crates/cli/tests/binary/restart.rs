@@ -127,6 +127,30 @@ fn any_signal_that_kills_is_told_and_a_reload_meanwhile_holds() {
 }
 
 #[test]
+fn a_process_that_is_killed_in_its_drain_ends_the_server_and_leaves_no_port_that_is_deaf() {
+    for model in models() {
+        // More than the kernel holds for a client that does not read, which keeps the drain from ending.
+        let mut site = Site::start(&fixed(model, 20_000_000));
+        let address = site.address();
+        let mut client = asks(&address);
+        client.read_exact(&mut [0]).unwrap();
+        let serving = site.generations()[0];
+        kill("TERM", serving);
+        until("no connection begins", || {
+            let address = address.parse().unwrap();
+            TcpStream::connect_timeout(&address, std::time::Duration::from_millis(30)).is_err()
+        });
+        kill("KILL", serving);
+        until("the end of the server", || site.server.child.try_wait().unwrap().is_some());
+        assert_eq!(site.server.child.wait().unwrap().code(), Some(1), "{model}");
+        until("a port that refuses", || {
+            let refused = TcpStream::connect(&address).err();
+            refused.is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+        });
+    }
+}
+
+#[test]
 fn the_process_number_stays_and_the_service_manager_hears_of_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let (pid_file, path) = (dir.path().join("joust.pid"), dir.path().join("notify"));

@@ -42,6 +42,9 @@ impl Service {
         let now = clock::monotonic();
         let ours = self.listeners().filter(|listener| !self.stays(listener));
         let is_done = self.closing.since.load(Relaxed) != 0;
+        if self.listeners().any(|listener| !self.stays(listener)) {
+            self.handover.closes_port();
+        }
         // Where the kernel refuses, what waits now is answered, and what comes between is lost.
         if !is_done && listener::begin_no_more(ours).is_ok() {
             self.closing.since.store(now.0.max(1), Relaxed);

@@ -36,7 +36,7 @@ impl Handover {
     /// # Errors
     /// ENOMEM.
     pub(crate) fn none() -> io::Result<Self> {
-        Ok(Self(Arc::new(SharedCells::new(3)?)))
+        Ok(Self(Arc::new(SharedCells::new(4)?)))
     }
 
     /// From now on: the one that has the first so many queues of the port leaves them open.
@@ -69,6 +69,15 @@ impl Handover {
 
     fn workers(&self) -> usize {
         self.0[2].load(Relaxed) as usize
+    }
+
+    /// From now on the queues of the port are being closed: nobody can go on with them.
+    pub(crate) fn closes_port(&self) {
+        self.0[3].store(1, Relaxed);
+    }
+
+    fn has_closed_port(&self) -> bool {
+        self.0[3].load(Relaxed) != 0
     }
 }
 
@@ -128,6 +137,12 @@ impl Generation {
     /// Whether it takes no more connections.
     pub(super) fn is_past(&self) -> bool {
         self.handover.is_free()
+    }
+
+    /// Whether it was asked to end by somebody other than the supervisor (`kill`), and has begun to: its port
+    /// takes no new connection, so the server ends with it.
+    pub(super) fn was_ending(&self) -> bool {
+        self.handover.has_closed_port()
     }
 
     /// Workers that the next generation is to begin with, if it is of the same model; 0: as many as it says.
