@@ -53,6 +53,9 @@ pub fn explain(plan: &LoadPlan) -> String {
     if let Place::Unix(path) = &plan.origin().place {
         add("--unix", path.display().to_string());
     }
+    if request.proxied(plan).is_some() {
+        add("--proxy", format!("http://{}", plan.origin().place));
+    }
     if plan.origin().tls_name.is_some() {
         for (flag, value) in tls(plan) {
             add(flag, value);
@@ -112,17 +115,18 @@ fn pace(plan: &LoadPlan) -> Vec<(&'static str, String)> {
 /// The URL: the authority as the tool was told it, and the target that it asks for.
 fn url(plan: &LoadPlan, request: &Wire, notes: &mut Vec<String>) -> String {
     let scheme = if plan.origin().tls_name.is_some() { "https" } else { "http" };
-    let authority = authority(&plan.url);
-    let target = match request.target.strip_prefix('/') {
-        Some(_) => &request.target,
-        None => {
-            let place = plan.origin().place.to_string();
+    let authority = request.authority(plan);
+    let target = if request.target.starts_with('/') {
+        &*request.target
+    } else {
+        if request.proxied(plan).is_none() {
+            let place = &plan.origin().place;
             notes.push(format!(
-                "the request goes to a proxy at {place}, which is not among these flags"
+                "the request goes to a proxy at {place}, over a connection that --proxy does not make"
             ));
-            let behind = request.target.split_once("://").map_or("", |(_, behind)| behind);
-            &behind[behind.find(['/', '?']).unwrap_or(behind.len())..].to_owned()
         }
+        let behind = request.target.split_once("://").map_or("", |(_, behind)| behind);
+        &behind[behind.find(['/', '?']).unwrap_or(behind.len())..]
     };
     let mut encoded = String::with_capacity(target.len());
     for byte in target.bytes() {
@@ -133,7 +137,7 @@ fn url(plan: &LoadPlan, request: &Wire, notes: &mut Vec<String>) -> String {
             encoded += &format!("%{byte:02X}");
         }
     }
-    if encoded != *target {
+    if encoded != target {
         notes.push(
             "the target is percent-encoded here, and sent as it stands by the tool".to_owned(),
         );
@@ -194,6 +198,19 @@ impl Wire {
         }
     }
 
+    /// The whole URL that it asks a proxy for; `None` where there is no proxy, or one that is reached over
+    /// TLS or a unix socket, as `joust load` reaches none.
+    fn proxied(&self, plan: &LoadPlan) -> Option<&str> {
+        let origin = plan.origin();
+        let is_reached = matches!(origin.place, Place::Inet(_)) && origin.tls_name.is_none();
+        Some(&*self.target).filter(|target| is_reached && target.starts_with("http://"))
+    }
+
+    /// Host and port as the tool was told them, or as it tells them to a proxy.
+    fn authority<'a>(&'a self, plan: &'a LoadPlan) -> &'a str {
+        authority(self.proxied(plan).unwrap_or(&plan.url))
+    }
+
     /// Method, fields and body; what `joust load` writes by itself is left out.
     fn typed(&self, plan: &LoadPlan, notes: &mut Vec<String>) -> Vec<(&'static str, String)> {
         let mut typed = Vec::new();
@@ -230,7 +247,7 @@ impl Wire {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         if is("host") {
             let scheme_port = if plan.origin().tls_name.is_some() { ":443" } else { ":80" };
-            let authority = authority(&plan.url);
+            let authority = self.authority(plan);
             let own = authority.strip_suffix(scheme_port).unwrap_or(authority);
             return Ok((value != own).then(|| format!("{name}: {value}")));
         }
@@ -362,8 +379,21 @@ mod tests {
         let text = explain(&plan);
         assert!(text.starts_with("joust load http://h/x "), "{text}");
         assert!(text.contains(" -X PUT --body @body.bin\n# "), "{text}");
-        assert!(text.contains("# the request goes to a proxy at 127.0.0.1:99"), "{text}");
+        assert!(text.contains(" --proxy http://127.0.0.1:99 "), "{text}");
         assert!(text.ends_with("# body.bin is to hold the 2 bytes of the body"), "{text}");
+    }
+
+    /// joust load speaks TLS through a proxy, and not to it.
+    #[test]
+    fn a_proxy_that_is_reached_over_tls_is_said_behind_the_line() {
+        let mut plan = LoadPlan::get(([127, 0, 0, 1], 99).into(), "/");
+        plan.url = "https://h/x".to_owned();
+        plan.origins[0].tls_name = Some("h".to_owned());
+        let bytes = b"GET https://h/x HTTP/1.0\r\nHost: h\r\n\r\n";
+        plan.requests[0].verbatim = Some(bytes.to_vec());
+        let text = explain(&plan);
+        assert!(text.contains("\n# the request goes to a proxy at 127.0.0.1:99"), "{text}");
+        assert!(!text.contains(" --proxy"), "{text}");
     }
 
     #[test]

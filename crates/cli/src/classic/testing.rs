@@ -22,6 +22,7 @@ impl Surroundings for World {
         let content: &[u8] = match path.to_str() {
             Some("body") => b"a=1&b=it's",
             Some("urls") => b"http://a:81/x?y=1\nhttp://a:81/z\n",
+            Some("proxyrc") => b"proxy-host = 127.0.0.1\nproxy-port = 3128\n",
             Some("one_url") => b"http://127.0.0.1:82/w\n",
             Some("post.lua") => {
                 b"wrk.method = 'POST'; wrk.body = 'c=2'; wrk.headers['Content-Type'] = 'x/y'"

@@ -76,7 +76,18 @@ fn said(bytes: &[u8]) -> Message {
     }
     fields.push(("(keeps the connection)".to_owned(), keeps.to_string()));
     fields.sort();
-    (first.to_owned(), fields, bytes[end + 4..].to_vec())
+    (normalised(first), fields, bytes[end + 4..].to_vec())
+}
+
+/// The path of an empty URL is "/", and its port is 80 (RFC 9110, 4.2.3).
+fn normalised(line: &str) -> String {
+    let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    if let Some(rest) = words[1].strip_prefix("http://") {
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let host = authority.strip_suffix(":80").unwrap_or(authority);
+        words[1] = format!("http://{host}/{path}");
+    }
+    words.join(" ")
 }
 
 const FIELDS: &[&[&str]] = &[
@@ -98,6 +109,8 @@ fn lines(random: &mut Pcg64Mcg) -> Vec<Vec<String>> {
         &["-t", "3"],
         &["-s", "7200"],
         &["-B", "127.0.0.1"],
+        &["-X", "127.0.0.1:3128"],
+        &["-P", "u:p"],
     ];
     let ab_body: &[&[&str]] = &[&["-k"], &["-p", "body"], &["-T", "a/b"], &["-H", "Host: other"]];
     let new: &[&[&str]] = &[
@@ -112,8 +125,10 @@ fn lines(random: &mut Pcg64Mcg) -> Vec<Vec<String>> {
         &["-A", "u:p"],
         &["-a", "9"],
         &["-X", "/run/socket"],
+        &["-X", "127.0.0.1:3128"],
     ];
-    let siege: &[&[&str]] = &[&["-b"], &["-T", "a/b"], &["-A", "agent"], &["-d", "1"]];
+    let siege: &[&[&str]] =
+        &[&["-b"], &["-T", "a/b"], &["-A", "agent"], &["-d", "1"], &["-R", "proxyrc"]];
     let wrk: &[&[&str]] = &[&["-s", "post.lua"], &["--latency"], &["-t", "1"]];
     let url = [
         "http://127.0.0.1:81/p?q=1&r=2",
@@ -141,7 +156,7 @@ fn lines(random: &mut Pcg64Mcg) -> Vec<Vec<String>> {
         line(
             random,
             &format!("http_load -parallel {c} -fetches {n}"),
-            &[&["-checksum"]],
+            &[&["-checksum"], &["-proxy", "127.0.0.1:3128"]],
             "one_url",
         ),
         line(random, &format!("http_load -rate {n} -seconds 2"), &[&["-jitter"]], "one_url"),
@@ -152,7 +167,7 @@ fn lines(random: &mut Pcg64Mcg) -> Vec<Vec<String>> {
 
 #[test]
 fn what_explain_prints_asks_for_what_the_tool_asks_for() {
-    let mut n_compared = 0;
+    let (mut n_compared, mut n_proxied) = (0, 0);
     for seed in 0..CASES {
         for words in lines(&mut random(seed)) {
             let Some(run) = asked(&words) else { continue };
@@ -161,6 +176,7 @@ fn what_explain_prints_asks_for_what_the_tool_asks_for() {
             let (line, notes) = explained.split_once('\n').unwrap_or((&explained, ""));
             assert_eq!(notes, "", "seed {seed}: {words:?}");
             let plan = typed(line);
+            n_proxied += u64::from(plan.proxy.is_some());
             let ours = load::first_request(&plan).unwrap().expect("no placeholder was typed");
             assert_eq!(said(&ours), said(&sent(&run)), "seed {seed}: {words:?}\n{line}");
             assert_eq!(plan.connections, run.plan.connections, "seed {seed}: {words:?}");
@@ -168,6 +184,7 @@ fn what_explain_prints_asks_for_what_the_tool_asks_for() {
         }
     }
     assert!(n_compared > 7 * CASES, "{n_compared} lines made a load");
+    assert!(n_proxied > CASES, "{n_proxied} lines named a proxy");
 }
 
 /// A canary: one field more, another method or another body is seen.
