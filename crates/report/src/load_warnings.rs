@@ -135,7 +135,9 @@ fn reconnected(record: &LoadRecord) -> Option<String> {
         0 | 1 => "the server did not keep connections".to_owned(),
         n => format!("connections changed between {n} origins"),
     };
-    (plan.keeps_connections() && !few).then(|| {
+    // A merged record has its parts say it: they may have used their connections one after the other.
+    let is_merged = !record.parts.is_empty();
+    (plan.keeps_connections() && !few && !is_merged).then(|| {
         format!(
             "{why}: {} were made for {} asked for, and connecting \
              again is in the rate and the response times",
@@ -323,6 +325,25 @@ mod tests {
               a strict client or proxy refuses such a reply"
             ]
         );
+    }
+
+    /// Two loads of two and three connections, each of which kept all of its own.
+    #[test]
+    fn loads_that_ran_one_after_the_other_did_not_connect_again() {
+        let mut record = testdata::load();
+        (record.connections, record.connects, record.requests.done) = (3, 5, 200);
+        assert!(warnings(&record)[0].contains("5 were made for 3 asked for"));
+        record.parts = vec![record::LoadPart {
+            name: "a.json".to_owned(),
+            began_unix_ms: Some(7),
+            start: Nanos::ZERO,
+            seconds: 1.0,
+            started: 200,
+            ok: 200,
+            rate_per_s: 200.0,
+            findings: Vec::new(),
+        }];
+        assert_eq!(warnings(&record), Vec::<String>::new());
     }
 
     #[test]
