@@ -16,7 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use load::{Control, FetchError, Oracle};
 use miette::{IntoDiagnostic as _, miette};
-use record::{Interval, LoadPlan, LoadRecord, Outcome, Redirects};
+use record::{Interval, LoadPlan, LoadRecord, Outcome, Proxy, Redirects};
 
 pub use args::Args;
 
@@ -35,12 +35,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
             output::say(&format!("joust: {line}"));
         }
     };
-    if args.output.stream == Some(Place::Stdout) && args.output.json == Some(Place::Stdout) {
-        return Err(Trouble::usage(miette!(
-            help = "name a file for one of them",
-            "--json - and --stream - cannot both be stdout"
-        )));
-    }
+    check_places(&args.output)?;
     let mut plan = plan::plan(args, &say)?;
     let search = search::options(args, &plan)?;
     for place in args.output.json.iter().chain(&args.output.stream) {
@@ -61,6 +56,19 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     tell(&record, args)?;
     streamed?;
     ended(&record, args.checks.strict)
+}
+
+/// The record, which comes last, would replace the lines of the stream.
+fn check_places(typed: &args::Output) -> Result<(), Trouble> {
+    let name = match typed.json.as_ref().filter(|json| typed.stream.as_ref() == Some(*json)) {
+        Some(Place::Stdout) => "stdout".to_owned(),
+        Some(Place::File(path)) if !output::is_device(path) => path.display().to_string(),
+        Some(Place::File(_)) | None => return Ok(()),
+    };
+    Err(Trouble::usage(miette!(
+        help = "name another file for one of them",
+        "--json and --stream cannot both be {name}"
+    )))
 }
 
 /// Writes the record and the report where they are to go.
@@ -85,11 +93,11 @@ fn tell(record: &LoadRecord, args: &Args) -> Result<(), Trouble> {
 fn somebody_listens(plan: &LoadPlan) -> Result<(), Trouble> {
     if let Some(proxy) = &plan.proxy {
         TcpStream::connect_timeout(&proxy.addr, plan.timeout.into()).map_err(|error| {
+            let Proxy { host, addr, .. } = proxy;
+            let at = if *host == addr.to_string() { String::new() } else { format!(" ({addr})") };
             Trouble::failed(miette!(
-                help = "start the proxy, or mend its address (--proxy)",
-                "the proxy {} ({}) does not accept connections: {error}",
-                proxy.host,
-                proxy.addr,
+                help = "start the proxy, or correct its address (--proxy)",
+                "the proxy {host}{at} does not accept connections: {error}",
             ))
         })?;
         return Ok(());
@@ -123,6 +131,9 @@ fn look_up_bodies(plan: &mut LoadPlan, say: &dyn Fn(&str)) -> Result<Oracle, Tro
                 | FetchError::Timeout { .. }
                 | FetchError::TooLong { .. }
         );
+        if let FetchError::Proxy { why, .. } = &error {
+            return Trouble::failed(miette!(help = help_with_proxy(why), "{error}"));
+        }
         Trouble::failed(if is_about_the_reply {
             miette!(
                 help = "the request was made alone, to see what is answered (`curl -v URL` shows it); \
@@ -245,11 +256,11 @@ fn ended(record: &LoadRecord, strict: bool) -> Result<Ended, Trouble> {
 
 fn help_with_proxy(why: &str) -> &'static str {
     if why.contains(" 407 ") {
-        "give it a user: --proxy http://USER:PASSWORD@HOST:PORT"
-    } else if why.contains("CONNECT with") && !why.contains("no HTTP") {
-        "the log of the proxy says why; may it connect to that host and port?"
+        "give the proxy a user: --proxy http://USER:PASSWORD@HOST:PORT"
+    } else if why.contains("CONNECT with") && !why.contains("not HTTP") {
+        "the log of the proxy may say why: it must allow CONNECT to this host and port"
     } else {
-        "is it up, and a proxy of HTTP? `curl -x PROXY URL` shows what it does"
+        "check that it runs and is an HTTP proxy: `curl -v -x PROXY URL` shows what it does"
     }
 }
 
@@ -260,16 +271,16 @@ fn why(outcome: Outcome, status: Option<u16>) -> (String, &'static str) {
         Outcome::ConnectFailed => ("no connection could be made", "is the address reachable?"),
         Outcome::ConnectTimeout => ("connecting took too long", "is it up? raise --timeout"),
         Outcome::TlsTimeout => (
-            "connections were made, but no TLS handshake was complete in time",
-            "is it a port for https://? `openssl s_client -connect HOST:PORT` shows; raise --timeout",
+            "connections were made, but TLS handshakes were not complete in time",
+            "is it a port for https://? check `openssl s_client -connect HOST:PORT`, or raise --timeout",
         ),
-        Outcome::Proxy => ("the proxy failed", "mend the address of the proxy (--proxy)"),
+        Outcome::Proxy => ("the proxy failed", "correct the address of the proxy (--proxy)"),
         Outcome::TooManyRedirects => (
-            "every chain of redirects was longer than --follow allows",
+            "there were more redirects than --follow allows",
             "raise --follow; `curl -v URL` shows whether the redirects are a loop",
         ),
         Outcome::BadRedirect => (
-            "the redirects lead to no http URL, or to a host without an address",
+            "the redirects lead to something other than an http URL, or to an unknown host",
             "`curl -v URL` shows their Location",
         ),
         Outcome::Tls => ("TLS failed", "is it a port for https://?"),
@@ -315,7 +326,7 @@ fn way_out_of(status: u16) -> &'static str {
         400 => "the server cannot read the request: is it TLS (https://), or a field wrong (-H)?",
         407 => "give the proxy a user: --proxy http://USER:PASSWORD@HOST:PORT",
         401 | 403 => "give a user (--user), or mend what the server may read",
-        405 | 501 => "mend the method (-X)",
+        405 | 501 => "name a method that the server allows (-X); --body without -X sends POST",
         408 | 429 | 503 => {
             "the server turns requests away: lower the load (-c, --rate), or its limit"
         }

@@ -20,9 +20,12 @@ pub enum ProxyError {
     /// It is no URL of a host.
     #[error("--proxy: {0}")]
     Url(#[from] UrlError),
-    /// It is https.
-    #[error("--proxy: `{0}` asks for TLS to the proxy itself; write http://HOST:PORT")]
-    Tls(String),
+    /// It is https, socks5 or the like.
+    #[error(
+        "--proxy: `{0}` must begin with http://: joust speaks plain HTTP with a proxy; write \
+         http://HOST:PORT"
+    )]
+    Scheme(String),
     /// A port is missing.
     #[error("--proxy: `{0}` names no port; write http://HOST:PORT, as in http://127.0.0.1:3128")]
     NoPort(String),
@@ -30,10 +33,10 @@ pub enum ProxyError {
     #[error("--proxy: `{0}` has a path, which a proxy does not take; write http://HOST:PORT")]
     Path(String),
     /// User and password.
-    #[error("--proxy: `{0}` needs user and password as in http://USER:PASSWORD@HOST:PORT")]
+    #[error("--proxy: `{0}` must name user and password, as in http://USER:PASSWORD@HOST:PORT")]
     User(String),
     /// The address is of the wrong family.
-    #[error("the local address {0} and the proxy's {1} are not of one family (--source, --proxy)")]
+    #[error("--source {0} and the proxy {1} must both be IPv4, or both IPv6 (--proxy)")]
     Family(IpAddr, SocketAddr),
 }
 
@@ -42,11 +45,12 @@ pub enum ProxyError {
 /// # Errors
 /// It is no proxy that a load can use; see [`ProxyError`].
 pub(crate) fn parse(typed: &str, sources: &[IpAddr]) -> Result<Proxy, ProxyError> {
-    let target = url::parse(typed)?;
     let shown = || url::shown(typed);
-    if target.is_tls {
-        return Err(ProxyError::Tls(shown()));
+    let scheme = typed.trim().split_once("://").map_or("http", |(scheme, _)| scheme);
+    if !scheme.eq_ignore_ascii_case("http") {
+        return Err(ProxyError::Scheme(shown()));
     }
+    let target = url::parse(typed)?;
     let authority = typed.trim().split_once("://").map_or(typed.trim(), |(_, rest)| rest);
     if target.target != "/" {
         return Err(ProxyError::Path(shown()));
@@ -116,7 +120,9 @@ pub(crate) fn read_tunnel(parser: &mut ReplyParser, bytes: &[u8]) -> Tunnel {
         let step = match parser.feed(left) {
             Ok(step) => step,
             Err(error) => {
-                return Tunnel::Refused(format!("answered CONNECT with no HTTP: {error}"));
+                return Tunnel::Refused(format!(
+                    "answered CONNECT with bytes that are not HTTP: {error}"
+                ));
             }
         };
         left = &left[step.used..];
@@ -126,7 +132,7 @@ pub(crate) fn read_tunnel(parser: &mut ReplyParser, bytes: &[u8]) -> Tunnel {
                 return Tunnel::Open;
             }
             Event::Head { head, .. } if head.status / 100 == 2 => {
-                return Tunnel::Refused("sent bytes before the tunnel was used".to_owned());
+                return Tunnel::Refused("sent bytes before the client used the tunnel".to_owned());
             }
             Event::Head { head, .. } => {
                 let reason = reason_phrase(head.status);
@@ -144,7 +150,9 @@ pub(crate) fn lost(failure: Failure) -> String {
         Failure::Refused => "refused the connection".to_owned(),
         Failure::Reset => "reset the connection".to_owned(),
         Failure::TimedOut => "did not answer".to_owned(),
-        Failure::FdExhausted | Failure::PortExhausted => "was not asked".to_owned(),
+        Failure::FdExhausted | Failure::PortExhausted => {
+            "could not be reached: no file descriptor or local port was left".to_owned()
+        }
         Failure::Other(errno) => {
             format!("could not be reached: {}", io::Error::from_raw_os_error(errno))
         }
@@ -171,8 +179,8 @@ mod tests {
         assert_eq!(proxy.authorization.as_deref(), Some("Basic bWU6cEBzcw=="));
         assert_eq!(parse("[::1]:3128", &[]).unwrap().host, "[::1]:3128");
         let cases = [
-            ("https://127.0.0.1:3128", "http://HOST:PORT"),
-            ("socks5://127.0.0.1:1080", "joust speaks http"),
+            ("https://127.0.0.1:3128", "must begin with http://"),
+            ("socks5://127.0.0.1:1080", "must begin with http://"),
             ("http://127.0.0.1", "names no port"),
             ("http://[::1]", "names no port"),
             ("http://127.0.0.1:3128/x", "has a path"),
@@ -183,7 +191,7 @@ mod tests {
             assert!(error.contains("--proxy") && error.contains(part), "{typed}: {error}");
         }
         let error = parse("http://127.0.0.1:1", &["::1".parse().unwrap()]).expect_err("family");
-        assert!(error.to_string().contains("one family"), "{error}");
+        assert!(error.to_string().contains("both be IPv4"), "{error}");
     }
 
     #[test]
@@ -226,8 +234,8 @@ mod tests {
         let refusals = [
             ("HTTP/1.1 407 No\r\nContent-Length: 3\r\n\r\nno\n", "407 Proxy Auth"),
             ("HTTP/1.1 502 Bad Gateway\r\n\r\n", "502 Bad Gateway"),
-            ("SSH-2.0-x\r\n\r\n", "no HTTP"),
-            ("HTTP/1.1 200 OK\r\n\r\nearly", "before the tunnel"),
+            ("SSH-2.0-x\r\n\r\n", "not HTTP"),
+            ("HTTP/1.1 200 OK\r\n\r\nearly", "before the client"),
         ];
         for (text, part) in refusals {
             let Tunnel::Refused(why) = read(text) else { panic!("{text}") };

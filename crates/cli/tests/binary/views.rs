@@ -162,6 +162,7 @@ fn a_stream_that_cannot_be_written_is_said_and_fails() {
     assert_eq!(nowhere.status.code(), Some(2));
     for (more, part) in [
         (&["--stream", "-", "--json", "-"][..], "cannot both be stdout"),
+        (&["--stream", "one.csv", "--json", "one.csv"], "cannot both be one.csv"),
         (&["--stream", "-", "--search", "p99<1s"], "--search"),
         (&["--stream-format", "csv"], "--stream"),
     ] {
