@@ -108,8 +108,8 @@ fn retries(CellView { run, .. }: &CellView) -> Table {
     };
     Table {
         title: "Requests sent once more".to_owned(),
-        note: "The server closed a kept connection before a byte of the reply. Those that were lost again \
-               have failed; each latency counts from the first time"
+        note: "The server closed a kept connection before a byte of the reply. A request that was lost \
+               again has failed; its latency counts from the first time"
             .to_owned(),
         columns: vec![
             Column::text("contender"),

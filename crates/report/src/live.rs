@@ -63,7 +63,8 @@ const DISTRIBUTION_SHARE: u16 = 3;
 /// From this width on, lines keep a column free on both sides.
 const ROOMY: u16 = 30;
 
-/// From this width on, all keys are named.
+/// From this width on there is room for the key of the distribution, too; where both charts are shown it
+/// changes nothing.
 const WIDTH_OF_KEYS: u16 = 60;
 
 const FAILED: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
@@ -183,7 +184,7 @@ fn progress(buffer: &mut Buffer, row: Rect, live: &Live) {
 }
 
 fn keys(buffer: &mut Buffer, row: Rect, live: &Live, view: &View) {
-    let keys = if row.width < WIDTH_OF_KEYS {
+    let keys = if row.width < WIDTH_OF_KEYS || row.width >= WIDTH_OF_BOTH {
         "q end now   space freeze   ? help"
     } else {
         "q end now   space freeze   d distribution   ? help"
@@ -375,7 +376,7 @@ fn charts(page: &mut Rows<'_>, live: &Live, view: &View) {
 const HELP: [&str; 11] = [
     "q, Ctrl-C  end the load now, in order; the report follows",
     "space      freeze the picture; measuring goes on",
-    "d          response times by how many took how long, and back",
+    "d          distribution of response times, or their course",
     "?          this help, and away again",
     "",
     "Requests/s counts what ended well; an x marks when requests",

@@ -58,7 +58,8 @@ pub(crate) fn distribution(record: &LoadRecord, options: &Options) -> Option<Tab
             bar(step.count as f64 / most as f64, columns, options.unicode),
         ])
     };
-    let figures = ["up to", "requests", "share", "in sum"].map(|title| Column::figure(title, ""));
+    let figures =
+        ["up to", "requests", "share", "cumulative"].map(|title| Column::figure(title, ""));
     Some(Table {
         title: "Distribution".to_owned(),
         note: "response times of ok requests, steps of a logarithmic scale".to_owned(),
@@ -145,7 +146,7 @@ fn when(parts: &[LoadPart]) -> String {
     let last_start = spans.iter().map(|span| span.0).fold(0.0, f64::max);
     let first_end = spans.iter().map(|span| span.1).fold(f64::INFINITY, f64::min);
     if parts.iter().any(|part| part.began_unix_ms.is_none()) {
-        "are taken to have begun together, since not all say when they began".to_owned()
+        "are assumed to have begun together, because not all say when they began".to_owned()
     } else if spans.windows(2).all(|pair| pair[0].1 <= pair[1].0) {
         "ran one after the other".to_owned()
     } else if last_start < first_end {
@@ -206,19 +207,19 @@ mod tests {
     fn a_load_of_several_requests_has_a_row_for_each_and_bars_to_scale() {
         insta::assert_snapshot!(text_of(&of_three(), 80), @r#"
         Distribution  response times of ok requests, steps of a logarithmic scale
-           up to  requests    share   in sum
-         ───────────────────────────────────────────────────────────────────────
-          1.25ms       250   5.63 %   5.63 %  ████████▌
-           1.6ms       350   7.88 %  13.51 %  ███████████▉
-             2ms       400   9.01 %  22.52 %  █████████████▋
-           2.5ms       539  12.14 %  34.66 %  ██████████████████▍
-          3.15ms       651  14.66 %  49.32 %  ██████████████████████▏
-             4ms       850  19.14 %  68.47 %  █████████████████████████████
-             5ms       998  22.48 %  90.95 %  ██████████████████████████████████
-           6.3ms         2   0.05 %  90.99 %  ▏
-             8ms         0      0 %  90.99 %
-            10ms         0      0 %  90.99 %
-          12.5ms       400   9.01 %    100 %  █████████████▋
+           up to  requests    share  cumulative
+         ──────────────────────────────────────────────────────────────────────────
+          1.25ms       250   5.63 %      5.63 %  ████████▌
+           1.6ms       350   7.88 %     13.51 %  ███████████▉
+             2ms       400   9.01 %     22.52 %  █████████████▋
+           2.5ms       539  12.14 %     34.66 %  ██████████████████▍
+          3.15ms       651  14.66 %     49.32 %  ██████████████████████▏
+             4ms       850  19.14 %     68.47 %  █████████████████████████████
+             5ms       998  22.48 %     90.95 %  ██████████████████████████████████
+           6.3ms         2   0.05 %     90.99 %  ▏
+             8ms         0      0 %     90.99 %
+            10ms         0      0 %     90.99 %
+          12.5ms       400   9.01 %       100 %  █████████████▋
 
         By request  requests that ended; response times of ok requests
           request                       requests  failed     p50     p90     p99    read
@@ -255,7 +256,7 @@ mod tests {
         let cases = [
             ([(0, 10.0), (1, 10.0)], Some(7), "ran at the same time, the last from 1.00 s on"),
             ([(10, 10.0), (0, 10.0)], Some(7), "ran one after the other"),
-            ([(0, 10.0), (0, 10.0)], None, "are taken to have begun together"),
+            ([(0, 10.0), (0, 10.0)], None, "are assumed to have begun together"),
         ];
         for (spans, began, words) in cases {
             let parts = spans.map(|(start, seconds)| part(start, seconds, began));

@@ -102,7 +102,7 @@ pub(crate) fn outcome_rows(record: &LoadRecord) -> Vec<Vec<String>> {
     }
     if requests.retried > 0 {
         rows.push(vec![
-            "of those begun, sent once more since a kept connection was closed".to_owned(),
+            "of those begun, sent again after a kept connection was closed".to_owned(),
             grouped(requests.retried),
         ]);
     }
@@ -123,7 +123,7 @@ pub(crate) fn outcome_words(outcome: Outcome) -> &'static str {
         Outcome::WrongBody => "body other than expected",
         Outcome::Protocol => "not HTTP",
         Outcome::TooManyRedirects => "too many redirects (--follow)",
-        Outcome::BadRedirect => "redirect that leads nowhere",
+        Outcome::BadRedirect => "redirect that cannot be followed",
         Outcome::ConnectRefused => "connection refused",
         Outcome::ConnectFailed => "connection failed",
         Outcome::ConnectTimeout => "timed out connecting",

@@ -133,7 +133,7 @@ fn a_load_with_failures_and_a_busy_generator_at_120x40() {
     "          0           2s           4s           6s           8s          10s                                            "
     " FAILED 1.22 % of all, 0 % of the last second: 1,950 connection refused and 1,950 closed before the first byte          "
     " generator CPU 90 %: it may be the limit, not the server; -t gives more threads                                         "
-    " q end now   space freeze   d distribution   ? help                                                                     "
+    " q end now   space freeze   ? help                                                                                      "
     "#);
 }
 
