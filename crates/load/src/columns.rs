@@ -47,8 +47,8 @@ pub enum ColumnError {
     },
     /// No rows with values.
     #[error(
-        "{file} has no values for `{column}`: its first row is for the names of columns; where it has \
-         values, write the number of the column and `:all`, as in {{csv:{file}:1:all}}"
+        "{file} has no values for `{column}`: its first row is read as the names of the columns; if that \
+         row holds values, write the number of the column and `:all`, as in {{csv:{file}:1:all}}"
     )]
     Empty {
         /// The file.

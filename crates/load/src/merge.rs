@@ -141,8 +141,8 @@ fn check(inputs: &[MergeInput]) -> Result<(), MergeError> {
     for other in &inputs[1..] {
         let (one, two) = (&first.record.plan, &other.record.plan);
         let what = if asked(one) != asked(two) {
-            "they ask for different requests, so a percentile over both is of neither; compare them \
-             instead"
+            "they ask for different requests, so a percentile over both would describe neither; \
+             report each file by itself"
         } else if one.pacing.is_open() != two.pacing.is_open() {
             "one is an open loop and the other a closed one, so response times do not mean the same"
         } else if one.verify != two.verify {
@@ -208,7 +208,10 @@ fn note_what_differs(inputs: &mut [MergeInput]) {
             said.push("it has no figures by request, so the merged record has none".to_owned());
         }
         if has_raw && input.record.raw.is_empty() && input.record.requests.started > 0 {
-            said.push("it kept no single requests (--raw 0), so raw has none of its".to_owned());
+            said.push(
+                "it kept no single requests (--raw 0), so the merged `raw` has none of this load"
+                    .to_owned(),
+            );
         }
         input.findings.extend(said);
     }

@@ -11,7 +11,7 @@ use crate::sample::Outcome;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the counts of this load do not add up: {what} should be equal, but are {left} and {right}. \
-     No figure of it can be trusted: this is a fault of joust, please report it with the command line"
+     None of its figures can be trusted: this is a bug in joust, please report it with the command line"
 )]
 pub struct Imbalance {
     /// Both figures, as in "A and B".

@@ -362,7 +362,7 @@ impl Service {
             Some(Told::First) => self.errors.note(
                 Level::Crit,
                 format_args!(
-                    "cannot {doing}: {error}; {bounds}. Until this is over it is told once a minute"
+                    "cannot {doing}: {error}; {bounds}. While this lasts, one line a minute says how often"
                 ),
             ),
             Some(Told::Again { times, seconds }) => self.errors.note(

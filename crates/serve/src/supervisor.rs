@@ -302,9 +302,7 @@ impl Supervisor<'_> {
             let path = path.display();
             self.errors.note(
                 Level::Error,
-                format_args!(
-                    "cannot open the log {path} again: {error}; lines go to the file of before"
-                ),
+                format_args!("cannot open the log {path} again: {error}; lines go to the old file"),
             );
         }
     }
@@ -434,7 +432,7 @@ impl Supervisor<'_> {
         let now = clock::monotonic();
         let Some(number) = self.restarts.take(now) else {
             let why = format!(
-                "{why}; it was started again {RESTARTS_MAX} times within {WITHIN}, which is the bound"
+                "{why}; it was restarted {RESTARTS_MAX} times within {WITHIN}, and no more restarts are made"
             );
             self.errors.note(Level::Emerg, format_args!("{why}; the server ends"));
             return self.give_up(why);
@@ -443,7 +441,7 @@ impl Supervisor<'_> {
         match self.follow(self.serving.config.clone()) {
             Ok(()) => {
                 let what = format_args!(
-                    "{why}; another one serves on (restart {number} of at most {RESTARTS_MAX} within {WITHIN})"
+                    "{why}; another one was started (restart {number} of at most {RESTARTS_MAX} within {WITHIN})"
                 );
                 self.errors.note(Level::Alert, what);
                 self.tell_ready();

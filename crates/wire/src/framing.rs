@@ -47,7 +47,7 @@ pub enum FramingFault {
     CodingUnknown,
     /// It means nothing, but CGI and its like read `_` for `-`: who stands before us may have taken
     /// the body's end from it.
-    #[error("a field name is Content-Length or Transfer-Encoding with `_` for `-`")]
+    #[error("a field name is Content-Length or Transfer-Encoding with `_` instead of `-`")]
     ObscuredName,
 }
 

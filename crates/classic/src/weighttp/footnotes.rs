@@ -25,8 +25,8 @@ pub(super) fn old(flags: &Flags, counts: &Counts, record: &LoadRecord) -> Vec<St
     if counts.in_vain > 0 {
         let n = counts.in_vain;
         notes.push(format!(
-            "of the failed requests {n} are counted as weighttp 0.4 would have sent them: on connections \
-             that the server had closed; here they went out on new ones"
+            "{n} of the failed requests were not sent: weighttp 0.4 would have sent them on connections \
+             that the server had closed, and they would have failed"
         ));
     }
     if counts.failed_bodies > 0 {

@@ -229,7 +229,7 @@ pub struct Requests {
     /// Each connection sends back the cookies that were set on it
     #[arg(long)]
     pub cookies: bool,
-    /// Follow up to so many redirects of a request; it counts once, from its first send to its last
+    /// Follow up to N redirects of each request, which counts once, from its first send to its last
     /// reply
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=i64::from(load::FOLLOW_MAX)))]
     pub follow: Option<u32>,
@@ -263,7 +263,7 @@ pub struct Connections {
     /// Connect elsewhere than the URL says, as curl does; parts may be empty; repeatable
     #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
     pub connect_to: Vec<String>,
-    /// Send requests through a proxy, those of https through a tunnel (CONNECT)
+    /// Send requests through an HTTP proxy, and those for https through a tunnel (CONNECT)
     #[arg(
         long,
         value_name = "http://[USER:PASSWORD@]HOST:PORT",
@@ -390,15 +390,14 @@ pub struct Output {
     /// Write the record of the load as one JSON object; - is stdout
     #[arg(long, value_name = "FILE")]
     pub json: Option<Place>,
-    /// Write a line an interval while the load runs: CSV where the name ends in .csv, else a JSON object
-    /// each; - is stdout, and the report then goes to stderr
+    /// Write one line per interval (100 ms) while the load runs: CSV if the name ends in .csv, otherwise
+    /// a JSON object; - is stdout, and the report then goes to stderr
     #[arg(long, value_name = "FILE", conflicts_with = "search")]
     pub stream: Option<Place>,
-    /// Format of --stream, whatever its name
+    /// Format of --stream, whatever the file is named
     #[arg(long, value_name = "FORMAT", value_enum, requires = "stream")]
     pub stream_format: Option<StreamAs>,
-    /// Make one record of those that `joust load --json` wrote in several files, and report it; no load
-    /// is made
+    /// Merge records that `joust load --json` wrote into one, and report it; no request is sent
     #[arg(
         long,
         value_name = "FILE",

@@ -52,7 +52,7 @@ fn who_waits_is_answered_by_the_process_after_one_that_was_killed() {
             assert!(is_answered(client), "{config}: {}", site.errors());
         }
         site.says(
-            "was killed by signal 9; another one serves on (restart 1 of at most 5 within 10s)",
+            "was killed by signal 9; another one was started (restart 1 of at most 5 within 10s)",
         );
         for pid in below.into_iter().chain([killed]) {
             until("the end of what was there before", || !is_alive(pid));
@@ -102,8 +102,7 @@ fn a_process_that_is_killed_again_and_again_ends_the_server_and_leaves_nothing()
         // Without the frame and the line breaks of a terminal.
         let errors: Vec<_> = site.errors().split_whitespace().map(str::to_owned).collect();
         let errors = errors.join(" ").replace("│ ", "");
-        let said =
-            "killed by signal 9; it was started again 5 times within 10s, which is the bound";
+        let said = "killed by signal 9; it was restarted 5 times within 10s, and no more restarts are made";
         // In the error log, and at the end of the program.
         assert_eq!(errors.matches(said).count(), 2, "{model}: {errors}");
         for pid in below.into_iter().chain(killed) {

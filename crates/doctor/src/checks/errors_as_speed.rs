@@ -83,7 +83,7 @@ fn name(kind: Outcome) -> &'static str {
         Outcome::WrongBody => "of wrong content",
         Outcome::Protocol => "not HTTP",
         Outcome::TooManyRedirects => "redirected too often",
-        Outcome::BadRedirect => "redirected nowhere",
+        Outcome::BadRedirect => "redirected to where no request can go",
         Outcome::ConnectRefused => "refused",
         Outcome::ConnectFailed => "not connected",
         Outcome::ConnectTimeout => "timed out connecting",

@@ -194,7 +194,7 @@ impl Sinks {
             self.errors.note(
                 Level::Error,
                 format_args!(
-                    "cannot open the access log {path} again: {error}; lines go to the file of before. \
+                    "cannot open the access log {path} again: {error}; lines go to the old file. \
                      SIGHUP opens it with the rights of the first process"
                 ),
             );
