@@ -424,7 +424,11 @@ impl Supervisor<'_> {
             }
         }
         self.before.clear();
-        if may_serve_again { self.serve_again(why) } else { self.give_up(why) }
+        if may_serve_again {
+            return self.serve_again(why);
+        }
+        self.errors.note(Level::Emerg, format_args!("{why}; the server ends"));
+        self.give_up(why)
     }
 
     /// Starts another generation of the same configuration, or will try to. Otherwise how the server ends.
