@@ -57,7 +57,7 @@ const TORN_FOR: Duration = Duration::from_millis(20);
 /// the end of whoever wrote. What is no file on a disk, or cannot be read, has none.
 ///
 /// Somebody else may be in the midst of a write, whose end is not there yet: such a file is looked at again
-/// after [`TORN_FOR`].
+/// after 20 ms.
 pub fn ends_torn(path: &Path) -> bool {
     let length = || path.metadata().map_or(0, |facts| facts.len());
     let before = length();

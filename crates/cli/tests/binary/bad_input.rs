@@ -106,7 +106,7 @@ const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
     (&["--follow", "5", "--pipeline", "2"], &["--follow", "--pipeline"]),
     (&["--follow", "5", "--body", "x", "--expect-continue"], &["--follow", "--expect-continue"]),
     (&["--proxy", "https://127.0.0.1:3128"], &["--proxy", "http://HOST:PORT"]),
-    (&["--proxy", "socks5://127.0.0.1:1080"], &["--proxy", "speaks http"]),
+    (&["--proxy", "socks5://127.0.0.1:1080"], &["--proxy", "must begin with http://"]),
     (&["--proxy", "http://127.0.0.1"], &["--proxy", "names no port"]),
     (&["--proxy", "http://me@127.0.0.1:1"], &["--proxy", "USER:PASSWORD"]),
     (&["--proxy", "http://127.0.0.1:1", "--connect-to", "::a:1"], &["--proxy", "--connect-to"]),

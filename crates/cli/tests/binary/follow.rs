@@ -66,7 +66,7 @@ fn a_loop_ends_at_its_limit_with_a_failure_of_its_own() {
         let record: Value = serde_json::from_str(&stdout(&output)).unwrap();
         assert_eq!(record["errors"]["too_many_redirects"], 6, "{}", record["errors"]);
         assert_eq!(record["requests"]["failed"], 6);
-        assert!(said(&output).contains("longer than --follow allows"), "{}", said(&output));
+        assert!(said(&output).contains("more redirects than --follow allows"), "{}", said(&output));
         // One request of the probe besides.
         assert_eq!(server.take().len(), 6 * 5 + 1);
     }
@@ -81,7 +81,7 @@ fn a_redirect_that_leads_nowhere_has_a_failure_of_its_own() {
         let output = output(&[&["load", &url], &args[..]].concat());
         let record: Value = serde_json::from_str(&stdout(&output)).unwrap();
         assert_eq!(record["errors"]["bad_redirect"], 4, "{to}: {}", record["errors"]);
-        assert!(said(&output).contains("no http URL, or to a host without an address"));
+        assert!(said(&output).contains("other than an http URL, or to an unknown host"));
     }
 }
 

@@ -117,7 +117,7 @@ fn any_signal_that_kills_is_told_and_a_reload_meanwhile_holds() {
     let site = Site::start(&fixed("reactor", 10));
     assert_eq!(site.answers(), Some(10));
     kill("ABRT", site.generations()[0]);
-    site.says("was killed by signal 6; another one serves on");
+    site.says("was killed by signal 6; another one was started");
     kill("KILL", site.generations()[0]);
     site.reload(&fixed("reactor", 20));
     site.until("the new answer", || site.answers() == Some(20));
