@@ -42,8 +42,9 @@ fn who_waits_is_answered_by_the_process_after_one_that_was_killed() {
         let site = Site::start(&config);
         assert_eq!(site.answers(), Some(10));
         let killed = site.generations()[0];
-        let below = children(killed);
+        // First the one that starts the others: a child that came later would take a client with it.
         freeze(killed);
+        let below = children(killed);
         below.iter().for_each(|&pid| freeze(pid));
         // Nobody accepts them, so that they wait in the kernel.
         let waiting: Vec<_> = (0..8).map(|_| asks(&site.address())).collect();
