@@ -20,9 +20,9 @@ const FILLING: f64 = 0.2;
 /// each other, and drift by more than that: a rate that is so near does not hold more often than it does.
 const P_MAX: f64 = 0.01;
 
-/// What a slope must come to over the window: fewer requests are no queue, and of a load of so many that
-/// they are less than this share, a server that warms up or cools down makes as much.
+/// The queue grew only if the slope adds at least this many requests over the window.
 const REQUESTS_MIN: f64 = 2.0;
+/// The same as a share of the rate: a server that warms up or cools down causes smaller slopes.
 const EXCESS_MIN: f64 = 0.001;
 
 /// Beyond how many standard deviations a number of requests is too many to be chance.
