@@ -66,6 +66,38 @@ fn who_waits_is_answered_by_the_process_after_one_that_was_killed() {
 }
 
 #[test]
+fn clients_that_wait_take_no_descriptor_that_a_new_process_needs_to_begin() {
+    for (model, settings) in [("uring", "rings = 12"), ("reactors", "worker_processes = 12")] {
+        if !models().any(|runs| runs == model) {
+            continue;
+        }
+        let site = Site::start(&format!("{}[settings]\n{settings}\n", fixed(model, 10)));
+        assert_eq!(site.answers(), Some(10));
+        let killed = site.generations()[0];
+        let held = std::fs::read_dir(format!("/proc/{killed}/fd")).unwrap().count() as u64;
+        // All that a process needs to serve, and room for a few connections.
+        let limit = rustix::process::Rlimit { current: Some(held + 6), maximum: Some(held + 6) };
+        let server = rustix::process::Pid::from_raw(site.server.child.id() as i32);
+        rustix::process::prlimit(server, rustix::process::Resource::Nofile, limit).unwrap();
+        freeze(killed);
+        // They stay when they are answered, so that what they take is gone.
+        let mut waiting: Vec<_> = (0..32).map(|_| Client::to(&site.address()).unwrap()).collect();
+        for client in &mut waiting {
+            client.stream.write_all(b"GET /page HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
+            client.stream.set_nonblocking(true).unwrap();
+        }
+        kill("KILL", killed);
+        until("an answer", || waiting.iter().any(|client| client.stream.peek(&mut [0]).is_ok()));
+        drop(waiting);
+        until("room for others", || site.answers() == Some(10));
+        assert_eq!(site.generations().len(), 1, "{model}: {}", site.errors());
+        let errors = site.errors();
+        assert_eq!(errors.matches("another one was started").count(), 1, "{model}: {errors}");
+        site.ends_well();
+    }
+}
+
+#[test]
 fn a_process_that_is_killed_under_load_is_made_up_for_and_the_port_is_never_closed() {
     for model in ["reactors", "prefork"] {
         let site = Site::start(&fixed(model, 10));

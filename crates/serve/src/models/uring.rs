@@ -98,7 +98,12 @@ fn run(service: &Service) -> Result<(), ServeError> {
     let buffers = service.config.settings.count(BUFFERS) as u16;
     let together =
         Together::new(n_rings).map_err(system("cannot make the bells between its threads"))?;
-    let serve = |part: Part<'_>| Host::new(service, &together, part, conns_max, buffers)?.serve();
+    let serve = |part: Part<'_>| {
+        let starting = together.starting();
+        let host = Host::new(service, &together, part, conns_max, buffers)?;
+        // Why another could not be made is told by that one.
+        if starting.made() { host.serve() } else { Ok(()) }
+    };
     let served = thread::scope(|scope| {
         let others = (1..n_rings).try_for_each(|number| {
             let builder = thread::Builder::new()
@@ -107,7 +112,13 @@ fn run(service: &Service) -> Result<(), ServeError> {
             let member = together.join();
             builder.spawn_scoped(scope, || member.ended(serve(Part::Follows))).map(|_| ())
         });
-        let served = others.and_then(|()| serve(Part::Leads(&signals)));
+        let served = match others {
+            Ok(()) => serve(Part::Leads(&signals)),
+            Err(error) => {
+                drop(together.starting());
+                Err(error)
+            }
+        };
         together.stop.ring();
         served
     });

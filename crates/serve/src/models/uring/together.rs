@@ -5,7 +5,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
 use sys::signals::Signals;
@@ -39,6 +39,16 @@ pub(super) struct Together {
     /// Of the others, those that have not ended.
     n_others: AtomicUsize,
     failure: Mutex<Option<io::Error>>,
+    /// How many rings are not made yet, and what tells those that wait for them.
+    start: Mutex<Start>,
+    start_changed: Condvar,
+}
+
+/// How far the start of all rings is.
+struct Start {
+    n_unmade: usize,
+    /// One could not be made: the others are not to wait for it.
+    has_failed: bool,
 }
 
 impl Together {
@@ -54,7 +64,19 @@ impl Together {
             unserved: AtomicU32::new(0),
             n_others: AtomicUsize::new(0),
             failure: Mutex::default(),
+            start: Mutex::new(Start { n_unmade: n_rings, has_failed: false }),
+            start_changed: Condvar::new(),
         })
+    }
+
+    /// A ring is about to be made. Each is made by the thread that it belongs to, and none serves
+    /// before all are there: connections that wait could take the descriptors that the others need.
+    pub(super) fn starting(&self) -> Starting<'_> {
+        Starting { together: self, is_made: false }
+    }
+
+    fn lock_start(&self) -> std::sync::MutexGuard<'_, Start> {
+        self.start.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One of the others is to be started.
@@ -123,6 +145,35 @@ impl Together {
     }
 }
 
+/// That a ring is being made. Dropped before it is, all know that it never will be.
+pub(super) struct Starting<'a> {
+    together: &'a Together,
+    is_made: bool,
+}
+
+impl Starting<'_> {
+    /// It is made. Waits for all others; false: one of them could not be made.
+    pub(super) fn made(mut self) -> bool {
+        self.is_made = true;
+        let Together { start_changed, .. } = self.together;
+        let mut start = self.together.lock_start();
+        start.n_unmade -= 1;
+        start_changed.notify_all();
+        let is_open = |start: &mut Start| start.n_unmade > 0 && !start.has_failed;
+        start = start_changed.wait_while(start, is_open).unwrap_or_else(PoisonError::into_inner);
+        !start.has_failed
+    }
+}
+
+impl Drop for Starting<'_> {
+    fn drop(&mut self) {
+        if !self.is_made {
+            self.together.lock_start().has_failed = true;
+            self.together.start_changed.notify_all();
+        }
+    }
+}
+
 /// That one of the others has not ended; it ends in every case, and all know of it.
 pub(super) struct Member<'a> {
     together: &'a Together,
@@ -186,6 +237,36 @@ mod tests {
         // One is still accepting: the port must stay open for it.
         assert!(!together.use_ticket());
         assert!(together.use_ticket());
+    }
+
+    #[test]
+    fn no_ring_serves_before_all_are_made_and_none_waits_for_one_that_failed() {
+        for is_last_made in [true, false] {
+            let together = Together::new(3).unwrap();
+            let serves = AtomicU32::new(0);
+            std::thread::scope(|scope| {
+                let waiting = [(); 2].map(|()| {
+                    scope.spawn(|| {
+                        let all = together.starting().made();
+                        serves.fetch_add(u32::from(all), SeqCst);
+                        all
+                    })
+                });
+                while together.lock_start().n_unmade > 1 {
+                    std::thread::yield_now();
+                }
+                assert_eq!(serves.load(SeqCst), 0);
+                let last = together.starting();
+                if is_last_made {
+                    assert!(last.made())
+                } else {
+                    drop(last)
+                }
+                for thread in waiting {
+                    assert_eq!(thread.join().unwrap(), is_last_made);
+                }
+            });
+        }
     }
 
     #[test]
