@@ -19,6 +19,10 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     }
     let inputs: Result<Vec<MergeInput>, Trouble> =
         args.output.merge.iter().map(|file| read(file)).collect();
+    if let [only] = &args.output.merge[..] {
+        let only = only.display();
+        output::say(&format!("note: --merge got one file, so this is the report of {only} alone"));
+    }
     let mut record = load::merge(inputs?).map_err(super::plan::usage)?;
     if !args.checks.slo.is_empty() {
         record.plan.goals.clone_from(&args.checks.slo);
@@ -29,12 +33,13 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
 
 fn read(file: &Path) -> Result<MergeInput, Trouble> {
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        Trouble::usage(miette!(
-            help = "--merge reads what `joust load --json FILE` wrote",
-            "cannot read {name}: {error}"
-        ))
-    })?;
+    let help = if name.contains("://") {
+        "--merge adds up files and makes no load: leave the URL out"
+    } else {
+        "--merge reads what `joust load --json FILE` wrote"
+    };
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Trouble::usage(miette!(help = help, "cannot read {name}: {error}")))?;
     let record = LoadRecord::from_json(&text).map_err(|error| {
         Trouble::usage(miette!(
             help = "--merge reads what `joust load --json FILE` wrote, whole files only",

@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -119,6 +119,44 @@ pub(crate) fn kill(signal: &str, pid: u32) {
     let sent = Command::new("kill").args(["-s", signal, &pid.to_string()]).status().unwrap();
     // A child of the model fork may have ended meanwhile.
     assert!(sent.success() || !is_alive(pid));
+}
+
+/// `joust serve` under a service manager that hears what it says.
+pub(crate) struct Notifying {
+    pub(crate) child: Child,
+    manager: UnixDatagram,
+    _dir: tempfile::TempDir,
+}
+
+impl Notifying {
+    pub(crate) fn start(config: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, path) = (dir.path().join("joust.toml"), dir.path().join("notify"));
+        let manager = UnixDatagram::bind(&path).unwrap();
+        manager.set_read_timeout(Some(LONG)).unwrap();
+        std::fs::write(&file, config).unwrap();
+        let child = crate::joust(&["serve", "--config", file.to_str().unwrap()])
+            .env("NOTIFY_SOCKET", &path)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self { child, manager, _dir: dir }
+    }
+
+    /// The next message to the service manager.
+    pub(crate) fn told(&self) -> String {
+        let mut buf = [0; 512];
+        let n = self.manager.recv(&mut buf).unwrap();
+        String::from_utf8(buf[..n].to_vec()).unwrap()
+    }
+}
+
+impl Drop for Notifying {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// A connection.
@@ -538,31 +576,16 @@ fn a_passed_descriptor_that_is_no_socket_is_refused() {
 
 #[test]
 fn a_service_manager_is_told_of_start_reload_and_end() {
-    let dir = tempfile::tempdir().unwrap();
-    let (file, path) = (dir.path().join("joust.toml"), dir.path().join("notify"));
-    let manager = UnixDatagram::bind(&path).unwrap();
-    manager.set_read_timeout(Some(LONG)).unwrap();
-    std::fs::write(&file, "listen = \"127.0.0.1:0\"\nfixed = 10\n").unwrap();
-    let mut child = crate::joust(&["serve", "--config", file.to_str().unwrap()])
-        .env("NOTIFY_SOCKET", &path)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let told = || {
-        let mut buf = [0; 512];
-        let n = manager.recv(&mut buf).unwrap();
-        String::from_utf8(buf[..n].to_vec()).unwrap()
-    };
-    assert!(told().starts_with("READY=1\nSTATUS=reactors serves on 127.0.0.1:"));
-    kill("HUP", child.id());
-    let reloading = told();
+    let mut server = Notifying::start("listen = \"127.0.0.1:0\"\nfixed = 10\n");
+    assert!(server.told().starts_with("READY=1\nSTATUS=reactors serves on 127.0.0.1:"));
+    kill("HUP", server.child.id());
+    let reloading = server.told();
     let usec = reloading.lines().find_map(|line| line.strip_prefix("MONOTONIC_USEC="));
     assert!(reloading.starts_with("RELOADING=1\n") && usec.unwrap().parse::<u64>().is_ok());
-    assert!(told().starts_with("READY=1\n"));
-    kill("TERM", child.id());
-    assert!(told().starts_with("STOPPING=1\n"));
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(server.told().starts_with("READY=1\n"));
+    kill("TERM", server.child.id());
+    assert!(server.told().starts_with("STOPPING=1\n"));
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

@@ -3,10 +3,8 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::os::unix::net::UnixDatagram;
-use std::process::Stdio;
 
-use crate::reload::{Client, LONG, Site, children, fixed, is_alive, kill, models, until};
+use crate::reload::{Client, Notifying, Site, children, fixed, is_alive, kill, models, until};
 
 /// Has a process do nothing until it is killed.
 fn freeze(pid: u32) {
@@ -185,31 +183,17 @@ fn a_process_that_is_killed_in_its_drain_ends_the_server_and_leaves_no_port_that
 #[test]
 fn the_process_number_stays_and_the_service_manager_hears_of_a_restart() {
     let dir = tempfile::tempdir().unwrap();
-    let (pid_file, path) = (dir.path().join("joust.pid"), dir.path().join("notify"));
-    let manager = UnixDatagram::bind(&path).unwrap();
-    manager.set_read_timeout(Some(LONG)).unwrap();
-    let file = dir.path().join("joust.toml");
+    let pid_file = dir.path().join("joust.pid");
     let config = format!("listen = \"127.0.0.1:0\"\nfixed = 10\npid_file = {pid_file:?}\n");
-    std::fs::write(&file, config).unwrap();
-    let mut child = crate::joust(&["serve", "--config", file.to_str().unwrap()])
-        .env("NOTIFY_SOCKET", &path)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let told = || {
-        let mut buf = [0; 512];
-        let n = manager.recv(&mut buf).unwrap();
-        String::from_utf8(buf[..n].to_vec()).unwrap()
-    };
-    assert!(told().starts_with("READY=1\n"));
-    kill("KILL", children(child.id())[0]);
-    assert_eq!(told(), "STATUS=starts the process that serves again");
-    assert!(told().starts_with("READY=1\n"));
+    let mut server = Notifying::start(&config);
+    assert!(server.told().starts_with("READY=1\n"));
+    kill("KILL", children(server.child.id())[0]);
+    assert_eq!(server.told(), "STATUS=starts the process that serves again");
+    assert!(server.told().starts_with("READY=1\n"));
     let number = std::fs::read_to_string(&pid_file).unwrap();
-    assert_eq!(number, format!("{}\n", child.id()));
-    kill("TERM", child.id());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(number, format!("{}\n", server.child.id()));
+    kill("TERM", server.child.id());
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
     assert!(!pid_file.exists());
 }
 

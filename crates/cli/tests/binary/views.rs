@@ -201,7 +201,9 @@ fn records_of_several_loads_are_merged_into_one() {
     {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    let alone = record(&["load", "--merge", &one, "--json", "-"]);
+    let only = crate::output(&["load", "--merge", &one, "--json", "-"]);
+    assert!(said(&only).contains("--merge got one file"), "{}", said(&only));
+    let alone: Value = serde_json::from_str(&stdout(&only)).unwrap();
     let before: Value = serde_json::from_str(&std::fs::read_to_string(&one).unwrap()).unwrap();
     assert_eq!(alone, before, "one record alone is itself");
 }
@@ -216,13 +218,15 @@ fn what_cannot_be_merged_is_refused_with_its_reason() {
     let cut = dir.path().join("cut.json");
     std::fs::write(&cut, &std::fs::read_to_string(&one).unwrap()[..1000]).unwrap();
     let cut = cut.display().to_string();
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 8] = [
         (&["--merge", &one, &other], "different requests"),
         (&["--merge", &one, &one], "the same load"),
         (&["--merge", &one, "/no/such.json"], "cannot read /no/such.json"),
         (&["--merge", &one, &cut], "not a file of joust"),
         (&["--merge", &one, "-c", "4"], "--connections"),
         (&[&server.url, "--merge", &one], "cannot be used with"),
+        (&["--merge", &one, &server.url], "leave the URL out"),
+        (&["--merge", &one, "no\u{1b}[31m.json"], "cannot read no\u{fffd}[31m.json"),
     ];
     for (args, part) in cases {
         let output = output(&[&["load"], args].concat());
