@@ -9,8 +9,8 @@
 mod reference;
 
 use record::{
-    Basis, ChangeJudgement, Comparison, Direction, Ending, Metric, RunChange, RunEstimate, RunName,
-    RunRecord, Verdict,
+    Basis, BoundCause, ChangeJudgement, Comparison, Direction, Ending, Metric, RunChange,
+    RunEstimate, RunName, RunRecord, ShortOf, Verdict,
 };
 use stats::{Decision, Standard, TwoSample};
 use units::Share;
@@ -227,6 +227,7 @@ impl Bench<'_> {
                 false => judge(metric, direction, &verdict, margin),
             },
             verdict,
+            short_of: seen.ratio.as_ref().ok().and_then(|ratio| self.short_of(ratio)),
             direction,
         }
     }
@@ -254,7 +255,9 @@ impl Bench<'_> {
             Direction::BaseOverCandidate => "base",
         };
         let verdict = match (worded, bound) {
-            (Verdict::Ratio { .. }, Some(ratio)) if ratio > 1.0 => Verdict::AtLeast { ratio },
+            (worded, Some(ratio)) if worded.tells_apart() && ratio > 1.0 => {
+                Verdict::AtLeast { ratio, cause: BoundCause::Ceiling }
+            }
             _ => Verdict::Withheld {
                 reason: format!(
                     "the generator was the limit in the {which} run, and what it let through is no \
@@ -265,20 +268,24 @@ impl Bench<'_> {
         (direction, verdict)
     }
 
-    /// Before the least number of blocks that either study asks for there is no answer.
+    /// Which run has fewer blocks than its study asks for; where both have, the one that lacks more.
+    fn short_of(&self, ratio: &TwoSample) -> Option<ShortOf> {
+        let of = |run: &RunRecord, n: usize| ShortOf { blocks: n as u32, of: run.plan.blocks.min };
+        let lacks = |short: &ShortOf| short.of.saturating_sub(short.blocks);
+        let runs = [of(self.base, ratio.n_b), of(self.candidate, ratio.n_a)];
+        runs.into_iter().filter(|short| lacks(short) > 0).max_by_key(lacks)
+    }
+
     fn wording(&self, ratio: &TwoSample, p_holm: f64, margin: Share) -> Verdict {
-        let lacks = |run: &RunRecord, n: usize| run.plan.blocks.min.saturating_sub(n as u32);
-        let missing = lacks(self.base, ratio.n_b).max(lacks(self.candidate, ratio.n_a));
         let decision = ratio.decide(p_holm, Standard { margin: margin.0, alpha: ALPHA });
         match (decision, ratio.interval) {
             (Decision::Undecided { more }, _) => {
-                Verdict::Undecided { more_blocks: more.max(missing), margin }
+                Verdict::Undecided { more_blocks: Some(more), margin }
             }
-            _ if missing > 0 => Verdict::Undecided { more_blocks: missing, margin },
             (Decision::NoDifference, _) => Verdict::NoDifference { margin },
             (Decision::Ratio, None) => unreachable!("a difference is decided by its interval"),
             (Decision::Ratio, Some(interval)) => {
-                Verdict::Ratio { ratio: ratio.ratio, low: interval.low, high: interval.high }
+                Verdict::of_difference(ratio.ratio, (interval.low, interval.high))
             }
         }
     }
@@ -306,7 +313,8 @@ fn judge(
 ) -> ChangeJudgement {
     let (low, high) = match *verdict {
         Verdict::Ratio { low, high, .. } => (low, high),
-        Verdict::AtLeast { ratio } => (ratio, f64::INFINITY),
+        Verdict::AtLeast { ratio, .. } => (ratio, f64::INFINITY),
+        Verdict::AtMost { ratio, .. } => (0.0, ratio),
         _ => return ChangeJudgement::Neither,
     };
     // Turned so that above 1 is worse.

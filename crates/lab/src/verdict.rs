@@ -1,5 +1,5 @@
 //! Owns what may be said of each pair of contenders: visits paired by block, the estimate, and which
-//! of the five wordings holds. Must not know how visits are made or shown.
+//! of the six wordings holds. Must not know how visits are made or shown.
 //! Start reading at [`verdicts`].
 //!
 //! A ceiling acts by metric, because a closed loop ties the metrics together:
@@ -8,7 +8,10 @@
 //!   where the generator was the limit it is the generator's own queue; there is no verdict;
 //! - CPU time per request and memory are the server's own accounts; they stand.
 
-use record::{Estimate, Finding, Metric, PairVerdict, Plan, Severity, Verdict, Visit, VisitState};
+use record::{
+    BoundCause, Estimate, Finding, Metric, PairVerdict, Plan, Severity, ShortOf, Verdict, Visit,
+    VisitState,
+};
 use stats::{BlockVisits, Decision, Paired};
 
 /// Level below which an adjusted p is called a difference. Stopping on width favours blocks that
@@ -150,7 +153,8 @@ impl Judge<'_> {
     fn pair(&self, metric: Metric, a: usize, b: usize, seen: Option<Seen>) -> PairVerdict {
         let estimate = seen.and_then(|seen| seen.estimate());
         let cell = self.cell;
-        let verdict = |verdict| PairVerdict { cell, metric, a, b, estimate, verdict };
+        let short_of = self.short_of(seen);
+        let verdict = |verdict| PairVerdict { cell, metric, a, b, estimate, verdict, short_of };
         if let Some(reason) = self.withheld(metric, a, b) {
             return verdict(Verdict::Withheld { reason });
         }
@@ -160,10 +164,10 @@ impl Judge<'_> {
         let worded = self.wording(&seen);
         match (metric, self.limited(a), self.limited(b), &worded, estimate) {
             (Metric::Throughput | Metric::Capacity, true, false, said, Some(estimate)) => {
-                self.bound(metric, a, b, estimate, said)
+                self.bound(metric, (a, b), estimate, said, short_of)
             }
             (Metric::Throughput | Metric::Capacity, false, true, said, Some(estimate)) => {
-                self.bound(metric, b, a, inverse(estimate), said)
+                self.bound(metric, (b, a), inverse(estimate), said, short_of)
             }
             _ => verdict(worded),
         }
@@ -231,22 +235,24 @@ impl Judge<'_> {
         }
     }
 
-    /// The wordings of a pair without a ceiling. Before the least number of blocks there is no
-    /// answer, however clear it looks: the interval would rest on the normal law of the noise.
+    fn short_of(&self, seen: Option<Seen>) -> Option<ShortOf> {
+        let (blocks, of) = (seen?.paired.n as u32, self.plan.blocks.min);
+        (blocks < of).then_some(ShortOf { blocks, of })
+    }
+
+    /// The wordings of a pair without a ceiling.
     fn wording(&self, seen: &Seen) -> Verdict {
         let margin = self.plan.margin;
-        let missing = self.plan.blocks.min.saturating_sub(seen.paired.n as u32);
         let standard = stats::Standard { margin: margin.0, alpha: ALPHA };
         let decision = stats::decide(&seen.paired, seen.p_holm, standard);
         match (decision, seen.paired.interval) {
             (Decision::Undecided { more }, _) => {
-                Verdict::Undecided { more_blocks: more.max(missing), margin }
+                Verdict::Undecided { more_blocks: Some(more), margin }
             }
-            _ if missing > 0 => Verdict::Undecided { more_blocks: missing, margin },
             (Decision::NoDifference, _) => Verdict::NoDifference { margin },
             (Decision::Ratio, None) => unreachable!("a difference is decided by its interval"),
             (Decision::Ratio, Some(stats::PairedInterval { low, high, .. })) => {
-                Verdict::Ratio { ratio: seen.paired.ratio, low, high }
+                Verdict::of_difference(seen.paired.ratio, (low, high))
             }
         }
     }
@@ -257,13 +263,15 @@ impl Judge<'_> {
     fn bound(
         &self,
         metric: Metric,
-        a: usize,
-        b: usize,
+        (a, b): (usize, usize),
         estimate: Estimate,
         said: &Verdict,
+        short_of: Option<ShortOf>,
     ) -> PairVerdict {
         let verdict = match said {
-            Verdict::Ratio { .. } if estimate.low > 1.0 => Verdict::AtLeast { ratio: estimate.low },
+            said if said.tells_apart() && estimate.low > 1.0 => {
+                Verdict::AtLeast { ratio: estimate.low, cause: BoundCause::Ceiling }
+            }
             Verdict::Undecided { .. } if estimate.ratio > 1.0 => said.clone(),
             _ => Verdict::Withheld {
                 reason: format!(
@@ -274,7 +282,8 @@ impl Judge<'_> {
                 ),
             },
         };
-        PairVerdict { cell: self.cell, metric, a, b, estimate: Some(estimate), verdict }
+        let cell = self.cell;
+        PairVerdict { cell, metric, a, b, estimate: Some(estimate), verdict, short_of }
     }
 
     fn limited(&self, contender: usize) -> bool {

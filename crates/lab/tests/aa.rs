@@ -27,7 +27,7 @@ fn called_different(sessions: u64, first_seed: u64) -> usize {
     let (noise, study) = (Noise::recorded(), study());
     (0..sessions)
         .map(|n| session(&study, &noise, first_seed + n, 1.0))
-        .filter(|pair| matches!(pair.verdict, Verdict::Ratio { .. } | Verdict::AtLeast { .. }))
+        .filter(|pair| pair.verdict.tells_apart())
         .count()
 }
 

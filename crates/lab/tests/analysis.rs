@@ -56,7 +56,7 @@ fn contenders_that_are_not_told_apart_share_a_letter() {
     let visits = exact(16, |block, n| rates[n] * wobble(block, n), 3);
     let mut pairs = verdicts(&plan, &visits, &[]);
     for pair in pairs.iter_mut().filter(|pair| pair.a == 2 || pair.b == 2) {
-        pair.verdict = Verdict::Undecided { more_blocks: 5, margin: plan.margin };
+        pair.verdict = Verdict::Undecided { more_blocks: Some(5), margin: plan.margin };
     }
     let ranking = rank(&visits, &pairs, 3).unwrap();
     let letters: Vec<(usize, &str)> =

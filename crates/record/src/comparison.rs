@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use units::Share;
 
 use crate::plan::Metric;
-use crate::verdict::Verdict;
+use crate::verdict::{ShortOf, Verdict};
 
 /// A candidate run held against a base run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,6 +60,9 @@ pub struct RunChange {
     pub estimate: Option<RunEstimate>,
     /// What may be said, in the direction of `direction`.
     pub verdict: Verdict,
+    /// The run that lacks blocks, and how many; `None` where both have as many as their studies ask for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short_of: Option<ShortOf>,
     /// Which way round the verdict is.
     pub direction: Direction,
     /// Whether it is a regression.

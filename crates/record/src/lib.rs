@@ -101,5 +101,5 @@ pub use scalability::{Coefficient, Scalability};
 pub use scenario::{Answer, Asked, Asking, Scenario, Seats, Turn, Users, WantedBodies, Wants};
 pub use search::{Limit, SearchEnding, SearchRecord, Try, TryOutcome};
 pub use shift::{Band, Explanation, Modes, Part, Shift, ShiftPoint, StallMode};
-pub use verdict::{Estimate, PairVerdict, Verdict};
+pub use verdict::{BoundCause, Estimate, PairVerdict, ShortOf, Verdict};
 pub use visit::{ServerUse, Settled, Visit, VisitState};

@@ -44,6 +44,7 @@ fn an_index_of_a_contender_that_is_not_there_is_refused_by_its_part() {
         b: 0,
         estimate: None,
         verdict: Verdict::Withheld { reason: String::new() },
+        short_of: None,
     }];
     let cases: [(&str, Change); 7] = [
         ("the facts", |run| run.contenders.clear()),

@@ -375,7 +375,7 @@ mod tests {
         let [ahead, behind] = ["; ahead: joust reactor", "; behind: joust prefork"];
         assert!(said.contains(ahead) && said.contains(behind), "{said}");
         let said = line(run, |pair| match pair.a.min(pair.b) {
-            0 => Verdict::Undecided { more_blocks: 9, margin: MARGIN },
+            0 => Verdict::Undecided { more_blocks: Some(9), margin: MARGIN },
             _ => Verdict::NoDifference { margin: MARGIN },
         });
         let same = "; no difference that matters: joust prefork";
@@ -396,7 +396,8 @@ mod tests {
 
     #[test]
     fn what_nobody_can_say_is_not_ranked() {
-        let said = line(plain_run(), |_| Verdict::Undecided { more_blocks: 9, margin: MARGIN });
+        let said =
+            line(plain_run(), |_| Verdict::Undecided { more_blocks: Some(9), margin: MARGIN });
         assert!(said.starts_with("No ranking by requests/s: of 3 pairs, 3 undecided; "), "{said}");
         assert_eq!(said.matches(" ~ ").count(), 2, "{said}");
     }

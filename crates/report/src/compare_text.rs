@@ -200,7 +200,7 @@ fn drifted(drift: &RunChange) -> String {
 
 #[cfg(test)]
 mod tests {
-    use record::RunEstimate;
+    use record::{BoundCause, RunEstimate};
     use units::Share;
 
     use super::*;
@@ -221,6 +221,7 @@ mod tests {
                 p_holm: 0.001,
             }),
             verdict,
+            short_of: None,
             direction: Direction::CandidateOverBase,
             judgement,
         }
@@ -294,7 +295,7 @@ mod tests {
     fn a_bound_says_whose_it_is() {
         let bound = RunChange {
             direction: Direction::BaseOverCandidate,
-            verdict: Verdict::AtLeast { ratio: 1.25 },
+            verdict: Verdict::AtLeast { ratio: 1.25, cause: BoundCause::Ceiling },
             ..regressed()
         };
         let text =
@@ -313,7 +314,7 @@ mod tests {
         let margin = Share(0.02);
         let open = |verdict| change("x", verdict, ChangeJudgement::Neither);
         let none = open(Verdict::NoDifference { margin });
-        let undecided = open(Verdict::Undecided { more_blocks: 3, margin });
+        let undecided = open(Verdict::Undecided { more_blocks: Some(3), margin });
         let withheld = || open(Verdict::Withheld { reason: "x".to_owned() });
         let first = |changes| headline(&comparison(changes))[0].clone();
         assert_eq!(first(vec![none.clone()]), "no regression beyond 2 % in 1 figure");

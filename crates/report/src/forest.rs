@@ -2,7 +2,7 @@
 //! ranked first. Every ratio is turned so that right of 1 means "the reference is ahead", whatever
 //! the metric. Owns its geometry; must not know the page it stands in. Start reading at [`forest`].
 
-use record::{Metric, RunRecord, Verdict};
+use record::{BoundCause, Metric, RunRecord, Verdict};
 
 use crate::figures::ratio;
 use crate::headline::Ranking;
@@ -97,13 +97,9 @@ fn rows(record: &RunRecord, ranking: &Ranking, metric: Metric, held_against: usi
     let row = |reading: Reading| {
         let index = other(&reading);
         let upright = upright(reading, held_against);
-        let mark = mark(&upright, held_against);
+        let mark = mark(&upright);
         let name = name_of(&record.plan.contenders, index);
-        let said = match mark {
-            Mark::UpTo(_) => format!("{name} {}", verdict(&upright.verdict)),
-            _ => verdict(&upright.verdict),
-        };
-        Row { name, said, mark }
+        Row { name, said: verdict(&upright.verdict), mark }
     };
     readings.into_iter().map(row).collect()
 }
@@ -115,21 +111,23 @@ fn upright(reading: Reading, held_against: usize) -> Reading {
     if is_first == reference_first { reading } else { reading.turned() }
 }
 
-fn mark(reading: &Reading, held_against: usize) -> Mark {
+fn mark(reading: &Reading) -> Mark {
     let interval = |proved| match reading.estimate {
         Some(e) => Mark::Interval { ratio: e.ratio, low: e.low, high: e.high, proved },
         None => Mark::Nothing,
     };
-    let reference_first = words(reading.metric).better == Better::More;
     match reading.verdict {
         Verdict::Ratio { ratio, low, high } => {
             Mark::Interval { ratio, low, high, proved: low > 1.0 || high < 1.0 }
         }
-        // A bound could not be turned: where it is stated for the other side, it bounds from above.
-        Verdict::AtLeast { ratio } if (reading.this == held_against) == reference_first => {
-            Mark::From(ratio)
+        Verdict::AtLeast { cause: BoundCause::WideInterval, .. }
+        | Verdict::AtMost { cause: BoundCause::WideInterval, .. }
+            if reading.estimate.is_some() =>
+        {
+            interval(true)
         }
-        Verdict::AtLeast { ratio } => Mark::UpTo(1.0 / ratio),
+        Verdict::AtLeast { ratio, .. } => Mark::From(ratio),
+        Verdict::AtMost { ratio, .. } => Mark::UpTo(ratio),
         Verdict::NoDifference { .. } | Verdict::Undecided { .. } => interval(false),
         Verdict::Withheld { .. } => Mark::Nothing,
     }
@@ -251,8 +249,8 @@ mod tests {
 
     /// The mark of contender 1 against contender 0, stored as `a` over `b`.
     fn marked(metric: Metric, (a, b): (usize, usize), verdict: Verdict) -> Mark {
-        let stored = PairVerdict { cell: 0, metric, a, b, estimate: None, verdict };
-        mark(&upright(Reading::new(&stored), 0), 0)
+        let stored = PairVerdict { cell: 0, metric, a, b, estimate: None, verdict, short_of: None };
+        mark(&upright(Reading::new(&stored), 0))
     }
 
     fn middle(mark: Mark) -> f64 {
@@ -273,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_bound_points_into_its_open_side() {
-        let bound = || Verdict::AtLeast { ratio: 2.0 };
+        let bound = || Verdict::AtLeast { ratio: 2.0, cause: BoundCause::Ceiling };
         assert_eq!(marked(THROUGHPUT, (0, 1), bound()), Mark::From(2.0));
         assert_eq!(marked(THROUGHPUT, (1, 0), bound()), Mark::UpTo(0.5));
         assert_eq!(marked(CPU, (1, 0), bound()), Mark::From(2.0));

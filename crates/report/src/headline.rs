@@ -1,7 +1,7 @@
 //! Owns the answer of a run in one to four lines: who is ahead, by how much, and what may not be
 //! said and why. Must not know layout or colour. Start reading at [`headline`].
 
-use record::{Ending, Metric, RunRecord, Severity, Verdict};
+use record::{BoundCause, Ending, Metric, RunRecord, Severity, Verdict};
 
 use crate::figures::{counted, listed};
 use crate::standing::{Standing, failures};
@@ -79,8 +79,15 @@ pub(crate) fn ranking(record: &RunRecord, standings: &[Standing]) -> Ranking {
     let primary = primary(record);
     let silent = |metric: Metric| {
         let of = readings.iter().filter(|reading| reading.metric == metric);
-        of.filter(|r| matches!(r.verdict, Verdict::AtLeast { .. } | Verdict::Withheld { .. }))
-            .count()
+        of.filter(|r| {
+            let is_bound = matches!(
+                r.verdict,
+                Verdict::AtLeast { cause: BoundCause::Ceiling, .. }
+                    | Verdict::AtMost { cause: BoundCause::Ceiling, .. }
+            );
+            is_bound || matches!(r.verdict, Verdict::Withheld { .. })
+        })
+        .count()
     };
     let has_cpu = readings.iter().any(|reading| reading.metric == Metric::ServerCpu);
     let by_cpu = has_cpu && silent(Metric::ServerCpu) < silent(primary);
@@ -233,7 +240,7 @@ pub(crate) fn undivided(ranking: &Ranking, of_metric: &[&Reading]) -> String {
         (count(|v| matches!(v, Verdict::Ratio { .. })), "told apart"),
         (same, "without a difference that matters"),
         (count(|v| matches!(v, Verdict::Undecided { .. })), "undecided"),
-        (count(|v| matches!(v, Verdict::AtLeast { .. })), "bounded"),
+        (count(|v| matches!(v, Verdict::AtLeast { .. } | Verdict::AtMost { .. })), "bounded"),
         (count(|v| matches!(v, Verdict::Withheld { .. })), "withheld"),
     ];
     let said: Vec<String> = parts
@@ -366,7 +373,7 @@ mod tests {
     fn places_part_only_where_every_pair_was_told_apart() {
         // Contenders 2 and 3 (worker and pool) are the close ones.
         let close = |pair: &PairVerdict| (pair.a, pair.b) == (2, 3) || (pair.a, pair.b) == (3, 2);
-        let undecided = Verdict::Undecided { more_blocks: 9, margin: MARGIN };
+        let undecided = Verdict::Undecided { more_blocks: Some(9), margin: MARGIN };
         let record = run(4, |pair| if close(pair) { undecided.clone() } else { ratio(pair) });
         let standings = standings(&record);
         let ranking = ranking(&record, &standings);
@@ -414,6 +421,7 @@ mod tests {
             b: 2,
             estimate: None,
             verdict: Verdict::Withheld { reason: "joust worker was not measured".to_owned() },
+            short_of: None,
         });
         let said = lines(&record);
         assert!(said[0].ends_with("2. joust prefork (not measured: joust worker)"), "{said:?}");

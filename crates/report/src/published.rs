@@ -1,14 +1,14 @@
 //! Owns the figures that others printed of an experiment, set beside today's. Must not know layout.
 //! Start reading at [`table`].
 
-use record::{Metric, PairVerdict, PublishedFigure, RunRecord, Verdict};
+use record::{BoundCause, Metric, PairVerdict, PublishedFigure, RunRecord, Verdict};
 use stats::Paired;
 
 use crate::cells::CellView;
 use crate::figures::{NONE, ratio, ratio_with_interval};
 use crate::standing::shown;
 use crate::table::{Column, Depth, Row, Table};
-use crate::wording::{name_of, plain, words};
+use crate::wording::{name_of, plain, verdict, words};
 
 const COLUMNS: [Column; 5] = [
     Column::text("contender"),
@@ -127,14 +127,16 @@ fn beside(run: &RunRecord, metric: Metric, contender: usize, base: usize) -> Str
         pair.metric == metric && [(contender, base), (base, contender)].contains(&(pair.a, pair.b))
     };
     let pair = run.verdicts.iter().find(is_pair);
-    match pair.map(|pair| (&pair.verdict, pair.a == contender)) {
-        Some((Verdict::Withheld { .. }, _)) => return "withheld".to_owned(),
-        Some((Verdict::AtLeast { ratio: bound }, true)) => {
-            return format!("at least {}", ratio(*bound));
-        }
-        Some((Verdict::AtLeast { ratio: bound }, false)) => {
-            return format!("at most {}", ratio(1.0 / bound));
-        }
+    let turned = |pair: &PairVerdict| match pair.a == contender {
+        true => pair.verdict.clone(),
+        false => pair.verdict.turned(),
+    };
+    match pair.map(turned) {
+        Some(Verdict::Withheld { .. }) => return "withheld".to_owned(),
+        Some(
+            said @ (Verdict::AtLeast { cause: BoundCause::Ceiling, .. }
+            | Verdict::AtMost { cause: BoundCause::Ceiling, .. }),
+        ) => return verdict(&said),
         _ => {}
     }
     let value = |contender: usize, block: u32| {
@@ -205,12 +207,14 @@ mod tests {
             b,
             estimate: None,
             verdict,
+            short_of: None,
         };
+        let bound = || Verdict::AtLeast { ratio: 1.25, cause: BoundCause::Ceiling };
         let withheld = || Verdict::Withheld { reason: "different_bodies".to_owned() };
         for (pair, says) in [
             (pair(0, 1, withheld()), "withheld"),
-            (pair(1, 0, Verdict::AtLeast { ratio: 1.25 }), "at least 1.25x"),
-            (pair(0, 1, Verdict::AtLeast { ratio: 1.25 }), "at most 0.80x"),
+            (pair(1, 0, bound()), "at least 1.25x"),
+            (pair(0, 1, bound()), "at most 0.80x"),
         ] {
             run.verdicts = vec![pair];
             assert_eq!(said(&run), says);

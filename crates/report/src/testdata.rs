@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Analysis, Band, Blocks, ByteCounts, Cell, Certainty, ClientUse, Coefficient, Contender,
-    ContenderFacts, CpuLayout, Ending, Estimate, Explanation, Facts, Finding, Interval, Latencies,
-    LatencyMillis, LoadPlan, LoadRecord, LoadStop, Metric, Modes, NoiseFloor, NoiseSource,
-    PairVerdict, Part, Plan, Published, PublishedFigure, RankedContender, Ranking, RequestCounts,
-    RunRecord, Scalability, ServerUse, SettingValue, Settings, Severity, Shift, ShiftPoint,
-    Skipped, StallMode, ThreadUse, ToolClaims, ToolRun, Verdict, Visit, VisitPlan, VisitState,
-    Workload,
+    Analysis, Band, Blocks, BoundCause, ByteCounts, Cell, Certainty, ClientUse, Coefficient,
+    Contender, ContenderFacts, CpuLayout, Ending, Estimate, Explanation, Facts, Finding, Interval,
+    Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop, Metric, Modes, NoiseFloor,
+    NoiseSource, PairVerdict, Part, Plan, Published, PublishedFigure, RankedContender, Ranking,
+    RequestCounts, RunRecord, Scalability, ServerUse, SettingValue, Settings, Severity, Shift,
+    ShiftPoint, Skipped, StallMode, ThreadUse, ToolClaims, ToolRun, Verdict, Visit, VisitPlan,
+    VisitState, Workload,
 };
 use units::{Bytes, Nanos, Share};
 
@@ -424,6 +424,7 @@ fn pair(visits: &[Visit], metric: Metric, a: usize, b: usize) -> PairVerdict {
     let (ratio, low, high) = (mean.exp(), (mean - half).exp(), (mean + half).exp());
     let blocks = logs.len() as u32;
     let estimate = Estimate { ratio, low, high, blocks, sd_ln, p_holm: 0.001 };
+    let bound = |ratio| Verdict::AtLeast { ratio, cause: BoundCause::Ceiling };
     let fast = |index: usize| MODELS.get(index).is_some_and(|model| model.1 > 75_000.0);
     let margin = Share(0.02);
     let (a, b, estimate, verdict) = match (metric, fast(a), fast(b)) {
@@ -440,17 +441,17 @@ fn pair(visits: &[Visit], metric: Metric, a: usize, b: usize) -> PairVerdict {
             );
             (a, b, estimate, Verdict::Withheld { reason })
         }
-        (Metric::Throughput, true, false) => (a, b, estimate, Verdict::AtLeast { ratio: low }),
+        (Metric::Throughput, true, false) => (a, b, estimate, bound(low)),
         (Metric::Throughput, false, true) => {
             let turned =
                 Estimate { ratio: 1.0 / ratio, low: 1.0 / high, high: 1.0 / low, ..estimate };
-            (b, a, turned, Verdict::AtLeast { ratio: turned.low })
+            (b, a, turned, bound(turned.low))
         }
         _ if low > 1.0 || high < 1.0 => (a, b, estimate, Verdict::Ratio { ratio, low, high }),
         _ if low > 0.98 && high < 1.02 => (a, b, estimate, Verdict::NoDifference { margin }),
-        _ => (a, b, estimate, Verdict::Undecided { more_blocks: 14, margin }),
+        _ => (a, b, estimate, Verdict::Undecided { more_blocks: Some(14), margin }),
     };
-    PairVerdict { cell: 0, metric, a, b, estimate: Some(estimate), verdict }
+    PairVerdict { cell: 0, metric, a, b, estimate: Some(estimate), verdict, short_of: None }
 }
 
 /// What is said beside the verdicts of [`celled`].

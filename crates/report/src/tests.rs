@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use record::{Ending, Finding, PairVerdict, RunRecord, Verdict};
+use record::{BoundCause, Ending, Finding, PairVerdict, RunRecord, Verdict};
 
 use crate::cells::cells;
 use crate::{Detail, OUTPUTS, Options, contenders, output, testdata, wording};
@@ -63,7 +63,7 @@ fn huge_and_tiny() -> RunRecord {
         let ratio = [1e-12, 1e12, 1.000_000_1][index % 3];
         let (low, high) = (ratio * 0.999, ratio * 1.001);
         pair.verdict = match index % 4 {
-            0 => Verdict::AtLeast { ratio },
+            0 => Verdict::AtLeast { ratio, cause: BoundCause::Ceiling },
             1 => Verdict::Withheld { reason: "a reason that takes many words ".repeat(12) },
             _ => Verdict::Ratio { ratio, low, high },
         };

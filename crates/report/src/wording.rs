@@ -1,27 +1,28 @@
-//! Owns the words of a verdict: the five wordings, and the sentences that say which way round a
+//! Owns the words of a verdict: the six wordings, and the sentences that say which way round a
 //! ratio is and which side is better. Must not know how they are laid out or coloured.
 //! Start reading at [`verdict`], then [`Reading`].
 
-use record::{Contender, Estimate, Metric, PairVerdict, Verdict};
+use record::{Contender, Estimate, Metric, PairVerdict, ShortOf, Verdict};
 
 use crate::figures::{ratio, ratio_with_interval};
 
 /// Beyond it a number of blocks is no plan, and its digits are noise.
 const BLOCKS_COUNTED_MAX: u32 = 999;
 
-/// The verdict in one of the five wordings of the design; no other form exists.
+/// The verdict in one of the six wordings of METHODOLOGY.md; no other form exists.
 pub fn verdict(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Ratio { ratio, low, high } => ratio_with_interval(*ratio, *low, *high),
         Verdict::NoDifference { margin } => format!("no difference of {margin} or more"),
-        Verdict::Undecided { more_blocks, margin } if *more_blocks > BLOCKS_COUNTED_MAX => {
-            format!("undecided: more than {BLOCKS_COUNTED_MAX} more blocks to see {margin}")
+        Verdict::Undecided { more_blocks: Some(more @ ..=BLOCKS_COUNTED_MAX), .. } => {
+            let plural = if *more == 1 { "" } else { "s" };
+            format!("undecided: about {more} more block{plural} needed")
         }
-        Verdict::Undecided { more_blocks, margin } => {
-            let plural = if *more_blocks == 1 { "" } else { "s" };
-            format!("undecided: about {more_blocks} more block{plural} to see {margin}")
+        Verdict::Undecided { .. } => {
+            format!("undecided: more than {BLOCKS_COUNTED_MAX} more blocks needed")
         }
-        Verdict::AtLeast { ratio: bound } => format!("at least {}", ratio(*bound)),
+        Verdict::AtLeast { ratio: bound, .. } => format!("at least {}", ratio(*bound)),
+        Verdict::AtMost { ratio: bound, .. } => format!("at most {}", ratio(*bound)),
         Verdict::Withheld { reason } => format!("withheld: {reason}"),
     }
 }
@@ -98,7 +99,7 @@ pub(crate) fn words(metric: Metric) -> &'static MetricWords {
 }
 
 /// A pair's verdict, turned so that it reads well: the side with more of the metric comes first,
-/// where one has more. A bound keeps the side it was stated for.
+/// where one has more.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reading {
     pub(crate) metric: Metric,
@@ -110,6 +111,8 @@ pub(crate) struct Reading {
     pub(crate) verdict: Verdict,
     /// In the same direction; finite throughout.
     pub(crate) estimate: Option<Estimate>,
+    /// Where the pair has fewer blocks than the study asks for.
+    pub(crate) short_of: Option<ShortOf>,
 }
 
 impl Reading {
@@ -121,22 +124,18 @@ impl Reading {
             that: pair.b,
             verdict: finite_verdict(&pair.verdict),
             estimate: pair.estimate.filter(finite_estimate),
+            short_of: pair.short_of,
         };
         match stored.verdict {
             Verdict::Ratio { ratio, .. } if ratio < 1.0 => stored.turned(),
+            Verdict::AtMost { .. } => stored.turned(),
             _ => stored,
         }
     }
 
-    /// The same, that over this. A bound cannot be turned (its other end is unknown) and stays.
+    /// The same, that over this.
     pub(crate) fn turned(self) -> Self {
-        let verdict = match self.verdict {
-            Verdict::Ratio { ratio, low, high } => {
-                Verdict::Ratio { ratio: 1.0 / ratio, low: 1.0 / high, high: 1.0 / low }
-            }
-            Verdict::AtLeast { .. } => return self,
-            other => other,
-        };
+        let verdict = self.verdict.turned();
         let estimate = self.estimate.map(|e| Estimate {
             ratio: 1.0 / e.ratio,
             low: 1.0 / e.high,
@@ -156,7 +155,8 @@ impl Reading {
         let more = match self.verdict {
             Verdict::Ratio { low, .. } if low > 1.0 => self.this,
             Verdict::Ratio { high, .. } if high < 1.0 => self.that,
-            Verdict::AtLeast { ratio } if ratio > 1.0 => self.this,
+            Verdict::AtLeast { ratio, .. } if ratio > 1.0 => self.this,
+            Verdict::AtMost { ratio, .. } if ratio < 1.0 => self.that,
             _ => return None,
         };
         let less = if more == self.this { self.that } else { self.this };
@@ -172,7 +172,7 @@ impl Reading {
         let (this, that, said) = (name(self.this), name(self.that), verdict(&self.verdict));
         let words = words(self.metric);
         match self.verdict {
-            Verdict::Ratio { .. } | Verdict::AtLeast { .. } => {
+            Verdict::Ratio { .. } | Verdict::AtLeast { .. } | Verdict::AtMost { .. } => {
                 let so = match self.ahead() {
                     Some(index) => format!("so {} is ahead", name(index)),
                     None => "and neither is proved ahead".to_owned(),
@@ -210,7 +210,7 @@ fn usable(values: &[f64]) -> bool {
 fn finite_verdict(verdict: &Verdict) -> Verdict {
     let usable = match *verdict {
         Verdict::Ratio { ratio, low, high } => usable(&[ratio, low, high]),
-        Verdict::AtLeast { ratio } => usable(&[ratio]),
+        Verdict::AtLeast { ratio, .. } | Verdict::AtMost { ratio, .. } => usable(&[ratio]),
         Verdict::NoDifference { margin } | Verdict::Undecided { margin, .. } => {
             usable(&[margin.0]) || margin.0 == 0.0
         }
@@ -229,12 +229,17 @@ fn finite_estimate(estimate: &Estimate) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use record::BoundCause;
     use units::Share;
 
     use super::*;
 
     fn pair(metric: Metric, verdict: Verdict) -> PairVerdict {
-        PairVerdict { cell: 0, metric, a: 0, b: 1, estimate: None, verdict }
+        PairVerdict { cell: 0, metric, a: 0, b: 1, estimate: None, verdict, short_of: None }
+    }
+
+    fn bound(ratio: f64) -> Verdict {
+        Verdict::AtLeast { ratio, cause: BoundCause::Ceiling }
     }
 
     fn contenders() -> Vec<Contender> {
@@ -243,20 +248,25 @@ mod tests {
     }
 
     #[test]
-    fn five_wordings_and_no_others() {
+    fn six_wordings_and_no_others() {
         let margin = Share(0.02);
         let cases = [
             (Verdict::Ratio { ratio: 1.32, low: 1.28, high: 1.36 }, "1.32x [1.28, 1.36]"),
             (Verdict::NoDifference { margin }, "no difference of 2 % or more"),
             (
-                Verdict::Undecided { more_blocks: 14, margin },
-                "undecided: about 14 more blocks to see 2 %",
+                Verdict::Undecided { more_blocks: Some(14), margin },
+                "undecided: about 14 more blocks needed",
             ),
             (
-                Verdict::Undecided { more_blocks: 140_584, margin },
-                "undecided: more than 999 more blocks to see 2 %",
+                Verdict::Undecided { more_blocks: Some(140_584), margin },
+                "undecided: more than 999 more blocks needed",
             ),
-            (Verdict::AtLeast { ratio: 1.25 }, "at least 1.25x"),
+            (
+                Verdict::Undecided { more_blocks: None, margin },
+                "undecided: more than 999 more blocks needed",
+            ),
+            (bound(1.25), "at least 1.25x"),
+            (bound(1.25).turned(), "at most 0.80x"),
             (Verdict::Withheld { reason: "bodies differ".into() }, "withheld: bodies differ"),
         ];
         for (said, text) in cases {
@@ -291,10 +301,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_stays_on_its_side() {
-        let stored = pair(Metric::Throughput, Verdict::AtLeast { ratio: 1.25 });
+    fn a_bound_is_read_from_the_side_that_has_more() {
+        let stored = pair(Metric::Throughput, bound(1.25));
         let reading = Reading::new(&stored);
-        assert_eq!(reading.clone().turned(), reading);
+        let mirror = PairVerdict { a: 1, b: 0, verdict: stored.verdict.turned(), ..stored };
+        assert_eq!(mirror.verdict, Verdict::AtMost { ratio: 0.8, cause: BoundCause::Ceiling });
+        assert_eq!(Reading::new(&mirror), reading);
+        assert_eq!((reading.clone().turned().ahead(), reading.ahead()), (Some(0), Some(0)));
         assert_eq!(
             reading.sentence(&contenders()),
             "joust reactor: at least 1.25x the requests/s of apache event \

@@ -35,7 +35,7 @@ pub fn ranking(of: &CellVisits<'_>, verdicts: &[&PairVerdict], metric: Metric) -
             [(pair.a, pair.b), (pair.b, pair.a)].contains(&(ranked[a], ranked[b]))
         };
         let verdict = pairs.iter().find(is_pair).map(|pair| &pair.verdict);
-        matches!(verdict, Some(Verdict::Ratio { .. } | Verdict::AtLeast { .. }))
+        verdict.is_some_and(Verdict::tells_apart)
     };
     let groups = stats::indistinct_groups(&order, told_apart)?;
     let first = *order.first()?;
