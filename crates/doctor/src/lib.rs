@@ -92,7 +92,15 @@ pub struct Seen {
     pub evidence: String,
 }
 
+/// Checks each of whose findings names contenders that are alike in what was seen, and unlike the others.
+const OF_LIKE_CONTENDERS: [&str; 1] = ["different_bodies"];
+
 impl Check {
+    /// Whether a pair of contenders in one finding is not touched by it.
+    fn spares_like_pairs(&self) -> bool {
+        OF_LIKE_CONTENDERS.contains(&self.name)
+    }
+
     fn finding(&self, seen: Seen) -> Finding {
         Finding {
             check: self.name.to_owned(),
@@ -100,6 +108,7 @@ impl Check {
             certainty: seen.certainty,
             cell: None,
             contenders: seen.contenders,
+            alike: self.spares_like_pairs(),
             evidence: seen.evidence,
             meaning: self.meaning.to_owned(),
             remedy: self.remedy.to_owned(),
@@ -148,6 +157,7 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!((found[0].cell, found[0].contenders.as_slice()), (Some(0), &[2][..]));
         // Of all contenders in both cells, another body is seen in both in the same words.
+        run.plan.reference = Some(0);
         run.plan.contenders[0].cells.clear();
         run.contenders[1].body_sha256 = "ff".repeat(32);
         let found = examine(&run);
@@ -175,6 +185,7 @@ mod tests {
     fn the_most_severe_comes_first() {
         let mut run = testdata::run(&["a", "b"], 12);
         testdata::limit(&mut run, 0, 0.97, 0.4);
+        run.plan.reference = Some(0);
         run.contenders[1].body_sha256 = "ff".repeat(32);
         let severities: Vec<Severity> =
             examine(&run).iter().map(|finding| finding.severity).collect();

@@ -231,6 +231,7 @@ fn a_cell_whose_figures_are_void_is_no_level_of_the_law() {
         certainty: Certainty::Confirmed,
         cell,
         contenders: vec![contender],
+        alike: false,
         evidence: String::new(),
         meaning: String::new(),
         remedy: String::new(),

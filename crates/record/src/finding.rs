@@ -16,6 +16,10 @@ pub struct Finding {
     pub cell: Option<usize>,
     /// Index of each contender it touches; empty: all of them.
     pub contenders: Vec<usize>,
+    /// Whether those it touches are alike in what was seen, and unlike all others: then a pair of two of them
+    /// is not touched.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub alike: bool,
     /// What was seen, in one sentence with its figures.
     pub evidence: String,
     /// Why it misleads, in one sentence.
@@ -59,6 +63,14 @@ impl Finding {
     /// Whether it touches the contender.
     pub fn touches(&self, contender: usize) -> bool {
         self.contenders.is_empty() || self.contenders.contains(&contender)
+    }
+
+    /// Whether it touches what is said of the two beside each other.
+    pub fn touches_pair(&self, a: usize, b: usize) -> bool {
+        match (self.touches(a), self.touches(b)) {
+            (true, true) => !self.alike,
+            (one, other) => one || other,
+        }
     }
 
     /// Whether it acts with `severity` on the contender in the cell.

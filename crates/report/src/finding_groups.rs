@@ -202,6 +202,7 @@ mod tests {
             certainty: Certainty::Confirmed,
             cell,
             contenders: vec![contender],
+            alike: false,
             evidence: evidence.to_owned(),
             meaning: "it misleads".to_owned(),
             remedy: "mend it".to_owned(),

@@ -51,6 +51,7 @@ fn the_exit_code_of_a_comparison_says_how_it_ended() {
         certainty: Certainty::Confirmed,
         cell: None,
         contenders: Vec::new(),
+        alike: false,
         evidence: String::new(),
         meaning: String::new(),
         remedy: String::new(),

@@ -4,6 +4,10 @@
 //! One contender with compression on, an error page or another file sends fewer bytes and looks fast.
 //! The bodies compared were fetched alone before the run, so that no first answer under load becomes
 //! the norm (ab's "failed requests" are those whose length differs from the first one).
+//!
+//! Bodies are held against that of the study's reference; without one, against the commonest. Who differs is
+//! touched, one finding for each other body: two who sent the same one did the same work, whatever the
+//! rest sent, so pairs of them stand ([`Check::spares_like_pairs`]).
 
 use std::collections::BTreeMap;
 
@@ -34,27 +38,42 @@ fn look(evidence: &Evidence) -> Vec<Seen> {
     for (contender, facts) in answered.filter(|(_, facts)| !facts.body_sha256.is_empty()) {
         by_body.entry(&facts.body_sha256).or_default().push(contender);
     }
-    if by_body.len() < 2 {
-        return Vec::new();
-    }
-    let touched = outside_the_majority(&by_body);
-    let bodies = by_body.iter().map(|(sha256, contenders)| {
-        let digits = sha256.get(..DIGITS).unwrap_or(sha256);
-        format!("{digits} from {}", evidence.names(contenders))
-    });
-    let bodies: Vec<String> = bodies.collect();
-    let evidence =
-        format!("{} different bodies (SHA-256): {}", by_body.len(), words::list(&bodies));
-    vec![Seen { certainty: Certainty::Confirmed, contenders: touched, evidence }]
+    let norm = norm(&by_body, evidence.run.plan.reference);
+    let unlike = by_body.iter().filter(|(body, _)| by_body.len() > 1 && norm != Some(**body));
+    let seen = |(body, contenders): (&&str, &Vec<usize>)| {
+        let others = by_body.iter().filter(|(other, _)| match norm {
+            Some(norm) => **other == norm,
+            None => *other != body,
+        });
+        let others: Vec<String> =
+            others.map(|(body, contenders)| sent(evidence, body, contenders)).collect();
+        Seen {
+            certainty: Certainty::Confirmed,
+            contenders: contenders.clone(),
+            evidence: format!(
+                "SHA-256 of the body: {}; {}",
+                sent(evidence, body, contenders),
+                words::list(&others)
+            ),
+        }
+    };
+    unlike.map(seen).collect()
 }
 
-/// Those whose body is not that of more than half; all, where no body has more than half.
-fn outside_the_majority(by_body: &BTreeMap<&str, Vec<usize>>) -> Vec<usize> {
-    let all: usize = by_body.values().map(Vec::len).sum();
-    let minorities = by_body.values().filter(|contenders| contenders.len() * 2 <= all);
-    let mut touched: Vec<usize> = minorities.flatten().copied().collect();
-    touched.sort_unstable();
-    touched
+fn sent(evidence: &Evidence, sha256: &str, contenders: &[usize]) -> String {
+    format!("{} from {}", sha256.get(..DIGITS).unwrap_or(sha256), evidence.names(contenders))
+}
+
+/// The body that others are held against; `None` where several are as common and there is no reference.
+fn norm<'a>(by_body: &BTreeMap<&'a str, Vec<usize>>, reference: Option<usize>) -> Option<&'a str> {
+    let of_reference = by_body.iter().find(|(_, who)| reference.is_some_and(|r| who.contains(&r)));
+    let most = by_body.values().map(Vec::len).max()?;
+    let mut commonest = by_body.iter().filter(|(_, who)| who.len() == most);
+    let (body, _) = of_reference.or_else(|| match (commonest.next(), commonest.next()) {
+        (only, None) => only,
+        _ => None,
+    })?;
+    Some(body)
 }
 
 #[cfg(test)]
@@ -62,38 +81,54 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    fn run_with_bodies(bodies: &[&str]) -> Vec<Seen> {
+    fn run_with_bodies(bodies: &[&str], reference: Option<usize>) -> Vec<Seen> {
         let names = ["a", "b", "c", "d"];
         let mut run = testdata::run(&names[..bodies.len()], 8);
+        run.plan.reference = reference;
         for (facts, body) in run.contenders.iter_mut().zip(bodies) {
             facts.body_sha256 = (*body).to_owned();
         }
         look(&Evidence::of(&run))
     }
 
+    fn touched(bodies: &[&str], reference: Option<usize>) -> Vec<Vec<usize>> {
+        run_with_bodies(bodies, reference).into_iter().map(|seen| seen.contenders).collect()
+    }
+
     #[test]
     fn equal_bodies_are_silent() {
-        assert_eq!(run_with_bodies(&["11", "11", "11"]), []);
+        assert_eq!(run_with_bodies(&["11", "11", "11"], None), []);
+        assert_eq!(run_with_bodies(&["11", "11", "11"], Some(1)), []);
+        assert_eq!(run_with_bodies(&["", ""], Some(1)), []);
     }
 
     #[test]
     fn the_one_that_differs_from_the_others_is_touched() {
-        let seen = run_with_bodies(&["11", "22", "11"]);
+        let seen = run_with_bodies(&["11", "22", "11"], None);
         assert_eq!(seen[0].contenders, [1]);
         assert_eq!(seen[0].certainty, Certainty::Confirmed);
-        let text = "2 different bodies (SHA-256): 11 from a and c and 22 from b";
-        assert_eq!(seen[0].evidence, text);
+        assert_eq!(seen[0].evidence, "SHA-256 of the body: 22 from b; 11 from a and c");
     }
 
     #[test]
-    fn without_a_majority_all_are_touched() {
-        assert_eq!(run_with_bodies(&["11", "22"])[0].contenders, [0, 1]);
-        assert_eq!(run_with_bodies(&["11", "22", "22", "11"])[0].contenders, [0, 1, 2, 3]);
-        assert_eq!(run_with_bodies(&["11", "22", "33", "33"])[0].contenders, [0, 1, 2, 3]);
+    fn the_reference_is_right_against_all_others() {
+        assert_eq!(touched(&["11", "22", "22", "22"], Some(0)), [vec![1, 2, 3]]);
+        assert_eq!(touched(&["11", "22", "33", "22"], Some(0)), [vec![1, 3], vec![2]]);
+        assert_eq!(touched(&["", "22", "33", "22"], Some(0)), [vec![2]], "it never answered");
+    }
+
+    #[test]
+    fn the_commonest_body_is_the_norm_and_of_two_as_common_neither() {
+        assert_eq!(touched(&["11", "22", "33", "33"], None), [vec![0], vec![1]]);
+        assert_eq!(touched(&["11", "22"], None), [vec![0], vec![1]]);
+        assert_eq!(touched(&["11", "22", "22", "11"], None), [vec![0, 3], vec![1, 2]]);
+        let seen = run_with_bodies(&["11", "22", "33"], None);
+        let text = "SHA-256 of the body: 22 from b; 11 from a and 33 from c";
+        assert_eq!(seen[1].evidence, text);
     }
 
     #[test]
     fn who_never_answered_has_no_body_to_differ() {
-        assert_eq!(run_with_bodies(&["11", "", "11"]), []);
+        assert_eq!(run_with_bodies(&["11", "", "11"], None), []);
     }
 }

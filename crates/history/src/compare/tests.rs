@@ -121,6 +121,7 @@ fn finding(severity: Severity, contender: usize) -> Finding {
         certainty: Certainty::Confirmed,
         cell: None,
         contenders: vec![contender],
+        alike: false,
         evidence: String::new(),
         meaning: String::new(),
         remedy: String::new(),
