@@ -12,11 +12,13 @@ use record::{
     Basis, BoundCause, ChangeJudgement, Comparison, Direction, Ending, Metric, RunChange,
     RunEstimate, RunName, RunRecord, ShortOf, Verdict,
 };
-use stats::{Decision, Standard, TwoSample};
+use stats::{Decision, Held, Standard, TwoSample};
 use units::Share;
 
 use crate::database::{instant, machine};
-use crate::figures::{METRICS, Place, broken, is_limited, logs, places, withheld, work};
+use crate::figures::{
+    METRICS, Place, body, broken, is_limited, is_unlike_others, logs, places, withheld, work,
+};
 
 pub use reference::{CompareError, Reference};
 
@@ -135,11 +137,15 @@ impl Bench<'_> {
     /// What may be said of these on a metric; Holm's correction is over all of them.
     fn changes(&self, pairs: &[&Pair], metric: Metric, margin: Share) -> Vec<RunChange> {
         let seen: Vec<Seen> = pairs.iter().map(|&&pair| self.see(pair, metric)).collect();
+        // What is withheld or has no figures is not tested, and raises no other's p.
         let p = |seen: &Seen| Some(seen.ratio.as_ref().ok()?.interval?.p);
-        let p: Vec<f64> = seen.iter().map(|seen| p(seen).unwrap_or(1.0)).collect();
-        let adjusted = stats::holm(&p);
-        let said = seen.iter().zip(adjusted);
-        said.map(|(seen, p_holm)| self.say(seen, metric, margin, p_holm)).collect()
+        let tested: Vec<f64> = seen.iter().filter_map(p).collect();
+        let mut held = stats::held(&tested).into_iter();
+        let said = seen.iter().map(|seen| {
+            let held = p(seen).and_then(|_| held.next()).unwrap_or(Held { p: 1.0, tests: 1 });
+            self.say(seen, metric, margin, held)
+        });
+        said.collect()
     }
 
     fn see(&self, pair: Pair, metric: Metric) -> Seen {
@@ -168,6 +174,9 @@ impl Bench<'_> {
     /// the machine's speed: a reference would add its noise and take nothing away.
     fn reference_for(&self, pair: Pair, metric: Metric) -> Option<Pair> {
         let is_usable = |over: &&Pair| {
+            if self.other_body(**over) {
+                return false;
+            }
             let runs = [(self.base, over.base), (self.candidate, over.candidate)];
             runs.into_iter().all(|(run, place)| {
                 let is_bound = metric == Metric::Throughput && is_limited(run, place);
@@ -193,7 +202,13 @@ impl Bench<'_> {
         let is_bound = |run, place| metric == Metric::Throughput && is_limited(run, place);
         let both_limited =
             is_bound(self.base, pair.base) && is_bound(self.candidate, pair.candidate);
-        reason.or_else(|| {
+        let other_body = || {
+            let name = contender_name(self.candidate, pair.candidate);
+            let said =
+                format!("{name} sent another body in the candidate run than in the base run");
+            self.other_body(pair).then_some(said)
+        };
+        reason.or_else(other_body).or_else(|| {
             both_limited.then(|| {
                 "the generator was the limit in both runs; compare server CPU time per request"
                     .to_owned()
@@ -201,18 +216,32 @@ impl Bench<'_> {
         })
     }
 
+    /// Whether a contender sent another body in one run than in the other. What the others of its run sent
+    /// does not matter here.
+    fn other_body(&self, pair: Pair) -> bool {
+        match (body(self.base, pair.base), body(self.candidate, pair.candidate)) {
+            (Some(base), Some(candidate)) => base != candidate,
+            _ => false,
+        }
+    }
+
     /// Whether it worked in the base run and does not in the candidate: a gate that knows figures alone
     /// would let pass a server that crashes.
     fn broke(&self, pair: Pair) -> bool {
-        broken(self.base, pair.base).is_none() && broken(self.candidate, pair.candidate).is_some()
+        let is_odd = |run, place| is_unlike_others(run, place);
+        let became_odd = self.other_body(pair)
+            && !is_odd(self.base, pair.base)
+            && is_odd(self.candidate, pair.candidate);
+        let breaks = broken(self.candidate, pair.candidate).is_some();
+        (broken(self.base, pair.base).is_none() && breaks) || became_odd
     }
 
-    fn say(&self, seen: &Seen, metric: Metric, margin: Share, p_holm: f64) -> RunChange {
+    fn say(&self, seen: &Seen, metric: Metric, margin: Share, held: Held) -> RunChange {
         let (direction, verdict) = match &seen.ratio {
             Err(reason) => {
                 (Direction::CandidateOverBase, Verdict::Withheld { reason: reason.clone() })
             }
-            Ok(ratio) => self.verdict(seen.pair, metric, margin, (ratio, p_holm)),
+            Ok(ratio) => self.verdict(seen.pair, metric, margin, (ratio, held)),
         };
         let place = seen.pair.candidate;
         RunChange {
@@ -221,7 +250,7 @@ impl Bench<'_> {
             metric,
             differs: reference::differences(self.base, self.candidate, seen.pair),
             basis: seen.basis.clone(),
-            estimate: seen.ratio.as_ref().ok().and_then(|ratio| estimate(ratio, p_holm)),
+            estimate: seen.ratio.as_ref().ok().and_then(|ratio| estimate(ratio, held)),
             judgement: match self.broke(seen.pair) {
                 true => ChangeJudgement::Broken,
                 false => judge(metric, direction, &verdict, margin),
@@ -237,9 +266,9 @@ impl Bench<'_> {
         pair: Pair,
         metric: Metric,
         margin: Share,
-        (ratio, p_holm): (&TwoSample, f64),
+        (ratio, held): (&TwoSample, Held),
     ) -> (Direction, Verdict) {
-        let worded = self.wording(ratio, p_holm, margin);
+        let worded = self.wording(ratio, held, margin);
         let is_bound = |run, place| metric == Metric::Throughput && is_limited(run, place);
         let (direction, bound) = match (&worded, ratio.interval) {
             _ if is_bound(self.candidate, pair.candidate) => {
@@ -276,11 +305,16 @@ impl Bench<'_> {
         runs.into_iter().filter(|short| lacks(short) > 0).max_by_key(lacks)
     }
 
-    fn wording(&self, ratio: &TwoSample, p_holm: f64, margin: Share) -> Verdict {
-        let decision = ratio.decide(p_holm, Standard { margin: margin.0, alpha: ALPHA });
+    fn wording(&self, ratio: &TwoSample, held: Held, margin: Share) -> Verdict {
+        let decision = ratio.decide(held, Standard { margin: margin.0, alpha: ALPHA });
         match (decision, ratio.interval) {
-            (Decision::Undecided { more }, _) => {
-                Verdict::Undecided { more_blocks: Some(more), margin }
+            (Decision::Undecided { more }, None) => {
+                // Nothing is known of the spread yet: what the studies ask for is the plan.
+                let missing = self.short_of(ratio).map_or(0, |short| short.of - short.blocks);
+                Verdict::Undecided { more_blocks: more.map(|more| more.max(missing)), margin }
+            }
+            (Decision::Undecided { more }, Some(_)) => {
+                Verdict::Undecided { more_blocks: more, margin }
             }
             (Decision::NoDifference, _) => Verdict::NoDifference { margin },
             (Decision::Ratio, None) => unreachable!("a difference is decided by its interval"),
@@ -291,7 +325,7 @@ impl Bench<'_> {
     }
 }
 
-fn estimate(ratio: &TwoSample, p_holm: f64) -> Option<RunEstimate> {
+fn estimate(ratio: &TwoSample, held: Held) -> Option<RunEstimate> {
     let interval = ratio.interval?;
     Some(RunEstimate {
         ratio: ratio.ratio,
@@ -299,7 +333,7 @@ fn estimate(ratio: &TwoSample, p_holm: f64) -> Option<RunEstimate> {
         high: interval.high,
         blocks_base: ratio.n_b as u32,
         blocks_candidate: ratio.n_a as u32,
-        p_holm,
+        p_holm: held.p,
     })
 }
 

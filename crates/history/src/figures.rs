@@ -36,7 +36,7 @@ pub(crate) fn work(run: &RunRecord, place: Place) -> String {
 pub(crate) fn logs(run: &RunRecord, place: Place, metric: Metric) -> BTreeMap<u32, f64> {
     let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for visit in run.measured(place.contender).filter(|visit| visit.cell == place.cell) {
-        // Zero has no logarithm; a server that answered nothing has no rate, and its errors say that.
+        // Zero has no logarithm; who answered nothing is withheld (`failing`).
         if let Some(value) = visit.value(metric).filter(|value| value.is_finite() && *value > 0.0) {
             blocks.entry(visit.block).or_default().push(value.ln());
         }
@@ -75,10 +75,12 @@ pub(crate) fn void(run: &RunRecord, place: Place) -> Option<String> {
 const BROKEN: [&str; 2] = ["errors_as_speed", "different_bodies"];
 
 /// Why a contender does not do its work there, if so: too many visits failed, or its answers are not
-/// what they should be.
+/// what they should be. Of bodies that are unlike those of others: [`is_unlike_others`].
 pub(crate) fn broken(run: &RunRecord, place: Place) -> Option<String> {
     let is_broken = |finding: &&record::Finding| {
-        BROKEN.contains(&finding.check.as_str()) && acts(finding, place, Severity::Void)
+        BROKEN.contains(&finding.check.as_str())
+            && !finding.alike
+            && acts(finding, place, Severity::Void)
     };
     let name = &run.plan.contenders[place.contender].name;
     let found = run.findings.iter().find(is_broken);
@@ -86,17 +88,58 @@ pub(crate) fn broken(run: &RunRecord, place: Place) -> Option<String> {
 }
 
 fn failing(run: &RunRecord, place: Place) -> Option<String> {
-    let is_here = |visit: &&record::Visit| {
-        (visit.cell, visit.contender) == (place.cell, place.contender)
-            && visit.state != VisitState::Disturbed
-    };
-    let all = run.visits.iter().filter(is_here).count();
-    let is_failed = |visit: &&record::Visit| matches!(visit.state, VisitState::Failed { .. });
-    let failed = run.visits.iter().filter(is_here).filter(is_failed).count();
-    (failed as f64 > FAILED_SHARE_MAX * all as f64).then(|| {
+    let visits = Tally::of(run, place);
+    (visits.lost() as f64 > FAILED_SHARE_MAX * visits.all as f64).then(|| visits.said(run, place))
+}
+
+/// Visits of a contender that count, and those of them that have no figure.
+struct Tally {
+    all: usize,
+    failed: usize,
+    silent: usize,
+}
+
+impl Tally {
+    fn of(run: &RunRecord, place: Place) -> Self {
+        let is_here = |visit: &&record::Visit| {
+            (visit.cell, visit.contender) == (place.cell, place.contender)
+                && visit.state != VisitState::Disturbed
+        };
+        let visits = || run.visits.iter().filter(is_here);
+        let is_failed = |visit: &&record::Visit| matches!(visit.state, VisitState::Failed { .. });
+        Self {
+            all: visits().count(),
+            failed: visits().filter(is_failed).count(),
+            silent: visits().filter(|visit| visit.answered_nothing()).count(),
+        }
+    }
+
+    fn lost(&self) -> usize {
+        self.failed + self.silent
+    }
+
+    fn said(&self, run: &RunRecord, place: Place) -> String {
+        let how = match (self.failed, self.silent) {
+            (_, 0) => "failed",
+            (0, _) => "answered nothing",
+            _ => "failed or answered nothing",
+        };
         let name = &run.plan.contenders[place.contender].name;
-        format!("{failed} of {all} visits of {name} failed")
-    })
+        format!("{} of {} visits of {name} {how}", self.lost(), self.all)
+    }
+}
+
+/// Whether what a contender sent there is unlike what others of its run sent.
+pub(crate) fn is_unlike_others(run: &RunRecord, place: Place) -> bool {
+    run.findings.iter().any(|one| one.alike && acts(one, place, Severity::Void))
+}
+
+/// SHA-256 of what a contender sends there; `None` where it never answered.
+pub(crate) fn body(run: &RunRecord, place: Place) -> Option<&str> {
+    let facts = &run.contenders[place.contender];
+    let of_target = facts.bodies.get(&run.plan.target(place.cell, place.contender));
+    let body = of_target.unwrap_or(&facts.body_sha256);
+    (!body.is_empty()).then_some(body.as_str())
 }
 
 /// Whether the generator was the limit there, so that throughput is a lower bound.
@@ -108,7 +151,12 @@ pub(crate) fn is_limited(run: &RunRecord, place: Place) -> bool {
 /// of the generator's it is the generator's own queue, and throughput is a bound.
 pub(crate) fn withheld(run: &RunRecord, place: Place, metric: Metric) -> Option<String> {
     let is_of_load = matches!(metric, Metric::P50 | Metric::P99);
-    void(run, place).or_else(|| {
+    let silent = || {
+        let visits = Tally { failed: 0, ..Tally::of(run, place) };
+        let is_rate = matches!(metric, Metric::Throughput | Metric::Capacity);
+        (is_rate && visits.silent > 0).then(|| visits.said(run, place))
+    };
+    void(run, place).or_else(silent).or_else(|| {
         let name = &run.plan.contenders[place.contender].name;
         (is_of_load && is_limited(run, place)).then(|| {
             format!("the generator was the limit for {name}, so its latency holds the generator's own queue")
@@ -123,7 +171,8 @@ fn acts(finding: &record::Finding, place: Place, severity: Severity) -> bool {
 }
 
 fn finding(run: &RunRecord, place: Place, severity: Severity) -> Option<&str> {
-    let acts = |one: &&record::Finding| acts(one, place, severity);
+    // That others sent something else does not touch a contender held against itself.
+    let acts = |one: &&record::Finding| !one.alike && acts(one, place, severity);
     run.findings.iter().find(acts).map(|finding| finding.check.as_str())
 }
 

@@ -12,7 +12,7 @@ use record::{
     BoundCause, Estimate, Finding, Metric, PairVerdict, Plan, Severity, ShortOf, Verdict, Visit,
     VisitState,
 };
-use stats::{BlockVisits, Decision, Paired};
+use stats::{BlockVisits, Decision, Held, Paired};
 
 /// Level below which an adjusted p is called a difference. Stopping on width favours blocks that
 /// happened to vary little: of 2 000 simulated A/A sessions with the noise of real visits 5.4 % were
@@ -22,8 +22,7 @@ pub(crate) const ALPHA: f64 = 0.02;
 const FAILED_SHARE_MAX: f64 = 0.1;
 
 /// The verdict of every pair on every metric, cell by cell, the primary metric first, pairs in the order
-/// of the contenders. The ratio is that of the contender named first over the other, except where only the
-/// inverse can be said ("at least").
+/// of the contenders. The ratio is that of the contender named first over the other.
 pub fn verdicts(plan: &Plan, visits: &[Visit], findings: &[Finding]) -> Vec<PairVerdict> {
     let at = |cell: usize| {
         let visits = visits.iter().filter(|visit| visit.cell == cell).collect();
@@ -34,21 +33,51 @@ pub fn verdicts(plan: &Plan, visits: &[Visit], findings: &[Finding]) -> Vec<Pair
     let judges: Vec<Judge<'_>> = (0..plan.cells.len()).map(at).collect();
     let mut said = vec![Vec::new(); judges.len()];
     for &metric in &plan.metrics {
-        let paired: Vec<_> = judges.iter().map(|judge| judge.paired(metric)).collect();
-        // One family a metric over all cells: a study is read for the cells that differ, and among
-        // thirty equal cells the one that stands out by chance would be found.
-        let mut adjusted = stats::holm(&p_values(paired.iter().flatten())).into_iter();
-        for ((judge, paired), said) in judges.iter().zip(paired).zip(&mut said) {
-            said.extend(judge.metric(metric, paired.into_iter().zip(&mut adjusted)));
+        let cases: Vec<Case<'_>> = judges.iter().flat_map(|judge| judge.cases(metric)).collect();
+        for (case, held) in cases.iter().zip(held(&cases)) {
+            said[case.judge.cell].push(case.judge.pair(metric, case, held));
         }
     }
     said.concat()
 }
 
-/// A pair without an interval is as good as one without a difference.
-fn p_values<'a>(paired: impl Iterator<Item = &'a Option<Paired>>) -> Vec<f64> {
-    let p = |paired: &Option<Paired>| Some((*paired)?.interval?.p);
-    paired.map(|paired| p(paired).unwrap_or(1.0)).collect()
+/// A pair of contenders in a cell.
+struct Case<'a> {
+    judge: &'a Judge<'a>,
+    a: usize,
+    b: usize,
+    /// `None` where no block has a visit of both.
+    paired: Option<Paired>,
+    /// Why nothing may be said, whatever the figures are.
+    withheld: Option<String>,
+}
+
+impl Case<'_> {
+    /// p of "no difference", where there are blocks enough for one.
+    fn p(&self) -> Option<f64> {
+        Some(self.paired?.interval?.p)
+    }
+}
+
+/// Holm's step-down over one family: the pairs of a metric in all cells. A study is read for the cells that
+/// differ, and among thirty equal cells the one that stands out by chance would be found.
+///
+/// A pair of which nothing may be said, whatever its figures are, and one without figures are not tested.
+/// They cannot be called different by chance, so they raise no other's p: a server that never started
+/// costs the others nothing. The p of such a pair, where it has one, is what one more test would make it.
+fn held(cases: &[Case<'_>]) -> Vec<Held> {
+    let tested = |case: &Case<'_>| case.p().filter(|_| case.withheld.is_none());
+    let family: Vec<f64> = cases.iter().filter_map(tested).collect();
+    let mut held = stats::held(&family).into_iter();
+    let beside = |p: f64| {
+        let tests = family.len() + 1;
+        Held { p: (p * tests as f64).min(1.0), tests }
+    };
+    let one = |case: &Case<'_>| match tested(case) {
+        Some(_) => held.next().expect("one for each that is tested"),
+        None => beside(case.p().unwrap_or(1.0)),
+    };
+    cases.iter().map(one).collect()
 }
 
 /// Whether the interval of the primary metric is narrow enough for every pair of `left_in` in a cell.
@@ -78,8 +107,7 @@ impl Table {
         let blocks = visits.iter().map(|visit| visit.block as usize + 1).max().unwrap_or(0);
         let mut rows = vec![vec![Vec::new(); blocks]; plan.contenders.len()];
         for visit in visits.iter().filter(|visit| visit.state != VisitState::Disturbed) {
-            // Zero has no logarithm; a server that answered nothing has no rate, and that is said by
-            // its errors.
+            // Zero has no logarithm; who answered nothing is withheld (`Judge::failing`).
             let value = visit.value(metric).filter(|&value| value > 0.0);
             rows[visit.contender][visit.block as usize].extend(value.map(f64::ln));
         }
@@ -105,83 +133,65 @@ struct Judge<'a> {
     findings: Vec<&'a Finding>,
 }
 
-/// A pair's ratio, with its p adjusted for the other pairs of the metric in all cells.
-#[derive(Clone, Copy)]
-struct Seen {
-    paired: Paired,
-    p_holm: f64,
+/// As it lies in a run file; two blocks have no interval, and so no estimate.
+fn estimate(paired: &Paired, held: Held) -> Option<Estimate> {
+    let interval = paired.interval?;
+    Some(Estimate {
+        ratio: paired.ratio,
+        low: interval.low,
+        high: interval.high,
+        blocks: paired.n as u32,
+        sd_ln: interval.sd_ln,
+        p_holm: held.p,
+    })
 }
 
-impl Seen {
-    /// As it lies in a run file; two blocks have no interval, and so no estimate.
-    fn estimate(&self) -> Option<Estimate> {
-        let interval = self.paired.interval?;
-        Some(Estimate {
-            ratio: self.paired.ratio,
-            low: interval.low,
-            high: interval.high,
-            blocks: self.paired.n as u32,
-            sd_ln: interval.sd_ln,
-            p_holm: self.p_holm,
-        })
-    }
-}
-
-impl Judge<'_> {
-    /// The ratio of every pair, in their order.
-    fn paired(&self, metric: Metric) -> Vec<Option<Paired>> {
+impl<'a> Judge<'a> {
+    /// Every pair, in their order.
+    fn cases(&'a self, metric: Metric) -> impl Iterator<Item = Case<'a>> {
         let table = Table::new(self.plan, &self.visits, metric);
-        let pairs = self.plan.pairs(self.cell).into_iter();
-        pairs.map(|(a, b)| table.paired(a, b, self.plan.seed)).collect()
-    }
-
-    /// The verdict of every pair, from its ratio and its adjusted p.
-    fn metric(
-        &self,
-        metric: Metric,
-        paired: impl Iterator<Item = (Option<Paired>, f64)>,
-    ) -> Vec<PairVerdict> {
-        let pairs = self.plan.pairs(self.cell).into_iter();
-        pairs
-            .zip(paired)
-            .map(|((a, b), (paired, p_holm))| {
-                self.pair(metric, a, b, paired.map(|paired| Seen { paired, p_holm }))
-            })
-            .collect()
-    }
-
-    fn pair(&self, metric: Metric, a: usize, b: usize, seen: Option<Seen>) -> PairVerdict {
-        let estimate = seen.and_then(|seen| seen.estimate());
-        let cell = self.cell;
-        let short_of = self.short_of(seen);
-        let verdict = |verdict| PairVerdict { cell, metric, a, b, estimate, verdict, short_of };
-        if let Some(reason) = self.withheld(metric, a, b) {
-            return verdict(Verdict::Withheld { reason });
-        }
-        let Some(seen) = seen else {
-            return verdict(Verdict::Withheld { reason: self.nothing_to_pair(metric, a, b) });
+        let case = move |(a, b)| Case {
+            judge: self,
+            a,
+            b,
+            paired: table.paired(a, b, self.plan.seed),
+            withheld: self.withheld(metric, a, b),
         };
-        let worded = self.wording(&seen);
-        match (metric, self.limited(a), self.limited(b), &worded, estimate) {
-            (Metric::Throughput | Metric::Capacity, true, false, said, Some(estimate)) => {
-                self.bound(metric, (a, b), estimate, said, short_of)
+        self.plan.pairs(self.cell).into_iter().map(case)
+    }
+
+    fn pair(&self, metric: Metric, case: &Case<'_>, held: Held) -> PairVerdict {
+        let (cell, a, b) = (self.cell, case.a, case.b);
+        let estimate = case.paired.as_ref().and_then(|paired| estimate(paired, held));
+        let verdict = match (&case.withheld, &case.paired) {
+            (Some(reason), _) => Verdict::Withheld { reason: reason.clone() },
+            (None, None) => Verdict::Withheld { reason: self.nothing_to_pair(metric, a, b) },
+            (None, Some(paired)) => {
+                let said = self.wording(paired, held);
+                let is_rate = matches!(metric, Metric::Throughput | Metric::Capacity);
+                match (estimate.filter(|_| is_rate), self.limited(a), self.limited(b)) {
+                    (Some(estimate), true, false) => self.bound(a, b, estimate, said),
+                    (Some(estimate), false, true) => {
+                        self.bound(b, a, inverse(estimate), said.turned()).turned()
+                    }
+                    _ => said,
+                }
             }
-            (Metric::Throughput | Metric::Capacity, false, true, said, Some(estimate)) => {
-                self.bound(metric, (b, a), inverse(estimate), said, short_of)
-            }
-            _ => verdict(worded),
-        }
+        };
+        let of = self.plan.blocks.min;
+        let short = |paired: Paired| ShortOf { blocks: paired.n as u32, of };
+        let short_of = case.paired.map(short).filter(|short| short.blocks < of);
+        PairVerdict { cell, metric, a, b, estimate, verdict, short_of }
     }
 
     /// Why nothing may be said of the pair, if so.
     fn withheld(&self, metric: Metric, a: usize, b: usize) -> Option<String> {
-        let void = self.findings.iter().find(|finding| {
-            finding.acts(Severity::Void) && (finding.touches(a) || finding.touches(b))
-        });
-        if let Some(finding) = void {
-            return Some(self.short(finding));
+        let is_void =
+            |finding: &&&Finding| finding.acts(Severity::Void) && finding.touches_pair(a, b);
+        if let Some(finding) = self.findings.iter().find(is_void) {
+            return Some(self.short(finding, a, b));
         }
-        if let Some(reason) = [a, b].into_iter().find_map(|n| self.failing(n)) {
+        if let Some(reason) = [a, b].into_iter().find_map(|n| self.failing(metric, n)) {
             return Some(reason);
         }
         let limited: Vec<&str> =
@@ -200,27 +210,41 @@ impl Judge<'_> {
     }
 
     /// Which finding, on whom; its evidence stands once, with the findings.
-    fn short(&self, finding: &Finding) -> String {
-        let names: Vec<&str> = finding.contenders.iter().map(|&n| self.name(n)).collect();
+    fn short(&self, finding: &Finding, a: usize, b: usize) -> String {
+        // Where two are unlike neither of them is at fault by itself.
+        let whom = if finding.alike { &[a, b] } else { finding.contenders.as_slice() };
+        let names: Vec<&str> = whom.iter().map(|&n| self.name(n)).collect();
         match names.as_slice() {
             [] => finding.check.clone(),
             names => format!("{} on {}", finding.check, names.join(", ")),
         }
     }
 
-    /// Whether too many of a contender's visits failed, in words.
-    fn failing(&self, contender: usize) -> Option<String> {
+    /// Whether too many of a contender's visits failed, or answered nothing, in words. A rate of zero has no
+    /// logarithm: left out, it would leave the blocks in which the server did answer.
+    fn failing(&self, metric: Metric, contender: usize) -> Option<String> {
         let counts =
             |visit: &&&Visit| visit.contender == contender && visit.state != VisitState::Disturbed;
         let visits: Vec<&&Visit> = self.visits.iter().filter(counts).collect();
-        let mut failed = visits.iter().filter_map(|visit| match &visit.state {
+        let mut reasons = visits.iter().filter_map(|visit| match &visit.state {
             VisitState::Failed { reason, .. } => Some(reason),
             VisitState::Measured | VisitState::Disturbed => None,
         });
-        let (count, all) = (failed.clone().count(), visits.len());
-        (count as f64 > FAILED_SHARE_MAX * all as f64).then(|| {
-            let last = failed.next_back().expect("more than none failed");
-            format!("{count} of {all} visits of {} failed: {last}", self.name(contender))
+        let (all, failed) = (visits.len(), reasons.clone().count());
+        let silent = visits.iter().filter(|visit| visit.answered_nothing()).count();
+        let is_rate = matches!(metric, Metric::Throughput | Metric::Capacity);
+        let too_many = (failed + silent) as f64 > FAILED_SHARE_MAX * all as f64;
+        let voids = too_many || (is_rate && silent > 0);
+        if !voids {
+            return None;
+        }
+        let visits = format!("of {all} visits of {}", self.name(contender));
+        Some(match reasons.next_back().filter(|_| too_many) {
+            None => format!("{silent} {visits} answered nothing"),
+            Some(reason) if silent == 0 => format!("{failed} {visits} failed: {reason}"),
+            Some(reason) => {
+                format!("{} {visits} failed or answered nothing: {reason}", failed + silent)
+            }
         })
     }
 
@@ -235,24 +259,25 @@ impl Judge<'_> {
         }
     }
 
-    fn short_of(&self, seen: Option<Seen>) -> Option<ShortOf> {
-        let (blocks, of) = (seen?.paired.n as u32, self.plan.blocks.min);
-        (blocks < of).then_some(ShortOf { blocks, of })
-    }
-
-    /// The wordings of a pair without a ceiling.
-    fn wording(&self, seen: &Seen) -> Verdict {
+    /// The wordings of a pair without a ceiling. Fewer blocks than the least do not change what is sure: such
+    /// a session ended on its budget, not on what it saw, and t knows that few blocks may vary little by
+    /// chance (simulated: `aa.rs`).
+    fn wording(&self, paired: &Paired, held: Held) -> Verdict {
         let margin = self.plan.margin;
         let standard = stats::Standard { margin: margin.0, alpha: ALPHA };
-        let decision = stats::decide(&seen.paired, seen.p_holm, standard);
-        match (decision, seen.paired.interval) {
-            (Decision::Undecided { more }, _) => {
-                Verdict::Undecided { more_blocks: Some(more), margin }
+        match (stats::decide(paired, held, standard), paired.interval) {
+            (Decision::Undecided { more }, None) => {
+                // Nothing is known of the spread yet: what the study asks for is the plan.
+                let missing = self.plan.blocks.min.saturating_sub(paired.n as u32);
+                Verdict::Undecided { more_blocks: more.map(|more| more.max(missing)), margin }
+            }
+            (Decision::Undecided { more }, Some(_)) => {
+                Verdict::Undecided { more_blocks: more, margin }
             }
             (Decision::NoDifference, _) => Verdict::NoDifference { margin },
             (Decision::Ratio, None) => unreachable!("a difference is decided by its interval"),
             (Decision::Ratio, Some(stats::PairedInterval { low, high, .. })) => {
-                Verdict::of_difference(seen.paired.ratio, (low, high))
+                Verdict::of_difference(paired.ratio, (low, high))
             }
         }
     }
@@ -260,19 +285,12 @@ impl Judge<'_> {
     /// What can be said where the generator was the limit for the numerator alone: its true rate is
     /// what was seen or more, so the near end of the interval is a bound; unless what was seen does
     /// not even put the numerator ahead.
-    fn bound(
-        &self,
-        metric: Metric,
-        (a, b): (usize, usize),
-        estimate: Estimate,
-        said: &Verdict,
-        short_of: Option<ShortOf>,
-    ) -> PairVerdict {
-        let verdict = match said {
+    fn bound(&self, a: usize, b: usize, estimate: Estimate, said: Verdict) -> Verdict {
+        match said {
             said if said.tells_apart() && estimate.low > 1.0 => {
                 Verdict::AtLeast { ratio: estimate.low, cause: BoundCause::Ceiling }
             }
-            Verdict::Undecided { .. } if estimate.ratio > 1.0 => said.clone(),
+            Verdict::Undecided { .. } if estimate.ratio > 1.0 => said,
             _ => Verdict::Withheld {
                 reason: format!(
                     "the generator was the limit for {}, and what it let through is no more than \
@@ -281,9 +299,7 @@ impl Judge<'_> {
                     self.name(b)
                 ),
             },
-        };
-        let cell = self.cell;
-        PairVerdict { cell, metric, a, b, estimate: Some(estimate), verdict, short_of }
+        }
     }
 
     fn limited(&self, contender: usize) -> bool {

@@ -44,6 +44,28 @@ fn over_many_sessions_the_false_alarms_stay_within_five_percent() {
     assert!(called <= 34, "{called} of 400 A/A sessions were called a difference");
 }
 
+/// A session that its budget ends before the least number of blocks says what is sure: few blocks may vary
+/// little by chance, and the level has to bear it. 20 is the 0.999 quantile of the binomial of 200 and 5 %
+/// (R: `qbinom(0.999, 200, 0.05)`).
+#[test]
+fn few_blocks_call_no_more_equal_servers_different_than_many() {
+    let (noise, study) = (Noise::recorded(), study());
+    for blocks in [3, 4, 5, 7] {
+        let differs = |seed: &u64| {
+            let mut stage = Simulated::new(&noise, 30_000 + seed, &[10e3, 10e3]);
+            let played =
+                play(&study, Before::default(), &mut stage, &mut (), &AtomicBool::new(false));
+            let mut visits = played.unwrap().visits;
+            visits.retain(|visit| visit.block < blocks);
+            let pair = verdicts(&study, &visits, &[]).remove(0);
+            assert_eq!(pair.short_of.map(|short| short.blocks), Some(blocks));
+            pair.verdict.tells_apart()
+        };
+        let called = (0..200).filter(differs).count();
+        assert!(called <= 20, "{called} of 200 A/A sessions of {blocks} blocks");
+    }
+}
+
 #[test]
 fn a_planted_difference_of_ten_percent_is_found() {
     let (noise, mut study) = (Noise::recorded(), study());

@@ -156,6 +156,11 @@ impl Visit {
         }
     }
 
+    /// Whether it was measured, and not one request was answered as it should be.
+    pub fn answered_nothing(&self) -> bool {
+        self.state == VisitState::Measured && self.rate_per_s.is_some_and(|rate| rate <= 0.0)
+    }
+
     /// Service times of the intervals that begin at or after the cut, merged.
     pub fn service_after_cut(&self) -> Option<stats::Histogram> {
         let load = self.load.as_ref()?;

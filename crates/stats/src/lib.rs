@@ -18,6 +18,7 @@ mod harrell_davis;
 mod histogram;
 mod hodges_lehmann;
 mod holm;
+mod missing;
 mod moments;
 mod packed;
 mod paired;
@@ -48,7 +49,8 @@ pub use groups::{GROUPS_MAX, group_letter, indistinct_groups};
 pub use harrell_davis::harrell_davis;
 pub use histogram::{DecodeError, Histogram, SPAN_MAX, samples_needed};
 pub use hodges_lehmann::{HodgesLehmann, hodges_lehmann};
-pub use holm::holm;
+pub use holm::{Held, held, holm};
+pub use missing::BLOCKS_MISSING_MAX;
 pub use paired::{BLOCKS_FOR_INTERVAL, ConfidenceInterval, Paired, PairedError, PairedInterval};
 pub use power::{BLOCKS_MIN, blocks_needed, more_blocks, smallest_difference};
 pub use quantile::{

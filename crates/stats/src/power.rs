@@ -9,7 +9,7 @@ pub const BLOCKS_MIN: u32 = 8;
 /// Where the count stops: more than anyone would wait for.
 const BLOCKS_MAX: u32 = 1_000_000;
 /// Chance to see a difference that is there.
-const POWER: f64 = 0.8;
+pub(crate) const POWER: f64 = 0.8;
 
 /// Blocks for an 80 % chance to see, at level `alpha` (0.05 is where a 95 % interval excludes 1), that
 /// the true ratio is 1 + `margin` (above 0), where ln(a / b) varies by `sd_ln` over blocks. At least

@@ -7,8 +7,10 @@
 //! interval keeps its promise then at next to no cost where they are alike (Welch 1947; Ruxton 2006).
 
 use crate::bootstrap::{BOOTSTRAP_MIN, interval_of_statistics};
-use crate::decision::{Decision, Standard, more};
+use crate::decision::{Decision, Standard};
 use crate::equivalence::{Tost, within};
+use crate::holm::Held;
+use crate::missing::{Spread, missing};
 use crate::moments::{mean, sd};
 use crate::paired::{BLOCKS_FOR_INTERVAL, ConfidenceInterval, PairedError};
 use crate::resample::Draws;
@@ -92,20 +94,21 @@ impl TwoSample {
         Some(within(self.mean_ln, error_ln, df, margin))
     }
 
-    /// Which of three things may be said, for a p that was adjusted to `p_holm`; by the rules of
+    /// Which of three things may be said, for a p that was adjusted for the others of its family; by the rules of
     /// [`crate::decide`]. The blocks that are missing are missing on both sides.
-    pub fn decide(&self, p_holm: f64, standard: Standard) -> Decision {
+    pub fn decide(&self, held: impl Into<Held>, standard: Standard) -> Decision {
+        let held: Held = held.into();
         let n = self.n_a.min(self.n_b);
         let (Some(interval), Some(tost)) = (self.interval, self.tost(standard.margin)) else {
-            return Decision::Undecided { more: (BLOCKS_FOR_INTERVAL - n) as u32 };
+            return Decision::Undecided { more: Some((BLOCKS_FOR_INTERVAL - n) as u32) };
         };
         if tost.equivalent {
             Decision::NoDifference
-        } else if p_holm < standard.alpha && (interval.low > 1.0 || interval.high < 1.0) {
+        } else if held.p < standard.alpha && (interval.low > 1.0 || interval.high < 1.0) {
             Decision::Ratio
         } else {
-            let seen = (n, self.mean_ln, interval.sd_ln());
-            Decision::Undecided { more: more(seen, interval.p, p_holm, standard) }
+            let seen = Spread { n, centre_ln: self.mean_ln, sd_ln: interval.sd_ln() };
+            Decision::Undecided { more: missing(seen, held, standard.margin, standard.alpha) }
         }
     }
 }
@@ -197,7 +200,7 @@ mod tests {
     fn too_few_values_have_a_ratio_but_no_interval() {
         let seen = TwoSample::of_logs(&[0.1, 0.1], &[0.0, 0.0, 0.0], 1).unwrap();
         assert_eq!((seen.n_a, seen.n_b, seen.interval), (2, 3, None));
-        assert_eq!(seen.decide(1.0, STANDARD), Decision::Undecided { more: 1 });
+        assert_eq!(seen.decide(1.0, STANDARD), Decision::Undecided { more: Some(1) });
         assert_eq!(TwoSample::of_logs(&[], &[1.0], 1), Err(PairedError::Empty));
         let infinite = TwoSample::of_logs(&[1.0], &[0.0, f64::INFINITY], 1);
         assert!(matches!(infinite, Err(PairedError::NotPositive { block: 1, .. })));

@@ -170,10 +170,9 @@ fn a_certain_but_tiny_difference_is_none() {
 fn what_is_not_sure_asks_for_more_blocks() {
     let wide = Paired::of_logs(&[0.09, -0.07, 0.03, -0.11, 0.06, -0.02, 0.1, -0.05], 1).unwrap();
     let Decision::Undecided { more } = decide(&wide) else { panic!("{wide:?}") };
-    assert_eq!(more, stats::more_blocks(8, interval(&wide).sd_ln, MARGIN, ALPHA));
-    assert!(more > 50, "{more}");
+    assert!(more.is_some_and(|more| more > 50), "{more:?}");
     let few = Paired::of_logs(&[0.5, 0.6], 1).unwrap();
-    assert_eq!(stats::decide(&few, 1.0, STANDARD), Decision::Undecided { more: 1 });
+    assert_eq!(stats::decide(&few, 1.0, STANDARD), Decision::Undecided { more: Some(1) });
 }
 
 #[test]
