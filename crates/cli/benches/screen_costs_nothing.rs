@@ -24,8 +24,6 @@ const SERVER_CPU: &str = "0";
 const CLIENT_CPU: &str = "1";
 /// Rows and columns of the terminal: a large window.
 const SIZE: (u16, u16) = (50, 160);
-/// Seed of the bootstrap.
-const SEED: u64 = 1;
 
 /// What one load showed.
 struct Shown {
@@ -72,7 +70,7 @@ fn main() -> Outcome<()> {
 fn show((name, of): &Figure, pairs: &[(Shown, Shown)]) -> Outcome<()> {
     let pairs: Vec<(f64, f64)> =
         pairs.iter().map(|(with, without)| (of(with), of(without))).collect();
-    let paired = stats::Paired::of(&pairs, SEED)?;
+    let paired = stats::Paired::of(&pairs)?;
     let interval = paired.interval.ok_or("one block has no interval: ask for more")?;
     let median = |side: fn(&(f64, f64)) -> f64| {
         stats::median(&pairs.iter().map(side).collect::<Vec<_>>()).unwrap_or(f64::NAN)

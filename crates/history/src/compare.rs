@@ -150,7 +150,6 @@ impl Bench<'_> {
 
     fn see(&self, pair: Pair, metric: Metric) -> Seen {
         let over = self.reference_for(pair, metric);
-        let seed = self.base.plan.seed ^ self.candidate.plan.seed.rotate_left(32);
         let of = |run, place, over| -> Vec<f64> {
             let own = logs(run, place, metric);
             let Some(over) = over else { return own.into_values().collect() };
@@ -161,7 +160,7 @@ impl Bench<'_> {
         let candidate = of(self.candidate, pair.candidate, over.map(|over| over.candidate));
         let ratio = match self.withheld(pair, metric) {
             Some(reason) => Err(reason),
-            None => TwoSample::of_logs(&candidate, &base, seed)
+            None => TwoSample::of_logs(&candidate, &base)
                 .map_err(|_| "a run has no block in which it was measured".to_owned()),
         };
         let basis = over.map_or(Basis::Figures, |over| Basis::OverReference {

@@ -45,7 +45,8 @@ pub(crate) fn logs(run: &RunRecord, place: Place, metric: Metric) -> BTreeMap<u3
     blocks.into_iter().map(|(block, logs)| (block, mean(logs))).collect()
 }
 
-/// A geometric mean over blocks and its interval.
+/// The level over blocks, as in a verdict (a mean of logarithms that wild blocks do not move), and its
+/// interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Level {
     pub(crate) mean: f64,
@@ -56,8 +57,8 @@ pub(crate) struct Level {
 /// The level of a figure; `None` where nothing was measured.
 pub(crate) fn level(run: &RunRecord, place: Place, metric: Metric) -> Option<Level> {
     let logs: Vec<f64> = logs(run, place, metric).into_values().collect();
-    // The ratio to 1: what is said of a paired ratio holds of any mean of logarithms.
-    let seen = Paired::of_logs(&logs, run.plan.seed).ok()?;
+    // The ratio to 1: what is said of a paired ratio holds of any centre of logarithms.
+    let seen = Paired::of_logs(&logs).ok()?;
     let interval = seen.interval.map(|interval| (interval.low, interval.high));
     Some(Level { mean: seen.ratio, interval, n: seen.n as u32 })
 }

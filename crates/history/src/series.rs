@@ -3,7 +3,7 @@
 
 use record::{HistoryChange, HistoryMachine, HistoryPoint, HistorySeries, Metric};
 use rusqlite::{Connection, Row, params};
-use stats::{SEGMENT_MIN, TwoSample};
+use stats::{Paired, SEGMENT_MIN, TwoSample};
 
 use crate::database::{Filter, machine_of};
 use crate::figures::{METRICS, metric_name, metric_named};
@@ -110,9 +110,9 @@ fn changes(points: &[HistoryPoint]) -> Vec<HistoryChange> {
     edges.push(logs.len());
     let change = |edge: &[usize]| {
         let (before, after) = (&logs[edge[0]..edge[1]], &logs[edge[1]..edge[2]]);
-        let seen = TwoSample::of_logs(after, before, 0).expect("levels are finite logarithms");
+        let seen = TwoSample::of_logs(after, before).expect("levels are finite logarithms");
         let interval = seen.interval.expect("a segment is longer than an interval needs");
-        let level = |logs: &[f64]| (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+        let level = |logs: &[f64]| Paired::of_logs(logs).expect("they are finite").ratio;
         let (last, first) = (usable[edge[1] - 1], usable[edge[1]]);
         HistoryChange {
             run: first.run,

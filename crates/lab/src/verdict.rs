@@ -94,7 +94,7 @@ pub fn narrow_enough(plan: &Plan, cell: usize, visits: &[Visit], left_in: &[usiz
     plan.pairs(cell)
         .into_iter()
         .filter(|(a, b)| left_in.contains(a) && left_in.contains(b))
-        .all(|(a, b)| table.paired(a, b, plan.seed).as_ref().is_some_and(is_narrow))
+        .all(|(a, b)| table.paired(a, b).as_ref().is_some_and(is_narrow))
 }
 
 /// Logarithms of one metric: a row a contender, a column a block, the visits of it that can be used.
@@ -115,13 +115,13 @@ impl Table {
     }
 
     /// The ratio over the blocks that have both; `None` where there is none.
-    fn paired(&self, a: usize, b: usize, seed: u64) -> Option<Paired> {
+    fn paired(&self, a: usize, b: usize) -> Option<Paired> {
         let both = self.rows[a].iter().zip(&self.rows[b]);
         let blocks: Vec<BlockVisits> = both
             .filter(|(a, b)| !a.is_empty() && !b.is_empty())
             .map(|(a, b)| BlockVisits { a: a.clone(), b: b.clone() })
             .collect();
-        Paired::of_visits(&blocks, seed).ok()
+        Paired::of_visits(&blocks).ok()
     }
 }
 
@@ -154,7 +154,7 @@ impl<'a> Judge<'a> {
             judge: self,
             a,
             b,
-            paired: table.paired(a, b, self.plan.seed),
+            paired: table.paired(a, b),
             withheld: self.withheld(metric, a, b),
         };
         self.plan.pairs(self.cell).into_iter().map(case)

@@ -86,9 +86,9 @@ pub enum Basis {
 /// A ratio of two runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RunEstimate {
-    /// Ratio of the geometric means, candidate over base.
+    /// Ratio of the levels, candidate over base; each is a robust centre over blocks.
     pub ratio: f64,
-    /// Lower end of the 95 % interval: the wider of Welch's t and the bootstrap.
+    /// Lower end of the 95 % interval, by Welch's t.
     pub low: f64,
     /// Upper end.
     pub high: f64,

@@ -28,7 +28,7 @@ pub struct Ranking {
 pub struct RankedContender {
     /// Index of the contender.
     pub contender: usize,
-    /// Its value over the first one's, geometric mean over blocks.
+    /// Its value over the first one's, by the same robust centre over blocks as a verdict's ratio.
     pub to_first: f64,
     /// A letter a group that it is in ("ab").
     pub letters: String,

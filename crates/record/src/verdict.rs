@@ -38,15 +38,16 @@ pub struct ShortOf {
 /// A paired log ratio over blocks, as a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// exp of the mean log ratio.
+    /// exp of the centre of the log ratio over blocks, which one wild block does not move; in
+    /// older files of its mean.
     pub ratio: f64,
-    /// Lower end of the 95 % interval: the wider of Student's t and the block bootstrap.
+    /// Lower end of the 95 % interval, by t of that centre; not adjusted for other pairs, as `p_holm` is.
     pub low: f64,
     /// Upper end.
     pub high: f64,
     /// Blocks with a visit of both.
     pub blocks: u32,
-    /// Standard deviation of the log ratio over blocks.
+    /// Standard deviation of the log ratio over blocks, as far as it moves the centre.
     pub sd_ln: f64,
     /// Two-sided p of "no difference", after Holm over the pairs of the metric in all cells.
     pub p_holm: f64,

@@ -105,10 +105,10 @@ fn today(run: &RunRecord, metric: Metric, contender: usize) -> String {
     let values = run.measured(contender).filter_map(|visit| visit.value(metric));
     let over_one: Vec<(f64, f64)> =
         values.filter(|value| *value > 0.0).map(|value| (value, 1.0)).collect();
-    let Ok(mean) = Paired::of(&over_one, run.plan.seed) else { return NONE.to_owned() };
+    let Ok(centre) = Paired::of(&over_one) else { return NONE.to_owned() };
     let text = |value: f64| shown(metric, Some(value));
-    let middle = text(mean.ratio);
-    mean.interval.map_or_else(
+    let middle = text(centre.ratio);
+    centre.interval.map_or_else(
         || middle.clone(),
         |interval| {
             let [low, high] = [interval.low, interval.high].map(text);
@@ -146,7 +146,7 @@ fn beside(run: &RunRecord, metric: Metric, contender: usize, base: usize) -> Str
     let blocks = run.measured(contender).map(|visit| visit.block);
     let pairs: Vec<(f64, f64)> =
         blocks.filter_map(|block| Some((value(contender, block)?, value(base, block)?))).collect();
-    let Ok(paired) = Paired::of(&pairs, run.plan.seed) else { return NONE.to_owned() };
+    let Ok(paired) = Paired::of(&pairs) else { return NONE.to_owned() };
     match paired.interval {
         Some(interval) => ratio_with_interval(paired.ratio, interval.low, interval.high),
         None => ratio(paired.ratio),

@@ -34,9 +34,8 @@ pub struct Standard {
 ///
 /// Equivalence comes first. With many blocks a difference of a thousandth is as certain as can be,
 /// and the study has said beforehand that it is of no interest; to report it as a ratio would reward
-/// the size of the study. A difference needs both the adjusted p and the interval, because Holm
-/// guards against many pairs and the bootstrap against noise that is not normal; each can only take
-/// differences away, so the false ones stay within the level.
+/// the size of the study. A difference needs both the adjusted p and the interval that is shown, which is
+/// not adjusted: nobody is to read a ratio whose interval holds 1. At a level below 5 % the p alone decides.
 pub fn decide(paired: &Paired, held: impl Into<Held>, standard: Standard) -> Decision {
     let held: Held = held.into();
     let (Some(interval), Some(tost)) = (paired.interval, tost(paired, standard.margin)) else {
@@ -47,8 +46,7 @@ pub fn decide(paired: &Paired, held: impl Into<Held>, standard: Standard) -> Dec
     } else if held.p < standard.alpha && (interval.low > 1.0 || interval.high < 1.0) {
         Decision::Ratio
     } else {
-        let Paired { n, mean_ln: centre_ln, .. } = *paired;
-        let seen = Spread { n, centre_ln, sd_ln: interval.sd_ln };
+        let seen = Spread { n: paired.n, centre_ln: paired.centre_ln, sd_ln: interval.sd_ln };
         Decision::Undecided { more: missing(seen, held, standard.margin, standard.alpha) }
     }
 }

@@ -1,13 +1,13 @@
-//! Owns the test that a difference is of no interest: two one-sided t tests on the log scale.
+//! Owns the test that a difference is of no interest: two one-sided t tests on the log scale, of the robust centre.
 //! Must not know what may be said of it. Start reading at [`tost`].
 
-use crate::paired::{ConfidenceInterval, Paired};
+use crate::paired::{ConfidenceInterval, Paired, PairedInterval};
 use crate::student::{t_quantile, upper_p};
 
 /// What the two one-sided tests say.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tost {
-    /// 90 % interval of the ratio, by Student's t.
+    /// 90 % interval of the ratio: of the same t as the 95 % interval and the p of a pair.
     pub interval: ConfidenceInterval,
     /// p of "the ratio is outside the margin": the larger of the two.
     pub p: f64,
@@ -20,22 +20,21 @@ pub struct Tost {
 ///
 /// The margin is symmetrical on the log scale, so that a over b and b over a get the same answer.
 pub fn tost(paired: &Paired, margin: f64) -> Option<Tost> {
-    let df = paired.n as f64 - 1.0;
-    let error = paired.interval?.sd_ln / (paired.n as f64).sqrt();
-    Some(within(paired.mean_ln, error, df, margin))
+    let PairedInterval { error_ln, df, .. } = paired.interval?;
+    Some(within(paired.centre_ln, error_ln, df, margin))
 }
 
-/// The two tests, for a mean log ratio with its standard error and degrees of freedom.
-pub(crate) fn within(mean_ln: f64, error: f64, df: f64, margin: f64) -> Tost {
+/// The two tests, for a log ratio with its standard error and degrees of freedom.
+pub(crate) fn within(centre_ln: f64, error: f64, df: f64, margin: f64) -> Tost {
     let inside = margin.ln_1p();
     let reach = t_quantile(0.95, df) * error;
-    let room = inside - mean_ln.abs();
-    // The side that the mean is nearer to has the larger p, so it alone decides.
+    let room = inside - centre_ln.abs();
+    // The side that the centre is nearer to has the larger p, so it alone decides.
     let p = match error == 0.0 {
         true if room > 0.0 => 0.0,
         true => 1.0,
         false => upper_p(room / error, df),
     };
-    let interval = ConfidenceInterval { low: mean_ln - reach, high: mean_ln + reach };
+    let interval = ConfidenceInterval { low: centre_ln - reach, high: centre_ln + reach };
     Tost { interval: interval.exp(), p, equivalent: p < 0.05 }
 }

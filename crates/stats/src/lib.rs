@@ -6,6 +6,7 @@
 mod anderson_darling;
 mod bca;
 mod best;
+mod biweight;
 mod bootstrap;
 mod change_points;
 mod clusters;
@@ -29,7 +30,6 @@ mod scalability;
 mod shift;
 mod student;
 mod trend;
-mod two_level;
 mod two_sample;
 mod warm_up;
 
@@ -38,6 +38,7 @@ pub use anderson_darling::{
 };
 pub use bca::bca_bootstrap;
 pub use best::{Better, best_shares};
+pub use biweight::outlying;
 pub use bootstrap::{BOOTSTRAP_MIN, studentised_bootstrap};
 pub use change_points::{SEGMENT_MIN, Steadiness, change_points, steadiness};
 pub use clusters::{Mode, REPLICATES_MIN, TwoGaussians};
@@ -51,7 +52,9 @@ pub use histogram::{DecodeError, Histogram, SPAN_MAX, samples_needed};
 pub use hodges_lehmann::{HodgesLehmann, hodges_lehmann};
 pub use holm::{Held, held, holm};
 pub use missing::BLOCKS_MISSING_MAX;
-pub use paired::{BLOCKS_FOR_INTERVAL, ConfidenceInterval, Paired, PairedError, PairedInterval};
+pub use paired::{
+    BLOCKS_FOR_INTERVAL, BlockVisits, ConfidenceInterval, Paired, PairedError, PairedInterval,
+};
 pub use power::{BLOCKS_MIN, blocks_needed, more_blocks, smallest_difference};
 pub use quantile::{
     effective_samples, lag1_autocorrelation, median, median_absolute_deviation, quantile,
@@ -62,6 +65,5 @@ pub use scalability::{
 };
 pub use shift::{Profile, SHIFT_QUANTILES, ShiftPoint, shift};
 pub use trend::{TREND_POINTS_MIN, Trend};
-pub use two_level::{BlockVisits, two_level_bootstrap};
 pub use two_sample::{TwoSample, TwoSampleInterval};
 pub use warm_up::{WarmUp, mser5};

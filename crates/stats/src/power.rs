@@ -1,6 +1,7 @@
 //! Owns how many blocks a difference needs in order to be seen. Must not know how they are made.
 //! Start reading at [`blocks_needed`].
 
+use crate::biweight::df_of;
 use crate::paired::BLOCKS_FOR_INTERVAL;
 use crate::student::{t_quantile, z_quantile};
 
@@ -27,28 +28,29 @@ pub fn more_blocks(have: u32, sd_ln: f64, margin: f64, alpha: f64) -> u32 {
 /// the other way round through [`blocks_needed`]. `None` with fewer than [`BLOCKS_FOR_INTERVAL`].
 pub fn smallest_difference(sd_ln: f64, blocks: u32, alpha: f64) -> Option<f64> {
     let n = f64::from(blocks);
-    (blocks as usize >= BLOCKS_FOR_INTERVAL)
-        .then(|| (reach(n - 1.0, alpha) * sd_ln / n.sqrt()).exp_m1())
+    (blocks as usize >= BLOCKS_FOR_INTERVAL).then(|| (reach(n, alpha) * sd_ln / n.sqrt()).exp_m1())
 }
 
 /// How many standard errors a difference must have: so many that it is beyond the level's bound, and
 /// then as many more as make that likely.
-fn reach(df: f64, alpha: f64) -> f64 {
+fn reach(n: f64, alpha: f64) -> f64 {
+    let df = df_of(n);
     t_quantile(1.0 - alpha / 2.0, df) + t_quantile(POWER, df)
 }
 
-/// Smallest n with n >= ((t(1 - alpha/2, n-1) + t(0.8, n-1)) sd / difference)^2.
+/// Smallest n with n >= ((t(1 - alpha/2) + t(0.8)) sd / difference)^2, t with the degrees of freedom that a
+/// robust centre of n blocks has.
 ///
 /// The normal law gives ((1.96 + 0.84) sd / difference)^2 at 5 %, which is too few because sd is
-/// estimated from the same blocks; the quantiles of t add about 2. From the noncentral t it differs by
-/// one block at most (a test compares).
+/// estimated from the same blocks; the quantiles of t add about 2. The noncentral t of a mean, which has
+/// n - 1 degrees of freedom, needs up to two blocks fewer (a test compares): so much the robust centre costs.
 pub(crate) fn for_difference(sd_ln: f64, difference: f64, alpha: f64) -> u32 {
     let blocks = |quantiles: f64| (quantiles * sd_ln / difference).powi(2);
     let by_normal = blocks(z_quantile(1.0 - alpha / 2.0) + z_quantile(POWER)).ceil();
     if by_normal >= f64::from(BLOCKS_MAX) {
         return BLOCKS_MAX;
     }
-    let enough = |n: &u32| f64::from(*n) >= blocks(reach(f64::from(*n) - 1.0, alpha));
+    let enough = |n: &u32| f64::from(*n) >= blocks(reach(f64::from(*n), alpha));
     // With one degree of freedom t needs a multiple of what the normal law does, which at a level of
     // one in a thousand is 10^4; with three, less than 10.
     let first = (by_normal as u32).max(2);

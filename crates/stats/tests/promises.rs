@@ -8,12 +8,12 @@ mod noise;
 
 use joust_stats as stats;
 use noise::{Law, Noise};
-use stats::{ConfidenceInterval, Decision, Paired, PairedInterval};
+use stats::{BlockVisits, Decision, Paired, PairedInterval};
 
 /// Equivalence margin of the sessions.
 const MARGIN: f64 = 0.02;
-/// Level of the sessions.
-const ALPHA: f64 = 0.05;
+/// Level of the sessions: that of a verdict.
+const ALPHA: f64 = 0.02;
 /// What is asked of them.
 const STANDARD: stats::Standard = stats::Standard { margin: MARGIN, alpha: ALPHA };
 /// Laws that visits of real servers come near to.
@@ -38,9 +38,9 @@ impl Session {
 
     /// Share of sessions in which something holds.
     fn share(self, law: Law, sessions: u64, holds: impl Fn(&Paired) -> bool) -> f64 {
-        let held = self.logs(law, sessions).enumerate().filter(|(seed, logs)| {
-            holds(&Paired::of_logs(logs, *seed as u64).expect("simulated logs are finite"))
-        });
+        let held = self
+            .logs(law, sessions)
+            .filter(|logs| holds(&Paired::of_logs(logs).expect("simulated logs are finite")));
         held.count() as f64 / sessions as f64
     }
 }
@@ -53,61 +53,104 @@ fn decide(paired: &Paired) -> Decision {
     stats::decide(paired, interval(paired).p, STANDARD)
 }
 
+fn holds(paired: &Paired, truth: f64) -> bool {
+    let interval = interval(paired);
+    (interval.low..=interval.high).contains(&truth.exp())
+}
+
 #[test]
-fn the_t_interval_holds_the_truth_in_95_of_100_sessions() {
+fn the_interval_holds_the_truth_in_95_of_100_sessions() {
     for law in LAWS {
         let session = Session { blocks: 8, sd: 0.02, truth: 0.3 };
-        let truth = 0.3f64.exp();
-        let sessions = if matches!(law, Law::Normal) { 2000 } else { 500 };
-        let share = session.share(law, sessions, |paired| {
-            let interval = interval(paired).student;
-            (interval.low..=interval.high).contains(&truth)
-        });
-        assert!((0.93..=0.975).contains(&share), "{law:?}: {share}");
+        let share = session.share(law, 3000, |paired| holds(paired, 0.3));
+        assert!((0.94..=0.975).contains(&share), "{law:?}: {share}");
     }
 }
 
 #[test]
-fn the_interval_shown_covers_no_less_than_either_of_its_two() {
-    for law in LAWS {
-        let session = Session { blocks: 8, sd: 0.02, truth: 0.0 };
-        let share = session.share(law, 500, |paired| {
-            let interval = interval(paired);
-            let both = [Some(interval.student), interval.bootstrap];
-            let holds =
-                |one: ConfidenceInterval| interval.low <= one.low && one.high <= interval.high;
-            assert!(both.into_iter().flatten().all(holds), "{interval:?}");
-            interval.low <= 1.0 && 1.0 <= interval.high
-        });
-        // Two standard errors of 500 sessions below 95 %.
-        assert!(share >= 0.93, "{law:?}: {share}");
+fn several_visits_a_block_hold_the_truth_too_and_half_an_interval_does_not() {
+    const SESSIONS: usize = 1000;
+    let mut noise = Noise::new(3);
+    let (mut held, mut held_by_half) = (0, 0);
+    for _ in 0..SESSIONS {
+        let blocks: Vec<BlockVisits> = (0..8)
+            .map(|_| {
+                let block = 0.01 * noise.of(Law::Normal);
+                let mut visits =
+                    |level: f64| (0..3).map(|_| level + 0.03 * noise.of(Law::Skewed)).collect();
+                BlockVisits { a: visits(0.05 + block), b: visits(-block) }
+            })
+            .collect();
+        let paired = Paired::of_visits(&blocks).unwrap();
+        held += usize::from(holds(&paired, 0.05));
+        let reach = (interval(&paired).high.ln() - paired.centre_ln) / 2.0;
+        held_by_half += usize::from((paired.centre_ln - 0.05).abs() <= reach);
+    }
+    assert!((930..=980).contains(&held), "{held}");
+    assert!(held_by_half < 800, "the test sees too narrow an interval: {held_by_half}");
+}
+
+/// One visit of 33 (eleven blocks of three contenders) with a p50 of 118 ms beside 2.3 ms.
+const WILD: f64 = 3.94;
+
+#[test]
+fn one_wild_block_of_eleven_moves_neither_the_ratio_nor_the_answer() {
+    for (truth, wild) in [(0.0, WILD), (0.0, -WILD), (1.05f64.ln(), WILD), (1.05f64.ln(), -WILD)] {
+        let session = Session { blocks: 11, sd: 0.012, truth };
+        let (mut moved, mut called) = (0.0f64, 0);
+        for mut logs in session.logs(Law::Normal, 200) {
+            let clean = Paired::of_logs(&logs).unwrap();
+            logs[7] += wild;
+            let paired = Paired::of_logs(&logs).unwrap();
+            moved = moved.max((paired.centre_ln - clean.centre_ln).abs());
+            called += usize::from(decide(&paired) == Decision::Ratio);
+            assert_eq!(stats::outlying(&logs).iter().filter(|index| **index == 7).count(), 1);
+        }
+        // The mean is moved by a factor of 1.43, and its interval holds anything.
+        assert!(moved < 0.02, "moved by {moved}");
+        let is_right = if truth == 0.0 { called <= 12 } else { called >= 190 };
+        assert!(is_right, "{called} of 200 called a difference of {truth}");
     }
 }
 
 #[test]
-fn the_same_server_twice_is_called_a_difference_in_at_most_5_of_100_studies() {
+fn clean_sessions_have_hardly_an_outlying_block_and_equal_blocks_none() {
+    for law in [Law::Normal, Law::Uniform] {
+        let sessions = Session { blocks: 16, sd: 0.05, truth: 0.0 }.logs(law, 500);
+        let seen: usize = sessions.map(|logs| stats::outlying(&logs).len()).sum();
+        assert!(seen <= 80, "{law:?}: {seen} of 8000 blocks");
+    }
+    let nearly_equal = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.004, 0.03];
+    assert_eq!(stats::outlying(&nearly_equal), [0usize; 0], "3 % beside the others do no harm");
+    assert_eq!(stats::outlying(&[0.0, 0.0, 0.0, 0.0, 0.0, 0.06]), [5]);
+    assert_eq!(stats::outlying(&[0.0, 0.0, 9.0]), [0usize; 0], "of three any is far off");
+}
+
+#[test]
+fn the_same_server_twice_is_called_a_difference_in_about_2_of_100_studies() {
     for law in LAWS {
         // Noise far above the margin: nothing is close enough to 1 to be called equivalent.
         let session = Session { blocks: 8, sd: 0.1, truth: 0.0 };
         let share = session.share(law, 2000, |paired| decide(paired) == Decision::Ratio);
-        assert!(share <= 0.05, "{law:?}: {share}");
+        // Three standard errors of 2000 sessions above the level.
+        assert!(share <= 0.03, "{law:?}: {share}");
     }
 }
 
 #[test]
 fn holm_keeps_the_promise_over_all_pairs_of_equal_servers() {
     const SERVERS: usize = 5;
-    const STUDIES: u64 = 200;
+    const STUDIES: u64 = 400;
     let mut noise = Noise::new(5);
     let mut called = 0;
-    for seed in 0..STUDIES {
+    for _ in 0..STUDIES {
         let visits: Vec<[f64; SERVERS]> =
             (0..8).map(|_| std::array::from_fn(|_| 0.03 * noise.of(Law::Normal))).collect();
         let pairs = (0..SERVERS).flat_map(|a| (a + 1..SERVERS).map(move |b| (a, b)));
         let paired: Vec<Paired> = pairs
             .map(|(a, b)| {
                 let logs: Vec<f64> = visits.iter().map(|visit| visit[a] - visit[b]).collect();
-                Paired::of_logs(&logs, seed).expect("simulated logs are finite")
+                Paired::of_logs(&logs).expect("simulated logs are finite")
             })
             .collect();
         let p = stats::holm(&paired.iter().map(|pair| interval(pair).p).collect::<Vec<_>>());
@@ -115,19 +158,18 @@ fn holm_keeps_the_promise_over_all_pairs_of_equal_servers() {
             |(pair, p): (&Paired, &f64)| stats::decide(pair, *p, STANDARD) == Decision::Ratio;
         called += u64::from(paired.iter().zip(&p).any(differs));
     }
-    assert!(called * 20 <= STUDIES, "{called} of {STUDIES}");
+    assert!(called * 25 <= STUDIES, "{called} of {STUDIES}");
 }
 
 /// The run stops on the width of the interval, which is smallest where the spread was
 /// underestimated; what that costs must stay small.
 #[test]
-fn stopping_on_width_keeps_false_differences_near_5_of_100() {
+fn stopping_on_width_keeps_false_differences_below_5_of_100() {
     const SESSIONS: u64 = 200;
     let session = Session { blocks: 24, sd: 0.02, truth: 0.0 };
-    let called = session.logs(Law::Normal, SESSIONS).enumerate().filter(|(seed, logs)| {
-        let after = |blocks: usize| {
-            Paired::of_logs(&logs[..blocks], *seed as u64).expect("simulated logs are finite")
-        };
+    let called = session.logs(Law::Normal, SESSIONS).filter(|logs| {
+        let after =
+            |blocks: usize| Paired::of_logs(&logs[..blocks]).expect("simulated logs are finite");
         let narrow = |paired: &Paired| {
             let interval = interval(paired);
             (interval.high / paired.ratio).max(paired.ratio / interval.low) - 1.0 <= MARGIN
@@ -136,7 +178,7 @@ fn stopping_on_width_keeps_false_differences_near_5_of_100() {
         decide(&stopped) == Decision::Ratio
     });
     let called = called.count();
-    assert!(called as f64 <= 0.06 * SESSIONS as f64, "{called} of {SESSIONS}");
+    assert!(called as f64 <= 0.05 * SESSIONS as f64, "{called} of {SESSIONS}");
 }
 
 #[test]
@@ -154,24 +196,24 @@ fn the_needed_blocks_see_the_difference_in_80_of_100_studies() {
     let sd_ln = 0.02;
     let blocks = stats::blocks_needed(sd_ln, MARGIN, ALPHA) as usize;
     let session = Session { blocks, sd: sd_ln / 2f64.sqrt(), truth: MARGIN.ln_1p() };
-    let share = session.share(Law::Normal, 600, |paired| interval(paired).p < 0.05);
+    let share = session.share(Law::Normal, 600, |paired| interval(paired).p < ALPHA);
     assert!((0.76..=0.86).contains(&share), "{share} with {blocks} blocks");
 }
 
 #[test]
 fn a_certain_but_tiny_difference_is_none() {
     let logs: Vec<f64> = (0..30).map(|n| 0.004 + 0.0005 * f64::from(n % 3)).collect();
-    let paired = Paired::of_logs(&logs, 1).unwrap();
+    let paired = Paired::of_logs(&logs).unwrap();
     assert!(interval(&paired).p < 1e-6 && interval(&paired).low > 1.0);
     assert_eq!(decide(&paired), Decision::NoDifference);
 }
 
 #[test]
 fn what_is_not_sure_asks_for_more_blocks() {
-    let wide = Paired::of_logs(&[0.09, -0.07, 0.03, -0.11, 0.06, -0.02, 0.1, -0.05], 1).unwrap();
+    let wide = Paired::of_logs(&[0.09, -0.07, 0.03, -0.11, 0.06, -0.02, 0.1, -0.05]).unwrap();
     let Decision::Undecided { more } = decide(&wide) else { panic!("{wide:?}") };
     assert!(more.is_some_and(|more| more > 50), "{more:?}");
-    let few = Paired::of_logs(&[0.5, 0.6], 1).unwrap();
+    let few = Paired::of_logs(&[0.5, 0.6]).unwrap();
     assert_eq!(stats::decide(&few, 1.0, STANDARD), Decision::Undecided { more: Some(1) });
 }
 

@@ -1,7 +1,7 @@
 //! One figure of two, paired by block: its ratio with the interval, and the bar that it must clear.
 //! Start reading at [`Compared`].
 
-use super::{Outcome, SEED};
+use super::Outcome;
 
 /// What a ratio must be.
 #[derive(Clone, Copy)]
@@ -83,7 +83,7 @@ pub fn median<T>(blocks: &[Vec<T>], index: usize, of: fn(&T) -> f64) -> f64 {
 pub fn ratio<T>(blocks: &[Vec<T>], over: usize, under: usize, of: fn(&T) -> f64) -> Outcome<Ratio> {
     let pairs: Vec<(f64, f64)> =
         blocks.iter().map(|block| (of(&block[over]), of(&block[under]))).collect();
-    let paired = stats::Paired::of(&pairs, SEED)?;
+    let paired = stats::Paired::of(&pairs)?;
     let interval = paired.interval.map(|interval| (interval.low, interval.high));
     Ok(Ratio { ratio: paired.ratio, interval })
 }

@@ -18,7 +18,7 @@ pub type Outcome<T> = Result<T, Box<dyn Error>>;
 pub const SERVER_CPU: &str = "0";
 pub const CLIENT_CPU: &str = "1";
 
-/// Seed of the order in each block, and of the bootstrap.
+/// Seed of the order in each block.
 pub const SEED: u64 = 1;
 
 /// A whole number above 0 from the environment.

@@ -4,7 +4,7 @@
 use record::{Metric, PairVerdict, RankedContender, Ranking, Verdict};
 use units::Share;
 
-use super::{CellVisits, better, mean};
+use super::{CellVisits, better};
 
 /// The ranking of one cell by one metric, from its visits and from the verdicts of its pairs. `None`
 /// where fewer than two can be ranked.
@@ -24,12 +24,7 @@ pub fn ranking(of: &CellVisits<'_>, verdicts: &[&PairVerdict], metric: Metric) -
     }
     let rows = of.logs(&ranked, metric);
     let shares = stats::best_shares(&rows, better(metric), of.seed)?;
-    let levels: Vec<f64> = rows.iter().map(|row| mean(row)).collect();
-    let mut order: Vec<usize> = (0..ranked.len()).collect();
-    order.sort_by(|&a, &b| match better(metric) {
-        stats::Better::Higher => levels[b].total_cmp(&levels[a]),
-        stats::Better::Lower => levels[a].total_cmp(&levels[b]),
-    });
+    let (order, levels) = order(&rows, better(metric))?;
     let told_apart = |a: usize, b: usize| {
         let is_pair = |pair: &&&PairVerdict| {
             [(pair.a, pair.b), (pair.b, pair.a)].contains(&(ranked[a], ranked[b]))
@@ -38,7 +33,6 @@ pub fn ranking(of: &CellVisits<'_>, verdicts: &[&PairVerdict], metric: Metric) -
         verdict.is_some_and(Verdict::tells_apart)
     };
     let groups = stats::indistinct_groups(&order, told_apart)?;
-    let first = *order.first()?;
     let letters = |at: usize| {
         let holds = groups.iter().enumerate().filter(|(_, group)| group.contains(&at));
         holds.map(|(group, _)| stats::group_letter(group)).collect::<String>()
@@ -47,7 +41,7 @@ pub fn ranking(of: &CellVisits<'_>, verdicts: &[&PairVerdict], metric: Metric) -
         .iter()
         .map(|&at| RankedContender {
             contender: ranked[at],
-            to_first: (levels[at] - levels[first]).exp(),
+            to_first: levels[at].exp(),
             letters: letters(at),
             best: Share(shares[at]),
         })
@@ -60,6 +54,41 @@ pub fn ranking(of: &CellVisits<'_>, verdicts: &[&PairVerdict], metric: Metric) -
         places,
         unranked: of.contenders.iter().copied().filter(|one| !ranked.contains(one)).collect(),
     })
+}
+
+/// Rows best first, and each one's log ratio to the first: the centre of a pair's ratio, as in a verdict,
+/// which one wild visit does not move.
+fn order(rows: &[Vec<f64>], better: stats::Better) -> Option<(Vec<usize>, Vec<f64>)> {
+    let to = |first: usize| -> Option<Vec<f64>> {
+        let over = |row: &Vec<f64>| {
+            let logs: Vec<f64> = row.iter().zip(&rows[first]).map(|(one, of)| one - of).collect();
+            Some(stats::Paired::of_logs(&logs).ok()?.centre_ln)
+        };
+        rows.iter().map(over).collect()
+    };
+    let lead = |levels: &[f64], row: usize| match better {
+        stats::Better::Higher => levels[row],
+        stats::Better::Lower => -levels[row],
+    };
+    let best = |levels: &[f64]| {
+        (0..rows.len()).max_by(|&a, &b| lead(levels, a).total_cmp(&lead(levels, b)))
+    };
+    // Robust centres do not add up exactly, so whoever leads one row may trail another by a hair; each turn
+    // finds a better first, and the turns are bounded.
+    let mut first = 0;
+    for _ in 0..rows.len() {
+        let levels = to(first)?;
+        let next = best(&levels)?;
+        if lead(&levels, next) <= 0.0 {
+            break;
+        }
+        first = next;
+    }
+    let levels = to(first)?;
+    let mut order: Vec<usize> = (0..rows.len()).filter(|row| *row != first).collect();
+    order.sort_by(|&a, &b| lead(&levels, b).total_cmp(&lead(&levels, a)));
+    order.insert(0, first);
+    Some((order, levels))
 }
 
 /// Those left when, again and again, all who have most withheld pairs have gone.
