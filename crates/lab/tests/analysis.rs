@@ -247,3 +247,83 @@ fn a_cell_whose_figures_are_void_is_no_level_of_the_law() {
     let suspected = Finding { certainty: Certainty::Suspected, ..void(None, 1) };
     assert_eq!(levels(&[suspected]), [(0, all.clone()), (1, all)]);
 }
+
+/// Eleven blocks of three contenders, 33 visits; in one of them the machine did something else.
+fn with_a_wild_visit(rates: [f64; 3], wild: Option<f64>) -> Vec<Visit> {
+    let rate = |block, n: usize| {
+        let times = if (block, n) == (6, 1) { wild.unwrap_or(1.0) } else { 1.0 };
+        rates[n] * times * wobble(block, n)
+    };
+    exact(11, rate, 3)
+}
+
+/// A p50 of 118 ms beside 2.3 ms, as a rate: 51 times slower, which moves a mean ratio to 1.43x.
+const WILD: f64 = 2.3 / 118.0;
+
+#[test]
+fn one_wild_visit_of_33_moves_no_ratio_and_hides_no_planted_5_percent() {
+    let plan = plan(&["a", "b", "c"]);
+    for (rates, is_planted) in [([10e3; 3], false), ([10e3, 10_500.0, 10e3], true)] {
+        let of = |wild| {
+            let visits = with_a_wild_visit(rates, wild);
+            let all = verdicts(&plan, &visits, &[]);
+            let pair = all.iter().find(|pair| (pair.a, pair.b) == (0, 1)).unwrap().clone();
+            let ranking = rank(&visits, &all, 3).unwrap();
+            (pair.estimate.unwrap(), pair.verdict, ranking)
+        };
+        let (clean, _, as_clean) = of(None);
+        for wild in [WILD, 1.0 / WILD] {
+            let (estimate, verdict, ranking) = of(Some(wild));
+            assert!((estimate.ratio / clean.ratio - 1.0).abs() < 0.01, "{estimate:?} {clean:?}");
+            let is_told =
+                matches!(verdict, Verdict::Ratio { low, high, .. } if high < 1.0 && low > 0.9);
+            assert_eq!(is_told, is_planted, "{wild}: {verdict:?}");
+            let level = |ranking: &record::Ranking| {
+                let of_b = ranking.places.iter().find(|place| place.contender == 1).unwrap();
+                (of_b.to_first, of_b.best.0)
+            };
+            let ((seen, best), (clean, best_clean)) = (level(&ranking), level(&as_clean));
+            assert!((seen / clean - 1.0).abs() < 0.01, "ranked at {seen}, clean at {clean}");
+            assert!((best - best_clean).abs() < 0.3, "best in {best}, clean in {best_clean}");
+        }
+    }
+}
+
+#[test]
+fn an_outlying_visit_is_named_with_its_contender_its_block_and_what_was_usual() {
+    let (three, two) = (plan(&["a", "b", "c"]), plan(&["a", "b"]));
+    let found = |visits: &[Visit], plan: &Plan| {
+        let said = analyse(plan, visits, &[], &verdicts(plan, visits, &[])).outliers;
+        said.into_iter().filter(|one| one.metric == Metric::Throughput).collect::<Vec<_>>()
+    };
+    let seen = found(&with_a_wild_visit([10e3, 20e3, 10e3], Some(WILD)), &three);
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert_eq!((seen[0].cell, seen[0].contender, seen[0].block), (0, 1, 6));
+    assert!((seen[0].usual / 20e3 - 1.0).abs() < 0.02 && seen[0].value < 500.0, "{seen:?}");
+    assert!((seen[0].off / WILD - 1.0).abs() < 0.05, "{seen:?}");
+    assert_eq!(found(&with_a_wild_visit([10e3, 20e3, 10e3], None), &three), []);
+    // A block in which the whole machine is slow has no odd visit; of two contenders the odd one is that
+    // which is far from its own others.
+    let slow =
+        |block, n| if block == 3 || (block, n) == (7, 0) { 1e3 } else { 1e4 * wobble(block, n) };
+    let seen = found(&exact(12, slow, 2), &two);
+    assert_eq!(seen.iter().map(|one| (one.contender, one.block)).collect::<Vec<_>>(), [(0, 7)]);
+}
+
+#[test]
+fn one_wild_visit_is_not_taken_for_the_noise_of_the_machine() {
+    let mut planned: Plan = plan(&["a", "b", "c"]);
+    for (n, contender) in planned.contenders.iter_mut().enumerate() {
+        contender.server = format!("server {n}");
+    }
+    let floor = |wild| {
+        let visits = with_a_wild_visit([10e3; 3], wild);
+        noise_floor(&of(&visits, 3), &planned.contenders, Metric::Throughput).unwrap().sd_ln
+    };
+    assert!(
+        (floor(Some(WILD)) / floor(None) - 1.0).abs() < 0.2,
+        "{} {}",
+        floor(Some(WILD)),
+        floor(None)
+    );
+}

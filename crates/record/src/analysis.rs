@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::noise_floor::{NoiseFloor, NoiseSource};
+use crate::outlier::OutlyingVisit;
 use crate::ranking::Ranking;
 use crate::scalability::Scalability;
 use crate::shift::{Explanation, Shift};
 
-/// Rankings, tails, growth and noise of a run. All of it is made of visits and verdicts, and can be
+/// Rankings, tails, growth, noise and outlying visits of a run. All of it is made of visits and verdicts, and can be
 /// made anew from them.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Analysis {
@@ -21,6 +22,9 @@ pub struct Analysis {
     pub scalability: Vec<Scalability>,
     /// The smallest difference that can show, cell by cell, metric by metric.
     pub noise_floors: Vec<NoiseFloor>,
+    /// Visits far from the others, cell by cell, metric by metric; older run files have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outliers: Vec<OutlyingVisit>,
 }
 
 impl Analysis {
@@ -49,7 +53,10 @@ impl Analysis {
             };
             Some(NoiseFloor { cell: 0, source, ..one.clone() })
         };
-        let Self { rankings, shifts, explanations, noise_floors, scalability: _ } = self;
+        let outlier = |one: &OutlyingVisit| {
+            Some(OutlyingVisit { cell: 0, contender: anew(one.contender)?, ..one.clone() })
+        };
+        let Self { rankings, shifts, explanations, noise_floors, outliers, scalability: _ } = self;
         Self {
             rankings: rankings.iter().filter(|one| one.cell == cell).filter_map(ranking).collect(),
             shifts: shifts.iter().filter(|one| one.cell == cell).filter_map(shift).collect(),
@@ -64,6 +71,7 @@ impl Analysis {
                 .filter(|one| one.cell == cell)
                 .filter_map(floor)
                 .collect(),
+            outliers: outliers.iter().filter(|one| one.cell == cell).filter_map(outlier).collect(),
         }
     }
 
@@ -92,6 +100,10 @@ impl Analysis {
             if let NoiseSource::Copies { a, b, .. } = one.source {
                 contenders.extend([a, b]);
             }
+        }
+        for one in &self.outliers {
+            cells.push(one.cell);
+            contenders.push(one.contender);
         }
         (cells, contenders)
     }

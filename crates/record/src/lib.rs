@@ -41,6 +41,7 @@ mod load;
 mod load_plan;
 mod machine;
 mod noise_floor;
+mod outlier;
 mod pacing;
 mod plan;
 mod queue;
@@ -87,6 +88,7 @@ pub use machine::{
     ProcessesUse, Side, Surroundings,
 };
 pub use noise_floor::{NoiseFloor, NoiseSource};
+pub use outlier::OutlyingVisit;
 pub use pacing::{Pacing, Spread, Stage};
 pub use plan::{
     Blocks, Cell, Change, Contender, CpuLayout, Metric, Plan, Published, PublishedFigure,

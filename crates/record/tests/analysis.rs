@@ -2,8 +2,8 @@
 
 use joust_record::{
     Analysis, Band, Cell, Coefficient, Contender, ContenderFacts, CpuLayout, Ending, Estimate,
-    Explanation, Facts, Metric, Modes, NoiseFloor, NoiseSource, Part, Plan, RankedContender,
-    Ranking, RunRecord, Scalability, Shift, ShiftPoint, StallMode, Workload,
+    Explanation, Facts, Metric, Modes, NoiseFloor, NoiseSource, OutlyingVisit, Part, Plan,
+    RankedContender, Ranking, RunRecord, Scalability, Shift, ShiftPoint, StallMode, Workload,
 };
 use units::{Nanos, Share};
 
@@ -55,6 +55,15 @@ fn run() -> RunRecord {
         sd_ln: 0.1,
         smallest: Share(0.1),
     };
+    let outlier = |cell, contender| OutlyingVisit {
+        cell,
+        metric: Metric::Throughput,
+        contender,
+        block: 3,
+        value: 100.0,
+        usual: 5000.0,
+        off: 0.02,
+    };
     let point = ShiftPoint { q: 0.5, a_ms: 1.0, b_ms: 1.0, difference_ms: BAND, ratio: BAND };
     let coefficient = Coefficient { value: 0.1, interval: None };
     RunRecord {
@@ -93,6 +102,7 @@ fn run() -> RunRecord {
                 floor(0, NoiseSource::Visits),
                 floor(1, NoiseSource::Copies { a: 1, b: 2, estimate }),
             ],
+            outliers: vec![outlier(0, 0), outlier(1, 2)],
         },
     }
 }
@@ -106,7 +116,9 @@ fn it_comes_back_from_a_file() {
 #[test]
 fn a_contender_or_cell_that_is_not_there_is_refused() {
     type Change = fn(&mut Analysis);
-    let cases: [Change; 8] = [
+    let cases: [Change; 10] = [
+        |said| said.outliers[0].cell = 2,
+        |said| said.outliers[1].contender = 3,
         |said| said.rankings[0].places[1].contender = 3,
         |said| said.rankings[0].unranked.push(3),
         |said| said.rankings[1].cell = 2,

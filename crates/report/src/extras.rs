@@ -3,13 +3,13 @@
 //! or [`OF_RUN`]: every output lays it out. Must not know layout. Start reading at [`of_cell`].
 
 use record::{
-    Coefficient, Explanation, Finding, Metric, NoiseFloor, NoiseSource, RunRecord, Scalability,
-    Severity, Shift, ToolRun, Visit,
+    Coefficient, Explanation, Finding, Metric, NoiseFloor, NoiseSource, OutlyingVisit, RunRecord,
+    Scalability, Severity, Shift, ToolRun, Visit,
 };
 
 use crate::cells::CellView;
 use crate::figures::{NONE, grouped, listed, percent, ratio_with_interval, significant};
-use crate::standing::{median, span};
+use crate::standing::{median, shown, span};
 use crate::table::{Column, Depth, Row, Table};
 use crate::wording::{name_of, plain, words};
 use crate::{contenders, pairs, published};
@@ -18,13 +18,15 @@ use crate::{contenders, pairs, published};
 const BEST_BLOCKS_MIN: u32 = 5;
 /// Pairs whose tails are shown.
 const PAIRS_MAX: usize = 12;
+/// Outlying visits that are shown, those furthest off.
+const OUTLIERS_MAX: usize = 12;
 /// Quantiles of the shift function that are shown.
 const SHOWN: [(f64, &str); 5] =
     [(0.1, "p10"), (0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9")];
 
 /// Tables of one cell beside its contenders and pairs, in the order in which they are shown.
 static BESIDE: &[fn(&CellView) -> Table] =
-    &[tools, retries, groups, tails, explained, noise, published::table];
+    &[tools, retries, groups, outliers, tails, explained, noise, published::table];
 
 /// Tables over all cells of a run.
 static OF_RUN: &[fn(&RunRecord) -> Table] = &[growth];
@@ -155,6 +157,42 @@ fn groups(CellView { run, .. }: &CellView) -> Table {
         ],
         rows: ranking.into_iter().flat_map(|one| &one.places).map(row).map(Row::of).collect(),
         depth: Depth::Answer,
+    }
+}
+
+/// Visits far from the others, furthest first.
+fn outliers(CellView { run, .. }: &CellView) -> Table {
+    let row = |one: &OutlyingVisit| {
+        vec![
+            name_of(&run.plan.contenders, one.contender),
+            (one.block + 1).to_string(),
+            words(one.metric).quantity.to_owned(),
+            shown(one.metric, Some(one.value)),
+            shown(one.metric, Some(one.usual)),
+            format!("{}x", significant(one.off)),
+        ]
+    };
+    let mut found: Vec<&OutlyingVisit> = run.analysis.outliers.iter().collect();
+    found.sort_by(|a, b| b.off.ln().abs().total_cmp(&a.off.ln().abs()));
+    let hidden = found.len().saturating_sub(OUTLIERS_MAX);
+    let more = if hidden == 0 { String::new() } else { format!("; {hidden} more in the run file") };
+    Table {
+        title: "Outlying visits".to_owned(),
+        note: format!(
+            "Far from the contender's other visits, beyond what its block did to the others; `off` is how \
+             many times what was to be expected. They are kept: a robust estimate gives them little or no \
+             weight, and medians hardly move{more}"
+        ),
+        columns: vec![
+            Column::text("contender"),
+            Column::figure("block", ""),
+            Column::text("metric"),
+            Column::figure("value", ""),
+            Column::figure("usual", ""),
+            Column::figure("off", ""),
+        ],
+        rows: found.into_iter().take(OUTLIERS_MAX).map(row).map(Row::of).collect(),
+        depth: Depth::Detail,
     }
 }
 

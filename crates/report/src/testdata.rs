@@ -8,7 +8,8 @@ use record::{
     Analysis, Band, Blocks, BoundCause, ByteCounts, Cell, Certainty, ClientUse, Coefficient,
     Contender, ContenderFacts, CpuLayout, Ending, Estimate, Explanation, Facts, Finding, Interval,
     Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop, Metric, Modes, NoiseFloor,
-    NoiseSource, PairVerdict, Part, Plan, Published, PublishedFigure, RankedContender, Ranking,
+    NoiseSource, OutlyingVisit, PairVerdict, Part, Plan, Published, PublishedFigure,
+    RankedContender, Ranking,
     RequestCounts, RunRecord, Scalability, ServerUse, SettingValue, Settings, Severity, Shift,
     ShiftPoint, Skipped, StallMode, ThreadUse, ToolClaims, ToolRun, Verdict, Visit, VisitPlan,
     VisitState, Workload,
@@ -514,6 +515,15 @@ fn analysis() -> Analysis {
             blocks: 12,
             sd_ln: 0.012,
             smallest: Share(0.017),
+        }],
+        outliers: vec![OutlyingVisit {
+            cell: 1,
+            metric: METRICS[0],
+            contender: 0,
+            block: 6,
+            value: 204.0,
+            usual: 10_240.0,
+            off: 0.02,
         }],
     }
 }

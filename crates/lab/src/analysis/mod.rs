@@ -1,15 +1,17 @@
 //! Owns what is asked of a cell beside its verdicts: who is best, how far the tails differ and why,
-//! how throughput grows, what the machine can show at all. Must not know how visits are made or shown,
-//! and changes no verdict. Start reading at [`analyse`].
+//! how throughput grows, what the machine can show at all, which visits stand out. Must not know how
+//! visits are made or shown, and changes no verdict. Start reading at [`analyse`].
 //!
 //! Each takes the visits of one cell (of several that differ in connections: [`scalability`]).
 
 mod noise_floor;
+mod outliers;
 mod ranking;
 mod scalability;
 mod tails;
 
 pub use noise_floor::noise_floor;
+pub use outliers::outliers;
 pub use ranking::ranking;
 pub use scalability::scalability;
 pub use tails::{Tails, tails};
@@ -40,6 +42,7 @@ pub fn analyse(
         analysis.rankings.extend(metrics().filter_map(|metric| ranking(&of, &said, *metric)));
         let floor = |metric: &Metric| noise_floor(&of, &plan.contenders, *metric);
         analysis.noise_floors.extend(metrics().filter_map(floor));
+        analysis.outliers.extend(metrics().flat_map(|metric| outliers(&of, *metric)));
         let Tails { shifts, explanations } = tails(&of);
         analysis.shifts.extend(shifts);
         analysis.explanations.extend(explanations);
@@ -146,8 +149,4 @@ impl<'a> CellVisits<'a> {
             visit.value(metric).filter(|value| *value > 0.0).map(f64::ln)
         })
     }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }

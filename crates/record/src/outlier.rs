@@ -1,0 +1,25 @@
+//! A visit that lies far from the others.
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Metric;
+
+/// A visit whose value lies far from what its contender's other visits and the other contenders in its
+/// block lead one to expect. It stays in every estimate, with the weight that the estimate gives it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OutlyingVisit {
+    /// Index of the cell.
+    pub cell: usize,
+    /// By what.
+    pub metric: Metric,
+    /// Index of the contender.
+    pub contender: usize,
+    /// The block.
+    pub block: u32,
+    /// What was measured, in the metric's own unit.
+    pub value: f64,
+    /// Median over the contender's visits.
+    pub usual: f64,
+    /// `value` over what was to be expected in that block, above 0.
+    pub off: f64,
+}
