@@ -147,6 +147,9 @@ pub struct Limits {
     /// Ranges of one request; more, and it is answered whole. Each costs some 100 bytes of framing
     /// (CVE-2011-3192).
     pub ranges_max: u32,
+    /// How long a file is sent from memory, or from its open descriptor, before its path is looked up again;
+    /// zero: it is opened and read for each request. The setting `FileCache`.
+    pub file_cache: Nanos,
     /// Files kept in memory, in every process.
     pub cache_entries_max: u32,
     /// Bytes of all of them.
@@ -286,6 +289,7 @@ impl Config {
             requests_max: u32::try_from(requests_max).unwrap_or(u32::MAX),
         };
         self.limits.write_timeout = self.settings.time("TimeOut");
+        self.limits.file_cache = self.settings.time("FileCache");
     }
 }
 
@@ -302,6 +306,7 @@ impl Limits {
         body_rate_min: 500,
         write_timeout: Nanos::from_secs(60),
         ranges_max: 64,
+        file_cache: Nanos::from_secs(1),
         cache_entries_max: 1024,
         cache_bytes_max: 16 * 1024 * 1024,
         cached_file_bytes_max: 64 * 1024,

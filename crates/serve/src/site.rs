@@ -44,7 +44,8 @@ pub(crate) use representation::Prepared;
 pub use representation::{Representation, Stored, Validators};
 pub(crate) use rules::{Edit, How, Verdict, check as check_rule};
 
-/// How long what was found at a path is taken for what is there. As lighttpd's stat cache.
+/// How long what was read of password files, and which file shows a directory, is taken for what is there.
+/// How long files are: `FileCache`.
 pub(crate) const FRESH_FOR: Nanos = Nanos::from_secs(1);
 
 /// What is served. Shared by all threads of a process.

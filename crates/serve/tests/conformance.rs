@@ -108,6 +108,23 @@ fn every_model_serves_a_fixed_body_and_reuses_connections_up_to_the_quota() {
     }
 }
 
+/// What is kept of files is a setting of all models: with it off each request finds what is there.
+#[test]
+fn every_model_does_without_a_file_cache_where_it_is_told_to() {
+    let site = tempfile::tempdir().unwrap();
+    let file = site.path().join("ten.txt");
+    for model in models() {
+        std::fs::write(&file, "before").unwrap();
+        let content = site.path().to_str().unwrap();
+        let server = Server::start(model, Setup { content, settings: &["FileCache=off"], ..FIXED });
+        let mut conn = server.connect();
+        let get = support::GET.replace("GET /", "GET /ten.txt");
+        assert_eq!(conn.ask(&get).body, b"before", "{model}");
+        std::fs::write(&file, "after").unwrap();
+        assert_eq!(conn.ask(&get).body, b"after", "{model}");
+    }
+}
+
 #[test]
 fn models_refuse_settings_that_cannot_work_together_and_say_why() {
     let cases = [

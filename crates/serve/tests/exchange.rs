@@ -502,6 +502,33 @@ fn a_changed_file_is_seen_within_a_second() {
     assert_eq!(status(&Talk::new(&service).ask(GET)), "404");
 }
 
+/// As nginx without open_file_cache: so that servers can be compared that do the same for a request.
+#[test]
+fn without_a_file_cache_each_request_sees_the_file_as_it_is() {
+    let (outer, mut config) = site();
+    let mut settings = models::Settings::defaults(config.model);
+    settings.set("FileCache", "off").unwrap();
+    config.apply(settings).unwrap();
+    let service = bound(config);
+    let site = outer.path().join("site");
+    let mut talk = Talk::new(&service);
+    for content in ["first", "second", "third"] {
+        std::fs::write(site.join("ten.txt"), content).unwrap();
+        assert!(talk.ask(GET).ends_with(&format!("\r\n\r\n{content}")), "{content}");
+    }
+    for byte in [b'a', b'b'] {
+        let next = site.join("next");
+        std::fs::write(&next, vec![byte; 100_000]).unwrap();
+        std::fs::rename(&next, site.join("large")).unwrap();
+        let answer = talk.ask(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(answer.ends_with(&String::from(byte as char).repeat(4)));
+        assert_eq!(open_files_beneath(&site), 0, "it is closed once it was sent");
+    }
+    std::fs::remove_file(site.join("ten.txt")).unwrap();
+    assert_eq!(status(&talk.ask(GET)), "404");
+    assert_eq!(service.site.evicted(), 0, "nothing wanted for room");
+}
+
 /// A large file is kept open, and would go on showing what its path no longer leads to.
 #[test]
 fn a_large_file_that_was_replaced_or_removed_is_seen_within_a_second() {

@@ -36,7 +36,9 @@ impl Config {
             let value = match value {
                 Value::Count(_) | Value::Decimal(_) => value.to_string(),
                 Value::Time(time) => keys::quoted(&keys::exact(time)),
-                Value::Auto | Value::Switch(_) | Value::Word(_) => keys::quoted(&value.to_string()),
+                Value::Auto | Value::Off | Value::Switch(_) | Value::Word(_) => {
+                    keys::quoted(&value.to_string())
+                }
             };
             writeln!(text, "# {}: {}\n{} = {value}\n", spec.about, spec.kind, spec.name)
                 .expect(WRITES);

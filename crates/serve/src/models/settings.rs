@@ -48,6 +48,15 @@ pub enum Kind {
         /// Longest allowed.
         max: Nanos,
     },
+    /// A time as in [`Kind::Time`], or `off`, which 0 means too.
+    TimeOrOff {
+        /// Unless set.
+        default: Nanos,
+        /// Shortest allowed.
+        min: Nanos,
+        /// Longest allowed.
+        max: Nanos,
+    },
     /// A number with up to three decimals.
     Decimal {
         /// Unless set.
@@ -80,6 +89,8 @@ pub enum Value {
     Auto,
     /// A time.
     Time(Nanos),
+    /// `off` of [`Kind::TimeOrOff`].
+    Off,
     /// A number with up to three decimals.
     Decimal(Decimal),
     /// On or off.
@@ -126,8 +137,9 @@ impl fmt::Display for Decimal {
 const DAY: Nanos = Nanos::from_secs(86_400);
 
 /// Settings that every model has, so that two models can be run with all else equal. Names and
-/// defaults are Apache's, but for GracefulShutdownTimeout: there 0, the default, is for ever; here a server
-/// always ends.
+/// defaults are Apache's, but for two. GracefulShutdownTimeout: there 0, the default, is for ever; here a
+/// server always ends. FileCache, which Apache has not: what nginx's open_file_cache and
+/// open_file_cache_valid are, for contents too; its default is lighttpd's second.
 pub static COMMON: &[SettingSpec] = &[
     SettingSpec {
         name: "KeepAlive",
@@ -159,6 +171,16 @@ pub static COMMON: &[SettingSpec] = &[
         name: "GracefulShutdownTimeout",
         kind: Kind::Time { default: Nanos::from_secs(10), min: Nanos::ZERO, max: DAY },
         about: "after SIGTERM, how long requests in work may take before they are cut",
+    },
+    SettingSpec {
+        name: "FileCache",
+        kind: Kind::TimeOrOff {
+            default: Nanos::from_secs(1),
+            min: Nanos::from_millis(1),
+            max: DAY,
+        },
+        about: "how long a file that was read is sent again without a look at the disk; off: each request \
+                opens and reads it",
     },
 ];
 
@@ -237,10 +259,11 @@ impl Settings {
         }
     }
 
-    /// The value of a time.
+    /// The value of a time; zero where it is off.
     pub fn time(&self, name: &str) -> Nanos {
         match self.value(name) {
             Value::Time(time) => time,
+            Value::Off => Nanos::ZERO,
             other => panic!("setting {name} is asked for as a time and is {other:?}"),
         }
     }
@@ -307,7 +330,7 @@ impl Kind {
         match *self {
             Self::Count { default, .. } => Value::Count(default),
             Self::CountOrAuto { .. } => Value::Auto,
-            Self::Time { default, .. } => Value::Time(default),
+            Self::Time { default, .. } | Self::TimeOrOff { default, .. } => Value::Time(default),
             Self::Decimal { default, .. } => Value::Decimal(default),
             Self::Switch { default } => Value::Switch(default),
             Self::Word { default, .. } => Value::Word(default),
@@ -321,12 +344,10 @@ impl Kind {
                 let count = typed.parse().ok()?;
                 (min..=max).contains(&count).then_some(Value::Count(count))
             }
-            Self::Time { min, max, .. } => {
-                let seconds = typed.parse::<f64>().ok().filter(|s| s.is_finite() && *s >= 0.0);
-                let time = match seconds {
-                    Some(seconds) => Nanos::from_secs_f64(seconds),
-                    None => typed.parse().ok()?,
-                };
+            Self::TimeOrOff { .. } if typed.eq_ignore_ascii_case("off") => Some(Value::Off),
+            Self::TimeOrOff { .. } if time(typed)? == Nanos::ZERO => Some(Value::Off),
+            Self::Time { min, max, .. } | Self::TimeOrOff { min, max, .. } => {
+                let time = time(typed)?;
                 (min..=max).contains(&time).then_some(Value::Time(time))
             }
             Self::Decimal { min, max, .. } => {
@@ -356,6 +377,12 @@ impl fmt::Display for Kind {
             Self::Time { min, max, .. } => {
                 write!(f, "a time from {min} to {max}; a bare number is seconds, as in 5 or 500ms")
             }
+            Self::TimeOrOff { min, max, .. } => {
+                write!(
+                    f,
+                    "off, or a time from {min} to {max}; a bare number is seconds, as in 5 or 500ms"
+                )
+            }
             Self::Decimal { min, max, .. } => {
                 write!(f, "a number from {min} to {max}, with up to three decimals")
             }
@@ -371,10 +398,19 @@ impl fmt::Display for Value {
             Self::Count(count) => write!(f, "{count}"),
             Self::Auto => f.write_str("auto"),
             Self::Time(time) => write!(f, "{time}"),
+            Self::Off => f.write_str("off"),
             Self::Decimal(decimal) => write!(f, "{decimal}"),
             Self::Switch(on) => f.write_str(if *on { "On" } else { "Off" }),
             Self::Word(word) => f.write_str(word),
         }
+    }
+}
+
+/// Seconds, or a time with its unit.
+fn time(typed: &str) -> Option<Nanos> {
+    match typed.parse::<f64>().ok().filter(|s| s.is_finite() && *s >= 0.0) {
+        Some(seconds) => Some(Nanos::from_secs_f64(seconds)),
+        None => typed.parse().ok(),
     }
 }
 
@@ -424,6 +460,23 @@ mod tests {
             settings.set("TimeOut", typed).unwrap();
             assert_eq!(settings.time("TimeOut"), Nanos(nanos), "{typed}");
         }
+    }
+
+    #[test]
+    fn what_may_be_off_is_off_by_that_word_or_by_nothing() {
+        let mut settings = settings();
+        assert_eq!(settings.time("FileCache"), Nanos::from_secs(1));
+        for (typed, nanos, shown) in
+            [("OFF", 0, "off"), ("0", 0, "off"), ("0s", 0, "off"), ("2", 2_000_000_000, "2s")]
+        {
+            settings.set("filecache", typed).unwrap();
+            assert_eq!(settings.time("FileCache"), Nanos(nanos), "{typed}");
+            assert_eq!(settings.value("FileCache").to_string().replace(' ', ""), shown);
+        }
+        assert!(
+            settings.set("FileCache", "1us").unwrap_err().to_string().contains("off, or a time")
+        );
+        assert!(settings.set("TimeOut", "off").is_err(), "a timeout is never off");
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Small files kept in memory, and large ones kept open. Owns what is kept and for how long it is
 //! believed; must not know how a file is found. Start reading at [`Cache::get`].
 //!
-//! An open file goes on showing what was renamed or deleted. So it is believed for a second, as the
-//! bytes in memory are, and then its path is looked up again.
+//! An open file goes on showing what was renamed or deleted. So it is believed for a time (`FileCache`, a
+//! second unless set), as the bytes in memory are, and then its path is looked up again. Where that time is
+//! none, nothing is kept.
 //!
 //! Shared by the threads of a process, so that a model with many threads does not keep many copies.
 //! The lock is no cost of a request: a connection remembers the last file that it sent (see
@@ -14,7 +15,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use units::Nanos;
 
-use super::{FRESH_FOR, Representation};
+use super::Representation;
 
 /// Entries that are compared for which to drop when there is no room: an old one among a few costs
 /// less than a list in the order of use, and is nearly as good (Redis does the same).
@@ -34,6 +35,8 @@ pub(super) struct Bounds {
     pub(super) entries_max: usize,
     /// Of contents in memory.
     pub(super) bytes_max: u64,
+    /// How long an entry is believed once the file system has confirmed it; zero: none is kept.
+    pub(super) fresh_for: Nanos,
 }
 
 #[derive(Debug, Default)]
@@ -55,11 +58,12 @@ impl Cache {
         Self { bounds, kept: RwLock::default(), evicted: AtomicU64::new(0) }
     }
 
-    /// What is kept for `path` and was confirmed within [`FRESH_FOR`], and until when it is fresh.
+    /// What is kept for `path` and was confirmed within [`Bounds::fresh_for`], and until when it is fresh.
     pub(super) fn get(&self, path: &[u8], now: Nanos) -> Option<(Arc<Representation>, Nanos)> {
         let kept = self.read();
         let entry = kept.entries.get(path)?;
-        let until = Nanos(entry.confirmed.load(Ordering::Relaxed)).saturating_add(FRESH_FOR);
+        let until =
+            Nanos(entry.confirmed.load(Ordering::Relaxed)).saturating_add(self.bounds.fresh_for);
         (now < until).then(|| (Arc::clone(&entry.representation), until))
     }
 
@@ -81,7 +85,10 @@ impl Cache {
 
     /// Keeps a file, in place of what was kept for its path, if there is or can be made room.
     pub(super) fn keep(&self, path: &[u8], representation: Arc<Representation>, now: Nanos) {
-        let Bounds { entries_max, bytes_max } = self.bounds;
+        let Bounds { entries_max, bytes_max, fresh_for } = self.bounds;
+        if fresh_for == Nanos::ZERO {
+            return;
+        }
         let size = representation.memory_bytes();
         let mut kept = self.write();
         kept.remove(path);
@@ -148,12 +155,24 @@ impl Kept {
 mod tests {
     use super::*;
 
+    const FRESH_FOR: Nanos = Nanos::from_secs(1);
+
     fn cache(entries_max: usize, bytes_max: u64) -> Cache {
-        Cache::new(Bounds { entries_max, bytes_max })
+        Cache::new(Bounds { entries_max, bytes_max, fresh_for: FRESH_FOR })
     }
 
     fn bytes(size: u64) -> Arc<Representation> {
         Arc::new(Representation::fixed(size, 0))
+    }
+
+    #[test]
+    fn nothing_is_kept_where_it_would_be_fresh_for_no_time() {
+        let cache = Cache::new(Bounds { entries_max: 10, bytes_max: 100, fresh_for: Nanos::ZERO });
+        cache.keep(b"/a", bytes(10), Nanos(5));
+        cache.keep(b"/large", bytes(1000), Nanos(5));
+        assert!(cache.get(b"/a", Nanos(5)).is_none());
+        assert!(cache.renew(b"/a", |_| true, Nanos(5)).is_none());
+        assert_eq!(cache.evicted(), 0, "nothing wanted for room");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::cache::{Bounds, Cache};
 use super::coding::{Coding, Wants};
 use super::hide::Hide;
 use super::representation::{ACCEPT_ENCODING, About, Representation, Stored};
-use super::{FRESH_FOR, Found, Time, listing, media};
+use super::{Found, Time, listing, media};
 use crate::config::{Compression, HostConfig, Limits, Look};
 
 /// The files beneath a directory.
@@ -65,8 +65,13 @@ impl Directory {
             cache: Cache::new(Bounds {
                 entries_max: limits.cache_entries_max as usize,
                 bytes_max: limits.cache_bytes_max,
+                fresh_for: limits.file_cache,
             }),
-            open: Cache::new(Bounds { entries_max: limits.open_files_max as usize, bytes_max: 0 }),
+            open: Cache::new(Bounds {
+                entries_max: limits.open_files_max as usize,
+                bytes_max: 0,
+                fresh_for: limits.file_cache,
+            }),
         })
     }
 
@@ -205,7 +210,7 @@ impl Directory {
     /// What was chosen, from memory where it is the same still.
     fn sent(&self, chosen: Chosen, wanted: Wanted<'_>) -> io::Result<Found> {
         let Time { now, now_s } = wanted.time;
-        let until = now.saturating_add(FRESH_FOR);
+        let until = now.saturating_add(self.limits.file_cache);
         let is_it = |kept: &Representation| {
             // What did not become smaller stayed as it is.
             let is_plain = chosen.encode.is_some()
