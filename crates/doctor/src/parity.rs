@@ -1,17 +1,10 @@
 //! Owns what must be alike for two servers to do the same work, and in which of it a run's
-//! contenders differ. Must not know how a switch was read. Start reading at [`differences`].
+//! contenders differ or may differ. Must not know how a switch was read. Start reading at [`Switch`] and
+//! [`differences`].
 
 use std::collections::BTreeMap;
 
 use record::ContenderFacts;
-
-/// A switch of a server that decides how much work a request is.
-#[derive(Debug, Clone, Copy)]
-pub struct Switch {
-    /// Its key in [`ContenderFacts::parity`].
-    pub name: &'static str,
-    rule: Rule,
-}
 
 /// When two values are the same work.
 #[derive(Debug, Clone, Copy)]
@@ -31,25 +24,116 @@ const TIMEOUT_ENOUGH_S: f64 = 5.0;
 /// Bytes by which heads may differ: the server's name, an ETag, the spelling of a field.
 const HEADER_MORE_MAX: u64 = 256;
 
-/// Every switch that is compared, by name. What one adapter alone reads back beside these is shown
-/// and not compared.
-pub static SWITCHES: &[Switch] = &[
-    Switch { name: "access_log", rule: Rule::Of(as_it_is) },
-    Switch { name: "backlog", rule: Rule::Of(as_it_is) },
-    Switch { name: "compression", rule: Rule::Of(as_it_is) },
-    Switch { name: "etag", rule: Rule::Of(as_it_is) },
-    Switch { name: "header_bytes", rule: Rule::Near(HEADER_MORE_MAX) },
-    Switch { name: "http_version", rule: Rule::Of(as_it_is) },
-    Switch { name: "keep_alive", rule: Rule::Of(as_it_is) },
-    Switch { name: "keep_alive_requests", rule: Rule::Of(requests) },
-    Switch { name: "keep_alive_timeout", rule: Rule::Of(timeout) },
-    Switch { name: "sendfile", rule: Rule::Of(first_word) },
-    Switch { name: "tls", rule: Rule::Of(as_it_is) },
-    Switch { name: "workers", rule: Rule::Of(as_it_is) },
-];
+/// Seconds from which on it is of no interest how much longer a file is kept: to look it up once a second is
+/// one request among thousands.
+const FILE_KEPT_ENOUGH_S: f64 = 1.0;
 
-/// The word for a value that nobody could read. It is compared with nothing.
-pub const UNKNOWN: &str = "unknown";
+/// The closed list: the enum, its names and rules, and the struct of which every adapter fills every field.
+/// A line more here does not compile until each adapter answers it.
+macro_rules! switches {
+    ($($(#[$about:meta])* $variant:ident $name:ident $rule:expr;)*) => {
+        /// A switch of a server that decides how much work a request is. What an adapter reads back beside
+        /// these is shown and not compared.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Switch { $($(#[$about])* $variant,)* }
+
+        impl Switch {
+            /// All of them, by name.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// Its key in [`ContenderFacts::parity`].
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => stringify!($name),)* }
+            }
+
+            fn rule(self) -> Rule {
+                match self { $(Self::$variant => $rule,)* }
+            }
+        }
+
+        /// What is known of a server: an answer to every switch.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct Answers { $($(#[$about])* pub $name: Answer,)* }
+
+        impl Answers {
+            /// As a record has them.
+            pub fn into_table(self) -> BTreeMap<String, String> {
+                [$((stringify!($name).to_owned(), self.$name.to_string()),)*].into()
+            }
+
+            /// Each of them not known, for this reason.
+            pub fn unknown(why: &'static str) -> Self {
+                Self { $($name: Answer::Unknown(why),)* }
+            }
+        }
+    };
+}
+
+switches! {
+    /// Whether each request is written down ("off").
+    AccessLog access_log Rule::Of(as_it_is);
+    /// What listen(2) was given ("511").
+    Backlog backlog Rule::Of(as_it_is);
+    /// Whether replies are compressed for those who ask ("off", "gzip").
+    Compression compression Rule::Of(as_it_is);
+    /// Whether a reply has an ETag.
+    Etag etag Rule::Of(as_it_is);
+    /// What of a file is kept from request to request, and how long: "off"; "on (descriptor, 60 s)" where it
+    /// is not opened again, "on (content, 1 s)" where it is not read again either.
+    FileCache file_cache Rule::Of(file_cache);
+    /// Bytes of a reply's head.
+    HeaderBytes header_bytes Rule::Near(HEADER_MORE_MAX);
+    /// Version of HTTP in a reply ("1.1").
+    HttpVersion http_version Rule::Of(as_it_is);
+    /// Whether a connection carries more than one request.
+    KeepAlive keep_alive Rule::Of(as_it_is);
+    /// How many ("unlimited", "100", "at least 1000").
+    KeepAliveRequests keep_alive_requests Rule::Of(requests);
+    /// How long an idle connection is kept ("5 s").
+    KeepAliveTimeout keep_alive_timeout Rule::Of(timeout);
+    /// Whether files go from the page cache to the socket within the kernel ("on (from 64 KB)").
+    Sendfile sendfile Rule::Of(first_word);
+    /// Whether TCP sends what is less than a segment at once ("on").
+    TcpNodelay tcp_nodelay Rule::Of(first_word);
+    /// Whether head and file are put into full segments, by TCP_CORK or MSG_MORE ("on (with sendfile)").
+    TcpNopush tcp_nopush Rule::Of(first_word);
+    /// Whether TLS is spoken.
+    Tls tls Rule::Of(as_it_is);
+    /// Who works on requests ("4 event loops").
+    Workers workers Rule::Of(as_it_is);
+}
+
+/// What is known of one switch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Its value.
+    Is(String),
+    /// Nobody here can tell, for this reason.
+    Unknown(&'static str),
+}
+
+impl<T: Into<String>> From<T> for Answer {
+    fn from(value: T) -> Self {
+        Self::Is(value.into())
+    }
+}
+
+impl std::fmt::Display for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Is(value) => f.write_str(value),
+            Self::Unknown(why) => write!(f, "{UNKNOWN}: {why}"),
+        }
+    }
+}
+
+/// What a value begins with that nobody could read; a colon and the reason may follow.
+const UNKNOWN: &str = "unknown";
+
+/// Whether a value of a record is none: nobody could read it. It is compared with nothing.
+pub fn is_unknown(value: &str) -> bool {
+    value.strip_prefix(UNKNOWN).is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
+}
 
 /// A switch in which contenders differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,13 +149,53 @@ pub struct Difference {
 /// `declared`: names of switches, each alone or with its reason ("backlog: Caddy has no setting for
 /// it"). A contender that never answered has nothing to differ in.
 pub fn differences(contenders: &[ContenderFacts], declared: &[String]) -> Vec<Difference> {
+    undeclared(declared).filter_map(|switch| switch.difference(contenders)).collect()
+}
+
+/// What is not known of contenders.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    /// Switches that are known of others.
+    pub switches: Vec<&'static str>,
+    /// Why, as far as that is known.
+    pub reasons: Vec<String>,
+    /// Indices of those of whom just these are not known.
+    pub contenders: Vec<usize>,
+}
+
+/// The switches that nobody could read of a contender and somebody could of another: whether these two
+/// differ there is open. Those that the study declares are left out, and so is a contender that never
+/// answered.
+pub fn unknowns(contenders: &[ContenderFacts], declared: &[String]) -> Vec<Unknown> {
+    let known = |facts: &ContenderFacts, switch: Switch| {
+        facts.parity.get(switch.name()).is_some_and(|value| !is_unknown(value))
+    };
+    let asked: Vec<Switch> = undeclared(declared)
+        .filter(|&switch| contenders.iter().any(|facts| known(facts, switch)))
+        .collect();
+    let mut all: Vec<Unknown> = Vec::new();
+    for (index, facts) in contenders.iter().enumerate().filter(|(_, one)| !one.parity.is_empty()) {
+        let open: Vec<Switch> =
+            asked.iter().copied().filter(|&switch| !known(facts, switch)).collect();
+        let switches: Vec<&'static str> = open.iter().map(|switch| switch.name()).collect();
+        let mut reasons: Vec<String> =
+            open.iter().filter_map(|&switch| switch.reason(facts)).collect();
+        reasons.sort_unstable();
+        reasons.dedup();
+        let is_same = |one: &&mut Unknown| one.switches == switches && one.reasons == reasons;
+        match all.iter_mut().find(is_same) {
+            _ if switches.is_empty() => {}
+            Some(same) => same.contenders.push(index),
+            None => all.push(Unknown { switches, reasons, contenders: vec![index] }),
+        }
+    }
+    all
+}
+
+fn undeclared(declared: &[String]) -> impl Iterator<Item = Switch> {
     let is_declared =
-        |switch: &&Switch| declared.iter().any(|said| declared_name(said) == switch.name);
-    SWITCHES
-        .iter()
-        .filter(|switch| !is_declared(switch))
-        .filter_map(|switch| switch.difference(contenders))
-        .collect()
+        |switch: Switch| declared.iter().any(|said| declared_name(said) == switch.name());
+    Switch::ALL.iter().copied().filter(move |&switch| !is_declared(switch))
 }
 
 /// The switch that a declaration is about: what stands before its reason.
@@ -80,12 +204,17 @@ pub fn declared_name(declared: &str) -> &str {
 }
 
 impl Switch {
-    fn difference(&self, contenders: &[ContenderFacts]) -> Option<Difference> {
+    /// Why its value could not be read.
+    fn reason(self, facts: &ContenderFacts) -> Option<String> {
+        Some(facts.parity.get(self.name())?.strip_prefix(UNKNOWN)?.strip_prefix(": ")?.to_owned())
+    }
+
+    fn difference(self, contenders: &[ContenderFacts]) -> Option<Difference> {
         let read: Vec<(usize, &str)> = contenders
             .iter()
             .enumerate()
-            .filter_map(|(index, facts)| Some((index, facts.parity.get(self.name)?.as_str())))
-            .filter(|(_, value)| *value != UNKNOWN)
+            .filter_map(|(index, facts)| Some((index, facts.parity.get(self.name())?.as_str())))
+            .filter(|(_, value)| !is_unknown(value))
             .collect();
         let least = read.iter().filter_map(|(_, value)| value.parse().ok()).min();
         let mut groups: BTreeMap<String, (&str, Vec<usize>)> = BTreeMap::new();
@@ -98,13 +227,13 @@ impl Switch {
         let mut values: Vec<(String, Vec<usize>)> =
             groups.into_values().map(|(value, who)| (value.to_owned(), who)).collect();
         values.sort_by_key(|(_, who)| (std::cmp::Reverse(who.len()), who[0]));
-        Some(Difference { switch: self.name, values })
+        Some(Difference { switch: self.name(), values })
     }
 
     /// What of a value counts; `least` is the least of those that are numbers.
-    fn essence(&self, value: &str, least: Option<u64>) -> String {
+    fn essence(self, value: &str, least: Option<u64>) -> String {
         let above = || value.parse::<u64>().ok()?.checked_sub(least?);
-        match self.rule {
+        match self.rule() {
             Rule::Of(essence) => essence(value),
             Rule::Near(most) if above().is_some_and(|above| above <= most) => "near".to_owned(),
             Rule::Near(_) => value.to_owned(),
@@ -135,19 +264,34 @@ fn requests(value: &str) -> String {
 
 /// "5 s", "60s", "500ms".
 fn timeout(value: &str) -> String {
-    let digits: String = value.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
-    let unit = value[digits.len()..].trim();
-    let unit_s = match unit {
+    match seconds(value) {
+        Some(time_s) if time_s >= TIMEOUT_ENOUGH_S => "long enough".to_owned(),
+        _ => value.to_owned(),
+    }
+}
+
+/// "on (descriptor, 60 s)" and "on (descriptor, 1 s)" are the same work; "on (content, 1 s)" is less.
+fn file_cache(value: &str) -> String {
+    let parts =
+        value.strip_prefix("on (").and_then(|rest| rest.strip_suffix(')')?.split_once(", "));
+    match parts {
+        Some((kept, time)) if seconds(time).is_some_and(|time_s| time_s >= FILE_KEPT_ENOUGH_S) => {
+            kept.to_owned()
+        }
+        _ => value.to_owned(),
+    }
+}
+
+fn seconds(time: &str) -> Option<f64> {
+    let digits: String = time.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+    let unit_s = match time[digits.len()..].trim() {
         "ms" => 0.001,
         "s" | "" => 1.0,
         "min" | "m" => 60.0,
         "h" => 3600.0,
-        _ => return value.to_owned(),
+        _ => return None,
     };
-    match digits.parse::<f64>() {
-        Ok(number) if number * unit_s >= TIMEOUT_ENOUGH_S => "long enough".to_owned(),
-        _ => value.to_owned(),
-    }
+    Some(digits.parse::<f64>().ok()? * unit_s)
 }
 
 #[cfg(test)]
@@ -184,7 +328,7 @@ mod tests {
 
     #[test]
     fn what_nobody_could_read_differs_from_nothing() {
-        assert_eq!(of("sendfile", &["on", UNKNOWN, "on (from 48 KB)"]), []);
+        assert_eq!(of("sendfile", &["on", UNKNOWN, "unknown: why", "on (from 48 KB)"]), []);
         let never_answered = [facts(&[("tls", "off")]), ContenderFacts::default()];
         assert_eq!(differences(&never_answered, &[]), []);
     }
@@ -203,6 +347,55 @@ mod tests {
     fn heads_differ_when_that_is_more_than_a_name_and_a_date() {
         assert_eq!(of("header_bytes", &["180", "230"]), []);
         assert_eq!(of("header_bytes", &["180", "900"]).len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_kept_is_compared_by_what_of_it_is_kept() {
+        let descriptors =
+            ["on (descriptor, 1 s)", "on (descriptor, 60 s)", "on (descriptor, 2 min)"];
+        assert_eq!(of("file_cache", &descriptors), []);
+        assert_eq!(of("file_cache", &["off", "off"]), []);
+        for other in
+            ["off", "on (content, 1 s)", "on (descriptor, 100ms)", "on (descriptor, a turn)"]
+        {
+            assert_eq!(of("file_cache", &["on (descriptor, 1 s)", other]).len(), 1, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_known_of_others_and_not_of_one_is_named_with_its_reason() {
+        let answers = Answers::unknown("its settings are its own");
+        let hidden = ContenderFacts {
+            parity: Answers { tls: "off".into(), ..answers }.into_table(),
+            ..ContenderFacts::default()
+        };
+        let known = facts(&[("tls", "off"), ("file_cache", "off"), ("sendfile", "on")]);
+        // As in a file of before the list was closed: a word without a reason, and a switch that is absent.
+        let old = facts(&[("tls", "off"), ("sendfile", UNKNOWN)]);
+        let all = [known.clone(), hidden.clone(), hidden.clone(), old, ContenderFacts::default()];
+        let open = |reasons: &[&str], contenders: &[usize]| Unknown {
+            switches: vec!["file_cache", "sendfile"],
+            reasons: reasons.iter().map(|&one| one.to_owned()).collect(),
+            contenders: contenders.to_vec(),
+        };
+        let found = unknowns(&all, &[]);
+        assert_eq!(found, [open(&["its settings are its own"], &[1, 2]), open(&[], &[3])]);
+        let declared = ["file_cache".to_owned(), "sendfile: that is the question".to_owned()];
+        assert_eq!(unknowns(&all, &declared), []);
+        assert_eq!(
+            unknowns(&[hidden.clone(), hidden], &[]),
+            [],
+            "nobody knows: nothing to be held against"
+        );
+        assert_eq!(unknowns(&[known.clone(), known], &[]), []);
+    }
+
+    #[test]
+    fn every_switch_has_a_key_of_its_own_and_they_are_in_order() {
+        let names: Vec<&str> = Switch::ALL.iter().map(|switch| switch.name()).collect();
+        assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
+        let table = Answers::unknown("why").into_table();
+        assert!(table.keys().map(String::as_str).eq(names));
     }
 
     #[test]

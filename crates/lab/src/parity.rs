@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-use doctor::parity::UNKNOWN;
+use doctor::parity::is_unknown;
 use record::LoadStop;
 use units::Nanos;
 
@@ -115,7 +115,7 @@ pub fn lay_over(parity: &mut BTreeMap<String, String>, seen: Seen) {
     put("keep_alive", Some(on_off(kept.requests > 1)));
     if kept.closed {
         put("keep_alive_requests", Some(kept.requests.to_string()));
-    } else if parity.get("keep_alive_requests").is_none_or(|read| read == UNKNOWN) {
+    } else if parity.get("keep_alive_requests").is_none_or(|read| is_unknown(read)) {
         let least = format!("at least {}", kept.requests);
         parity.insert("keep_alive_requests".to_owned(), least);
     }
@@ -260,7 +260,8 @@ mod tests {
 
     #[test]
     fn a_connection_that_stays_open_is_no_limit() {
-        let mut parity = BTreeMap::from([("keep_alive_requests".to_owned(), UNKNOWN.to_owned())]);
+        let mut parity =
+            BTreeMap::from([("keep_alive_requests".to_owned(), "unknown: why".to_owned())]);
         let seen = probe(&planted(usize::MAX, ""), "/");
         assert_eq!(seen.kept.map(|kept| kept.closed), Some(false));
         assert_eq!(

@@ -438,7 +438,7 @@ impl Running {
             version: self.version.clone(),
             command: words.collect::<Vec<_>>().join(" "),
             files: self.rendered.files.clone(),
-            parity: (self.adapter.parity)(&self.rendered, &printed),
+            parity: (self.adapter.parity)(&self.rendered, &printed).into_table(),
             ..ContenderFacts::default()
         };
         let seen = self.seen();

@@ -321,7 +321,7 @@ fn keep_disturbed(top: &Section<'_>, source: Source<'_>) -> Result<bool, StudyEr
 
 fn declared(top: &Section<'_>, source: Source<'_>) -> Result<Vec<String>, StudyError> {
     let declared = top.texts("declared")?.unwrap_or_default();
-    let known: Vec<&str> = doctor::parity::SWITCHES.iter().map(|switch| switch.name).collect();
+    let known: Vec<&str> = doctor::parity::Switch::ALL.iter().map(|switch| switch.name()).collect();
     for one in &declared {
         let name = doctor::parity::declared_name(one.get_ref());
         if !known.contains(&name) {

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use doctor::parity::{Switch, is_unknown};
 use joust_lab::adapters::{self, Account, Adapter, AdapterError, Found, Rendered, Request};
 use record::{SettingValue, Settings};
 
@@ -81,6 +82,7 @@ fn nginx_is_configured_completely() {
         keepalive_timeout 75;
         keepalive_requests 4294967295;
         open_file_cache off;
+        open_file_cache_valid 60;
         etag on;
         gzip off;
         reset_timedout_connection off;
@@ -240,6 +242,8 @@ fn joust_is_told_everything_that_decides_comparability() {
     MaxKeepAliveRequests=0
     --set
     ListenBacklog=511
+    --set
+    FileCache=1
     --set
     ServerLimit=256
     --set
@@ -526,23 +530,9 @@ fn flags_and_numbers_of_a_study_file_are_taken_as_they_are() {
 /// What these run is in their settings.
 const GIVEN: [&str; 2] = ["command", "url"];
 
-/// Every parity table has the same core, so that two contenders can be set side by side.
+/// What of it a server's configuration or our knowledge of the server tells; `header_bytes` only a running one.
 #[test]
-fn every_parity_table_answers_the_same_questions() {
-    let core = [
-        "access_log",
-        "backlog",
-        "compression",
-        "etag",
-        "http_version",
-        "keep_alive",
-        "keep_alive_requests",
-        "keep_alive_timeout",
-        "sendfile",
-        "tls",
-        "user",
-        "workers",
-    ];
+fn every_adapter_knows_every_switch_and_those_of_which_nothing_is_known_say_why() {
     for adapter in adapters::ALL.iter().filter(|adapter| !GIVEN.contains(&adapter.name)) {
         let found = Found { binary: "/x".into(), version: String::new() };
         let request = Request {
@@ -555,11 +545,12 @@ fn every_parity_table_answers_the_same_questions() {
             account: None,
             settings: &Settings::new(),
         };
-        let parity = (adapter.parity)(&adapter.render(&request).unwrap(), "");
-        for question in core {
-            let answer = parity.get(question).map(String::as_str);
-            let known = answer.is_some_and(|text| question == "user" || !text.contains("not set"));
-            assert!(known, "{}: {question} {parity:?}", adapter.name);
+        let parity = (adapter.parity)(&adapter.render(&request).unwrap(), "").into_table();
+        assert!(parity.contains_key("user"), "{}", adapter.name);
+        for name in Switch::ALL.iter().map(|switch| switch.name()) {
+            let answer = &parity[name];
+            let known = !is_unknown(answer) && !answer.contains("not set");
+            assert_eq!(known, name != "header_bytes", "{}: {name} is {answer}", adapter.name);
         }
         assert_eq!(parity["access_log"], "off", "{}", adapter.name);
         // Caddy, h2o and mini-httpd have no setting for it.
@@ -567,5 +558,48 @@ fn every_parity_table_answers_the_same_questions() {
         assert!(!has_setting || parity["backlog"] == "511", "{}", adapter.name);
         let keeps = if adapter.name == "mini-httpd" { "off" } else { "on" };
         assert_eq!(parity["keep_alive"], keeps, "{}", adapter.name);
+    }
+}
+
+#[test]
+fn of_a_server_that_no_adapter_configures_every_switch_is_not_known_for_a_reason() {
+    for (server, of_it) in [("command", "serve {port}"), ("url", "http://127.0.0.1:1")] {
+        let parity = adapters::named(server).unwrap().parity;
+        let table = parity(&render(server, &[(server, of_it)]), "").into_table();
+        for name in Switch::ALL.iter().map(|switch| switch.name()) {
+            assert!(table[name].starts_with("unknown: "), "{server}: {name}");
+        }
+    }
+}
+
+#[test]
+fn what_each_server_keeps_of_a_file_is_what_its_settings_say() {
+    let cases: &[(&str, &[(&str, &str)], &str)] = &[
+        ("joust", &[], "on (content, 1 s)"),
+        ("joust", &[("FileCache", "500ms")], "on (content, 500ms)"),
+        ("joust", &[("FileCache", "off")], "off"),
+        ("joust", &[("FileCache", "0s")], "off"),
+        ("nginx", &[], "off"),
+        ("nginx", &[("open_file_cache", "100")], "on (descriptor, 60 s)"),
+        (
+            "nginx",
+            &[("open_file_cache", "100"), ("open_file_cache_valid", "1")],
+            "on (descriptor, 1 s)",
+        ),
+        ("apache", &[], "off"),
+        ("lighttpd", &[], "on (descriptor, 1 s)"),
+        (
+            "lighttpd",
+            &[("server.stat-cache-engine", "disable")],
+            "on (descriptor, looked up for each request)",
+        ),
+        ("caddy", &[], "off"),
+        ("h2o", &[], "on (descriptor, a turn of the loop)"),
+        ("tomcat", &[], "on (content, 5 s)"),
+        ("mini-httpd", &[], "off"),
+    ];
+    for (name, pairs, kept) in cases {
+        let parity = (adapters::named(name).unwrap().parity)(&render(name, pairs), "").into_table();
+        assert_eq!(parity["file_cache"], *kept, "{name} {pairs:?}");
     }
 }

@@ -95,8 +95,8 @@ fn the_code_that_the_page_quotes_is_the_code() {
 #[test]
 fn the_switches_and_files_that_the_page_names_are_those_that_there_are() {
     let page = page(PAGE);
-    for switch in doctor::parity::SWITCHES {
-        assert!(page.contains(&format!("| `{}` |", switch.name)), "{}", switch.name);
+    for name in doctor::parity::Switch::ALL.iter().map(|switch| switch.name()) {
+        assert!(page.contains(&format!("| `{name}` |")), "{name}");
     }
     let tests = root().join("crates/lab/tests");
     for name in ["adapters_config", "adapters_live", "adapters_leave_nothing"] {

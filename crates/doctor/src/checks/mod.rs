@@ -11,6 +11,7 @@ mod no_steady_state;
 mod too_few_samples;
 mod two_clusters;
 mod undeclared_difference;
+mod unknown_switch;
 mod unserved_connections;
 mod visits_too_short;
 
@@ -29,6 +30,7 @@ pub const CHECKS: &[&Check] = &[
     &too_few_samples::ITEM,
     &two_clusters::ITEM,
     &undeclared_difference::ITEM,
+    &unknown_switch::ITEM,
     &unserved_connections::ITEM,
     &visits_too_short::ITEM,
 ];

@@ -3,14 +3,13 @@
 //! worker,prefork}.html), but for those that say otherwise. Only the modules that a static file
 //! needs are loaded, so that what is compared is the MPM.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::sizing;
 use super::values::{Kind, SettingSpec, Values};
 use super::{
-    Adapter, AdapterError, Found, Minimum, Rendered, Request, Search, on_off, table,
-    version_printed,
+    Adapter, AdapterError, Answers, Found, Minimum, NO_FILE_CACHE, Parity, Rendered, Request,
+    SEEN_ONLY, Search, on_off, read, shown, version_printed,
 };
 
 /// Apache httpd.
@@ -256,7 +255,7 @@ fn text(request: &Request, values: &Values) -> String {
 
 /// The dump of mod_info holds the directives in the form of the file; LoadModule is not among them,
 /// the list of modules stands in for it.
-fn parity(rendered: &Rendered, printed: &str) -> BTreeMap<String, String> {
+fn parity(rendered: &Rendered, printed: &str) -> Parity {
     let source = rendered.source(printed);
     let value = |name: &str| {
         let mut lines = source.lines().map(str::trim);
@@ -281,25 +280,33 @@ fn parity(rendered: &Rendered, printed: &str) -> BTreeMap<String, String> {
         }
         _ => format!("{} to {} threads", text("MinSpareThreads"), text("MaxSpareThreads")),
     };
+    let sendfile = text("EnableSendfile").to_ascii_lowercase();
+    // Head and file are corked where the file goes by sendfile; else they are one writev.
     let unlimited = |text: String| if text == "0" { "unlimited".to_owned() } else { text };
-    table([
-        ("access_log", on_off(value("CustomLog").is_some())),
-        ("backlog", text("ListenBacklog")),
-        ("compression", on_off(source.contains("deflate_module"))),
-        ("connections_per_child", unlimited(text("MaxConnectionsPerChild"))),
-        ("etag", on_off(text("FileETag") != "None")),
-        ("file_cache", "off".to_owned()),
-        ("http_version", "1.1".to_owned()),
-        ("keep_alive", text("KeepAlive").to_ascii_lowercase()),
-        ("keep_alive_requests", unlimited(text("MaxKeepAliveRequests"))),
-        ("keep_alive_timeout", format!("{} s", text("KeepAliveTimeout"))),
-        ("mpm", mpm.to_owned()),
-        ("sendfile", text("EnableSendfile").to_ascii_lowercase()),
-        ("spares", spares),
-        ("tcp_nodelay", "on".to_owned()),
-        ("tls", on_off(source.contains("ssl_module"))),
-        ("user", format!("{} {}", text("User"), text("Group"))),
-        ("workers", workers),
-        ("workers_max", text("MaxRequestWorkers")),
-    ])
+    Parity {
+        answers: Answers {
+            access_log: on_off(value("CustomLog").is_some()).into(),
+            backlog: read(text("ListenBacklog")),
+            compression: on_off(source.contains("deflate_module")).into(),
+            etag: on_off(text("FileETag") != "None").into(),
+            file_cache: NO_FILE_CACHE.into(),
+            header_bytes: SEEN_ONLY,
+            http_version: "1.1".into(),
+            keep_alive: read(text("KeepAlive").to_ascii_lowercase()),
+            keep_alive_requests: unlimited(text("MaxKeepAliveRequests")).into(),
+            keep_alive_timeout: format!("{} s", text("KeepAliveTimeout")).into(),
+            sendfile: read(sendfile.clone()),
+            tcp_nodelay: "on".into(),
+            tcp_nopush: read(sendfile),
+            tls: on_off(source.contains("ssl_module")).into(),
+            workers: workers.into(),
+        },
+        shown: shown([
+            ("connections_per_child", unlimited(text("MaxConnectionsPerChild"))),
+            ("mpm", mpm.to_owned()),
+            ("spares", spares),
+            ("user", format!("{} {}", text("User"), text("Group"))),
+            ("workers_max", text("MaxRequestWorkers")),
+        ]),
+    }
 }

@@ -2,11 +2,13 @@
 //! documentation has them (caddyserver.com/docs/caddyfile/{options,directives}). Go gives listen(2)
 //! the system's limit and has no setting for it; a kept connection has no limit of requests.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::values::{Kind, SettingSpec, Values};
-use super::{Adapter, AdapterError, Found, Minimum, Rendered, Request, Search, on_off, table};
+use super::{
+    Adapter, AdapterError, Answers, Found, Minimum, NO_FILE_CACHE, NOT_SET, Parity, Rendered,
+    Request, SEEN_ONLY, Search, on_off, read, shown,
+};
 
 /// Caddy.
 pub(super) static ITEM: Adapter = Adapter {
@@ -132,7 +134,7 @@ fn text(request: &Request, values: &Values) -> String {
 
 /// `caddy adapt` prints the configuration as Caddy runs it, as JSON with a key a line, instants in
 /// nanoseconds.
-fn parity(rendered: &Rendered, printed: &str) -> BTreeMap<String, String> {
+fn parity(rendered: &Rendered, printed: &str) -> Parity {
     let from_file = |name: &str| {
         let mut lines = rendered.files[0].1.lines().map(str::trim);
         Some(lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?.to_owned())
@@ -160,19 +162,24 @@ fn parity(rendered: &Rendered, printed: &str) -> BTreeMap<String, String> {
         Some((_, number)) => format!("goroutines on {number} threads"),
         None => "goroutines on a thread for each CPU".to_owned(),
     };
-    table([
-        ("access_log", on_off(logs)),
-        ("backlog", super::somaxconn()),
-        ("compression", on_off(encodes)),
-        ("etag", "on".to_owned()),
-        ("http_version", "1.1".to_owned()),
-        ("keep_alive", "on".to_owned()),
-        ("keep_alive_requests", "unlimited".to_owned()),
-        ("keep_alive_timeout", idle.unwrap_or_else(|| "not set".to_owned())),
-        ("sendfile", sendfile.to_owned()),
-        ("tcp_nodelay", "on".to_owned()),
-        ("tls", "off".to_owned()),
-        ("user", "whoever runs joust".to_owned()),
-        ("workers", workers),
-    ])
+    Parity {
+        answers: Answers {
+            access_log: on_off(logs).into(),
+            backlog: super::somaxconn().into(),
+            compression: on_off(encodes).into(),
+            etag: "on".into(),
+            file_cache: NO_FILE_CACHE.into(),
+            header_bytes: SEEN_ONLY,
+            http_version: "1.1".into(),
+            keep_alive: "on".into(),
+            keep_alive_requests: "unlimited".into(),
+            keep_alive_timeout: read(idle.unwrap_or_else(|| NOT_SET.to_owned())),
+            sendfile: sendfile.into(),
+            tcp_nodelay: "on".into(),
+            tcp_nopush: "off".into(),
+            tls: "off".into(),
+            workers: workers.into(),
+        },
+        shown: shown([("user", "whoever runs joust".to_owned())]),
+    }
 }

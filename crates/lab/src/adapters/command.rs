@@ -2,7 +2,6 @@
 //! words `{port}`, `{docroot}` and `{dir}` stand for is put in; no shell reads them. Of what it does
 //! the lab knows only what can be seen from outside.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -10,7 +9,9 @@ use sys::child::Signal;
 
 use super::values::{Kind, SettingSpec, Values};
 use super::words::words;
-use super::{Adapter, AdapterError, Found, Reached, Rendered, Request, Search, unknown_table};
+use super::{
+    Adapter, AdapterError, Answers, Found, Parity, Reached, Rendered, Request, Search, shown,
+};
 
 /// Any program.
 pub(super) static ITEM: Adapter = Adapter {
@@ -24,8 +25,14 @@ pub(super) static ITEM: Adapter = Adapter {
     is_movable: false,
     agree,
     configure,
-    parity: |_, _| -> BTreeMap<String, String> { unknown_table("whoever runs joust") },
+    parity: |_, _| Parity {
+        answers: Answers::unknown(HIDDEN),
+        shown: shown([("user", "whoever runs joust".to_owned())]),
+    },
 };
+
+/// Why its switches are not known.
+const HIDDEN: &str = "a program of your own: only what shows from outside is known";
 
 static SETTINGS: &[SettingSpec] = &[
     SettingSpec::new(

@@ -3,12 +3,12 @@
 //! It gives listen(2) 65535 and has no setting for it, so the system's limit is its backlog; and it
 //! sends files by reading them (writev), whatever their size.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::values::{Kind, SettingSpec, Values};
 use super::{
-    Adapter, Found, Minimum, Rendered, Request, Search, counted, on_off, table, version_printed,
+    Adapter, Answers, Found, Minimum, Parity, Rendered, Request, SEEN_ONLY, Search, counted,
+    on_off, shown, version_printed,
 };
 
 /// h2o.
@@ -25,6 +25,10 @@ pub(super) static ITEM: Adapter = Adapter {
     configure,
     parity,
 };
+
+/// A file that was opened serves all requests of the same turn of the loop, and is closed after it: with 64
+/// connections 151 opens for 9,347 requests (2.2.5).
+const FILE_CACHE: &str = "on (descriptor, a turn of the loop)";
 
 const POSITIVE: Kind = Kind::Number { min: 1, max: i32::MAX as u64 };
 
@@ -129,7 +133,7 @@ fn text(request: &Request, values: &Values) -> String {
 }
 
 /// h2o does not print its configuration; what it really does is asked of it when it runs.
-fn parity(rendered: &Rendered, _printed: &str) -> BTreeMap<String, String> {
+fn parity(rendered: &Rendered, _printed: &str) -> Parity {
     let source = rendered.files[0].1.as_str();
     let text = |name: &str| {
         let mut lines = source.lines();
@@ -137,20 +141,24 @@ fn parity(rendered: &Rendered, _printed: &str) -> BTreeMap<String, String> {
         value.unwrap_or("not set").to_owned()
     };
     let is_on = |name: &str| on_off(text(name) != "OFF");
-    table([
-        ("access_log", on_off(text("access-log") != "not set")),
-        ("backlog", super::somaxconn()),
-        ("compression", is_on("compress")),
-        ("connections_max", text("max-connections")),
-        ("etag", is_on("file.etag")),
-        ("http_version", "1.1".to_owned()),
-        ("keep_alive", "on".to_owned()),
-        ("keep_alive_requests", "unlimited".to_owned()),
-        ("keep_alive_timeout", format!("{} s", text("http1-request-timeout"))),
-        ("sendfile", "off".to_owned()),
-        ("tcp_nodelay", "on".to_owned()),
-        ("tls", on_off(source.contains(" ssl:"))),
-        ("user", text("user")),
-        ("workers", counted(&text("num-threads"), "event loop", "event loops")),
-    ])
+    Parity {
+        answers: Answers {
+            access_log: on_off(text("access-log") != "not set").into(),
+            backlog: super::somaxconn().into(),
+            compression: is_on("compress").into(),
+            etag: is_on("file.etag").into(),
+            file_cache: FILE_CACHE.into(),
+            header_bytes: SEEN_ONLY,
+            http_version: "1.1".into(),
+            keep_alive: "on".into(),
+            keep_alive_requests: "unlimited".into(),
+            keep_alive_timeout: format!("{} s", text("http1-request-timeout")).into(),
+            sendfile: "off".into(),
+            tcp_nodelay: "on".into(),
+            tcp_nopush: "off".into(),
+            tls: on_off(source.contains(" ssl:")).into(),
+            workers: counted(&text("num-threads"), "event loop", "event loops").into(),
+        },
+        shown: shown([("connections_max", text("max-connections")), ("user", text("user"))]),
+    }
 }

@@ -2,12 +2,14 @@
 //! Its settings are checked by itself when it starts; only those that the lab sizes or that decide
 //! comparability are named here. Must not know the crate `serve`.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use super::sizing::{self, Sizes};
 use super::values::{Kind, SettingSpec, Values};
-use super::{Adapter, Found, Rendered, Request, Search, counted, on_off, table, version_printed};
+use super::{
+    Adapter, Answer, Answers, Found, NO_FILE_CACHE, NOT_SET, Parity, Rendered, Request, SEEN_ONLY,
+    Search, counted, on_off, read, version_printed,
+};
 
 /// Our own server.
 pub(super) static ITEM: Adapter = Adapter {
@@ -54,6 +56,12 @@ static SETTINGS: &[SettingSpec] = &[
         "Connections the kernel holds until they are accepted.",
     ),
     SettingSpec::new(
+        "FileCache",
+        Kind::Word,
+        "1",
+        "Seconds (or with a unit, as in 500ms) that a file once read is sent from memory without a look at the disk; off or 0: each request opens and reads it.",
+    ),
+    SettingSpec::new(
         "access-log",
         Kind::Choice(&["off", "common", "combined"]),
         "off",
@@ -69,8 +77,8 @@ static SETTINGS: &[SettingSpec] = &[
 ];
 
 /// Settings that all models have and that are always said, so that a default never decides.
-const COMMON: [&str; 4] =
-    ["KeepAlive", "KeepAliveTimeout", "MaxKeepAliveRequests", "ListenBacklog"];
+const COMMON: [&str; 5] =
+    ["KeepAlive", "KeepAliveTimeout", "MaxKeepAliveRequests", "ListenBacklog", "FileCache"];
 
 fn find(search: &Search) -> Option<Found> {
     let binary = search.joust.clone();
@@ -127,7 +135,7 @@ fn sized(request: &Request, values: &Values) -> Sizes {
 }
 
 /// All that decides comparability is said on the command line.
-fn parity(rendered: &Rendered, _printed: &str) -> BTreeMap<String, String> {
+fn parity(rendered: &Rendered, _printed: &str) -> Parity {
     let words: Vec<_> = rendered.command.iter().map(|word| word.to_string_lossy()).collect();
     let after = |option: &str| {
         let place = words.iter().position(|word| word == option)?;
@@ -136,32 +144,47 @@ fn parity(rendered: &Rendered, _printed: &str) -> BTreeMap<String, String> {
     let text = |name: &str| {
         let prefix = format!("{name}=");
         let value = words.iter().find_map(|word| word.strip_prefix(&prefix));
-        value.unwrap_or("not set").to_owned()
+        value.unwrap_or(NOT_SET).to_owned()
     };
     let unlimited = |text: String| if text == "0" { "unlimited".to_owned() } else { text };
     let logged = after("--access-log").is_some_and(|log| log != "off");
     let model = after("--model").unwrap_or_default();
-    let mut parity = table([
-        ("access_log", on_off(logged)),
-        ("backlog", text("ListenBacklog")),
-        ("compression", "off".to_owned()),
-        ("etag", "on".to_owned()),
-        ("http_version", "1.1".to_owned()),
-        ("keep_alive", text("KeepAlive")),
-        ("keep_alive_requests", unlimited(text("MaxKeepAliveRequests"))),
-        ("keep_alive_timeout", with_unit(text("KeepAliveTimeout"))),
-        // Its `limits.cached_file_bytes_max`: what is smaller is answered from memory.
-        ("sendfile", "on (from 64 KB)".to_owned()),
-        ("tls", "off".to_owned()),
-        ("user", "whoever runs joust".to_owned()),
-        ("workers", workers(&model, text)),
-    ]);
-    for word in words.iter().filter_map(|word| word.split_once('=')) {
-        if !COMMON.contains(&word.0) {
-            parity.insert(word.0.to_owned(), word.1.to_owned());
-        }
+    let settings = words.iter().filter_map(|word| word.split_once('='));
+    let of_the_model = settings.filter(|(name, _)| !COMMON.contains(name));
+    let shown = of_the_model.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let user = ("user".to_owned(), "whoever runs joust".to_owned());
+    Parity {
+        answers: Answers {
+            access_log: on_off(logged).into(),
+            backlog: read(text("ListenBacklog")),
+            compression: "off".into(),
+            etag: "on".into(),
+            file_cache: file_cache(&text("FileCache")),
+            header_bytes: SEEN_ONLY,
+            http_version: "1.1".into(),
+            keep_alive: read(text("KeepAlive")),
+            keep_alive_requests: read(unlimited(text("MaxKeepAliveRequests"))),
+            keep_alive_timeout: read(with_unit(text("KeepAliveTimeout"))),
+            // Its `limits.cached_file_bytes_max`: what is smaller is answered from memory.
+            sendfile: "on (from 64 KB)".into(),
+            tcp_nodelay: "on".into(),
+            tcp_nopush: "on (from 64 KB)".into(),
+            tls: "off".into(),
+            workers: workers(&model, text).into(),
+        },
+        shown: shown.chain([user]).collect(),
     }
-    parity
+}
+
+/// It keeps the head too, and of a file that is larger than `limits.cached_file_bytes_max` the descriptor.
+fn file_cache(time: &str) -> Answer {
+    let digits = time.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let is_off = time.eq_ignore_ascii_case("off") || digits.parse() == Ok(0.0);
+    match time {
+        NOT_SET => read(time.to_owned()),
+        _ if is_off => NO_FILE_CACHE.into(),
+        _ => format!("on (content, {})", with_unit(time.to_owned())).into(),
+    }
 }
 
 /// As the models declare it; a pool that is not sized here is as large as the model's own default.

@@ -1,12 +1,14 @@
 //! mini-httpd: a process for each connection, forked when it comes; every reply closes its
 //! connection. Options are as its manual page has them (mini_httpd(8)). It gives listen(2) 1024 and
-//! has no setting for it, and sends files by sendfile(2).
+//! has no setting for it, and sends files by sendfile(2) from a corked socket without TCP_NODELAY.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::values::{Kind, SettingSpec, Values};
-use super::{Adapter, Found, Rendered, Request, Search, on_off, table, version_printed};
+use super::{
+    Adapter, Answers, Found, NO_FILE_CACHE, NOT_SET, Parity, Rendered, Request, SEEN_ONLY, Search,
+    on_off, shown, version_printed,
+};
 
 /// mini-httpd.
 pub(super) static ITEM: Adapter = Adapter {
@@ -87,23 +89,29 @@ fn text(request: &Request, values: &Values) -> String {
 }
 
 /// It does not print its configuration; what it really does is asked of it when it runs.
-fn parity(rendered: &Rendered, _printed: &str) -> BTreeMap<String, String> {
+fn parity(rendered: &Rendered, _printed: &str) -> Parity {
     let value = |name: &str| {
         let mut lines = rendered.files[0].1.lines();
         lines.find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
     };
-    table([
-        ("access_log", on_off(value("logfile").is_some())),
-        ("backlog", "1024".to_owned()),
-        ("compression", "off".to_owned()),
-        ("etag", "off".to_owned()),
-        ("http_version", "1.1".to_owned()),
-        ("keep_alive", "off".to_owned()),
-        ("keep_alive_requests", "1".to_owned()),
-        ("keep_alive_timeout", super::NOT_KEPT.to_owned()),
-        ("sendfile", "on".to_owned()),
-        ("tls", "off".to_owned()),
-        ("user", value("user").unwrap_or("not set").to_owned()),
-        ("workers", "a process for each connection, forked when it comes".to_owned()),
-    ])
+    Parity {
+        answers: Answers {
+            access_log: on_off(value("logfile").is_some()).into(),
+            backlog: "1024".into(),
+            compression: "off".into(),
+            etag: "off".into(),
+            file_cache: NO_FILE_CACHE.into(),
+            header_bytes: SEEN_ONLY,
+            http_version: "1.1".into(),
+            keep_alive: "off".into(),
+            keep_alive_requests: "1".into(),
+            keep_alive_timeout: super::NOT_KEPT.into(),
+            sendfile: "on".into(),
+            tcp_nodelay: "off".into(),
+            tcp_nopush: "on".into(),
+            tls: "off".into(),
+            workers: "a process for each connection, forked when it comes".into(),
+        },
+        shown: shown([("user", value("user").unwrap_or(NOT_SET).to_owned())]),
+    }
 }

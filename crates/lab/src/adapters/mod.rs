@@ -27,7 +27,7 @@ use record::{Plan, Settings};
 use sys::child::Signal;
 
 use crate::nearest::suggestion;
-use doctor::parity::UNKNOWN;
+use doctor::parity::{Answer, Answers};
 pub use values::{Kind, SettingSpec, Values};
 use version::is_before;
 pub(crate) use version::version_printed;
@@ -216,9 +216,27 @@ pub struct Adapter {
     pub agree: fn(&Values) -> Result<(), AdapterError>,
     /// Makes the configuration.
     pub configure: fn(&Request, &Values) -> Rendered,
-    /// Reads the settings that decide comparability from the configuration: first the files as
-    /// rendered, then what the check printed (empty where it was not run).
-    pub parity: fn(&Rendered, &str) -> BTreeMap<String, String>,
+    /// Reads what decides comparability from the configuration: from what the check printed, and where
+    /// that is empty (it was not run, or there is none) from the files as rendered.
+    pub parity: fn(&Rendered, &str) -> Parity,
+}
+
+/// What an adapter says of how its server is configured.
+#[derive(Debug)]
+pub struct Parity {
+    /// An answer to every switch that contenders are compared in.
+    pub answers: Answers,
+    /// What is shown beside them and not compared: name and value.
+    pub shown: Vec<(String, String)>,
+}
+
+impl Parity {
+    /// As a record has it.
+    pub fn into_table(self) -> BTreeMap<String, String> {
+        let mut table = self.answers.into_table();
+        table.extend(self.shown);
+        table
+    }
 }
 
 impl Adapter {
@@ -330,18 +348,27 @@ pub fn notes(plan: &Plan) -> Vec<String> {
     plan.contenders.iter().filter_map(of_one).collect()
 }
 
-/// A parity table of these pairs.
-fn table<const N: usize>(pairs: [(&str, String); N]) -> BTreeMap<String, String> {
+/// What a configuration was read for and does not have.
+const NOT_SET: &str = "not set";
+
+/// What was read from a configuration.
+fn read(value: String) -> Answer {
+    match value.as_str() {
+        NOT_SET => Answer::Unknown("its configuration does not say"),
+        _ => Answer::Is(value),
+    }
+}
+
+/// Values that are shown beside the switches.
+fn shown<const N: usize>(pairs: [(&str, String); N]) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-/// Every switch of the parity table that only a server's configuration could tell, as unknown.
-fn unknown_table(user: &str) -> BTreeMap<String, String> {
-    let names = doctor::parity::SWITCHES.iter().map(|switch| switch.name);
-    let unknown = names.filter(|name| *name != "header_bytes").map(|name| (name, UNKNOWN));
-    let all = unknown.chain([("user", user)]);
-    all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
-}
+/// What only a running server tells: `lab::parity` asks it, and its answer stands above this one.
+const SEEN_ONLY: Answer = Answer::Unknown("it did not answer");
+
+/// `file_cache` of a server that looks a file up and opens it for each request.
+const NO_FILE_CACHE: &str = "off";
 
 /// `keep_alive_timeout` of a server that keeps no connection.
 const NOT_KEPT: &str = "not kept";

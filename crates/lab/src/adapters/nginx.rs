@@ -2,12 +2,12 @@
 //! them (nginx.org/en/docs/http/ngx_http_core_module.html, ngx_core_module.html), but for those
 //! that say otherwise.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::values::{Kind, SettingSpec, Values};
 use super::{
-    Adapter, Found, Minimum, Rendered, Request, Search, counted, on_off, table, version_printed,
+    Adapter, Answers, Found, Minimum, NO_FILE_CACHE, Parity, Rendered, Request, SEEN_ONLY, Search,
+    counted, on_off, read, shown, version_printed,
 };
 
 /// nginx.
@@ -42,6 +42,7 @@ const HTTP: &[&str] = &[
     "keepalive_timeout",
     "keepalive_requests",
     "open_file_cache",
+    "open_file_cache_valid",
     "etag",
     "gzip",
     "reset_timedout_connection",
@@ -112,6 +113,12 @@ static SETTINGS: &[SettingSpec] = &[
         "Requests on a connection. nginx's own 1000 would make reconnects part of the load.",
     ),
     SettingSpec::new("open_file_cache", COUNT, "0", "Open files that are kept (`max=`); 0: off."),
+    SettingSpec::new(
+        "open_file_cache_valid",
+        POSITIVE,
+        "60",
+        "Seconds after which an open file that is kept is looked up again.",
+    ),
     SettingSpec::new("etag", Kind::Switch, "on", "Whether replies have an ETag."),
     SettingSpec::new(
         "gzip",
@@ -215,7 +222,7 @@ fn directives(text: &mut String, indent: &str, names: &[&str], request: &Request
 }
 
 /// `nginx -T` prints the files that it read, so both sources have the same grammar.
-fn parity(rendered: &Rendered, printed: &str) -> BTreeMap<String, String> {
+fn parity(rendered: &Rendered, printed: &str) -> Parity {
     let source = rendered.source(printed);
     let value = |name: &str| {
         let mut lines = source.lines().map(str::trim);
@@ -225,26 +232,36 @@ fn parity(rendered: &Rendered, printed: &str) -> BTreeMap<String, String> {
     let listen = text("listen");
     let backlog = listen.split(' ').find_map(|word| word.strip_prefix("backlog="));
     let kept = value("keepalive_timeout").is_some_and(|seconds| seconds != "0");
+    let file_cache = match text("open_file_cache").as_str() {
+        "off" => NO_FILE_CACHE.to_owned(),
+        _ => format!("on (descriptor, {} s)", text("open_file_cache_valid").trim_end_matches('s')),
+    };
     let requests = match text("keepalive_requests").as_str() {
         "4294967295" => "unlimited".to_owned(),
         number => number.to_owned(),
     };
-    table([
-        ("access_log", on_off(text("access_log") != "off")),
-        ("backlog", backlog.unwrap_or("511").to_owned()),
-        ("compression", text("gzip")),
-        ("connections_max", text("worker_connections")),
-        ("etag", text("etag")),
-        ("file_cache", text("open_file_cache")),
-        ("http_version", "1.1".to_owned()),
-        ("keep_alive", on_off(kept)),
-        ("keep_alive_requests", requests),
-        ("keep_alive_timeout", format!("{} s", text("keepalive_timeout"))),
-        ("reuseport", on_off(listen.contains("reuseport"))),
-        ("sendfile", text("sendfile")),
-        ("tcp_nodelay", text("tcp_nodelay")),
-        ("tls", on_off(listen.split(' ').any(|word| word == "ssl"))),
-        ("user", text("user")),
-        ("workers", counted(&text("worker_processes"), "event loop", "event loops")),
-    ])
+    Parity {
+        answers: Answers {
+            access_log: on_off(text("access_log") != "off").into(),
+            backlog: backlog.unwrap_or("511").into(),
+            compression: read(text("gzip")),
+            etag: read(text("etag")),
+            file_cache: file_cache.into(),
+            header_bytes: SEEN_ONLY,
+            http_version: "1.1".into(),
+            keep_alive: on_off(kept).into(),
+            keep_alive_requests: requests.into(),
+            keep_alive_timeout: format!("{} s", text("keepalive_timeout")).into(),
+            sendfile: read(text("sendfile")),
+            tcp_nodelay: read(text("tcp_nodelay")),
+            tcp_nopush: on_off(text("sendfile") == "on" && text("tcp_nopush") == "on").into(),
+            tls: on_off(listen.split(' ').any(|word| word == "ssl")).into(),
+            workers: counted(&text("worker_processes"), "event loop", "event loops").into(),
+        },
+        shown: shown([
+            ("connections_max", text("worker_connections")),
+            ("reuseport", on_off(listen.contains("reuseport"))),
+            ("user", text("user")),
+        ]),
+    }
 }

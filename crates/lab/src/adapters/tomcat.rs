@@ -5,7 +5,6 @@
 //! site, and a web.xml with the servlet for files and nothing else. `java` is started directly:
 //! catalina.sh would add options of its own.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,7 +12,10 @@ use std::process::Command;
 
 use super::values::{Kind, SettingSpec, Values};
 use super::words::words;
-use super::{Adapter, AdapterError, Found, Minimum, Rendered, Request, Search, on_off, table};
+use super::{
+    Adapter, AdapterError, Answers, Found, Minimum, Parity, Rendered, Request, SEEN_ONLY, Search,
+    on_off, read, shown,
+};
 
 /// Tomcat.
 pub(super) static ITEM: Adapter = Adapter {
@@ -32,6 +34,10 @@ pub(super) static ITEM: Adapter = Adapter {
 
 /// Where Debian's tomcat10 has its programs and libraries.
 const HOME: &str = "/usr/share/tomcat10";
+
+/// The default of `cachingAllowed` and `cacheTtl`, for files of up to 512 KB
+/// (tomcat.apache.org/tomcat-10.1-doc/config/resources.html).
+const FILE_CACHE: &str = "on (content, 5 s)";
 
 const POSITIVE: Kind = Kind::Number { min: 1, max: i32::MAX as u64 };
 const MILLISECONDS: &str = "60000";
@@ -275,7 +281,7 @@ const WEB_XML: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 
 /// Its check (configtest) takes the port that the running server has, and seconds; so its words are
 /// those of server.xml, and what it really does is asked of it when it runs.
-fn parity(rendered: &Rendered, _printed: &str) -> BTreeMap<String, String> {
+fn parity(rendered: &Rendered, _printed: &str) -> Parity {
     let source = rendered.files[0].1.as_str();
     let text = |name: &str| {
         let value =
@@ -294,21 +300,29 @@ fn parity(rendered: &Rendered, _printed: &str) -> BTreeMap<String, String> {
     let sendfile = if text("useSendfile") == "true" { "on (from 48 KB)" } else { "off" };
     let jvm: Vec<_> = rendered.command.iter().skip(1).map(|word| word.to_string_lossy()).collect();
     let jvm: Vec<_> = jvm.iter().filter(|word| word.starts_with("-X")).map(AsRef::as_ref).collect();
-    table([
-        ("access_log", on_off(source.contains("AccessLogValve"))),
-        ("backlog", text("acceptCount")),
-        ("compression", on_off(text("compression") != "off")),
-        ("connections_max", text("maxConnections")),
-        ("etag", "on".to_owned()),
-        ("http_version", "1.1".to_owned()),
-        ("jvm_options", jvm.join(" ")),
-        ("keep_alive", on_off(kept)),
-        ("keep_alive_requests", requests),
-        ("keep_alive_timeout", if kept { timeout } else { super::NOT_KEPT.to_owned() }),
-        ("sendfile", sendfile.to_owned()),
-        ("tcp_nodelay", on_off(text("tcpNoDelay") == "true")),
-        ("tls", on_off(text("SSLEnabled") == "true")),
-        ("user", "whoever runs joust".to_owned()),
-        ("workers", format!("{} to {} threads", text("minSpareThreads"), text("maxThreads"))),
-    ])
+    Parity {
+        answers: Answers {
+            access_log: on_off(source.contains("AccessLogValve")).into(),
+            backlog: read(text("acceptCount")),
+            compression: on_off(text("compression") != "off").into(),
+            etag: "on".into(),
+            file_cache: FILE_CACHE.into(),
+            header_bytes: SEEN_ONLY,
+            http_version: "1.1".into(),
+            keep_alive: on_off(kept).into(),
+            keep_alive_requests: requests.into(),
+            keep_alive_timeout: (if kept { timeout } else { super::NOT_KEPT.to_owned() }).into(),
+            sendfile: sendfile.into(),
+            tcp_nodelay: on_off(text("tcpNoDelay") == "true").into(),
+            tcp_nopush: "off".into(),
+            tls: on_off(text("SSLEnabled") == "true").into(),
+            workers: format!("{} to {} threads", text("minSpareThreads"), text("maxThreads"))
+                .into(),
+        },
+        shown: shown([
+            ("connections_max", text("maxConnections")),
+            ("jvm_options", jvm.join(" ")),
+            ("user", "whoever runs joust".to_owned()),
+        ]),
+    }
 }

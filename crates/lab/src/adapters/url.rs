@@ -1,12 +1,13 @@
 //! A server that runs already, here or on another machine: it is neither started nor ended, and of
 //! its processes nothing is known. Only plain HTTP, as for all others.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use super::values::{Kind, SettingSpec, Values};
-use super::{Adapter, AdapterError, Found, Reached, Rendered, Request, Search, unknown_table};
+use super::{
+    Adapter, AdapterError, Answers, Found, Parity, Reached, Rendered, Request, Search, shown,
+};
 
 /// A server elsewhere.
 pub(super) static ITEM: Adapter = Adapter {
@@ -20,8 +21,14 @@ pub(super) static ITEM: Adapter = Adapter {
     is_movable: false,
     agree,
     configure,
-    parity: |_, _| -> BTreeMap<String, String> { unknown_table(super::UNKNOWN) },
+    parity: |_, _| Parity {
+        answers: Answers::unknown(HIDDEN),
+        shown: shown([("user", "unknown".to_owned())]),
+    },
 };
+
+/// Why its switches are not known.
+const HIDDEN: &str = "it runs elsewhere: only what shows from outside is known";
 
 static SETTINGS: &[SettingSpec] = &[SettingSpec::new(
     "url",

@@ -1,0 +1,73 @@
+//! Owns the check that what decides the work of a request is known of every contender. Must not know how it
+//! was read. Start reading at [`look`].
+//!
+//! Of a program that a study starts by its command line, and of a server that runs already, only what shows
+//! from outside is known. It may have a cache of files, or a log, where the others have none.
+
+use record::{Certainty, Severity};
+
+use super::Check;
+use crate::{Evidence, Seen, parity, words};
+
+/// See the module.
+pub(crate) const ITEM: Check = Check {
+    name: "unknown_switch",
+    severity: Severity::Note,
+    title: "a switch that is known of others is not known of a contender",
+    meaning: "whether it does the same work for a request as the others do is open there",
+    remedy: "run it by an adapter, which reads its configuration (`joust servers` lists them), or find out and \
+             say it: declared = [\"SWITCH: what it is\"] in the study",
+    needs: &[],
+    look,
+};
+
+fn look(evidence: &Evidence) -> Vec<Seen> {
+    let found = parity::unknowns(&evidence.run.contenders, &evidence.run.plan.declared);
+    found.into_iter().map(|unknown| seen(*evidence, unknown)).collect()
+}
+
+fn seen(evidence: Evidence<'_>, unknown: parity::Unknown) -> Seen {
+    let switches: Vec<String> =
+        unknown.switches.iter().map(|switch| switch.replace('_', " ")).collect();
+    let why = match unknown.reasons.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", words::list(&unknown.reasons)),
+    };
+    let names = evidence.names(&unknown.contenders);
+    let evidence = format!("not known of {names}: {}{why}", words::list(&switches));
+    Seen { certainty: Certainty::Confirmed, contenders: unknown.contenders, evidence }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testdata;
+
+    fn with_caches(caches: &[&str]) -> record::RunRecord {
+        let names = ["a", "b", "c"];
+        let mut run = testdata::run(&names[..caches.len()], 8);
+        for (facts, cache) in run.contenders.iter_mut().zip(caches) {
+            facts.parity.insert("file_cache".to_owned(), (*cache).to_owned());
+        }
+        run
+    }
+
+    #[test]
+    fn what_is_known_of_all_or_of_none_is_silent() {
+        for caches in [["off", "off"], ["off", "on (content, 1 s)"], ["unknown", "unknown: why"]] {
+            assert_eq!(look(&Evidence::of(&with_caches(&caches))), []);
+        }
+        assert_eq!(look(&Evidence::of(&testdata::run(&["a", "b"], 8))), []);
+    }
+
+    #[test]
+    fn what_is_not_known_of_one_alone_is_named_unless_the_study_declares_it() {
+        let mut run = with_caches(&["off", "unknown: it runs elsewhere", "off"]);
+        let seen = look(&Evidence::of(&run));
+        assert_eq!(seen.len(), 1);
+        assert_eq!(seen[0].contenders, [1]);
+        assert_eq!(seen[0].evidence, "not known of b: file cache (it runs elsewhere)");
+        run.plan.declared = vec!["file_cache: it has none".to_owned()];
+        assert_eq!(look(&Evidence::of(&run)), []);
+    }
+}
