@@ -69,7 +69,7 @@ fn the_built_in_study_is_right() {
         (Bytes(3361), 64)
     );
     assert_eq!(plan.metrics[0], Metric::Throughput);
-    assert_eq!(plan.contenders.len(), 9);
+    assert_eq!(plan.contenders.len(), 10);
     assert!(plan.budget < Nanos::from_secs(90));
 }
 

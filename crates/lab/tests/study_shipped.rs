@@ -1,10 +1,12 @@
 //! The studies that come with joust: each is right in both forms, their short forms end within the time
 //! that `make studies` has, and what was printed is set beside today's in both.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use doctor::parity;
+use joust_lab::adapters::{self, Found, Request};
 use joust_lab::study::{self, Form};
-use record::{Metric, Plan};
+use record::{ContenderFacts, Metric, Plan};
 use units::Nanos;
 
 /// Longest short form of one study.
@@ -109,4 +111,70 @@ fn growth_is_fitted_to_as_many_numbers_of_connections_as_the_law_has_coefficient
         assert!(connections.len() >= 3, "{connections:?}");
         assert_eq!(connections.contains(&1000), form == Form::Full, "{connections:?}");
     }
+}
+
+/// The parity tables of its contenders as far as they are known without starting a server.
+fn configured(plan: &Plan) -> Vec<ContenderFacts> {
+    let found = Found { binary: "/x".into(), version: String::new() };
+    let facts = |contender: &record::Contender| {
+        let adapter = adapters::named(&contender.server).unwrap();
+        let request = Request {
+            found: &found,
+            dir: Path::new("/d"),
+            addr: "127.0.0.1:8080".parse().unwrap(),
+            docroot: Path::new("/site"),
+            cpus: &[],
+            connections: plan.cells[0].workload.connections,
+            account: None,
+            settings: &contender.settings,
+        };
+        let parity = (adapter.parity)(&adapter.render(&request).unwrap(), "").into_table();
+        ContenderFacts { parity, ..ContenderFacts::default() }
+    };
+    plan.contenders.iter().map(facts).collect()
+}
+
+#[test]
+fn what_the_contenders_of_a_study_differ_in_is_declared() {
+    for plan in shipped(Form::Full) {
+        let facts = configured(&plan);
+        assert_eq!(parity::differences(&facts, &plan.declared), [], "{}", plan.name);
+        assert_eq!(parity::unknowns(&facts, &plan.declared), [], "{}", plan.name);
+    }
+}
+
+#[test]
+fn that_our_server_keeps_files_is_a_finding_where_a_study_does_not_declare_it() {
+    for name in ["quick", "event-loops", "capacity"] {
+        let plan = named(name, Form::Full);
+        let mut declared = plan.declared.clone();
+        declared.retain(|one| parity::declared_name(one) != "file_cache");
+        let found = parity::differences(&configured(&plan), &declared);
+        assert_eq!(found.len(), 1, "{name}: {found:?}");
+        assert_eq!(found[0].switch, "file_cache");
+        let of = |who: &str| {
+            let index = plan.contenders.iter().position(|one| one.name == who).unwrap();
+            let mut values = found[0].values.iter();
+            values.find(|(_, all)| all.contains(&index)).unwrap().0.as_str()
+        };
+        assert_eq!(of("joust reactor"), "on (content, 1 s)", "{name}");
+        assert_eq!(of("nginx"), "off", "{name}");
+        assert_eq!(of("nginx tuned"), of("lighttpd"), "{name}: both keep the descriptor");
+    }
+}
+
+#[test]
+fn ours_without_its_cache_does_for_a_file_what_nginx_does_as_it_comes() {
+    let plan = named("event-loops", Form::Full);
+    let pair = |plan: &Plan| {
+        let among = ["joust reactor, no file cache", "nginx"];
+        plan.contenders.iter().map(|one| among.contains(&one.name.as_str())).collect::<Vec<_>>()
+    };
+    let facts = configured(&plan);
+    let both: Vec<ContenderFacts> =
+        facts.into_iter().zip(pair(&plan)).filter_map(|(one, is)| is.then_some(one)).collect();
+    assert_eq!(both.len(), 2);
+    let switches: Vec<&str> =
+        parity::differences(&both, &[]).iter().map(|difference| difference.switch).collect();
+    assert_eq!(switches, ["sendfile", "tcp_nopush"], "from 64 KB on, which the page is not");
 }
