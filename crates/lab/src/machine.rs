@@ -451,7 +451,9 @@ impl Stage for Machine<'_> {
 
     fn visit(&mut self, place: Place) -> Result<Option<Visit>, LabError> {
         let mut visit = unmeasured(place, self.now());
-        let ready = self.keeper.before(&self.docroot, number(place));
+        let Installed { adapter, found } = &self.installed[place.contender];
+        let fixed = adapter.fixed_port(found, &self.contender(place.contender).settings);
+        let ready = self.keeper.before(&self.docroot, number(place), fixed);
         let ready =
             ready.map_err(failed("cannot bring the machine to its state before a visit"))?;
         let mut running = match self.start(place.cell, place.contender, &ready.conditions) {

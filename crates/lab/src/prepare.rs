@@ -10,7 +10,7 @@ use std::time::Duration;
 use rand::RngExt as _;
 use rand::SeedableRng as _;
 use record::Prepared;
-use sys::clock;
+use sys::{clock, sock_diag};
 use units::{Bytes, Nanos};
 
 use crate::netns::Net;
@@ -18,7 +18,7 @@ use crate::netns::Net;
 /// Where the kernel counts sockets of the calling thread's namespace.
 const SOCKETS: &str = "/proc/thread-self/net/sockstat";
 /// Sockets in TIME_WAIT that do not matter: one in thirty of the ports that Linux gives by itself.
-const TIME_WAIT_CALM: u64 = 1000;
+const TIME_WAIT_CALM: usize = 1000;
 /// Time between two looks at them.
 const LOOK: Duration = Duration::from_millis(100);
 /// Files of a site that are read at most: a site of ours has one a cell.
@@ -36,21 +36,30 @@ const PADDING_MAX: u32 = 4096;
 const PORTS: std::ops::Range<u16> = 10_000..32_768;
 
 /// Brings the network and the site to their state before a visit: waits, for `patience` at most,
-/// until few sockets are left in TIME_WAIT, and reads every file of the site once, so that all lie in
-/// the page cache. What could not be had is in the record.
+/// until few sockets of `port` are left in TIME_WAIT, and reads every file of the site once, so that
+/// all lie in the page cache. What could not be had is in the record.
+///
+/// `port` is that of a server that is reached at the same one in every visit. A connection in TIME_WAIT
+/// keeps its client port from further connections to that server port alone, until Linux uses it again
+/// (over loopback after 1 s, net.ipv4.tcp_tw_reuse). A server at another port, as most are in each visit,
+/// does not feel them, and there is nothing to wait for.
 ///
 /// # Errors
 /// A file of the site cannot be read.
-pub fn prepare(net: &Net, docroot: &Path, patience: Nanos) -> io::Result<Prepared> {
+pub fn prepare(
+    net: &Net,
+    docroot: &Path,
+    port: Option<u16>,
+    patience: Nanos,
+) -> io::Result<Prepared> {
     let begun = clock::monotonic();
-    // In a namespace of its own the client begins with none: there is nothing to wait for.
-    let time_wait = || net.at_client(time_wait).ok().flatten();
-    let mut left = time_wait();
-    while left.is_some_and(|left| left > TIME_WAIT_CALM) && clock::monotonic() - begun < patience {
+    let in_the_way = |port| net.at_client(|| sock_diag::time_wait(port)).ok()?.ok();
+    let is_calm = || port.and_then(in_the_way).is_none_or(|left| left <= TIME_WAIT_CALM);
+    while !is_calm() && clock::monotonic() - begun < patience {
         std::thread::sleep(LOOK);
-        left = time_wait();
     }
     let waited = clock::monotonic() - begun;
+    let left = net.at_client(time_wait).ok().flatten();
     let mut warmed = (0, Bytes(0));
     read_through(docroot, &mut warmed)?;
     Ok(Prepared { time_wait: left, waited, warmed, padding: 0, port: 0 })
@@ -131,10 +140,37 @@ mod tests {
         fs::write(dir.path().join("below/b"), [0; 23]).unwrap();
         std::os::unix::fs::symlink(dir.path(), dir.path().join("below/round")).unwrap();
         let net = Net::loopback("for a test");
-        let prepared = prepare(&net, dir.path(), Nanos::ZERO).unwrap();
+        let prepared = prepare(&net, dir.path(), None, Nanos::ZERO).unwrap();
         assert_eq!(prepared.warmed, (2, Bytes(123)));
         assert!(prepared.time_wait.is_some());
-        assert!(prepare(&net, &dir.path().join("none"), Nanos::ZERO).is_err());
+        assert!(prepare(&net, &dir.path().join("none"), None, Nanos::ZERO).is_err());
+    }
+
+    /// What one client and one server at `port` leave in TIME_WAIT.
+    fn leave_in_time_wait(listener: &std::net::TcpListener, count: usize) {
+        let addr = listener.local_addr().unwrap();
+        for _ in 0..count {
+            let client = std::net::TcpStream::connect(addr).unwrap();
+            drop(listener.accept().unwrap());
+            drop(client);
+        }
+    }
+
+    #[test]
+    fn only_a_port_that_is_used_again_is_waited_for() {
+        let (net, dir) = (Net::loopback("for a test"), tempfile::tempdir().unwrap());
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        leave_in_time_wait(&listener, TIME_WAIT_CALM + 100);
+        let patience = Nanos::from_millis(300);
+        let waited = |port| prepare(&net, dir.path(), port, patience).unwrap().waited;
+        let used = listener.local_addr().unwrap().port();
+        assert!(waited(Some(used)) >= patience, "the port is used again");
+        let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        for port in [None, Some(other.local_addr().unwrap().port())] {
+            assert!(waited(port) < patience, "{port:?}: its connections are in nobody's way");
+        }
+        let left = prepare(&net, dir.path(), None, patience).unwrap().time_wait.unwrap();
+        assert!(left > TIME_WAIT_CALM as u64, "what was left is in the record: {left}");
     }
 
     #[test]
@@ -146,7 +182,7 @@ mod tests {
             io::stderr().write_all(format!("skipped: {reason}\n").as_bytes()).unwrap();
             return;
         }
-        assert_eq!(prepare(&net, dir.path(), Nanos::ZERO).unwrap().time_wait, Some(0));
+        assert_eq!(prepare(&net, dir.path(), None, Nanos::ZERO).unwrap().time_wait, Some(0));
     }
 
     #[test]

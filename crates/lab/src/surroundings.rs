@@ -17,9 +17,9 @@ use crate::sampler::{Sampler, Watched};
 use crate::server::{Conditions, Running};
 use crate::tree::{self, Tree};
 
-/// How long is waited for sockets in TIME_WAIT to go, where the network is the machine's own. They go
+/// How long is waited for sockets in TIME_WAIT that are in the way of a server at a fixed port. They go
 /// after 60 s, which would be longer than a visit; over loopback the kernel uses their ports again by
-/// itself. So it is a short wait, and the number that is left is in the record.
+/// itself after 1 s. So it is a short wait, and the number that is left is in the record.
 const TIME_WAIT_MAX: Nanos = Nanos::from_secs(1);
 
 /// Keeps the surroundings of a run's visits alike.
@@ -81,14 +81,15 @@ impl Keeper {
     }
 
     /// Before a visit's server is started: a fresh network where permitted, the same state, and the
-    /// canary. `number` tells the visit from all others of the run.
+    /// canary. `number` tells the visit from all others of the run, `fixed` is the port of a server that
+    /// has the same one in every visit.
     ///
     /// # Errors
     /// The site cannot be read; no namespace or thread left.
-    pub fn before(&mut self, docroot: &Path, number: u64) -> io::Result<Ready> {
+    pub fn before(&mut self, docroot: &Path, number: u64, fixed: Option<u16>) -> io::Result<Ready> {
         let net = self.net()?;
         let Drawn { padding, port } = draw(self.seed, number);
-        let prepared = Prepared { padding, port, ..prepare(&net, docroot, TIME_WAIT_MAX)? };
+        let prepared = Prepared { padding, port, ..prepare(&net, docroot, fixed, TIME_WAIT_MAX)? };
         let canary = self.canary.sing(&self.layout.server)?;
         let conditions = Conditions { net, padding, port: Some(port) };
         Ok(Ready { conditions, prepared, canary })

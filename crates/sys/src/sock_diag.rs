@@ -1,5 +1,5 @@
-//! Owns what the kernel says of sockets that listen: address, backlog, queue, inode, and handshakes that
-//! have begun (sock_diag(7)).
+//! Owns what the kernel says of sockets that listen: address, backlog, queue, inode, and of handshakes that
+//! have begun and connections that have ended at a port (sock_diag(7)).
 //! /proc/net/tcp has no backlog, and lists a listening socket among all others. Must not know whose
 //! sockets they are. Start reading at [`listeners`].
 //!
@@ -40,6 +40,7 @@ const NLM_F_REQUEST: u16 = 1;
 const NLM_F_DUMP: u16 = 0x300;
 const IPPROTO_TCP: u8 = 6;
 const TCP_SYN_RECV: u32 = 3;
+const TCP_TIME_WAIT: u32 = 6;
 const TCP_LISTEN: u32 = 10;
 
 /// Length of `struct nlmsghdr`, of `struct inet_diag_req_v2`, of `struct inet_diag_msg`.
@@ -65,43 +66,68 @@ pub fn handshakes(port: u16) -> io::Result<usize> {
     in_state(TCP_SYN_RECV, port).map(|found| found.len())
 }
 
+/// Connections to or from `port` in this network namespace that have ended and are in TIME_WAIT, at
+/// either end.
+///
+/// # Errors
+/// As those of [`listeners`].
+pub fn time_wait(port: u16) -> io::Result<usize> {
+    let mut count = 0;
+    for family in FAMILIES {
+        for ports in [Ports { own: port, peer: 0 }, Ports { own: 0, peer: port }] {
+            count += ask(family.as_raw() as u8, TCP_TIME_WAIT, ports)?.len();
+        }
+    }
+    Ok(count)
+}
+
+const FAMILIES: [AddressFamily; 2] = [AddressFamily::INET, AddressFamily::INET6];
+
+/// What the kernel filters by; 0 is any.
+#[derive(Debug, Clone, Copy)]
+struct Ports {
+    own: u16,
+    peer: u16,
+}
+
 fn in_state(state: u32, port: u16) -> io::Result<Vec<Listening>> {
     let mut found = Vec::new();
-    for family in [AddressFamily::INET, AddressFamily::INET6] {
-        found.extend(of_family(family.as_raw() as u8, state, port)?);
+    for family in FAMILIES {
+        found.extend(ask(family.as_raw() as u8, state, Ports { own: port, peer: 0 })?);
     }
+    found.retain(|socket| socket.addr.port() == port);
     Ok(found)
 }
 
-fn of_family(family: u8, state: u32, port: u16) -> io::Result<Vec<Listening>> {
+fn ask(family: u8, state: u32, ports: Ports) -> io::Result<Vec<Listening>> {
     let protocol = Some(netlink::SOCK_DIAG);
     let kind = (SocketType::DGRAM, SocketFlags::CLOEXEC);
     let socket = rustix::net::socket_with(AddressFamily::NETLINK, kind.0, kind.1, protocol)?;
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(PATIENCE))?;
-    rustix::net::send(&socket, &question(family, state, port), SendFlags::empty())?;
-    answers(&socket, port)
+    rustix::net::send(&socket, &question(family, state, ports), SendFlags::empty())?;
+    answers(&socket)
 }
 
-fn answers(socket: &OwnedFd, port: u16) -> io::Result<Vec<Listening>> {
+fn answers(socket: &OwnedFd) -> io::Result<Vec<Listening>> {
     let mut found = Vec::new();
     let mut datagram = vec![0; DATAGRAM_BYTES];
     for _ in 0..DATAGRAMS_MAX {
         let (length, _) = rustix::net::recv(socket, datagram.as_mut_slice(), RecvFlags::empty())?;
         for message in messages(&datagram[..length]) {
             match message {
-                Message::Socket(socket) if socket.addr.port() == port => found.push(socket),
-                Message::Socket(_) | Message::Other => {}
+                Message::Socket(socket) => found.push(socket),
+                Message::Other => {}
                 Message::Refused(errno) => return Err(io::Error::from_raw_os_error(errno)),
                 Message::Done => return Ok(found),
             }
         }
     }
-    Err(io::Error::other("the kernel's list of listening sockets has no end"))
+    Err(io::Error::other("the kernel's list of sockets has no end"))
 }
 
-/// `struct nlmsghdr` and `struct inet_diag_req_v2`; the port, of all fields of the socket's name, is
+/// `struct nlmsghdr` and `struct inet_diag_req_v2`; the ports, of all fields of the socket's name, are
 /// what the kernel filters by.
-fn question(family: u8, state: u32, port: u16) -> Vec<u8> {
+fn question(family: u8, state: u32, ports: Ports) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER + QUESTION);
     bytes.extend(((HEADER + QUESTION) as u32).to_ne_bytes());
     bytes.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
@@ -109,7 +135,8 @@ fn question(family: u8, state: u32, port: u16) -> Vec<u8> {
     bytes.extend([0; 8]);
     bytes.extend([family, IPPROTO_TCP, 0, 0]);
     bytes.extend((1_u32 << state).to_ne_bytes());
-    bytes.extend(port.to_be_bytes());
+    bytes.extend(ports.own.to_be_bytes());
+    bytes.extend(ports.peer.to_be_bytes());
     bytes.resize(HEADER + QUESTION, 0);
     bytes
 }
@@ -217,6 +244,21 @@ mod tests {
     }
 
     #[test]
+    fn what_has_ended_is_counted_by_the_port_at_either_end() {
+        for who_closes_first in ["client", "server"] {
+            let (socket, addr) = listener("127.0.0.1:0", 8).unwrap();
+            let client = std::net::TcpStream::connect(addr).unwrap();
+            let server = socket.accept().unwrap().0;
+            assert_eq!(time_wait(addr.port()).unwrap(), 0);
+            match who_closes_first {
+                "client" => (drop(client), drop(server)),
+                _ => (drop(server), drop(client)),
+            };
+            assert_eq!(time_wait(addr.port()).unwrap(), 1, "{who_closes_first}");
+        }
+    }
+
+    #[test]
     fn a_backlog_beyond_the_systems_limit_shows_as_the_limit() {
         let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
         let (_socket, addr) = listener("127.0.0.1:0", i32::MAX).unwrap();
@@ -226,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_message_that_is_cut_short_is_no_socket() {
-        let mut message = question(2, TCP_LISTEN, 80);
+        let mut message = question(2, TCP_LISTEN, Ports { own: 80, peer: 0 });
         assert_eq!(message.len(), HEADER + QUESTION);
         assert_eq!(messages(&message), [Message::Other]);
         message.truncate(HEADER + 3);

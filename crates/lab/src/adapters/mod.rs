@@ -261,17 +261,7 @@ impl Adapter {
         if !self.hands_on {
             return None;
         }
-        let nowhere = Request {
-            found,
-            dir: Path::new("/"),
-            addr: SocketAddr::from(([127, 0, 0, 1], 0)),
-            docroot: Path::new("/"),
-            cpus: &[],
-            connections: 1,
-            account: None,
-            settings,
-        };
-        let rendered = self.render(&nowhere).ok()?;
+        let rendered = self.render(&nowhere(found, settings)).ok()?;
         let (program, arguments) = rendered.command.split_first()?;
         let mut check = std::process::Command::new(program);
         // For whoever reads it in a message of ours: no colours, and no width of a terminal.
@@ -285,6 +275,15 @@ impl Adapter {
     /// The complete configuration and the command for one start.
     ///
     /// # Errors
+    /// The port at which it is reached in every visit, where its settings fix one.
+    pub fn fixed_port(&self, found: &Found, settings: &Settings) -> Option<u16> {
+        match self.render(&nowhere(found, settings)).ok()?.reached {
+            Reached::AsAsked => None,
+            Reached::Port(port) => Some(port),
+            Reached::At { authority, .. } => authority.rsplit_once(':')?.1.parse().ok(),
+        }
+    }
+
     /// Those of [`Adapter::check`].
     pub fn render(&self, request: &Request) -> Result<Rendered, AdapterError> {
         let values = self.check(request.settings)?;
@@ -342,6 +341,20 @@ pub fn notes(plan: &Plan) -> Vec<String> {
     let of_one = |contender: &record::Contender| {
         let adapter = named(&contender.server).ok()?;
         let values = adapter.check(&contender.settings).ok()?;
+/// A start that is never made: for what depends on settings alone.
+fn nowhere<'a>(found: &'a Found, settings: &'a Settings) -> Request<'a> {
+    Request {
+        found,
+        dir: Path::new("/"),
+        addr: SocketAddr::from(([127, 0, 0, 1], 0)),
+        docroot: Path::new("/"),
+        cpus: &[],
+        connections: 1,
+        account: None,
+        settings,
+    }
+}
+
         let note = std::ptr::eq(adapter, &url::ITEM).then(|| url::note(&values))??;
         Some(format!("{}: {note}", contender.name))
     };
