@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use record::Skipped;
+use units::Nanos;
 
 use crate::study::StudyError;
 
@@ -75,6 +76,21 @@ pub enum LabError {
         /// What became of the others, each with the last lines of its log.
         failures: Vec<String>,
     },
+    /// Not one block fits into the budget.
+    #[error(
+        "the budget of {budget} does not hold one block: its {visits} visits take {block}{}",
+        gone_already(*gone)
+    )]
+    NoBlock {
+        /// That of the plan.
+        budget: Nanos,
+        /// Since the start of the run.
+        gone: Nanos,
+        /// What a block takes, at most.
+        block: Nanos,
+        /// Visits of a block.
+        visits: usize,
+    },
     /// The generator cannot work.
     #[error(transparent)]
     Load(#[from] load::LoadError),
@@ -86,6 +102,14 @@ pub enum LabError {
         /// What the system said.
         cause: io::Error,
     },
+}
+
+/// Of a budget, where it is worth telling.
+fn gone_already(gone: Nanos) -> String {
+    match gone < Nanos::from_secs(1) {
+        true => String::new(),
+        false => format!(", and {gone} went by before the first"),
+    }
 }
 
 fn too_few(present: &[String], skipped: &[Skipped]) -> String {

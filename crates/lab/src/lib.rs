@@ -5,6 +5,7 @@
 
 pub mod adapters;
 pub mod analysis;
+mod budget;
 mod by_tool;
 pub mod canary;
 mod capacity;

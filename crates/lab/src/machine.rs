@@ -26,8 +26,12 @@ use crate::trial::{Counted, Window, condense, count, load_plan, requests_between
 use crate::{by_tool, capacity};
 use crate::{cpus, facts};
 
-/// How long a server may take to give its first answer.
+/// How long a server may take to give its first answer, at most.
 const START_MAX: Nanos = Nanos::from_secs(20);
+/// The same where the budget is short: one that never answers must leave time for the others.
+const START_OF_BUDGET: u64 = 4;
+/// And at least, as a JVM takes.
+const START_MIN: Nanos = Nanos::from_secs(5);
 /// Reads of the tree's memory over a visit. Each costs a walk of its page tables (about 0.1 ms a
 /// process), which the load feels.
 const MEMORY_SAMPLES: u32 = 3;
@@ -178,7 +182,7 @@ impl<'a> Machine<'a> {
             connections: work.connections,
             scratch: self.scratch.path(),
             target: &target,
-            timeout: START_MAX,
+            timeout: Nanos(self.plan.budget.0 / START_OF_BUDGET).clamp(START_MIN, START_MAX),
         };
         Running::start_under(&start, conditions).map_err(|error| failure(&error))
     }
@@ -436,9 +440,14 @@ impl Stage for Machine<'_> {
             Err(failure) => return Ok(Err(failure)),
         };
         let asked = conditions.net.at_client(|| self.ask(&running, contender));
-        let discovered = asked
-            .map_err(failed("cannot ask from the client's network"))?
-            .map_err(|error| Failure { reason: error.to_string(), log_tail: running.log_tail() });
+        let discovered =
+            asked.map_err(failed("cannot ask from the client's network"))?.map_err(|error| {
+                Failure {
+                    answered: !matches!(error, OracleError::NoReply { .. }),
+                    reason: error.to_string(),
+                    log_tail: running.log_tail(),
+                }
+            });
         Ok(match running.stop() {
             Ok(_) => discovered,
             Err(error) => Err(failure(&error)),
@@ -458,7 +467,7 @@ impl Stage for Machine<'_> {
             ready.map_err(failed("cannot bring the machine to its state before a visit"))?;
         let mut running = match self.start(place.cell, place.contender, &ready.conditions) {
             Ok(running) => running,
-            Err(Failure { reason, log_tail }) => {
+            Err(Failure { reason, log_tail, .. }) => {
                 visit.state = VisitState::Failed { reason, log_tail };
                 return Ok(Some(visit));
             }
@@ -469,7 +478,7 @@ impl Stage for Machine<'_> {
             Ok(stopped) => count_logged(&mut visit, stopped.logged),
             // A server that could not be ended would be there in the next visit.
             Err(error) => {
-                let Failure { reason, log_tail } = failure(&error);
+                let Failure { reason, log_tail, .. } = failure(&error);
                 visit.state = VisitState::Failed { reason, log_tail };
                 visit.logged = None;
             }
@@ -532,5 +541,5 @@ fn failure(error: &ServerError) -> Failure {
     let text = error.to_string();
     let reason = text.split("; the end of its log").next().unwrap_or(&text);
     let reason = reason.replace("; the end of its log:", "").trim_end().to_owned();
-    Failure { reason, log_tail: error.log_tail().to_owned() }
+    Failure { reason, log_tail: error.log_tail().to_owned(), answered: false }
 }

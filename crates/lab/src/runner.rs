@@ -100,6 +100,7 @@ pub fn run(
     watch: &mut dyn Watch,
     interrupt: &AtomicBool,
 ) -> Result<RunRecord, LabError> {
+    let begun = sys::clock::monotonic();
     let search = Search::new(&options.joust_binary);
     let Present { plan, tools, installed, mut skipped } = present(plan, &search)?;
     let mut started = jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
@@ -130,7 +131,9 @@ pub fn run(
     };
     let folder = options.journal.as_deref();
     let keeping = folder.map(|folder| Keeping::begin(folder, &journal)).transpose()?;
-    let going_on = GoingOn { elapsed: before.elapsed, keeping, tools, ground };
+    // What came before the first server counts too: looking for programs takes a second where one is a JVM's.
+    let elapsed = before.elapsed + (sys::clock::monotonic() - begun);
+    let going_on = GoingOn { elapsed, keeping, tools, ground };
     let mut machine = Machine::new(&plan, &installed, interrupt, doctor::needs(), going_on)?;
     let layout = machine.layout().clone();
     let played = play(&plan, before, &mut machine, watch, interrupt)?;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use record::{ContenderFacts, Disturbance, Ending, Plan, Skipped, Visit, VisitState};
 use units::Nanos;
 
+use crate::budget::{Costs, Unseen};
 use crate::error::LabError;
 use crate::schedule::Schedule;
 use crate::verdict::narrow_enough;
@@ -17,7 +18,7 @@ const REPEATS_MAX: u32 = 2;
 /// Of all visits that are used at most one in this many is paid for with one that is not, so that on
 /// a machine that is always busy a run takes a quarter longer, and not three times as long.
 const USED_A_REPEAT: usize = 4;
-/// A contender whose first this many starts all failed is not visited again.
+/// A contender whose first this many visits all failed is not visited again.
 const FIRST_FAILURES_MAX: u32 = 2;
 
 /// The world as an experiment sees it: the machine, or a simulation.
@@ -69,6 +70,8 @@ pub struct Failure {
     pub reason: String,
     /// Last lines of its log.
     pub log_tail: String,
+    /// Whether it did answer, but with what cannot be compared.
+    pub answered: bool,
 }
 
 /// Who is told how a run goes. Nothing that is measured depends on it.
@@ -133,8 +136,8 @@ pub struct Before {
 /// or `interrupt` is set; what was measured until then is kept. `before` is what was measured already.
 ///
 /// # Errors
-/// [`LabError::NoneAnswers`] where fewer than two contenders can be started, and failures of the
-/// harness before anything was measured.
+/// [`LabError::NoneAnswers`] where fewer than two contenders can be started, [`LabError::NoBlock`] where
+/// the budget does not hold one block, and failures of the harness before anything was measured.
 pub fn play(
     plan: &Plan,
     before: Before,
@@ -150,17 +153,16 @@ pub fn play(
         contenders: vec![ContenderFacts::default(); plan.contenders.len()],
         standing: vec![Standing::default(); plan.contenders.len()],
         visits: before.visits,
-        block_times: Vec::new(),
+        costs: Costs::new(plan),
     };
+    session.check_budget()?;
     let ending = match session.discover() {
         Ok(None) => session.blocks(before.block),
         Ok(Some(ending)) => Ok(ending),
         Err(error) => Err(error),
     };
     let ending = match ending {
-        Err(error) if !session.visits.is_empty() => {
-            Ending::Incomplete { reason: error.to_string() }
-        }
+        Err(error) if session.measured_any() => Ending::Incomplete { reason: error.to_string() },
         ending => ending?,
     };
     Ok(Played { contenders: session.contenders, visits: session.visits, ending })
@@ -169,14 +171,17 @@ pub fn play(
 /// How a contender has done so far.
 #[derive(Debug, Default, Clone, Copy)]
 struct Standing {
+    /// A visit of it was measured.
     answered: bool,
-    /// Failures before it first answered; at most [`FIRST_FAILURES_MAX`].
+    /// Visits that failed before one was measured; at most [`FIRST_FAILURES_MAX`].
     first_failures: u32,
+    /// It failed when it was started alone, before the first block.
+    given_up: bool,
 }
 
 impl Standing {
     fn is_dropped(self) -> bool {
-        self.first_failures >= FIRST_FAILURES_MAX
+        self.given_up || self.first_failures >= FIRST_FAILURES_MAX
     }
 }
 
@@ -188,39 +193,82 @@ struct Session<'a> {
     contenders: Vec<ContenderFacts>,
     standing: Vec<Standing>,
     visits: Vec<Visit>,
-    /// How long a visit of each finished block took, in the mean.
-    block_times: Vec<Nanos>,
+    costs: Costs<'a>,
 }
 
 impl Session<'_> {
-    /// Starts everyone once. `Some` ending: it was interrupted.
+    /// Refuses a budget that the load of one block alone would exceed, before anyone is started.
+    fn check_budget(&mut self) -> Result<(), LabError> {
+        let places = self.places(&(0..self.plan.cells.len()).collect::<Vec<_>>());
+        let (now, block) = (self.stage.now(), self.costs.block(&places, Unseen::Least));
+        match self.measured_any() || now + block <= self.plan.budget {
+            true => Ok(()),
+            false => Err(self.no_block(now, block, places.len())),
+        }
+    }
+
+    fn no_block(&self, gone: Nanos, block: Nanos, visits: usize) -> LabError {
+        LabError::NoBlock { budget: self.plan.budget, gone, block, visits }
+    }
+
+    /// Starts everyone once, and gives up who fails. `Some` ending: it was interrupted.
     fn discover(&mut self) -> Result<Option<Ending>, LabError> {
-        let mut failures = Vec::new();
+        let (mut failures, mut given_up) = (Vec::new(), Vec::new());
         for contender in 0..self.plan.contenders.len() {
             if self.interrupted() {
                 return Ok(Some(broken_off()));
             }
             self.watch.discovery_begins(contender);
+            let begun = self.stage.now();
             match self.stage.discover(contender)? {
                 Ok(facts) => self.contenders[contender] = facts,
                 Err(failure) => {
                     let name = &self.plan.contenders[contender].name;
                     self.watch.message(&format!("{name}: {}", failure.reason));
                     failures.push(format!("{name}: {}\n{}", failure.reason, failure.log_tail));
-                    self.standing[contender].first_failures += 1;
+                    given_up.push((contender, failure));
                 }
             }
+            self.costs.started(contender, self.stage.now() - begun);
         }
         if self.plan.contenders.len() - failures.len() < 2 && !self.interrupted() {
             return Err(LabError::NoneAnswers { failures });
         }
+        for (contender, failure) in given_up {
+            self.give_up(contender, failure)?;
+        }
         Ok(None)
+    }
+
+    /// Leaves a contender out that cannot be started, so that it takes no time of the others. Each of its
+    /// cells gets one visit that failed, which says why.
+    fn give_up(&mut self, contender: usize, failure: Failure) -> Result<(), LabError> {
+        let one = &self.plan.contenders[contender];
+        let how = if failure.answered { "cannot be compared" } else { "never answered" };
+        let reason =
+            format!("{} {how}: {} (given up after the first try)", one.name, failure.reason);
+        self.standing[contender].given_up = true;
+        self.watch.message(&format!("{} is left out from here on", one.name));
+        let started = self.stage.now();
+        for cell in (0..self.plan.cells.len()).filter(|&cell| one.takes_part(cell)) {
+            // A run that goes on has it already.
+            let is_known = |visit: &Visit| (visit.cell, visit.contender) == (cell, contender);
+            if self.visits.iter().any(is_known) {
+                continue;
+            }
+            let log_tail = failure.log_tail.clone();
+            let state = VisitState::Failed { reason: reason.clone(), log_tail };
+            self.visits.push(Visit { cell, contender, started, state, ..Visit::default() });
+            self.stage.keep(self.visits.last().expect("one was pushed"))?;
+        }
+        Ok(())
     }
 
     /// From `first` on: those before it were made in an earlier part of the run.
     fn blocks(&mut self, first: u32) -> Result<Ending, LabError> {
         let cells = (0..self.plan.cells.len()).map(|cell| self.plan.in_cell(cell).collect());
         let mut schedule = Schedule::new(self.plan.seed, cells.collect());
+        let mut block_ended = None;
         for block in 0..self.plan.blocks.max {
             let order = schedule.next_block();
             if block < first {
@@ -234,17 +282,45 @@ impl Session<'_> {
             if open.is_empty() {
                 return Ok(Ending::Narrow);
             }
-            let begun = self.stage.now();
-            if begun + self.block_time(&open) > self.plan.budget {
+            let now = self.stage.now();
+            self.costs.paused(block_ended.map_or(Nanos::ZERO, |ended| now.saturating_sub(ended)));
+            if !self.fits(&open, now)? {
                 return Ok(Ending::Budget);
             }
-            if !self.block(block, &order, &open)? {
-                return Ok(broken_off());
+            if let Some(ending) = self.block(block, &order, &open)? {
+                return Ok(ending);
             }
-            let took = self.stage.now() - begun;
-            self.block_times.push(Nanos(took.0 / self.visits_in(&open).max(1)));
+            block_ended = Some(self.stage.now());
         }
         Ok(Ending::Blocks)
+    }
+
+    /// Whether a block of these cells can be begun now. The first one is, where it may but need not take
+    /// longer than there is time for.
+    fn fits(&mut self, open: &[usize], now: Nanos) -> Result<bool, LabError> {
+        let places = self.places(open);
+        let block = self.costs.block(&places, Unseen::Most);
+        if now + block <= self.plan.budget {
+            return Ok(true);
+        }
+        if self.measured_any() || self.costs.saw_any() {
+            return Ok(false);
+        }
+        let least = self.costs.block(&places, Unseen::Least);
+        if now + least > self.plan.budget {
+            return Err(self.no_block(now, block, places.len()));
+        }
+        self.watch.message(&format!(
+            "a block may take as long as {block}, and {} are left of the budget of {}: it is ended where it \
+             does not fit",
+            self.plan.budget.saturating_sub(now),
+            self.plan.budget
+        ));
+        Ok(true)
+    }
+
+    fn measured_any(&self) -> bool {
+        self.visits.iter().any(|visit| visit.state == VisitState::Measured)
     }
 
     /// The cells whose intervals are not yet narrow: each ends for itself, and leaves its time to the
@@ -257,31 +333,39 @@ impl Session<'_> {
         (0..self.plan.cells.len()).filter(is_open).collect()
     }
 
-    /// Visits everyone of the open cells in turn; false where it was interrupted.
+    /// Visits everyone of the open cells in turn; `Some` where the run ends in the midst of it.
     fn block(
         &mut self,
         block: u32,
         order: &[(usize, Vec<usize>)],
         open: &[usize],
-    ) -> Result<bool, LabError> {
-        let mut left = self.visits_in(open);
+    ) -> Result<Option<Ending>, LabError> {
+        let mut left = self.places(open);
         for (cell, contenders) in order.iter().filter(|(cell, _)| open.contains(cell)) {
             for (position, &contender) in contenders.iter().enumerate() {
                 if self.interrupted() {
-                    return Ok(false);
+                    return Ok(Some(broken_off()));
                 }
                 if self.standing[contender].is_dropped() {
                     continue;
                 }
                 let position = position as u32;
                 let place = Place { cell: *cell, contender, block, position, attempt: 0 };
-                if !self.is_made(place) && !self.visit(place, left, open)? {
-                    return Ok(false);
+                left.retain(|&place| place != (*cell, contender));
+                if self.is_made(place) {
+                    continue;
                 }
-                left = left.saturating_sub(1);
+                let end = self.stage.now() + self.costs.visit(*cell, contender, Unseen::Least);
+                // Visits took longer than in any block before.
+                if self.costs.is_too_late(end) {
+                    return Ok(Some(Ending::Budget));
+                }
+                if !self.visit(place, &left, open)? {
+                    return Ok(Some(broken_off()));
+                }
             }
         }
-        Ok(true)
+        Ok(None)
     }
 
     /// Whether an earlier part of the run made this visit.
@@ -292,21 +376,32 @@ impl Session<'_> {
         })
     }
 
-    /// Makes one visit, again where the machine was disturbed; false where it was interrupted.
-    fn visit(&mut self, place: Place, left: u64, open: &[usize]) -> Result<bool, LabError> {
+    /// Makes one visit, again where the machine was disturbed and there is time; false where it was
+    /// interrupted. `left`: those of the block that are made after it.
+    fn visit(
+        &mut self,
+        place: Place,
+        left: &[(usize, usize)],
+        open: &[usize],
+    ) -> Result<bool, LabError> {
+        let with_this = [&[(place.cell, place.contender)], left].concat();
         for attempt in 0..=REPEATS_MAX {
             let place = Place { attempt, ..place };
-            let progress = self.progress(place.block, left, open);
+            let progress = self.progress(place.block, &with_this, open);
             self.watch.visit_begins(place, progress);
+            let begun = self.stage.now();
             let Some(mut visit) = self.stage.visit(place)? else { return Ok(false) };
-            let again = attempt < self.repeats_left()
+            let again = attempt < self.repeats_left(&with_this)
                 && visit.state == VisitState::Measured
                 && visit.disturbance().is_some_and(Disturbance::is_from_outside);
             if again {
                 visit.state = VisitState::Disturbed;
             }
             self.note(&visit);
-            let progress = self.progress(place.block, left - u64::from(!again), open);
+            let took = self.stage.now() - begun;
+            self.costs.visited(place.cell, place.contender, took, again);
+            let ahead = if again { &with_this } else { left };
+            let progress = self.progress(place.block, ahead, open);
             self.watch.visit_ends(&visit, progress);
             self.visits.push(visit);
             self.stage.keep(self.visits.last().expect("one was pushed"))?;
@@ -317,9 +412,11 @@ impl Session<'_> {
         Ok(true)
     }
 
-    /// How often one visit may be made again now.
-    fn repeats_left(&self) -> u32 {
-        if self.plan.keep_disturbed {
+    /// How often one visit may be made again now, where those that are left of its block and itself are
+    /// to fit into the budget.
+    fn repeats_left(&mut self, with_this: &[(usize, usize)]) -> u32 {
+        let end = self.stage.now() + self.costs.visits(with_this, Unseen::Most);
+        if self.plan.keep_disturbed || end > self.plan.budget {
             return 0;
         }
         let is_unused = |visit: &&Visit| visit.state == VisitState::Disturbed;
@@ -357,32 +454,18 @@ impl Session<'_> {
         self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// Visits of a block of these cells by those that are left in.
-    fn visits_in(&self, cells: &[usize]) -> u64 {
+    /// Visits of a block of these cells by those that are left in: cell and contender.
+    fn places(&self, cells: &[usize]) -> Vec<(usize, usize)> {
         let is_left = |n: &usize| !self.standing[*n].is_dropped();
-        cells.iter().map(|&cell| self.plan.in_cell(cell).filter(is_left).count() as u64).sum()
-    }
-
-    /// How long a visit of a block takes: the mean over the blocks so far or over the last one,
-    /// whichever is longer, because a machine that slows down goes on doing so; before the first, what
-    /// is planned.
-    fn visit_time(&self) -> Nanos {
-        let Some(&last) = self.block_times.last() else {
-            return self.plan.visit.load();
-        };
-        let sum: u64 = self.block_times.iter().map(|time| time.0).sum();
-        last.max(Nanos(sum / self.block_times.len() as u64))
-    }
-
-    fn block_time(&self, open: &[usize]) -> Nanos {
-        Nanos(self.visit_time().0 * self.visits_in(open))
+        let of = |&cell: &usize| self.plan.in_cell(cell).filter(is_left).map(move |n| (cell, n));
+        cells.iter().flat_map(of).collect()
     }
 
     /// `left`: visits of this block that are still to be made.
-    fn progress(&mut self, block: u32, left: u64, open: &[usize]) -> Progress {
+    fn progress(&mut self, block: u32, left: &[(usize, usize)], open: &[usize]) -> Progress {
         let elapsed = self.stage.now();
-        let block_time = self.block_time(open);
-        let this_block = self.visit_time().0 * left;
+        let block_time = self.costs.block(&self.places(open), Unseen::Most);
+        let this_block = self.costs.visits(left, Unseen::Most).0;
         let remaining = self.plan.budget.saturating_sub(elapsed + Nanos(this_block));
         let blocks =
             (remaining.0 / block_time.0.max(1)).min(u64::from(self.plan.blocks.max - block - 1));

@@ -238,9 +238,12 @@ impl<'a> Judge<'a> {
         if !voids {
             return None;
         }
-        let visits = format!("of {all} visits of {}", self.name(contender));
+        let name = self.name(contender);
+        let visits = format!("of {all} visits of {name}");
         Some(match reasons.next_back().filter(|_| too_many) {
             None => format!("{silent} {visits} answered nothing"),
+            // One that was given up says so itself.
+            Some(reason) if failed == all && reason.starts_with(name) => reason.clone(),
             Some(reason) if silent == 0 => format!("{failed} {visits} failed: {reason}"),
             Some(reason) => {
                 format!("{} {visits} failed or answered nothing: {reason}", failed + silent)

@@ -5,13 +5,13 @@ mod simulate;
 use std::sync::atomic::AtomicBool;
 
 use joust_lab::LabError;
-use joust_lab::session::{Before, Place, Played, Progress, Watch, play};
-use record::{Ending, Visit, VisitState};
+use joust_lab::session::{Before, Place, Played, Progress, Stage as _, Watch, play};
+use record::{Blocks, Ending, Verdict, Visit, VisitState};
 use simulate::{Noise, Simulated, plan};
 use units::{Nanos, Share};
 
 /// Remembers all it was told.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Notes {
     begun: Vec<Place>,
     ended: usize,
@@ -113,15 +113,126 @@ fn an_interrupt_before_the_first_visit_leaves_an_incomplete_run() {
 }
 
 #[test]
-fn a_contender_that_never_starts_is_tried_twice_and_then_left_out() {
+fn a_contender_that_never_starts_is_given_up_after_the_first_try() {
     let noise = Noise::none();
     let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4, 3e4]);
     stage.dead.insert(1);
-    let (played, notes) = played(&plan(&["a", "b", "c"]), &mut stage);
-    let of = |n| played.visits.iter().filter(move |visit| visit.contender == n).count();
-    assert_eq!((of(0), of(1), of(2)), (8, 1, 8), "once in discovery, once in the first block");
-    assert_eq!(played.ending, Ending::Narrow, "the others are compared all the same");
+    stage.dead_takes = Nanos::from_secs(20);
+    let mut plan = plan(&["a", "b", "c"]);
+    plan.budget = Nanos::from_secs(38);
+    let (played, notes) = played(&plan, &mut stage);
+    assert_eq!(notes.begun.iter().filter(|place| place.contender == 1).count(), 0);
+    assert_eq!(played.ending, Ending::Narrow, "the others have the time that it does not take");
     assert!(notes.messages.iter().any(|text| text == "b is left out from here on"));
+    let of = |n| played.visits.iter().filter(move |visit| visit.contender == n).count();
+    assert_eq!((of(0), of(1), of(2)), (8, 1, 8), "one visit says why");
+    let verdicts = joust_lab::verdict::verdicts(&plan, &played.visits, &[]);
+    let reason = "b never answered: it did not start (given up after the first try)".to_owned();
+    for pair in &verdicts {
+        match (pair.a, pair.b) {
+            (0, 2) => assert!(!matches!(pair.verdict, Verdict::Withheld { .. }), "{pair:?}"),
+            _ => assert_eq!(pair.verdict, Verdict::Withheld { reason: reason.clone() }),
+        }
+    }
+}
+
+#[test]
+fn a_contender_that_answered_and_fails_later_is_not_given_up_at_its_first_failure() {
+    let noise = Noise::none();
+    let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4, 3e4]);
+    stage.fails_in.insert(1, vec![0]);
+    let (played, _) = played(&plan(&["a", "b", "c"]), &mut stage);
+    let measured = |visit: &&Visit| visit.contender == 1 && visit.state == VisitState::Measured;
+    assert_eq!(played.visits.iter().filter(measured).count(), 8);
+}
+
+/// A machine on which visits take longer than their load, in a way of its own.
+struct Slow {
+    budget_s: u64,
+    contenders: usize,
+    visit_ms: u64,
+    start_ms: u64,
+    slows_by_ms: u64,
+    disturbed: bool,
+}
+
+#[test]
+fn a_run_takes_at_most_five_percent_more_than_its_budget() {
+    let noise = Noise::recorded();
+    let usual = Slow {
+        budget_s: 70,
+        contenders: 4,
+        visit_ms: 1600,
+        start_ms: 850,
+        slows_by_ms: 0,
+        disturbed: false,
+    };
+    let machines = [
+        Slow { ..usual },
+        // The first block, of which the load alone would fit.
+        Slow { budget_s: 20, contenders: 10, ..usual },
+        Slow { budget_s: 30, contenders: 10, ..usual },
+        Slow { disturbed: true, ..usual },
+        Slow { budget_s: 28, contenders: 10, disturbed: true, ..usual },
+        Slow { slows_by_ms: 40, ..usual },
+        Slow { slows_by_ms: 150, contenders: 10, ..usual },
+        Slow { visit_ms: 900, start_ms: 100, budget_s: 10, ..usual },
+    ];
+    for (n, machine) in machines.into_iter().enumerate() {
+        let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+        let mut plan = plan(&names[..machine.contenders]);
+        plan.blocks = Blocks { min: 8, max: 1000, half_width: Share(1e-6) };
+        plan.budget = Nanos::from_secs(machine.budget_s);
+        let mut stage = Simulated::new(&noise, 1, &vec![1e4; machine.contenders]);
+        stage.visit_takes = Nanos::from_millis(machine.visit_ms);
+        stage.start_takes = Nanos::from_millis(machine.start_ms);
+        stage.slows_by = Nanos::from_millis(machine.slows_by_ms);
+        stage.disturbed_in = (0..1000).filter(|_| machine.disturbed).collect();
+        let played = play(&plan, Before::default(), &mut stage, &mut (), &AtomicBool::new(false));
+        let took = stage.now();
+        assert!(took.0 <= plan.budget.0 / 20 * 21, "{n}: {took} of {}", plan.budget);
+        match played {
+            Ok(played) => {
+                assert_eq!(played.ending, Ending::Budget, "{n}");
+                // What is left over would not hold another block.
+                let block = machine.visit_ms * machine.contenders as u64 * 2;
+                let left = plan.budget.saturating_sub(took);
+                assert!(left < Nanos::from_millis(block), "{n}: {left} left");
+            }
+            Err(error) => assert!(matches!(error, LabError::NoBlock { .. }), "{n}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn a_budget_that_holds_no_block_is_told_before_the_first_visit() {
+    let noise = Noise::none();
+    let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4]);
+    stage.start_takes = Nanos::from_secs(2);
+    let mut short = plan(&["a", "b"]);
+    short.budget = Nanos::from_secs(8);
+    let mut notes = Notes::default();
+    let error = play(&short, Before::default(), &mut stage, &mut notes, &AtomicBool::new(false))
+        .unwrap_err();
+    let text = error.to_string();
+    assert!(text.starts_with("the budget of 8s does not hold one block: 2 visits"), "{text}");
+    assert!(text.contains("take 5.7s") && text.contains("4s went by"), "{text}");
+    assert!(notes.begun.is_empty());
+}
+
+#[test]
+fn a_first_block_that_may_but_need_not_fit_is_begun_and_ended_where_it_does_not() {
+    let noise = Noise::none();
+    let mut settling = plan(&["a", "b", "c"]);
+    settling.visit.settle = Nanos::from_secs(60);
+    settling.budget = Nanos::from_secs(100);
+    for (visit_s, visits, ending) in [(11, 9, Ending::Budget), (60, 1, Ending::Budget)] {
+        let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4, 3e4]);
+        stage.visit_takes = Nanos::from_secs(visit_s);
+        let (played, notes) = played(&settling, &mut stage);
+        assert_eq!((played.visits.len(), &played.ending), (visits, &ending), "{visit_s} s");
+        assert!(notes.messages[0].starts_with("a block may take as long as"), "{notes:?}");
+    }
 }
 
 #[test]

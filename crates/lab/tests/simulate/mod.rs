@@ -90,6 +90,12 @@ pub(crate) struct Simulated<'a> {
     now: Nanos,
     /// How long a visit takes.
     pub(crate) visit_takes: Nanos,
+    /// How long starting a contender alone takes.
+    pub(crate) start_takes: Nanos,
+    /// What each visit takes longer than the one before it.
+    pub(crate) slows_by: Nanos,
+    /// How long a contender that never starts is waited for.
+    pub(crate) dead_takes: Nanos,
     /// Contenders that never start.
     pub(crate) dead: BTreeSet<usize>,
     /// Contenders that start in discovery and fail in these blocks.
@@ -114,6 +120,9 @@ impl<'a> Simulated<'a> {
             block: None,
             now: Nanos::ZERO,
             visit_takes: Nanos::from_secs(1),
+            start_takes: Nanos::ZERO,
+            slows_by: Nanos::ZERO,
+            dead_takes: Nanos::ZERO,
             dead: BTreeSet::new(),
             fails_in: BTreeMap::new(),
             disturbed_in: BTreeSet::new(),
@@ -150,8 +159,14 @@ impl Stage for Simulated<'_> {
     }
 
     fn discover(&mut self, contender: usize) -> Result<Result<ContenderFacts, Failure>, LabError> {
-        Ok(match self.dead.contains(&contender) {
-            true => Err(Failure { reason: "it did not start".into(), log_tail: "oops".into() }),
+        let is_dead = self.dead.contains(&contender);
+        self.now += if is_dead { self.dead_takes } else { self.start_takes };
+        Ok(match is_dead {
+            true => Err(Failure {
+                reason: "it did not start".into(),
+                log_tail: "oops".into(),
+                answered: false,
+            }),
             false => Ok(ContenderFacts { version: "1".into(), ..ContenderFacts::default() }),
         })
     }
@@ -162,7 +177,11 @@ impl Stage for Simulated<'_> {
         }
         self.visits += 1;
         let started = self.now;
-        self.now += self.visit_takes;
+        self.now += if self.dead.contains(&place.contender) {
+            self.dead_takes
+        } else {
+            self.visit_takes + Nanos(self.slows_by.0 * (self.visits as u64 - 1))
+        };
         let effect = self.block_effect(place.block) + self.draw(|noise| &noise.residuals);
         let turn = if self.visits.is_multiple_of(2) { 1.0 } else { -1.0 };
         let own = self.noisy_cell.filter(|(cell, _)| *cell == place.cell);
