@@ -50,6 +50,14 @@ pub enum OracleError {
         /// The status.
         status: u16,
     },
+    /// A redirect.
+    #[error("{addr} does not answer with the page: {said}")]
+    Redirect {
+        /// Who.
+        addr: SocketAddr,
+        /// Where it leads, and the way out.
+        said: String,
+    },
     /// Not the same bytes each time.
     #[error(
         "{addr} answered {target} with {first} bytes and then with {second}, or with other bytes: a \
@@ -106,6 +114,9 @@ pub fn ask(
     for _ in 0..FETCHES {
         let reply = probe::get(&address, target, timeout)
             .map_err(|source| OracleError::NoReply { target: target.to_owned(), source })?;
+        if let Some(said) = probe::redirect(&reply, target) {
+            return Err(OracleError::Redirect { addr, said });
+        }
         if reply.status != 200 {
             let (target, status) = (target.to_owned(), reply.status);
             return Err(OracleError::Status { addr, target, status });
@@ -189,6 +200,9 @@ mod tests {
         let missing = replies(&["HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"]);
         let error = ask(missing, "/x", Nanos::from_secs(20)).unwrap_err();
         assert!(matches!(error, OracleError::Status { status: 404, .. }), "{error}");
+        let moved = replies(&["HTTP/1.1 301 Moved\r\nLocation: ./\r\nContent-Length: 0\r\n\r\n"]);
+        let error = ask(moved, "/index.html", Nanos::from_secs(20)).unwrap_err().to_string();
+        assert!(error.contains("to `./` (301)") && error.contains("target = \"/\""), "{error}");
         let changing = replies(&[HI, HI, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nho"]);
         let error = ask(changing, "/", Nanos::from_secs(20)).unwrap_err();
         assert!(matches!(error, OracleError::Changes { .. }), "{error}");

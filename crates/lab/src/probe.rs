@@ -43,10 +43,83 @@ impl Address {
     }
 }
 
+/// Where a reply to a request for `target` redirects to, and what a study has to ask for instead; `None`
+/// where it is no redirect.
+pub(crate) fn redirect(reply: &Fetched, target: &str) -> Option<String> {
+    if !record::is_redirect(reply.status) {
+        return None;
+    }
+    let field = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("location").then(|| value.trim().to_owned())
+    };
+    let location = reply.head.lines().find_map(field)?;
+    let way_out = match leads_to(target, &location).filter(|path| path != target) {
+        Some(path) => format!("ask for that: `[workload] target = \"{path}\"`"),
+        None => "studies follow no redirects".to_owned(),
+    };
+    Some(format!("it redirects {target} to `{location}` ({}); {way_out}", reply.status))
+}
+
+/// The path of plain HTTP that a Location means (RFC 3986, 5.2, without `..`); `None` where it is none.
+fn leads_to(target: &str, location: &str) -> Option<String> {
+    let path = match location.split_once("://") {
+        Some(("http", rest)) => rest.find('/').map_or("/", |at| &rest[at..]).to_owned(),
+        Some(_) => return None,
+        None if location.starts_with("//") || location.contains("..") => return None,
+        None if location.starts_with('/') => location.to_owned(),
+        None => {
+            let folder = &target[..=target.rfind('/')?];
+            format!("{folder}{}", location.strip_prefix("./").unwrap_or(location))
+        }
+    };
+    path.chars().all(|c| c.is_ascii_graphic()).then_some(path)
+}
+
 /// Asks for `target`; each phase of the request may take `timeout`.
 ///
 /// # Errors
 /// There was no complete reply. A status of any kind is no error.
 pub(crate) fn get(address: &Address, target: &str, timeout: Nanos) -> Result<Fetched, FetchError> {
     load::fetch(&address.plan(target, 1, timeout))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_names_its_location_and_the_target_that_it_means() {
+        let told = |status, location: &str| {
+            let head =
+                format!("HTTP/1.1 {status} Moved\nlocation: {location}\nContent-Length: 0\n");
+            redirect(&Fetched { status, head, body: Vec::new() }, "/index.html")
+        };
+        // Go's FileServer.
+        let go =
+            "it redirects /index.html to `./` (301); ask for that: `[workload] target = \"/\"`";
+        assert_eq!(told(301, "./").unwrap(), go);
+        let cases = [
+            ("/", Some("/")),
+            ("/home/", Some("/home/")),
+            ("home.html", Some("/home.html")),
+            ("http://a.test", Some("/")),
+            ("http://a.test:8080/x?y=1", Some("/x?y=1")),
+            ("https://a.test/", None),
+            ("//a.test/x", None),
+            ("../x", None),
+            // Round in a circle.
+            ("/index.html", None),
+        ];
+        for (location, target) in cases {
+            let told = told(302, location).unwrap();
+            assert!(told.contains(&format!("to `{location}` (302)")), "{told}");
+            match target {
+                Some(path) => assert!(told.contains(&format!("target = \"{path}\"")), "{told}"),
+                None => assert!(told.ends_with("studies follow no redirects"), "{told}"),
+            }
+        }
+        assert_eq!(told(404, "/"), None);
+        assert_eq!(told(304, "/"), None);
+    }
 }

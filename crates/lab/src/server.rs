@@ -327,7 +327,7 @@ impl Running {
     ) -> Result<(), ServerError> {
         let server = self.adapter.name;
         let target = self.rendered.ready.clone().unwrap_or_else(|| self.target(target).to_owned());
-        let mut wrong_since = None;
+        let (mut wrong_since, mut before) = (None, None);
         loop {
             if let Some(how) = self.died() {
                 return Err(ServerError::Died { server, how, log_tail: self.log_tail() });
@@ -356,7 +356,8 @@ impl Running {
                                 wrong_since.get_or_insert(now);
                             }
                             let line = reply.head.lines().next().unwrap_or_default();
-                            format!("it answered {target} with `{line}`")
+                            probe::redirect(&reply, &target)
+                                .unwrap_or_else(|| format!("it answered {target} with `{line}`"))
                         }
                         Err(error) => error.to_string(),
                     }
@@ -365,8 +366,11 @@ impl Running {
             let wrong_for = wrong_since.map_or(Nanos::ZERO, |since| now.saturating_sub(since));
             if left == Nanos::ZERO || wrong_for > WRONG_STATUS_MAX {
                 let (waited, log_tail) = (now.saturating_sub(begun), self.log_tail());
+                // A last look is so short that what it says is no reason.
+                let last = before.filter(|_| left == Nanos::ZERO).unwrap_or(last);
                 return Err(ServerError::NotReady { server, waited, last, log_tail });
             }
+            before = Some(last);
             std::thread::sleep(LOOK);
         }
     }
