@@ -239,7 +239,7 @@ fn installed(
     let (mut installed, mut skipped) = (Vec::new(), Vec::new());
     for contender in &plan.contenders {
         let adapter = adapters::named(&contender.server)?;
-        match adapter.installed(search) {
+        match adapter.installed_with(search, &contender.settings) {
             Ok(found) => installed.push(Installed { adapter, found }),
             Err(Missing { reason, remedy }) => {
                 skipped.push(Skipped { name: contender.name.clone(), reason, remedy });

@@ -3,14 +3,15 @@
 //! the lab knows only what can be seen from outside.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sys::child::Signal;
 
 use super::values::{Kind, SettingSpec, Values};
 use super::words::words;
 use super::{
-    Adapter, AdapterError, Answers, Found, Parity, Reached, Rendered, Request, Search, shown,
+    Adapter, AdapterError, Answers, Found, Missing, Parity, Reached, Rendered, Request, Search,
+    is_program, shown,
 };
 
 /// Any program.
@@ -93,6 +94,36 @@ fn agree(values: &Values) -> Result<(), AdapterError> {
     }
 }
 
+/// What is missing where the program of a `command` is not there; `None` where it is, or where it lies
+/// in a folder that is made for each start.
+pub(super) fn missing(values: &Values, search: &Search) -> Option<Missing> {
+    let program = words(values.given("command")?).ok()?.into_iter().next()?;
+    if ["{docroot}", "{dir}", "{port}"].iter().any(|mark| program.contains(mark)) {
+        return None;
+    }
+    let path = Path::new(&program);
+    let (reason, remedy) = if !program.contains('/') {
+        if search.program(&program).is_some() {
+            return None;
+        }
+        let dirs: Vec<_> = search.dirs.iter().map(|dir| dir.display().to_string()).collect();
+        let remedy = "install it, or write its absolute path in `command`".to_owned();
+        (format!("the program `{program}` is in none of {}", dirs.join(", ")), remedy)
+    } else if path.is_relative() {
+        let reason = format!(
+            "`{program}` is a relative path, and a command is started in a folder of its own"
+        );
+        (reason, "write its absolute path in `command`".to_owned())
+    } else if !path.exists() {
+        (format!("the program `{program}` does not exist"), "correct `command`".to_owned())
+    } else if !is_program(path) {
+        (format!("`{program}` is no program"), format!("chmod +x {program}, or correct `command`"))
+    } else {
+        return None;
+    };
+    Some(Missing { reason, remedy })
+}
+
 fn configure(request: &Request, values: &Values) -> Rendered {
     let port = request.addr.port().to_string();
     let (docroot, dir) = (request.docroot.display().to_string(), request.dir.display().to_string());
@@ -114,5 +145,40 @@ fn configure(request: &Request, values: &Values) -> Rendered {
             _ => Signal::SIGTERM,
         },
         ..Rendered::of(words.into_iter().map(put_in).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::SettingValue;
+
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_not_there_is_missing_and_one_that_cannot_be_looked_for_is_not() {
+        let search = Search { joust: PathBuf::new(), dirs: vec!["/bin".into()] };
+        let missing = |command: &str| {
+            let settings = [("command".to_owned(), SettingValue::Text(command.to_owned()))].into();
+            let missing = ITEM.installed_with(&search, &settings).err();
+            missing.map(|missing| missing.reason)
+        };
+        let there = [
+            "sh -c 'exec x {port}'",
+            "/bin/sh {port}",
+            "{dir}/server {port}",
+            "'{docroot}/x' {port}",
+        ];
+        for command in there {
+            assert_eq!(missing(command), None, "{command}");
+        }
+        let absent = [
+            ("no-such-program {port}", "the program `no-such-program` is in none of /bin"),
+            ("/no/such/program {port}", "the program `/no/such/program` does not exist"),
+            ("./server {port}", "`./server` is a relative path"),
+            ("/etc/passwd {port}", "`/etc/passwd` is no program"),
+        ];
+        for (command, reason) in absent {
+            assert!(missing(command).is_some_and(|said| said.starts_with(reason)), "{command}");
+        }
     }
 }

@@ -65,11 +65,14 @@ impl Search {
 
     /// The first executable file of that name.
     pub fn program(&self, name: &str) -> Option<PathBuf> {
-        use std::os::unix::fs::PermissionsExt as _;
-        self.dirs.iter().map(|dir| dir.join(name)).find(|path| {
-            path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
-        })
+        self.dirs.iter().map(|dir| dir.join(name)).find(|path| is_program(path))
     }
+}
+
+/// Whether that is a file that can be started.
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
 /// A server that is installed.
@@ -272,9 +275,6 @@ impl Adapter {
         Some(said.split(is_frame).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" "))
     }
 
-    /// The complete configuration and the command for one start.
-    ///
-    /// # Errors
     /// The port at which it is reached in every visit, where its settings fix one.
     pub fn fixed_port(&self, found: &Found, settings: &Settings) -> Option<u16> {
         match self.render(&nowhere(found, settings)).ok()?.reached {
@@ -284,6 +284,9 @@ impl Adapter {
         }
     }
 
+    /// The complete configuration and the command for one start.
+    ///
+    /// # Errors
     /// Those of [`Adapter::check`].
     pub fn render(&self, request: &Request) -> Result<Rendered, AdapterError> {
         let values = self.check(request.settings)?;
@@ -315,12 +318,40 @@ impl Adapter {
         }
     }
 
+    /// As [`Adapter::installed`], and the program that the settings of a contender name.
+    ///
+    /// # Errors
+    /// As there; that program is not there.
+    pub fn installed_with(&self, search: &Search, settings: &Settings) -> Result<Found, Missing> {
+        let found = self.installed(search)?;
+        let names_program = std::ptr::eq(self, &command::ITEM);
+        let values = self.check(settings).ok().filter(|_| names_program);
+        match values.and_then(|values| command::missing(&values, search)) {
+            Some(missing) => Err(missing),
+            None => Ok(found),
+        }
+    }
+
     /// The command that installs it.
     pub fn remedy(&self) -> String {
         match self.package {
             "" => "build joust: cargo build --release".to_owned(),
             package => format!("apt-get install {package}"),
         }
+    }
+}
+
+/// A start that is never made: for what depends on settings alone.
+fn nowhere<'a>(found: &'a Found, settings: &'a Settings) -> Request<'a> {
+    Request {
+        found,
+        dir: Path::new("/"),
+        addr: SocketAddr::from(([127, 0, 0, 1], 0)),
+        docroot: Path::new("/"),
+        cpus: &[],
+        connections: 1,
+        account: None,
+        settings,
     }
 }
 
@@ -341,20 +372,6 @@ pub fn notes(plan: &Plan) -> Vec<String> {
     let of_one = |contender: &record::Contender| {
         let adapter = named(&contender.server).ok()?;
         let values = adapter.check(&contender.settings).ok()?;
-/// A start that is never made: for what depends on settings alone.
-fn nowhere<'a>(found: &'a Found, settings: &'a Settings) -> Request<'a> {
-    Request {
-        found,
-        dir: Path::new("/"),
-        addr: SocketAddr::from(([127, 0, 0, 1], 0)),
-        docroot: Path::new("/"),
-        cpus: &[],
-        connections: 1,
-        account: None,
-        settings,
-    }
-}
-
         let note = std::ptr::eq(adapter, &url::ITEM).then(|| url::note(&values))??;
         Some(format!("{}: {note}", contender.name))
     };
