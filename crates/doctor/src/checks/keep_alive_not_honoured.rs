@@ -32,6 +32,21 @@ const CONNECTS_MAX: f64 = 1.05;
 /// connection for 65,535 requests at most, which a long visit uses up.
 const REQUESTS_PER_RECONNECT_MAX: u64 = 10_000;
 
+/// Servers with a limit of requests a connection, by how the `Server` field of their replies begins: what
+/// lifts it, or that nothing does.
+const KNOWN: [(&str, &str); 6] = [
+    (OURS, "`MaxKeepAliveRequests = 0` lifts the limit"),
+    ("Apache", "`MaxKeepAliveRequests 0` lifts the limit"),
+    ("nginx", "`keepalive_requests 4294967295` lifts the limit"),
+    ("openresty", "`keepalive_requests 4294967295` lifts the limit"),
+    ("lighttpd", "`server.max-keep-alive-requests = 65535` is the most it takes"),
+    ("SimpleHTTP", "Python's http.server speaks HTTP/1.0 and keeps none"),
+];
+/// Characters of a `Server` field that are shown.
+const FIELD_MAX: usize = 60;
+/// Our own server's `Server` field.
+const OURS: &str = "joust";
+
 fn look(evidence: &Evidence) -> Vec<Seen> {
     if !evidence.run.plan.cells[0].workload.keep_alive {
         return Vec::new();
@@ -51,14 +66,37 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
     if few || again.saturating_mul(REQUESTS_PER_RECONNECT_MAX) < requests {
         return None;
     }
+    let per_connection = (requests as f64 / made as f64).round() as u64;
+    let what = match per_connection {
+        0 | 1 => "the server closes each connection after one request".to_owned(),
+        n => format!("the server closes each connection after {} requests", words::grouped(n)),
+    };
+    let way_out = lifted_by(evidence, contender).map_or(String::new(), |how| format!("; {how}"));
     let evidence = format!(
-        "{}: {} for {} that should have been kept, one for every {}",
+        "{}: {} for {} that should have been kept: {what}{way_out}",
         evidence.name(contender),
         words::count(made, "connection"),
         words::grouped(asked),
-        words::count((requests as f64 / made as f64).round() as u64, "request"),
     );
     Some(Seen { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+}
+
+/// What lifts the limit of a contender's server, where its replies name a server that is known.
+fn lifted_by(evidence: &Evidence, contender: usize) -> Option<String> {
+    let head = &evidence.run.contenders.get(contender)?.head;
+    let field = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("server").then(|| value.trim())
+    })?;
+    let (name, how) = KNOWN.iter().find(|(name, _)| field.starts_with(name))?;
+    // Where it is no contender of ours by its name, it was started by a command line.
+    let server = &evidence.run.plan.contenders[contender].server;
+    let how = match *name == OURS && matches!(server.as_str(), "command" | "url") {
+        true => "`joust serve -s MaxKeepAliveRequests=0` lifts the limit",
+        false => how,
+    };
+    let field: String = field.chars().take(FIELD_MAX).collect();
+    Some(format!("its replies say `Server: {field}`, and {how}"))
 }
 
 #[cfg(test)]
@@ -91,7 +129,40 @@ mod tests {
             (seen[0].contenders.as_slice(), seen[0].certainty),
             (&[1][..], Certainty::Confirmed)
         );
-        assert!(seen[0].evidence.ends_with("one for every 100 requests"), "{}", seen[0].evidence);
+        let said = "closes each connection after 100 requests";
+        assert!(seen[0].evidence.ends_with(said), "{}", seen[0].evidence);
+    }
+
+    #[test]
+    fn a_server_that_its_replies_name_is_told_with_what_lifts_its_limit() {
+        let told = |server: &str, field: &str| {
+            let mut run = limited_to(100);
+            run.contenders.resize_with(2, Default::default);
+            run.plan.contenders[1].server = server.to_owned();
+            run.contenders[1].head = format!("HTTP/1.1 200 OK\nserver: {field}\n");
+            look(&Evidence::of(&run))[0].evidence.clone()
+        };
+        let cases = [
+            ("command", "joust", "`joust serve -s MaxKeepAliveRequests=0` lifts the limit"),
+            ("url", "joust", "`joust serve -s MaxKeepAliveRequests=0` lifts the limit"),
+            ("joust", "joust", "`MaxKeepAliveRequests = 0` lifts the limit"),
+            ("url", "Apache/2.4.57 (Debian)", "`MaxKeepAliveRequests 0` lifts the limit"),
+            ("nginx", "nginx/1.22.1", "`keepalive_requests 4294967295` lifts the limit"),
+            ("command", "lighttpd/1.4.69", "server.max-keep-alive-requests = 65535"),
+            ("command", "SimpleHTTP/0.6 Python/3.11.2", "HTTP/1.0 and keeps none"),
+        ];
+        for (server, field, how) in cases {
+            let told = told(server, field);
+            assert!(told.contains("closes each connection after 100 requests; its"), "{told}");
+            assert!(told.contains(&format!("`Server: {field}`")) && told.contains(how), "{told}");
+        }
+        assert!(told("url", "thing/1").ends_with("after 100 requests"), "nothing is guessed");
+    }
+
+    #[test]
+    fn a_server_that_keeps_no_connection_is_told_as_such() {
+        let seen = look(&Evidence::of(&limited_to(1)));
+        assert!(seen[0].evidence.ends_with("after one request"), "{}", seen[0].evidence);
     }
 
     #[test]
