@@ -6,7 +6,7 @@ use units::Nanos;
 
 use crate::Options;
 use crate::figures::{counted, listed};
-use crate::run_facts::plan_workload;
+use crate::run_facts::{plan_workload, visit_length};
 use crate::terminal::{Lean, Page, Paint};
 use crate::wording::{plain, words};
 
@@ -64,26 +64,30 @@ fn contender_row(contender: &Contender) -> Vec<String> {
 fn cell_row(plan: &Plan, index: usize) -> Vec<String> {
     let cell = &plan.cells[index];
     let contenders = plan.in_cell(index).count().to_string();
-    vec![plain(&cell.name), contenders, plan_workload(&cell.workload)]
+    vec![plain(&cell.name), contenders, plan_workload(plan, index)]
 }
 
 fn facts(plan: &Plan) -> Vec<String> {
-    let (blocks, visit) = (plan.blocks, plan.visit);
+    let blocks = plan.blocks;
     let metrics: Vec<&str> = plan.metrics.iter().map(|&metric| words(metric).quantity).collect();
     let visits = plan.visits_per_block() as u64 * u64::from(blocks.min);
     let least = Nanos(plan.load_of_block().0.saturating_mul(blocks.min.into()));
+    let load = match plan.search {
+        None => format!("{least} of load alone"),
+        // How many loads a search makes depends on the server.
+        Some(_) => format!("{least} for each load of a search"),
+    };
     let workload = match plan.cells.as_slice() {
-        [only] => plan_workload(&only.workload),
+        [_] => plan_workload(plan, 0),
         cells => format!("{}, listed above", counted(cells.len() as u64, "cell")),
     };
     vec![
         format!("Workload: {workload}"),
         format!("Verdicts on: {}; the first is the primary metric", listed(&metrics)),
         format!(
-            "Visits: {} a block, each {} warm-up and {} measured; {} to {}",
+            "Visits: {} a block, each {}; {} to {}",
             plan.visits_per_block(),
-            visit.warm_up,
-            visit.measure,
+            visit_length(plan),
             blocks.min,
             counted(blocks.max.into(), "block"),
         ),
@@ -93,8 +97,8 @@ fn facts(plan: &Plan) -> Vec<String> {
             blocks.half_width, plan.budget
         ),
         format!(
-            "Time: {least} of load alone for the {} of the least number of blocks; starting servers \
-             comes on top; {} at most",
+            "Time: {load} for the {} of the least number of blocks; starting servers comes on top; {} \
+             at most",
             counted(visits, "visit"),
             plan.budget
         ),
@@ -131,6 +135,25 @@ mod tests {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
         for part in ["Not on this machine", "cannot be run", "The budget"] {
+            assert!(!text.contains(part), "{part} is in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_search_is_no_closed_loop() {
+        let mut plan = testdata::run_with(3).plan;
+        plan.search = Some(record::SearchPlan {
+            goals: record::parse_goals("p99<10ms,errors<0.1%").unwrap(),
+            precision: units::Share(0.05),
+            tries_max: 20,
+        });
+        let text = plan_text(&plan, Here { plan: Some(&plan), left_out: &[] }, &wide());
+        for part in
+            ["the highest rate that keeps p99<10ms and errors<0.1%", "at most 20 loads of 1s"]
+        {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+        for part in ["closed loop", "measured", "of load alone"] {
             assert!(!text.contains(part), "{part} is in\n{text}");
         }
     }

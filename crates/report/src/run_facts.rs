@@ -1,7 +1,7 @@
 //! Owns the facts of a run as pairs of a label and a text: how it ended, how long it took, on which
 //! machine. Must not know layout. Start reading at [`run_facts`].
 
-use record::{CpuLayout, Ending, NetworkKind, RunRecord, Surroundings, VisitState, Workload};
+use record::{CpuLayout, Ending, NetworkKind, Plan, RunRecord, Surroundings, VisitState, Workload};
 use units::{Bytes, Nanos, Share};
 
 use crate::cell_names;
@@ -64,7 +64,7 @@ fn counters(record: &RunRecord) -> Option<String> {
 
 /// What the contenders were asked to do, in a sentence.
 pub(crate) fn workload(record: &RunRecord) -> String {
-    let first = plan_workload(&record.plan.cells[0].workload);
+    let first = plan_workload(&record.plan, 0);
     let axes = match cell_names::axes(&record.plan) {
         axes if axes.is_empty() => axes,
         axes => format!(", {axes}"),
@@ -75,8 +75,9 @@ pub(crate) fn workload(record: &RunRecord) -> String {
     }
 }
 
-/// What contenders are asked to do, in a sentence.
-pub(crate) fn plan_workload(work: &Workload) -> String {
+/// What contenders are asked to do in a cell, in a sentence.
+pub(crate) fn plan_workload(plan: &Plan, cell: usize) -> String {
+    let work = &plan.cells[cell].workload;
     let keep_alive = if work.keep_alive { "with keep-alive" } else { "one request a connection" };
     let page = match (work.sleep, work.target.as_str()) {
         (Some(sleep), _) => format!("A program that sleeps {sleep}"),
@@ -87,7 +88,14 @@ pub(crate) fn plan_workload(work: &Workload) -> String {
         Workload::OURS => "the generator".to_owned(),
         other => plain(other),
     };
-    let law = work.rate.map_or("closed loop".to_owned(), |rate| format!("open loop at {rate}"));
+    let law = match (&plan.search, work.rate) {
+        (Some(search), _) => {
+            let goals: Vec<String> = search.goals.iter().map(ToString::to_string).collect();
+            format!("open loops in search of the highest rate that keeps {}", listed(&goals))
+        }
+        (None, Some(rate)) => format!("open loop at {rate}"),
+        (None, None) => "closed loop".to_owned(),
+    };
     format!(
         "{page}, {} {keep_alive}, {} of {generator}, {law}",
         counted(work.connections.into(), "connection"),
@@ -114,14 +122,27 @@ fn visits(record: &RunRecord) -> String {
     };
     let failed = if failed > 0 { format!(" ({failed} failed)") } else { String::new() };
     format!(
-        "{}{failed} in {} over {}; each {}{} warm-up and {} measured{again}",
+        "{}{failed} in {} over {}; each {}{}{again}",
         counted(begun as u64, "visit"),
         counted(blocks.into(), "block"),
         counted(contenders as u64, "contender"),
         settled(record),
-        record.plan.visit.warm_up,
-        record.plan.visit.measure,
+        visit_length(&record.plan),
     )
+}
+
+/// What a visit loads its server with.
+pub(crate) fn visit_length(plan: &Plan) -> String {
+    let visit = plan.visit;
+    match &plan.search {
+        None => format!("{} warm-up and {} measured", visit.warm_up, visit.measure),
+        Some(search) => format!(
+            "{} warm-up and a search of at most {} of {}",
+            visit.warm_up,
+            counted(search.tries_max.into(), "load"),
+            visit.load()
+        ),
+    }
 }
 
 /// What further warm-ups took, where the plan has them.
