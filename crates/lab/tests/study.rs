@@ -1,5 +1,7 @@
 //! Study files: what is right becomes a whole plan, and what is wrong is pointed at.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use joust_lab::study::{self, Form, StudyError};
 use record::{Metric, SettingValue};
 use units::{Bytes, Nanos, Share};
@@ -552,4 +554,48 @@ fn only_may_name_several_sets_of_cells() {
     );
     let plan = study::parse("my.toml", &text, Form::Full).unwrap();
     assert_eq!(plan.contenders[0].cells, [0, 4, 5]);
+}
+
+/// Keys that the page documents, by the heading they stand under: rows that begin with a key.
+fn documented(page: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let mut keys: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut under = "";
+    for line in page.lines() {
+        if let Some(heading) = line.strip_prefix('#') {
+            under = heading.trim_start_matches('#').trim();
+        }
+        let key = line.strip_prefix("| `").and_then(|rest| rest.split_once("` |"));
+        if let Some((key, _)) = key {
+            keys.entry(under.to_owned()).or_default().insert(key.to_owned());
+        }
+    }
+    keys
+}
+
+#[test]
+fn the_page_of_studies_has_every_key_of_the_schema_and_no_other() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/studies.md");
+    let documented = documented(&std::fs::read_to_string(page).unwrap());
+    let schema = study::schema();
+    let sections = [
+        ("The study", ""),
+        ("`[workload]`", "/properties/workload"),
+        ("`[[axis]]`", "/properties/axis/items"),
+        ("`[[contender]]`", "/properties/contender/items"),
+        ("`[search]`", "/properties/search"),
+        ("`[blocks]`", "/properties/blocks"),
+        ("`[visit]`", "/properties/visit"),
+        ("`[short]`", "/properties/short"),
+        ("`[published]`", "/properties/published"),
+    ];
+    // A table that the schema gains needs its section here and on the page.
+    let tables = |value: &serde_json::Value| value.pointer("/properties").is_some();
+    let top = schema["properties"].as_object().unwrap();
+    let count = top.values().filter(|one| tables(one) || tables(&one["items"])).count();
+    assert_eq!(count + 1, sections.len());
+    for (heading, at) in sections {
+        let keys = schema.pointer(&format!("{at}/properties")).unwrap().as_object().unwrap();
+        let keys: BTreeSet<String> = keys.keys().cloned().collect();
+        assert_eq!(documented.get(heading), Some(&keys), "docs/studies.md, {heading}");
+    }
 }
