@@ -55,6 +55,15 @@ pub enum Read {
 pub fn read(path: &Path) -> Result<Read, Trouble> {
     let file = if path.is_dir() { path.join("run.json") } else { path.to_owned() };
     let text = std::fs::read_to_string(&file).map_err(|error| {
+        let folder = file.parent().unwrap_or(Path::new("."));
+        if folder.join(lab::journal::NAME).is_file() && !file.exists() {
+            return Trouble::usage(miette!(
+                help = format!("`{}` goes on with it, and makes the report", crate::run::resume(folder)),
+                "{} holds a run that was broken off before its end: its visits are kept, and there is no \
+                 report yet",
+                folder.display()
+            ));
+        }
         Trouble::usage(miette!(
             help = "name a run.json, or a folder below joust-results/",
             "cannot read {}: {error}",

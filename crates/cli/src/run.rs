@@ -89,7 +89,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         earlier,
     };
     let mut screen = Screen::new(args.quiet);
-    let run = runner::run(plan, &options, &mut screen, interrupt).map_err(|error| {
+    let mut run = runner::run(plan, &options, &mut screen, interrupt).map_err(|error| {
         // It failed before anything was measured: there is nothing new to go on with.
         if options.earlier.is_none() {
             folder.remove(journal::NAME);
@@ -97,15 +97,16 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         trouble(error)
     })?;
     drop(screen);
+    if let Ending::Incomplete { reason } = &mut run.ending {
+        reason.push_str(&format!("; `{}` goes on with it", resume(folder.path())));
+    }
     let saved = save(&folder, &run);
     if saved.is_ok() {
         folder.remove(journal::NAME);
     }
     if matches!(run.ending, Ending::Incomplete { .. }) || saved.is_err() {
-        let again = folder.path().display();
-        output::say(&format!(
-            "joust: what was measured is kept: `joust run --resume {again}` goes on"
-        ));
+        let again = resume(folder.path());
+        output::say(&format!("joust: what was measured is kept: `{again}` goes on"));
     }
     // Shown where it could not be saved too: on a full disk this is all that is left of the run.
     if !args.quiet || saved.is_err() {
@@ -119,6 +120,17 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         Outcome::Complete => Ended::Well,
         Outcome::Incomplete | Outcome::AllWithheld => Ended::Incomplete,
     })
+}
+
+/// The command that goes on with a run whose results lie there.
+pub fn resume(folder: &Path) -> String {
+    let folder = folder.display().to_string();
+    // As a shell takes it.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
+    match folder.chars().all(is_plain) {
+        true => format!("joust run --resume {folder}"),
+        false => format!("joust run --resume '{}'", folder.replace('\'', "'\\''")),
+    }
 }
 
 /// The run that this one goes on with.
@@ -143,13 +155,18 @@ fn plan(args: &Args, earlier: Option<&Earlier>) -> Result<Plan, Trouble> {
         plan.budget = args.budget.map_or(plan.budget, |more| before.elapsed + more);
         return Ok(plan);
     }
-    let mut plan = match &args.study {
-        Some(path) => {
-            let form = if args.short { Form::Short } else { Form::Full };
-            study::read(path, form).map_err(trouble)?
-        }
-        None => study::quick(),
+    let read = |form| match &args.study {
+        Some(path) => study::read(path, form).map_err(trouble),
+        None => Ok(study::quick()),
     };
+    let mut plan = read(if args.short { Form::Short } else { Form::Full })?;
+    if args.short && plan == read(Form::Full)? {
+        output::say(&format!(
+            "joust: the study {} has no short form (no [short], no axis with `short`): --short changes \
+             nothing, it is all of it",
+            plan.name
+        ));
+    }
     plan.budget = args.budget.unwrap_or(plan.budget);
     plan.seed = args.seed.unwrap_or(plan.seed);
     if !args.only.is_empty() {
@@ -219,6 +236,11 @@ fn trouble(error: LabError) -> Trouble {
         LabError::Taken { .. } => Trouble::usage(miette!(
             help = "name another folder with --out; --resume FOLDER goes on with a run that was broken \
                     off, --repeat-of FOLDER measures more of one that came to its end",
+            "{error}"
+        )),
+        LabError::NoBlock { .. } => Trouble::usage(miette!(
+            help = "raise --budget, take fewer contenders with --only, or shorten `warm_up` and `measure` \
+                    in [visit]",
             "{error}"
         )),
         LabError::Earlier { .. } | LabError::Refused { .. } => Trouble::usage(miette!("{error}")),

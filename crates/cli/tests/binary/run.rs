@@ -88,6 +88,12 @@ fn what_was_measured_until_ctrl_c_is_kept_and_marked() {
     assert!(matches!(run.ending, Ending::Incomplete { .. }), "{:?}", run.ending);
     assert!(!run.visits.is_empty());
     assert!(stdout(&output).to_lowercase().contains("incomplete"), "{}", stdout(&output));
+    let goes_on = format!("joust run --resume {}", out.display());
+    for file in ["report.txt", "report.md", "report.html"] {
+        let report = std::fs::read_to_string(out.join(file)).unwrap();
+        let unbroken = report.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(unbroken.contains(&goes_on), "{file}: {report}");
+    }
 }
 
 #[test]
@@ -109,6 +115,11 @@ fn a_run_that_was_killed_goes_on_and_measures_nothing_twice() {
     child.kill().unwrap();
     child.wait().unwrap();
     let before = record::Journal::read(&kept()).unwrap().visits;
+    let shown = output(&["report", at]);
+    let told = said(&shown);
+    let told = told.split_whitespace().filter(|part| *part != "│").collect::<Vec<_>>().join(" ");
+    assert_eq!(shown.status.code(), Some(2), "{told}");
+    assert!(told.contains(&format!("joust run --resume {at}")), "{told}");
     // A budget in which nothing can be measured would bring the run to its end.
     let too_short = output(&["run", "--resume", at, "--budget", "1ms"]);
     assert_eq!(too_short.status.code(), Some(2), "{}", said(&too_short));

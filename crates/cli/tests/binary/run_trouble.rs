@@ -105,3 +105,123 @@ fn a_full_disk_is_told_and_nothing_half_written_stays() {
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", said(&output));
     assert!(left.contains("run.json") && !left.contains("journal"), "{left}");
 }
+
+/// What was said, on one line without the frame of errors.
+fn unframed(output: &Output) -> String {
+    let said = said(output);
+    said.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_study_without_a_short_form_says_that_all_of_it_is_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = study(dir.path(), 2);
+    let check = || crate::output(&["run", file.to_str().unwrap(), "--check", "--short"]);
+    let told = unframed(&check());
+    assert!(told.contains("brief has no short form") && told.contains("all of it"), "{told}");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text + "[short]\nmeasure = \"100ms\"\n").unwrap();
+    let told = unframed(&check());
+    assert!(!told.contains("short form"), "{told}");
+}
+
+/// A study of those contenders, each TOML of its own.
+fn study_of(dir: &Path, contenders: &[String], budget: &str) -> std::path::PathBuf {
+    let file = dir.join("of.toml");
+    let rest = contenders.concat();
+    let text = format!(
+        "name = \"of\"\nquestion = \"?\"\nbudget = \"{budget}\"\n[workload]\npage = 1000\n\
+         connections = 4\n[visit]\nwarm_up = \"50ms\"\nmeasure = \"150ms\"\n{rest}"
+    );
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
+fn contender(name: &str, server: &str, setting: &str) -> String {
+    format!("[[contender]]\nname = \"{name}\"\nserver = \"{server}\"\nsettings = {{ {setting} }}\n")
+}
+
+#[test]
+fn a_program_of_a_command_that_is_not_there_is_named_before_anything_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let one = |name: &str, model: &str| contender(name, "joust", &format!("model = \"{model}\""));
+    let gone = contender("gone", "command", "command = \"no-such-server {port}\"");
+    let there = contender("there", "command", "command = \"sh -c 'exec x {port}'\"");
+    let contenders = [one("a", "pool"), one("b", "reactor"), gone.clone(), there];
+    let file = study_of(dir.path(), &contenders, "50s");
+    let checked = crate::output(&["run", file.to_str().unwrap(), "--check"]);
+    let text = stdout(&checked);
+    let unbroken = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(unbroken.contains("gone: the program `no-such-server` is in none of"), "{text}");
+    assert!(!unbroken.contains("there: the program"), "{text}");
+    // With it alone beside another there is nothing to compare, and that is said at once.
+    let file = study_of(dir.path(), &[one("a", "pool"), gone], "50s");
+    let out = dir.path().join("out");
+    let run = crate::output(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    let told = unframed(&run);
+    assert_eq!(run.status.code(), Some(1), "{told}");
+    assert!(told.contains("no-such-server"), "{told}");
+}
+
+/// A server that redirects everything as Go's FileServer does its index pages.
+fn redirecting() -> std::net::SocketAddr {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 1024]);
+            let reply =
+                "HTTP/1.1 301 Moved Permanently\r\nLocation: ./\r\nContent-Length: 0\r\n\r\n";
+            let _ = stream.write_all(reply.as_bytes());
+        }
+    });
+    addr
+}
+
+#[test]
+fn a_server_that_redirects_the_page_is_told_with_the_target_to_ask_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("url = \"http://{}\"", redirecting());
+    let contenders = ["a", "b"].map(|name| contender(name, "url", &url));
+    let file = study_of(dir.path(), &contenders, "50s");
+    let out = dir.path().join("out");
+    let run = crate::output(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    let told = unframed(&run);
+    assert_eq!(run.status.code(), Some(1), "{told}");
+    assert!(told.contains("it redirects /index.html to `./` (301)"), "{told}");
+    assert!(told.contains("`[workload] target = \"/\"`"), "{told}");
+}
+
+#[test]
+fn a_budget_that_holds_no_block_is_an_error_that_says_what_one_takes() {
+    let dir = tempfile::tempdir().unwrap();
+    let one = |name: &str| contender(name, "joust", "model = \"pool\"");
+    let file = study_of(dir.path(), &["a", "b", "c", "d"].map(one), "600ms");
+    let out = dir.path().join("out");
+    let run = crate::output(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    let told = unframed(&run);
+    assert_eq!(run.status.code(), Some(2), "{told}");
+    assert!(told.contains("does not hold one block: its 4 visits take 800ms"), "{told}");
+    assert!(told.contains("raise --budget"), "{told}");
+    assert!(!out.join("journal.jsonl").exists());
+}
+
+#[test]
+fn a_run_keeps_its_budget_with_starts_and_ends_of_servers() {
+    let dir = tempfile::tempdir().unwrap();
+    let one = |name: &str| contender(name, "joust", "model = \"pool\"");
+    let blocks = "[blocks]\nmax = 1000\nhalf_width = \"0.001%\"\n".to_owned();
+    let file = study_of(dir.path(), &[blocks, one("a"), one("b")], "4s");
+    let out = dir.path().join("out");
+    let run = crate::output(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    assert!(matches!(run.status.code(), Some(0 | 3)), "{}", said(&run));
+    let record = std::fs::read_to_string(out.join("run.json")).unwrap();
+    let record = RunRecord::from_json(&record).unwrap();
+    assert_eq!(record.ending, record::Ending::Budget);
+    // 5 %, and on a machine that is busy the visit that was being made then.
+    let started = |visit: &record::Visit| visit.started;
+    let last = record.visits.iter().map(started).max().unwrap();
+    assert!(last.as_secs_f64() < 4.0 && record.seconds < 4.2 + 1.0, "{}", record.seconds);
+    assert!(record.visits.len() >= 2, "the budget holds a block, however slow the machine");
+}
