@@ -66,8 +66,8 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_name = "CPU", value_parser = cpu)]
     cpus: Vec<u32>,
     /// A fault, so that measuring can be proved; repeatable: delay=5ms, stall=1%,200ms, batch=50ms,
-    /// pause=every:2s,for:100ms, slots=8, status=503:5%, length=wrong:1%, empty-first, encoding=gzip,
-    /// keepalive=10, churn=100, nodelay=off, mode=pid
+    /// pause=every:2s,for:100ms, slots=8, status=503:5%, length=wrong:1%, body=zeros,after:3000,
+    /// empty-first, encoding=gzip, keepalive=10, churn=100, nodelay=off, mode=pid
     #[arg(long, value_name = "SPEC")]
     fault: Vec<String>,
     /// Say what is wrong with the configuration and with what it names, or ok; serve nothing

@@ -13,6 +13,7 @@
 //! response is a new method of `Effect` that does nothing for the others.
 
 mod batch;
+mod body;
 mod churn;
 mod delay;
 mod draw;
@@ -117,6 +118,8 @@ pub(crate) struct Flaws {
     pub(crate) is_empty: bool,
     /// Its body is in gzip.
     pub(crate) is_coded: bool,
+    /// Its body is zeros, as many as the bytes it should have.
+    pub(crate) is_zeroed: bool,
     /// It is a byte short of its length.
     pub(crate) is_short: bool,
     /// Its head leaves by itself.
@@ -155,6 +158,7 @@ static ALL: &[&Kind] = &[
     &slots::ITEM,
     &status::ITEM,
     &length::ITEM,
+    &body::ITEM,
     &empty_first::ITEM,
     &encoding::ITEM,
     &keepalive::ITEM,

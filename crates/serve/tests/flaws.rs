@@ -269,6 +269,21 @@ fn every_second_seed_is_slower_by_what_was_said() {
 }
 
 #[test]
+fn body_is_zeros_of_the_right_length_after_so_many_answers() {
+    let service = service(&["body=zeros,after:5"]);
+    let mut client = Client::new(&service, START);
+    let right = client.answer(START, REQUEST).body;
+    assert!(right.len() == BODY_BYTES && right.iter().any(|byte| *byte != 0));
+    for nth in 1..10 {
+        let answer = client.answer(START, REQUEST);
+        assert_eq!((answer.status(), answer.length()), ("200", BODY_BYTES));
+        let expected = if nth < 5 { right.clone() } else { vec![0; BODY_BYTES] };
+        assert!(answer.body == expected, "{nth}");
+    }
+    assert!(client.answer(START, HEAD).body.is_empty());
+}
+
+#[test]
 fn what_is_no_fault_is_refused_with_the_way_out() {
     let cases = [
         ("churn=0", "whole number from 1"),
@@ -283,6 +298,9 @@ fn what_is_no_fault_is_refused_with_the_way_out() {
         ("status=503:0%", "not above 0"),
         ("length=5%", "it needs wrong:SHARE"),
         ("length=wrong:101%", "share"),
+        ("body=ones", "`ones` is not zeros"),
+        ("body=zeros,after:x", "whole number from 1"),
+        ("body=zeros,3000", "`3000` has no meaning"),
         ("empty-first=2", "`2` has no meaning"),
         ("emptyfirst", "the nearest is `empty-first`"),
         ("encoding=br", "`br` is not gzip"),

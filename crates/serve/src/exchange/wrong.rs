@@ -10,8 +10,8 @@ use super::asked::{Asked, Method};
 use crate::fault::Flaws;
 use crate::site::{Coding, Edit, How};
 
-/// The largest body that is coded.
-const CODED_MAX: u64 = 8 * 1024 * 1024;
+/// The largest body that is coded or replaced.
+const BODY_MAX: u64 = 8 * 1024 * 1024;
 
 impl Desk<'_> {
     /// What is answered to a request where faults are planted. Whether the connection ends with it is
@@ -34,6 +34,8 @@ impl Desk<'_> {
             told.body_bytes = 0;
         } else if flaws.is_coded && is_whole && told.body_bytes > 0 {
             told = self.coded(told);
+        } else if flaws.is_zeroed && is_whole && (1..=BODY_MAX).contains(&told.body_bytes) {
+            self.replace_body(&vec![0; told.body_bytes as usize], None);
         }
         if flaws.is_short && told.body_bytes > 0 && told.status / 100 == 2 {
             let (head_at, body_at) = self.output.open();
@@ -48,7 +50,7 @@ impl Desk<'_> {
         let (head_at, body_at) = self.output.open();
         let fields = self.output.buffer[head_at..body_at].to_ascii_lowercase();
         let is_coded = fields.windows(18).any(|name| name == b"\ncontent-encoding:");
-        if is_coded || told.body_bytes > CODED_MAX {
+        if is_coded || told.body_bytes > BODY_MAX {
             return told;
         }
         let levels = self.service.config.look.compression.clone().unwrap_or_default();
