@@ -7,6 +7,7 @@ mod merge;
 mod plan;
 mod search;
 mod stream;
+mod verify;
 
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -43,6 +44,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     }
     somebody_listens(&plan)?;
     let oracle = look_up_bodies(&mut plan, &say)?;
+    args.checks.verify.hold(&plan)?;
     // Before this there is nothing to be ended in order: Ctrl-C ends the wait for a dead server.
     let interrupt = sys::interrupt::install().into_diagnostic().map_err(Trouble::failed)?;
     if let Some(options) = search {

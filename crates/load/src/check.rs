@@ -4,12 +4,15 @@
 //! being read.
 //!
 //! A body is looked at only where something asks for it: otherwise its bytes may be thrown away in
-//! the kernel. Hashing costs about 0.7 ns a byte and goes piece by piece, so that it delays no stamp
-//! by more than a receive buffer's worth.
+//! the kernel. Hashing costs about 0.8 ns a byte and goes piece by piece, so that it delays no stamp
+//! by more than a receive buffer's worth. Which replies are hashed says `hashing`.
 
-use record::{Bodies, ExpectedBody, LoadPlan, Outcome};
+use record::{Bodies, ExpectedBody, LoadPlan, Outcome, is_redirect};
 use sha2::{Digest as _, Sha256};
+use units::Nanos;
 use wire::Fields;
+
+use crate::hashing::{Counts, Different, Turns, hex};
 
 /// What all replies of a load are measured by.
 pub(crate) struct Checks {
@@ -20,8 +23,8 @@ pub(crate) struct Checks {
     contains: Option<Vec<u8>>,
     /// For each request of the plan.
     bodies: Vec<Option<Body>>,
-    /// Every so many replies are hashed; 0: none.
-    hash_stride: u64,
+    /// Whether redirects are followed: then the body of one is not what counts.
+    follows: bool,
 }
 
 struct Body {
@@ -48,10 +51,7 @@ impl Checks {
             headers: verify.headers.clone(),
             contains: verify.contains.as_ref().map(|text| text.clone().into_bytes()),
             bodies: bodies.collect(),
-            hash_stride: match verify.bodies {
-                Bodies::Hash(share) if share > 0.0 => (1.0 / share).round().max(1.0) as u64,
-                _ => 0,
-            },
+            follows: plan.follow > 0,
         }
     }
 
@@ -64,10 +64,10 @@ impl Checks {
         })
     }
 
-    /// What a complete reply to request `request` amounts to.
+    /// What a complete reply amounts to. Where its body was hashed, `counts` is told.
     #[inline]
-    pub(crate) fn judge(&self, reply: &Judged<'_>) -> Outcome {
-        let Judged { request, status, body_bytes, is_head, has_headers, watch } = *reply;
+    pub(crate) fn judge(&self, reply: &Judged<'_>, counts: &mut Counts) -> Outcome {
+        let Judged { request, status, body_bytes, is_head, has_headers, watch, .. } = *reply;
         let differs = |length: Option<u64>| length.is_some_and(|length| length != body_bytes);
         if !(self.status_min..=self.status_max).contains(&status) {
             return Outcome::UnexpectedStatus;
@@ -82,11 +82,11 @@ impl Checks {
         if differs(self.length) || differs(body.map(|body| body.length)) {
             return Outcome::WrongLength;
         }
-        let sha256 = body.map(|body| &body.sha256);
-        if watch.is_wrong(self.contains.is_some(), sha256) {
-            return Outcome::WrongBody;
-        }
-        Outcome::Ok
+        let differs = watch.is_hashed
+            && !(self.follows && is_redirect(status))
+            && body.is_some_and(|body| watch.differs(body, reply, counts));
+        let lacks = self.contains.is_some() && !watch.is_found;
+        if differs || lacks { Outcome::WrongBody } else { Outcome::Ok }
     }
 }
 
@@ -100,6 +100,8 @@ pub(crate) struct Judged<'a> {
     /// Whether the request was HEAD.
     pub(crate) is_head: bool,
     pub(crate) has_headers: bool,
+    /// When it was complete.
+    pub(crate) at: Nanos,
     pub(crate) watch: &'a BodyWatch,
 }
 
@@ -109,6 +111,8 @@ pub(crate) struct BodyWatch {
     /// Begun anew for each reply that is hashed; kept, so that nothing is allocated again.
     hash: Option<Box<Sha256>>,
     is_hashed: bool,
+    /// Of the last one that was hashed: its number among the replies of its thread.
+    nth: u64,
     /// The end of what was seen: what is looked for may lie across two pieces.
     tail: Vec<u8>,
     is_found: bool,
@@ -117,14 +121,15 @@ pub(crate) struct BodyWatch {
 impl BodyWatch {
     /// A reply begins, the `nth` of its thread.
     #[inline]
-    pub(crate) fn begin(&mut self, checks: &Checks, request: u32, nth: u64) {
+    pub(crate) fn begin(&mut self, checks: &Checks, turns: &mut Turns, request: u32, nth: u64) {
         self.is_found = false;
         self.is_hashed = false;
-        if checks.hash_stride > 0 && nth.is_multiple_of(checks.hash_stride) {
-            self.is_hashed = checks.bodies.get(request as usize).is_some_and(Option::is_some);
-            if self.is_hashed {
-                self.hash.get_or_insert_default().reset();
-            }
+        if turns.is_due(nth)
+            && let Some(Some(body)) = checks.bodies.get(request as usize)
+        {
+            turns.take(nth, body.length);
+            (self.is_hashed, self.nth) = (true, nth);
+            self.hash.get_or_insert_default().reset();
         }
         if checks.contains.is_some() {
             self.tail.clear();
@@ -167,12 +172,16 @@ impl BodyWatch {
         }
     }
 
-    fn is_wrong(&self, is_searched: bool, sha256: Option<&[u8; 32]>) -> bool {
-        let differs = |hash: &Sha256| {
-            sha256.is_some_and(|expected| hash.clone().finalize().as_slice() != expected)
-        };
-        (is_searched && !self.is_found)
-            || (self.is_hashed && self.hash.as_deref().is_some_and(differs))
+    /// Whether the body, which was hashed, is another one; counted.
+    #[cold]
+    fn differs(&self, body: &Body, reply: &Judged<'_>, counts: &mut Counts) -> bool {
+        let hash = self.hash.as_deref().expect("a body that is hashed has a hash");
+        let sha256: [u8; 32] = hash.clone().finalize().into();
+        let Judged { request, at, .. } = *reply;
+        let different = || Different { at, request, nth: self.nth, sha256 };
+        let is_other = sha256 != body.sha256;
+        counts.add(is_other.then(different));
+        is_other
     }
 }
 
@@ -182,7 +191,7 @@ fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
 
 /// SHA-256 in hexadecimal digits.
 pub(crate) fn hex_sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(bytes))
 }
 
 /// A digest back from its digits; what is none matches no body.
@@ -198,7 +207,7 @@ fn unhex(digits: &str) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use record::RequestPlan;
+    use record::{BodiesVerified, RequestPlan};
     use units::Bytes;
 
     use super::*;
@@ -213,20 +222,26 @@ mod tests {
     }
 
     fn judge(plan: &LoadPlan, pieces: &[&[u8]]) -> Outcome {
+        judge_counted(plan, pieces).0
+    }
+
+    /// The same with what was counted.
+    fn judge_counted(plan: &LoadPlan, pieces: &[&[u8]]) -> (Outcome, BodiesVerified) {
         let checks = Checks::new(plan);
-        let mut watch = BodyWatch::default();
-        watch.begin(&checks, 0, 0);
+        let (mut watch, mut counts) = (BodyWatch::default(), Counts::default());
+        watch.begin(&checks, &mut Turns::new(plan, 0), 0, 0);
         pieces.iter().for_each(|piece| watch.see(&checks, piece));
-        let body_bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
-        let is_head = false;
-        checks.judge(&Judged {
+        let reply = Judged {
             request: 0,
             status: 200,
-            body_bytes,
-            is_head,
+            body_bytes: pieces.iter().map(|piece| piece.len() as u64).sum(),
+            is_head: false,
             has_headers: true,
+            at: Nanos(7),
             watch: &watch,
-        })
+        };
+        let outcome = checks.judge(&reply, &mut counts);
+        (outcome, counts.for_record(plan))
     }
 
     #[test]
@@ -234,7 +249,15 @@ mod tests {
         let plan = plan(Bodies::Hash(1.0), None, b"hello world");
         assert_eq!(judge(&plan, &[b"hello ", b"world"]), Outcome::Ok);
         assert_eq!(judge(&plan, &[b"hello", b" w0rld"]), Outcome::WrongBody);
-        assert_eq!(judge(&plan, &[b"hello"]), Outcome::WrongLength);
+        let (outcome, counted) = judge_counted(&plan, &[b"hello"]);
+        assert_eq!((outcome, counted.verified), (Outcome::WrongLength, 0));
+        assert_eq!(judge_counted(&plan, &[b"hello world"]).1.verified, 1);
+        let counted = judge_counted(&plan, &[b"hello w0rld"]).1;
+        assert_eq!((counted.verified, counted.differ), (1, 1));
+        let first = counted.first.unwrap();
+        assert_eq!((first.at, first.request.as_str()), (Nanos(7), "GET /"));
+        assert_eq!(first.expected, hex_sha256(b"hello world"));
+        assert_eq!(first.got, hex_sha256(b"hello w0rld"));
     }
 
     #[test]
@@ -242,21 +265,10 @@ mod tests {
         let plan = plan(Bodies::Length, None, b"hello");
         let checks = Checks::new(&plan);
         let mut watch = BodyWatch::default();
-        watch.begin(&checks, 0, 0);
+        watch.begin(&checks, &mut Turns::new(&plan, 0), 0, 0);
         assert!(!watch.wants_body(&checks));
         assert_eq!(judge(&plan, &[b"jello"]), Outcome::Ok);
         assert_eq!(judge(&plan, &[b"jelly!"]), Outcome::WrongLength);
-    }
-
-    #[test]
-    fn a_share_of_replies_is_hashed() {
-        let checks = Checks::new(&plan(Bodies::Hash(0.25), None, b"x"));
-        let mut watch = BodyWatch::default();
-        let hashed = (0..100).filter(|&nth| {
-            watch.begin(&checks, 0, nth);
-            watch.wants_body(&checks)
-        });
-        assert_eq!(hashed.count(), 25);
     }
 
     proptest! {

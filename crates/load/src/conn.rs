@@ -25,6 +25,7 @@ use wire::{Event, Fields, ReplyHead, ReplyLimits, ReplyParser, ReplyTotals, Requ
 use crate::check::{BodyWatch, Checks, Judged};
 use crate::cookies::Jar;
 use crate::first_head::FirstHead;
+use crate::hashing::{Counts, Turns};
 use crate::location;
 use crate::proxy::{self, Tunnel};
 use crate::user::{self, Kept, User};
@@ -131,6 +132,9 @@ pub(crate) struct Common {
     pub(crate) requests_per_connection: u64,
     /// Replies whose reading was begun, on all connections: every so many are looked at closely.
     pub(crate) n_replies: u64,
+    /// Which of them have their bodies hashed, and what came of it.
+    pub(crate) turns: Turns,
+    pub(crate) bodies: Counts,
     /// Replies whose heads end lines in LF alone.
     pub(crate) n_bare_lf: u64,
     /// Where the plan asks for it.
@@ -431,7 +435,7 @@ impl Conn {
         self.reply =
             Reply { has_begun: true, first_byte: at, has_headers: true, ..Reply::default() };
         let request = self.outs[0].request;
-        self.watch.begin(&common.checks, request, common.n_replies);
+        self.watch.begin(&common.checks, &mut common.turns, request, common.n_replies);
         common.n_replies += 1;
         if let Some(first) = common.first_head.as_mut().filter(|first| first.is_awaited()) {
             first.bytes.clear();
@@ -532,14 +536,16 @@ impl Conn {
     ) -> Then {
         let out = self.outs.pop_front().expect("a reply is read only while a request is out");
         self.n_sent -= 1;
-        let outcome = common.checks.judge(&Judged {
+        let reply = Judged {
             request: out.request,
             status: self.reply.status,
             body_bytes: totals.body_bytes,
             is_head: out.kind == RequestKind::Head,
             has_headers: self.reply.has_headers,
+            at,
             watch: &self.watch,
-        });
+        };
+        let outcome = common.checks.judge(&reply, &mut common.bodies);
         ended.push(self.sample(out, outcome, at, totals.body_bytes));
         if let Some(user) = self.user.as_deref_mut().filter(|_| common.wants != Wants::default()) {
             common.kept.push((ended.len() - 1, std::mem::take(&mut user.kept)));
@@ -621,6 +627,8 @@ mod tests {
             cookies: false,
             requests_per_connection: u64::MAX,
             n_replies: 0,
+            turns: Turns::new(&plan, 0),
+            bodies: Counts::default(),
             n_bare_lf: 0,
             first_head: None,
             is_proxied: false,

@@ -22,6 +22,7 @@ mod fetch;
 mod first_head;
 mod follow;
 mod free;
+mod hashing;
 mod location;
 mod margin;
 mod merge;

@@ -274,8 +274,9 @@ fn join(placed: &[Placed], begins: &[Nanos]) -> LoadRecord {
     let (_, window) = lay_out(begins, &windows);
     let span = placed.iter().map(Placed::end).max().unwrap_or(Nanos::ZERO);
     let mut sum = LoadRecord::empty(plan(placed, span));
-    for one in records() {
-        add_counts(&mut sum, one);
+    for one in placed {
+        add_counts(&mut sum, one.record());
+        sum.bodies_verified.merge(&one.record().bodies_verified, one.start);
     }
     let good: f64 = records().map(|one| (one.rate_per_s * one.rate_seconds()).round()).sum();
     let cpu_us =

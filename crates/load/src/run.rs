@@ -8,8 +8,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
 use record::{
-    ClientUse, Imbalance, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, OpenLoop,
-    Pacing, Redirects, RequestCounts, RequestFigures, Scenario, ThreadUse, TlsUse,
+    BodiesVerified, ClientUse, Imbalance, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord,
+    OpenLoop, Pacing, Redirects, RequestCounts, RequestFigures, Scenario, ThreadUse, TlsUse,
 };
 use sys::driver::Driver;
 use sys::{affinity, clock, socket};
@@ -417,6 +417,8 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
     let proxy_failure = measured.iter().find_map(|one| one.proxy_failure.clone());
     let first_head = measured.iter().find_map(|one| one.first_head.clone());
     let bare_lf_replies = measured.iter().map(|one| one.n_bare_lf).sum();
+    let mut bodies_verified = BodiesVerified::default();
+    measured.iter().for_each(|one| bodies_verified.merge(&one.bodies, Nanos::ZERO));
     let logs = measured.into_iter().map(|one| one.raw).collect();
     let (raw, raw_stride) = RawLog::merge(logs, plan.raw_max);
     let latencies = latencies(&mut totals, &intervals);
@@ -447,6 +449,7 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
         proxy_failure,
         first_head,
         bare_lf_replies,
+        bodies_verified,
         interrupted,
         client,
         latencies,

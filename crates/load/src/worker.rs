@@ -31,7 +31,8 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use record::{
-    Asking, Interval, LoadPlan, Origin, Redirects, Sample, Scenario, Seats, TlsUse, Users, Wants,
+    Asking, BodiesVerified, Interval, LoadPlan, Origin, Redirects, Sample, Scenario, Seats, TlsUse,
+    Users, Wants,
 };
 use sys::driver::{Completion, Driver, Leave, Route, Slot};
 use units::Nanos;
@@ -43,6 +44,7 @@ use crate::check::Checks;
 use crate::conn::{Begun, Common, Conn, Heard, Out, State, Then};
 use crate::first_head::FirstHead;
 use crate::free::{Free, FreePlaces};
+use crate::hashing::{Counts, Turns};
 use crate::margin::Margin;
 use crate::pacing::{self, Pace, Rest};
 use crate::picker::{self, Picker};
@@ -193,6 +195,7 @@ pub(crate) struct Measured {
     pub(crate) tls: Option<TlsUse>,
     pub(crate) first_head: Option<String>,
     pub(crate) n_bare_lf: u64,
+    pub(crate) bodies: BodiesVerified,
     pub(crate) redirects: Redirects,
     pub(crate) proxy_failure: Option<String>,
 }
@@ -234,7 +237,11 @@ impl<'a, D: Driver> Worker<'a, D> {
                 picker::Turn { index: share.thread.into(), of: share.threads.into() },
             ),
             n_rendered: 0,
-            common: common(plan, users.as_ref().map(|users| users.wants()).unwrap_or_default()),
+            common: common(
+                plan,
+                share.thread,
+                users.as_ref().map(|users| users.wants()).unwrap_or_default(),
+            ),
             conns: (0..n_slots).map(conn).collect(),
             asking: Asking::new(plan.origins.len() as u32),
             n_left,
@@ -644,6 +651,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             tls: self.secure.map(Secure::counts),
             first_head: self.common.first_head.and_then(FirstHead::into_text),
             n_bare_lf: self.common.n_bare_lf,
+            bodies: self.common.bodies.for_record(self.plan),
             redirects: Redirects { followed: 0, first: self.common.redirect },
             proxy_failure: self.common.proxy_failure,
         }
@@ -651,13 +659,15 @@ impl<'a, D: Driver> Worker<'a, D> {
 }
 
 /// What the connections of a thread have in common at the start; users want that of replies.
-fn common(plan: &LoadPlan, wants: Wants) -> Common {
+fn common(plan: &LoadPlan, thread: u32, wants: Wants) -> Common {
     Common {
         checks: Checks::new(plan),
         keep_alive: plan.keep_alive,
         cookies: plan.cookies,
         requests_per_connection: plan.requests_per_connection.unwrap_or(u64::MAX),
         n_replies: 0,
+        turns: Turns::new(plan, thread),
+        bodies: Counts::default(),
         n_bare_lf: 0,
         first_head: plan.first_alone.then(FirstHead::default),
         is_proxied: plan.proxy.is_some(),

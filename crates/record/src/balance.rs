@@ -55,6 +55,17 @@ impl LoadRecord {
         let broken: u64 = self.broken_status.values().sum();
         let most = requests.failed - whole;
         Imbalance::check("statuses of broken replies and broken replies", broken.max(most), most)?;
+        let bodies = &self.bodies_verified;
+        let wrong = errors.wrong_body;
+        Imbalance::check(
+            "bodies that differ and requests with a wrong body",
+            bodies.differ.max(wrong),
+            wrong,
+        )?;
+        let verified = bodies.verified.max(bodies.differ);
+        Imbalance::check("bodies verified and those that differ", bodies.verified, verified)?;
+        let most = complete.max(bodies.verified);
+        Imbalance::check("complete replies and bodies verified", complete, most)?;
         self.balance_intervals()?;
         self.balance_raw()
     }
@@ -146,7 +157,7 @@ mod tests {
     fn a_record_that_lost_or_doubled_a_result_is_no_record() {
         assert_eq!(record().balance(), Ok(()));
         type Lie = fn(&mut LoadRecord);
-        let lies: [(&str, Lie); 12] = [
+        let lies: [(&str, Lie); 15] = [
             ("started", |r| r.requests.started += 1),
             ("ended or unanswered", |r| r.requests.unanswered = 0),
             ("ok or failed", |r| r.requests.ok -= 1),
@@ -162,6 +173,12 @@ mod tests {
             }),
             ("on its threads", |r| r.intervals[0].ok_by_thread[1] = 4),
             ("share of requests", |r| r.plan.raw_max = 10),
+            ("a wrong body", |r| (r.bodies_verified.verified, r.bodies_verified.differ) = (1, 1)),
+            ("those that differ", |r| {
+                r.errors.wrong_body = 1;
+                (r.errors.unexpected_status, r.bodies_verified.differ) = (0, 1);
+            }),
+            ("bodies verified", |r| r.bodies_verified.verified = 10),
         ];
         for (named, lie) in lies {
             let mut record = record();

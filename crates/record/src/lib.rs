@@ -26,6 +26,7 @@
 
 mod analysis;
 mod balance;
+mod bodies;
 mod by_request;
 mod client;
 mod comparison;
@@ -60,6 +61,7 @@ mod visit;
 
 pub use analysis::Analysis;
 pub use balance::Imbalance;
+pub use bodies::{BodiesVerified, WrongBody};
 pub use by_request::{REQUEST_ROWS_MAX, RequestFigures, RequestRows};
 pub use client::{ToolClaims, ToolRun};
 pub use comparison::{

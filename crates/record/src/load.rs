@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use stats::Histogram;
 use units::Nanos;
 
+use crate::bodies::BodiesVerified;
 use crate::by_request::RequestFigures;
 use crate::interval::Interval;
 use crate::json::ReadError;
@@ -87,6 +88,9 @@ pub struct LoadRecord {
     /// client or proxy need not do.
     #[serde(default)]
     pub bare_lf_replies: u64,
+    /// Bodies whose hash was compared with that of the body before the load.
+    #[serde(default)]
+    pub bodies_verified: BodiesVerified,
     /// Whether the load ended because it was interrupted.
     pub interrupted: bool,
     /// What the generator itself used, and whether it kept up.
@@ -178,6 +182,7 @@ impl LoadRecord {
             probes: 0,
             first_head: None,
             bare_lf_replies: 0,
+            bodies_verified: BodiesVerified::default(),
             interrupted: false,
             client: ClientUse::default(),
             plan,

@@ -342,6 +342,9 @@ pub enum Bodies {
     Length,
     /// Their length, and the hash of this share of them, 0 to 1.
     Hash(f64),
+    /// Their length, and the hash of as many as cost the generator less than 1 % of its CPU time: fewer
+    /// the longer they are.
+    Sample,
 }
 
 impl Default for Verify {

@@ -8,7 +8,7 @@ use record::{Judgement, LatencyMillis, LoadRecord};
 use crate::Options;
 use crate::figures::NONE;
 use crate::load_shape::shape;
-use crate::load_tables::{by_request, distribution, statuses};
+use crate::load_tables::{by_request, distribution, replies};
 use crate::load_text::{FIGURES, LATENCY_REMARK, judgement, outcome_rows, phases, rate};
 use crate::load_warnings::warnings;
 use crate::markdown::{described, escaped};
@@ -47,7 +47,7 @@ pub fn load_markdown(record: &LoadRecord, options: &Options) -> String {
 fn outcomes(record: &LoadRecord) -> Table {
     Table {
         title: "Requests".to_owned(),
-        note: statuses(&record.status),
+        note: replies(record),
         columns: vec![Column::text("outcome"), Column::figure("requests", "")],
         rows: outcome_rows(record).into_iter().map(Row::of).collect(),
         depth: Depth::Answer,

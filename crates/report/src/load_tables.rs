@@ -9,7 +9,7 @@ use units::Bytes;
 
 use crate::Options;
 use crate::distribution::{Distribution, STEPS_MAX, Step, bar};
-use crate::figures::{NONE, counted, grouped, listed, significant};
+use crate::figures::{NONE, counted, grouped, listed, percent, significant};
 use crate::standing::span;
 use crate::table::{Cell, Column, Depth, Row, Table};
 use crate::terminal::{Page, Paint};
@@ -36,6 +36,30 @@ pub(crate) fn statuses(counts: &BTreeMap<u16, u64>) -> String {
             format!("status {}", classes.join(", "))
         }
     }
+}
+
+/// Statuses, and how many bodies were verified, where any was.
+pub(crate) fn replies(record: &LoadRecord) -> String {
+    let statuses = statuses(&record.status);
+    match bodies([record].into_iter()) {
+        None => statuses,
+        Some(bodies) => format!("{statuses}; bodies verified: {bodies}"),
+    }
+}
+
+/// Of how many complete replies the body was verified, and how many of them differ: `1,204 of 120,394
+/// (1.00 %), 0 differ`; `None` where none was.
+pub(crate) fn bodies<'a>(loads: impl Iterator<Item = &'a LoadRecord>) -> Option<String> {
+    let (mut verified, mut differ, mut complete) = (0, 0, 0);
+    for load in loads {
+        verified += load.bodies_verified.verified;
+        differ += load.bodies_verified.differ;
+        complete += load.status.values().sum::<u64>();
+    }
+    (verified > 0).then(|| {
+        let (of, share) = (grouped(complete), percent(verified, complete));
+        format!("{} of {of} ({share}), {} differ", grouped(verified), grouped(differ))
+    })
 }
 
 /// Columns of a terminal that the bars of a distribution take at most, and at least.
@@ -171,6 +195,16 @@ mod tests {
             counts(&[(200, 19_990), (206, 8), (503, 2)]),
             "status 2xx: 19,998 (200: 19,990, 206: 8), 5xx: 2 (503: 2)"
         );
+    }
+
+    #[test]
+    fn verified_bodies_stand_beside_the_statuses() {
+        let mut load = testdata::load();
+        load.status = [(200, 120_394)].into();
+        assert_eq!(replies(&load), "status 200: 120,394");
+        load.bodies_verified.verified = 1_204;
+        let expected = "status 200: 120,394; bodies verified: 1,204 of 120,394 (1.00 %), 0 differ";
+        assert_eq!(replies(&load), expected);
     }
 
     fn of_three() -> LoadRecord {

@@ -7,7 +7,7 @@ use units::Bytes;
 use crate::Options;
 use crate::figures::{NONE, counted, grouped, listed, optional, significant};
 use crate::load_shape::shape;
-use crate::load_tables::{by_request, distribution, merged_from, statuses};
+use crate::load_tables::{by_request, distribution, merged_from, replies};
 use crate::load_warnings::{is_generator_limit, warnings};
 use crate::standing::span;
 use crate::terminal::{Lean, Page, Paint};
@@ -75,7 +75,7 @@ pub(crate) fn rate(record: &LoadRecord) -> String {
 
 /// Requests by what came of them; kinds that did not occur have no row.
 fn outcomes(page: &mut Page, record: &LoadRecord) {
-    page.heading("Requests", &statuses(&record.status));
+    page.heading("Requests", &replies(record));
     page.table(&[("outcome", Lean::Left), ("requests", Lean::Right)], &outcome_rows(record));
 }
 

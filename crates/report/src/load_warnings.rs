@@ -18,6 +18,9 @@ const REQUESTS_PER_RECONNECT_MAX: u64 = 10_000;
 /// requests that are missing: each is waited for before it is tried again, while others queue.
 const UNCONNECTED_MIN: u64 = 10;
 
+/// Hex digits that tell two bodies apart for a reader.
+const DIGITS: usize = 12;
+
 /// What spoils the figures of a load, worst first.
 pub fn warnings(record: &LoadRecord) -> Vec<String> {
     let looks = [
@@ -25,6 +28,7 @@ pub fn warnings(record: &LoadRecord) -> Vec<String> {
         generator_limit,
         rate_missed,
         failed,
+        bodies_differ,
         tls_failed,
         proxy_failed,
         redirected,
@@ -145,6 +149,23 @@ fn reconnected(record: &LoadRecord) -> Option<String> {
             grouped(asked),
         )
     })
+}
+
+/// Replies that were not hashed count as good, whatever they sent.
+fn bodies_differ(record: &LoadRecord) -> Option<String> {
+    let bodies = &record.bodies_verified;
+    let first = bodies.first.as_ref().filter(|_| bodies.differ > 0)?;
+    let digits = |sha256: &str| plain(sha256.get(..DIGITS).unwrap_or(sha256));
+    Some(format!(
+        "{} of {} verified bodies differ from the one before the load; the first came {} into the load \
+         ({}): SHA-256 {} instead of {}. Bodies that were not verified count as ok, wrong or not",
+        grouped(bodies.differ),
+        grouped(bodies.verified),
+        first.at,
+        plain(&first.request),
+        digits(&first.got),
+        digits(&first.expected),
+    ))
 }
 
 /// The figures stand; a server under test wants to know.

@@ -9,10 +9,11 @@ use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesPars
 use clap::{ArgGroup, ValueEnum, value_parser};
 use load::PacingError;
 use load::source::FORMATS;
-use record::{Bodies, Goal, GoalError, Spread, Stage, TlsVersions, parse_goals};
+use record::{Goal, GoalError, Spread, Stage, TlsVersions, parse_goals};
 use report::StreamFormat;
 use units::{Bytes, Nanos, PerSecond, Share};
 
+use super::verify::VerifyBodies;
 use crate::output::Place;
 
 /// Enough for an interval of 5 % over four decades, with every rate near the limit tried thrice.
@@ -330,10 +331,11 @@ pub struct Checks {
     /// Text that every body must contain
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub expect_body: Option<String>,
-    /// Compare bodies with those fetched three times before the load: none, length, or
-    /// hash=SHARE (the length of all, the hash of a share)
-    #[arg(long, value_name = "none|length|hash=SHARE", default_value = "hash=0.1%", value_parser = bodies)]
-    pub verify: Bodies,
+    /// Compare bodies with those fetched three times before the load: none, length, or hash (the
+    /// length of all, and the SHA-256 of a sample that costs under 1% of the generator's CPU time);
+    /// hash=1% hashes that share, hash=SHA256 also says what it must be: hash=SHA256,share=1%
+    #[arg(long, value_name = "none|length|hash[=SHARE|=SHA256[,share=SHARE]]", default_value = "hash", value_parser = verify)]
+    pub verify: VerifyBodies,
     /// Goals, as in 'p99<5ms' or 'rate>1k/s,errors<0.01%'; exit code 99 where one is broken;
     /// repeatable
     #[arg(long, value_name = "GOALS", value_delimiter = ',')]
@@ -471,12 +473,6 @@ fn statuses(typed: &str) -> Result<(u16, u16), String> {
     }
 }
 
-fn bodies(typed: &str) -> Result<Bodies, String> {
-    let share = |text: &str| text.parse::<Share>().map_err(|error| error.to_string());
-    match typed.split_once('=') {
-        None if typed == "none" => Ok(Bodies::None),
-        None if typed == "length" => Ok(Bodies::Length),
-        Some(("hash", text)) => Ok(Bodies::Hash(share(text)?.0)),
-        _ => Err("it is none, length, or hash with a share, as in hash=1%".to_owned()),
-    }
+fn verify(typed: &str) -> Result<VerifyBodies, String> {
+    typed.parse()
 }

@@ -131,7 +131,7 @@ fn options(args: &Args) -> Result<LoadOptions, Trouble> {
             length: checks.expect_length,
             headers: checks.expect_header.clone(),
             contains: checks.expect_body.clone(),
-            bodies: checks.verify,
+            bodies: checks.verify.bodies,
         },
         goals: checks.slo.clone(),
         connections: size.connections,

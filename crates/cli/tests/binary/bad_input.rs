@@ -131,6 +131,7 @@ const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
     (&["--expect-body", ""], &["--expect-body"]),
     (&["--verify", "md5"], &["--verify", "hash=1%"]),
     (&["--verify", "hash=2"], &["--verify", "0 to 1"]),
+    (&["--verify", "hash=0123456789abcdef0123456789"], &["--verify", "64 hex digits"]),
     (&["--slo", "p99"], &["--slo", "p99<5ms"]),
     (&["--engine", "kqueue"], &["--engine", "uring"]),
     (&["--stamps", "tsc"], &["--stamps", "kernel"]),

@@ -59,6 +59,10 @@ fn a_hash_catches_a_changed_byte_and_a_length_does_not() {
         assert_eq!(record["errors"]["wrong_body"], n_wrong, "{verify}");
         assert_eq!(record["requests"]["ok"], 40 - n_wrong, "{verify}");
         assert_eq!(record["probes"], if verify == "none" { 0 } else { 3 }, "{verify}");
+        let counted = &record["bodies_verified"];
+        assert_eq!(counted["verified"], if n_wrong > 0 { 40 } else { 0 }, "{verify}");
+        assert_eq!(counted["differ"], n_wrong, "{verify}");
+        assert_eq!(counted["first"].is_null(), n_wrong == 0, "{verify}");
     }
 }
 

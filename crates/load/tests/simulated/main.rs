@@ -1,6 +1,7 @@
 //! The real workers in virtual time: what they measure has a known answer. Owns the facts about
 //! latencies, outcomes and accounting; must not touch a socket. Start reading at the first test.
 
+mod bodies;
 mod carriers;
 mod common;
 mod faults;

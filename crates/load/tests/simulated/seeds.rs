@@ -278,7 +278,7 @@ fn checks(r: &mut Pcg64Mcg, options: &mut LoadOptions) {
     let verify = &mut options.verify;
     verify.bodies = one_of(
         r,
-        &[Bodies::None, Bodies::Length, Bodies::Hash(1.0), Bodies::Hash(0.5), Bodies::Length],
+        &[Bodies::None, Bodies::Length, Bodies::Hash(1.0), Bodies::Hash(0.5), Bodies::Sample],
     );
     if one_in(r, 6) {
         verify.contains = Some("xx".to_owned());
