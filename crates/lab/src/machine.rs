@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use record::{
-    Contender, ContenderFacts, CpuLayout, LoadPlan, LoadRecord, NetworkKind, Plan, SearchPlan,
-    Snapshot, Visit, VisitState, Workload,
+    Contender, ContenderFacts, CpuLayout, ExpectedBody, LoadPlan, LoadRecord, NetworkKind, Plan,
+    SearchPlan, Snapshot, Visit, VisitState, Workload,
 };
 use units::Nanos;
 
@@ -35,6 +35,9 @@ const START_MIN: Nanos = Nanos::from_secs(5);
 /// Reads of the tree's memory over a visit. Each costs a walk of its page tables (about 0.1 ms a
 /// process), which the load feels.
 const MEMORY_SAMPLES: u32 = 3;
+
+/// What a contender answered when it was asked alone.
+type Asked = (ContenderFacts, Vec<(String, ExpectedBody)>);
 
 /// A contender whose server is installed.
 #[derive(Debug, Clone)]
@@ -64,6 +67,8 @@ pub(crate) struct Machine<'a> {
     elapsed: Nanos,
     keeping: Option<Keeping>,
     tools: Tools,
+    /// What each contender answered when it was asked alone, by its index and the path.
+    bodies: BTreeMap<(usize, String), ExpectedBody>,
 }
 
 /// Load tools other than ours, by name.
@@ -152,6 +157,7 @@ impl<'a> Machine<'a> {
             elapsed,
             keeping,
             tools,
+            bodies: BTreeMap::new(),
         })
     }
 
@@ -191,9 +197,10 @@ impl<'a> Machine<'a> {
         &self.plan.contenders[index]
     }
 
-    /// Fetches all that the contender will be asked for, alone.
-    fn ask(&self, running: &Running, contender: usize) -> Result<ContenderFacts, OracleError> {
+    /// Fetches all that the contender will be asked for, alone: the facts of it, and the bodies by path.
+    fn ask(&self, running: &Running, contender: usize) -> Result<Asked, OracleError> {
         let mut facts = running.facts();
+        let mut bodies = Vec::new();
         let takes_part = |&cell: &usize| self.contender(contender).takes_part(cell);
         for cell in (0..self.plan.cells.len()).filter(takes_part) {
             let target = self.plan.target(cell, contender);
@@ -207,13 +214,24 @@ impl<'a> Machine<'a> {
             if let Some(sleep) = work.sleep.filter(|_| asked == target) {
                 reference = reference.expect(&target, &server::slept(sleep))?;
             }
+            bodies.push((target.clone(), reference.body()));
             if facts.bodies.is_empty() {
                 facts.body_sha256 = reference.sha256.clone();
                 facts.head = reference.head;
             }
             facts.bodies.insert(target, reference.sha256);
         }
-        Ok(facts)
+        Ok((facts, bodies))
+    }
+
+    /// Has a load verify bodies against what the contender answered when it was asked alone. One that
+    /// did not answer then has none.
+    fn verify_bodies(&self, plan: &mut LoadPlan, visit: &Visit, work: &Workload, target: &str) {
+        let body = self.bodies.get(&(visit.contender, target.to_owned()));
+        if let (Some(body), Some(request)) = (body, plan.requests.first_mut()) {
+            request.expected = Some(body.clone());
+            plan.verify.bodies = work.verify;
+        }
     }
 
     /// Loads a running server from the client's network, watched, and fills in the visit.
@@ -255,6 +273,7 @@ impl<'a> Machine<'a> {
         }
         let mut plan = load_plan(window, &work, &target, running.addr(), &self.layout.client, seed);
         running.aim(&mut plan);
+        self.verify_bodies(&mut plan, visit, &work, &target);
         if let Some(search) = &self.plan.search {
             return self.find_capacity(running, visit, search, &plan);
         }
@@ -440,13 +459,17 @@ impl Stage for Machine<'_> {
             Err(failure) => return Ok(Err(failure)),
         };
         let asked = conditions.net.at_client(|| self.ask(&running, contender));
-        let discovered =
-            asked.map_err(failed("cannot ask from the client's network"))?.map_err(|error| {
-                Failure {
-                    answered: !matches!(error, OracleError::NoReply { .. }),
-                    reason: error.to_string(),
-                    log_tail: running.log_tail(),
-                }
+        let discovered = asked
+            .map_err(failed("cannot ask from the client's network"))?
+            .map_err(|error| Failure {
+                answered: !matches!(error, OracleError::NoReply { .. }),
+                reason: error.to_string(),
+                log_tail: running.log_tail(),
+            })
+            .map(|(facts, bodies)| {
+                let bodies = bodies.into_iter();
+                self.bodies.extend(bodies.map(|(target, body)| ((contender, target), body)));
+                facts
             });
         Ok(match running.stop() {
             Ok(_) => discovered,

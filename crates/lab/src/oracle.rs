@@ -8,8 +8,9 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use load::FetchError;
+use record::ExpectedBody;
 use sha2::{Digest as _, Sha256};
-use units::Nanos;
+use units::{Bytes, Nanos};
 
 use crate::probe::{self, Address};
 
@@ -87,6 +88,11 @@ pub enum OracleError {
 }
 
 impl Reference {
+    /// The body, as a load compares others with it.
+    pub fn body(&self) -> ExpectedBody {
+        ExpectedBody { length: Bytes(self.bytes), sha256: self.sha256.clone() }
+    }
+
     /// This one, if its body is `text`.
     ///
     /// # Errors

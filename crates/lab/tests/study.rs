@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use joust_lab::study::{self, Form, StudyError};
-use record::{Metric, SettingValue};
+use record::{Bodies, Metric, SettingValue};
 use units::{Bytes, Nanos, Share};
 
 const GOOD: &str = r#"name = "two-loops"
@@ -63,6 +63,21 @@ fn every_key_reaches_the_plan() {
 }
 
 #[test]
+fn bodies_are_verified_unless_a_study_says_off() {
+    for (typed, expected) in [
+        ("", Bodies::Sample),
+        ("verify = \"auto\"", Bodies::Sample),
+        ("verify = \"off\"", Bodies::None),
+        ("verify = \"10%\"", Bodies::Hash(0.1)),
+        ("verify = 1", Bodies::Hash(1.0)),
+    ] {
+        let text = GOOD.replace("threads = 2", &format!("threads = 2\n{typed}"));
+        let plan = study::parse("my.toml", &text, Form::Full).unwrap();
+        assert_eq!(plan.cells[0].workload.verify, expected, "{typed}");
+    }
+}
+
+#[test]
 fn the_built_in_study_is_right() {
     let plan = study::quick();
     assert_eq!(plan.name, "quick");
@@ -90,6 +105,18 @@ const MISTAKES: &[Mistake] = &[
         bad: "conections = 100",
         place: (10, 1),
         says: &["unknown key `conections` in [workload]", "did you mean `connections`"],
+    },
+    Mistake {
+        good: "connections = 100",
+        bad: "connections = 100\nverify = \"sometimes\"",
+        place: (11, 10),
+        says: &["`verify` is", "\"off\", \"auto\"", "\"1%\""],
+    },
+    Mistake {
+        good: "connections = 100",
+        bad: "connections = 100\nverify = 0",
+        place: (11, 10),
+        says: &["`verify` is", "above 0 and at most 1"],
     },
     Mistake {
         good: "connections = 100",

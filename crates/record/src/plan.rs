@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos, PerSecond, Share};
 
 use crate::goal::Goal;
+use crate::load_plan::Bodies;
 
 /// A whole experiment; made once from a study file or a built-in study.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -284,6 +285,10 @@ pub struct Workload {
     /// Who asks: [`Workload::OURS`], or another tool ("wrk").
     #[serde(default = "ours")]
     pub client: String,
+    /// How far our generator verifies bodies against those that were fetched alone before the run.
+    /// Other tools cannot. [`Bodies::None`] in older files.
+    #[serde(default)]
+    pub verify: Bodies,
 }
 
 impl Workload {
@@ -310,6 +315,7 @@ impl Default for Workload {
             timeout: Nanos::from_secs(5),
             rate: None,
             client: ours(),
+            verify: Bodies::Sample,
         }
     }
 }
@@ -345,6 +351,8 @@ pub struct Change {
     pub rate: Option<PerSecond>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<Bodies>,
 }
 
 impl Change {
@@ -367,6 +375,7 @@ impl Change {
             timeout: one.timeout.or(other.timeout),
             rate: one.rate.or(other.rate),
             client: one.client.or(other.client),
+            verify: one.verify.or(other.verify),
         }
     }
 
@@ -382,6 +391,7 @@ impl Change {
             timeout: self.timeout.unwrap_or(base.timeout),
             rate: self.rate.or(base.rate),
             client: self.client.clone().unwrap_or_else(|| base.client.clone()),
+            verify: self.verify.unwrap_or(base.verify),
         }
     }
 }

@@ -7,7 +7,8 @@ use units::{Bytes, Nanos, Share};
 use crate::cell_names;
 use crate::cells::disturbances;
 use crate::figures::{counted, grouped, listed, significant};
-use crate::wording::plain;
+use crate::load_tables;
+use crate::wording::{name_of, plain};
 
 /// Label and text of each fact about the run itself.
 pub(crate) fn run_facts(record: &RunRecord) -> Vec<(&'static str, String)> {
@@ -19,9 +20,31 @@ pub(crate) fn run_facts(record: &RunRecord) -> Vec<(&'static str, String)> {
         ("CPUs", layout(&record.layout)),
         ("Machine", machine(record)),
     ];
+    facts.extend(bodies(record).map(|text| ("Bodies verified", text)));
     facts.extend(network(record).map(|text| ("Network", text)));
     facts.extend(counters(record).map(|text| ("Counters", text)));
     facts
+}
+
+/// How many bodies were verified under load; `None` where other tools made every load, which verify none.
+fn bodies(record: &RunRecord) -> Option<String> {
+    let loads = |contender| record.measured(contender).filter_map(|visit| visit.load.as_ref());
+    let contenders =
+        || (0..record.plan.contenders.len()).filter(|&one| loads(one).next().is_some());
+    contenders().next()?;
+    let Some(verified) = load_tables::bodies(contenders().flat_map(loads)) else {
+        return Some("none under load; each contender's body was compared before it".to_owned());
+    };
+    let is_unverified = |&one: &usize| loads(one).all(|load| load.bodies_verified.verified == 0);
+    let without: Vec<String> = contenders()
+        .filter(is_unverified)
+        .map(|one| name_of(&record.plan.contenders, one))
+        .collect();
+    let without = match &without[..] {
+        [] => String::new(),
+        names => format!("; none of {}", listed(names)),
+    };
+    Some(format!("{verified}, against what each contender sent before the load{without}"))
 }
 
 fn surroundings(record: &RunRecord) -> impl Iterator<Item = &Surroundings> {

@@ -46,6 +46,39 @@ fn a_run_leaves_its_reports_and_nothing_else() {
     assert_eq!(servers_in(&out), Vec::<u32>::new(), "servers were left");
 }
 
+/// The server answers right when it is asked alone, and under load with zeros of the right length.
+#[test]
+fn bodies_that_change_under_load_void_the_contender_that_sent_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let (study, out) = (study(dir.path(), 2), dir.path().join("out"));
+    let text = std::fs::read_to_string(&study).unwrap();
+    let command = format!(
+        "server = \"command\"\nsettings.command = \"{} serve {{docroot}} --listen 127.0.0.1:{{port}} \
+         --fault body=zeros,after:100\"\n",
+        env!("CARGO_BIN_EXE_joust")
+    );
+    let pool = "server = \"joust\"\nsettings = { model = \"pool\" }\n";
+    let text = text.replace(pool, &command).replace("connections = 4", "connections = 4\nverify = \"5%\"");
+    std::fs::write(&study, text).unwrap();
+    let output = output(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    let run = run_file(&out);
+    let is_it = |finding: &&record::Finding| finding.check == "bodies_change_under_load";
+    let finding = run.findings.iter().find(is_it).expect("it is found");
+    assert_eq!(finding.contenders, [1], "{}", finding.evidence);
+    assert!(finding.evidence.contains("a pool: "), "{}", finding.evidence);
+    assert!(matches!(run.verdicts[0].verdict, record::Verdict::Withheld { .. }), "{:?}", run.verdicts);
+    for visit in &run.visits {
+        let load = visit.load.as_ref().unwrap();
+        let counted = &load.bodies_verified;
+        assert_eq!(load.plan.verify.bodies, record::Bodies::Hash(0.05));
+        assert!(counted.verified > 0 && counted.verified < load.requests.done, "{counted:?}");
+        assert_eq!(counted.differ > 0, visit.contender == 1, "{counted:?}");
+        assert_eq!(counted.differ, load.errors.wrong_body);
+    }
+    let text = stdout(&output);
+    assert!(text.contains("Bodies verified") && text.contains("differ"), "{text}");
+}
+
 #[test]
 fn a_run_that_cannot_be_saved_is_shown_before_it_fails() {
     let dir = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 //! To add one: a file here, `mod name;` and `&name::ITEM` below; in the file, a planted test that
 //! must fire and a clean one that must stay silent. Start reading at [`Check`].
 
+mod bodies_change_under_load;
 mod different_bodies;
 mod disturbed_machine;
 mod errors_as_speed;
@@ -21,6 +22,7 @@ use crate::{Evidence, Seen};
 
 /// Every check, by name.
 pub const CHECKS: &[&Check] = &[
+    &bodies_change_under_load::ITEM,
     &different_bodies::ITEM,
     &disturbed_machine::ITEM,
     &errors_as_speed::ITEM,

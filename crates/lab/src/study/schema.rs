@@ -97,6 +97,7 @@ fn workload(about: &str) -> Value {
             "rate": quantity("Open loop: requests that are due a second, \"500/s\"."),
             "client": { "description": "Who asks.", "enum": names },
             "target": { "description": "A path other than the page's: a program's.", "type": "string" },
+            "verify": quantity("Bodies that are hashed under load and compared: \"auto\", a share, or \"off\"."),
             "sleep": quantity("Asked for is a CGI program of the site that sleeps so long: \"6s\"."),
         }),
     )

@@ -1,8 +1,8 @@
 //! Owns the keys of a workload: read one by one, from `[workload]`, an axis or a contender. Must not
 //! know who is asked. Start reading at [`set`].
 
-use record::{Change, Pacing, Workload};
-use units::{Bytes, Nanos, PerSecond};
+use record::{Bodies, Change, Pacing, Workload};
+use units::{Bytes, Nanos, PerSecond, Share};
 
 use super::StudyError;
 use super::keys::{Located, Section, Source};
@@ -20,7 +20,7 @@ const SLEEP_MIN: Nanos = Nanos::from_millis(1);
 const SLEEP_MAX: Nanos = Nanos::from_secs(60);
 
 /// The keys of a workload.
-pub(super) const KEYS: [&str; 9] = [
+pub(super) const KEYS: [&str; 10] = [
     "page",
     "connections",
     "keep_alive",
@@ -30,6 +30,7 @@ pub(super) const KEYS: [&str; 9] = [
     "client",
     "target",
     "sleep",
+    "verify",
 ];
 
 /// Whether `key` is one of a workload.
@@ -55,6 +56,7 @@ pub(super) fn set(
         "client" => change.client = Some(client(value, source)?),
         "target" => change.target = Some(target(value, source)?),
         "sleep" => change.sleep = Some(sleep(value, source)?),
+        "verify" => change.verify = Some(verify(value, source)?),
         _ => unreachable!("the caller asks for keys of a workload"),
     }
     Ok(())
@@ -96,6 +98,23 @@ fn target(value: Located<'_>, source: Source<'_>) -> Result<String, StudyError> 
     }
     let message = format!("`{target}` is no path of a request");
     Err(source.error(value.span(), message).with_help("write target = \"/index.html\""))
+}
+
+/// Which bodies are verified under load.
+fn verify(value: Located<'_>, source: Source<'_>) -> Result<Bodies, StudyError> {
+    match value.get_ref().as_str() {
+        Some("off") => return Ok(Bodies::None),
+        Some("auto") => return Ok(Bodies::Sample),
+        _ => {}
+    }
+    match source.quantity::<Share>("verify", value) {
+        Ok(share) if share.0 > 0.0 && share.0 <= 1.0 => Ok(Bodies::Hash(share.0)),
+        _ => Err(source.wrong(
+            "verify",
+            value,
+            "\"off\", \"auto\", or a share of the replies above 0 and at most 1, such as \"1%\"",
+        )),
+    }
 }
 
 /// How long a program of the site sleeps.

@@ -1,0 +1,118 @@
+//! Owns the check that bodies under load are those that were sent before it. Must not know how they were
+//! compared. Start reading at [`look`].
+//!
+//! A server whose cache, disk or backend gives way under load can go on answering with status 200 and
+//! the right length. Such replies count as good in every tool that looks at no more than that, and are
+//! often faster. The generator hashes a sample of the bodies of each visit and compares them with what
+//! the same contender answered when it was asked alone; one that differs is enough, since chance does
+//! not make a SHA-256 differ. Loads by other tools verify nothing, and nothing is said of them.
+
+use record::{Certainty, LoadRecord, Severity, Visit, WrongBody};
+
+use super::Check;
+use crate::{Evidence, Seen, words};
+
+/// See the module.
+pub(crate) const ITEM: Check = Check {
+    name: "bodies_change_under_load",
+    severity: Severity::Void,
+    title: "bodies under load differ from those before it",
+    meaning: "the server sent other bytes than it was asked for, so its speed is not that of the work",
+    remedy: "see the server's log and its caches; compare what it sends during a load with what it \
+             sends alone (`curl -s URL | sha256sum`). For a page that is meant to change write \
+             verify = \"off\" in [workload]",
+    needs: &[],
+    look,
+};
+
+/// Hex digits that tell two bodies apart for a reader.
+const DIGITS: usize = 12;
+
+fn look(evidence: &Evidence) -> Vec<Seen> {
+    evidence.contenders().filter_map(|contender| look_at(evidence, contender)).collect()
+}
+
+fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
+    let loads: Vec<_> = evidence.loads(contender).collect();
+    let sum = |of: fn(&LoadRecord) -> u64| loads.iter().map(|(_, load)| of(load)).sum::<u64>();
+    let differ = sum(|load| load.bodies_verified.differ);
+    let (visit, first) = loads.iter().find_map(|(visit, load)| {
+        let first = load.bodies_verified.first.as_ref()?;
+        Some((*visit, first))
+    })?;
+    let evidence = format!(
+        "{}: {} of {} verified bodies differ from the one before the load; the first {}",
+        evidence.name(contender),
+        words::grouped(differ),
+        words::grouped(sum(|load| load.bodies_verified.verified)),
+        place(visit, first),
+    );
+    Some(Seen { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+}
+
+/// Where a body that differs was seen, and what it was.
+fn place(visit: &Visit, first: &WrongBody) -> String {
+    let digits = |sha256: &str| sha256.get(..DIGITS).unwrap_or(sha256).to_owned();
+    format!(
+        "{} into the load of block {}, after {}: SHA-256 {} instead of {}",
+        first.at,
+        visit.block + 1,
+        words::count(first.replies_before, "request"),
+        digits(&first.got),
+        digits(&first.expected),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{BodiesVerified, RunRecord};
+    use units::Nanos;
+
+    use super::*;
+    use crate::testdata;
+
+    /// A run whose visits all verified 400 bodies, all of them right.
+    fn verified() -> RunRecord {
+        let mut run = testdata::run(&["a", "b"], 8);
+        for load in run.visits.iter_mut().filter_map(|visit| visit.load.as_mut()) {
+            load.bodies_verified.verified = 400;
+        }
+        run
+    }
+
+    #[test]
+    fn bodies_that_are_right_and_loads_that_verified_none_are_silent() {
+        assert_eq!(look(&Evidence::of(&verified())), []);
+        assert_eq!(look(&Evidence::of(&testdata::run(&["a", "b"], 8))), []);
+    }
+
+    #[test]
+    fn a_single_body_that_differs_fires_for_its_contender_with_the_first_of_them() {
+        let mut run = verified();
+        for block in [5, 7] {
+            let is_it = |visit: &&mut Visit| (visit.contender, visit.block) == (1, block);
+            let visit = run.visits.iter_mut().find(is_it).unwrap();
+            let first = WrongBody {
+                at: Nanos::from_millis(130),
+                request: "GET /index.html".to_owned(),
+                replies_before: 3012,
+                expected: "ab".repeat(32),
+                got: "00".repeat(32),
+            };
+            let load = visit.load.as_mut().unwrap();
+            load.bodies_verified = BodiesVerified { verified: 400, differ: 70, first: Some(first) };
+        }
+        let seen = look(&Evidence::of(&run));
+        assert_eq!(seen.len(), 1);
+        assert_eq!(
+            (seen[0].contenders.as_slice(), seen[0].certainty),
+            (&[1][..], Certainty::Confirmed)
+        );
+        assert_eq!(
+            seen[0].evidence,
+            "b: 140 of 3,200 verified bodies differ from the one before the load; the first 130ms \
+             into the load of block 6, after 3,012 requests: SHA-256 000000000000 instead of \
+             abababababab"
+        );
+    }
+}
