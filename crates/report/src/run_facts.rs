@@ -33,7 +33,7 @@ fn bodies(record: &RunRecord) -> Option<String> {
         || (0..record.plan.contenders.len()).filter(|&one| loads(one).next().is_some());
     contenders().next()?;
     let Some(verified) = load_tables::bodies(contenders().flat_map(loads)) else {
-        return Some("none under load; each contender's body was compared before it".to_owned());
+        return Some("none under load, only before it".to_owned());
     };
     let is_unverified = |&one: &usize| loads(one).all(|load| load.bodies_verified.verified == 0);
     let without: Vec<String> = contenders()
@@ -263,6 +263,21 @@ mod tests {
     use record::{Calm, MachineSeries, Network, Prepared};
 
     use super::*;
+
+    #[test]
+    fn a_run_says_how_many_bodies_it_verified_and_of_whom_none() {
+        let mut record = crate::testdata::run_with(2);
+        assert_eq!(bodies(&record).as_deref(), Some("none under load, only before it"));
+        for visit in record.visits.iter_mut().filter(|visit| visit.contender == 0) {
+            let load = visit.load.as_mut().unwrap();
+            load.bodies_verified.verified = load.requests.done;
+        }
+        let (text, name) = (bodies(&record).unwrap(), name_of(&record.plan.contenders, 1));
+        assert!(text.contains(", 0 differ, against what each contender sent before"), "{text}");
+        assert!(text.ends_with(&format!("; none of {name}")), "{text}");
+        record.visits.iter_mut().for_each(|visit| visit.load = None);
+        assert_eq!(bodies(&record), None, "other tools verify none");
+    }
 
     #[test]
     fn which_network_it_was_is_told_with_the_reason_and_what_reading_counters_took() {

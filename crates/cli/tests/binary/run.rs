@@ -58,7 +58,8 @@ fn bodies_that_change_under_load_void_the_contender_that_sent_them() {
         env!("CARGO_BIN_EXE_joust")
     );
     let pool = "server = \"joust\"\nsettings = { model = \"pool\" }\n";
-    let text = text.replace(pool, &command).replace("connections = 4", "connections = 4\nverify = \"5%\"");
+    let text =
+        text.replace(pool, &command).replace("connections = 4", "connections = 4\nverify = \"5%\"");
     std::fs::write(&study, text).unwrap();
     let output = output(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
     let run = run_file(&out);
@@ -66,7 +67,11 @@ fn bodies_that_change_under_load_void_the_contender_that_sent_them() {
     let finding = run.findings.iter().find(is_it).expect("it is found");
     assert_eq!(finding.contenders, [1], "{}", finding.evidence);
     assert!(finding.evidence.contains("a pool: "), "{}", finding.evidence);
-    assert!(matches!(run.verdicts[0].verdict, record::Verdict::Withheld { .. }), "{:?}", run.verdicts);
+    assert!(
+        matches!(run.verdicts[0].verdict, record::Verdict::Withheld { .. }),
+        "{:?}",
+        run.verdicts
+    );
     for visit in &run.visits {
         let load = visit.load.as_ref().unwrap();
         let counted = &load.bodies_verified;

@@ -47,6 +47,9 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
             errors.merge(&interval.errors);
         }
     }
+    // A body that differs from the one before the load has a check of its own
+    // (`bodies_change_under_load`): one cause, one finding.
+    errors.wrong_body = 0;
     let (failed, all) = (errors.total(), ok + errors.total());
     let said = errors.unexpected_status + errors.wrong_length + errors.protocol;
     if said == 0 && !above_limit(failed, all) {
@@ -132,6 +135,12 @@ mod tests {
         assert_eq!(seen[0].certainty, Certainty::Confirmed);
         let kinds = ": 4,000 of unexpected status and 12 timed out waiting;";
         assert!(seen[0].evidence.contains(kinds), "{}", seen[0].evidence);
+    }
+
+    #[test]
+    fn bodies_that_differ_are_left_to_their_own_check() {
+        let errors = ErrorCounts { wrong_body: 4000, ..Default::default() };
+        assert_eq!(look(&Evidence::of(&planted(errors))), []);
     }
 
     #[test]
