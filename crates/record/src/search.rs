@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use units::{PerSecond, Share};
 
+use crate::bodies::BodiesVerified;
 use crate::goal::{Goal, Judgement};
 use crate::json::ReadError;
 use crate::load::LoadRecord;
@@ -73,6 +74,9 @@ pub struct Try {
     pub queue_grew_by: Option<f64>,
     /// CPU time over wall time of the generator's busiest thread, 0 to 1.
     pub generator_busy: f64,
+    /// Bodies whose hash was compared with that of the body before the search.
+    #[serde(default)]
+    pub bodies_verified: BodiesVerified,
 }
 
 /// What came of a try.
@@ -165,6 +169,7 @@ impl Try {
             due,
             queue_grew_by: growth.map(|growth| growth.requests),
             generator_busy: load.client.busiest(),
+            bodies_verified: load.bodies_verified.clone(),
         }
     }
 

@@ -7,7 +7,7 @@
 //! the same contender answered when it was asked alone; one that differs is enough, since chance does
 //! not make a SHA-256 differ. Loads by other tools verify nothing, and nothing is said of them.
 
-use record::{Certainty, LoadRecord, Severity, Visit, WrongBody};
+use record::{BodiesVerified, Certainty, Severity, Visit, WrongBody};
 
 use super::Check;
 use crate::{Evidence, Seen, words};
@@ -33,21 +33,25 @@ fn look(evidence: &Evidence) -> Vec<Seen> {
 }
 
 fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
-    let loads: Vec<_> = evidence.loads(contender).collect();
-    let sum = |of: fn(&LoadRecord) -> u64| loads.iter().map(|(_, load)| of(load)).sum::<u64>();
-    let differ = sum(|load| load.bodies_verified.differ);
-    let (visit, first) = loads.iter().find_map(|(visit, load)| {
-        let first = load.bodies_verified.first.as_ref()?;
-        Some((*visit, first))
-    })?;
+    let counts = || evidence.run.measured(contender).flat_map(each);
+    let sum = |of: fn(&BodiesVerified) -> u64| counts().map(|(_, bodies)| of(bodies)).sum::<u64>();
+    let (visit, first) =
+        counts().find_map(|(visit, bodies)| Some((visit, bodies.first.as_ref()?)))?;
     let evidence = format!(
         "{}: {} of {} verified bodies differ from the one before the load; the first {}",
         evidence.name(contender),
-        words::grouped(differ),
-        words::grouped(sum(|load| load.bodies_verified.verified)),
+        words::grouped(sum(|bodies| bodies.differ)),
+        words::grouped(sum(|bodies| bodies.verified)),
         place(visit, first),
     );
     Some(Seen { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+}
+
+/// What each load of a visit verified: the one that was measured, or those of a search.
+fn each(visit: &Visit) -> impl Iterator<Item = (&Visit, &BodiesVerified)> {
+    let load = visit.load.iter().map(|load| &load.bodies_verified);
+    let tries = visit.search.iter().flat_map(|search| &search.tries);
+    load.chain(tries.map(|tried| &tried.bodies_verified)).map(move |bodies| (visit, bodies))
 }
 
 /// Where a body that differs was seen, and what it was.
@@ -65,7 +69,7 @@ fn place(visit: &Visit, first: &WrongBody) -> String {
 
 #[cfg(test)]
 mod tests {
-    use record::{BodiesVerified, RunRecord};
+    use record::RunRecord;
     use units::Nanos;
 
     use super::*;
