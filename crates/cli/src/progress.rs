@@ -87,6 +87,30 @@ impl Watch for Screen {
     }
 }
 
+/// A line that says what is waited for before a run, on a terminal.
+pub struct Waiting {
+    bar: ProgressBar,
+}
+
+impl Waiting {
+    pub fn new(quiet: bool) -> Self {
+        let shown = std::io::stderr().is_terminal() && !quiet;
+        let bar = if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Self { bar }
+    }
+
+    pub fn says(&self, text: String) {
+        self.bar.set_message(text);
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// Time gone over time gone and left, in thousandths.
 fn share_done(progress: Progress) -> u64 {
     let whole = (progress.elapsed + progress.left).0.max(1);

@@ -1,11 +1,14 @@
 //! `joust run`: a study becomes a plan, a plan a run, a run a folder of reports and an exit code.
 
+mod brief;
+
 use std::path::{Path, PathBuf};
 
 use lab::LabError;
 use lab::journal::{self, Earlier};
 use lab::results::ResultsFolder;
 use lab::runner::{self, Outcome, RunOptions};
+use lab::study::brief::Brief;
 use lab::study::{self, Form, StudyError};
 use miette::{IntoDiagnostic as _, LabeledSpan, NamedSource, Report, miette};
 use record::{Ending, Plan, RunRecord};
@@ -24,13 +27,13 @@ const STUDIES_NAMED_MAX: usize = 20;
 
 /// Put web servers head to head: by default those on this machine, in 90 seconds
 #[derive(clap::Args)]
-#[command(
-    after_help = "Without STUDY the built-in study `quick` is run. Ctrl-C ends a run in order: what was measured is kept and marked incomplete, and --resume DIR goes on with it; a second Ctrl-C ends at once.\n\nA run into joust-results/ is added to the history there (see `joust history`); with --out, or --resume of a folder elsewhere, it is not: `joust history add DIR` adds it."
-)]
+#[command(after_help = brief::AT_LENGTH)]
 pub struct Args {
-    /// A study file (TOML)
-    #[arg(conflicts_with_all = ["resume", "repeat_of"])]
-    study: Option<PathBuf>,
+    /// A study file (TOML), or at least two contenders: servers, commands with {port}, URLs
+    #[arg(value_name = "STUDY | CONTENDER", conflicts_with_all = ["resume", "repeat_of"])]
+    words: Vec<String>,
+    #[command(flatten)]
+    brief: brief::Args,
     /// Go on with a run that was interrupted or killed: nothing is measured twice
     #[arg(long, value_name = "DIR", conflicts_with_all = ["repeat_of", "out", "seed", "only", "short"])]
     resume: Option<PathBuf>,
@@ -40,8 +43,9 @@ pub struct Args {
     /// Where the results go, instead of joust-results/DATE-STUDY/
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Longest time for the whole run, instead of the study's
-    #[arg(long, value_name = "TIME")]
+    /// Longest time for the whole run, as in 30 (seconds) or 2m [default: the study's; without one 45 s, and
+    /// 15 s more for each contender from the fourth on]
+    #[arg(short = 'd', long, value_name = "TIME", value_parser = Nanos::from_flag)]
     budget: Option<Nanos>,
     /// Seed of the order of visits, instead of the study's
     #[arg(long)]
@@ -70,7 +74,8 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         return Ok(Ended::Well);
     }
     let earlier = earlier(args)?;
-    let plan = plan(args, earlier.as_ref())?;
+    let mut brief = brief::of(&args.words, &args.brief, (args.budget, args.seed))?;
+    let mut plan = plan(args, earlier.as_ref(), brief.as_ref())?;
     let joust_binary = std::env::current_exe().into_diagnostic().map_err(Trouble::failed)?;
     runner::check_settings(&plan, &joust_binary).map_err(trouble)?;
     if args.check {
@@ -80,8 +85,19 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         return Ok(Ended::Well);
     }
     let interrupt = sys::interrupt::install().into_diagnostic().map_err(Trouble::failed)?;
+    if brief.is_some() {
+        brief::all_here(&runner::here(&plan, &joust_binary).map_err(trouble)?.1)?;
+    }
     // The folder comes first: a missing permission should be known before minutes are spent.
     let folder = folder(args, &plan)?;
+    if let Some(brief) = &mut brief {
+        brief::look_at_all(brief, &plan, (&joust_binary, interrupt), args.quiet)?;
+        plan = self::plan(args, None, Some(brief))?;
+        let study = folder.create(brief::STUDY, brief.text().as_bytes()).map_err(trouble)?;
+        if !args.quiet {
+            brief::first_lines(brief, &plan, &study).iter().for_each(|line| say_wrapped(line));
+        }
+    }
     let options = RunOptions {
         joust_binary,
         joust_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -93,6 +109,9 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         // It failed before anything was measured: there is nothing new to go on with.
         if options.earlier.is_none() {
             folder.remove(journal::NAME);
+            if brief.is_some() {
+                folder.remove(brief::STUDY);
+            }
         }
         trouble(error)
     })?;
@@ -116,6 +135,13 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     saved?;
     crate::history::remember(&folder.path().join("run.json"), &run);
     output::stdout(format!("{}\n", folder.path().display()).as_bytes())?;
+    if brief.is_some_and(|brief| brief.is_pair())
+        && !matches!(run.ending, Ending::Incomplete { .. })
+    {
+        let (ended, line) = brief::judged(&run);
+        output::stdout(format!("{line}\n").as_bytes())?;
+        return Ok(ended);
+    }
     Ok(match runner::outcome(&run) {
         Outcome::Complete => Ended::Well,
         Outcome::Incomplete | Outcome::AllWithheld => Ended::Incomplete,
@@ -143,7 +169,13 @@ fn earlier(args: &Args) -> Result<Option<Earlier>, Trouble> {
     earlier.map(Some).map_err(trouble)
 }
 
-fn plan(args: &Args, earlier: Option<&Earlier>) -> Result<Plan, Trouble> {
+/// A line on stderr, broken between words.
+fn say_wrapped(line: &str) {
+    let lines = report::wrapped(line, crate::report::options().width);
+    lines.iter().for_each(|line| output::say(line));
+}
+
+fn plan(args: &Args, earlier: Option<&Earlier>, brief: Option<&Brief>) -> Result<Plan, Trouble> {
     if let Some(Earlier { journal, before }) = earlier {
         let too_small =
             args.budget.and_then(|more| study::budget_holds_no_block(&journal.plan, more));
@@ -155,9 +187,10 @@ fn plan(args: &Args, earlier: Option<&Earlier>) -> Result<Plan, Trouble> {
         plan.budget = args.budget.map_or(plan.budget, |more| before.elapsed + more);
         return Ok(plan);
     }
-    let read = |form| match &args.study {
-        Some(path) => study::read(path, form).map_err(trouble),
-        None => Ok(study::quick()),
+    let read = |form| match (brief, args.words.first()) {
+        (Some(brief), _) => brief::plan(brief, form),
+        (None, Some(path)) => study::read(path.as_ref(), form).map_err(trouble),
+        (None, None) => Ok(study::quick()),
     };
     let mut plan = read(if args.short { Form::Short } else { Form::Full })?;
     if args.short && plan == read(Form::Full)? {
@@ -173,7 +206,7 @@ fn plan(args: &Args, earlier: Option<&Earlier>) -> Result<Plan, Trouble> {
         keep_only(&mut plan, &args.only)?;
     }
     if let Some(reason) = study::budget_too_small(&plan) {
-        return Err(Trouble::usage(miette!(help = "raise --budget", "{reason}")));
+        return Err(Trouble::usage(miette!(help = "raise --budget (-d)", "{reason}")));
     }
     Ok(plan)
 }
@@ -220,15 +253,10 @@ fn save(folder: &ResultsFolder, run: &RunRecord) -> Result<(), Trouble> {
 fn trouble(error: LabError) -> Trouble {
     match error {
         LabError::Study(error) => Trouble::usage(pointing(error)),
-        LabError::Read { ref path, .. } => Trouble::usage(match studies_near(path) {
-            _ if path.as_os_str() == "quick" => {
-                miette!(help = "`joust run` without STUDY runs `quick`", "{error}")
-            }
-            _ if shipped(path).is_file() => {
-                miette!(help = format!("it is {}", shipped(path).display()), "{error}")
-            }
-            Some(names) => miette!(help = format!("TOML files there: {names}"), "{error}"),
-            None => miette!(
+        LabError::Read { ref path, .. } => Trouble::usage(match (near(path), studies_near(path)) {
+            (Some(near), _) => miette!(help = format!("did you mean {near}?"), "{error}"),
+            (None, Some(names)) => miette!(help = format!("TOML files there: {names}"), "{error}"),
+            (None, None) => miette!(
                 help = "STUDY is a file, as studies/tools.toml; without one `quick` is run",
                 "{error}"
             ),
@@ -253,16 +281,31 @@ fn shipped(name: &Path) -> PathBuf {
     Path::new("studies").join(name).with_extension("toml")
 }
 
+/// The study in the folder of a path, or in studies/, whose name is nearest to a mistyped one.
+fn near(path: &Path) -> Option<String> {
+    let typed = path.file_stem()?.to_str()?;
+    let folders = [path.parent().unwrap_or(Path::new("")), Path::new("studies")];
+    folders.into_iter().find_map(|folder| {
+        let files = studies_in(folder);
+        let stems: Vec<&str> = files.iter().filter_map(|name| name.strip_suffix(".toml")).collect();
+        let near = lab::nearest(typed, stems)?;
+        Some(folder.join(format!("{near}.toml")).display().to_string())
+    })
+}
+
+/// Names of the TOML files of a folder, sorted.
+fn studies_in(folder: &Path) -> Vec<String> {
+    let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let files = std::fs::read_dir(here).into_iter().flatten().flatten();
+    let names = files.filter_map(|file| file.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(".toml")).collect();
+    names.sort();
+    names
+}
+
 /// The studies in the folder of a path, where there are any: one of them was meant.
 fn studies_near(path: &Path) -> Option<String> {
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let files = std::fs::read_dir(folder.unwrap_or(Path::new("."))).ok()?;
-    let is_study = |path: &PathBuf| path.extension().is_some_and(|end| end == "toml");
-    let mut names: Vec<String> = files
-        .filter_map(|file| Some(file.ok()?.path()).filter(is_study))
-        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
-        .collect();
-    names.sort();
+    let mut names = studies_in(path.parent().unwrap_or(Path::new("")));
     if names.len() > STUDIES_NAMED_MAX {
         names.truncate(STUDIES_NAMED_MAX);
         names.push("…".to_owned());

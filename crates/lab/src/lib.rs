@@ -14,8 +14,10 @@ pub mod clients;
 pub mod cpus;
 pub mod error;
 pub mod facts;
+pub mod gate;
 pub mod journal;
 mod left;
+pub mod look;
 mod machine;
 mod nearest;
 pub mod netns;
@@ -40,3 +42,4 @@ mod trial;
 pub mod verdict;
 
 pub use error::LabError;
+pub use nearest::nearest;

@@ -2,10 +2,7 @@
 
 /// The candidate nearest to `typed`, where it is near enough to be what was meant: at most a third
 /// of the letters wrong, capitals, hyphens and underscores aside.
-pub(crate) fn nearest<'a>(
-    typed: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |name: &str| name.to_lowercase().replace(['-', '_', ' '], "");
     let typed = plain(typed);
     let far = |name: &&str| edits(&typed, &plain(name));

@@ -98,6 +98,17 @@ impl ResultsFolder {
         Ok(path)
     }
 
+    /// As [`Self::write`], of a file that is not there yet.
+    ///
+    /// # Errors
+    /// [`LabError::Taken`]: it is.
+    pub fn create(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, LabError> {
+        if self.path.join(name).exists() {
+            return Err(LabError::Taken { path: self.path.clone(), file: name.into() });
+        }
+        self.write(name, bytes)
+    }
+
     /// Removes a file that is no longer needed, if it is there.
     pub fn remove(&self, name: &str) {
         // One that stays behind is in nobody's way.

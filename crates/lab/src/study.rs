@@ -2,6 +2,7 @@
 //! know how a plan is carried out. Start reading at [`parse`].
 
 mod axes;
+pub mod brief;
 mod contenders;
 mod keys;
 mod programs;

@@ -54,7 +54,7 @@ pub use plan_text::{Here, plan_text};
 pub use search_text::search_text;
 pub use stream::StreamFormat;
 pub use terminal::wrapped;
-pub use wording::verdict;
+pub use wording::{quantity, verdict};
 
 use record::RunRecord;
 

@@ -56,6 +56,11 @@ impl MetricWords {
     }
 }
 
+/// What a ratio of a metric is a ratio of, in the middle of a sentence.
+pub fn quantity(metric: Metric) -> &'static str {
+    words(metric).quantity
+}
+
 /// The words of a metric.
 pub(crate) fn words(metric: Metric) -> &'static MetricWords {
     match metric {

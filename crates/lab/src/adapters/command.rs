@@ -50,6 +50,12 @@ static SETTINGS: &[SettingSpec] = &[
         "The port it listens on, for a program that cannot be told.",
     ),
     SettingSpec::new(
+        "cwd",
+        Kind::Line,
+        "(the folder of its own)",
+        "The folder it is started in, absolute; the program and its arguments may then be relative to it.",
+    ),
+    SettingSpec::new(
         "ready",
         Kind::Word,
         "(what the study asks for)",
@@ -85,9 +91,12 @@ fn agree(values: &Values) -> Result<(), AdapterError> {
         (Some(port), true) => refused(format!(
             "`port` is {port}, and `command` has {{port}}: leave one of them out"
         )),
-        _ => match values.given("ready") {
-            Some(path) if !path.starts_with('/') => {
+        _ => match (values.given("ready"), values.given("cwd")) {
+            (Some(path), _) if !path.starts_with('/') => {
                 refused(format!("`ready` is a path, as in /{path}"))
+            }
+            (_, Some(folder)) if !folder.starts_with('/') => {
+                refused(format!("`cwd` must be an absolute path, not `{folder}`"))
             }
             _ => Ok(()),
         },
@@ -137,6 +146,7 @@ fn configure(request: &Request, values: &Values) -> Rendered {
     Rendered {
         reached: port.map_or(Reached::AsAsked, Reached::Port),
         ready: values.given("ready").map(str::to_owned),
+        cwd: values.given("cwd").map(PathBuf::from),
         stop: match values.text("stop") {
             "INT" => Signal::SIGINT,
             "QUIT" => Signal::SIGQUIT,

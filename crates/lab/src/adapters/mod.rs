@@ -31,6 +31,7 @@ use doctor::parity::{Answer, Answers};
 pub use values::{Kind, SettingSpec, Values};
 use version::is_before;
 pub(crate) use version::version_printed;
+pub(crate) use words::words;
 
 /// Every server that the lab can run, in the order of `joust servers`.
 pub static ALL: &[&Adapter] = &[
@@ -150,6 +151,8 @@ pub struct Rendered {
     /// Program and arguments that check the configuration and print it, or parts of it, as the
     /// server itself understood it; empty where it has none.
     pub check: Vec<OsString>,
+    /// Where it is started; `None`: in the server's folder.
+    pub cwd: Option<PathBuf>,
     /// Where it is reached.
     pub reached: Reached,
     /// What is asked for to see whether it answers, where that is not what the study asks for.
@@ -183,6 +186,7 @@ impl Rendered {
             command,
             env: Vec::new(),
             check: Vec::new(),
+            cwd: None,
             reached: Reached::AsAsked,
             ready: None,
             stop: Signal::SIGTERM,

@@ -5,7 +5,7 @@
 ///
 /// # Errors
 /// A quote that is not closed, in words.
-pub(super) fn words(line: &str) -> Result<Vec<String>, String> {
+pub(crate) fn words(line: &str) -> Result<Vec<String>, String> {
     let (mut words, mut word) = (Vec::new(), None::<String>);
     let mut quote = None;
     for c in line.chars() {

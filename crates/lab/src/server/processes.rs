@@ -64,7 +64,7 @@ impl Processes {
         env.extend(prepare::padding(conditions.padding));
         let spec = Spec {
             argv: rendered.command.clone(),
-            dir: dir.to_owned(),
+            dir: rendered.cwd.as_deref().unwrap_or(dir).to_owned(),
             env,
             stdout: output,
             stderr: errors,

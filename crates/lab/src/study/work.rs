@@ -8,9 +8,9 @@ use super::StudyError;
 use super::keys::{Located, Section, Source};
 
 /// Most connections of a study: what one client address may hold to one port.
-const CONNECTIONS_MAX: u64 = 60_000;
+pub(super) const CONNECTIONS_MAX: u64 = 60_000;
 /// Longest page: a visit would see the beginning of one.
-const PAGE_MAX: Bytes = Bytes(4_000_000_000);
+pub(super) const PAGE_MAX: Bytes = Bytes(4_000_000_000);
 /// Most threads of a generator.
 const THREADS_MAX: u64 = 1024;
 

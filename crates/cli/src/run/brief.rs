@@ -1,0 +1,308 @@
+//! `joust run` without a file: contenders and flags become a study, which is written into the folder of
+//! results, and its first lines say what is done. Owns the flags, those lines, and the last one of a pair;
+//! must not know how a study is made or judged. Start reading at [`of`].
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use lab::gate::{Answer, gate};
+use lab::look::{LookError, look};
+use lab::study::brief::{Brief, BriefError, Who, Wishes};
+use lab::study::{self, Form};
+use miette::miette;
+use record::{Plan, RunRecord, Skipped};
+use units::{Bytes, Nanos, PerSecond};
+
+use crate::trouble::{Ended, Trouble};
+
+/// Name of the file in the folder of results.
+pub const STUDY: &str = "study.toml";
+
+/// What stands below the options.
+pub const AT_LENGTH: &str = "\
+CONTENDER is a server's name (`joust servers` lists them), with settings in brackets where you like, as in \
+'nginx[worker_processes=2,sendfile=off]'; or a command with {port} in it, and {docroot} where it takes the \
+folder to serve; or the http:// URL of a server that runs already. Each is started once and asked alone, and \
+then compared as by a study file, which is written into the folder of results (study.toml).
+STUDY is one word that names an existing file or ends in .toml; all else are contenders. Without either the \
+built-in study `quick` is run.
+
+Examples:
+  joust run nginx lighttpd
+  joust run nginx 'python3 -m http.server {port} -d {docroot}'
+  joust run 'joust[model=prefork]' 'joust[model=reactor]' -c 100 --page 100KB -d 2m
+  joust run http://127.0.0.1:8080/ http://127.0.0.1:8081/ --rate 500/s
+  joust run --base './server-old {port}' --candidate './server-new {port}'
+
+Exit codes:
+  0   done; with --candidate: it is not worse than the base by more than the margin (2 %)
+  1   failed, as where a contender does not answer
+  2   usage
+  3   interrupted, or every verdict is withheld; with --candidate: nothing can be said of it, or not yet
+  99  with --candidate: it is worse than the base by more than the margin
+
+Ctrl-C ends a run in order: what was measured is kept and marked incomplete, and --resume DIR goes on with \
+it; a second Ctrl-C ends at once.
+
+A run into joust-results/ is added to the history there (see `joust history`); with --out, or --resume of a \
+folder elsewhere, it is not: `joust history add DIR` adds it.";
+
+/// What may be typed beside contenders.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Without a study file")]
+pub struct Args {
+    /// What there is; with --candidate: is that worse? Each is a contender as above
+    #[arg(
+        long,
+        value_name = "CONTENDER",
+        requires = "candidate",
+        conflicts_with_all = ["words", "resume", "repeat_of"]
+    )]
+    base: Option<String>,
+    /// What may take the place of --base: exit code 99 where it is worse
+    #[arg(long, value_name = "CONTENDER", requires = "base")]
+    candidate: Option<String>,
+    /// Connections over all [default: 10; without keep-alive 4]
+    #[arg(short, long, value_name = "N")]
+    connections: Option<u64>,
+    /// Size of the page that contenders serve from {docroot} [default: 3361]
+    #[arg(long, value_name = "BYTES")]
+    page: Option<Bytes>,
+    /// Path that is asked for [default: the page, or / where a contender serves something else]
+    #[arg(long, value_name = "PATH")]
+    target: Option<String>,
+    /// Open loop: so many requests a second, whatever the servers do, as in 500/s
+    #[arg(short, long, value_parser = load::parse_rate)]
+    rate: Option<PerSecond>,
+    /// A connection for each request; chosen by itself where a contender keeps none
+    #[arg(long)]
+    no_keepalive: bool,
+    /// Metrics that get a verdict, the primary one first: throughput, server_cpu, p50, p99, memory
+    #[arg(long, value_name = "METRIC", value_delimiter = ',')]
+    metric: Vec<String>,
+    /// A further key of the study, as in visit.measure=1s or margin=5%
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl Args {
+    /// The first flag that was typed, if any, and where a study file has the same.
+    fn typed(&self) -> Option<(&'static str, &'static str)> {
+        let all = [
+            (self.connections.is_some(), "-c", "connections in [workload]"),
+            (self.page.is_some(), "--page", "page in [workload]"),
+            (self.target.is_some(), "--target", "target in [workload]"),
+            (self.rate.is_some(), "--rate", "rate in [workload]"),
+            (self.no_keepalive, "--no-keepalive", "keep_alive in [workload]"),
+            (!self.metric.is_empty(), "--metric", "metrics"),
+            (!self.set.is_empty(), "--set", "the key itself"),
+        ];
+        all.into_iter().find(|(is_typed, ..)| *is_typed).map(|(_, flag, key)| (flag, key))
+    }
+}
+
+/// Whether the words name a study file: one, and it is there or is called like one.
+pub fn is_study(words: &[String]) -> bool {
+    matches!(words, [word] if word.ends_with(".toml") || Path::new(word).is_file())
+}
+
+/// The comparison that was typed; `None` where a study file or nothing was.
+pub fn of(
+    words: &[String],
+    args: &Args,
+    (budget, seed): (Option<Nanos>, Option<u64>),
+) -> Result<Option<Brief>, Trouble> {
+    let who = match (&args.base, &args.candidate) {
+        (Some(base), Some(candidate)) => {
+            Who::Pair { base: base.clone(), candidate: candidate.clone() }
+        }
+        _ if words.is_empty() || is_study(words) => {
+            return args.typed().map_or(Ok(None), |(flag, key)| {
+                let help = match words {
+                    [] => format!("name them, as in `joust run nginx lighttpd {flag} …`"),
+                    _ => format!("change the file: there it is {key}"),
+                };
+                let message =
+                    format!("{flag} is for contenders that are named on the command line");
+                Err(Trouble::usage(miette!(help = help, "{message}")))
+            });
+        }
+        _ => Who::Listed(words.to_vec()),
+    };
+    let wishes = Wishes {
+        connections: args.connections,
+        budget,
+        page: args.page,
+        target: args.target.clone(),
+        rate: args.rate,
+        no_keep_alive: args.no_keepalive,
+        metrics: args.metric.clone(),
+        set: args.set.clone(),
+        seed,
+        cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+        line: line(),
+    };
+    Brief::new(&who, wishes).map(Some).map_err(|error| match words {
+        [one] if !one.contains(['{', '[', ' ', ':']) => neither(one, error),
+        _ => usage(error),
+    })
+}
+
+fn usage(BriefError { message, help }: BriefError) -> Trouble {
+    Trouble::usage(miette!(help = help, "{message}"))
+}
+
+/// One word that is no file may be a mistyped study or a mistyped contender.
+fn neither(word: &str, error: BriefError) -> Trouble {
+    let path = Path::new(word);
+    if word == "quick" {
+        return Trouble::usage(miette!(
+            help = "`joust run` without STUDY runs `quick`",
+            "cannot read {word}: it is no file"
+        ));
+    }
+    if lab::adapters::named(word).is_ok() {
+        return usage(error);
+    }
+    let near = super::shipped(path);
+    let near = if near.is_file() { Some(near.display().to_string()) } else { super::near(path) };
+    let near = near.map_or(String::new(), |near| format!(" (did you mean {near}?)"));
+    Trouble::usage(miette!(
+        help = format!(
+            "as a study: a file that is there, or ends in .toml{near}. As a contender: {}",
+            error.help
+        ),
+        "{}; and it is no study file",
+        error.message
+    ))
+}
+
+/// What was typed, as a shell would take it again.
+fn line() -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%@+".contains(c);
+    let word = |word: String| match !word.is_empty() && word.chars().all(is_plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    let words = std::env::args_os().skip(1).map(|one| word(one.to_string_lossy().into_owned()));
+    std::iter::once("joust".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// The plan of its text, by the same way as that of a file.
+pub fn plan(brief: &Brief, form: Form) -> Result<Plan, Trouble> {
+    let plan = study::parse(STUDY, &brief.text(), form);
+    plan.map_err(|error| Trouble::usage(super::pointing(error)))
+}
+
+/// Whoever was named is wanted: one that is not installed is not passed over.
+pub fn all_here(left_out: &[Skipped]) -> Result<(), Trouble> {
+    left_out.first().map_or(Ok(()), |Skipped { reason, remedy, .. }| {
+        Err(Trouble::failed(miette!(help = format!("to have it: {remedy}"), "{reason}")))
+    })
+}
+
+/// Asks each contender alone, and takes from it what all of them are to be asked for.
+pub fn look_at_all(
+    brief: &mut Brief,
+    plan: &Plan,
+    (joust, interrupt): (&Path, &AtomicBool),
+    quiet: bool,
+) -> Result<(), Trouble> {
+    let bar = crate::progress::Waiting::new(quiet);
+    let looked = look(plan, joust, interrupt, &mut |name| {
+        bar.says(format!("starting {name} to see what it serves"));
+    });
+    drop(bar);
+    let looked = looked.map_err(not_as_wanted)?;
+    let names = brief.names().into_iter().zip(&looked);
+    let closing = names.filter(|(_, one)| !one.keeps_alive).map(|(name, _)| name.to_owned());
+    let closing = closing.collect();
+    brief.close_as(closing);
+    Ok(())
+}
+
+fn not_as_wanted(error: LookError) -> Trouble {
+    match error {
+        LookError::Lab(error) => super::trouble(error),
+        LookError::Interrupted => Trouble { ended: Ended::Incomplete, report: miette!("{error}") },
+        LookError::Unlike { .. } => Trouble::failed(miette!(
+            help = "give {docroot} to a command, so that it serves joust's page, or name a path that all \
+                    answer alike (--target)",
+            "{error}"
+        )),
+        LookError::Contender { help: "", .. } => Trouble::failed(miette!("{error}")),
+        LookError::Contender { help, .. } => Trouble::failed(miette!(help = help, "{error}")),
+    }
+}
+
+/// What is done, in a sentence, what had to be chosen for it, and where the study is that repeats it.
+pub fn first_lines(brief: &Brief, plan: &Plan, study: &Path) -> Vec<String> {
+    let names = brief.names();
+    let (last, others) = names.split_last().expect("there are at least two");
+    let work = &plan.cells[0].workload;
+    let page = match work.is_page() {
+        true => format!("a page of {}", work.page),
+        false => format!("the path {}", work.target),
+    };
+    let kept = if work.keep_alive { "with keep-alive" } else { "without keep-alive" };
+    let pace = work.rate.map_or(String::new(), |rate| format!(" at {rate}"));
+    let mut lines = vec![format!(
+        "Comparing {} and {last} ({} contenders): {page}, {} connections {kept}{pace}, {} at most.",
+        others.join(", "),
+        names.len(),
+        work.connections,
+        plan.budget
+    )];
+    if let [first, ..] = brief.closing() {
+        lines.push(format!(
+            "Without keep-alive, since {first} closes each connection after its reply: all are asked alike."
+        ));
+    }
+    let bound = brief.bound_to_loopback();
+    if !bound.is_empty() {
+        lines.push(format!(
+            "Over loopback, for all: {} cannot be put in a network of its own.",
+            bound.join(", ")
+        ));
+    }
+    lines.push(format!("The same as a study file: {}", study.display()));
+    lines
+}
+
+/// The last line of a pair: which exit code, and why.
+pub fn judged(run: &RunRecord) -> (Ended, String) {
+    let gate = gate(&run.plan, &run.verdicts);
+    let quantity = report::quantity(run.plan.metrics[0]);
+    let margin = run.plan.margin;
+    let figure = match gate.ratio {
+        Some((ratio, _, high)) if high.is_infinite() => {
+            format!("{quantity} at least {ratio:.3}x of the base")
+        }
+        Some((ratio, low, _)) if low <= 0.0 => {
+            format!("{quantity} at most {ratio:.3}x of the base")
+        }
+        Some((ratio, low, high)) => {
+            format!("{quantity} {ratio:.3}x [{low:.3}, {high:.3}] of the base")
+        }
+        None => quantity.to_owned(),
+    };
+    let (ended, said) = match gate.answer {
+        Answer::Worse => {
+            (Ended::GoalBroken, format!("a regression: {figure}, worse by more than {margin}"))
+        }
+        Answer::NotWorse => {
+            (Ended::Well, format!("no regression: {figure}, not worse by more than {margin}"))
+        }
+        Answer::Undecided => (
+            Ended::Incomplete,
+            format!(
+                "undecided: {figure} may be worse by more than {margin} or not; give it more time (-d), \
+                 or a wider margin (--set margin=5%)"
+            ),
+        ),
+        Answer::Withheld { reason } => {
+            (Ended::Incomplete, format!("nothing can be said of {figure}: {reason}"))
+        }
+    };
+    (ended, format!("{said} (exit code {})", ended as u8))
+}

@@ -1,0 +1,135 @@
+//! Owns what a finished run of two contenders says to whoever waits for an exit code: is the candidate
+//! worse than the base by more than the margin? Must not know exit codes or how it is worded.
+//! Start reading at [`gate`].
+
+use record::{Metric, PairVerdict, Plan, Verdict};
+
+/// What a run says of its second contender, held against its first by the primary metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gate {
+    /// The answer.
+    pub answer: Answer,
+    /// Candidate over base, with the interval that the answer was taken from; `None` where nothing was
+    /// measured, or none of it may be relied on. An end that is open is 0 or infinite.
+    pub ratio: Option<(f64, f64, f64)>,
+}
+
+/// The three answers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// The whole interval is worse than the margin allows.
+    Worse,
+    /// No part of the interval is.
+    NotWorse,
+    /// The interval holds both.
+    Undecided,
+    /// Nothing may be said.
+    Withheld {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Holds the second contender of a plan against the first, by the verdicts of its run.
+pub fn gate(plan: &Plan, verdicts: &[PairVerdict]) -> Gate {
+    let metric = plan.metrics[0];
+    let of = |pair: &&PairVerdict| pair.metric == metric && pair.a.max(pair.b) == 1;
+    let Some(pair) = verdicts.iter().find(of) else {
+        let reason = "the two were not compared".to_owned();
+        return Gate { answer: Answer::Withheld { reason }, ratio: None };
+    };
+    let Some((ratio, low, high)) = candidate_over_base(pair) else {
+        let reason = match &pair.verdict {
+            Verdict::Withheld { reason } => reason.clone(),
+            _ => "too few blocks were measured for an interval".to_owned(),
+        };
+        return Gate { answer: Answer::Withheld { reason }, ratio: None };
+    };
+    let (margin, more_is_better) =
+        (plan.margin.0, matches!(metric, Metric::Throughput | Metric::Capacity));
+    // How much more of what is bad the candidate has, at best and at worst.
+    let (best, worst) = if more_is_better { (1.0 / high, 1.0 / low) } else { (low, high) };
+    let answer = if best > 1.0 + margin {
+        Answer::Worse
+    } else if worst <= 1.0 + margin || matches!(pair.verdict, Verdict::NoDifference { .. }) {
+        Answer::NotWorse
+    } else {
+        Answer::Undecided
+    };
+    Gate { answer, ratio: Some((ratio, low, high)) }
+}
+
+/// The estimate as candidate over base, as far as the verdict lets it be relied on.
+fn candidate_over_base(pair: &PairVerdict) -> Option<(f64, f64, f64)> {
+    let (ratio, low, high) = match (&pair.verdict, pair.estimate) {
+        (Verdict::Withheld { .. }, _) => return None,
+        (Verdict::AtLeast { ratio, .. }, _) => (*ratio, *ratio, f64::INFINITY),
+        (_, Some(estimate)) => (estimate.ratio, estimate.low, estimate.high),
+        (_, None) => return None,
+    };
+    // The candidate is the second contender.
+    if pair.a == 1 { Some((ratio, low, high)) } else { Some((1.0 / ratio, 1.0 / high, 1.0 / low)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{Contender, Estimate, Plan};
+    use units::Share;
+
+    use super::*;
+
+    /// A run whose only pair, base over candidate, has this interval.
+    fn run(
+        metric: Metric,
+        (ratio, low, high): (f64, f64, f64),
+        verdict: Verdict,
+    ) -> (Plan, PairVerdict) {
+        let estimate = Estimate { ratio, low, high, blocks: 8, sd_ln: 0.01, p_holm: 0.001 };
+        let pair = PairVerdict { metric, a: 0, b: 1, cell: 0, estimate: Some(estimate), verdict };
+        let plan = Plan {
+            contenders: vec![Contender::default(); 2],
+            metrics: vec![metric],
+            margin: Share(0.02),
+            ..Plan::default()
+        };
+        (plan, pair)
+    }
+
+    #[test]
+    fn worse_is_a_whole_interval_beyond_the_margin_and_not_worse_one_within_it() {
+        let said = |(ratio, low, high)| Verdict::Ratio { ratio, low, high };
+        // Base over candidate: throughput of the candidate is less where the ratio is above 1.
+        for (metric, interval, answer) in [
+            (Metric::Throughput, (1.06, 1.04, 1.08), Answer::Worse),
+            (Metric::Throughput, (1.04, 1.01, 1.07), Answer::Undecided),
+            (Metric::Throughput, (1.0, 0.99, 1.015), Answer::NotWorse),
+            (Metric::Throughput, (0.5, 0.4, 0.6), Answer::NotWorse),
+            (Metric::ServerCpu, (0.94, 0.92, 0.96), Answer::Worse),
+            (Metric::ServerCpu, (1.06, 1.04, 1.08), Answer::NotWorse),
+            (Metric::P99, (0.99, 0.90, 1.10), Answer::Undecided),
+        ] {
+            let (plan, pair) = run(metric, interval, said(interval));
+            let gate = gate(&plan, &[pair]);
+            assert_eq!(gate.answer, answer, "{metric:?} {interval:?}");
+            let (ratio, low, high) = gate.ratio.unwrap();
+            assert!(low <= ratio && ratio <= high, "{gate:?}");
+        }
+    }
+
+    #[test]
+    fn a_bound_answers_on_its_own_side_and_what_is_withheld_does_not() {
+        let wide = (3.0, 0.5, 9.0);
+        let bound = |a: usize, ratio: f64| {
+            let (plan, pair) = run(Metric::Throughput, wide, Verdict::AtLeast { ratio });
+            gate(&plan, &[PairVerdict { a, b: 1 - a, ..pair }]).answer
+        };
+        assert_eq!(bound(0, 1.25), Answer::Worse);
+        assert_eq!(bound(1, 1.25), Answer::NotWorse);
+        assert_eq!(bound(0, 0.8), Answer::Undecided);
+        let reason = "the generator was the limit for both".to_owned();
+        let (plan, pair) = run(Metric::Throughput, wide, Verdict::Withheld { reason });
+        let withheld = gate(&plan, &[pair]);
+        assert!(matches!(withheld.answer, Answer::Withheld { .. }), "{withheld:?}");
+        assert_eq!(withheld.ratio, None);
+    }
+}

@@ -1,0 +1,199 @@
+//! Owns a first look at the contenders of a plan, before anything is measured: each is started once and
+//! asked alone, so that whoever typed them learns within seconds that one does not run, that one closes
+//! every connection, or that they serve different pages. Must not know how they were typed.
+//! Start reading at [`look`].
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use record::{Contender, Plan};
+use units::Nanos;
+
+use crate::adapters::{self, Search};
+use crate::error::LabError;
+use crate::oracle::{self, Reference};
+use crate::server::{Running, ServerError, Start, scratch, site};
+
+/// How long a server may take to give its first answer, and one that runs already.
+const START_MAX: Nanos = Nanos::from_secs(10);
+const ELSEWHERE_MAX: Nanos = Nanos::from_secs(2);
+
+/// What a contender answers when it is asked alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Looked {
+    /// Whether it keeps a connection after its reply.
+    pub keeps_alive: bool,
+    /// What it sends.
+    pub reference: Reference,
+}
+
+/// Why there was nothing to see.
+#[derive(Debug, thiserror::Error)]
+pub enum LookError {
+    /// The harness failed.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// A contender does not answer as it must.
+    #[error("{name}: {said}")]
+    Contender {
+        /// Its name.
+        name: String,
+        /// What it did, with the end of its log.
+        said: String,
+        /// The way out.
+        help: &'static str,
+    },
+    /// Two contenders do different work.
+    #[error(
+        "they do not serve the same page: {first} sends {} B and {other} {}", bytes.0,
+        if bytes.0 == bytes.1 { "as many, but others".to_owned() } else { format!("{} B", bytes.1) }
+    )]
+    Unlike {
+        /// The first contender.
+        first: String,
+        /// One whose page differs.
+        other: String,
+        /// Lengths of their pages.
+        bytes: (u64, u64),
+    },
+    /// It was interrupted.
+    #[error("interrupted before anything was measured")]
+    Interrupted,
+}
+
+/// Starts each contender of a plan in turn over loopback, asks it for what it will be asked for in the first
+/// cell, and ends it. All servers of the plan are installed.
+///
+/// # Errors
+/// The first contender that does not answer.
+pub fn look(
+    plan: &Plan,
+    joust_binary: &Path,
+    interrupt: &AtomicBool,
+    begins: &mut dyn FnMut(&str),
+) -> Result<Vec<Looked>, LookError> {
+    let failed = |what: &str| {
+        let what = what.to_owned();
+        move |cause| LabError::System { what, cause }
+    };
+    let scratch = scratch().map_err(failed("cannot make a folder below /tmp"))?;
+    let docroot =
+        site(scratch.path(), &plan.pages()).map_err(failed("cannot make the site below /tmp"))?;
+    let search = Search::new(joust_binary);
+    let mut all = Vec::new();
+    for (index, contender) in plan.contenders.iter().enumerate() {
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(LookError::Interrupted);
+        }
+        begins(&contender.name);
+        let adapter = adapters::named(&contender.server).map_err(LabError::from)?;
+        let refused =
+            |said: String, help| LookError::Contender { name: contender.name.clone(), said, help };
+        let found = adapter.installed(&search).map_err(|missing| refused(missing.reason, ""))?;
+        let target = plan.target(0, index);
+        let runs_already = contender.server == "url";
+        let start = Start {
+            adapter,
+            found: &found,
+            settings: &contender.settings,
+            docroot: &docroot,
+            cpus: &[],
+            connections: plan.work(0, index).connections,
+            scratch: scratch.path(),
+            target: &target,
+            timeout: if runs_already { ELSEWHERE_MAX } else { START_MAX },
+        };
+        let running = Running::start(&start)
+            .map_err(|error| refused(said(&error), way_out(contender, &error)))?;
+        let looked = ask(&running, &target).map_err(|text| refused(text, ""));
+        running.stop().map_err(|error| refused(error.to_string(), ""))?;
+        all.push(looked?);
+    }
+    alike(plan, &all)?;
+    Ok(all)
+}
+
+/// Whoever sends something else does other work, and every verdict on it would be withheld.
+fn alike(plan: &Plan, all: &[Looked]) -> Result<(), LookError> {
+    let first = &all[0].reference;
+    let differs = |one: &Looked| one.reference.sha256 != first.sha256;
+    let name = |index: usize| plan.contenders[index].name.clone();
+    all.iter().position(differs).map_or(Ok(()), |index| {
+        let bytes = (first.bytes, all[index].reference.bytes);
+        Err(LookError::Unlike { first: name(0), other: name(index), bytes })
+    })
+}
+
+fn ask(running: &Running, target: &str) -> Result<Looked, String> {
+    let (address, target) = (running.address(), running.target(target));
+    let reference = oracle::ask(address.clone(), target, ELSEWHERE_MAX);
+    let reference = reference.map_err(|error| error.to_string())?;
+    let kept = load::fetch(&address.plan(target, 2, ELSEWHERE_MAX));
+    let kept = kept.map_err(|error| error.to_string())?;
+    Ok(Looked { keeps_alive: keeps_alive(&kept.head), reference })
+}
+
+/// Whether a head leaves its connection open (RFC 9112, section 9.3).
+fn keeps_alive(head: &str) -> bool {
+    let mut lines = head.lines();
+    let is_old = lines.next().is_some_and(|line| line.starts_with("HTTP/1.0"));
+    let connection = lines
+        .filter_map(|line| line.split_once(':'))
+        .find(|(name, _)| name.eq_ignore_ascii_case("connection"));
+    let says =
+        |word: &str| connection.is_some_and(|(_, value)| value.to_ascii_lowercase().contains(word));
+    if is_old { says("keep-alive") } else { !says("close") }
+}
+
+/// What it did, without the name of the adapter, which nobody typed for a command.
+fn said(error: &ServerError) -> String {
+    let text = error.to_string();
+    ["command ", "url "].iter().find_map(|name| text.strip_prefix(name)).unwrap_or(&text).to_owned()
+}
+
+fn way_out(contender: &Contender, error: &ServerError) -> &'static str {
+    let is_command = contender.server == "command";
+    match error {
+        ServerError::NotReady { last, .. }
+            if last.contains("HTTP/1.1 3") || last.contains("HTTP/1.0 3") =>
+        {
+            "it redirects: name the path that it answers itself, as in --target /"
+        }
+        ServerError::NotReady { last, .. }
+            if last.contains("` ") || last.contains("with `HTTP") =>
+        {
+            "name a path that it answers with 200, as in --target /"
+        }
+        ServerError::NotReady { .. } if contender.server == "url" => {
+            "start it first, or check host and port: `curl -v URL` shows what is there"
+        }
+        ServerError::NotReady { .. } if is_command => {
+            "it must listen on 127.0.0.1 at the port that {port} stands for, and stay in the foreground"
+        }
+        ServerError::Died { .. } if is_command => {
+            "run the command by hand, with a port in place of {port}, to see why; it must stay in the \
+             foreground"
+        }
+        ServerError::Spawn { .. } => {
+            "is the program installed and executable? A path is relative to the folder you are in"
+        }
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_says_whether_its_connection_is_kept() {
+        for (head, kept) in [
+            ("HTTP/1.1 200 OK\nServer: x\n", true),
+            ("HTTP/1.1 200 OK\nConnection: Close\n", false),
+            ("HTTP/1.0 200 OK\nServer: x\n", false),
+            ("HTTP/1.0 200 OK\nconnection: Keep-Alive\n", true),
+        ] {
+            assert_eq!(keeps_alive(head), kept, "{head}");
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! Owns the way from words of a command line to the text of a study, so that what was typed can be run
+//! again as a file: who is compared, at what work, for how long. Must not know how argv is read, nor how a
+//! study is parsed: the text goes through the same parser as any file. Start reading at [`Brief`].
+
+mod contender;
+mod draft;
+
+use std::path::PathBuf;
+
+use record::Metric;
+use units::{Bytes, Nanos, PerSecond};
+
+use super::work::{CONNECTIONS_MAX, PAGE_MAX};
+use super::{METRICS, SEED_MAX};
+use crate::nearest::suggestion;
+use contender::Chosen;
+use draft::{Draft, quoted};
+
+/// Connections where none are asked for: as many as `joust load` has.
+const CONNECTIONS: u64 = 10;
+/// The same where every request needs a connection of its own: more would overflow the listen queue of a
+/// small server, as Python's http.server, which holds five.
+const CONNECTIONS_UNKEPT: u64 = 4;
+/// Page where none is asked for: that of the shipped studies.
+const PAGE: Bytes = Bytes(3361);
+/// Budget of up to three contenders, and what each further one adds: some ten blocks.
+const BUDGET: Nanos = Nanos::from_secs(45);
+const BUDGET_FURTHER: Nanos = Nanos::from_secs(15);
+/// Least budget that says anything of two contenders.
+const BUDGET_MIN: Nanos = Nanos::from_secs(1);
+/// The short form has this part of the budget.
+const SHORT_PART: u64 = 3;
+/// Visits of a contender that the budget should hold, their starts counted as the load of one more each.
+const VISITS: u64 = 24;
+/// Bounds of a visit's measurement. A longer budget gives more visits, not longer ones: they are what the
+/// statistics are made of.
+const MEASURE_MIN: Nanos = Nanos::from_millis(100);
+const MEASURE_MAX: Nanos = Nanos::from_millis(500);
+/// Requests that a visit of an open loop should hold, so that it has a 99th percentile, and how long it may
+/// take for that.
+const REQUESTS: f64 = 1000.0;
+const MEASURE_OPEN_MAX: Nanos = Nanos::from_secs(2);
+/// Longest name of a folder that lists its contenders; past it their number stands there.
+const NAME_MAX: usize = 60;
+/// The path that every server has.
+const ROOT: &str = "/";
+
+/// What is wrong with what was typed, and the way out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct BriefError {
+    /// What is wrong.
+    pub message: String,
+    /// The way out.
+    pub help: String,
+}
+
+impl BriefError {
+    fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { message: message.into(), help: help.into() }
+    }
+}
+
+/// Who is compared, in the words that were typed: each a server's name, with settings in brackets or
+/// without, a command with `{port}` in it, or a URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Who {
+    /// Several, all alike.
+    Listed(Vec<String>),
+    /// Two versions of one program: is the candidate worse?
+    Pair {
+        /// What there is.
+        base: String,
+        /// What may take its place.
+        candidate: String,
+    },
+}
+
+/// What else was typed; `None` leaves the choice to the brief.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Wishes {
+    /// Connections (-c).
+    pub connections: Option<u64>,
+    /// Longest time (-d).
+    pub budget: Option<Nanos>,
+    /// Size of the page (--page).
+    pub page: Option<Bytes>,
+    /// What is asked for (--target).
+    pub target: Option<String>,
+    /// Requests a second of an open loop (--rate).
+    pub rate: Option<PerSecond>,
+    /// Whether each request has a connection of its own (--no-keepalive).
+    pub no_keep_alive: bool,
+    /// Metrics by name, the primary one first (--metric); empty: the usual ones.
+    pub metrics: Vec<String>,
+    /// Further keys of the study, as KEY=VALUE (--set).
+    pub set: Vec<String>,
+    /// Seed of the order of visits (--seed).
+    pub seed: Option<u64>,
+    /// Folder in which commands are started.
+    pub cwd: PathBuf,
+    /// What was typed, for the first line of the study.
+    pub line: String,
+}
+
+/// A comparison in a few words.
+#[derive(Debug, Clone)]
+pub struct Brief {
+    contenders: Vec<Chosen>,
+    is_pair: bool,
+    wishes: Wishes,
+    /// Contenders that close every connection, as far as was seen.
+    closing: Vec<String>,
+}
+
+impl Brief {
+    /// Reads what was typed.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn new(who: &Who, wishes: Wishes) -> Result<Self, BriefError> {
+        let read = |word: &String| contender::read(word, &wishes.cwd);
+        let (contenders, is_pair) = match who {
+            Who::Listed(words) => {
+                let mut all = words.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+                contender::tell_apart(&mut all);
+                (all, false)
+            }
+            Who::Pair { base, candidate } => {
+                let named = |word, name: &str| Ok(Chosen { name: name.to_owned(), ..read(word)? });
+                (vec![named(base, "base")?, named(candidate, "candidate")?], true)
+            }
+        };
+        if let [only] = contenders.as_slice() {
+            return Err(BriefError::new(
+                format!("a comparison needs at least two contenders, got one: {}", only.name),
+                "name a second one, as in `joust run nginx lighttpd`; to load a single server that \
+                 runs already: `joust load URL`",
+            ));
+        }
+        let brief = Self { contenders, is_pair, wishes, closing: Vec::new() };
+        brief.check()?;
+        // What is set by key is read with the rest.
+        brief.draft()?;
+        Ok(brief)
+    }
+
+    /// Names of the contenders, in the order that they were typed.
+    pub fn names(&self) -> Vec<&str> {
+        self.contenders.iter().map(|one| one.name.as_str()).collect()
+    }
+
+    /// Those that keep a run on loopback, since they cannot be put in a network of their own.
+    pub fn bound_to_loopback(&self) -> Vec<&str> {
+        let bound = self.contenders.iter().filter(|one| !one.adapter.is_movable);
+        bound.map(|one| one.name.as_str()).collect()
+    }
+
+    /// Notes who was seen to close every connection: then nobody's is kept, so that all do the same work.
+    pub fn close_as(&mut self, closing: Vec<String>) {
+        self.closing = closing;
+    }
+
+    /// Those who were seen to close every connection, where that decides.
+    pub fn closing(&self) -> &[String] {
+        if self.wishes.no_keep_alive { &[] } else { &self.closing }
+    }
+
+    /// Whether it is a base and its candidate.
+    pub fn is_pair(&self) -> bool {
+        self.is_pair
+    }
+
+    /// Whether a request follows another on its connection.
+    pub fn keeps_alive(&self) -> bool {
+        !self.wishes.no_keep_alive && self.closing.is_empty()
+    }
+
+    /// The text of the study.
+    ///
+    /// # Panics
+    /// Never: [`Brief::new`] has made it once.
+    pub fn text(&self) -> String {
+        self.draft().expect("the brief was checked when it was made").text(&self.head())
+    }
+
+    fn check(&self) -> Result<(), BriefError> {
+        let Wishes { connections, budget, page, target, metrics, seed, .. } = &self.wishes;
+        if let Some(n) = connections.filter(|n| !(1..=CONNECTIONS_MAX).contains(n)) {
+            let message = format!("-c must be from 1 to {CONNECTIONS_MAX}, got {n}");
+            return Err(BriefError::new(message, format!("leave it out for {CONNECTIONS}")));
+        }
+        if let Some(time) = budget.filter(|time| *time < BUDGET_MIN) {
+            let message = format!("-d must be at least {BUDGET_MIN}, got {time}");
+            return Err(BriefError::new(message, format!("leave it out for {}", self.budget())));
+        }
+        if let Some(size) = page.filter(|size| size.0 == 0 || *size > PAGE_MAX) {
+            let message = format!("--page must be from 1 B to {PAGE_MAX}, got {size}");
+            return Err(BriefError::new(message, "write a size as in --page 3361 or --page 100KB"));
+        }
+        if page.is_some() && !self.contenders.iter().any(|one| one.takes_page) {
+            return Err(BriefError::new(
+                "--page is of no use here: no contender serves the page that joust makes",
+                "give {docroot} to a command, so that it serves that page, or leave --page out",
+            ));
+        }
+        if let Some(path) = target.as_ref().filter(|path| !path.starts_with('/')) {
+            let message = format!("--target must begin with /, got `{path}`");
+            return Err(BriefError::new(message, format!("write --target /{path}")));
+        }
+        if let Some(seed) = seed.filter(|seed| *seed > SEED_MAX) {
+            let message = format!("--seed must be at most {SEED_MAX}, got {seed}");
+            return Err(BriefError::new(message, "take a smaller number"));
+        }
+        let known = METRICS.map(|(name, _)| name);
+        for (index, name) in metrics.iter().enumerate() {
+            match METRICS.iter().find(|(known, _)| known == name) {
+                None => {
+                    let message = format!("--metric: there is no metric `{name}`");
+                    return Err(BriefError::new(message, suggestion(name, &known)));
+                }
+                Some((_, Metric::Capacity)) => {
+                    let message = "--metric capacity needs goals, which only a study file can have";
+                    return Err(BriefError::new(message, "see [search] in docs/studies.md"));
+                }
+                Some(_) if metrics[..index].contains(name) => {
+                    let message = format!("--metric: `{name}` is named twice");
+                    return Err(BriefError::new(message, "name each once, the primary one first"));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn budget(&self) -> Nanos {
+        let further = (self.contenders.len() as u64).saturating_sub(3);
+        Nanos(BUDGET.0 + further * BUDGET_FURTHER.0)
+    }
+
+    /// How long a visit measures: so that the budget holds enough visits, and with a rate the visit enough
+    /// requests.
+    fn measure(&self, budget: Nanos) -> Nanos {
+        const STEP: u64 = 10_000_000;
+        let part = budget.0 / (self.contenders.len() as u64 * VISITS);
+        let wanted = self.wishes.rate.map_or(MEASURE_MAX, |rate| {
+            Nanos::from_secs_f64(REQUESTS / rate.0.max(1.0)).clamp(MEASURE_MAX, MEASURE_OPEN_MAX)
+        });
+        let whole = part.clamp(MEASURE_MIN.0, wanted.0);
+        Nanos(whole / STEP * STEP)
+    }
+
+    /// Letters, digits, hyphens and underscores, for the folder of results.
+    fn name(&self) -> String {
+        let plain = |name: &str| {
+            let fits = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+            let text: String = name.chars().map(fits).collect();
+            let parts: Vec<&str> = text.split('-').filter(|part| !part.is_empty()).collect();
+            parts.join("-")
+        };
+        let all = self.names().into_iter().map(plain).filter(|name| !name.is_empty());
+        let name = all.collect::<Vec<_>>().join("-");
+        match name.len() {
+            1..=NAME_MAX => name,
+            _ => format!("{}-contenders", self.contenders.len()),
+        }
+    }
+
+    fn question(&self) -> String {
+        if self.is_pair {
+            return "Is the candidate worse than the base?".to_owned();
+        }
+        let names = self.names();
+        let (last, others) = names.split_last().expect("there are at least two");
+        format!("Which is ahead: {} or {last}?", others.join(", "))
+    }
+
+    fn metrics(&self) -> Vec<&str> {
+        match (self.wishes.metrics.is_empty(), self.wishes.rate) {
+            (false, _) => self.wishes.metrics.iter().map(String::as_str).collect(),
+            (true, None) => vec!["throughput", "server_cpu", "p50", "p99", "memory"],
+            // The rate is given: what is asked is how long it takes.
+            (true, Some(_)) => vec!["p99", "p50", "server_cpu", "memory"],
+        }
+    }
+
+    /// What is asked for, where it is not the page by its name: a server that does not serve the page that
+    /// joust makes has something at its root.
+    fn target(&self) -> Option<&str> {
+        let root = || (!self.contenders.iter().all(|one| one.takes_page)).then_some(ROOT);
+        self.wishes.target.as_deref().or_else(root)
+    }
+
+    fn head(&self) -> String {
+        let line: String =
+            self.wishes.line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        format!(
+            "# Made by: {line}\n\
+             # Run it again with `joust run THIS_FILE`; docs/studies.md says what else a study can have.\n"
+        )
+    }
+
+    fn draft(&self) -> Result<Draft, BriefError> {
+        let budget = self.wishes.budget.unwrap_or_else(|| self.budget());
+        let measure = self.measure(budget);
+        let warm_up =
+            Nanos((measure.0 / 3).clamp(50_000_000, 150_000_000) / 10_000_000 * 10_000_000);
+        let metrics: Vec<String> = self.metrics().into_iter().map(quoted).collect();
+        let mut draft = Draft::default();
+        draft.put("", "name", quoted(&self.name()), "");
+        draft.put("", "question", quoted(&self.question()), "");
+        draft.put(
+            "",
+            "metrics",
+            format!("[{}]", metrics.join(", ")),
+            "the first is the primary one",
+        );
+        draft.put("", "margin", quoted("2%"), "a smaller difference is of no interest");
+        draft.put("", "budget", time(budget), "blocks that do not fit are not begun");
+        if let Some(seed) = self.wishes.seed {
+            draft.put("", "seed", seed.to_string(), "of the order of visits");
+        }
+        self.workload(&mut draft);
+        draft.put("blocks", "min", "8".to_owned(), "in each block every contender is visited once");
+        draft.put("blocks", "max", "1000".to_owned(), "");
+        draft.put("blocks", "half_width", quoted("2%"), "done when intervals are this narrow");
+        draft.put("visit", "warm_up", time(warm_up), "cut off");
+        draft.put("visit", "measure", time(measure), "");
+        draft.put("short", "budget", time(Nanos(budget.0 / SHORT_PART)), "with --short");
+        for typed in &self.wishes.set {
+            draft.set(typed)?;
+        }
+        draft.contenders = self.contenders.iter().map(contender::table).collect();
+        Ok(draft)
+    }
+
+    fn workload(&self, draft: &mut Draft) {
+        let (wishes, keeps) = (&self.wishes, self.keeps_alive());
+        let usual = if keeps { CONNECTIONS } else { CONNECTIONS_UNKEPT };
+        let connections = wishes.connections.unwrap_or(usual);
+        let why = match self.closing() {
+            [] => String::new(),
+            closing => format!("closed after each reply by: {}", closing.join(", ")),
+        };
+        draft.put("workload", "page", wishes.page.unwrap_or(PAGE).0.to_string(), "bytes");
+        draft.put("workload", "connections", connections.to_string(), "");
+        draft.put("workload", "keep_alive", keeps.to_string(), &why);
+        if let Some(target) = self.target() {
+            draft.put("workload", "target", quoted(target), "");
+        }
+        if let Some(rate) = wishes.rate {
+            let text = quoted(&format!("{}/s", rate.0));
+            draft.put("workload", "rate", text, "an open loop: due whatever the server does");
+        }
+    }
+}
+
+/// A time as a study has it, exactly.
+fn time(time: Nanos) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
+    let (scale, unit) = units
+        .into_iter()
+        .find(|(scale, _)| time.0.is_multiple_of(*scale))
+        .expect("every number is a multiple of 1");
+    quoted(&format!("{}{unit}", time.0 / scale))
+}
+
+#[cfg(test)]
+mod tests;
