@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(value_name = "STUDY | CONTENDER", conflicts_with_all = ["resume", "repeat_of"])]
     words: Vec<String>,
     #[command(flatten)]
-    brief: brief::Args,
+    brief: brief::Flags,
     /// Go on with a run that was interrupted or killed: nothing is measured twice
     #[arg(long, value_name = "DIR", conflicts_with_all = ["repeat_of", "out", "seed", "only", "short"])]
     resume: Option<PathBuf>,
@@ -93,10 +93,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     if let Some(brief) = &mut brief {
         brief::look_at_all(brief, &plan, (&joust_binary, interrupt), args.quiet)?;
         plan = self::plan(args, None, Some(brief))?;
-        let study = folder.create(brief::STUDY, brief.text().as_bytes()).map_err(trouble)?;
-        if !args.quiet {
-            brief::first_lines(brief, &plan, &study).iter().for_each(|line| say_wrapped(line));
-        }
+        begin(brief, &plan, &folder, args.quiet)?;
     }
     let options = RunOptions {
         joust_binary,
@@ -135,14 +132,17 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     saved?;
     crate::history::remember(&folder.path().join("run.json"), &run);
     output::stdout(format!("{}\n", folder.path().display()).as_bytes())?;
-    if brief.is_some_and(|brief| brief.is_pair())
-        && !matches!(run.ending, Ending::Incomplete { .. })
-    {
-        let (ended, line) = brief::judged(&run);
+    ended(&run, brief.is_some_and(|brief| brief.is_pair()))
+}
+
+/// The exit code of a run; of a pair with the line that says why.
+fn ended(run: &RunRecord, is_pair: bool) -> Result<Ended, Trouble> {
+    if is_pair && !matches!(run.ending, Ending::Incomplete { .. }) {
+        let (ended, line) = brief::judged(run);
         output::stdout(format!("{line}\n").as_bytes())?;
         return Ok(ended);
     }
-    Ok(match runner::outcome(&run) {
+    Ok(match runner::outcome(run) {
         Outcome::Complete => Ended::Well,
         Outcome::Incomplete | Outcome::AllWithheld => Ended::Incomplete,
     })
@@ -159,6 +159,16 @@ pub fn resume(folder: &Path) -> String {
     }
 }
 
+/// Keeps the study of a brief where its results will be, and says what is about to be done.
+fn begin(brief: &Brief, plan: &Plan, folder: &ResultsFolder, quiet: bool) -> Result<(), Trouble> {
+    let study = folder.create(brief::STUDY, brief.text().as_bytes()).map_err(trouble)?;
+    let lines = if quiet { Vec::new() } else { brief::first_lines(brief, plan, &study) };
+    // By words: a terminal would break a line in the middle of one.
+    let width = crate::report::options().width;
+    lines.iter().flat_map(|line| report::wrapped(line, width)).for_each(|line| output::say(&line));
+    Ok(())
+}
+
 /// The run that this one goes on with.
 fn earlier(args: &Args) -> Result<Option<Earlier>, Trouble> {
     let earlier = match (&args.resume, &args.repeat_of) {
@@ -167,12 +177,6 @@ fn earlier(args: &Args) -> Result<Option<Earlier>, Trouble> {
         (None, None) => return Ok(None),
     };
     earlier.map(Some).map_err(trouble)
-}
-
-/// A line on stderr, broken between words.
-fn say_wrapped(line: &str) {
-    let lines = report::wrapped(line, crate::report::options().width);
-    lines.iter().for_each(|line| output::say(line));
 }
 
 fn plan(args: &Args, earlier: Option<&Earlier>, brief: Option<&Brief>) -> Result<Plan, Trouble> {
@@ -202,6 +206,12 @@ fn plan(args: &Args, earlier: Option<&Earlier>, brief: Option<&Brief>) -> Result
     }
     plan.budget = args.budget.unwrap_or(plan.budget);
     plan.seed = args.seed.unwrap_or(plan.seed);
+    if brief.is_some() && !args.only.is_empty() {
+        return Err(Trouble::usage(miette!(
+            help = "leave the other contenders out",
+            "--only is for the contenders of a study file"
+        )));
+    }
     if !args.only.is_empty() {
         keep_only(&mut plan, &args.only)?;
     }

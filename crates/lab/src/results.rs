@@ -18,6 +18,8 @@ pub struct ResultsFolder {
     path: PathBuf,
     /// Whether this run made it; what was there before stays.
     made: bool,
+    /// The folder that it lies in, where this run made that too.
+    parent: Option<PathBuf>,
     /// Held as long as we write: of two runs in one folder, as `--resume` twice at once would be, one
     /// would take the other's files. `None` on a file system that knows no locks.
     _lock: Option<File>,
@@ -54,7 +56,7 @@ impl ResultsFolder {
         let made = !path.exists();
         fs::create_dir_all(path).map_err(failed(path))?;
         let lock = lock(path).map_err(failed(path))?;
-        let folder = Self { path: path.to_owned(), made, _lock: lock };
+        let folder = Self { path: path.to_owned(), made, parent: None, _lock: lock };
         folder.beside().map_err(failed(path))?;
         Ok(folder)
     }
@@ -64,6 +66,7 @@ impl ResultsFolder {
     /// # Errors
     /// [`LabError::Write`]: it cannot be made.
     pub fn dated(parent: &Path, date: jiff::civil::Date, study: &str) -> Result<Self, LabError> {
+        let made = (!parent.exists()).then(|| parent.to_owned());
         fs::create_dir_all(parent).map_err(failed(parent))?;
         let first = format!("{date}-{study}");
         let mut path = parent.join(&first);
@@ -71,7 +74,7 @@ impl ResultsFolder {
             match fs::create_dir(&path) {
                 Ok(()) => {
                     let lock = lock(&path).map_err(failed(&path))?;
-                    return Ok(Self { path, made: true, _lock: lock });
+                    return Ok(Self { path, made: true, parent: made, _lock: lock });
                 }
                 Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
                     path = parent.join(format!("{first}-{n}"));
@@ -136,7 +139,10 @@ impl Drop for ResultsFolder {
     fn drop(&mut self) {
         if self.made {
             // Succeeds only on an empty folder, which is what is meant.
-            let _ = fs::remove_dir(&self.path);
+            let removed = fs::remove_dir(&self.path);
+            if let (Ok(()), Some(parent)) = (removed, &self.parent) {
+                let _ = fs::remove_dir(parent);
+            }
         }
     }
 }

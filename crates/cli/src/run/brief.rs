@@ -50,7 +50,7 @@ folder elsewhere, it is not: `joust history add DIR` adds it.";
 /// What may be typed beside contenders.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Without a study file")]
-pub struct Args {
+pub struct Flags {
     /// What there is; with --candidate: is that worse? Each is a contender as above
     #[arg(
         long,
@@ -85,7 +85,7 @@ pub struct Args {
     set: Vec<String>,
 }
 
-impl Args {
+impl Flags {
     /// The first flag that was typed, if any, and where a study file has the same.
     fn typed(&self) -> Option<(&'static str, &'static str)> {
         let all = [
@@ -109,15 +109,15 @@ pub fn is_study(words: &[String]) -> bool {
 /// The comparison that was typed; `None` where a study file or nothing was.
 pub fn of(
     words: &[String],
-    args: &Args,
+    flags: &Flags,
     (budget, seed): (Option<Nanos>, Option<u64>),
 ) -> Result<Option<Brief>, Trouble> {
-    let who = match (&args.base, &args.candidate) {
+    let who = match (&flags.base, &flags.candidate) {
         (Some(base), Some(candidate)) => {
             Who::Pair { base: base.clone(), candidate: candidate.clone() }
         }
         _ if words.is_empty() || is_study(words) => {
-            return args.typed().map_or(Ok(None), |(flag, key)| {
+            return flags.typed().map_or(Ok(None), |(flag, key)| {
                 let help = match words {
                     [] => format!("name them, as in `joust run nginx lighttpd {flag} …`"),
                     _ => format!("change the file: there it is {key}"),
@@ -130,14 +130,14 @@ pub fn of(
         _ => Who::Listed(words.to_vec()),
     };
     let wishes = Wishes {
-        connections: args.connections,
+        connections: flags.connections,
         budget,
-        page: args.page,
-        target: args.target.clone(),
-        rate: args.rate,
-        no_keep_alive: args.no_keepalive,
-        metrics: args.metric.clone(),
-        set: args.set.clone(),
+        page: flags.page,
+        target: flags.target.clone(),
+        rate: flags.rate,
+        no_keep_alive: flags.no_keepalive,
+        metrics: flags.metric.clone(),
+        set: flags.set.clone(),
         seed,
         cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
         line: line(),
@@ -214,10 +214,9 @@ pub fn look_at_all(
     });
     drop(bar);
     let looked = looked.map_err(not_as_wanted)?;
-    let names = brief.names().into_iter().zip(&looked);
-    let closing = names.filter(|(_, one)| !one.keeps_alive).map(|(name, _)| name.to_owned());
-    let closing = closing.collect();
-    brief.close_as(closing);
+    let all = plan.contenders.iter().zip(&looked);
+    let closing = all.filter(|(_, seen)| !seen.keeps_alive).map(|(one, _)| one.name.clone());
+    brief.close_as(closing.collect());
     Ok(())
 }
 

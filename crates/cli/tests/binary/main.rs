@@ -3,6 +3,7 @@
 
 mod ab;
 mod bad_input;
+mod brief;
 mod connections;
 mod docs;
 mod docs_serve;

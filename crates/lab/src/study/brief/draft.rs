@@ -4,12 +4,12 @@
 use std::fmt::Write as _;
 
 use super::BriefError;
-use crate::nearest::suggestion;
+use crate::nearest::{nearest, suggestion};
 use crate::study::{BLOCKS, SHORT, TOP, VISIT, work};
 
 /// Keys of the top that a command line cannot set: tables, and what names the run.
-const NOT_SET: [&str; 8] =
-    ["name", "contender", "axis", "published", "search", "workload", "blocks", "visit"];
+const NOT_SET: [&str; 9] =
+    ["name", "contender", "axis", "published", "search", "workload", "blocks", "visit", "short"];
 
 /// A study before it is text.
 #[derive(Debug, Default)]
@@ -109,10 +109,12 @@ fn place(path: &str) -> Result<(&'static str, &'static str), BriefError> {
     all().find(is_meant).ok_or_else(|| {
         let known: Vec<String> = all().map(full).collect();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        BriefError::new(
-            format!("--set: a study of the command line has no key `{path}`"),
-            suggestion(path, &known),
-        )
+        // A key that was typed without its section.
+        let help = match nearest(path, all().map(|(_, key)| key)) {
+            Some(key) if !path.contains('.') => format!("did you mean `{key}`?"),
+            _ => suggestion(path, &known),
+        };
+        BriefError::new(format!("--set: a study of the command line has no key `{path}`"), help)
     })
 }
 
