@@ -96,7 +96,7 @@ pub struct RunEstimate {
     pub blocks_base: u32,
     /// Blocks of the candidate run.
     pub blocks_candidate: u32,
-    /// Two-sided p of "no difference", after Holm over all that is compared of the metric.
+    /// Two-sided p of "no difference", after Holm over all of the metric that is not withheld.
     pub p_holm: f64,
 }
 

@@ -22,7 +22,7 @@
 //! | ceiling | a limit that is not the server's: the generator, the link |
 //! | goal | a bound that a load is to keep, as in `p99<5ms` |
 //! | finding | an artifact that a check of the doctor saw, with its evidence |
-//! | verdict | what may be said of a pair of contenders, in one of five wordings |
+//! | verdict | what may be said of a pair of contenders, in one of six wordings |
 
 mod analysis;
 mod balance;

@@ -49,7 +49,8 @@ pub struct Estimate {
     pub blocks: u32,
     /// Standard deviation of the log ratio over blocks, as far as it moves the centre.
     pub sd_ln: f64,
-    /// Two-sided p of "no difference", after Holm over the pairs of the metric in all cells.
+    /// Two-sided p of "no difference", after Holm over the pairs of the metric in all cells that are tested.
+    /// Of a withheld pair, which is not tested, it is what one more test would make it.
     pub p_holm: f64,
 }
 

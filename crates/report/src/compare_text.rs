@@ -156,10 +156,7 @@ fn table(page: &mut Page, comparison: &Comparison, metric: Metric) {
 }
 
 fn row(change: &RunChange, has_cells: bool) -> Vec<String> {
-    let said = match change.direction {
-        Direction::CandidateOverBase => verdict(&change.verdict),
-        Direction::BaseOverCandidate => format!("base {}", verdict(&change.verdict)),
-    };
+    let said = said(change);
     let so = match change.judgement {
         ChangeJudgement::Regression => "regression",
         ChangeJudgement::Broken => "broken",
@@ -185,6 +182,21 @@ fn row(change: &RunChange, has_cells: bool) -> Vec<String> {
     row.iter().map(|text| plain(text)).collect()
 }
 
+/// The ratio and its interval, whatever is said of them, and what is said.
+fn said(change: &RunChange) -> String {
+    let said = match change.direction {
+        Direction::CandidateOverBase => verdict(&change.verdict),
+        Direction::BaseOverCandidate => format!("base {}", verdict(&change.verdict)),
+    };
+    let is_apart = !matches!(change.verdict, Verdict::Ratio { .. });
+    let estimate = change.estimate.filter(|_| is_apart);
+    let estimate = estimate.map(|one| ratio_with_interval(one.ratio, one.low, one.high));
+    let short = change.short_of.map(|short| {
+        format!("preliminary: {} of {}", counted(short.blocks.into(), "block"), short.of)
+    });
+    [estimate, Some(said), short].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
 /// What the machine did, as the reference shows it.
 fn drifted(drift: &RunChange) -> String {
     let at = if drift.cell.is_empty() { String::new() } else { format!(" at {}", drift.cell) };
@@ -200,7 +212,7 @@ fn drifted(drift: &RunChange) -> String {
 
 #[cfg(test)]
 mod tests {
-    use record::{BoundCause, RunEstimate};
+    use record::{BoundCause, RunEstimate, ShortOf};
     use units::Share;
 
     use super::*;
@@ -307,6 +319,19 @@ mod tests {
             "{text}"
         );
         assert!(spaced(&text).contains("base at least 1.25x regression"), "{text}");
+    }
+
+    #[test]
+    fn what_is_open_shows_its_ratio_and_what_is_short() {
+        let verdict = Verdict::Undecided { more_blocks: Some(3), margin: Share(0.02) };
+        let short_of = Some(ShortOf { blocks: 7, of: 8 });
+        let open =
+            RunChange { verdict, judgement: ChangeJudgement::Neither, short_of, ..regressed() };
+        let options = Options { width: 200, ..Options::default() };
+        let text = compare_text(&comparison(vec![open]), &options);
+        let said = "ours 0.90x [0.88, 0.92]; undecided: about 3 more blocks needed; \
+                    preliminary: 7 blocks of 8 -";
+        assert!(spaced(&text).contains(said), "{text}");
     }
 
     #[test]

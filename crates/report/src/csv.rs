@@ -46,15 +46,30 @@ fn row(record: &RunRecord, visit: &Visit) -> String {
     });
     let place = [visit.block, visit.position, visit.attempt].map(|place| place.to_string());
     let cell = record.plan.cells.get(visit.cell).map_or_else(String::new, |cell| plain(&cell.name));
-    [cell, name_of(&record.plan.contenders, visit.contender)]
+    let cells = [cell, name_of(&record.plan.contenders, visit.contender)]
         .into_iter()
         .chain(place)
         .chain([state])
         .chain(values)
-        .chain(counts.unwrap_or_default())
-        .map(|cell| quoted(&cell))
-        .collect::<Vec<_>>()
-        .join(",")
+        .chain(counts.unwrap_or_default());
+    line(cells)
+}
+
+/// A row of those cells.
+pub(crate) fn line(cells: impl IntoIterator<Item = String>) -> String {
+    cells.into_iter().map(|cell| quoted(&cell)).collect::<Vec<_>>().join(",")
+}
+
+/// The name of a metric as run files have it ("server_cpu").
+pub(crate) fn metric_name(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Throughput => "throughput",
+        Metric::ServerCpu => "server_cpu",
+        Metric::P50 => "p50",
+        Metric::P99 => "p99",
+        Metric::Capacity => "capacity",
+        Metric::Memory => "memory",
+    }
 }
 
 /// In quotes where a comma or a quote is inside. A text that a spreadsheet would take for a formula

@@ -1,6 +1,6 @@
 //! Owns how a run looks: pure functions from run records to text, Markdown, HTML and a picture.
 //! Must not know sockets, threads, terminals or how anything was measured; prints nothing itself.
-//! Start reading at [`OUTPUTS`]; `wording` has the five wordings of a verdict, `headline` the answer.
+//! Start reading at [`OUTPUTS`]; `wording` has the six wordings of a verdict, `headline` the answer.
 
 mod answers;
 mod cell_names;
@@ -25,6 +25,7 @@ mod load_text;
 mod load_warnings;
 mod markdown;
 mod pairs;
+mod pairs_csv;
 mod percentiles;
 mod picture;
 mod plan_text;
@@ -103,8 +104,14 @@ pub struct Output {
 }
 
 /// Every output.
-pub static OUTPUTS: &[&Output] =
-    &[&text::OUTPUT, &markdown::OUTPUT, &html::OUTPUT, &picture::OUTPUT, &csv::OUTPUT];
+pub static OUTPUTS: &[&Output] = &[
+    &text::OUTPUT,
+    &markdown::OUTPUT,
+    &html::OUTPUT,
+    &picture::OUTPUT,
+    &csv::OUTPUT,
+    &pairs_csv::OUTPUT,
+];
 
 /// The output of that name.
 pub fn output(name: &str) -> Option<&'static Output> {

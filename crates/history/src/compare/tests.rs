@@ -242,3 +242,69 @@ fn another_body_is_broken_and_a_warm_up_that_goes_on_is_not() {
         assert_eq!(seen.regressions().count(), broken, "{check}");
     }
 }
+
+/// A run in which a contender sent a body of its own, and a finding says so.
+fn with_body(mut run: RunRecord, contender: usize, body: &str) -> RunRecord {
+    for (index, facts) in run.contenders.iter_mut().enumerate() {
+        facts.body_sha256 = if index == contender { body } else { "11" }.to_owned();
+    }
+    let check = "different_bodies".to_owned();
+    let odd = Finding { check, alike: true, ..finding(Severity::Void, contender) };
+    run.findings = if body == "11" { Vec::new() } else { vec![odd] };
+    run
+}
+
+#[test]
+fn a_contender_is_held_against_its_own_body_not_against_that_of_others() {
+    let [base, candidate] = [1, 2].map(|seed| run(&NAMES, 12, seed));
+    let odd = |run: &RunRecord, body| with_body(run.clone(), 1, body);
+    let seen = compared(&odd(&base, "22"), &odd(&candidate, "22"), Reference::Found);
+    for change in &seen.changes {
+        assert!(
+            !matches!(change.verdict, Verdict::Withheld { .. }),
+            "the same in both: {change:?}"
+        );
+    }
+    for (was, is, judgement) in [
+        ("11", "22", ChangeJudgement::Broken),
+        ("22", "11", ChangeJudgement::Neither),
+        ("22", "33", ChangeJudgement::Neither),
+    ] {
+        let seen = compared(&odd(&base, was), &odd(&candidate, is), Reference::Found);
+        let withheld = |one: &&record::RunChange| matches!(one.verdict, Verdict::Withheld { .. });
+        let touched: Vec<&record::RunChange> = seen.changes.iter().filter(withheld).collect();
+        assert!(!touched.is_empty(), "{was} to {is}");
+        for one in touched {
+            assert_eq!((&*one.contender, one.judgement), ("joust one", judgement), "{was} to {is}");
+            let Verdict::Withheld { reason } = &one.verdict else { unreachable!() };
+            assert!(
+                reason.contains("joust one sent another body in the candidate run"),
+                "{reason}"
+            );
+        }
+    }
+}
+
+#[test]
+fn who_answered_nothing_is_withheld_and_costs_the_others_nothing() {
+    let base = run(&NAMES, 12, 1);
+    let mut candidate = run_of(&NAMES, 12, 2, &[1.0, 0.9, 1.0, 1.0]);
+    let of = |seen: &Comparison, name: &str| {
+        let is =
+            |one: &&record::RunChange| one.contender == name && one.metric == Metric::Throughput;
+        seen.changes.iter().find(is).unwrap().clone()
+    };
+    let all = of(&compared(&base, &candidate, Reference::Found), NAMES[1]);
+    let last = NAMES.len() - 1;
+    let mut silent = candidate.visits.iter_mut().filter(|visit| visit.contender == last);
+    silent.next().unwrap().rate_per_s = Some(0.0);
+    let seen = compared(&base, &candidate, Reference::Found);
+    let Verdict::Withheld { reason } = of(&seen, NAMES[last]).verdict else { panic!("{seen:#?}") };
+    assert!(
+        reason.contains("1 of 12 visits of") && reason.contains("answered nothing"),
+        "{reason}"
+    );
+    let fewer = of(&seen, NAMES[1]);
+    let [all, fewer] = [all, fewer].map(|one| one.estimate.unwrap().p_holm);
+    assert!(fewer < all, "a family of one less: {fewer} beside {all}");
+}
