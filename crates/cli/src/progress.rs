@@ -58,7 +58,7 @@ impl Watch for Screen {
             .for_each(|line| self.say(line));
         for left_out in skipped {
             let Skipped { name, reason, remedy } = left_out;
-            self.say(&format!("without {name}: {reason}; {remedy} brings it"));
+            self.say(&format!("without {name}: {reason}. To have it: {remedy}"));
         }
     }
 

@@ -66,8 +66,7 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
     if few || again.saturating_mul(REQUESTS_PER_RECONNECT_MAX) < requests {
         return None;
     }
-    let per_connection = (requests as f64 / made as f64).round() as u64;
-    let what = match per_connection {
+    let what = match limit(requests, made, again) {
         0 | 1 => "the server closes each connection after one request".to_owned(),
         n => format!("the server closes each connection after {} requests", words::grouped(n)),
     };
@@ -79,6 +78,16 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
         words::grouped(asked),
     );
     Some(Seen { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+}
+
+/// After how many requests connections are closed: between requests over all connections, of which the
+/// last were cut by the end of the load, and requests over those that were closed. Of the numbers between
+/// the roundest, as limits are.
+fn limit(requests: u64, made: u64, closed: u64) -> u64 {
+    let (low, high) = (requests.div_ceil(made.max(1)), requests / closed.max(1));
+    let steps = (0..19).rev().map(|power| 10_u64.pow(power));
+    let mut round = steps.map(|step| high / step * step);
+    round.find(|&number| number >= low && number > 0).unwrap_or(low)
 }
 
 /// What lifts the limit of a contender's server, where its replies name a server that is known.
@@ -157,6 +166,17 @@ mod tests {
             assert!(told.contains(&format!("`Server: {field}`")) && told.contains(how), "{told}");
         }
         assert!(told("url", "thing/1").ends_with("after 100 requests"), "nothing is guessed");
+    }
+
+    #[test]
+    fn the_limit_is_the_roundest_number_that_the_counts_allow() {
+        // Of 224 connections 16 were cut by the end.
+        assert_eq!(limit(21_950, 224, 208), 100);
+        assert_eq!(limit(1089, 1089, 1073), 1);
+        assert_eq!(limit(30_000, 34, 24), 1000);
+        assert_eq!(limit(13_100, 101, 100), 130);
+        // Replies that broke off are no requests that were done.
+        assert_eq!(limit(10, 100, 90), 1);
     }
 
     #[test]
