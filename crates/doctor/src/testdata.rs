@@ -121,6 +121,7 @@ fn visit(contender: usize, block: u32, position: u32) -> Visit {
             wall,
             requests: OK * (INTERVALS - 1),
             memory: Bytes(8_000_000),
+            memory_account: record::MemoryAccount::default(),
             processes: 1,
             threads: 1,
             born: 0,

@@ -8,16 +8,19 @@
 
 mod reference;
 
+use std::collections::BTreeSet;
+
 use record::{
-    Basis, BoundCause, ChangeJudgement, Comparison, Direction, Ending, Metric, RunChange,
-    RunEstimate, RunName, RunRecord, ShortOf, Verdict,
+    Basis, BoundCause, ChangeJudgement, Comparison, Direction, Ending, MemoryMethod, Metric,
+    RunChange, RunEstimate, RunName, RunRecord, ShortOf, Verdict,
 };
 use stats::{Decision, Held, Standard, TwoSample};
 use units::Share;
 
 use crate::database::{instant, machine};
 use crate::figures::{
-    METRICS, Place, body, broken, is_limited, is_unlike_others, logs, places, withheld, work,
+    METRICS, Place, body, broken, is_limited, is_unlike_others, logs, memory_methods, places,
+    withheld, work,
 };
 
 pub use reference::{CompareError, Reference};
@@ -64,7 +67,7 @@ pub fn compare(
         candidate: name(candidate_path, candidate),
         margin: question.margin,
         method: chosen.why,
-        cautions: cautions(base, candidate),
+        cautions: cautions(base, candidate, &metrics(base, candidate, question)),
         changes,
         drift,
         unmatched: unmatched(base, candidate, &matched),
@@ -207,7 +210,14 @@ impl Bench<'_> {
                 format!("{name} sent another body in the candidate run than in the base run");
             self.other_body(pair).then_some(said)
         };
-        reason.or_else(other_body).or_else(|| {
+        let unlike_memory = || match metric {
+            Metric::Memory => record::unlike_memory([
+                ("the base run", &memory_methods(self.base, pair.base)),
+                ("the candidate run", &memory_methods(self.candidate, pair.candidate)),
+            ]),
+            _ => None,
+        };
+        reason.or_else(other_body).or_else(unlike_memory).or_else(|| {
             both_limited.then(|| {
                 "the generator was the limit in both runs; compare server CPU time per request"
                     .to_owned()
@@ -362,7 +372,7 @@ fn judge(
 }
 
 /// What a reader must know before the figures.
-fn cautions(base: &RunRecord, candidate: &RunRecord) -> Vec<String> {
+fn cautions(base: &RunRecord, candidate: &RunRecord, metrics: &[Metric]) -> Vec<String> {
     let mut cautions = Vec::new();
     if base == candidate {
         cautions.push("both are the same run".to_owned());
@@ -411,7 +421,30 @@ fn cautions(base: &RunRecord, candidate: &RunRecord) -> Vec<String> {
             cautions.push(format!("the {which} run is incomplete: {reason}"));
         }
     }
+    if metrics.contains(&Metric::Memory) {
+        cautions.extend(of_memory(base, candidate));
+    }
     cautions
+}
+
+/// What a figure of memory depends on beside the server, where it does.
+fn of_memory(base: &RunRecord, candidate: &RunRecord) -> Option<String> {
+    let methods: BTreeSet<MemoryMethod> = [base, candidate]
+        .into_iter()
+        .flat_map(|run| places(run).flat_map(|place| memory_methods(run, place)))
+        .collect();
+    if methods.contains(&MemoryMethod::Pss) {
+        return Some(
+            "memory is PSS, as an older joust took it: each page is divided over all processes of the \
+             machine that map it, so that other programs change it; measure again"
+                .to_owned(),
+        );
+    }
+    methods.contains(&MemoryMethod::Bound).then(|| {
+        "memory is a lower bound: pages that processes share since a fork cannot be told apart \
+         without CAP_SYS_ADMIN"
+            .to_owned()
+    })
 }
 
 /// What is in one run only, or was asked otherwise.

@@ -1,9 +1,9 @@
 //! Owns the figures of a run: by contender, cell and metric, a logarithm a block, and why a figure may
 //! not be used. Must not know databases. Start reading at [`logs`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use record::{Metric, RunRecord, Severity, VisitState, Workload};
+use record::{MemoryMethod, Metric, RunRecord, Severity, VisitState, Workload};
 use stats::Paired;
 
 /// Every metric, in the order in which they are shown.
@@ -43,6 +43,12 @@ pub(crate) fn logs(run: &RunRecord, place: Place, metric: Metric) -> BTreeMap<u3
     }
     let mean = |logs: Vec<f64>| logs.iter().sum::<f64>() / logs.len() as f64;
     blocks.into_iter().map(|(block, logs)| (block, mean(logs))).collect()
+}
+
+/// How memory was taken there, over the visits that can be used.
+pub(crate) fn memory_methods(run: &RunRecord, place: Place) -> BTreeSet<MemoryMethod> {
+    let here = run.measured(place.contender).filter(|visit| visit.cell == place.cell);
+    here.filter_map(|visit| visit.memory_method()).collect()
 }
 
 /// The level over blocks, as in a verdict (a mean of logarithms that wild blocks do not move), and its

@@ -98,6 +98,7 @@ fn visit(block: u32, contender: usize, factor: f64) -> Visit {
             wall: Nanos::from_secs(1),
             requests: 1000,
             memory: Bytes(4_000_000),
+            memory_account: record::MemoryAccount::default(),
             processes: 1,
             threads: 1,
             born: 0,

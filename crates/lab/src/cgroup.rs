@@ -1,5 +1,6 @@
 //! Owns the cgroup that a server runs in for one visit: it counts the CPU time of every process that
-//! ever was in it, names those that are, and with version 2 ends them all at once. Absent where we
+//! ever was in it, names those that are, with version 2 ends them all at once, and counts memory where
+//! memory is counted anyhow. Absent where we
 //! may not make one (not root, a container with /sys read-only); `tree` has another way then.
 //! Must not know servers.
 
@@ -9,13 +10,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use units::Nanos;
+use record::{CgroupCounter, CgroupMemory};
+use units::{Bytes, Nanos};
 
 /// A cgroup of our own; removed by [`Cgroup::remove`].
 #[derive(Debug)]
 pub(crate) struct Cgroup {
     dir: PathBuf,
     version: Version,
+    /// Another one, of the memory controller of version 1, where that has a tree of its own.
+    memory: Option<PathBuf>,
 }
 
 /// Which of the kernel's two interfaces.
@@ -34,10 +38,13 @@ impl Cgroup {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let ours = fs::read_to_string("/proc/self/cgroup").ok()?;
         [Version::Two, Version::One].into_iter().find_map(|version| {
-            let cgroup =
-                Self { dir: own_dir(version, "cpuacct", &mounts, &ours)?.join(name()), version };
-            fs::create_dir(&cgroup.dir).ok()?;
-            let usable = cgroup.cpu().is_ok() && cgroup.procs().is_ok();
+            let name = name();
+            let dir = own_dir(version, "cpuacct", &mounts, &ours)?.join(&name);
+            fs::create_dir(&dir).ok()?;
+            let memory = memory_dir(&mounts, &ours).map(|parent| parent.join(&name));
+            let memory = memory.filter(|dir| fs::create_dir(dir).is_ok());
+            let cgroup = Self { dir, version, memory };
+            let usable = cgroup.cpu().is_ok() && cgroup.joined().is_ok();
             if !usable {
                 cgroup.remove();
             }
@@ -60,9 +67,23 @@ impl Cgroup {
         self.dir.join("cgroup.kill").exists().then_some(self.dir.as_path())
     }
 
-    /// The file by which a process joins ("0": the one that writes).
-    pub(crate) fn procs(&self) -> io::Result<File> {
-        File::options().write(true).open(self.dir.join("cgroup.procs"))
+    /// The files by which a process joins ("0": the one that writes).
+    pub(crate) fn joined(&self) -> io::Result<Vec<File>> {
+        let dirs = [Some(&self.dir), self.memory.as_ref()].into_iter().flatten();
+        let file = |dir: &PathBuf| File::options().write(true).open(dir.join("cgroup.procs"));
+        dirs.map(file).collect()
+    }
+
+    /// The most memory that it counted so far; `None` where it counts none.
+    pub(crate) fn memory_peak(&self) -> Option<CgroupMemory> {
+        let counters = [
+            (CgroupCounter::MaxUsageInBytes, self.memory.as_ref(), "memory.max_usage_in_bytes"),
+            (CgroupCounter::Peak, Some(&self.dir), "memory.peak"),
+        ];
+        counters.into_iter().find_map(|(counter, dir, file)| {
+            let peak = fs::read_to_string(dir?.join(file)).ok()?.trim().parse().ok()?;
+            Some(CgroupMemory { counter, peak: Bytes(peak) })
+        })
     }
 
     /// CPU time, user and system, of all that ran in it, ended ones included.
@@ -91,18 +112,29 @@ impl Cgroup {
         self.version == Version::Two && fs::write(self.dir.join("cgroup.kill"), "1").is_ok()
     }
 
-    /// Removes the folder. The last process may be in the middle of leaving, so it is tried for a
-    /// second; true when it is gone.
+    /// Removes its folders. The last process may be in the middle of leaving, so it is tried for a
+    /// second; true when they are gone.
     pub(crate) fn remove(&self) -> bool {
-        for _ in 0..1000 {
-            match fs::remove_dir(&self.dir) {
-                Ok(()) => return true,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return true,
-                Err(_) => std::thread::sleep(Duration::from_millis(1)),
-            }
-        }
-        false
+        remove_dir(&self.dir) & self.memory.as_deref().is_none_or(remove_dir)
     }
+}
+
+fn remove_dir(dir: &Path) -> bool {
+    for _ in 0..1000 {
+        match fs::remove_dir(dir) {
+            Ok(()) => return true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return true,
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    false
+}
+
+/// The cgroup of version 1 that counts our memory. Not where that is the root, which counts nothing: a
+/// server would pay for counting that it does not have without us.
+fn memory_dir(mounts: &str, ours: &str) -> Option<PathBuf> {
+    let dir = own_dir(Version::One, "memory", mounts, ours)?;
+    dir.parent().is_some_and(|above| above.join("memory.limit_in_bytes").exists()).then_some(dir)
 }
 
 /// How the names of ours begin.
@@ -124,6 +156,7 @@ pub(crate) fn sweep() -> u32 {
     let ours = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let dirs = [Version::Two, Version::One];
     let dirs = dirs.iter().filter_map(|&version| own_dir(version, "cpuacct", &mounts, &ours));
+    let dirs = dirs.chain(memory_dir(&mounts, &ours));
     let entries = dirs.filter_map(|dir| fs::read_dir(dir).ok()).flatten().flatten();
     let left = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_left));
     left.filter(|entry| fs::remove_dir(entry.path()).is_ok()).count() as u32

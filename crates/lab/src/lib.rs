@@ -19,6 +19,7 @@ pub mod journal;
 mod left;
 pub mod look;
 mod machine;
+mod memory;
 mod nearest;
 pub mod netns;
 pub mod oracle;

@@ -32,9 +32,6 @@ const START_MAX: Nanos = Nanos::from_secs(20);
 const START_OF_BUDGET: u64 = 4;
 /// And at least, as a JVM takes.
 const START_MIN: Nanos = Nanos::from_secs(5);
-/// Reads of the tree's memory over a visit. Each costs a walk of its page tables (about 0.1 ms a
-/// process), which the load feels.
-const MEMORY_SAMPLES: u32 = 3;
 
 /// What a contender answered when it was asked alone.
 type Asked = (ContenderFacts, Vec<(String, ExpectedBody)>);
@@ -282,7 +279,6 @@ impl<'a> Machine<'a> {
         let window_here = Observe {
             from: start + window.from,
             until: start + window.until,
-            memory_samples: MEMORY_SAMPLES,
             cpus: self.layout.client.clone(),
         };
         // A server that runs elsewhere has no processes to observe.
@@ -355,7 +351,6 @@ impl Machine<'_> {
             from: start,
             // It ends with the tool.
             until: start + order.duration + order.timeout + clients::GRACE,
-            memory_samples: MEMORY_SAMPLES,
             cpus: self.layout.client.clone(),
         };
         let observer = running.tree().map(|tree| tree.observe(whole)).transpose();

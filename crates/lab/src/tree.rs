@@ -21,12 +21,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use record::ServerUse;
+use record::{MemoryAccount, MemoryMethod, ServerUse};
 use sys::child::{self, Signal};
 use sys::{affinity, clock};
 use units::{Bytes, Nanos};
 
 use crate::cgroup::{Cgroup, Version};
+use crate::memory::{self, Footprint, Sight};
 
 /// A server's processes: the one that was started and all its descendants. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -97,9 +98,6 @@ pub struct Observe {
     pub from: Nanos,
     /// End.
     pub until: Nanos,
-    /// How often memory is read inside the window, evenly spread. Each costs the server a walk over
-    /// its page tables under lock; before and after the window it is read in any case.
-    pub memory_samples: u32,
     /// CPUs of the watching thread: the generator's, so that it costs the server none.
     pub cpus: Vec<u32>,
 }
@@ -120,8 +118,10 @@ pub struct Observed {
     pub until: Nanos,
     /// CPU time between them.
     pub cpu: Nanos,
-    /// Peak of the sum of PSS over the tree, of all readings.
+    /// Peak of the tree's memory, of all readings.
     pub memory: Bytes,
+    /// How that was taken.
+    pub memory_account: MemoryAccount,
     /// Processes at the end.
     pub processes: u32,
     /// Threads at the end.
@@ -144,6 +144,7 @@ impl Observed {
             wall: self.until.saturating_sub(self.from),
             requests,
             memory: self.memory,
+            memory_account: self.memory_account,
             processes: self.processes,
             threads: self.threads,
             born: self.born,
@@ -199,17 +200,27 @@ impl Tree {
             // Where that fails the reading is right all the same, only less discreet.
             let _ = affinity::pin(&plan.cpus);
         }
-        let mut seen = Seen::default();
+        let mut seen = Seen::new(Sight::here());
         seen.look(self);
-        let mut open = wait_until(plan.from, ended);
+        let mut open = true;
+        // Under load, where that begins before the window: it costs what is measured nothing.
+        let warm = seen.last_before(plan.from);
+        if warm > clock::monotonic() {
+            open = wait_until(warm, ended);
+            if open {
+                seen.look(self);
+                seen.under_load = true;
+            }
+        }
+        open = open && wait_until(plan.from, ended);
         seen.known = self.pids().into_iter().collect();
         seen.born.clear();
         let (from, cpu_before) = (clock::monotonic(), self.cpu()?);
-        let step = plan.until.saturating_sub(from).0 / u64::from(plan.memory_samples + 1);
-        for sample in 1..=u64::from(plan.memory_samples) {
-            open = open && wait_until(from + Nanos(step * sample), ended);
+        while open && let Some(due) = seen.due(clock::monotonic(), plan.until) {
+            open = wait_until(due, ended);
             if open {
                 seen.look(self);
+                seen.under_load = true;
             }
         }
         if open {
@@ -217,11 +228,13 @@ impl Tree {
         }
         let (until, cpu_after) = (clock::monotonic(), self.cpu()?);
         seen.look(self);
+        seen.account.cgroup = self.inner.cgroup.as_ref().and_then(Cgroup::memory_peak);
         Ok(Observed {
             from,
             until,
             cpu: cpu_after.saturating_sub(cpu_before),
-            memory: Bytes(seen.memory_peak),
+            memory: seen.memory,
+            memory_account: seen.account,
             processes: seen.processes,
             threads: seen.threads,
             born: seen.born.len() as u32,
@@ -310,24 +323,76 @@ impl Tree {
     }
 }
 
+/// Least time between two readings of memory inside a window.
+const PAUSE_MIN: Nanos = Nanos::from_millis(250);
+/// Times its own CPU time that a reading is away from the next one: it takes 1 % of a CPU at most.
+const PAUSE_OVER_COST: u64 = 100;
+/// How long before a window begins or ends a reading begins, beside twice what one costs: after the end
+/// connections close, and what they had is given back.
+const LEAD: Nanos = Nanos::from_millis(5);
+
 /// What several readings add up to.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Seen {
+    sight: Sight,
     known: BTreeSet<u32>,
     born: BTreeSet<u32>,
-    memory_peak: u64,
+    memory: Bytes,
+    account: MemoryAccount,
+    /// CPU time of the last reading.
+    cost: Nanos,
+    /// Whether there was a reading while the server was loaded.
+    under_load: bool,
     processes: u32,
     threads: u32,
 }
 
 impl Seen {
+    fn new(sight: Sight) -> Self {
+        // The first reading puts in its own.
+        let account = MemoryAccount { method: MemoryMethod::PagesOnce, ..MemoryAccount::default() };
+        let (known, born) = (BTreeSet::new(), BTreeSet::new());
+        let (memory, cost) = (Bytes(0), Nanos::ZERO);
+        let (under_load, processes, threads) = (false, 0, 0);
+        Self { sight, known, born, memory, account, cost, under_load, processes, threads }
+    }
+
+    /// When a reading begins that is to be over at `instant`.
+    fn last_before(&self, instant: Nanos) -> Nanos {
+        instant.saturating_sub(Nanos(2 * self.cost.0) + LEAD)
+    }
+
+    /// When the next reading inside a window begins, evenly spread up to its end; `None` where that is
+    /// too near for what a reading costs. The first one under load is made whatever it costs.
+    fn due(&self, now: Nanos, until: Nanos) -> Option<Nanos> {
+        let left = self.last_before(until).saturating_sub(now);
+        let over_cost = if self.under_load { PAUSE_OVER_COST * self.cost.0 } else { 0 };
+        let pause = PAUSE_MIN.max(Nanos(over_cost));
+        match left.0 / pause.0 {
+            0 => None,
+            n => Some(now + Nanos(left.0 / n)),
+        }
+    }
+
     fn look(&mut self, tree: &Tree) {
+        let begun = clock::thread_cpu();
         let pids = tree.pids();
         self.born.extend(pids.iter().filter(|pid| !self.known.contains(pid)));
         self.processes = pids.len() as u32;
         self.threads = pids.iter().filter_map(|&pid| stat(pid)).map(|stat| stat.threads).sum();
-        let memory = pids.iter().filter_map(|&pid| memory_bytes(pid)).sum();
-        self.memory_peak = self.memory_peak.max(memory);
+        self.note(memory::footprint(&pids, self.sight));
+        self.cost = clock::thread_cpu() - begun;
+        self.account.cost += self.cost;
+    }
+
+    fn note(&mut self, seen: Footprint) {
+        let account = &mut self.account;
+        account.method = account.method.max(seen.method);
+        account.at_most = account.at_most.max(Bytes(seen.at_most));
+        account.swapped = account.swapped.max(Bytes(seen.swapped));
+        account.unread = account.unread.max(seen.unread);
+        account.readings += 1;
+        self.memory = self.memory.max(Bytes(seen.bytes));
     }
 }
 
@@ -395,19 +460,6 @@ fn process_cpu_ns(pid: u32) -> Option<u64> {
 
 fn schedstat_ns(task: &Path) -> Option<u64> {
     fs::read_to_string(task.join("schedstat")).ok()?.split(' ').next()?.parse().ok()
-}
-
-/// PSS: what a process has alone, and its share of what it shares with others, so that forked
-/// workers are not counted several times over. Where it may not be read (another user's process):
-/// RSS, which is more.
-fn memory_bytes(pid: u32) -> Option<u64> {
-    let kilobytes = |file: &str, name: &str| {
-        let text = fs::read_to_string(format!("/proc/{pid}/{file}")).ok()?;
-        let value = text.lines().find_map(|line| line.strip_prefix(name))?;
-        value.trim().trim_end_matches(" kB").parse::<u64>().ok()
-    };
-    let memory = kilobytes("smaps_rollup", "Pss:").or_else(|| kilobytes("status", "VmRSS:"))?;
-    Some(memory * 1024)
 }
 
 /// Inodes of the sockets that take connections to an address: those that listen there, or at every
@@ -509,7 +561,7 @@ mod tests {
                 stderr: output.try_clone().unwrap(),
                 stdout: output,
                 cpus: Vec::new(),
-                cgroups: cgroup.iter().map(|cgroup| cgroup.procs().unwrap()).collect(),
+                cgroups: cgroup.iter().flat_map(|cgroup| cgroup.joined().unwrap()).collect(),
                 network: None,
             });
             let child = child.unwrap();
@@ -571,12 +623,7 @@ mod tests {
         let shell = Shell::run(script);
         shell.wait_for("ready");
         let now = clock::monotonic();
-        let observe = Observe {
-            from: now,
-            until: now + Nanos::from_secs(3600),
-            memory_samples: 0,
-            cpus: Vec::new(),
-        };
+        let observe = Observe { from: now, until: now + Nanos::from_secs(3600), cpus: Vec::new() };
         let before = shell.tree.cpu().unwrap();
         let observer = shell.tree.observe(observe).unwrap();
         // The shell is busy until `go`: its clock tells when the window has surely begun.
@@ -632,6 +679,30 @@ mod tests {
     }
 
     #[test]
+    fn readings_in_a_window_take_a_hundredth_of_a_cpu_at_most() {
+        let ms = Nanos::from_millis;
+        // Cost of a reading, length of the window, when readings are due in it.
+        let cases: [(Nanos, Nanos, &[u64]); 4] = [
+            (ms(0), ms(1005), &[250, 500, 750, 1000]),
+            (ms(0), ms(205), &[]),
+            (ms(5), ms(2015), &[500, 1000, 1500, 2000]),
+            (ms(20), ms(745), &[]),
+        ];
+        for (cost, until, expected) in cases {
+            let seen = Seen { cost, under_load: true, ..Seen::new(Sight::Marks) };
+            let due =
+                std::iter::successors(seen.due(Nanos::ZERO, until), |at| seen.due(*at, until));
+            assert_eq!(
+                due.collect::<Vec<_>>(),
+                expected.iter().map(|&at| ms(at)).collect::<Vec<_>>()
+            );
+        }
+        // A tool's load has no warm-up of ours: its first reading is made, and sets the pause.
+        let seen = Seen { cost: ms(40), ..Seen::new(Sight::Marks) };
+        assert!(seen.due(Nanos::ZERO, ms(2085)).is_some_and(|at| at < ms(300)));
+    }
+
+    #[test]
     fn what_is_not_a_stat_line_is_nothing() {
         for text in ["", "1 (x", "1 (x) ", "1 (x) S 1 2"] {
             assert_eq!(parse_stat(text), None, "{text}");
@@ -642,7 +713,7 @@ mod tests {
     fn we_are_in_our_own_tree_and_use_time_and_memory() {
         let me = std::process::id();
         assert!(descendants(me).contains(&me));
-        assert!(memory_bytes(me).unwrap() > 100_000);
+        assert!(memory::footprint(&[me], Sight::here()).bytes > 100_000);
         let before = process_cpu_ns(me).unwrap();
         let start = clock::thread_cpu();
         while clock::thread_cpu() - start < Nanos::from_millis(30) {

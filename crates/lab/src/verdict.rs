@@ -197,6 +197,7 @@ impl<'a> Judge<'a> {
         let limited: Vec<&str> =
             [a, b].into_iter().filter(|&n| self.limited(n)).map(|n| self.name(n)).collect();
         match (metric, limited.as_slice()) {
+            (Metric::Memory, _) => self.unlike_memory(a, b),
             (Metric::Throughput | Metric::Capacity, [_, _]) => {
                 Some("the generator was the limit for both; compare CPU time per request".into())
             }
@@ -207,6 +208,16 @@ impl<'a> Judge<'a> {
             )),
             _ => None,
         }
+    }
+
+    /// Why memory of the pair is not compared, if the visits differ in how it was taken.
+    fn unlike_memory(&self, a: usize, b: usize) -> Option<String> {
+        let methods = [a, b].map(|n| {
+            let of = self.visits.iter().filter(|visit| visit.contender == n);
+            let measured = of.filter(|visit| visit.state == VisitState::Measured);
+            measured.filter_map(|visit| visit.memory_method()).collect()
+        });
+        record::unlike_memory([(self.name(a), &methods[0]), (self.name(b), &methods[1])])
     }
 
     /// Which finding, on whom; its evidence stands once, with the findings.

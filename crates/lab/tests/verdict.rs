@@ -5,7 +5,8 @@ mod simulate;
 use joust_lab::session::Place;
 use joust_lab::verdict::{narrow_enough, verdicts};
 use record::{
-    BoundCause, Certainty, Finding, Metric, PairVerdict, Plan, Severity, ShortOf, Verdict, Visit,
+    BoundCause, Certainty, Finding, MemoryMethod, Metric, PairVerdict, Plan, Severity, ShortOf,
+    Verdict, Visit,
     VisitState,
 };
 use simulate::{measured, plan};
@@ -221,6 +222,30 @@ fn under_a_limit_latency_is_withheld_and_cpu_time_stands() {
     assert!(withheld(&latency.verdict).contains("generator's own queue"), "{latency:?}");
     assert!(matches!(of(&all, Metric::ServerCpu)[0].verdict, Verdict::Ratio { .. }));
     assert!(matches!(of(&all, Metric::Memory)[0].verdict, Verdict::NoDifference { .. }));
+}
+
+#[test]
+fn memory_that_was_taken_in_different_ways_is_not_compared() {
+    let mut plan = plan(&["a", "b", "c"]);
+    plan.metrics = vec![Metric::Throughput, Metric::Memory];
+    let mut visits = visits(&[30e3, 20e3, 10e3], 10, 0.02);
+    for visit in &mut visits {
+        let method = match visit.contender {
+            1 => MemoryMethod::Resident,
+            _ => MemoryMethod::PagesOnce,
+        };
+        visit.server.as_mut().unwrap().memory_account.method = method;
+    }
+    let all = verdicts(&plan, &visits, &[]);
+    for pair in of(&all, Metric::Memory) {
+        if pair.a == 1 || pair.b == 1 {
+            let reason = withheld(&pair.verdict);
+            assert!(reason.contains("resident memory of some processes for b"), "{reason}");
+        } else {
+            assert!(matches!(pair.verdict, Verdict::NoDifference { .. }), "{pair:?}");
+        }
+    }
+    assert!(matches!(of(&all, Metric::Throughput)[0].verdict, Verdict::Ratio { .. }));
 }
 
 #[test]

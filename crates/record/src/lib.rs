@@ -41,6 +41,7 @@ mod json;
 mod load;
 mod load_plan;
 mod machine;
+mod memory;
 mod noise_floor;
 mod outlier;
 mod pacing;
@@ -89,6 +90,7 @@ pub use machine::{
     Calm, Course, Disturbance, Foreign, MachineSeries, Network, NetworkKind, Prepared,
     ProcessesUse, Side, Surroundings,
 };
+pub use memory::{CgroupCounter, CgroupMemory, MemoryAccount, MemoryMethod, unlike_memory};
 pub use noise_floor::{NoiseFloor, NoiseSource};
 pub use outlier::OutlyingVisit;
 pub use pacing::{Pacing, Spread, Stage};

@@ -451,7 +451,7 @@ pub enum Metric {
     P50,
     /// 99th percentile of service time: less is better.
     P99,
-    /// Peak memory (PSS) of the server's whole process tree: less is better.
+    /// Peak memory of the server's whole process tree, each page counted once: less is better.
     Memory,
     /// Highest rate at which the search's goals hold, requests/s: more is better.
     Capacity,

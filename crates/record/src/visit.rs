@@ -7,6 +7,7 @@ use crate::client::ToolRun;
 use crate::facts::Snapshot;
 use crate::load::LoadRecord;
 use crate::machine::{Disturbance, Surroundings};
+use crate::memory::{MemoryAccount, MemoryMethod};
 use crate::plan::Metric;
 use crate::search::SearchRecord;
 
@@ -98,8 +99,11 @@ pub struct ServerUse {
     pub wall: Nanos,
     /// Requests that ended in that time, by the generator's count.
     pub requests: u64,
-    /// Peak of the sum of PSS over the tree.
+    /// Peak of the tree's memory, of several readings.
     pub memory: Bytes,
+    /// How that was taken; older files have PSS.
+    #[serde(default)]
+    pub memory_account: MemoryAccount,
     /// Processes at the end.
     pub processes: u32,
     /// Threads at the end.
@@ -127,6 +131,11 @@ impl Visit {
     /// Why the figures are not to be trusted; `None`: nothing was seen, or nobody looked.
     pub fn disturbance(&self) -> Option<&Disturbance> {
         self.surroundings.as_ref()?.disturbance.as_ref()
+    }
+
+    /// How its memory was taken; `None` where it was not.
+    pub fn memory_method(&self) -> Option<MemoryMethod> {
+        Some(self.server?.memory_account.method)
     }
 
     /// Blocks of a run are fewer than this, those of its repetitions included: tables have a column for

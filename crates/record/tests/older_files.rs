@@ -2,8 +2,8 @@
 //! The fixtures were written by those versions; `run_1.json` is cut down to one short visit.
 
 use joust_record::{
-    Engine, HttpVersion, LoadPlan, LoadRecord, LoadStop, Pacing, Pick, Place, RequestPlan,
-    RunRecord,
+    Engine, HttpVersion, LoadPlan, LoadRecord, LoadStop, MemoryMethod, Pacing, Pick, Place,
+    RequestPlan, RunRecord,
 };
 use units::Nanos;
 
@@ -50,6 +50,13 @@ fn what_was_read_from_an_old_file_is_written_as_a_new_one() {
     assert_eq!(LoadRecord::from_json(&load.to_json()).unwrap(), load);
     let run = RunRecord::from_json(RUN_1).unwrap();
     assert_eq!(RunRecord::from_json(&run.to_json()).unwrap(), run);
+}
+
+#[test]
+fn memory_of_an_older_file_is_pss() {
+    let run = RunRecord::from_json(RUN_1).unwrap();
+    let methods: Vec<_> = run.visits.iter().map(|visit| visit.memory_method()).collect();
+    assert_eq!(methods, [Some(MemoryMethod::Pss)]);
 }
 
 #[test]

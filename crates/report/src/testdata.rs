@@ -333,6 +333,7 @@ fn visit(models: &[Model], at: (u32, u32, usize), shared: f64, noise: &mut Noise
             wall,
             requests,
             memory: Bytes((model.5 * 1e6 * (0.01 * noise.normal()).exp()) as u64),
+            memory_account: record::MemoryAccount::default(),
             processes: 2,
             threads: 2,
             born: 0,

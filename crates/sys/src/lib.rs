@@ -20,6 +20,7 @@ pub mod link;
 pub mod listener;
 pub mod mark;
 pub mod namespace;
+pub mod pagemap;
 pub mod process;
 pub mod program;
 mod shared;

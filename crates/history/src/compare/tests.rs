@@ -145,6 +145,27 @@ fn what_is_void_in_either_run_is_withheld() {
 }
 
 #[test]
+fn memory_of_runs_that_took_it_in_different_ways_is_withheld() {
+    let (base, mut candidate) = (run(&NAMES, 12, 1), run(&NAMES, 12, 2));
+    let asked = |base: &RunRecord, candidate: &RunRecord| {
+        let question = Question { metrics: vec![Metric::Memory], ..question(Reference::None) };
+        compare(("base", base), ("candidate", candidate), &question).unwrap()
+    };
+    let cautioned = |seen: &Comparison| seen.cautions.iter().any(|one| one.contains("PSS"));
+    // Both of an older joust: comparable, with a caution.
+    let seen = asked(&base, &candidate);
+    assert!(!matches!(seen.changes[0].verdict, Verdict::Withheld { .. }), "{seen:#?}");
+    assert!(cautioned(&seen));
+    for visit in &mut candidate.visits {
+        visit.server.as_mut().unwrap().memory_account.method = MemoryMethod::PagesOnce;
+    }
+    let seen = asked(&base, &candidate);
+    let Verdict::Withheld { reason } = &seen.changes[0].verdict else { panic!("{seen:#?}") };
+    assert!(reason.contains("PSS for the base run, each page once for the candidate"), "{reason}");
+    assert!(!cautioned(&asked(&candidate, &candidate)));
+}
+
+#[test]
 fn a_ceiling_in_one_run_bounds_and_in_both_withholds() {
     let base = run(&NAMES, 20, 1);
     let mut slow = run_of(&NAMES, 20, 2, &[1.0, 0.5, 1.0, 1.0]);

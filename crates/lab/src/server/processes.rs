@@ -69,7 +69,7 @@ impl Processes {
             stdout: output,
             stderr: errors,
             cpus: cpus.to_owned(),
-            cgroups: cgroup.iter().filter_map(|cgroup| cgroup.procs().ok()).collect(),
+            cgroups: cgroup.iter().filter_map(|cgroup| cgroup.joined().ok()).flatten().collect(),
             network,
         };
         let spawned = child::spawn(spec);

@@ -224,6 +224,7 @@ pub(crate) fn measured(place: Place, rate_per_s: f64) -> Visit {
             wall: Nanos::from_secs(1),
             requests,
             memory: Bytes(10_000_000),
+            memory_account: record::MemoryAccount::default(),
             processes: 1,
             threads: 1,
             born: 0,
