@@ -6,10 +6,16 @@ use record::{Metric, RankedContender, RunRecord, Severity, Verdict};
 
 use crate::cells::CellView;
 use crate::figures::{counted, listed};
-use crate::headline::{Tone, lost, no_answer, undivided};
+use crate::finding_groups::verdict_of_the_doctor;
+use crate::first_place::first_place;
+use crate::headline::{incomplete, lost, no_answer};
+use crate::leads::leads;
+use crate::line::{Line, Tone};
+use crate::order::Order;
 use crate::standing::Standing;
 use crate::table::{Cell, Column, Depth, Row, Table};
-use crate::wording::{Reading, name_of, plain, verdict, words};
+use crate::trust::trust;
+use crate::wording::{Reading, plain, verdict, words};
 
 /// Contenders of a cell without a ranking that are named; of more, only the range of their figures.
 const NAMED_MAX: usize = 3;
@@ -35,6 +41,19 @@ impl Answer {
         let parts = std::iter::once(&self.text).chain(&self.doubts);
         parts.map(String::as_str).collect::<Vec<_>>().join("; ")
     }
+}
+
+/// What is said of all cells before each of them: whether the run is whole, who leads where, what the
+/// doctor does to it, and how far to trust it.
+pub(crate) fn overview(record: &RunRecord, cells: &[CellView]) -> Vec<Line> {
+    let line = |tone| move |text| Line { tone, text };
+    let lines = [
+        incomplete(record).map(line(Tone::Alarm)),
+        leads(record, cells).map(line(Tone::Answer)),
+        verdict_of_the_doctor(record),
+        Some(trust(record, None)).map(line(Tone::Trust)),
+    ];
+    lines.into_iter().flatten().collect()
 }
 
 /// The answers of all cells, one a row.
@@ -108,7 +127,7 @@ pub(crate) fn answer(view: &CellView, cells: &[CellView]) -> Answer {
         readings => against(view, readings)
             .or_else(|| groups(view))
             .or_else(|| places(view))
-            .unwrap_or_else(|| undecided(view, readings)),
+            .unwrap_or_else(|| undecided(view)),
     };
     let by = match common_metric(cells) {
         Some(_) => String::new(),
@@ -139,6 +158,10 @@ fn of_pair(view: &CellView, only: &Reading) -> Answer {
     let said = verdict(&only.verdict);
     let Some(ahead) = only.ahead() else {
         let both = [this, that].map(|index| figure(view, index)).join(" ~ ");
+        let said = match only.measured() {
+            Some(measured) => format!("{measured}, {said}"),
+            None => said,
+        };
         let tone = match only.verdict {
             Verdict::NoDifference { .. } => Tone::Answer,
             _ => Tone::Caution,
@@ -147,8 +170,7 @@ fn of_pair(view: &CellView, only: &Reading) -> Answer {
     };
     let behind = if ahead == this { that } else { this };
     let order = [ahead, behind].map(|index| figure(view, index)).join(" > ");
-    let whose = name_of(&view.run.plan.contenders, this);
-    Answer::new(Tone::Ranking, format!("{order}: {whose} {said}"))
+    Answer::new(Tone::Answer, format!("{order}: {said}"))
 }
 
 /// Each against the plan's reference, where nothing else was compared.
@@ -183,7 +205,7 @@ fn against(view: &CellView, readings: &[Reading]) -> Option<Answer> {
     };
     let named = [("not told apart", others(&open)), (withheld.as_str(), others(&those(&none)))];
     let says_something = figured.iter().any(|(_, of)| !of.is_empty());
-    let tone = if says_something { Tone::Ranking } else { Tone::Caution };
+    let tone = if says_something { Tone::Answer } else { Tone::Caution };
     let said = figured.iter().chain(&named).filter(|(_, of)| !of.is_empty());
     let said: Vec<String> = said.map(|(what, of)| format!("{what}: {}", of.join(" | "))).collect();
     Some(Answer::new(tone, format!("against {}; {}", figure(view, reference), said.join("; "))))
@@ -221,7 +243,7 @@ fn groups(view: &CellView) -> Option<Answer> {
         let names: Vec<String> = ranking.unranked.iter().map(name).collect();
         text += &format!("; not ranked: {}", names.join(" | "));
     }
-    Some(Answer::new(Tone::Ranking, text))
+    Some(Answer::new(Tone::Answer, text))
 }
 
 /// The places of the ranking, where there are two at least.
@@ -232,13 +254,15 @@ fn places(view: &CellView) -> Option<Answer> {
     let places: Vec<String> = view.ranking.places.iter().map(place).collect();
     let note = view.ranking.note(&view.standings).filter(|note| note.contains("not measured"));
     let note = note.map_or_else(String::new, |note| format!("; {note}"));
-    (places.len() > 1).then(|| Answer::new(Tone::Ranking, format!("{}{note}", places.join(" > "))))
+    (places.len() > 1).then(|| Answer::new(Tone::Answer, format!("{}{note}", places.join(" > "))))
 }
 
-/// That nobody was told apart from all others, and what was seen of them.
-fn undecided(view: &CellView, readings: &[Reading]) -> Answer {
-    let of_metric: Vec<&Reading> = readings.iter().collect();
-    let said = undivided(&view.ranking, &of_metric);
+/// Who shares first place where the places do not part, and what was seen of them.
+fn undecided(view: &CellView) -> Answer {
+    let readings: Vec<Reading> = view.run.verdicts.iter().map(Reading::new).collect();
+    let order = Order::new(view.ranking.metric, &readings, view.ranking.order());
+    let plan = &view.run.plan;
+    let said = first_place(&order, &plan.contenders, plan.reference);
     let order: Vec<usize> = view.ranking.order().collect();
     let seen = match order.as_slice() {
         [] => String::new(),
@@ -251,10 +275,10 @@ fn undecided(view: &CellView, readings: &[Reading]) -> Answer {
         }
         [only] => figure(view, *only),
     };
-    let is_answer = readings.iter().all(|one| matches!(one.verdict, Verdict::NoDifference { .. }));
-    let tone = if is_answer { Tone::Answer } else { Tone::Caution };
+    let tone = if said.is_answer { Tone::Answer } else { Tone::Caution };
+    let text = said.text.trim_end_matches('.');
     let seen = if seen.is_empty() { seen } else { format!("; {seen}") };
-    Answer::new(tone, format!("{said}{seen}"))
+    Answer::new(tone, format!("{text}{seen}"))
 }
 
 /// How many verdicts are withheld and why.
@@ -389,16 +413,16 @@ mod tests {
         run.verdicts.retain(|pair| pair.a.max(pair.b) == 1);
         let said = line(run.clone(), |_| Verdict::Ratio { ratio: 2.0, low: 1.9, high: 2.1 });
         assert!(said.contains(" > joust prefork"), "{said}");
-        assert!(said.contains("joust reactor 2.00x [1.90, 2.10]"), "{said}");
+        assert!(said.ends_with("): 2.00x [1.90, 2.10]"), "{said}");
         let said = line(run, |_| Verdict::Withheld { reason: "bodies differ".to_owned() });
-        assert!(said.contains(" ~ ") && said.contains(": withheld: bodies differ"), "{said}");
+        assert!(said.contains(" ~ ") && said.contains(", withheld: bodies differ"), "{said}");
     }
 
     #[test]
     fn what_nobody_can_say_is_not_ranked() {
         let said =
             line(plain_run(), |_| Verdict::Undecided { more_blocks: Some(9), margin: MARGIN });
-        assert!(said.starts_with("No ranking by requests/s: of 3 pairs, 3 undecided; "), "{said}");
+        assert!(said.starts_with("Nobody is proved ahead by requests/s: all 3 pairs are open; "));
         assert_eq!(said.matches(" ~ ").count(), 2, "{said}");
     }
 

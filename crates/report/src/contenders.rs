@@ -4,12 +4,15 @@
 use record::Metric;
 
 use crate::cells::CellView;
+use crate::figures::NONE;
 use crate::headline::Ranking;
 use crate::standing::Standing;
 use crate::table::{Cell, Column, Depth, Row, Table};
+use crate::wording::words;
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 9] = [
     Column::text("contender"),
+    Column::common("place"),
     Column::figure("requests", "/s"),
     Column::figure("p50", ""),
     Column::figure("p99", ""),
@@ -23,18 +26,21 @@ const COLUMNS: [Column; 8] = [
 pub(crate) fn table(view: &CellView) -> Table {
     Table {
         title: "Contenders".to_owned(),
-        note: note(&view.standings),
+        note: note(&view.standings, &view.ranking),
         columns: COLUMNS.to_vec(),
-        rows: in_order(&view.standings, &view.ranking).map(row).collect(),
+        rows: in_order(&view.standings, &view.ranking).map(|one| row(one, &view.ranking)).collect(),
         depth: Depth::Answer,
     }
 }
 
-fn row(standing: &Standing) -> Row {
+fn row(standing: &Standing, ranking: &Ranking) -> Row {
+    let place = ranking.place_of(standing.index).filter(|_| ranking.tells_apart());
+    let place = place.unwrap_or_else(|| NONE.to_owned());
     let metrics = [Metric::Throughput, Metric::P50, Metric::P99, Metric::ServerCpu, Metric::Memory];
     let figures = metrics.map(|metric| Cell::from(standing.shown(metric)));
     let errors = Cell { is_bad: standing.has_errors(), ..Cell::from(standing.errors()) };
     let cells = std::iter::once(Cell::from(standing.name.clone()))
+        .chain([Cell::from(place)])
         .chain(figures)
         .chain([errors, Cell::from(standing.visits())]);
     Row::Cells(cells.collect())
@@ -50,10 +56,17 @@ pub(crate) fn in_order<'a>(
 }
 
 /// What a reader must know to read the table.
-fn note(standings: &[Standing]) -> String {
+fn note(standings: &[Standing], ranking: &Ranking) -> String {
     let mut notes = vec![
-        "Medians over visits; percentiles of service time from the merged histograms of all visits",
+        "Medians over visits; p50 and p99 over the requests of all visits. A pair's ratio is made \
+         within each block, so it can differ a little from that of two figures here",
     ];
+    let by = words(ranking.metric).quantity;
+    let places =
+        format!("places by {by}; = marks places that are shared, as not all were told apart");
+    if ranking.tells_apart() {
+        notes.push(&places);
+    }
     if standings.iter().any(|standing| standing.is_bound) {
         notes.push(">= and <= mark bounds: the measurement was the limit, not the server");
     }

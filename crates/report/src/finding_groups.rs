@@ -4,7 +4,7 @@
 use record::{Certainty, Finding, RunRecord, Severity};
 
 use crate::figures::listed;
-use crate::headline::{Line, Tone};
+use crate::line::{Line, Tone};
 use crate::wording::{name_of, plain};
 use crate::{Detail, cell_names};
 

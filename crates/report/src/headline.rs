@@ -1,31 +1,19 @@
-//! Owns the answer of a run in one to four lines: who is ahead, by how much, and what may not be
-//! said and why. Must not know layout or colour. Start reading at [`headline`].
+//! Owns the answer of a run in a few lines: who is first and by how much, what other metrics say, what
+//! may not be said and why, and how far to trust it. Must not know layout or colour. Start reading at
+//! [`headline`].
 
 use record::{BoundCause, Ending, Metric, RunRecord, Severity, Verdict};
 
 use crate::figures::{counted, listed};
+use crate::first_place::{at_least, first_place};
+use crate::line::{Line, Tone};
+use crate::order::Order;
 use crate::standing::{Standing, failures};
+use crate::trust::trust;
 use crate::wording::{Better, Reading, name_of, plain, words};
 
-/// What a line of the headline is, for its colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tone {
-    /// Ranks the contenders.
-    Ranking,
-    /// Says something of the contenders.
-    Answer,
-    /// Limits what is said.
-    Caution,
-    /// The run itself is not whole.
-    Alarm,
-}
-
-/// One sentence of the headline.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Line {
-    pub(crate) tone: Tone,
-    pub(crate) text: String,
-}
+/// Metrics that are named where they disagree with the one that ranks.
+const DISAGREEING_MAX: usize = 2;
 
 /// Contenders by a metric, best first. Between two places every pair was told apart; within a place
 /// not all were.
@@ -38,8 +26,16 @@ pub(crate) struct Ranking {
 
 impl Ranking {
     /// Whether it says anything: at least two places.
-    fn tells_apart(&self) -> bool {
+    pub(crate) fn tells_apart(&self) -> bool {
         self.places.len() > 1
+    }
+
+    /// "1"; "2=" of a place that is shared; `None` of who has none.
+    pub(crate) fn place_of(&self, index: usize) -> Option<String> {
+        let at = self.places.iter().position(|place| place.contains(&index))?;
+        let number = 1 + self.places[..at].iter().map(Vec::len).sum::<usize>();
+        let shared = if self.places[at].len() > 1 { "=" } else { "" };
+        Some(format!("{number}{shared}"))
     }
 
     /// Indices of contenders, best first.
@@ -78,16 +74,7 @@ pub(crate) fn ranking(record: &RunRecord, standings: &[Standing]) -> Ranking {
     let readings: Vec<Reading> = record.verdicts.iter().map(Reading::new).collect();
     let primary = primary(record);
     let silent = |metric: Metric| {
-        let of = readings.iter().filter(|reading| reading.metric == metric);
-        of.filter(|r| {
-            let is_bound = matches!(
-                r.verdict,
-                Verdict::AtLeast { cause: BoundCause::Ceiling, .. }
-                    | Verdict::AtMost { cause: BoundCause::Ceiling, .. }
-            );
-            is_bound || matches!(r.verdict, Verdict::Withheld { .. })
-        })
-        .count()
+        readings.iter().filter(|one| one.metric == metric && is_silent(one)).count()
     };
     let has_cpu = readings.iter().any(|reading| reading.metric == Metric::ServerCpu);
     let by_cpu = has_cpu && silent(Metric::ServerCpu) < silent(primary);
@@ -138,15 +125,16 @@ pub(crate) fn headline(record: &RunRecord, standings: &[Standing], ranking: &Ran
         push(Tone::Alarm, text);
         return lines;
     }
-    for (tone, text) in answers(record, standings, ranking, &readings) {
+    for (tone, text) in answers(record, ranking, &readings) {
         push(tone, text);
     }
     let cautions = [
-        bounded(record, ranking.metric),
+        bounded(record, ranking.metric).or_else(|| passed_over(record, ranking.metric, &readings)),
         withheld(record, ranking.metric, &readings),
         lost(record),
     ];
     cautions.into_iter().flatten().for_each(|text| push(Tone::Caution, text));
+    push(Tone::Trust, trust(record, Some(ranking.metric)));
     lines
 }
 
@@ -176,80 +164,82 @@ pub(crate) fn no_answer(record: &RunRecord, standings: &[Standing]) -> Option<St
     })
 }
 
-/// The ranking, where it can be said, and the widest contrast.
-fn answers(
+/// Who is first by the metric that ranks, and what others say: of two contenders their verdict on the
+/// primary metric or on server CPU time, of more what contradicts it.
+fn answers(record: &RunRecord, ranking: &Ranking, readings: &[Reading]) -> Vec<(Tone, String)> {
+    let order = |metric| Order::new(metric, readings, ranking.order());
+    let sentence = |metric| {
+        let contenders = &record.plan.contenders;
+        let said = first_place(&order(metric), contenders, record.plan.reference);
+        (if said.is_answer { Tone::Answer } else { Tone::Open }, said.text)
+    };
+    let ranked = order(ranking.metric);
+    let beside = match ranked.readings.len() {
+        1 => beside(record, ranking.metric, readings).map(sentence),
+        _ => disagreement(record, &ranked, readings).map(|text| (Tone::Open, text)),
+    };
+    std::iter::once(sentence(ranking.metric)).chain(beside).collect()
+}
+
+/// The metric that stands beside the one that ranks: no throughput is told without server CPU time.
+fn beside(record: &RunRecord, ranked_by: Metric, readings: &[Reading]) -> Option<Metric> {
+    let mut others =
+        [primary(record), Metric::ServerCpu].into_iter().filter(|metric| *metric != ranked_by);
+    others.find(|&metric| readings.iter().any(|reading| reading.metric == metric))
+}
+
+/// Where another metric puts somebody ahead of one in first place whom this metric puts behind it.
+pub(crate) fn disagreement(
     record: &RunRecord,
-    standings: &[Standing],
-    ranking: &Ranking,
+    ranked: &Order,
     readings: &[Reading],
-) -> Vec<(Tone, String)> {
-    let contenders = &record.plan.contenders;
-    let of_metric: Vec<&Reading> = readings.iter().filter(|r| r.metric == ranking.metric).collect();
-    if let [only] = of_metric[..] {
-        return pair_answers(record, only, readings);
+) -> Option<String> {
+    let mut metrics: Vec<Metric> = vec![primary(record), Metric::ServerCpu];
+    metrics.extend(readings.iter().map(|reading| reading.metric));
+    let mut said: Vec<String> = Vec::new();
+    let mut seen = vec![ranked.metric];
+    for metric in metrics {
+        if seen.contains(&metric) {
+            continue;
+        }
+        seen.push(metric);
+        let other = Order::new(metric, readings, ranked.compared.iter().copied());
+        let first = ranked.first();
+        let pairs = first.iter().flat_map(|&one| ranked.compared.iter().map(move |&o| (one, o)));
+        let behind = pairs.filter(|&(one, o)| ranked.lead(one, o).is_some());
+        let turned = behind.filter_map(|(one, o)| Some((other.lead(o, one)?, o, one)));
+        let widest = turned.max_by(|left, right| left.0.total_cmp(&right.0));
+        let Some((lead, better, first)) = widest else { continue };
+        let [better, first] = [better, first].map(|index| name_of(&record.plan.contenders, index));
+        let quantity = words(metric).quantity;
+        said.push(format!("by {quantity} {better} is ahead of {first} ({})", at_least(lead)));
     }
-    if !ranking.tells_apart() {
-        return vec![(Tone::Answer, undivided(ranking, &of_metric))];
-    }
-    let first = ranking_line(record, standings, ranking);
-    let (best, worst) = (ranking.order().next(), ranking.order().last());
-    let ends =
-        |r: &&&Reading| best.zip(worst).is_some_and(|(best, worst)| r.is_between(best, worst));
-    let contrast = of_metric.iter().find(ends).map(|reading| reading.sentence(contenders));
-    let contrast = contrast.map(|text| (Tone::Answer, text));
-    std::iter::once((Tone::Ranking, first)).chain(contrast).collect()
+    said.truncate(DISAGREEING_MAX);
+    let noun = if said.len() == 1 { "Another metric disagrees" } else { "Other metrics disagree" };
+    (!said.is_empty()).then(|| format!("{noun}: {}.", listed(&said)))
 }
 
-/// The ranking on one line, best first, with those that have no figure at its end.
-fn ranking_line(record: &RunRecord, standings: &[Standing], ranking: &Ranking) -> String {
-    let place = |(at, place): (usize, &Vec<usize>)| {
-        let names: Vec<String> =
-            place.iter().map(|&index| name_of(&record.plan.contenders, index)).collect();
-        format!("{}. {}", at + 1, names.join(" = "))
-    };
-    let places: Vec<String> = ranking.places.iter().enumerate().map(place).collect();
-    let note = match ranking.note(standings) {
-        Some(note) => format!(" ({note})"),
-        None => String::new(),
-    };
-    format!("{}: {}{note}", ranking.label(), places.join(", "))
+/// Why the primary metric does not rank, where no finding says it.
+fn passed_over(record: &RunRecord, ranked_by: Metric, readings: &[Reading]) -> Option<String> {
+    let primary = primary(record);
+    let of: Vec<&Reading> = readings.iter().filter(|one| one.metric == primary).collect();
+    let silent = of.iter().filter(|one| is_silent(one)).count();
+    let [passed, ranks] = [primary, ranked_by].map(|metric| words(metric).quantity);
+    (primary != ranked_by).then(|| {
+        let pairs = counted(of.len() as u64, "verdict");
+        format!("{ranks} ranks the contenders, since {silent} of {pairs} on {passed} give no ratio")
+    })
 }
 
-/// Two contenders: their verdict on the metric that ranks them, and beside it the one on the primary
-/// metric or on server CPU time, whichever that is not.
-fn pair_answers(record: &RunRecord, only: &Reading, readings: &[Reading]) -> Vec<(Tone, String)> {
-    let others = [primary(record), Metric::ServerCpu].into_iter().filter(|m| *m != only.metric);
-    let beside = others.take(1).filter_map(|m| readings.iter().find(|r| r.metric == m));
-    let sentence = |reading: &Reading| (Tone::Answer, reading.sentence(&record.plan.contenders));
-    std::iter::once(only).chain(beside).map(sentence).collect()
-}
-
-/// What may be said where nobody was told apart from all others.
-pub(crate) fn undivided(ranking: &Ranking, of_metric: &[&Reading]) -> String {
-    let quantity = words(ranking.metric).quantity;
-    let count = |is: fn(&Verdict) -> bool| of_metric.iter().filter(|r| is(&r.verdict)).count();
-    let same = count(|verdict| matches!(verdict, Verdict::NoDifference { .. }));
-    if same == of_metric.len()
-        && let Some(Verdict::NoDifference { margin }) = of_metric.first().map(|r| &r.verdict)
-    {
-        return format!(
-            "no difference of {margin} or more in {quantity} between any two contenders"
-        );
-    }
-    let parts = [
-        (count(|v| matches!(v, Verdict::Ratio { .. })), "told apart"),
-        (same, "without a difference that matters"),
-        (count(|v| matches!(v, Verdict::Undecided { .. })), "undecided"),
-        (count(|v| matches!(v, Verdict::AtLeast { .. } | Verdict::AtMost { .. })), "bounded"),
-        (count(|v| matches!(v, Verdict::Withheld { .. })), "withheld"),
-    ];
-    let said: Vec<String> = parts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    let pairs = counted(of_metric.len() as u64, "pair");
-    format!("No ranking by {quantity}: of {pairs}, {}", listed(&said))
+/// Whether it says less of two contenders than their ratio: it is withheld, or the measurement was the
+/// limit.
+fn is_silent(reading: &Reading) -> bool {
+    matches!(
+        reading.verdict,
+        Verdict::Withheld { .. }
+            | Verdict::AtLeast { cause: BoundCause::Ceiling, .. }
+            | Verdict::AtMost { cause: BoundCause::Ceiling, .. }
+    )
 }
 
 /// Whose throughput is a bound, by which finding, and what ranks them all the same.
@@ -345,28 +335,65 @@ mod tests {
     }
 
     #[test]
-    fn two_contenders_get_their_verdict_and_nothing_else() {
+    fn two_contenders_get_their_verdict_and_how_far_to_trust_it() {
         let record = run(2, |_| Verdict::Ratio { ratio: 2.0, low: 1.9, high: 2.1 });
-        let said = "joust reactor: 2.00x [1.90, 2.10] the requests/s of joust prefork \
-                    (more is better, so joust reactor is ahead)";
-        assert_eq!(lines(&record), [said]);
+        let said = [
+            "joust reactor is faster than joust prefork: 2.00x [1.90, 2.10] the requests/s.",
+            "How far to trust it: 4 blocks of at most 4; none of 8 visits was disturbed; no finding; stopped by the \
+             budget of 85s.",
+        ];
+        assert_eq!(lines(&record), said);
     }
 
     #[test]
     fn a_bound_on_throughput_stands_beside_cpu_time() {
         let said = lines(&testdata::run_with(2));
-        assert!(said[0].contains("the server CPU time per request of joust reactor"), "{said:?}");
-        assert!(said[1].starts_with("joust reactor: at least "), "{said:?}");
+        let start = "joust reactor needs less server CPU time per request than joust prefork: ";
+        assert!(said[0].starts_with(start), "{said:?}");
+        let start = "joust reactor is faster than joust prefork: at least ";
+        assert!(said[1].starts_with(start), "{said:?}");
     }
 
     #[test]
     fn the_same_server_twice_is_not_called_a_difference() {
         let record = run(2, |_| Verdict::NoDifference { margin: MARGIN });
-        let said = "joust reactor and joust prefork: no difference of 2 % or more in requests/s";
-        assert_eq!(lines(&record), [said]);
-        let three = run(3, |_| Verdict::NoDifference { margin: MARGIN });
-        let said = "no difference of 2 % or more in requests/s between any two contenders";
-        assert_eq!(lines(&three), [said]);
+        let said =
+            "joust reactor and joust prefork show no difference of 2 % or more in requests/s (";
+        assert!(lines(&record)[0].starts_with(said), "{:?}", lines(&record));
+    }
+
+    #[test]
+    fn another_metric_that_puts_a_better_one_behind_is_named() {
+        let mut record = testdata::run_with(3);
+        record.findings.clear();
+        let turned = |pair: &PairVerdict| match (pair.metric, ratio(pair)) {
+            // Contender 0 is fastest, and here it needs most CPU time.
+            (Metric::ServerCpu, Verdict::Ratio { ratio, low, high }) if pair.a == 0 => {
+                Verdict::Ratio { ratio: 1.0 / ratio, low: 1.0 / high, high: 1.0 / low }
+            }
+            (Metric::Throughput | Metric::ServerCpu, said) => said,
+            _ => Verdict::Undecided { more_blocks: None, margin: MARGIN },
+        };
+        for pair in &mut record.verdicts {
+            pair.verdict = turned(pair);
+        }
+        let said = lines(&record);
+        assert!(said[0].starts_with("joust reactor is fastest: at least "), "{said:?}");
+        let start = "Another metric disagrees: by server CPU time per request joust prefork is ahead of \
+                     joust reactor (at least ";
+        assert!(said[1].starts_with(start), "{said:?}");
+    }
+
+    #[test]
+    fn a_run_that_was_disturbed_or_is_short_of_blocks_says_so() {
+        let mut record = run(2, |_| Verdict::Ratio { ratio: 2.0, low: 1.9, high: 2.1 });
+        record.verdicts[0].short_of = Some(record::ShortOf { blocks: 4, of: 8 });
+        record.visits[3].state = record::VisitState::Disturbed;
+        record.findings = testdata::run_with(2).findings;
+        let said = "How far to trust it: 4 blocks of 8 asked for, so preliminary; 1 of 8 visits (12.5 %) \
+                    was disturbed (made again); 2 findings, the gravest: generator_limit, makes \
+                    throughput a bound; stopped by the budget of 85s.";
+        assert_eq!(lines(&record).last().unwrap(), said);
     }
 
     #[test]
@@ -396,7 +423,7 @@ mod tests {
         let reason = || "bodies differ".to_owned();
         let record = run(3, |_| Verdict::Withheld { reason: reason() });
         let said = lines(&record);
-        assert_eq!(said[0], "No ranking by requests/s: of 3 pairs, 3 withheld");
+        assert_eq!(said[0], "No answer by requests/s: all 3 verdicts are withheld.");
         assert_eq!(said[1], "3 of 3 verdicts on requests/s are withheld: bodies differ");
     }
 
@@ -424,7 +451,7 @@ mod tests {
             short_of: None,
         });
         let said = lines(&record);
-        assert!(said[0].ends_with("2. joust prefork (not measured: joust worker)"), "{said:?}");
+        assert!(said[0].ends_with(" of joust prefork; not compared: joust worker."), "{said:?}");
         assert!(said.contains(&"4 of 12 visits failed; their reasons are below".to_owned()));
     }
 }

@@ -11,17 +11,20 @@ use crate::cells::{CellView, cells};
 use crate::contenders::{self, in_order};
 use crate::extras;
 use crate::figures::{NONE, listed};
-use crate::finding_groups::{Group, grouped, verdict_of_the_doctor};
+use crate::finding_groups::{Group, grouped};
 use crate::forest::{Drawing, caption, forest};
-use crate::headline::{Ranking, Tone, headline, incomplete};
-use crate::pairs::{PairTable, metrics};
+use crate::headline::{Ranking, headline};
+use crate::line::Tone;
+use crate::pairs::{INTERVALS, PairTable, metrics};
 use crate::percentiles::percentiles;
 use crate::run_facts::{ending, machine, no_findings, repeat, run_facts, workload};
 use crate::standing::{Failure, Standing, joined_failures};
 use crate::table::{Depth, Table};
 use crate::visit_plot::visit_plot;
 use crate::wording::{name_of, plain, words};
-use crate::{Options, Output, forest as forest_plot, percentiles as curves, visit_plot as visits};
+use crate::{
+    Options, Output, forest as forest_plot, line, percentiles as curves, visit_plot as visits,
+};
 
 /// One self-contained page.
 pub(crate) static OUTPUT: Output =
@@ -48,8 +51,10 @@ struct Page {
     chips: Vec<String>,
     /// The answers of several cells; `None` of one, whose headline is the answer.
     answers: Option<Table>,
-    /// What stands before them.
-    alarms: Vec<Line>,
+    /// What is said of all of them, before them.
+    overview: Vec<Line>,
+    /// What must be known of every interval.
+    intervals: &'static str,
     cells: Vec<CellSection>,
     more_metrics: String,
     /// Tables over all cells.
@@ -78,7 +83,8 @@ struct Page {
 struct CellSection {
     name: String,
     headline: Vec<Line>,
-    ranking: Places,
+    /// Of more than two contenders, where any two were told apart.
+    ranking: Option<Places>,
     contenders: Table,
     metrics: Vec<MetricSection>,
     extras: Vec<Table>,
@@ -99,7 +105,8 @@ struct Places {
 
 #[derive(Serialize)]
 struct Place {
-    number: usize,
+    /// "2=" where it is shared.
+    number: String,
     members: Vec<Member>,
 }
 
@@ -113,6 +120,8 @@ struct Member {
 struct MetricSection {
     title: String,
     caption: String,
+    /// "all 15 pairs".
+    scope: String,
     forest: String,
     table: Table,
 }
@@ -181,18 +190,10 @@ fn page(record: &RunRecord) -> Page {
         several => Page {
             chips: chips(format!("{} cells", several.len()), record),
             answers: Some(answers::table(several)),
-            alarms: alarms(record),
+            overview: shown(answers::overview(record, several)),
             ..page
         },
     }
-}
-
-/// What must be known before the answers of several cells.
-fn alarms(record: &RunRecord) -> Vec<Line> {
-    let incomplete = incomplete(record).map(|text| Line { tone: "alarm", text });
-    let doctor = verdict_of_the_doctor(record);
-    let doctor = doctor.map(|line| Line { tone: tone(line.tone), text: line.text });
-    [incomplete, doctor].into_iter().flatten().collect()
 }
 
 fn chips(workload: String, record: &RunRecord) -> Vec<String> {
@@ -209,7 +210,8 @@ fn frame(record: &RunRecord, cells: &[CellView]) -> Page {
         started: plain(&record.started),
         chips: Vec::new(),
         answers: None,
-        alarms: Vec::new(),
+        overview: Vec::new(),
+        intervals: INTERVALS,
         cells: cells
             .iter()
             .enumerate()
@@ -263,23 +265,26 @@ fn cell_section(index: usize, view: &CellView, is_only: bool) -> CellSection {
     let sections = metrics(run, ranking).into_iter().take(drawn);
     CellSection {
         name: name.clone(),
-        headline: lines(run, standings, ranking),
-        ranking: places(standings, ranking),
+        headline: shown(headline(run, standings, ranking)),
+        ranking: (run.plan.contenders.len() > 2 && ranking.tells_apart())
+            .then(|| places(standings, ranking)),
         contenders: contenders::table(view),
         metrics: sections.filter_map(|metric| section(run, ranking, metric, &id)).collect(),
         extras: extras::beside(view).collect(),
     }
 }
 
-fn lines(record: &RunRecord, standings: &[Standing], ranking: &Ranking) -> Vec<Line> {
-    let lines = headline(record, standings, ranking).into_iter();
-    lines.map(|line| Line { tone: tone(line.tone), text: line.text }).collect()
+fn shown(lines: Vec<line::Line>) -> Vec<Line> {
+    let shown = |line: line::Line| Line { tone: tone(line.tone), text: line.text };
+    lines.into_iter().map(shown).collect()
 }
 
+/// Classes of a line.
 fn tone(tone: Tone) -> &'static str {
     match tone {
-        Tone::Ranking => "ranking",
         Tone::Answer => "answer",
+        Tone::Open => "answer open",
+        Tone::Trust => "trust",
         Tone::Caution => "caution",
         Tone::Alarm => "alarm",
     }
@@ -296,14 +301,15 @@ fn places(standings: &[Standing], ranking: &Ranking) -> Places {
         let figure = format!("{}{unit}", standing.shown(ranking.metric));
         Member { name: standing.name.clone(), figure }
     };
-    let place = |(at, place): (usize, &Vec<usize>)| Place {
-        number: at + 1,
+    let number = |place: &[usize]| place.first().and_then(|&index| ranking.place_of(index));
+    let place = |place: &Vec<usize>| Place {
+        number: number(place).unwrap_or_default(),
         members: place.iter().map(member).collect(),
     };
     Places {
         label: ranking.label(),
         note: ranking.note(standings),
-        places: ranking.places.iter().enumerate().map(place).collect(),
+        places: ranking.places.iter().map(place).collect(),
     }
 }
 
@@ -328,11 +334,12 @@ fn section(
     let Drawing { svg, height, about } = forest(record, ranking, metric)?;
     let table = PairTable::all(record, ranking, metric)?;
     let id = format!("{prefix}forest-{}", id(metric));
-    let title = table.title();
+    let (title, scope) = (table.title(), table.scope());
     Some(MetricSection {
         forest: svg.finish(&id, (forest_plot::WIDTH, height), &title, &about),
-        caption: caption(record, ranking, metric),
+        caption: caption(metric),
         title,
+        scope,
         table: table.described(Depth::Detail),
     })
 }

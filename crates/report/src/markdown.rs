@@ -7,8 +7,9 @@ use record::RunRecord;
 
 use crate::answers;
 use crate::cells::{CellView, cells};
-use crate::finding_groups::{Group, grouped, verdict_of_the_doctor};
-use crate::headline::{Tone, headline, incomplete};
+use crate::finding_groups::{Group, grouped};
+use crate::headline::headline;
+use crate::line::{Line, Tone};
 use crate::run_facts::{no_findings, repeat, run_facts};
 use crate::standing::joined_failures;
 use crate::table::{Cell, Row, Table};
@@ -39,11 +40,7 @@ fn render(record: &RunRecord, _: &Options) -> String {
 
 /// The answers of the cells, then each.
 fn several(page: &mut String, record: &RunRecord, cells: &[CellView]) {
-    let doctor = verdict_of_the_doctor(record).map(|line| line.text);
-    let alarms = [incomplete(record), doctor];
-    for text in alarms.into_iter().flatten() {
-        let _ = writeln!(page, "> **{}**\n", escaped(&text));
-    }
+    quoted(page, &answers::overview(record, cells));
     described(page, &answers::table(cells), "##");
     for view in cells {
         let _ = writeln!(page, "\n## Cell {}\n", escaped(&view.name));
@@ -53,15 +50,20 @@ fn several(page: &mut String, record: &RunRecord, cells: &[CellView]) {
 
 /// What is said of one cell, or of a run that has but one; `level` is that of its headings.
 fn cell(page: &mut String, view: &CellView, level: &str) {
-    for line in headline(&view.run, &view.standings, &view.ranking) {
-        let text = escaped(&line.text);
-        let _ = match line.tone {
-            Tone::Alarm => writeln!(page, "> **{text}**\n>"),
-            Tone::Answer | Tone::Ranking => writeln!(page, "> {text}\n>"),
+    quoted(page, &headline(&view.run, &view.standings, &view.ranking));
+    extras::of_cell(view).iter().for_each(|table| described(page, table, level));
+}
+
+/// The lines of an answer.
+fn quoted(page: &mut String, lines: &[Line]) {
+    for Line { tone, text } in lines {
+        let text = escaped(text);
+        let _ = match tone {
+            Tone::Answer | Tone::Alarm => writeln!(page, "> **{text}**\n>"),
+            Tone::Open | Tone::Trust => writeln!(page, "> {text}\n>"),
             Tone::Caution => writeln!(page, "> _{text}_\n>"),
         };
     }
-    extras::of_cell(view).iter().for_each(|table| described(page, table, level));
 }
 
 /// A table with its title and note.

@@ -1,7 +1,8 @@
 //! Owns which pairs a report lists: all of them for a few contenders, else each against the one
-//! that is ranked first. Must not know layout. Start reading at [`PairTable`].
+//! that is ranked first. A row is named for who is ahead and has its ratio and interval whatever the
+//! verdict. Must not know layout. Start reading at [`PairTable`].
 
-use record::{Metric, RunRecord};
+use record::{BoundCause, Metric, RunRecord, Verdict};
 
 use crate::cells::CellView;
 use crate::figures::NONE;
@@ -15,7 +16,11 @@ pub(crate) const CONTENDERS_ALL_PAIRS: usize = 6;
 /// Metrics whose pairs a short report has.
 const METRICS_SHORT: usize = 2;
 
-/// The pairs of one metric, as rows that read from left to right.
+/// Must be known of every interval that is shown.
+pub(crate) const INTERVALS: &str = "Intervals are 95 % each, not adjusted for the number of pairs; \
+                                    \"told apart\" is (p after Holm over all pairs of the metric)";
+
+/// The pairs of one metric, the better side of each first.
 #[derive(Debug)]
 pub(crate) struct PairTable {
     pub(crate) metric: Metric,
@@ -26,23 +31,24 @@ pub(crate) struct PairTable {
     pub(crate) rows: Vec<PairRow>,
 }
 
-/// One pair: "`this` `said` `that`".
+/// One pair.
 #[derive(Debug)]
 pub(crate) struct PairRow {
-    pub(crate) this: String,
+    /// "nginx over lighttpd".
+    pub(crate) pair: String,
+    /// Ratio and interval; in parentheses where the verdict is withheld, a dash where there is none.
+    pub(crate) ratio: String,
+    /// How it may be read.
     pub(crate) said: String,
-    pub(crate) that: String,
-    /// Who is better, or a dash.
-    pub(crate) ahead: String,
-    /// Blocks behind the verdict.
+    /// Blocks behind it, out of those asked for where there are fewer.
     pub(crate) blocks: String,
+    pub(crate) is_withheld: bool,
 }
 
-const COLUMNS: [Column; 5] = [
+const COLUMNS: [Column; 4] = [
     Column::text("pair"),
+    Column::figure("ratio [95 %]", ""),
     Column::text("verdict"),
-    Column::text("against"),
-    Column::text("ahead"),
     Column::count("blocks"),
 ];
 
@@ -53,7 +59,12 @@ pub(crate) fn tables(view: &CellView) -> Vec<Table> {
         let depth = if at < METRICS_SHORT { Depth::Answer } else { Depth::Detail };
         Some(PairTable::short(run, ranking, metric)?.described(depth))
     };
-    metrics(run, ranking).into_iter().enumerate().filter_map(table).collect()
+    let mut tables: Vec<Table> =
+        metrics(run, ranking).into_iter().enumerate().filter_map(table).collect();
+    if let Some(first) = tables.first_mut() {
+        first.note += &format!(". {INTERVALS}");
+    }
+    tables
 }
 
 impl PairTable {
@@ -70,40 +81,41 @@ impl PairTable {
         Self::against(record, ranking, metric, None)
     }
 
-    /// Pairs of better-ranked contenders come first.
     fn against(
         record: &RunRecord,
         ranking: &Ranking,
         metric: Metric,
         reference: Option<usize>,
     ) -> Option<Self> {
-        let mut readings = readings_of(record, metric);
-        let pairs_all = readings.len();
-        if let Some(held_against) = reference {
-            readings.retain(|reading| [reading.this, reading.that].contains(&held_against));
-        }
-        let place = |index: usize| ranking.order().position(|i| i == index).unwrap_or(usize::MAX);
-        readings.sort_by_key(|r| {
-            let (this, that) = (place(r.this), place(r.that));
-            (this.min(that), this.max(that))
-        });
+        let pairs_all = record.verdicts.iter().filter(|pair| pair.metric == metric).count();
+        let readings = readings_against(record, ranking, metric, reference);
         let rows = readings.iter().map(|reading| row(record, reading)).collect();
         let reference = reference.map(|index| name_of(&record.plan.contenders, index));
         (pairs_all > 0).then_some(Self { metric, pairs_all, reference, rows })
     }
 
-    /// Heading: the metric, its direction, and against whom.
+    /// Heading: the metric.
     pub(crate) fn title(&self) -> String {
-        let words = words(self.metric);
-        format!("{}, {}", words.title, words.direction())
+        words(self.metric).title.to_owned()
     }
 
     /// As a table of that depth.
     pub(crate) fn described(self, depth: Depth) -> Table {
-        let (title, note) = (format!("Pairs: {}", self.title()), self.scope());
-        let row = |row: PairRow| Row::of([row.this, row.said, row.that, row.ahead, row.blocks]);
+        let title = format!("Pairs: {}", self.title());
+        let (reading, scope) = (self.how_read(), self.scope());
+        let row = |row: PairRow| Row::of([row.pair, row.ratio, row.said, row.blocks]);
         let rows = self.rows.into_iter().map(row).collect();
+        let note = format!("{reading}; {scope}");
         Table { title, note, columns: COLUMNS.to_vec(), rows, depth }
+    }
+
+    /// "A over B at 2x: A has twice the requests/s of B".
+    fn how_read(&self) -> String {
+        let withheld = match self.rows.iter().any(|row| row.is_withheld && row.ratio != NONE) {
+            true => "; in parentheses: withheld, not to be relied on",
+            false => "",
+        };
+        format!("A over B at 2x: A {} B{withheld}", words(self.metric).twice)
     }
 
     /// What is left out and where it is, or that nothing is.
@@ -112,7 +124,7 @@ impl PairTable {
             None if self.pairs_all == 1 => "the only pair".to_owned(),
             None => format!("all {} pairs", self.pairs_all),
             Some(name) => format!(
-                "each against {name}: {} of {} pairs; report.html has all",
+                "those with {name}: {} of {} pairs; report.html has all",
                 self.rows.len(),
                 self.pairs_all
             ),
@@ -146,19 +158,58 @@ pub(crate) fn reference(record: &RunRecord, ranking: &Ranking, metric: Metric) -
         .or_else(|| pairs().next().map(|pair| pair.a))
 }
 
-/// Every verdict on a metric, read the right way round.
-pub(crate) fn readings_of(record: &RunRecord, metric: Metric) -> Vec<Reading> {
-    record.verdicts.iter().filter(|pair| pair.metric == metric).map(Reading::new).collect()
+/// The verdicts on a metric, those with one contender where it is given; pairs of better-ranked
+/// contenders come first.
+pub(crate) fn readings_against(
+    record: &RunRecord,
+    ranking: &Ranking,
+    metric: Metric,
+    reference: Option<usize>,
+) -> Vec<Reading> {
+    let pairs = record.verdicts.iter().filter(|pair| pair.metric == metric);
+    let mut readings: Vec<Reading> = pairs.map(Reading::new).collect();
+    readings.retain(|one| reference.is_none_or(|index| [one.this, one.that].contains(&index)));
+    let place = |index: usize| ranking.order().position(|i| i == index).unwrap_or(usize::MAX);
+    readings.sort_by_key(|reading| {
+        let (this, that) = (place(reading.this), place(reading.that));
+        (this.min(that), this.max(that))
+    });
+    readings
+}
+
+/// "nginx over lighttpd".
+pub(crate) fn pair_name(record: &RunRecord, reading: &Reading) -> String {
+    let [this, that] =
+        [reading.this, reading.that].map(|index| name_of(&record.plan.contenders, index));
+    format!("{this} over {that}")
 }
 
 fn row(record: &RunRecord, reading: &Reading) -> PairRow {
-    let contenders = &record.plan.contenders;
-    let ahead = reading.ahead().map(|index| name_of(contenders, index));
-    PairRow {
-        this: name_of(contenders, reading.this),
-        said: verdict(&reading.verdict),
-        that: name_of(contenders, reading.that),
-        ahead: ahead.unwrap_or_else(|| NONE.to_owned()),
-        blocks: reading.estimate.map_or_else(|| NONE.to_owned(), |e| e.blocks.to_string()),
-    }
+    let is_withheld = matches!(reading.verdict, Verdict::Withheld { .. });
+    let ratio = match reading.ratio_and_interval() {
+        Some(ratio) if is_withheld => format!("({ratio})"),
+        ratio => ratio.unwrap_or_else(|| NONE.to_owned()),
+    };
+    let blocks = match (reading.short_of, reading.estimate) {
+        (Some(short), _) => format!("{} of {}", short.blocks, short.of),
+        (None, Some(estimate)) => estimate.blocks.to_string(),
+        (None, None) => NONE.to_owned(),
+    };
+    PairRow { pair: pair_name(record, reading), ratio, said: said(reading), blocks, is_withheld }
+}
+
+/// The verdict beside a ratio that stands in a column of its own.
+pub(crate) fn said(reading: &Reading) -> String {
+    let text = match &reading.verdict {
+        Verdict::Ratio { .. } if reading.ahead().is_some() => "told apart".to_owned(),
+        Verdict::Ratio { .. } => "not told apart".to_owned(),
+        bound @ Verdict::AtLeast { cause: BoundCause::Ceiling, .. } => {
+            format!("{} (at a ceiling)", verdict(bound))
+        }
+        bound @ Verdict::AtLeast { cause: BoundCause::WideInterval, .. } => {
+            format!("{} (wide interval)", verdict(bound))
+        }
+        other => verdict(other),
+    };
+    if reading.short_of.is_some() { format!("{text}, preliminary") } else { text }
 }

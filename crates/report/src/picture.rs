@@ -4,12 +4,14 @@
 
 use record::RunRecord;
 
+use crate::answers::{answer, overview};
+use crate::cells::{CellView, cells};
 use crate::forest::{Drawing, WIDTH as FOREST_WIDTH, caption, forest};
-use crate::headline::{Line, Tone, headline, ranking};
+use crate::headline::headline;
 use crate::html::PLOTS_CSS;
+use crate::line::{Line, Tone};
 use crate::pairs::metrics;
 use crate::run_facts::{machine, workload};
-use crate::standing::standings;
 use crate::svg::{Anchor, Svg};
 use crate::terminal::wrapped;
 use crate::wording::{plain, words};
@@ -31,34 +33,40 @@ const TITLE_CHARS: usize = 66;
 const LEAD_CHARS: usize = 98;
 const SMALL_CHARS: usize = 116;
 
+/// Stands at the head of the picture: it is not to be edited by hand.
+const MADE_BY: &str = "<!-- Made by `joust report RUN` with `format picture` (in the repository: make \
+                       picture, from the newest quick run). Do not edit. -->";
+
 /// The light colours of the page.
 const COLOURS: &str = ":root{--bg:#fff;--ink:#171a21;--muted:#565e6c;--rule:#dfe3e9;\
 --grid:#e9ecf1;--accent:#1b5eb8;--band:#dbe7f7;--warn:#8a5300;--bad:#b3261e}";
 
 fn render(record: &RunRecord, _: &Options) -> String {
-    let standings = standings(record);
-    let ranking = ranking(record, &standings);
-    let lines = headline(record, &standings, &ranking);
+    let cells = cells(record);
+    let lines: Vec<Line> = match cells.as_slice() {
+        [only] => headline(&only.run, &only.standings, &only.ranking),
+        several => overview(record, several),
+    };
     let mut svg = Svg::default();
     let mut y = PADDING + 14.0;
     let title = plain(&record.plan.question);
     y = paragraph(&mut svg, y, &title, ("t title", TITLE_CHARS, 27.0));
     for Line { tone, text } in &lines {
         y = match tone {
-            // The plot below says it: its rows stand in this order.
-            Tone::Ranking => y,
-            Tone::Answer => paragraph(&mut svg, y, text, ("t lead", LEAD_CHARS, 22.0)),
+            Tone::Answer | Tone::Open => paragraph(&mut svg, y, text, ("t lead", LEAD_CHARS, 22.0)),
             Tone::Alarm => paragraph(&mut svg, y, text, ("t lead alarm", LEAD_CHARS, 22.0)),
+            Tone::Trust => paragraph(&mut svg, y, text, ("t small", SMALL_CHARS, 19.0)),
             Tone::Caution => paragraph(&mut svg, y, text, ("t caution", SMALL_CHARS, 19.0)),
         };
     }
-    if let Some(metric) = metrics(record, &ranking).first().copied()
-        && let Some(Drawing { svg: plot, height, .. }) = forest(record, &ranking, metric)
-    {
-        let text = format!("{} {}", words(metric).title, caption(record, &ranking, metric));
-        svg.text("t small", (PADDING, y + 16.0), Anchor::Start, &text);
-        svg.group(PADDING, y + 30.0, &plot);
-        y += 30.0 + height;
+    match cells.as_slice() {
+        [only] => y = plot(&mut svg, y, only),
+        several => {
+            for view in several {
+                let text = format!("{}: {}", view.name, answer(view, several).line());
+                y = paragraph(&mut svg, y, &text, ("t cell", SMALL_CHARS, 18.0));
+            }
+        }
     }
     y += 12.0;
     for text in [workload(record), format!("{}; joust {}", machine(record), plain(&record.joust))] {
@@ -68,12 +76,22 @@ fn render(record: &RunRecord, _: &Options) -> String {
     let mut card = Svg::default();
     card.rect("card", (0.5, 0.5), (WIDTH - 1.0, height - 1.0), 10.0);
     card.group(0.0, 0.0, &svg);
-    let about: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+    let about: Vec<&str> = lines.iter().map(|line| line.text.trim_end_matches('.')).collect();
     let whole = card.finish("joust-run", (WIDTH, height), &title, &about.join(". "));
     // The style must be inside of the element; its own sheet is the one thing a picture adds.
     let open = whole.find("<title").unwrap_or(0);
-    let style = format!("<style>{COLOURS}{PLOTS_CSS}</style>");
+    let style = format!("{MADE_BY}<style>{COLOURS}{PLOTS_CSS}</style>");
     format!("{}{style}{}\n", &whole[..open], &whole[open..])
+}
+
+/// The ratios of the metric that ranks, below `y`; gives the place below them.
+fn plot(svg: &mut Svg, y: f64, CellView { run, ranking, .. }: &CellView) -> f64 {
+    let Some(metric) = metrics(run, ranking).first().copied() else { return y };
+    let Some(Drawing { svg: plot, height, .. }) = forest(run, ranking, metric) else { return y };
+    let text = format!("{}: {}", words(metric).title, caption(metric));
+    svg.text("t small", (PADDING, y + 16.0), Anchor::Start, &text);
+    svg.group(PADDING, y + 30.0, &plot);
+    y + 30.0 + height
 }
 
 /// Writes wrapped lines of a class, at most so many characters each, and a step apart; gives the

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use record::{BoundCause, Ending, Finding, PairVerdict, RunRecord, Verdict};
+use record::{BoundCause, Ending, Finding, RunRecord, Verdict};
 
 use crate::cells::cells;
-use crate::{Detail, OUTPUTS, Options, contenders, output, testdata, wording};
+use crate::{Detail, OUTPUTS, Options, contenders, output, pairs, testdata, wording};
 
 const MARKUP: &str = "<script>alert('1')</script>\"&\u{1b}[2J\u{0}|`*_";
 
@@ -224,9 +224,11 @@ fn the_page_and_the_text_give_the_same_figures() {
             assert!(html.contains(&format!(">{cell}<")), "`{cell}` is not in the page");
             assert!(text.contains(cell.as_str()), "`{cell}` is not in the text\n{text}");
         }
-        let reading = |pair: &PairVerdict| wording::Reading::new(pair).verdict;
-        for said in record.verdicts.iter().map(reading).map(|v| wording::verdict(&v)) {
+        for reading in record.verdicts.iter().map(wording::Reading::new) {
+            let said = pairs::said(&reading);
             assert!(html.contains(&format!("<td>{said}</td>")), "`{said}` is not in the page");
+            let ratio = reading.ratio_and_interval().expect("every made-up pair has an estimate");
+            assert!(html.contains(&ratio), "`{ratio}` is not in the page");
         }
     }
 }

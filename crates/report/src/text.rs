@@ -6,8 +6,9 @@ use record::RunRecord;
 
 use crate::answers::{self, answer};
 use crate::cells::{CellView, cells};
-use crate::finding_groups::{Group, grouped, verdict_of_the_doctor};
-use crate::headline::{Line, Tone, headline, incomplete};
+use crate::finding_groups::{Group, grouped};
+use crate::headline::headline;
+use crate::line::{Line, Tone};
 use crate::run_facts::{no_findings, run_facts};
 use crate::standing::joined_failures;
 use crate::table::{Depth, Table};
@@ -67,10 +68,7 @@ fn tables(page: &mut Page, all: Vec<Table>, detail: Detail) -> Vec<String> {
 
 /// A line a cell, with what was printed elsewhere beside all of them; each cell by itself only in full.
 fn several(page: &mut Page, record: &RunRecord, cells: &[CellView], detail: Detail) -> Vec<String> {
-    if let Some(text) = incomplete(record) {
-        page.paragraph(&text, Paint::Alarm);
-    }
-    if let Some(Line { tone, text }) = verdict_of_the_doctor(record) {
+    for Line { tone, text } in answers::overview(record, cells) {
         page.paragraph(&text, paint(tone));
     }
     page.heading("Answer", &answers::note(cells));
@@ -98,8 +96,9 @@ fn several(page: &mut Page, record: &RunRecord, cells: &[CellView], detail: Deta
 
 fn paint(tone: Tone) -> Paint {
     match tone {
-        Tone::Answer | Tone::Ranking => Paint::Good,
-        Tone::Caution => Paint::Caution,
+        Tone::Answer => Paint::Good,
+        Tone::Trust => Paint::Plain,
+        Tone::Open | Tone::Caution => Paint::Caution,
         Tone::Alarm => Paint::Alarm,
     }
 }

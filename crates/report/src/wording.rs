@@ -1,10 +1,10 @@
-//! Owns the words of a verdict: the six wordings, and the sentences that say which way round a
-//! ratio is and which side is better. Must not know how they are laid out or coloured.
+//! Owns the words of a verdict: the six wordings, what is said of each metric, and which way round a
+//! pair is read. Must not know how they are laid out or coloured.
 //! Start reading at [`verdict`], then [`Reading`].
 
 use record::{Contender, Estimate, Metric, PairVerdict, ShortOf, Verdict};
 
-use crate::figures::{ratio, ratio_with_interval};
+use crate::figures::{counted, ratio, ratio_with_interval};
 
 /// Beyond it a number of blocks is no plan, and its digits are noise.
 const BLOCKS_COUNTED_MAX: u32 = 999;
@@ -44,6 +44,22 @@ pub(crate) struct MetricWords {
     pub(crate) better: Better,
     /// "most requests/s first".
     pub(crate) best_first: &'static str,
+    /// What the best one does: "is fastest".
+    pub(crate) first: &'static str,
+    /// What the better one of two does, before the name of the other: "is faster than".
+    pub(crate) beats: &'static str,
+    /// What a ratio of two means, before the name of the other: "has twice the requests/s of".
+    pub(crate) twice: &'static str,
+    factor: Factor,
+}
+
+/// How a ratio above 1 is said in a sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Factor {
+    /// Of the better one: "1.32x the requests/s".
+    Has(&'static str),
+    /// Of the other one: "needs 1.32x as much".
+    Other(&'static str, &'static str),
 }
 
 impl MetricWords {
@@ -52,6 +68,23 @@ impl MetricWords {
         match self.better {
             Better::More => "more is better",
             Better::Less => "less is better",
+        }
+    }
+
+    /// How the better one stands to the `others`: "at least 1.28x the requests/s of each of the other 5",
+    /// "each of the other 5 needs at least 1.28x as much".
+    pub(crate) fn factor(&self, said: &str, others: &str) -> String {
+        match self.factor {
+            Factor::Has(what) => format!("{said} {what} of {others}"),
+            Factor::Other(verb, unit) => format!("{others} {verb} {said} {unit}"),
+        }
+    }
+
+    /// The same where the sentence has named the other already: "1.32x the requests/s".
+    pub(crate) fn factor_of_pair(&self, said: &str, other: &str) -> String {
+        match self.factor {
+            Factor::Has(what) => format!("{said} {what}"),
+            Factor::Other(..) => self.factor(said, other),
         }
     }
 }
@@ -69,50 +102,75 @@ pub(crate) fn words(metric: Metric) -> &'static MetricWords {
             quantity: "requests/s",
             better: Better::More,
             best_first: "most first",
+            first: "is fastest",
+            beats: "is faster than",
+            twice: "has twice the requests/s of",
+            factor: Factor::Has("the requests/s"),
         },
         Metric::ServerCpu => &MetricWords {
             title: "Server CPU time per request",
             quantity: "server CPU time per request",
             better: Better::Less,
             best_first: "least first",
+            first: "needs the least server CPU time per request",
+            beats: "needs less server CPU time per request than",
+            twice: "needs half the server CPU time per request of",
+            factor: Factor::Other("needs", "as much"),
         },
         Metric::P50 => &MetricWords {
             title: "Median service time",
             quantity: "median service time",
             better: Better::Less,
             best_first: "shortest first",
+            first: "has the shortest median service time",
+            beats: "has a shorter median service time than",
+            twice: "has half the median service time of",
+            factor: Factor::Other("takes", "as long"),
         },
         Metric::P99 => &MetricWords {
             title: "99th percentile of service time",
             quantity: "p99 service time",
             better: Better::Less,
             best_first: "shortest first",
+            first: "has the shortest p99 service time",
+            beats: "has a shorter p99 service time than",
+            twice: "has half the p99 service time of",
+            factor: Factor::Other("takes", "as long"),
         },
         Metric::Capacity => &MetricWords {
             title: "Capacity",
             quantity: "the highest rate that holds (requests/s)",
             better: Better::More,
             best_first: "most first",
+            first: "holds the highest rate",
+            beats: "holds a higher rate than",
+            twice: "holds twice the rate of",
+            factor: Factor::Has("the rate"),
         },
         Metric::Memory => &MetricWords {
             title: "Peak memory",
             quantity: "peak memory",
             better: Better::Less,
             best_first: "least first",
+            first: "has the lowest peak memory",
+            beats: "has a lower peak memory than",
+            twice: "has half the peak memory of",
+            factor: Factor::Other("uses", "as much"),
         },
     }
 }
 
-/// A pair's verdict, turned so that it reads well: the side with more of the metric comes first,
-/// where one has more.
+/// A pair's verdict, turned so that the better side comes first: where one is proved ahead it is that
+/// one, else the one that was seen ahead. Its ratio says how many times better the first is, whatever the
+/// metric: where less is better, how many times as much the second needs.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reading {
     pub(crate) metric: Metric,
-    /// Index of the contender that the sentence is about.
+    /// Index of the contender that comes first.
     pub(crate) this: usize,
     /// Index of the one it is held against.
     pub(crate) that: usize,
-    /// In the direction this over that; finite throughout.
+    /// How many times better this is than that; finite throughout.
     pub(crate) verdict: Verdict,
     /// In the same direction; finite throughout.
     pub(crate) estimate: Option<Estimate>,
@@ -123,23 +181,30 @@ pub(crate) struct Reading {
 impl Reading {
     /// Reads a verdict of a run file.
     pub(crate) fn new(pair: &PairVerdict) -> Self {
+        let (this, that) = match words(pair.metric).better {
+            Better::More => (pair.a, pair.b),
+            // What a has more of than b, b is better by.
+            Better::Less => (pair.b, pair.a),
+        };
         let stored = Self {
             metric: pair.metric,
-            this: pair.a,
-            that: pair.b,
+            this,
+            that,
             verdict: finite_verdict(&pair.verdict),
             estimate: pair.estimate.filter(finite_estimate),
             short_of: pair.short_of,
         };
-        match stored.verdict {
-            Verdict::Ratio { ratio, .. } if ratio < 1.0 => stored.turned(),
-            Verdict::AtMost { .. } => stored.turned(),
-            _ => stored,
-        }
+        let is_behind = match stored.verdict {
+            Verdict::Ratio { ratio, .. } => ratio < 1.0,
+            Verdict::AtLeast { .. } => false,
+            Verdict::AtMost { .. } => true,
+            _ => stored.estimate.is_some_and(|estimate| estimate.ratio < 1.0),
+        };
+        if is_behind { stored.turned() } else { stored }
     }
 
     /// The same, that over this.
-    pub(crate) fn turned(self) -> Self {
+    fn turned(self) -> Self {
         let verdict = self.verdict.turned();
         let estimate = self.estimate.map(|e| Estimate {
             ratio: 1.0 / e.ratio,
@@ -155,43 +220,41 @@ impl Reading {
         [(left, right), (right, left)].contains(&(self.this, self.that))
     }
 
-    /// Index of the side that is better, where the verdict says so.
+    /// Index of the side that is better, where the verdict says so: the first.
     pub(crate) fn ahead(&self) -> Option<usize> {
-        let more = match self.verdict {
-            Verdict::Ratio { low, .. } if low > 1.0 => self.this,
-            Verdict::Ratio { high, .. } if high < 1.0 => self.that,
-            Verdict::AtLeast { ratio, .. } if ratio > 1.0 => self.this,
-            Verdict::AtMost { ratio, .. } if ratio < 1.0 => self.that,
-            _ => return None,
-        };
-        let less = if more == self.this { self.that } else { self.this };
-        Some(match words(self.metric).better {
-            Better::More => more,
-            Better::Less => less,
-        })
+        self.at_least().map(|_| self.this)
     }
 
-    /// The verdict as one sentence, without a full stop, that says which side is better.
-    pub(crate) fn sentence(&self, contenders: &[Contender]) -> String {
-        let name = |index: usize| name_of(contenders, index);
-        let (this, that, said) = (name(self.this), name(self.that), verdict(&self.verdict));
-        let words = words(self.metric);
-        match self.verdict {
-            Verdict::Ratio { .. } | Verdict::AtLeast { .. } | Verdict::AtMost { .. } => {
-                let so = match self.ahead() {
-                    Some(index) => format!("so {} is ahead", name(index)),
-                    None => "and neither is proved ahead".to_owned(),
-                };
-                let (quantity, direction) = (words.quantity, words.direction());
-                format!("{this}: {said} the {quantity} of {that} ({direction}, {so})")
+    /// How many times better the first is at least, where it is proved ahead.
+    pub(crate) fn at_least(&self) -> Option<f64> {
+        let near_end = match self.verdict {
+            Verdict::Ratio { low, .. } => low,
+            Verdict::AtLeast { ratio, .. } => ratio,
+            _ => return None,
+        };
+        (near_end > 1.0).then_some(near_end)
+    }
+
+    /// Ratio and interval, whatever the verdict: `1.02x [0.97, 1.08]`.
+    pub(crate) fn ratio_and_interval(&self) -> Option<String> {
+        match (&self.verdict, self.estimate) {
+            (Verdict::Ratio { ratio, low, high }, _) => {
+                Some(ratio_with_interval(*ratio, *low, *high))
             }
-            Verdict::NoDifference { .. } => {
-                format!("{this} and {that}: {said} in {}", words.quantity)
-            }
-            Verdict::Undecided { .. } | Verdict::Withheld { .. } => {
-                format!("{this} and {that}, {}: {said}", words.quantity)
-            }
+            (_, estimate) => estimate.map(|e| ratio_with_interval(e.ratio, e.low, e.high)),
         }
+    }
+
+    /// The same, and what is short: `1.02x [0.97, 1.08], 3 blocks of 8`.
+    pub(crate) fn measured(&self) -> Option<String> {
+        let ratio = self.ratio_and_interval()?;
+        Some(self.short().map_or_else(|| ratio.clone(), |short| format!("{ratio}, {short}")))
+    }
+
+    /// `3 blocks of 8`: it has fewer blocks than the study asks for.
+    pub(crate) fn short(&self) -> Option<String> {
+        let ShortOf { blocks, of } = self.short_of?;
+        Some(format!("{} of {of}", counted(blocks.into(), "block")))
     }
 }
 
@@ -247,11 +310,6 @@ mod tests {
         Verdict::AtLeast { ratio, cause: BoundCause::Ceiling }
     }
 
-    fn contenders() -> Vec<Contender> {
-        let named = |name: &str| Contender { name: name.to_owned(), ..Contender::default() };
-        vec![named("joust reactor"), named("apache event")]
-    }
-
     #[test]
     fn six_wordings_and_no_others() {
         let margin = Share(0.02);
@@ -280,15 +338,12 @@ mod tests {
     }
 
     #[test]
-    fn less_cpu_time_is_better_and_the_greater_ratio_is_read() {
+    fn less_cpu_time_is_better_and_the_better_side_is_read_first() {
         let stored = pair(Metric::ServerCpu, Verdict::Ratio { ratio: 0.4, low: 0.32, high: 0.5 });
         let reading = Reading::new(&stored);
-        assert_eq!((reading.this, reading.that, reading.ahead()), (1, 0, Some(0)));
-        assert_eq!(
-            reading.sentence(&contenders()),
-            "apache event: 2.50x [2.00, 3.12] the server CPU time per request of joust reactor \
-             (less is better, so joust reactor is ahead)"
-        );
+        assert_eq!((reading.this, reading.that, reading.ahead()), (0, 1, Some(0)));
+        assert_eq!(reading.ratio_and_interval().unwrap(), "2.50x [2.00, 3.12]");
+        assert_eq!(reading.at_least(), Some(2.0));
     }
 
     #[test]
@@ -301,23 +356,39 @@ mod tests {
     fn an_interval_over_one_puts_nobody_ahead() {
         let stored = pair(Metric::P99, Verdict::Ratio { ratio: 1.05, low: 0.9, high: 1.2 });
         let reading = Reading::new(&stored);
-        assert_eq!(reading.ahead(), None);
-        assert!(reading.sentence(&contenders()).contains("neither is proved ahead"));
+        assert_eq!((reading.ahead(), reading.this), (None, 1), "a took longer: b comes first");
     }
 
     #[test]
-    fn a_bound_is_read_from_the_side_that_has_more() {
+    fn who_was_seen_ahead_comes_first_where_nothing_is_proved() {
+        let margin = Share(0.02);
+        let estimate =
+            Estimate { ratio: 0.8, low: 0.5, high: 1.25, blocks: 3, sd_ln: 0.1, p_holm: 0.5 };
+        let verdict = Verdict::Undecided { more_blocks: None, margin };
+        let short_of = Some(ShortOf { blocks: 3, of: 8 });
+        let stored =
+            PairVerdict { estimate: Some(estimate), short_of, ..pair(Metric::P50, verdict) };
+        let reading = Reading::new(&stored);
+        assert_eq!((reading.this, reading.ahead()), (0, None), "the shorter time");
+        assert_eq!(reading.measured().unwrap(), "1.25x [0.80, 2.00], 3 blocks of 8");
+    }
+
+    #[test]
+    fn a_bound_is_read_from_the_side_that_is_better() {
         let stored = pair(Metric::Throughput, bound(1.25));
         let reading = Reading::new(&stored);
         let mirror = PairVerdict { a: 1, b: 0, verdict: stored.verdict.turned(), ..stored };
         assert_eq!(mirror.verdict, Verdict::AtMost { ratio: 0.8, cause: BoundCause::Ceiling });
         assert_eq!(Reading::new(&mirror), reading);
-        assert_eq!((reading.clone().turned().ahead(), reading.ahead()), (Some(0), Some(0)));
-        assert_eq!(
-            reading.sentence(&contenders()),
-            "joust reactor: at least 1.25x the requests/s of apache event \
-             (more is better, so joust reactor is ahead)"
-        );
+        assert_eq!((reading.ahead(), reading.at_least()), (Some(0), Some(1.25)));
+    }
+
+    #[test]
+    fn a_factor_says_whose_it_is() {
+        let throughput = words(Metric::Throughput).factor("at least 1.28x", "nginx");
+        assert_eq!(throughput, "at least 1.28x the requests/s of nginx");
+        let cpu = words(Metric::ServerCpu).factor("2.50x", "each of the other 5");
+        assert_eq!(cpu, "each of the other 5 needs 2.50x as much");
     }
 
     #[test]

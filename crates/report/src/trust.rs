@@ -1,0 +1,92 @@
+//! Owns the line that says how far an answer can be trusted: blocks, disturbed and failed visits,
+//! findings and what stopped the run. Facts and no grade: each has its own remedy. Must not know layout.
+//! Start reading at [`trust`].
+
+use record::{Ending, Metric, RunRecord, VisitState};
+
+use crate::figures::{counted, percent};
+use crate::finding_groups::grouped;
+use crate::wording::plain;
+
+/// How far to trust what is said by a metric; without one, of a run of several cells as a whole.
+pub(crate) fn trust(record: &RunRecord, metric: Option<Metric>) -> String {
+    let facts =
+        [Some(blocks(record, metric)), Some(visits(record)), findings(record), stop(record)];
+    let facts: Vec<String> = facts.into_iter().flatten().collect();
+    format!("How far to trust it: {}.", facts.join("; "))
+}
+
+/// "8 blocks of at most 12"; "3 blocks of 8 asked for, so preliminary".
+fn blocks(record: &RunRecord, metric: Option<Metric>) -> String {
+    let pairs = || {
+        let is_of = move |pair: &&record::PairVerdict| metric.is_none_or(|one| pair.metric == one);
+        record.verdicts.iter().filter(is_of)
+    };
+    let counts = || pairs().filter_map(|pair| pair.estimate.map(|estimate| estimate.blocks));
+    let (Some(fewest), Some(most)) = (counts().min(), counts().max()) else {
+        return "no block holds a visit of both sides of a pair".to_owned();
+    };
+    let range = if fewest == most { String::new() } else { format!("{fewest} to ") };
+    let asked = pairs().filter_map(|pair| pair.short_of).map(|short| short.of).max();
+    match asked {
+        Some(of) => {
+            format!("{range}{} of {of} asked for, so preliminary", counted(most.into(), "block"))
+        }
+        None => {
+            let most = counted(most.into(), "block");
+            format!("{range}{most} of at most {}", record.plan.blocks.max)
+        }
+    }
+}
+
+fn visits(record: &RunRecord) -> String {
+    let all = record.visits.len() as u64;
+    let count = |is: fn(&record::Visit) -> bool| {
+        record.visits.iter().filter(|visit| is(visit)).count() as u64
+    };
+    let again = count(|visit| visit.state == VisitState::Disturbed);
+    let kept = count(|one| one.state == VisitState::Measured && one.disturbance().is_some());
+    let failed = count(|visit| matches!(visit.state, VisitState::Failed { .. }));
+    let mut said: Vec<String> = Vec::new();
+    let disturbed = again + kept;
+    let was = |n: u64| if n == 1 { "was" } else { "were" };
+    if disturbed == 0 {
+        said.push(format!("none of {} was disturbed", counted(all, "visit")));
+    } else {
+        let what = match (again, kept) {
+            (_, 0) => "made again".to_owned(),
+            (0, _) => "used as measured".to_owned(),
+            (again, kept) => format!("{again} made again, {kept} used as measured"),
+        };
+        said.push(format!(
+            "{disturbed} of {} ({}) {} disturbed ({what})",
+            counted(all, "visit"),
+            percent(disturbed, all),
+            was(disturbed),
+        ));
+    }
+    if failed > 0 {
+        said.push(format!("{failed} failed"));
+    }
+    said.join(", ")
+}
+
+/// How many findings, and the gravest.
+fn findings(record: &RunRecord) -> Option<String> {
+    let groups = grouped(record);
+    let Some(gravest) = groups.first() else { return Some("no finding".to_owned()) };
+    let (check, weight) = (&gravest.check, gravest.weight);
+    Some(match groups.len() {
+        1 => format!("1 finding: {check}, {weight}"),
+        n => format!("{n} findings, the gravest: {check}, {weight}"),
+    })
+}
+
+fn stop(record: &RunRecord) -> Option<String> {
+    Some(match &record.ending {
+        Ending::Narrow => "stopped when every interval was narrow enough".to_owned(),
+        Ending::Blocks => "stopped after all planned blocks".to_owned(),
+        Ending::Budget => format!("stopped by the budget of {}", record.plan.budget),
+        Ending::Incomplete { reason } => format!("broken off: {}", plain(reason)),
+    })
+}
