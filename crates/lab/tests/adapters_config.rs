@@ -574,7 +574,7 @@ fn of_a_server_that_no_adapter_configures_every_switch_is_not_known_for_a_reason
 
 #[test]
 fn what_each_server_keeps_of_a_file_is_what_its_settings_say() {
-    let cases: &[(&str, &[(&str, &str)], &str)] = &[
+    let cases: &[(&str, Pairs<'_>, &str)] = &[
         ("joust", &[], "on (content, 1 s)"),
         ("joust", &[("FileCache", "500ms")], "on (content, 500ms)"),
         ("joust", &[("FileCache", "off")], "off"),

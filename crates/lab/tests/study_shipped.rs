@@ -167,7 +167,7 @@ fn that_our_server_keeps_files_is_a_finding_where_a_study_does_not_declare_it() 
 fn ours_without_its_cache_does_for_a_file_what_nginx_does_as_it_comes() {
     let plan = named("event-loops", Form::Full);
     let pair = |plan: &Plan| {
-        let among = ["joust reactor, no file cache", "nginx"];
+        let among = ["joust reactor uncached", "nginx"];
         plan.contenders.iter().map(|one| among.contains(&one.name.as_str())).collect::<Vec<_>>()
     };
     let facts = configured(&plan);
