@@ -417,8 +417,7 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
     let proxy_failure = measured.iter().find_map(|one| one.proxy_failure.clone());
     let first_head = measured.iter().find_map(|one| one.first_head.clone());
     let bare_lf_replies = measured.iter().map(|one| one.n_bare_lf).sum();
-    let mut bodies_verified = BodiesVerified::default();
-    measured.iter().for_each(|one| bodies_verified.merge(&one.bodies, Nanos::ZERO));
+    let bodies_verified = bodies(&measured);
     let logs = measured.into_iter().map(|one| one.raw).collect();
     let (raw, raw_stride) = RawLog::merge(logs, plan.raw_max);
     let latencies = latencies(&mut totals, &intervals);
@@ -529,6 +528,13 @@ fn asked_per_s(plan: &LoadPlan, measured: &[Measured], sum: &OpenLoop, span: Nan
 fn per_s(count: u64, span: Nanos) -> f64 {
     let seconds = span.as_secs_f64();
     if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+}
+
+/// What all threads verified.
+fn bodies(measured: &[Measured]) -> BodiesVerified {
+    let mut sum = BodiesVerified::default();
+    measured.iter().for_each(|one| sum.merge(&one.bodies, Nanos::ZERO));
+    sum
 }
 
 /// What TLS came to on all threads.
