@@ -104,7 +104,7 @@ pub fn look(
             timeout: if runs_already { ELSEWHERE_MAX } else { START_MAX },
         };
         let running = Running::start(&start)
-            .map_err(|error| refused(said(&error), way_out(contender, &error)))?;
+            .map_err(|error| refused(said(&error, runs_already), way_out(contender, &error)))?;
         let looked = ask(&running, &target).map_err(|text| refused(text, ""));
         running.stop().map_err(|error| refused(error.to_string(), ""))?;
         all.push(looked?);
@@ -146,9 +146,13 @@ fn keeps_alive(head: &str) -> bool {
 }
 
 /// What it did, without the name of the adapter, which nobody typed for a command.
-fn said(error: &ServerError) -> String {
+fn said(error: &ServerError, runs_already: bool) -> String {
     let text = error.to_string();
-    ["command ", "url "].iter().find_map(|name| text.strip_prefix(name)).unwrap_or(&text).to_owned()
+    let text =
+        ["command ", "url "].iter().find_map(|name| text.strip_prefix(name)).unwrap_or(&text);
+    // Where it runs its log is there.
+    let end = if runs_already { text.find("; the end of its log") } else { None };
+    text[..end.unwrap_or(text.len())].to_owned()
 }
 
 fn way_out(contender: &Contender, error: &ServerError) -> &'static str {
