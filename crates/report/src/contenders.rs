@@ -10,9 +10,11 @@ use crate::standing::Standing;
 use crate::table::{Cell, Column, Depth, Row, Table};
 use crate::wording::words;
 
+const PLACE: &str = "place";
+
 const COLUMNS: [Column; 9] = [
     Column::text("contender"),
-    Column::common("place"),
+    Column::common(PLACE),
     Column::figure("requests", "/s"),
     Column::figure("p50", ""),
     Column::figure("p99", ""),
@@ -24,23 +26,26 @@ const COLUMNS: [Column; 9] = [
 
 /// The contenders of one cell.
 pub(crate) fn table(view: &CellView) -> Table {
+    // Where no two were told apart all would share one place.
+    let has_places = view.ranking.tells_apart();
+    let columns = COLUMNS.into_iter().filter(|column| has_places || column.title != PLACE);
     Table {
         title: "Contenders".to_owned(),
         note: note(&view.standings, &view.ranking),
-        columns: COLUMNS.to_vec(),
+        columns: columns.collect(),
         rows: in_order(&view.standings, &view.ranking).map(|one| row(one, &view.ranking)).collect(),
         depth: Depth::Answer,
     }
 }
 
 fn row(standing: &Standing, ranking: &Ranking) -> Row {
-    let place = ranking.place_of(standing.index).filter(|_| ranking.tells_apart());
-    let place = place.unwrap_or_else(|| NONE.to_owned());
+    let place = || ranking.place_of(standing.index).unwrap_or_else(|| NONE.to_owned());
+    let place = ranking.tells_apart().then(|| Cell::from(place()));
     let metrics = [Metric::Throughput, Metric::P50, Metric::P99, Metric::ServerCpu, Metric::Memory];
     let figures = metrics.map(|metric| Cell::from(standing.shown(metric)));
     let errors = Cell { is_bad: standing.has_errors(), ..Cell::from(standing.errors()) };
     let cells = std::iter::once(Cell::from(standing.name.clone()))
-        .chain([Cell::from(place)])
+        .chain(place)
         .chain(figures)
         .chain([errors, Cell::from(standing.visits())]);
     Row::Cells(cells.collect())

@@ -6,13 +6,13 @@ use record::{BoundCause, Metric, RunRecord, Verdict};
 
 use crate::figures::ratio;
 use crate::headline::Ranking;
-use crate::pairs::{pair_name, readings_against, reference};
-use crate::svg::{Anchor, Scale, Svg};
+use crate::pairs::{OVER, pair_name, readings_against, reference};
+use crate::svg::{Anchor, Scale, Svg, cut};
 use crate::wording::{Reading, name_of, words};
 
 /// Width in units of the drawing; the page scales it.
 pub(crate) const WIDTH: f64 = 880.0;
-const PLOT: (f64, f64) = (264.0, 600.0);
+const PLOT: (f64, f64) = (310.0, 604.0);
 const SAID: f64 = 612.0;
 const ROW: f64 = 27.0;
 const TOP: f64 = 42.0;
@@ -207,7 +207,7 @@ fn legend(svg: &mut Svg, scale: &Scale, bottom: f64) {
 
 fn draw(svg: &mut Svg, row: &Row, scale: &Scale, y: f64) {
     let (name, room) = (&row.name, (PLOT.0 - 8.0, FONT));
-    svg.fitted("t name", (0.0, y + 4.5), Anchor::Start, name, room);
+    svg.fitted("t name", (0.0, y + 4.5), Anchor::Start, &label(name, room), room);
     let title = format!("{name}: {}", row.said);
     let mut class = "t said";
     match row.mark {
@@ -228,6 +228,15 @@ fn draw(svg: &mut Svg, row: &Row, scale: &Scale, y: f64) {
         Mark::Nothing => class = "t withheld",
     }
     svg.fitted(class, (SAID, y + 4.5), Anchor::Start, &row.said, (WIDTH - SAID, FONT));
+}
+
+/// "nginx over lighttpd"; where it does not fit, each side is cut by itself, so that rows stay apart.
+fn label(name: &str, (room, size): (f64, f64)) -> String {
+    let Some((this, that)) = name.split_once(OVER).filter(|_| cut(name, room, size) != name) else {
+        return name.to_owned();
+    };
+    let half = room / 2.0 - 2.0 * size;
+    format!("{}{OVER}{}", cut(this, half, size), cut(that, half, size))
 }
 
 /// An arrow from a bound into the open side.

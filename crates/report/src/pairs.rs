@@ -16,6 +16,9 @@ pub(crate) const CONTENDERS_ALL_PAIRS: usize = 6;
 /// Metrics whose pairs a short report has.
 const METRICS_SHORT: usize = 2;
 
+/// Parts the two names of a pair, the better one first.
+pub(crate) const OVER: &str = " over ";
+
 /// Must be known of every interval that is shown.
 pub(crate) const INTERVALS: &str = "Intervals are 95 % each, not adjusted for the number of pairs; \
                                     \"told apart\" is (p after Holm over all pairs of the metric)";
@@ -181,7 +184,7 @@ pub(crate) fn readings_against(
 pub(crate) fn pair_name(record: &RunRecord, reading: &Reading) -> String {
     let [this, that] =
         [reading.this, reading.that].map(|index| name_of(&record.plan.contenders, index));
-    format!("{this} over {that}")
+    format!("{this}{OVER}{that}")
 }
 
 fn row(record: &RunRecord, reading: &Reading) -> PairRow {
