@@ -2,6 +2,7 @@
 //! worse than the base by more than the margin? Must not know exit codes or how it is worded.
 //! Start reading at [`gate`].
 
+use record::BoundCause::Ceiling;
 use record::{Metric, PairVerdict, Plan, Verdict};
 
 /// What a run says of its second contender, held against its first by the primary metric.
@@ -63,7 +64,8 @@ pub fn gate(plan: &Plan, verdicts: &[PairVerdict]) -> Gate {
 fn candidate_over_base(pair: &PairVerdict) -> Option<(f64, f64, f64)> {
     let (ratio, low, high) = match (&pair.verdict, pair.estimate) {
         (Verdict::Withheld { .. }, _) => return None,
-        (Verdict::AtLeast { ratio, .. }, _) => (*ratio, *ratio, f64::INFINITY),
+        (Verdict::AtLeast { ratio, cause: Ceiling }, _) => (*ratio, *ratio, f64::INFINITY),
+        (Verdict::AtMost { ratio, cause: Ceiling }, _) => (*ratio, 0.0, *ratio),
         (_, Some(estimate)) => (estimate.ratio, estimate.low, estimate.high),
         (_, None) => return None,
     };
@@ -85,7 +87,8 @@ mod tests {
         verdict: Verdict,
     ) -> (Plan, PairVerdict) {
         let estimate = Estimate { ratio, low, high, blocks: 8, sd_ln: 0.01, p_holm: 0.001 };
-        let pair = PairVerdict { metric, a: 0, b: 1, cell: 0, estimate: Some(estimate), verdict };
+        let estimate = Some(estimate);
+        let pair = PairVerdict { metric, a: 0, b: 1, cell: 0, estimate, verdict, short_of: None };
         let plan = Plan {
             contenders: vec![Contender::default(); 2],
             metrics: vec![metric],
@@ -119,13 +122,21 @@ mod tests {
     #[test]
     fn a_bound_answers_on_its_own_side_and_what_is_withheld_does_not() {
         let wide = (3.0, 0.5, 9.0);
-        let bound = |a: usize, ratio: f64| {
-            let (plan, pair) = run(Metric::Throughput, wide, Verdict::AtLeast { ratio });
+        let answer = |a: usize, interval, verdict| {
+            let (plan, pair) = run(Metric::Throughput, interval, verdict);
             gate(&plan, &[PairVerdict { a, b: 1 - a, ..pair }]).answer
         };
+        let bound = |a, ratio| answer(a, wide, Verdict::AtLeast { ratio, cause: Ceiling });
         assert_eq!(bound(0, 1.25), Answer::Worse);
         assert_eq!(bound(1, 1.25), Answer::NotWorse);
         assert_eq!(bound(0, 0.8), Answer::Undecided);
+        let most = |a, ratio| answer(a, wide, Verdict::AtMost { ratio, cause: Ceiling });
+        assert_eq!((most(0, 0.8), most(1, 0.8)), (Answer::NotWorse, Answer::Worse));
+        // The interval itself is known, however wide it is.
+        let far = (4.0, 1.5, 9.0);
+        let cause = record::BoundCause::WideInterval;
+        assert_eq!(answer(0, far, Verdict::AtLeast { ratio: 1.5, cause }), Answer::Worse);
+        assert_eq!(answer(1, far, Verdict::AtLeast { ratio: 1.5, cause }), Answer::NotWorse);
         let reason = "the generator was the limit for both".to_owned();
         let (plan, pair) = run(Metric::Throughput, wide, Verdict::Withheld { reason });
         let withheld = gate(&plan, &[pair]);

@@ -6,8 +6,7 @@ use joust_lab::session::Place;
 use joust_lab::verdict::{narrow_enough, verdicts};
 use record::{
     BoundCause, Certainty, Finding, MemoryMethod, Metric, PairVerdict, Plan, Severity, ShortOf,
-    Verdict, Visit,
-    VisitState,
+    Verdict, Visit, VisitState,
 };
 use simulate::{measured, plan};
 

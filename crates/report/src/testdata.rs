@@ -9,10 +9,9 @@ use record::{
     Contender, ContenderFacts, CpuLayout, Ending, Estimate, Explanation, Facts, Finding, Interval,
     Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop, Metric, Modes, NoiseFloor,
     NoiseSource, OutlyingVisit, PairVerdict, Part, Plan, Published, PublishedFigure,
-    RankedContender, Ranking,
-    RequestCounts, RunRecord, Scalability, ServerUse, SettingValue, Settings, Severity, Shift,
-    ShiftPoint, Skipped, StallMode, ThreadUse, ToolClaims, ToolRun, Verdict, Visit, VisitPlan,
-    VisitState, Workload,
+    RankedContender, Ranking, RequestCounts, RunRecord, Scalability, ServerUse, SettingValue,
+    Settings, Severity, Shift, ShiftPoint, Skipped, StallMode, ThreadUse, ToolClaims, ToolRun,
+    Verdict, Visit, VisitPlan, VisitState, Workload,
 };
 use units::{Bytes, Nanos, Share};
 
