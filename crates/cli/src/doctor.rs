@@ -46,7 +46,9 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
 
 fn examine(run: &RunRecord) -> String {
     let findings = doctor::examine(run);
-    let mut text = format!(
+    let mut text = report::changed(run).map(|said| format!("{said}\n\n")).unwrap_or_default();
+    write!(
+        text,
         "{} checks over {} visits of study {}: {}\n",
         doctor::CHECKS.len(),
         run.visits.len(),
@@ -56,7 +58,8 @@ fn examine(run: &RunRecord) -> String {
             1 => "1 finding".to_owned(),
             n => format!("{n} findings"),
         }
-    );
+    )
+    .expect("writing to memory does not fail");
     findings.iter().for_each(|finding| describe(&mut text, finding, run));
     text
 }

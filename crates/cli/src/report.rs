@@ -51,7 +51,7 @@ pub enum Read {
     Load(Box<LoadRecord>),
 }
 
-/// Reads a run file, or the one in a folder.
+/// Reads a run file, or the one in a folder. What it concludes is made anew from its visits.
 pub fn read(path: &Path) -> Result<Read, Trouble> {
     let file = if path.is_dir() { path.join("run.json") } else { path.to_owned() };
     let text = std::fs::read_to_string(&file).map_err(|error| {
@@ -73,7 +73,8 @@ pub fn read(path: &Path) -> Result<Read, Trouble> {
     if let Ok(load) = LoadRecord::from_json(&text) {
         return Ok(Read::Load(Box::new(load)));
     }
-    let run = RunRecord::from_json(&text).map_err(|error| no_run(&file, &error))?;
+    let mut run = RunRecord::from_json(&text).map_err(|error| no_run(&file, &error))?;
+    lab::runner::conclude(&mut run);
     Ok(Read::Run(Box::new(run)))
 }
 

@@ -251,7 +251,7 @@ fn folder(args: &Args, plan: &Plan) -> Result<ResultsFolder, Trouble> {
 
 /// The run file first: should the disk be full, a report can be made again from it.
 fn save(folder: &ResultsFolder, run: &RunRecord) -> Result<(), Trouble> {
-    folder.write("run.json", run.to_json().as_bytes()).map_err(trouble)?;
+    folder.write("run.json", run.to_sealed_json().as_bytes()).map_err(trouble)?;
     for output in OUTPUTS {
         let name = format!("report.{}", output.extension);
         let bytes = (output.render)(run, &Options::default());

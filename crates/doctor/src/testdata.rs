@@ -45,6 +45,7 @@ pub(crate) fn run(names: &[&str], blocks: u32) -> RunRecord {
         findings: Vec::new(),
         verdicts: Vec::new(),
         analysis: Default::default(),
+        integrity: Default::default(),
     };
     (0..contenders).for_each(|contender| limit(&mut run, contender, 0.6, 0.98));
     run

@@ -11,8 +11,8 @@ mod reference;
 use std::collections::BTreeSet;
 
 use record::{
-    Basis, BoundCause, ChangeJudgement, Comparison, Direction, Ending, MemoryMethod, Metric,
-    RunChange, RunEstimate, RunName, RunRecord, ShortOf, Verdict,
+    Basis, BoundCause, ChangeJudgement, Comparison, Direction, Ending, Integrity, MemoryMethod,
+    Metric, RunChange, RunEstimate, RunName, RunRecord, ShortOf, Verdict,
 };
 use stats::{Decision, Held, Standard, TwoSample};
 use units::Share;
@@ -417,6 +417,11 @@ fn cautions(base: &RunRecord, candidate: &RunRecord, metrics: &[Metric]) -> Vec<
         cautions.push("the base run is newer than the candidate".to_owned());
     }
     for (which, run) in [("base", base), ("candidate", candidate)] {
+        if run.integrity == Integrity::Changed {
+            cautions.push(format!(
+                "{which} run: this file was changed after it was measured: its digest does not fit"
+            ));
+        }
         if let Ending::Incomplete { reason } = &run.ending {
             cautions.push(format!("the {which} run is incomplete: {reason}"));
         }

@@ -84,6 +84,7 @@ pub(crate) fn run_of(names: &[&str], blocks: u32, seed: u64, faster: &[f64]) -> 
         findings: Vec::new(),
         verdicts: Vec::new(),
         analysis: Analysis::default(),
+        integrity: record::Integrity::default(),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::net::SocketAddr;
 
-use record::{Plan, Visit, Workload};
+use record::{Plan, ToolRun, Visit, Workload};
 use units::Nanos;
 
 use crate::clients::{self, ClientError, ClientRun, Kind, Order};
@@ -51,8 +51,13 @@ pub(crate) fn check(plan: &Plan) -> Result<(), ClientError> {
 /// Puts what a tool claimed into its visit.
 pub(crate) fn note(visit: &mut Visit, ran: &ClientRun) {
     let run = ran.tool_run();
+    visit.rate_per_s = rate(&run);
+    visit.tool = Some(run);
+}
+
+/// Requests/s that a tool claimed, or that follow from its other claims.
+pub(crate) fn rate(run: &ToolRun) -> Option<f64> {
     let seconds = run.claimed.duration.map(Nanos::as_secs_f64).filter(|seconds| *seconds > 0.0);
     let counted = || Some(run.claimed.requests_done? as f64 / seconds?);
-    visit.rate_per_s = run.claimed.rate.map(|rate| rate.0).or_else(counted);
-    visit.tool = Some(run);
+    run.claimed.rate.map(|rate| rate.0).or_else(counted)
 }

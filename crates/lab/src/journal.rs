@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use record::{CpuLayout, Ending, Facts, Journal, NetworkKind, RunRecord, Setup, Visit};
+use record::{CpuLayout, Ending, Facts, Integrity, Journal, NetworkKind, RunRecord, Setup, Visit};
 use units::Nanos;
 
 use crate::error::LabError;
@@ -108,7 +108,15 @@ fn read_run(path: &Path) -> Result<RunRecord, LabError> {
     let file = if path.is_dir() { path.join("run.json") } else { path.to_owned() };
     let refused = |reason: String| LabError::Earlier { path: file.clone(), reason };
     let text = fs::read_to_string(&file).map_err(|error| refused(error.to_string()))?;
-    RunRecord::from_json(&text).map_err(|error| refused(error.to_string()))
+    let run = RunRecord::from_json(&text).map_err(|error| refused(error.to_string()))?;
+    // What is measured now would be saved together with it as if all of it had been measured.
+    match run.integrity {
+        Integrity::Changed => Err(refused(
+            "this file was changed after it was measured: its visits are not judged with new ones"
+                .to_owned(),
+        )),
+        Integrity::Intact | Integrity::Unknown => Ok(run),
+    }
 }
 
 /// Time that the visits took, about: to the end of the last one.

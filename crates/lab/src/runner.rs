@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use record::{
-    Analysis, Contender, Ending, Journal, Plan, RunRecord, Setup, Skipped, Verdict, Workload,
+    Analysis, Contender, Ending, Integrity, Journal, Plan, RunRecord, Setup, Skipped, Verdict,
+    Workload,
 };
 
 use crate::adapters::{self, Missing, Search};
@@ -17,6 +18,7 @@ use crate::journal::{Earlier, Keeping, check_machine, check_setup};
 use crate::machine::{GoingOn, Ground, Installed, Machine, Tool, Tools};
 use crate::session::{Before, Stage as _, Watch, play};
 use crate::study;
+use crate::trial;
 use crate::verdict::verdicts;
 
 /// What a run needs to be told beside its plan.
@@ -154,14 +156,17 @@ pub fn run(
         findings: Vec::new(),
         verdicts: Vec::new(),
         analysis: Analysis::default(),
+        integrity: Integrity::default(),
     };
     conclude(&mut record);
     Ok(record)
 }
 
-/// Makes findings, verdicts and analysis anew of what a record holds: after a run, or when the checks have
-/// been changed since.
+/// Makes rates, findings, verdicts and analysis anew of the counts that a record holds: after a run, and
+/// wherever a run file is shown, so that what it says is never taken from it as typed.
 pub fn conclude(record: &mut RunRecord) {
+    let RunRecord { plan, visits, .. } = record;
+    visits.iter_mut().for_each(|visit| trial::rate_anew(plan, visit));
     record.findings = doctor::examine(record);
     record.verdicts = verdicts(&record.plan, &record.visits, &record.findings);
     record.analysis = analyse(&record.plan, &record.visits, &record.findings, &record.verdicts);

@@ -1,9 +1,13 @@
 //! Owns what one visit comes to: which part of the load is measured, and what the server used in it.
 //! Must not know how servers are started or stopped. Start reading at [`Window`].
 
-use record::{Interval, LoadPlan, LoadRecord, LoadStop, Pacing, Plan, Verify, Workload};
+use record::{
+    Interval, LoadPlan, LoadRecord, LoadStop, Pacing, Plan, Verify, Visit, VisitState, Workload,
+};
 use stats::Histogram;
 use units::Nanos;
+
+use crate::by_tool;
 
 /// Shortest interval of a visit's load: below it the counts of a slow server are all noise.
 const INTERVAL_MIN: Nanos = Nanos::from_millis(10);
@@ -57,20 +61,49 @@ pub(crate) struct Counted {
 
 /// Counts the window, and cuts it further where a warm-up reaches into it.
 pub(crate) fn count(load: &LoadRecord, window: Window, work: &Workload) -> Counted {
-    let is_inside =
-        |interval: &&Interval| interval.start >= window.from && interval.end() <= window.until;
-    let inside: Vec<&Interval> = load.intervals.iter().filter(is_inside).collect();
+    let inside = inside(load, window);
     if let Some(rate_per_s) = by_littles_law(&inside, work) {
         return Counted { cut: window.from, rate_per_s };
     }
     let ok: Vec<f64> = inside.iter().map(|interval| interval.ok as f64).collect();
     let kept = &inside[stats::mser5(&ok).cut..];
-    let seconds = Nanos(kept.iter().map(|interval| interval.length.0).sum()).as_secs_f64();
-    let done: u64 = kept.iter().map(|interval| interval.ok).sum();
     Counted {
         cut: kept.first().map_or(window.from, |interval| interval.start),
-        rate_per_s: if seconds > 0.0 { done as f64 / seconds } else { 0.0 },
+        rate_per_s: goodput(kept),
     }
+}
+
+/// Makes the rate of a visit anew of what was counted in it; its cut is kept, and so is the rate of a
+/// visit without any counts.
+pub(crate) fn rate_anew(plan: &Plan, visit: &mut Visit) {
+    if visit.state != VisitState::Measured {
+        return;
+    }
+    visit.rate_per_s = match visit {
+        Visit { search: Some(search), .. } => search.highest_good.map(|rate| rate.0),
+        Visit { tool: Some(tool), .. } => by_tool::rate(tool),
+        Visit { load: Some(load), cut, cell, contender, .. } => {
+            let window = Window { from: *cut, ..Window::of(plan) };
+            let inside = inside(load, window);
+            let work = plan.work(*cell, *contender);
+            Some(by_littles_law(&inside, &work).unwrap_or_else(|| goodput(&inside)))
+        }
+        _ => return,
+    };
+}
+
+/// Requests/s that these intervals answered well.
+fn goodput(intervals: &[&Interval]) -> f64 {
+    let length: u64 = intervals.iter().map(|interval| interval.length.0).sum();
+    let done: u64 = intervals.iter().map(|interval| interval.ok).sum();
+    if length > 0 { done as f64 / Nanos(length).as_secs_f64() } else { 0.0 }
+}
+
+/// The intervals that lie whole in a window.
+fn inside(load: &LoadRecord, window: Window) -> Vec<&Interval> {
+    let is_inside =
+        |interval: &&Interval| interval.start >= window.from && interval.end() <= window.until;
+    load.intervals.iter().filter(is_inside).collect()
 }
 
 /// The rate of a closed loop on a program that sleeps; `None` of any other load, and where a request

@@ -7,6 +7,7 @@ use crate::facts::Facts;
 use crate::finding::Finding;
 use crate::json::ReadError;
 use crate::plan::{Contender, CpuLayout, Plan, Published, PublishedFigure};
+use crate::seal::{self, Integrity};
 use crate::verdict::PairVerdict;
 use crate::visit::Visit;
 
@@ -46,6 +47,9 @@ pub struct RunRecord {
     /// What else is said of the cells; empty in a file of a joust that did not say it.
     #[serde(default)]
     pub analysis: Analysis,
+    /// Whether its file is as it was written.
+    #[serde(skip)]
+    pub integrity: Integrity,
 }
 
 /// How a run ended.
@@ -106,13 +110,20 @@ impl RunRecord {
         crate::json::write(self)
     }
 
-    /// Reads what [`RunRecord::to_json`] wrote.
+    /// As [`RunRecord::to_json`], with a digest of it as the last field: for the file that is written when
+    /// it was measured, and for no other, because what was changed would look as if it had not been.
+    pub fn to_sealed_json(&self) -> String {
+        seal::seal(&self.to_json())
+    }
+
+    /// Reads what [`RunRecord::to_json`] or [`RunRecord::to_sealed_json`] wrote.
     ///
     /// # Errors
     /// [`ReadError`]: not JSON, of another shape, of a version that this joust does not know, or with
     /// an index of a contender that is not there; below this, indices are not checked again.
     pub fn from_json(text: &str) -> Result<Self, ReadError> {
-        let run: Self = crate::json::read(text, Self::FORMAT, OLDER)?;
+        let mut run: Self = crate::json::read(text, Self::FORMAT, OLDER)?;
+        run.integrity = seal::check(text);
         match run.misfit() {
             None => Ok(run),
             Some(part) => Err(ReadError::Misfit { part }),
@@ -219,6 +230,7 @@ impl RunRecord {
             findings: Vec::new(),
             verdicts: Vec::new(),
             analysis: Analysis::default(),
+            integrity: self.integrity,
         }
     }
 

@@ -6,6 +6,7 @@ use record::{BoundCause, Ending, Metric, RunRecord, Severity, Verdict};
 
 use crate::figures::{counted, listed};
 use crate::first_place::{at_least, first_place};
+use crate::integrity::changed;
 use crate::line::{Line, Tone};
 use crate::order::Order;
 use crate::standing::{Standing, failures};
@@ -138,8 +139,14 @@ pub(crate) fn headline(record: &RunRecord, standings: &[Standing], ranking: &Ran
     lines
 }
 
-/// Says on top that a run was broken off.
+/// Says on top that a run's file was changed, or that the run was broken off.
 pub(crate) fn incomplete(record: &RunRecord) -> Option<String> {
+    let parts = [changed(record).map(str::to_owned), broken_off(record)];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(". "))
+}
+
+fn broken_off(record: &RunRecord) -> Option<String> {
     let Ending::Incomplete { reason } = &record.ending else { return None };
     let measured: usize =
         (0..record.plan.contenders.len()).map(|c| record.measured(c).count()).sum();

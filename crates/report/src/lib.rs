@@ -17,6 +17,7 @@ mod forest;
 mod headline;
 mod history_text;
 mod html;
+mod integrity;
 mod leads;
 mod line;
 mod listing;
@@ -52,6 +53,7 @@ mod wording;
 
 pub use compare_text::compare_text;
 pub use history_text::history_text;
+pub use integrity::changed;
 pub use listing::{Listed, listed_text, rows_text};
 pub use load_markdown::load_markdown;
 pub use load_text::load_text;

@@ -121,6 +121,7 @@ fn run_of(models: &[Model], blocks: u32) -> RunRecord {
         findings: findings(models),
         verdicts,
         analysis: Default::default(),
+        integrity: Default::default(),
     }
 }
 

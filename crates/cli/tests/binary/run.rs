@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use record::{Ending, RunRecord};
+use record::{Ending, Integrity, RunRecord};
 
 use crate::{joust, output, said, stdout};
 
@@ -44,6 +44,47 @@ fn a_run_leaves_its_reports_and_nothing_else() {
     assert_eq!(run.visits.len(), 6);
     assert!(run.visits.iter().all(|visit| visit.load.is_some()));
     assert_eq!(servers_in(&out), Vec::<u32>::new(), "servers were left");
+    a_run_file_is_not_taken_as_typed(run, &out);
+}
+
+fn a_run_file_is_not_taken_as_typed(run: RunRecord, out: &Path) {
+    assert_eq!(run.integrity, Integrity::Intact);
+    let (file, path) = (out.join("run.json"), out.to_str().unwrap());
+    let mut anew = run.clone();
+    lab::runner::conclude(&mut anew);
+    assert_eq!(anew, run, "what is computed anew is what was concluded");
+    let report = || stdout(&output(&["report", path, "--full"]));
+    let said = "this file was changed after it was measured";
+    let measured = report();
+    assert!(!measured.contains(said), "{measured}");
+
+    let mut tripled = run.clone();
+    for visit in tripled.visits.iter_mut().filter(|visit| visit.contender == 0) {
+        visit.rate_per_s = visit.rate_per_s.map(|rate| 3.0 * rate);
+    }
+    tripled.verdicts.clear();
+    tripled.findings.clear();
+    // Without a digest nothing says that it was changed; the figures are those of the counts.
+    std::fs::write(&file, tripled.to_json()).unwrap();
+    assert_eq!(report(), measured);
+
+    // One digit of a rate, as a person would change it.
+    let sealed = run.to_sealed_json();
+    let at = sealed.find("\"rate_per_s\":").unwrap() + "\"rate_per_s\":".len();
+    let digit = if &sealed[at..=at] == "9" { "8" } else { "9" };
+    let changed = format!("{}{digit}{}", &sealed[..at], &sealed[at + 1..]);
+    std::fs::write(&file, changed).unwrap();
+    for args in [&["report", path][..], &["doctor", path], &["compare", path, path]] {
+        let output = output(args);
+        assert!(stdout(&output).contains(said) || crate::said(&output).contains(said), "{args:?}");
+    }
+    for format in ["markdown", "html", "svg"] {
+        let text = stdout(&output(&["report", path, "--format", format]));
+        assert!(text.contains(said), "{format}");
+    }
+    let refused = output(&["run", "--repeat-of", path, "--out", &format!("{path}-2")]);
+    assert_eq!(refused.status.code(), Some(2), "{}", crate::said(&refused));
+    assert!(crate::said(&refused).contains("was changed after"), "{}", crate::said(&refused));
 }
 
 /// The server answers right when it is asked alone, and under load with zeros of the right length.
