@@ -158,13 +158,11 @@ fn said(error: &ServerError, runs_already: bool) -> String {
 fn way_out(contender: &Contender, error: &ServerError) -> &'static str {
     let is_command = contender.server == "command";
     match error {
+        ServerError::NotReady { last, .. } if last.contains("it redirects ") => {
+            "name the path that it answers itself, as in --target /"
+        }
         ServerError::NotReady { last, .. } if last.contains("with `HTTP/1.") => {
-            let redirects = ["with `HTTP/1.1 3", "with `HTTP/1.0 3"];
-            if redirects.iter().any(|status| last.contains(status)) {
-                "it redirects: name the path that it answers itself, as in --target /"
-            } else {
-                "name a path that it answers with 200, as in --target /"
-            }
+            "name a path that it answers with 200, as in --target /"
         }
         ServerError::NotReady { .. } if contender.server == "url" => {
             "start it first, or check host and port: `curl -v URL` shows what is there"

@@ -110,7 +110,10 @@ pub(super) fn missing(values: &Values, search: &Search) -> Option<Missing> {
     if ["{docroot}", "{dir}", "{port}"].iter().any(|mark| program.contains(mark)) {
         return None;
     }
-    let path = Path::new(&program);
+    let path = match values.given("cwd") {
+        Some(folder) => Path::new(folder).join(&program),
+        None => PathBuf::from(&program),
+    };
     let (reason, remedy) = if !program.contains('/') {
         if search.program(&program).is_some() {
             return None;
@@ -124,8 +127,8 @@ pub(super) fn missing(values: &Values, search: &Search) -> Option<Missing> {
         );
         (reason, "write its absolute path in `command`".to_owned())
     } else if !path.exists() {
-        (format!("the program `{program}` does not exist"), "correct `command`".to_owned())
-    } else if !is_program(path) {
+        (format!("the program `{}` does not exist", path.display()), "correct `command`".to_owned())
+    } else if !is_program(&path) {
         (format!("`{program}` is no program"), format!("chmod +x {program}, or correct `command`"))
     } else {
         return None;
@@ -190,5 +193,13 @@ mod tests {
         for (command, reason) in absent {
             assert!(missing(command).is_some_and(|said| said.starts_with(reason)), "{command}");
         }
+        let beside = |folder: &str| {
+            let text = |value: &str| SettingValue::Text(value.to_owned());
+            let settings =
+                [("command", "./sh {port}"), ("cwd", folder)].map(|(k, v)| (k.to_owned(), text(v)));
+            ITEM.installed_with(&search, &settings.into()).err().map(|missing| missing.reason)
+        };
+        assert_eq!(beside("/bin"), None);
+        assert_eq!(beside("/etc").as_deref(), Some("the program `/etc/./sh` does not exist"));
     }
 }
