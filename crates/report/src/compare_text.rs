@@ -188,7 +188,7 @@ fn said(change: &RunChange) -> String {
         Direction::CandidateOverBase => verdict(&change.verdict),
         Direction::BaseOverCandidate => format!("base {}", verdict(&change.verdict)),
     };
-    let is_apart = !matches!(change.verdict, Verdict::Ratio { .. });
+    let is_apart = !matches!(change.verdict, Verdict::Ratio { .. } | Verdict::Withheld { .. });
     let estimate = change.estimate.filter(|_| is_apart);
     let estimate = estimate.map(|one| ratio_with_interval(one.ratio, one.low, one.high));
     let short = change.short_of.map(|short| {
