@@ -106,5 +106,6 @@ fn run() -> RunRecord {
         findings: Vec::new(),
         verdicts: Vec::new(),
         analysis: Default::default(),
+        integrity: joust_record::Integrity::default(),
     }
 }
