@@ -7,6 +7,7 @@ pub mod adapters;
 pub mod analysis;
 mod budget;
 mod by_tool;
+mod calls;
 pub mod canary;
 mod capacity;
 mod cgroup;

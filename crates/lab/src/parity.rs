@@ -14,6 +14,7 @@ use doctor::parity::is_unknown;
 use record::LoadStop;
 use units::Nanos;
 
+use crate::calls::{self, Calls};
 use crate::probe::Address;
 
 /// Requests on one connection, two more than the most common limits (100 of Apache and Tomcat, 1000
@@ -32,7 +33,7 @@ const LONGEST_FEW: Nanos = Nanos::from_secs(30);
 const PATIENCE: Nanos = Nanos::from_secs(5);
 
 /// What was seen; what could not be seen is `None`.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct Seen {
     /// What it calls itself (the field Server).
     pub server: Option<String>,
@@ -50,6 +51,8 @@ pub struct Seen {
     pub kept: Option<Kept>,
     /// The kernel's word for the backlog of the sockets that listen there, and how many there are.
     pub listening: Option<(u32, usize)>,
+    /// System calls that it made for a request, or why nobody saw them.
+    pub calls: Option<Result<Calls, String>>,
 }
 
 /// How long a connection was kept.
@@ -95,6 +98,14 @@ impl Seen {
     }
 }
 
+/// Watches the processes of a running server while it is asked for `target`.
+pub fn watch(processes: &[u32], address: &Address, target: &str) -> Result<Calls, String> {
+    // So that what it does for its first requests alone is done.
+    in_a_row(address, target, "GET", GETS);
+    let ask = || in_a_row(address, target, "GET", calls::REQUESTS).map(|(answered, _)| answered);
+    calls::observe(processes, ask)
+}
+
 /// Puts what was seen above what was read.
 pub fn lay_over(parity: &mut BTreeMap<String, String>, seen: Seen) {
     let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();
@@ -111,6 +122,11 @@ pub fn lay_over(parity: &mut BTreeMap<String, String>, seen: Seen) {
     put("tls", Some("off".to_owned()));
     put("backlog", seen.listening.map(|(backlog, _)| backlog.to_string()));
     put("listening_sockets", seen.listening.map(|(_, sockets)| sockets.to_string()));
+    match seen.calls {
+        None => {}
+        Some(Ok(calls)) => calls.rows().into_iter().for_each(|(name, said)| put(name, Some(said))),
+        Some(Err(why)) => put("seen_calls", Some(format!("not available: {why}"))),
+    }
     let Some(kept) = seen.kept else { return };
     put("keep_alive", Some(on_off(kept.requests > 1)));
     if kept.closed {

@@ -461,6 +461,10 @@ impl Running {
             let listening = self.net.at_server(|| parity::listening(&self.address));
             seen.listening = listening.ok().flatten();
         }
+        if let Some(tree) = self.tree() {
+            let watch = || parity::watch(&tree.pids(), &self.address, self.target(PAGE));
+            seen.calls = self.net.at_client(watch).ok();
+        }
         seen
     }
 

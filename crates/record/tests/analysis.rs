@@ -104,6 +104,7 @@ fn run() -> RunRecord {
             ],
             outliers: vec![outlier(0, 0), outlier(1, 2)],
         },
+        integrity: joust_record::Integrity::default(),
     }
 }
 

@@ -28,6 +28,7 @@ pub mod signals;
 pub mod sock_diag;
 pub mod socket;
 mod stamps;
+pub mod syscalls;
 mod uring;
 pub mod uring_driver;
 pub mod uring_server;

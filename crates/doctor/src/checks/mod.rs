@@ -9,6 +9,7 @@ mod errors_as_speed;
 mod generator_limit;
 mod keep_alive_not_honoured;
 mod no_steady_state;
+mod seen_otherwise;
 mod too_few_samples;
 mod two_clusters;
 mod undeclared_difference;
@@ -29,6 +30,7 @@ pub const CHECKS: &[&Check] = &[
     &generator_limit::ITEM,
     &keep_alive_not_honoured::ITEM,
     &no_steady_state::ITEM,
+    &seen_otherwise::ITEM,
     &too_few_samples::ITEM,
     &two_clusters::ITEM,
     &undeclared_difference::ITEM,

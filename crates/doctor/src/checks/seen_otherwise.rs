@@ -1,0 +1,82 @@
+//! Owns the check that what is stated of a server's cache of files is what it was seen to do: one without a
+//! cache opens the file for each request, one with a cache does not. Must not know how it was seen.
+//! Start reading at [`look`].
+
+use record::{Certainty, Severity};
+
+use super::Check;
+use crate::parity::Switch;
+use crate::{Evidence, Seen};
+
+/// See the module.
+pub(crate) const ITEM: Check = Check {
+    name: "seen_otherwise",
+    severity: Severity::Note,
+    title: "a server opens files otherwise than its configuration says",
+    meaning: "what is stated of the work that a request is, is not what was measured",
+    remedy: "read its effective configuration: another file, a default or a build option may decide; \
+             `strace -f -p PID` shows the calls",
+    needs: &[],
+    look,
+};
+
+/// Opened files for a request from which on one is opened for each: some are opened now and then.
+const EACH: f64 = 0.5;
+
+fn look(evidence: &Evidence) -> Vec<Seen> {
+    let contenders = evidence.run.contenders.iter().enumerate();
+    contenders
+        .filter_map(|(index, facts)| {
+            let stated = facts.parity.get(Switch::FileCache.name())?;
+            let opens: f64 =
+                facts.parity.get("seen_file_opens")?.strip_suffix(" a request")?.parse().ok()?;
+            let is_off = stated == "off";
+            let is_on = stated.starts_with("on");
+            let differs = (is_off && opens < EACH) || (is_on && opens >= EACH);
+            differs.then(|| Seen {
+                certainty: Certainty::Suspected,
+                contenders: vec![index],
+                evidence: format!(
+                    "{}: file cache {stated}, and it opened {opens:.1} files a request",
+                    evidence.names(&[index])
+                ),
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testdata;
+
+    fn seen(stated: &str, opens: &str) -> Vec<Seen> {
+        let mut run = testdata::run(&["a", "b"], 8);
+        for (name, value) in [("file_cache", stated), ("seen_file_opens", opens)] {
+            run.contenders[1].parity.insert(name.to_owned(), value.to_owned());
+        }
+        look(&Evidence::of(&run))
+    }
+
+    #[test]
+    fn a_server_that_does_what_is_stated_is_silent() {
+        for (stated, opens) in [
+            ("off", "1.0 a request"),
+            ("off", "2.0 a request"),
+            ("on (content, 1 s)", "0.0 a request"),
+            ("unknown: why", "1.0 a request"),
+            ("off", "0.0 a request, others by io_uring"),
+        ] {
+            assert_eq!(seen(stated, opens), [], "{stated} {opens}");
+        }
+        assert_eq!(look(&Evidence::of(&testdata::run(&["a", "b"], 8))), []);
+    }
+
+    #[test]
+    fn one_that_does_otherwise_is_named_with_both() {
+        let found = seen("off", "0.0 a request");
+        assert_eq!(found[0].contenders, [1]);
+        assert_eq!(found[0].evidence, "b: file cache off, and it opened 0.0 files a request");
+        assert_eq!(seen("on (descriptor, 60 s)", "1.0 a request").len(), 1);
+    }
+}
