@@ -47,9 +47,9 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
 fn examine(run: &RunRecord) -> String {
     let findings = doctor::examine(run);
     let mut text = report::changed(run).map(|said| format!("{said}\n\n")).unwrap_or_default();
-    write!(
+    writeln!(
         text,
-        "{} checks over {} visits of study {}: {}\n",
+        "{} checks over {} visits of study {}: {}",
         doctor::CHECKS.len(),
         run.visits.len(),
         run.plan.name,

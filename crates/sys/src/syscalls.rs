@@ -129,7 +129,7 @@ fn begun(thread: Pid) -> Option<&'static str> {
     }
     // SAFETY: the kernel fills the member that `op` names, and it is that of an entry.
     let number = unsafe { info.u.entry.nr };
-    Some(name(i64::try_from(number).ok()?))
+    Some(name(number.try_into().ok()?))
 }
 
 macro_rules! names {
@@ -164,13 +164,14 @@ const NAMES_OLD: &[(&str, libc::c_long)] = names! {
 #[cfg(not(target_arch = "x86_64"))]
 const NAMES_OLD: &[(&str, libc::c_long)] = &[];
 
-fn name(number: i64) -> &'static str {
-    let known = NAMES.iter().chain(NAMES_OLD).find(|(_, known)| i64::from(*known) == number);
+fn name(number: libc::c_long) -> &'static str {
+    let known = NAMES.iter().chain(NAMES_OLD).find(|(_, known)| *known == number);
     known.map_or("other", |(name, _)| name)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -191,7 +192,6 @@ mod tests {
             .unwrap();
         let (mut asks, mut says) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
         let counted = counted(&[shell.id()], || {
-            use std::io::{Read as _, Write as _};
             for _ in 0..5 {
                 asks.write_all(b"go\n").unwrap();
                 says.read_exact(&mut [0; 5]).unwrap();
@@ -203,7 +203,9 @@ mod tests {
             "it goes on and ends as if it had not been traced"
         );
         match counted {
-            Err(error) if is_refused(&error) => eprintln!("skipped: {error}"),
+            Err(error) if is_refused(&error) => {
+                let _ = writeln!(io::stderr(), "skipped: 1 test, nobody may be traced: {error}");
+            }
             Err(error) => panic!("{error}"),
             Ok((calls, ())) => {
                 let of = |name| calls.get(name).copied().unwrap_or_default();
