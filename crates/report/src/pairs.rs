@@ -21,7 +21,8 @@ pub(crate) const OVER: &str = " over ";
 
 /// Must be known of every interval that is shown.
 pub(crate) const INTERVALS: &str = "Intervals are 95 % each, not adjusted for the number of pairs; \
-                                    \"told apart\" is (p after Holm over all pairs of the metric)";
+                                    \"told apart\" needs p below 0.02 after Holm over all pairs of the \
+                                    metric";
 
 /// The pairs of one metric, the better side of each first.
 #[derive(Debug)]
