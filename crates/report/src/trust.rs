@@ -22,7 +22,12 @@ fn blocks(record: &RunRecord, metric: Option<Metric>) -> String {
         let is_of = move |pair: &&record::PairVerdict| metric.is_none_or(|one| pair.metric == one);
         record.verdicts.iter().filter(is_of)
     };
-    let counts = || pairs().filter_map(|pair| pair.estimate.map(|estimate| estimate.blocks));
+    // Below three blocks a pair has no estimate, yet blocks.
+    let blocks_of = |pair: &record::PairVerdict| {
+        let short = pair.short_of.map(|short| short.blocks);
+        short.or_else(|| pair.estimate.map(|estimate| estimate.blocks))
+    };
+    let counts = || pairs().filter_map(blocks_of);
     let (Some(fewest), Some(most)) = (counts().min(), counts().max()) else {
         return "no block holds a visit of both sides of a pair".to_owned();
     };
