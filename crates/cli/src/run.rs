@@ -132,7 +132,13 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     saved?;
     crate::history::remember(&folder.path().join("run.json"), &run);
     output::stdout(format!("{}\n", folder.path().display()).as_bytes())?;
-    ended(&run, brief.is_some_and(|brief| brief.is_pair()))
+    ended(&run, is_pair(&run.plan))
+}
+
+/// Whether it asks if the candidate is worse than the base: also where the run is gone on with, or its
+/// study file is run.
+fn is_pair(plan: &Plan) -> bool {
+    plan.contenders.iter().map(|one| one.name.as_str()).eq(["base", "candidate"])
 }
 
 /// The exit code of a run; of a pair with the line that says why.
@@ -277,8 +283,8 @@ fn trouble(error: LabError) -> Trouble {
             "{error}"
         )),
         LabError::NoBlock { .. } => Trouble::usage(miette!(
-            help = "raise --budget, take fewer contenders with --only, or shorten `warm_up` and `measure` \
-                    in [visit]",
+            help = "raise the budget (-d), take fewer contenders, or shorten `warm_up` and `measure` in \
+                    [visit] of a study file",
             "{error}"
         )),
         LabError::Earlier { .. } | LabError::Refused { .. } => Trouble::usage(miette!("{error}")),

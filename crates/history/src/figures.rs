@@ -128,8 +128,8 @@ impl Tally {
     fn said(&self, run: &RunRecord, place: Place) -> String {
         let how = match (self.failed, self.silent) {
             (_, 0) => "failed",
-            (0, _) => "answered nothing",
-            _ => "failed or answered nothing",
+            (0, _) => "finished no request in the measured window",
+            _ => "failed or finished no request",
         };
         let name = &run.plan.contenders[place.contender].name;
         format!("{} of {} visits of {name} {how}", self.lost(), self.all)

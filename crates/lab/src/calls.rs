@@ -55,7 +55,9 @@ impl Calls {
 
     /// How often those are made, together. What goes through a ring of io_uring shows in no call.
     fn sum(&self, names: &[&str]) -> String {
-        let sum: f64 = names.iter().filter_map(|name| self.0.get(name)).sum();
+        let counts = names.iter().filter_map(|name| self.0.get(name));
+        // The sum of no numbers is -0.0.
+        let sum = counts.fold(0.0, |sum, count| sum + count);
         let hidden =
             if self.0.contains_key("io_uring_enter") { ", others by io_uring" } else { "" };
         format!("{sum:.1} a request{hidden}")

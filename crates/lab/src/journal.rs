@@ -84,7 +84,8 @@ pub fn go_on(folder: &Path) -> Result<Earlier, LabError> {
         Err(error) => return Err(refused(error.to_string())),
     };
     let block = journal.visits.iter().map(|visit| visit.block).max().unwrap_or(0);
-    let before = Before { visits: journal.visits.clone(), elapsed: elapsed(&journal), block };
+    let elapsed = elapsed(&journal);
+    let before = Before { visits: journal.visits.clone(), elapsed, block, floor: 0 };
     Ok(Earlier { journal, before })
 }
 
@@ -97,10 +98,11 @@ pub fn repeat(folder: &Path) -> Result<Earlier, LabError> {
     let mut journal = Journal::of(&read_run(folder)?);
     let block = journal.visits.iter().map(|visit| visit.block + 1).max().unwrap_or(0);
     let elapsed = elapsed(&journal);
-    journal.plan.blocks.min = journal.plan.blocks.min.saturating_add(block);
     journal.plan.blocks.max = journal.plan.blocks.max.saturating_add(block);
     journal.plan.budget = journal.plan.budget.saturating_add(elapsed);
-    let before = Before { visits: journal.visits.clone(), elapsed, block };
+    // How many the study asks for stays: what it has is no fewer for being repeated.
+    let floor = journal.plan.blocks.min.saturating_add(block);
+    let before = Before { visits: journal.visits.clone(), elapsed, block, floor };
     Ok(Earlier { journal, before })
 }
 

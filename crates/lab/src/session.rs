@@ -130,6 +130,9 @@ pub struct Before {
     pub elapsed: Nanos,
     /// First block to be made; a visit of it that is there already is left out.
     pub block: u32,
+    /// Blocks, those that there are included, below which no interval ends the run, where that is more
+    /// than the plan asks for.
+    pub floor: u32,
 }
 
 /// Carries out `plan` on `stage` until its intervals are narrow, its blocks or its budget are used,
@@ -153,6 +156,7 @@ pub fn play(
         contenders: vec![ContenderFacts::default(); plan.contenders.len()],
         standing: vec![Standing::default(); plan.contenders.len()],
         visits: before.visits,
+        floor: before.floor,
         costs: Costs::new(plan),
     };
     session.check_budget()?;
@@ -193,6 +197,8 @@ struct Session<'a> {
     contenders: Vec<ContenderFacts>,
     standing: Vec<Standing>,
     visits: Vec<Visit>,
+    /// [`Before::floor`].
+    floor: u32,
     costs: Costs<'a>,
 }
 
@@ -327,7 +333,7 @@ impl Session<'_> {
     /// others.
     fn open_cells(&self, block: u32) -> Vec<usize> {
         let is_open = |&cell: &usize| {
-            block < self.plan.blocks.min
+            block < self.plan.blocks.min.max(self.floor)
                 || !narrow_enough(self.plan, cell, &self.visits, &self.left_in())
         };
         (0..self.plan.cells.len()).filter(is_open).collect()

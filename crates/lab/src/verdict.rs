@@ -197,7 +197,7 @@ impl<'a> Judge<'a> {
         let limited: Vec<&str> =
             [a, b].into_iter().filter(|&n| self.limited(n)).map(|n| self.name(n)).collect();
         match (metric, limited.as_slice()) {
-            (Metric::Memory, _) => self.unlike_memory(a, b),
+            (Metric::Memory, _) => self.unlike_memory(a, b).or_else(|| self.open_memory(a, b)),
             (Metric::Throughput | Metric::Capacity, [_, _]) => {
                 Some("the generator was the limit for both; compare CPU time per request".into())
             }
@@ -218,6 +218,32 @@ impl<'a> Judge<'a> {
             measured.filter_map(|visit| visit.memory_method()).collect()
         });
         record::unlike_memory([(self.name(a), &methods[0]), (self.name(b), &methods[1])])
+    }
+
+    /// Why nothing is said of memory that is known as a range, where the ranges of both sides overlap.
+    fn open_memory(&self, a: usize, b: usize) -> Option<String> {
+        let range = |n: usize| {
+            let of = self.visits.iter().filter(|visit| visit.contender == n);
+            let used = of.filter(|visit| visit.state == VisitState::Measured);
+            used.filter_map(|visit| visit.server).fold((u64::MAX, 0, false), |seen, server| {
+                let (low, high, is_open) = seen;
+                let (least, most) = (server.memory.0, server.memory_account.at_most.0);
+                (low.min(least), high.max(most.max(least)), is_open || most > least)
+            })
+        };
+        let (one, other) = (range(a), range(b));
+        let overlap = one.0 <= other.1 && other.0 <= one.1;
+        ((one.2 || other.2) && overlap).then(|| {
+            let said = |n: usize, (low, high, _): (u64, u64, bool)| {
+                format!("{} to {} for {}", units::Bytes(low), units::Bytes(high), self.name(n))
+            };
+            format!(
+                "memory is known as a range ({}, {}), because page frames can be told apart only with \
+                 CAP_SYS_ADMIN: run as root",
+                said(a, one),
+                said(b, other)
+            )
+        })
     }
 
     /// Which finding, on whom; its evidence stands once, with the findings.
@@ -252,12 +278,12 @@ impl<'a> Judge<'a> {
         let name = self.name(contender);
         let visits = format!("of {all} visits of {name}");
         Some(match reasons.next_back().filter(|_| too_many) {
-            None => format!("{silent} {visits} answered nothing"),
+            None => format!("{silent} {visits} finished no request in the measured window"),
             // One that was given up says so itself.
             Some(reason) if failed == all && reason.starts_with(name) => reason.clone(),
             Some(reason) if silent == 0 => format!("{failed} {visits} failed: {reason}"),
             Some(reason) => {
-                format!("{} {visits} failed or answered nothing: {reason}", failed + silent)
+                format!("{} {visits} failed or finished no request: {reason}", failed + silent)
             }
         })
     }

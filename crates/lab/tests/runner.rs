@@ -328,6 +328,7 @@ fn a_run_that_goes_on_makes_no_visit_twice_and_keeps_to_the_order() {
         block: whole.visits[cut].block,
         visits: whole.visits[..cut].to_vec(),
         elapsed: Nanos::from_secs(25),
+        floor: 0,
     };
     let mut rest = Notes::default();
     let mut stage = Simulated::new(&noise, 1, &rates);

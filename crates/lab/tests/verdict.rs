@@ -92,7 +92,8 @@ fn noise_is_undecided_and_says_how_many_blocks_it_would_take() {
     let Verdict::Undecided { more_blocks, .. } = pair.verdict else { panic!("{:?}", pair.verdict) };
     // By the normal law with sd 0.0477: to tell 1 % apart at a level of 2 % takes 231 blocks, to show that it
     // lies within 2 % takes 145, ((1.645 + 0.842) * 0.0477 / ln(1.02 / 1.01))^2; 10 of them are there.
-    assert!(more_blocks.is_some_and(|more| (134..=140).contains(&more)), "{more_blocks:?}");
+    // A robust centre needs up to a sixth more: these steps are flatter than normal noise.
+    assert!(more_blocks.is_some_and(|more| (134..=160).contains(&more)), "{more_blocks:?}");
 }
 
 /// As seen: 0.102x [0.081, 0.129] in seven blocks of eight was "undecided: about 1 more block to see 2 %".
@@ -272,14 +273,20 @@ fn a_server_that_answered_nothing_does_not_drop_out_of_its_pairs() {
     let one = silenced(&[4]);
     let rates = of(&one, Metric::Throughput);
     for pair in &rates[..2] {
-        assert_eq!(withheld(&pair.verdict), "1 of 12 visits of x answered nothing");
+        assert_eq!(
+            withheld(&pair.verdict),
+            "1 of 12 visits of x finished no request in the measured window"
+        );
     }
     assert!(!matches!(rates[2].verdict, Verdict::Withheld { .. }), "b and c stand");
     let memory = of(&one, Metric::Memory);
     assert!(!matches!(memory[0].verdict, Verdict::Withheld { .. }), "one visit of twelve");
     let two = silenced(&[4, 9]);
     let memory = of(&two, Metric::Memory);
-    assert_eq!(withheld(&memory[0].verdict), "2 of 12 visits of x answered nothing");
+    assert_eq!(
+        withheld(&memory[0].verdict),
+        "2 of 12 visits of x finished no request in the measured window"
+    );
 }
 
 /// As seen: a p of 0.0036 became 0.039 beside a server that never started.

@@ -138,8 +138,16 @@ impl Goal {
             }
             Self::Errors { edge, limit } => {
                 let (bad, due) = (load.bad(), load.due());
+                let bodies = &load.bodies_verified;
                 let share = if due == 0 {
                     Err(NOTHING_DUE.to_owned())
+                } else if bodies.differ > 0 && bodies.verified < load.requests.done {
+                    // A sample tells that bodies are wrong, not how many.
+                    Err(format!(
+                        "{} of {} bodies in the sample differ, so the share of errors is not known: \
+                         verify all (--verify hash=100%)",
+                        bodies.differ, bodies.verified
+                    ))
                 } else {
                     Ok(bad as f64 / due as f64)
                 };

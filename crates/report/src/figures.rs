@@ -81,6 +81,23 @@ pub(crate) fn ratio(value: f64) -> String {
     format!("{value:.decimals$}x")
 }
 
+/// A lower bound: never printed above what it is.
+pub(crate) fn ratio_down(value: f64) -> String {
+    bound(value, f64::floor, 1e-9)
+}
+
+/// An upper bound: never printed below what it is.
+pub(crate) fn ratio_up(value: f64) -> String {
+    bound(value, f64::ceil, -1e-9)
+}
+
+/// `slack` is what binary fractions lack: 1.10 stays 1.10.
+fn bound(value: f64, round: fn(f64) -> f64, slack: f64) -> String {
+    let decimals = ratio_decimals(value, value != 1.0 && (value - 1.0).abs() < 0.005);
+    let scale = 10f64.powi(decimals as i32);
+    format!("{:.decimals$}x", round(value * scale + slack) / scale)
+}
+
 fn ratio_decimals(ratio: f64, is_fine: bool) -> usize {
     match ratio.abs() {
         r if r >= 100.0 => 0,

@@ -4,7 +4,7 @@
 
 use record::{Contender, Verdict};
 
-use crate::figures::{counted, listed, ratio};
+use crate::figures::{counted, listed, ratio_down};
 use crate::order::Order;
 use crate::wording::{Reading, name_of, verdict, words};
 
@@ -53,7 +53,7 @@ pub(crate) fn at_least(lead: f64) -> String {
     if lead < LEAD_PRINTED_MIN {
         "more than 1x".to_owned()
     } else {
-        format!("at least {}", ratio(lead))
+        format!("at least {}", ratio_down(lead))
     }
 }
 
@@ -91,7 +91,8 @@ impl Teller<'_> {
     fn pair(&self, only: &Reading) -> String {
         let words = words(self.order.metric);
         let (this, that) = (self.name(only.this), self.name(only.that));
-        let measured = only.measured().unwrap_or_else(|| "no ratio".to_owned());
+        let measured =
+            only.measured().unwrap_or_else(|| "too few blocks for an interval".to_owned());
         match &only.verdict {
             Verdict::Ratio { .. } if only.ahead().is_some() => {
                 let factor = words.factor_of_pair(&verdict(&only.verdict), &that);

@@ -181,11 +181,15 @@ fn answers(record: &RunRecord, ranking: &Ranking, readings: &[Reading]) -> Vec<(
         (if said.is_answer { Tone::Answer } else { Tone::Open }, said.text)
     };
     let ranked = order(ranking.metric);
-    let beside = match ranked.readings.len() {
-        1 => beside(record, ranking.metric, readings).map(sentence),
-        _ => disagreement(record, &ranked, readings).map(|text| (Tone::Open, text)),
+    let first = sentence(ranking.metric);
+    // Of two that can be compared, and where the metric that ranks proves nothing, another may.
+    let is_pair = ranked.readings.len() == 1 || ranked.compared.len() == 2;
+    let beside = if is_pair || first.0 == Tone::Open {
+        beside(record, ranking.metric, readings).map(sentence)
+    } else {
+        disagreement(record, &ranked, readings).map(|text| (Tone::Open, text))
     };
-    std::iter::once(sentence(ranking.metric)).chain(beside).collect()
+    std::iter::once(first).chain(beside).collect()
 }
 
 /// The metric that stands beside the one that ranks: no throughput is told without server CPU time.

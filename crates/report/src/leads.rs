@@ -112,7 +112,11 @@ fn told(record: &RunRecord, groups: &[(First, Vec<usize>)], all: usize) -> Strin
             First::Lead(_, Some(lead)) => format!(", {} ahead of each other one", at_least(*lead)),
             _ => String::new(),
         };
-        return format!("{} in all {all} cells{lead}", only.says());
+        if *only == First::Silent {
+            return format!("there is no answer in any of {all} cells");
+        }
+        let cells = if all == 2 { "both cells".to_owned() } else { format!("all {all} cells") };
+        return format!("{} in {cells}{lead}", only.says());
     }
     let one = |(at, (first, cells)): (usize, &(First, Vec<usize>))| {
         let of = if at == 0 { format!(" of {all} cells") } else { String::new() };

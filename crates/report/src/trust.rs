@@ -2,7 +2,7 @@
 //! findings and what stopped the run. Facts and no grade: each has its own remedy. Must not know layout.
 //! Start reading at [`trust`].
 
-use record::{Ending, Metric, RunRecord, VisitState};
+use record::{Ending, Metric, RunRecord, Verdict, VisitState};
 
 use crate::figures::{counted, percent};
 use crate::finding_groups::grouped;
@@ -18,10 +18,12 @@ pub(crate) fn trust(record: &RunRecord, metric: Option<Metric>) -> String {
 
 /// "8 blocks of at most 12"; "3 blocks of 8 asked for, so preliminary".
 fn blocks(record: &RunRecord, metric: Option<Metric>) -> String {
-    let pairs = || {
-        let is_of = move |pair: &&record::PairVerdict| metric.is_none_or(|one| pair.metric == one);
-        record.verdicts.iter().filter(is_of)
-    };
+    let is_of = move |pair: &&record::PairVerdict| metric.is_none_or(|one| pair.metric == one);
+    let of_metric = || record.verdicts.iter().filter(is_of);
+    let is_said = |pair: &&record::PairVerdict| !matches!(pair.verdict, Verdict::Withheld { .. });
+    // Those of which nothing is said are not what is to be trusted.
+    let says_something = of_metric().any(|pair| is_said(&pair));
+    let pairs = || of_metric().filter(move |pair| !says_something || is_said(pair));
     // Below three blocks a pair has no estimate, yet blocks.
     let blocks_of = |pair: &record::PairVerdict| {
         let short = pair.short_of.map(|short| short.blocks);

@@ -4,7 +4,7 @@
 
 use record::{Contender, Estimate, Metric, PairVerdict, ShortOf, Verdict};
 
-use crate::figures::{counted, ratio, ratio_with_interval};
+use crate::figures::{counted, ratio_down, ratio_up, ratio_with_interval};
 
 /// Beyond it a number of blocks is no plan, and its digits are noise.
 const BLOCKS_COUNTED_MAX: u32 = 999;
@@ -21,8 +21,8 @@ pub fn verdict(verdict: &Verdict) -> String {
         Verdict::Undecided { .. } => {
             format!("undecided: more than {BLOCKS_COUNTED_MAX} more blocks needed")
         }
-        Verdict::AtLeast { ratio: bound, .. } => format!("at least {}", ratio(*bound)),
-        Verdict::AtMost { ratio: bound, .. } => format!("at most {}", ratio(*bound)),
+        Verdict::AtLeast { ratio: bound, .. } => format!("at least {}", ratio_down(*bound)),
+        Verdict::AtMost { ratio: bound, .. } => format!("at most {}", ratio_up(*bound)),
         Verdict::Withheld { reason } => format!("withheld: {reason}"),
     }
 }
@@ -247,7 +247,13 @@ impl Reading {
 
     /// The same, and what is short: `1.02x [0.97, 1.08], 3 blocks of 8`.
     pub(crate) fn measured(&self) -> Option<String> {
-        let ratio = self.ratio_and_interval()?;
+        let mut ratio = self.ratio_and_interval()?;
+        let is_beyond_one = |one: Estimate| one.low > 1.0 || one.high < 1.0;
+        if matches!(self.verdict, Verdict::Undecided { .. })
+            && self.estimate.is_some_and(is_beyond_one)
+        {
+            ratio.push_str(", not sure enough for so many pairs");
+        }
         Some(self.short().map_or_else(|| ratio.clone(), |short| format!("{ratio}, {short}")))
     }
 

@@ -184,11 +184,7 @@ fn what_does_not_answer_is_named_with_the_end_of_its_log_and_leaves_nothing() {
                 1,
                 &["sh: ended before it answered", "3", "no such module", "by hand"],
             ),
-            (
-                &["joust", "no-such-program {port}"],
-                1,
-                &["no-such-program", "is the program installed"],
-            ),
+            (&["joust", "no-such-program {port}"], 1, &["no-such-program", "install it"]),
             (&["joust", &fixed], 1, &[&format!("port {port} of 127.0.0.1 is taken")]),
             (&["joust", &nobody], 1, &["127.0.0.1", "start it first"]),
             (&["joust", &moved], 1, &["301", "--target"]),

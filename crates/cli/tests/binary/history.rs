@@ -24,6 +24,9 @@ fn put(dir: &Path, name: &str, seed: u64, factor: f64) -> PathBuf {
 pub(crate) fn made_up(seed: u64, factor: f64) -> RunRecord {
     let mut run = testdata::run_of(&NAMES, 30, seed, &[1.0, factor]);
     run.plan.name = "quick".to_owned();
+    for facts in &mut run.contenders {
+        facts.body_sha256 = "a page".to_owned();
+    }
     run
 }
 
@@ -51,9 +54,7 @@ fn the_exit_code_of_a_comparison_says_how_it_ended() {
     }
     put_run(dir.path(), "void", &void);
     let mut broken = made_up(4, 1.0);
-    for (facts, body) in broken.contenders.iter_mut().zip(["a page", "another page"]) {
-        facts.body_sha256 = body.to_owned();
-    }
+    broken.contenders[1].body_sha256 = "another page".to_owned();
     put_run(dir.path(), "broken", &broken);
     let mut other = made_up(5, 1.0);
     other.plan.cells[0].workload.connections += 1;

@@ -78,7 +78,7 @@ fn a_run_file_is_not_taken_as_typed(run: RunRecord, out: &Path) {
         let output = output(args);
         assert!(stdout(&output).contains(said) || crate::said(&output).contains(said), "{args:?}");
     }
-    for format in ["markdown", "html", "svg"] {
+    for format in ["markdown", "html", "picture"] {
         let text = stdout(&output(&["report", path, "--format", format]));
         assert!(text.contains(said), "{format}");
     }

@@ -322,7 +322,7 @@ fn who_answered_nothing_is_withheld_and_costs_the_others_nothing() {
     let seen = compared(&base, &candidate, Reference::Found);
     let Verdict::Withheld { reason } = of(&seen, NAMES[last]).verdict else { panic!("{seen:#?}") };
     assert!(
-        reason.contains("1 of 12 visits of") && reason.contains("answered nothing"),
+        reason.contains("1 of 12 visits of") && reason.contains("finished no request"),
         "{reason}"
     );
     let fewer = of(&seen, NAMES[1]);

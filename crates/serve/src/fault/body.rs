@@ -12,7 +12,7 @@ use super::{Answered, Draw, Effect, Flaws, Kind, spec};
 /// The fault.
 pub(super) static ITEM: Kind = Kind {
     name: "body",
-    forms: "body=zeros,after:3000 (after 3000 answers bodies are zeros; without `after` all are)",
+    forms: "body=zeros,after:3000 (after 3000 answers bodies are zeros, all of them without `after`)",
     is_unique: true,
     read: |spec| match spec.first("`zeros`")? {
         "zeros" => {
