@@ -141,8 +141,11 @@ impl Goal {
                 let bodies = &load.bodies_verified;
                 let share = if due == 0 {
                     Err(NOTHING_DUE.to_owned())
-                } else if bodies.differ > 0 && bodies.verified < load.requests.done {
-                    // A sample tells that bodies are wrong, not how many.
+                } else if bodies.differ > 0
+                    && bodies.verified < load.requests.done
+                    && edge.is_below(bad as f64 / due as f64, limit.0)
+                {
+                    // A sample tells that bodies are wrong, not how many: at least what it found.
                     Err(format!(
                         "{} of {} bodies in the sample differ, so the share of errors is not known: \
                          verify all (--verify hash=100%)",
@@ -578,6 +581,17 @@ mod tests {
         assert!(judged.text.contains("given up"), "{}", judged.text);
         assert_eq!(met(&load, "max<1h"), Some(false));
         assert_eq!(met(&load, "p50<512ms"), Some(true));
+    }
+
+    #[test]
+    fn a_sample_of_bodies_that_differ_leaves_a_goal_on_errors_open_unless_it_is_broken_already() {
+        let mut sampled = load();
+        assert_eq!(met(&sampled, "errors<50%"), Some(true));
+        sampled.bodies_verified.verified = 2;
+        sampled.bodies_verified.differ = 1;
+        assert_eq!(met(&sampled, "errors<50%"), None);
+        (sampled.requests.failed, sampled.requests.ok) = (600, 400);
+        assert_eq!(met(&sampled, "errors<50%"), Some(false));
     }
 
     #[test]

@@ -130,6 +130,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_bound_is_never_printed_beyond_what_it_is() {
+        for (bound, down, up) in [
+            (1.0963, "1.09x", "1.10x"),
+            (1.10, "1.10x", "1.10x"),
+            (1.0019, "1.001x", "1.002x"),
+            (0.0216, "0.021x", "0.022x"),
+            (54.32, "54.3x", "54.4x"),
+            (865.4, "865x", "866x"),
+        ] {
+            assert_eq!((ratio_down(bound).as_str(), ratio_up(bound).as_str()), (down, up));
+        }
+    }
+
+    #[test]
     fn three_digits_and_grouped_thousands() {
         let cases = [
             (0.0, "0"),
