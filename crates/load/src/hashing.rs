@@ -34,6 +34,8 @@ pub(crate) struct Turns {
     random: Pcg64Mcg,
     /// Number of the next reply that is hashed; `u64::MAX`: none is.
     next: u64,
+    /// One of how many is hashed, by the longest body so far: how long the next one is, nobody knows.
+    stride: u64,
 }
 
 impl Turns {
@@ -47,7 +49,7 @@ impl Turns {
         };
         let seed = plan.seed ^ STREAM.wrapping_add(u64::from(thread) << 32);
         let next = if is_any { 0 } else { u64::MAX };
-        Self { bodies, random: Pcg64Mcg::seed_from_u64(seed), next }
+        Self { bodies, random: Pcg64Mcg::seed_from_u64(seed), next, stride: 1 }
     }
 
     /// Whether the `nth` reply of the thread is hashed, if its body is known.
@@ -60,8 +62,9 @@ impl Turns {
     pub(crate) fn take(&mut self, nth: u64, length: u64) {
         let stride = match self.bodies {
             Bodies::Hash(share) => (1.0 / share).round().max(1.0) as u64,
-            _ => stride_of(length, look_ns_a_byte()),
+            _ => self.stride.max(stride_of(length, look_ns_a_byte())),
         };
+        self.stride = stride;
         // From 1 to 2k - 1, so that it is k on average.
         let gap = self.random.random_range(1..2 * stride.min(u64::MAX / 4));
         self.next = nth.saturating_add(gap);
@@ -179,6 +182,22 @@ mod tests {
                 assert!((2_700..3_600).contains(&of_it), "seed {seed}, {part}: {of_it}");
             }
         }
+    }
+
+    #[test]
+    fn a_few_long_bodies_among_many_short_ones_keep_the_cost_low() {
+        let mut turns = turns(Bodies::Sample, 1);
+        let length = |nth: u64| if nth % 33 == 0 { 3_000_000 } else { 100 };
+        let (mut looked, mut asked) = (0.0, 0.0);
+        for nth in 0..300_000 {
+            let length = length(nth);
+            asked += REQUEST_NS + REQUEST_NS_A_BYTE * length as f64;
+            if turns.is_due(nth) {
+                turns.take(nth, length);
+                looked += LOOK_NS + look_ns_a_byte() * length as f64;
+            }
+        }
+        assert!(looked > 0.0 && looked <= COST_MAX * asked, "{looked} of {asked}");
     }
 
     #[test]

@@ -203,7 +203,7 @@ fn a_budget_that_holds_no_block_is_an_error_that_says_what_one_takes() {
     let told = unframed(&run);
     assert_eq!(run.status.code(), Some(2), "{told}");
     assert!(told.contains("does not hold one block: its 4 visits take 800ms"), "{told}");
-    assert!(told.contains("raise --budget"), "{told}");
+    assert!(told.contains("raise the budget (-d)"), "{told}");
     assert!(!out.join("journal.jsonl").exists());
 }
 
