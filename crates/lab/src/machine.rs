@@ -196,12 +196,13 @@ impl<'a> Machine<'a> {
 
     /// Fetches all that the contender will be asked for, alone: the facts of it, and the bodies by path.
     fn ask(&self, running: &Running, contender: usize) -> Result<Asked, OracleError> {
-        let mut facts = running.facts();
+        // What it answers comes first: looking at how it works asks it a thousand times.
+        let mut answers = ContenderFacts::default();
         let mut bodies = Vec::new();
         let takes_part = |&cell: &usize| self.contender(contender).takes_part(cell);
         for cell in (0..self.plan.cells.len()).filter(takes_part) {
             let target = self.plan.target(cell, contender);
-            if facts.bodies.contains_key(&target) {
+            if answers.bodies.contains_key(&target) {
                 continue;
             }
             let work = self.plan.work(cell, contender);
@@ -212,12 +213,14 @@ impl<'a> Machine<'a> {
                 reference = reference.expect(&target, &server::slept(sleep))?;
             }
             bodies.push((target.clone(), reference.body()));
-            if facts.bodies.is_empty() {
-                facts.body_sha256 = reference.sha256.clone();
-                facts.head = reference.head;
+            if answers.bodies.is_empty() {
+                answers.body_sha256 = reference.sha256.clone();
+                answers.head = reference.head;
             }
-            facts.bodies.insert(target, reference.sha256);
+            answers.bodies.insert(target, reference.sha256);
         }
+        let ContenderFacts { bodies: hashes, body_sha256, head, .. } = answers;
+        let facts = ContenderFacts { bodies: hashes, body_sha256, head, ..running.facts() };
         Ok((facts, bodies))
     }
 
