@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn a_few_long_bodies_among_many_short_ones_keep_the_cost_low() {
         let mut turns = turns(Bodies::Sample, 1);
-        let length = |nth: u64| if nth % 33 == 0 { 3_000_000 } else { 100 };
+        let length = |nth: u64| if nth.is_multiple_of(33) { 3_000_000 } else { 100 };
         let (mut looked, mut asked) = (0.0, 0.0);
         for nth in 0..300_000 {
             let length = length(nth);
