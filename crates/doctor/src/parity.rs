@@ -130,7 +130,7 @@ impl std::fmt::Display for Answer {
 /// What a value begins with that nobody could read; a colon and the reason may follow.
 const UNKNOWN: &str = "unknown";
 
-/// Whether a value of a record is none: nobody could read it. It is compared with nothing.
+/// Whether nobody could read this value of a record. It is compared with nothing.
 pub fn is_unknown(value: &str) -> bool {
     value.strip_prefix(UNKNOWN).is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
 }

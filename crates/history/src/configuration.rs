@@ -32,12 +32,7 @@ pub(crate) fn hash(run: &RunRecord, contender: usize) -> String {
         part(&lasting(content, ports));
     }
     part(&lasting(&facts.command, ports));
-    hex(&hash.finalize())
-}
-
-/// Bytes in hex.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    record::hex(&hash.finalize())
 }
 
 fn ports(run: &RunRecord) -> (u32, u32) {

@@ -15,7 +15,7 @@ use record::{HistoryMachine, HistoryRun, HistorySeries, Metric, RunRecord};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Transaction, params};
 use sha2::{Digest as _, Sha256};
 
-use crate::configuration::{self, hex};
+use crate::configuration;
 use crate::error::{HistoryError, named};
 use crate::figures::{METRICS, is_limited, level, metric_name, places, withheld, work};
 use crate::schema::{MIGRATIONS, Unusable, migrate};
@@ -125,7 +125,7 @@ impl History {
     /// The file cannot be read, or the database not be written.
     pub fn add(&mut self, file: &Path, run: &RunRecord) -> Result<Added, HistoryError> {
         let unread = |cause| HistoryError::RunFile { path: file.to_owned(), cause };
-        let content = hex(&Sha256::digest(fs::read(file).map_err(unread)?));
+        let content = record::hex(&Sha256::digest(fs::read(file).map_err(unread)?));
         let place = file.canonicalize().map_err(unread)?;
         let place = place.strip_prefix(&self.folder).unwrap_or(&place).to_owned();
         let Self { path, folder, connection } = self;

@@ -4,7 +4,6 @@
 //! server it asks.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use load::FetchError;
@@ -98,7 +97,7 @@ impl Reference {
     /// # Errors
     /// [`OracleError::NotRun`]: the body is something else.
     pub fn expect(self, target: &str, text: &str) -> Result<Self, OracleError> {
-        match self.sha256 == hex(&Sha256::digest(text)) {
+        match self.sha256 == record::hex(&Sha256::digest(text)) {
             true => Ok(self),
             false => Err(OracleError::NotRun { target: target.to_owned(), bytes: self.bytes }),
         }
@@ -127,7 +126,7 @@ pub fn ask(
             let (target, status) = (target.to_owned(), reply.status);
             return Err(OracleError::Status { addr, target, status });
         }
-        let (sha256, bytes) = (hex(&Sha256::digest(&reply.body)), reply.body.len() as u64);
+        let (sha256, bytes) = (record::hex(&Sha256::digest(&reply.body)), reply.body.len() as u64);
         if let Some(first) = first.as_ref().filter(|first| first.sha256 != sha256) {
             let (target, first) = (target.to_owned(), first.bytes);
             return Err(OracleError::Changes { addr, target, first, second: bytes });
@@ -155,13 +154,6 @@ pub fn differing(references: &[(&str, &Reference)]) -> Option<String> {
     let (name, norm) = references[usual[0]];
     (!others.is_empty()).then(|| {
         format!("other bytes than {name} ({} bytes) come from {}", norm.bytes, others.join(", "))
-    })
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
     })
 }
 

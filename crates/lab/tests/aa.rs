@@ -40,8 +40,8 @@ fn a_server_against_itself_is_not_called_a_difference() {
     assert!(called <= 3, "{called} of 40 A/A sessions were called a difference");
 }
 
-/// What befalls one visit beyond the noise of the machine, in logarithms of its rate: its contender and how
-/// many were before it.
+/// What changes the rate of one visit beyond the noise of the machine, as a logarithm. It depends on the
+/// contender and on how many visits came before.
 type Trouble = fn(&mut Random, usize, u32) -> f64;
 
 /// Kinds of noise that visits have; the second: whether the noise of recorded visits is beneath it.

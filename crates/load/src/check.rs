@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use units::Nanos;
 use wire::Fields;
 
-use crate::hashing::{Counts, Different, Turns, hex};
+use crate::hashing::{Counts, Different, Turns};
 
 /// What all replies of a load are measured by.
 pub(crate) struct Checks {
@@ -191,7 +191,7 @@ fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
 
 /// SHA-256 in hexadecimal digits.
 pub(crate) fn hex_sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+    record::hex(&Sha256::digest(bytes))
 }
 
 /// A digest back from its digits; what is none matches no body.

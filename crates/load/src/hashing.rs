@@ -128,16 +128,11 @@ impl Counts {
                 replies_before: first.nth,
                 expected: expected
                     .map_or_else(String::new, |ExpectedBody { sha256, .. }| sha256.clone()),
-                got: hex(&first.sha256),
+                got: record::hex(&first.sha256),
             }
         });
         BodiesVerified { verified: self.verified, differ: self.differ, first }
     }
-}
-
-/// Bytes in hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

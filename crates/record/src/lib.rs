@@ -34,6 +34,7 @@ mod doubt;
 mod facts;
 mod finding;
 mod goal;
+mod hex;
 mod history;
 mod interval;
 mod journal;
@@ -73,6 +74,7 @@ pub use doubt::{GENERATOR_BUSY, GeneratorLimit, RateMissed};
 pub use facts::{Facts, Snapshot};
 pub use finding::{Certainty, Finding, Severity};
 pub use goal::{Edge, Figure, Goal, GoalError, Judgement, Phase, parse_goals};
+pub use hex::hex;
 pub use history::{
     HistoryChange, HistoryMachine, HistoryPoint, HistoryRecord, HistoryRun, HistorySeries,
 };

@@ -4,9 +4,9 @@
 //! The digest is a check, no signature: who edits a file can make it anew, or leave it out. So a file
 //! whose digest fits proves nothing about who wrote it; one whose digest does not fit was changed.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest as _, Sha256};
+
+use crate::hex::hex;
 
 /// Begins the last field of a file. No other field has this name.
 const FIELD: &str = ",\"file_sha256\":\"";
@@ -47,10 +47,7 @@ pub(crate) fn check(text: &str) -> Integrity {
 }
 
 fn digest(text: &str) -> String {
-    Sha256::digest(text).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        write!(hex, "{byte:02x}").expect("writing to memory does not fail");
-        hex
-    })
+    hex(&Sha256::digest(text))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub struct PairVerdict {
     pub a: usize,
     /// Index of the denominator.
     pub b: usize,
-    /// The estimate behind the verdict; `None` where no block has a visit of both.
+    /// The estimate behind the verdict; `None` where fewer than three blocks have a visit of both.
     pub estimate: Option<Estimate>,
     /// What may be said.
     pub verdict: Verdict,

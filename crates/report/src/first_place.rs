@@ -507,8 +507,8 @@ mod tests {
         assert_eq!(
             said(4, &pairs),
             "nginx leads by requests/s: it is ahead of h2o (at least 1.10x) and of lighttpd (at least \
-             2.09x), and nobody is ahead of it; nginx against caddy is open (1.47x [1.39, 1.54], not sure \
-             enough for so many pairs)."
+             2.09x), and nobody is ahead of it; nginx against caddy is open (1.47x [1.39, 1.54], p after \
+             Holm not below 0.02)."
         );
     }
 
@@ -577,7 +577,7 @@ mod tests {
             "5 of 9 contenders (nginx, h2o, caddy and 2 more) share first place by requests/s; all 5 \
              are ahead of python (at least 1.24x) and of ruby (at least 1.31x); go and node are each \
              behind another one; all 10 pairs among them are open, the widest gap is nginx over apache \
-             (1.09x [1.03, 1.14], not sure enough for so many pairs)."
+             (1.09x [1.03, 1.14], p after Holm not below 0.02)."
         );
     }
 

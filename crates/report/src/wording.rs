@@ -252,7 +252,7 @@ impl Reading {
         if matches!(self.verdict, Verdict::Undecided { .. })
             && self.estimate.is_some_and(is_beyond_one)
         {
-            ratio.push_str(", not sure enough for so many pairs");
+            ratio.push_str(", p after Holm not below 0.02");
         }
         Some(self.short().map_or_else(|| ratio.clone(), |short| format!("{ratio}, {short}")))
     }

@@ -55,7 +55,7 @@ pub use missing::BLOCKS_MISSING_MAX;
 pub use paired::{
     BLOCKS_FOR_INTERVAL, BlockVisits, ConfidenceInterval, Paired, PairedError, PairedInterval,
 };
-pub use power::{BLOCKS_MIN, blocks_needed, more_blocks, smallest_difference};
+pub use power::{BLOCKS_MIN, blocks_needed, smallest_difference};
 pub use quantile::{
     effective_samples, lag1_autocorrelation, median, median_absolute_deviation, quantile,
     quantile_interval,

@@ -42,7 +42,7 @@ pub struct Paired {
 }
 
 /// How sure a paired ratio is. Interval, p, equivalence ([`crate::tost`]) and the blocks that are missing
-/// ([`crate::more_blocks`]) are all of one t: `centre_ln / error_ln` with `df` degrees of freedom.
+/// ([`crate::decide`]) are all of one t: `centre_ln / error_ln` with `df` degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedInterval {
     /// Lower end of the 95 % interval of the ratio; of no length where the blocks that count are equal.

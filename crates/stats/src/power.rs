@@ -19,11 +19,6 @@ pub fn blocks_needed(sd_ln: f64, margin: f64, alpha: f64) -> u32 {
     for_difference(sd_ln, margin.ln_1p(), alpha).max(BLOCKS_MIN)
 }
 
-/// [`blocks_needed`] beyond those that are there; at least 1.
-pub fn more_blocks(have: u32, sd_ln: f64, margin: f64, alpha: f64) -> u32 {
-    blocks_needed(sd_ln, margin, alpha).saturating_sub(have).max(1)
-}
-
 /// The smallest difference, as a share, that `blocks` blocks see with 80 % chance at level `alpha`:
 /// the other way round through [`blocks_needed`]. `None` with fewer than [`BLOCKS_FOR_INTERVAL`].
 pub fn smallest_difference(sd_ln: f64, blocks: u32, alpha: f64) -> Option<f64> {

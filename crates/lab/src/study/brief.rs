@@ -166,11 +166,6 @@ impl Brief {
         if self.wishes.no_keep_alive { &[] } else { &self.closing }
     }
 
-    /// Whether it is a base and its candidate.
-    pub fn is_pair(&self) -> bool {
-        self.is_pair
-    }
-
     /// Whether a request follows another on its connection.
     pub fn keeps_alive(&self) -> bool {
         !self.wishes.no_keep_alive && self.closing.is_empty()
