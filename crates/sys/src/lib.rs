@@ -21,6 +21,7 @@ pub mod listener;
 pub mod mark;
 pub mod namespace;
 pub mod pagemap;
+pub mod poll;
 pub mod process;
 pub mod program;
 mod shared;

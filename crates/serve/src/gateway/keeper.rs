@@ -21,11 +21,10 @@ use sys::mark::{self, Mark};
 use sys::program::Program;
 use sys::signals::Stop;
 use sys::wake::Wake;
-use sys::{clock, process, signals};
+use sys::{clock, poll, process, signals};
 use units::Nanos;
 
 use crate::log::{ErrorLog, Level};
-use crate::models::poll_files;
 
 /// Bytes of a line of standard error; what is longer is written as several.
 const LINE_BYTES_MAX: usize = 1024;
@@ -108,7 +107,7 @@ pub(crate) fn wind_up() {
         }
         let mut over = [PollFd::new(&keeper.over, PollFlags::IN)];
         // A signal ends it too. Nothing is lost where it fails but a little time.
-        let _ = poll_files(&mut over, Some(OVER_TICK));
+        let _ = poll::wait_for(&mut over, Some(OVER_TICK));
         is_over = !over[0].revents().is_empty();
     }
     // A panic in it was reported by its own thread.

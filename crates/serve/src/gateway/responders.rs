@@ -29,7 +29,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use sys::mark::Marks;
 use sys::process::{self, Ended, Pid};
 use sys::program::{self, Program, Spec};
-use sys::{clock, signals};
+use sys::{clock, poll, signals};
 use units::Nanos;
 
 use super::fastcgi::Address;
@@ -37,7 +37,6 @@ use super::{Gateway, environment, keeper};
 use crate::ServeError;
 use crate::config::Spawn;
 use crate::log::{ErrorLog, Level};
-use crate::models::poll_files;
 use crate::service::Service;
 
 /// Connections that wait for an application, of which the kernel allows net.core.somaxconn.
@@ -341,6 +340,6 @@ fn wait(files: &[BorrowedFd<'_>], posts: &[Post], timeout: Option<Nanos>) -> io:
     let all = files.iter().copied().chain(ends);
     let mut watched: Vec<_> =
         all.map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN)).collect();
-    poll_files(&mut watched, timeout)?;
+    poll::wait_for(&mut watched, timeout)?;
     Ok(watched[..files.len()].iter().any(|file| !file.revents().is_empty()))
 }

@@ -9,11 +9,12 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::pread;
 use sys::clock;
 use sys::epoll::{Epoll, EventFlags};
 use sys::listener::{self, Then};
+use sys::poll::timespec;
 use sys::signals::Stop;
 use units::Nanos;
 
@@ -464,26 +465,6 @@ pub(super) fn wait_beside(
     // Without flags even its end is nothing to wake for.
     let files = if flags.is_empty() { &mut files[..1] } else { &mut files[..] };
     poll(files, Some(&timespec(most))).is_ok() && !files[0].revents().is_empty()
-}
-
-/// Waits until one of the files is ready, a signal comes, or the time is over (`None`: for ever).
-///
-/// # Errors
-/// ENOMEM.
-pub(crate) fn poll_files(files: &mut [PollFd<'_>], most: Option<Nanos>) -> io::Result<()> {
-    match poll(files, most.map(timespec).as_ref()) {
-        Ok(_) => Ok(()),
-        Err(rustix::io::Errno::INTR) => {
-            files.iter_mut().for_each(PollFd::clear_revents);
-            Ok(())
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// A time as poll takes it.
-fn timespec(time: Nanos) -> Timespec {
-    Timespec { tv_sec: (time.0 / 1_000_000_000) as i64, tv_nsec: (time.0 % 1_000_000_000) as _ }
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use rustix::event::{PollFd, PollFlags};
 use sys::clock;
 use sys::listener::{self, Mode};
+use sys::poll;
 use sys::process::{self, Ended, Pid, SharedCells, Signal};
 use sys::signals::{self, ChildEnds, Signals, Stop};
 use units::Nanos;
@@ -157,7 +158,7 @@ impl Parent<'_> {
             PollFd::new(&self.service.listener, PollFlags::IN),
         ];
         let files = &mut files[..if self.takes_more() { 3 } else { 2 }];
-        drive::poll_files(files, most)?;
+        poll::wait_for(files, most)?;
         // In a drain also where nothing is there any more: that ends it.
         Ok(files.get(2).is_some_and(|file| !file.revents().is_empty()) || self.tickets.is_some())
     }

@@ -16,6 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use sys::clock;
 use sys::epoll::{Epoll, EventFlags, Ready};
+use sys::poll;
 use sys::signals::Stop;
 use units::Nanos;
 
@@ -438,7 +439,7 @@ pub(super) fn turn<'s>(
             return Turned::Rests(conn, rest);
         }
         let left = conn.until.saturating_sub(clock::monotonic());
-        if drive::poll_files(&mut [PollFd::new(socket, flags)], Some(left)).is_err() {
+        if poll::wait_for(&mut [PollFd::new(socket, flags)], Some(left)).is_err() {
             conn.exchange.lost(now);
         }
         now = clock::monotonic();

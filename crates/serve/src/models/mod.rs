@@ -33,8 +33,7 @@ mod turns;
 mod uring;
 mod worker;
 
-pub(crate) use drive::{call_max, poll_files};
-pub(crate) use settings::edits;
+pub(crate) use drive::call_max;
 pub use settings::{COMMON, Decimal, Kind, SettingError, SettingSpec, Settings, Value};
 
 use crate::ServeError;

@@ -20,6 +20,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags};
 use sys::clock;
 use sys::listener::{self, Mode};
+use sys::poll;
 use sys::process;
 use sys::signals::{self, Signals, Stop};
 use units::Nanos;
@@ -190,7 +191,7 @@ impl<'f> Acceptor<'f, '_> {
         let Floor { service, desk, threads, .. } = self.floor;
         let cannot = self.owes_thread || self.rest > clock::monotonic();
         if cannot || self.tickets == Some(0) {
-            drive::poll_files(&mut [PollFd::new(signals, PollFlags::IN)], Some(TICK))?;
+            poll::wait_for(&mut [PollFd::new(signals, PollFlags::IN)], Some(TICK))?;
             return Ok(false);
         }
         if !desk.wait_until(TICK.into(), || threads.load(Relaxed) < self.threads_max) {
@@ -198,7 +199,7 @@ impl<'f> Acceptor<'f, '_> {
         }
         let listener = &service.listener;
         let mut files = [PollFd::new(signals, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
-        drive::poll_files(&mut files, self.tickets.map(|_| Nanos::ZERO))?;
+        poll::wait_for(&mut files, self.tickets.map(|_| Nanos::ZERO))?;
         Ok(!files[1].revents().is_empty() || self.tickets.is_some())
     }
 
