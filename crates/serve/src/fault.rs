@@ -44,7 +44,7 @@ pub(crate) use draw::Draw;
 use queue::Queue;
 use spec::Spec;
 
-use crate::models::edits;
+use crate::nearest::nearest;
 
 /// The longest that the faults of a server together delay or stall a response, that it waits for a slot
 /// before, and that one pause or one batch lasts.
@@ -183,7 +183,7 @@ impl FromStr for Fault {
         let typed = typed.trim();
         let (name, _) = typed.split_once('=').unwrap_or((typed, ""));
         let Some(kind) = ALL.iter().find(|kind| kind.name == name.trim()) else {
-            let nearest = ALL.iter().map(|kind| kind.name).min_by_key(|known| edits(name, known));
+            let nearest = nearest(name, ALL.iter().map(|kind| kind.name));
             let forms: Vec<&str> = ALL.iter().map(|kind| kind.forms).collect();
             return Err(format!(
                 "there is no fault `{name}`; the nearest is `{}` (all: {})",

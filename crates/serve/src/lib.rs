@@ -10,6 +10,7 @@ pub mod fault;
 mod gateway;
 pub mod log;
 pub mod models;
+mod nearest;
 mod rights;
 pub mod service;
 pub mod site;

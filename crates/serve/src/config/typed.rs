@@ -14,7 +14,8 @@ use super::{
     CertificateFiles, Config, Content, GatewayConfig, LogFormat, gateway, host, status, tables,
 };
 use crate::fault;
-use crate::models::{self, Model, Settings, edits};
+use crate::models::{self, Model, Settings};
+use crate::nearest::nearest;
 
 /// The table of a model's settings.
 const SETTINGS: &str = "settings";
@@ -473,7 +474,7 @@ fn sections() -> Vec<&'static str> {
 }
 
 fn unknown(what: &str, name: &str, known: Vec<&str>) -> String {
-    let nearest = known.iter().min_by_key(|known| edits(name, known)).copied().unwrap_or_default();
+    let nearest = nearest(name, known.iter().copied()).unwrap_or_default();
     format!(
         "there is no {what} `{name}` here; the nearest is `{nearest}` (all: {})",
         known.join(", ")

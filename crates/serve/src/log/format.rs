@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::models::edits;
+use crate::nearest::nearest;
 
 const COMMON: &str = "%h %l %u %t \"%r\" %>s %b";
 const COMBINED: &str = "%h %l %u %t \"%r\" %>s %b \"%{Referer}i\" \"%{User-agent}i\"";
@@ -341,11 +341,11 @@ impl Reader<'_> {
             .chain(WITH_ARGUMENT.iter().map(|letter| format!("%{{...}}{letter}")))
             .collect();
         let same = |name: &&String| name.to_lowercase().ends_with(letter.to_ascii_lowercase());
-        let nearest =
-            known.iter().find(same).or_else(|| known.iter().min_by_key(|name| edits(typed, name)));
+        let same = known.iter().find(same).map(String::as_str);
+        let nearest = same.or_else(|| nearest(typed, known.iter().map(String::as_str)));
         format!(
             "there is no directive `{typed}` (at {start}); the nearest is `{}` (all: {})",
-            nearest.map_or("%h", String::as_str),
+            nearest.unwrap_or("%h"),
             known.join(" ")
         )
     }

@@ -7,6 +7,7 @@ use std::fmt;
 use units::Nanos;
 
 use super::Model;
+use crate::nearest::nearest;
 
 /// A setting that exists.
 #[derive(Debug, Clone, Copy)]
@@ -299,7 +300,7 @@ impl Settings {
 
     fn unknown(&self, name: &str) -> SettingError {
         let names = || self.entries.iter().map(|(spec, _)| spec.name);
-        let nearest = names().min_by_key(|known| edits(name, known)).unwrap_or_default();
+        let nearest = nearest(name, names()).unwrap_or_default();
         let all = names().collect::<Vec<_>>().join(", ");
         // Most often the setting is right, and its model was not named.
         let is_it = |spec: &SettingSpec| spec.name.eq_ignore_ascii_case(meant(name));
@@ -414,22 +415,6 @@ fn time(typed: &str) -> Option<Nanos> {
     }
 }
 
-/// Insertions, deletions and replacements between two names, without regard to case (Levenshtein).
-pub(crate) fn edits(left: &str, right: &str) -> usize {
-    let right: Vec<u8> = right.to_ascii_lowercase().into_bytes();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, l) in left.to_ascii_lowercase().bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, r) in right.iter().enumerate() {
-            // row[j] is already of this round, row[j + 1] still of the one before.
-            let replaced = diagonal + usize::from(l != *r);
-            let fewest = replaced.min(row[j + 1] + 1).min(row[j] + 1);
-            diagonal = std::mem::replace(&mut row[j + 1], fewest);
-        }
-    }
-    row[right.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -518,13 +503,6 @@ mod tests {
         for (name, typed, hint) in cases {
             let error = settings().set(name, typed).unwrap_err().to_string();
             assert!(error.contains(hint) && error.contains(name), "{error}");
-        }
-    }
-
-    #[test]
-    fn edits_are_counted_as_levenshtein_did() {
-        for (left, right, n) in [("kitten", "sitting", 3), ("", "abc", 3), ("a", "A", 0)] {
-            assert_eq!(edits(left, right), n, "{left} {right}");
         }
     }
 }
