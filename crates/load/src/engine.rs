@@ -1,19 +1,32 @@
-//! Which driver carries out a plan. Owns the choice between io_uring and epoll; must not know what is
-//! done with it. Start reading at [`run`].
+//! A load over real sockets. Owns the choice between io_uring and epoll, and the limit of open files.
+//! Start reading at [`run`].
 
 use std::io;
 
 use record::{Engine, LoadPlan, LoadRecord, Stamps};
 use sys::epoll_driver::EpollDriver;
+use sys::socket;
 use sys::uring_driver::{self, UringDriver};
 
 use crate::run::{Control, LoadError, run_on};
 
-/// Carries out the plan on the engine that it names, or on the best that the kernel allows.
+/// Files a process has open besides its connections: standard streams, epoll sets, a log.
+const FILES_BESIDES: u64 = 32;
+
+/// Carries out a plan over real sockets.
+///
+/// The calling thread gathers intervals; while it does it is pinned to the plan's CPUs too, so that
+/// it takes nothing from the server.
 ///
 /// # Errors
-/// As [`crate::run`].
-pub(crate) fn run(plan: &LoadPlan, control: &Control<'_>) -> Result<LoadRecord, LoadError> {
+/// The generator cannot work; see [`LoadError`]. A server that cannot be reached is no error: its
+/// requests fail in the record.
+pub fn run(plan: &LoadPlan, control: &Control<'_>) -> Result<LoadRecord, LoadError> {
+    let limit = socket::raise_file_limit().unwrap_or_else(|_| socket::file_limit());
+    let needed = u64::from(plan.connections) + u64::from(plan.threads) + FILES_BESIDES;
+    if needed > limit {
+        return Err(LoadError::Files { connections: plan.connections, needed, limit });
+    }
     let uses_uring = match (plan.engine, uring_driver::is_available(plan.connections)) {
         (Engine::Epoll, _) => false,
         (_, Ok(())) => true,

@@ -48,7 +48,7 @@ mod worker;
 
 pub use columns::{ColumnError, ROWS_MAX, read_column};
 pub use connect_to::ConnectToError;
-pub use engine::uring_is_available;
+pub use engine::{run, uring_is_available};
 pub use fetch::{FETCH_BODY_MAX, FetchError, Fetched, fetch};
 pub use merge::{MergeError, MergeInput, merge};
 pub use options::{
@@ -64,6 +64,6 @@ pub use pacing::{
 pub use placeholders::{PlaceholderError, columns_needed, literal_braces};
 pub use prepared::{PrepareError, first_request};
 pub use proxy::ProxyError;
-pub use run::{Control, LoadError, run, run_on};
+pub use run::{Control, LoadError, run_on};
 pub use search::{SearchOptions, search};
 pub use secure::{TlsSetupError, check_tls};

@@ -1,5 +1,5 @@
 //! A whole load: starts the threads, takes their intervals as they end, joins what they measured.
-//! Owns threads and pinning; must not know connections or HTTP. Start reading at [`run`].
+//! Owns threads and pinning. Start reading at [`run_on`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -12,21 +12,17 @@ use record::{
     OpenLoop, Pacing, Redirects, RequestCounts, RequestFigures, Scenario, ThreadUse, TlsUse,
 };
 use sys::driver::Driver;
-use sys::{affinity, clock, socket};
+use sys::{affinity, clock};
 use units::Nanos;
 use wire::tls::TlsClientConfig;
 
 use crate::backlog::BacklogCounts;
-use crate::engine;
 use crate::follow::Follow;
 use crate::recorder::{RawLog, Totals};
 use crate::secure::{self, TlsSetupError};
 use crate::series::Series;
 use crate::shares::{ThreadShare, thread_shares};
 use crate::worker::{Measured, Stops, Worker};
-
-/// Files a process has open besides its connections: standard streams, epoll sets, a log.
-const FILES_BESIDES: u64 = 32;
 
 /// How a caller watches and ends a load.
 #[derive(Clone, Copy)]
@@ -97,7 +93,7 @@ impl<'a> Control<'a> {
     }
 
     /// Calls `watch` with each interval when it is over on all threads, merged; on the thread that
-    /// called [`run`], which does nothing else meanwhile.
+    /// called [`crate::run`], which does nothing else meanwhile.
     #[must_use]
     pub fn watching(self, watch: &'a dyn Fn(&Interval)) -> Self {
         Self { watch: Some(watch), ..self }
@@ -124,27 +120,10 @@ impl<'a> Control<'a> {
     }
 }
 
-/// Carries out a plan over real sockets.
-///
-/// The calling thread gathers intervals; while it does it is pinned to the plan's CPUs too, so that
-/// it takes nothing from the server.
+/// As [`crate::run`], over the caller's drivers: `make(thread, n_slots)` is called on each thread.
 ///
 /// # Errors
-/// The generator cannot work; see [`LoadError`]. A server that cannot be reached is no error: its
-/// requests fail in the record.
-pub fn run(plan: &LoadPlan, control: &Control<'_>) -> Result<LoadRecord, LoadError> {
-    let limit = socket::raise_file_limit().unwrap_or_else(|_| socket::file_limit());
-    let needed = u64::from(plan.connections) + u64::from(plan.threads) + FILES_BESIDES;
-    if needed > limit {
-        return Err(LoadError::Files { connections: plan.connections, needed, limit });
-    }
-    engine::run(plan, control)
-}
-
-/// As [`run`], over drivers of the caller's: `make(thread, n_slots)` is called on each thread.
-///
-/// # Errors
-/// As [`run`].
+/// As [`crate::run`].
 pub fn run_on<D: Driver>(
     plan: &LoadPlan,
     control: &Control<'_>,

@@ -41,7 +41,6 @@ use crate::driver::{Completion, Driver, Failure, Leave, Peer, Route, Slot, What}
 use crate::epoll::{EVENTS_MAX, Epoll, EventFlags, Ready};
 use crate::shared::{self, FULL_RECVS_MAX, Interest, Phase, Timing};
 use crate::socket::{self, Handshake};
-use crate::stamps;
 
 /// Bytes taken by one recv. Replies of 1 MB over loopback, 16 connections, CPU time a reply: 210 us
 /// with 16 KiB, 145 us with 64 KiB, 147 us with 256 KiB; at 3 KB there is no difference.
@@ -338,7 +337,7 @@ impl Driver for EpollDriver {
         let connecting = socket::connect(route, self.handshake).and_then(|socket| {
             if self.stamped {
                 // Without stamps all else goes on.
-                stamps::enable(&socket).ok();
+                socket::enable_stamps(&socket).ok();
             }
             self.epoll.add(&socket, token, watched)?;
             Ok(socket)

@@ -144,6 +144,14 @@ pub fn discard(socket: impl AsFd, n_bytes: usize) -> io::Result<Option<usize>> {
     not_now(retry_on_intr(discard))
 }
 
+/// Asks for the kernel's stamps of what arrives, which [`recv_stamped`] then gives.
+///
+/// # Errors
+/// EPERM and the like, where a sandbox forbids it.
+pub(crate) fn enable_stamps(socket: impl AsFd) -> io::Result<()> {
+    set_int(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+}
+
 /// As [`recv`], or with `n_discarded` as [`discard`] of so many bytes; and the kernel's stamp of the
 /// last packet of which bytes were taken, by the wall clock, where the socket has stamps.
 ///

@@ -1,17 +1,15 @@
-//! The kernel's stamps of what arrived (SO_TIMESTAMPNS): asked for, read, and brought to the driver's
-//! clock. Owns the control message and the offset between the clocks; must not know drivers.
-//! Start reading at [`Clocks`].
+//! The kernel's stamps of what arrived (SO_TIMESTAMPNS), read and brought to the driver's clock. Owns the
+//! control message and the offset between the clocks. Sockets ask for stamps by
+//! [`crate::socket::enable_stamps`]. Start reading at [`Clocks`].
 //!
 //! Where stamps are on, the kernel reads the clock once a packet, for all packets of the machine
 //! (some 30 ns each). A stamp is that of the last packet whose bytes a receive took.
 
 use std::cell::Cell;
-use std::io;
-use std::os::fd::AsFd;
 
 use units::Nanos;
 
-use crate::{clock, socket};
+use crate::clock;
 
 /// Room for the control message of a receive: SCM_TIMESTAMPNS takes 32 bytes, and nothing else is
 /// asked for.
@@ -29,14 +27,6 @@ impl Default for Control {
     fn default() -> Self {
         Self([0; CONTROL_BYTES])
     }
-}
-
-/// Asks for stamps on a socket.
-///
-/// # Errors
-/// EPERM and the like, where a sandbox forbids it.
-pub(crate) fn enable(socket: impl AsFd) -> io::Result<()> {
-    socket::set_int(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
 /// The stamp in control messages, by CLOCK_REALTIME; `None` where there is none.

@@ -38,7 +38,6 @@ use crate::clock;
 use crate::driver::{Completion, Driver, Failure, Leave, Peer, Route, Slot, What};
 use crate::shared::{Phase, Receive, Timing};
 use crate::socket::{self, Handshake};
-use crate::stamps;
 use crate::uring::buffers::{Buffers, Filled, Shape};
 use crate::uring::ring::{self, Ring};
 
@@ -410,7 +409,7 @@ impl Driver for UringDriver {
             let stands = socket::stands(&socket);
             if self.header.is_some() {
                 // Without stamps all else goes on.
-                stamps::enable(&socket).ok();
+                socket::enable_stamps(&socket).ok();
             }
             let fd = Fd(socket.as_raw_fd());
             let conn = &mut self.conns[slot.0 as usize];

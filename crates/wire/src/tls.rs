@@ -30,8 +30,8 @@ mod sessions;
 mod tickets;
 mod trust;
 
-pub use client::{Handshake, Resumption, TlsClient, TlsEvent};
-pub use config::{SESSIONS_MAX_DEFAULT, TlsClientConfig, TlsOptions, Versions};
+pub use client::{Handshake, TlsClient, TlsEvent};
+pub use config::{Resumption, SESSIONS_MAX_DEFAULT, TlsClientConfig, TlsOptions, Versions};
 pub use fault::{PemFile, TlsConfigError, TlsError};
 pub use identity::{Identities, PemIdentity};
 pub use self_signed::self_signed;

@@ -3,7 +3,7 @@
 
 use super::figures::{Figures, round_ms};
 use super::flags::{Flags, Html};
-use super::teller::Server;
+use super::server::Server;
 
 /// The whole table.
 pub(super) fn report(flags: &Flags, html: &Html, server: &Server, figures: &Figures) -> String {

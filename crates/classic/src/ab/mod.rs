@@ -9,6 +9,7 @@ mod footnotes;
 mod html;
 mod plan;
 mod read;
+mod server;
 mod teller;
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use record::{HttpVersion, LoadPlan, LoadStop, Origin, Place, RequestPlan, TlsPla
 use units::Nanos;
 
 use super::flags::Flags;
-use super::teller;
+use super::text;
 use crate::command::{Said, Surroundings, Texts};
 
 /// Longest head: ab's buffer.
@@ -133,7 +133,7 @@ fn resolve(
 
 /// What ends ab after it has said what it is about to do.
 fn after_opening(flags: &Flags, text: String, code: u8) -> Said {
-    Said { texts: Texts::out(teller::opening(flags)).and_err(text), code }
+    Said { texts: Texts::out(text::opening(flags)).and_err(text), code }
 }
 
 /// Request line, then fields in ab's order and case.

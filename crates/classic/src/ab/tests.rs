@@ -8,7 +8,8 @@ use units::{Bytes, Nanos};
 
 use super::figures::Figures;
 use super::flags::{self, Flags};
-use super::teller::{Ab, Server};
+use super::server::Server;
+use super::teller::Ab;
 use super::{html, read, text};
 use crate::command::testing::{World, args, sample};
 use crate::command::{Call, Chosen, Finished, LocalTime, Progress, Stream, Teller as _};

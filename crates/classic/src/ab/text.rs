@@ -1,13 +1,27 @@
-//! ab's report as text. Owns its labels, widths and roundings; must not know where figures come from.
+//! What ab prints as text: the opening and the report. Owns labels, widths and roundings.
 //! Start reading at [`report`].
 
 use std::fmt::Write as _;
 
 use super::figures::{Figures, Row, Times, round_ms, sorted_totals};
-use super::flags::Flags;
-use super::teller::Server;
+use super::flags::{Flags, banner};
+use super::server::Server;
 
 const PERCENTS: [usize; 9] = [50, 66, 75, 80, 90, 95, 98, 99, 100];
+
+/// What ab prints before its first request.
+pub(super) fn opening(flags: &Flags) -> String {
+    let mut text = banner(flags.html.is_some());
+    if flags.html.is_none() {
+        let through = match &flags.proxy {
+            Some((host, port)) => format!("[through {host}:{port}] "),
+            None => String::new(),
+        };
+        let end = if flags.heartbeat().is_some() { "\n" } else { "..." };
+        text += &format!("Benchmarking {} {through}(be patient){end}", flags.url.host);
+    }
+    text
+}
 
 /// The whole report.
 pub(super) fn report(flags: &Flags, server: &Server, figures: &Figures) -> String {

@@ -9,7 +9,7 @@ use record::{Answer, Asking, RequestPlan, Scenario, Seats, Turn, Users, WantedBo
 use units::Nanos;
 
 use super::flags::End;
-use super::plan;
+use super::random::random;
 
 /// All users; http_load has one thread.
 pub(super) struct Checksums {
@@ -81,7 +81,7 @@ impl Checksums {
 impl Scenario for Checksums {
     fn users(&self, seats: Seats) -> Box<dyn Users + '_> {
         // All begin at once.
-        Box::new(Readers { all: self, random: plan::random(), n_begun: u64::from(seats.n) })
+        Box::new(Readers { all: self, random: random(), n_begun: u64::from(seats.n) })
     }
 }
 

@@ -7,6 +7,7 @@ mod figures;
 mod flags;
 mod footnotes;
 mod plan;
+mod random;
 mod read;
 mod teller;
 #[cfg(test)]

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use rand::{RngExt as _, SeedableRng as _};
-use rand_pcg::Pcg64Mcg;
+use rand::RngExt as _;
 use record::{
     HttpVersion, LoadPlan, LoadStop, Origin, Pacing, Pick, Place, RequestPlan, TlsPlan, Verify,
 };
@@ -13,6 +12,7 @@ use units::{Nanos, PerSecond};
 
 use super::checksum::Checksums;
 use super::flags::{End, Flags, Start, Timer, fatal, refused};
+use super::random::random;
 use super::urls::{self, Url};
 use crate::command::{Call, Said};
 
@@ -233,11 +233,6 @@ fn instants(timer: Timer, end: End) -> Option<Vec<Nanos>> {
         instants.push(Nanos::from_millis(at_ms));
         at_ms += u64::from(random.random_range(low..=high));
     }
-}
-
-/// Enough for a choice, and the same in each run.
-pub(super) fn random() -> Pcg64Mcg {
-    Pcg64Mcg::seed_from_u64(1)
 }
 
 #[cfg(test)]

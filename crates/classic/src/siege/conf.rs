@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::auth::Login;
 use super::settings::{Reps, Settings};
-use super::text::{Style, fatal};
+use super::style::Style;
+use super::text::fatal;
 use crate::command::{Call, Said, Surroundings, Texts, atoi};
 
 /// The machine's file, where the user has none.

@@ -4,7 +4,7 @@
 use record::Sample;
 use units::Nanos;
 
-use super::text::Style;
+use super::style::Style;
 
 /// A step of siege's clock, times(2).
 const TICK: u64 = 10_000_000;

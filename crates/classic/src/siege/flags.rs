@@ -7,7 +7,8 @@
 
 use super::conf;
 use super::settings::{CONTENT_TYPE, FOR_EVER, Reps, Settings};
-use super::text::{self, NotifyLevel, Style, fatal, notify};
+use super::style::Style;
+use super::text::{self, NotifyLevel, fatal, notify};
 use crate::command::{Call, Getopt, Item, Order, Said, Takes, Texts, atoi};
 
 /// siege's own option string.

@@ -5,7 +5,7 @@ use record::LoadRecord;
 
 use super::figures::Tally;
 use super::settings::Settings;
-use super::text::Style;
+use super::style::Style;
 use super::urls::{Scheme, Url};
 
 /// What is known before the load.

@@ -65,7 +65,7 @@ fn color(status: u16) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::text::Style;
+    use super::super::style::Style;
     use super::*;
 
     #[test]

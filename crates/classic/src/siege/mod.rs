@@ -17,6 +17,7 @@ mod plan;
 mod read;
 mod request;
 mod settings;
+mod style;
 mod teller;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::auth::Login;
-use super::text::Style;
+use super::style::Style;
 
 /// Repetitions where neither those nor a time are given: siege's own "for ever".
 pub(super) const FOR_EVER: i32 = 10_301_062;

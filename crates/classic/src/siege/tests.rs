@@ -8,7 +8,8 @@ use units::Nanos;
 
 use super::figures::{Figures, Tally};
 use super::settings::Settings;
-use super::text::{self, Style};
+use super::style::Style;
+use super::text;
 use super::{command, flags, read};
 use crate::command::testing::{self, World, args};
 use crate::command::{Asked, Call, Chosen, Finished, LocalTime, Run, Stream};

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::figures::Figures;
 use super::settings::{FOR_EVER, Reps, Settings};
+use super::style::Style;
 use crate::command::{Said, Texts};
 
 const WRITES: &str = "a string takes all that is written";
@@ -14,30 +15,6 @@ const COPYRIGHT: &str = "Copyright (C) 2018 by Jeffrey Fulmer, et al.\n\
     This is free software; see the source for copying conditions.\n\
     There is NO warranty; not even for MERCHANTABILITY or FITNESS\n\
     FOR A PARTICULAR PURPOSE.\n";
-
-/// Whose layout a report has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Style {
-    /// 4.0.7's: times in seconds, by a clock of 10 ms.
-    #[default]
-    Seconds,
-    /// 4.1.7's: times in milliseconds.
-    Millis,
-}
-
-impl Style {
-    /// Of `--version-style`.
-    pub(super) fn named(version: Option<&str>) -> Self {
-        if version == Some("4.1.7") { Self::Millis } else { Self::Seconds }
-    }
-
-    pub(super) fn version(self) -> &'static str {
-        match self {
-            Self::Seconds => "4.0.7",
-            Self::Millis => "4.1.7",
-        }
-    }
-}
 
 /// How bad something is that siege tells of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use record::{AtEnd, Carrier, LoadRecord, Outcome, Sample};
 use units::Nanos;
 
 use super::flags::Flags;
-use super::lua::Tally;
+use super::script_counts::ScriptCounts;
 use super::stats::Stats;
 
 /// What wrk counts and measures.
@@ -42,30 +42,30 @@ pub(super) struct Errors {
 }
 
 impl Figures {
-    /// What wrk would have counted of this load. `tally`: what a script's users counted themselves.
-    pub(super) fn new(flags: &Flags, record: &LoadRecord, tally: Option<&Tally>) -> Self {
+    /// What wrk would have counted of this load. `counts`: what a script's users counted themselves.
+    pub(super) fn new(flags: &Flags, record: &LoadRecord, counts: Option<&ScriptCounts>) -> Self {
         let asked = Nanos::from_secs(flags.duration).as_secs_f64();
-        let seconds = match tally {
+        let seconds = match counts {
             // wrk waits for its time to pass, also where a script has stopped every thread.
-            Some(tally) if tally.is_stopped && !record.interrupted => record.seconds.max(asked),
+            Some(counts) if counts.is_stopped && !record.interrupted => record.seconds.max(asked),
             _ => record.seconds,
         };
         let n_read_besides = n_read_besides(record);
         let mut figures = Self {
-            complete: tally.map_or(record.requests.ok, |tally| tally.complete),
+            complete: counts.map_or(record.requests.ok, |counts| counts.complete),
             bytes: record.bytes.read,
             errors: errors(record, n_read_besides),
             n_read_besides,
-            n_late: tally.map_or(0, |tally| tally.late),
+            n_late: counts.map_or(0, |counts| counts.late),
             // Ended at once it took no time at all, by which nothing can be divided.
             runtime: ((seconds * 1e6) as u64).max(1),
             rates: rates(record),
             ..Self::default()
         };
-        let latencies = match tally {
-            Some(tally) => {
-                figures.errors.status = tally.bad_status;
-                &tally.latency
+        let latencies = match counts {
+            Some(counts) => {
+                figures.errors.status = counts.bad_status;
+                &counts.latency
             }
             None => &record.latencies,
         };

@@ -12,6 +12,7 @@ mod footnotes;
 mod lua;
 mod plan;
 mod read;
+mod script_counts;
 mod stats;
 mod teller;
 #[cfg(test)]

@@ -50,15 +50,15 @@ impl Teller for Wrk {
     }
 
     fn closing(&mut self, finished: &Finished<'_>) -> Closing {
-        let mut tally = None;
+        let mut counts = None;
         if let Some(scripts) = &self.scripts {
             scripts.flush();
             if let Some(Said { texts, code }) = scripts.failure() {
                 return Closing { texts, code, ..Closing::default() };
             }
-            tally = scripts.tally();
+            counts = scripts.counts();
         }
-        let figures = Figures::new(&self.flags, finished.record, tally.as_ref());
+        let figures = Figures::new(&self.flags, finished.record, counts.as_ref());
         let closing = Closing {
             texts: Texts::out(text::report(&self.flags, &figures)),
             footnotes: footnotes::footnotes(&self.flags, &figures, finished.record),

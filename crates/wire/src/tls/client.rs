@@ -6,19 +6,9 @@ use std::sync::Arc;
 use rustls::{ClientConnection, HandshakeKind, NamedGroup};
 use rustls_pki_types::ServerName;
 
-use super::config::TlsClientConfig;
+use super::config::{Resumption, TlsClientConfig};
 use super::fault::{self, TlsError};
 use super::records::{self, Unfed};
-
-/// What a connection asks of the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resumption {
-    /// A session that is kept from before is offered, if there is one; the server may still decline.
-    Offer,
-    /// A full handshake, as by a client that has never met this server. Tickets that come of it are kept
-    /// for others that offer.
-    Fresh,
-}
 
 /// Which handshake was made, as the server decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,6 @@ use rustls::{RootCertStore, SupportedProtocolVersion, version};
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::client::Resumption;
 use super::fault::{PemFile, TlsConfigError, holds};
 use super::sessions::{KeepOnly, SessionTotals, Sessions};
 use super::trust::Trust;
@@ -38,6 +37,16 @@ impl Versions {
             Self::Only13 => vec![&version::TLS13],
         }
     }
+}
+
+/// Whether a connection asks to resume a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resumption {
+    /// A session that is kept from before is offered, if there is one; the server may still decline.
+    Offer,
+    /// A full handshake, as by a client that has never met this server. Tickets that come of it are kept
+    /// for others that offer.
+    Fresh,
 }
 
 /// What was asked for. Files are contents here (PEM); whoever reads them knows their names.

@@ -21,9 +21,10 @@ use self::shared::Shared;
 use self::state::State;
 use super::figures::Figures;
 use super::flags::Flags;
+use super::script_counts::ScriptCounts;
 use crate::command::{Said, Surroundings, Texts};
 
-pub(super) use self::users::{ScriptUsers, Tally};
+pub(super) use self::users::ScriptUsers;
 
 /// A script as it was read.
 pub(super) struct Script {
@@ -41,7 +42,7 @@ pub(super) struct Scripts {
     /// What each thread asks first, empty where only its own request() knows; and where it asks.
     firsts: Vec<Vec<u8>>,
     places: Vec<SocketAddr>,
-    tally: Mutex<Option<Tally>>,
+    counts: Mutex<Option<ScriptCounts>>,
 }
 
 /// What of a load the script decides: its functions, as they were when it began.
@@ -125,7 +126,8 @@ impl Scripts {
         }
         asks.done = main.has("done");
         let places = (0..n_threads).filter_map(|number| shared.place(number)).collect();
-        let scripts = Self { main, threads, shared, asks, firsts, places, tally: Mutex::default() };
+        let scripts =
+            Self { main, threads, shared, asks, firsts, places, counts: Mutex::default() };
         Ok(scripts)
     }
 
@@ -160,10 +162,10 @@ impl Scripts {
     }
 
     /// What the users counted, where there were any.
-    pub(super) fn tally(&self) -> Option<Tally> {
-        let mut tally = self.tally.lock().expect("nobody panics with it").clone()?;
-        tally.is_stopped = self.shared.are_all_stopped();
-        Some(tally)
+    pub(super) fn counts(&self) -> Option<ScriptCounts> {
+        let mut counts = self.counts.lock().expect("nobody panics with it").clone()?;
+        counts.is_stopped = self.shared.are_all_stopped();
+        Some(counts)
     }
 
     /// Writes out what scripts have printed: C's buffer is not ours.

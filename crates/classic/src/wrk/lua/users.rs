@@ -4,34 +4,19 @@
 
 use std::sync::Arc;
 
-use record::{
-    Answer, Asking, Latencies, Outcome, Scenario, Seats, Turn, Users, WantedBodies, Wants,
-};
+use record::{Answer, Asking, Outcome, Scenario, Seats, Turn, Users, WantedBodies, Wants};
 use units::Nanos;
 
 use super::state::State;
 use super::{Scripts, panicked, requests};
 use crate::command::{Said, Texts};
+use crate::wrk::script_counts::ScriptCounts;
 
 /// All users of a load.
 pub(crate) struct ScriptUsers {
     scripts: Arc<Scripts>,
     /// Of the places to which threads send: its number in the plan, by thread.
     origins: Vec<u32>,
-}
-
-/// What wrk counts of replies, and joust's record not in the same way.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Tally {
-    pub(crate) complete: u64,
-    /// Good replies that came when the script had ended the load: in no figure.
-    pub(crate) late: u64,
-    pub(crate) bad_status: u64,
-    /// From sending to the last of the replies that were awaited together, in `service`; the others are
-    /// empty.
-    pub(crate) latency: Latencies,
-    /// Whether the script has stopped every thread.
-    pub(crate) is_stopped: bool,
 }
 
 impl ScriptUsers {
@@ -51,7 +36,7 @@ impl Scenario for ScriptUsers {
             origin: *self.scripts.of(&self.origins, thread),
             first: seats.first,
             awaited: vec![Awaited::default(); seats.n as usize],
-            tally: Tally::default(),
+            counts: ScriptCounts::default(),
         })
     }
 }
@@ -65,7 +50,7 @@ struct OfThread<'s> {
     /// Number of the first user.
     first: u32,
     awaited: Vec<Awaited>,
-    tally: Tally,
+    counts: ScriptCounts,
 }
 
 /// What a user waits for.
@@ -128,7 +113,7 @@ impl Users for OfThread<'_> {
         let sample = answer.sample;
         let is_well = sample.outcome == Outcome::Ok;
         if self.is_over() {
-            self.tally.late += u64::from(is_well);
+            self.counts.late += u64::from(is_well);
             return Turn::Leaves;
         }
         let awaited = &mut self.awaited[(sample.conn - self.first) as usize];
@@ -136,10 +121,10 @@ impl Users for OfThread<'_> {
         awaited.is_well &= is_well;
         let Awaited { n, is_well: are_all_well } = *awaited;
         if is_well {
-            self.tally.complete += 1;
-            self.tally.bad_status += u64::from(sample.status > 399);
+            self.counts.complete += 1;
+            self.counts.bad_status += u64::from(sample.status > 399);
             if n == 0 {
-                self.tally.latency.service.record(sample.done.saturating_sub(sample.sent));
+                self.counts.latency.service.record(sample.done.saturating_sub(sample.sent));
             }
             if self.scripts.asks.response
                 && let Err(why) = self.state.answer(sample.status, answer.head, answer.body)
@@ -179,11 +164,11 @@ impl OfThread<'_> {
 impl Drop for OfThread<'_> {
     /// The thread's load is over: its counts join those of the others.
     fn drop(&mut self) {
-        let mut sum = self.scripts.tally.lock().expect("nobody panics with it");
+        let mut sum = self.scripts.counts.lock().expect("nobody panics with it");
         let sum = sum.get_or_insert_default();
-        sum.complete += self.tally.complete;
-        sum.late += self.tally.late;
-        sum.bad_status += self.tally.bad_status;
-        sum.latency.merge(&self.tally.latency);
+        sum.complete += self.counts.complete;
+        sum.late += self.counts.late;
+        sum.bad_status += self.counts.bad_status;
+        sum.latency.merge(&self.counts.latency);
     }
 }
