@@ -31,12 +31,12 @@ use sys::signals::{self, Stop};
 use sys::socket;
 use units::Nanos;
 
-use super::child;
-use super::desk::{Desk, Taken};
-use super::held::{self, Conn, Held, LISTENER, Rest, Waiter};
-use super::parent::{self, Herd};
-use super::scoreboard::{Intake, Scoreboard};
-use super::spare::SpareRule;
+use super::shared::child;
+use super::shared::desk::{Desk, Taken};
+use super::shared::held::{self, Conn, Held, LISTENER, Rest, Waiter};
+use super::shared::parent::{self, Herd};
+use super::shared::scoreboard::{Intake, Scoreboard};
+use super::shared::spare::SpareRule;
 use super::worker;
 use super::{Decimal, Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
 use crate::ServeError;

@@ -25,9 +25,9 @@ use sys::process::{self, Ended, Pid, SharedCells, Signal};
 use sys::signals::{self, ChildEnds, Signals, Stop};
 use units::Nanos;
 
-use super::child;
-use super::drive::{self, EXHAUSTED_REST, Patience};
-use super::parent::{self, ENDING_TICK, Family};
+use super::shared::child;
+use super::shared::drive::{self, EXHAUSTED_REST, Patience};
+use super::shared::parent::{self, ENDING_TICK, Family};
 use super::{Declared, Kind, Model, SettingSpec, system};
 use crate::ServeError;
 use crate::board::Counter;

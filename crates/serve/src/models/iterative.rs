@@ -16,7 +16,7 @@ use sys::listener::{self, Mode};
 use sys::signals::{self, Stop};
 use units::Nanos;
 
-use super::drive::{self, EXHAUSTED_REST, Patience};
+use super::shared::drive::{self, EXHAUSTED_REST, Patience};
 use super::{Declared, Model, system};
 use crate::ServeError;
 use crate::service::{Service, closing};

@@ -6,35 +6,22 @@
 //! Adding a model: one file with an `ITEM`, and its line in [`ALL`]. The conformance suite then runs
 //! over it by itself.
 
-mod acceptor;
-mod child;
-mod crew;
-mod desk;
-mod drive;
 mod event;
 mod fork;
-mod hands;
-mod held;
 mod iterative;
-mod looped;
-mod parent;
 mod poller;
 mod pool;
 mod prefork;
 mod reactor;
 mod reactor_pool;
 mod reactors;
-mod scoreboard;
-pub mod settings;
-mod spare;
+mod shared;
 mod thread;
-mod timers;
-mod turns;
 mod uring;
 mod worker;
 
-pub(crate) use drive::call_max;
-pub use settings::{COMMON, Decimal, Kind, SettingError, SettingSpec, Settings, Value};
+pub(crate) use shared::drive::call_max;
+pub use shared::settings::{COMMON, Decimal, Kind, SettingError, SettingSpec, Settings, Value};
 
 use crate::ServeError;
 use crate::config::Config;

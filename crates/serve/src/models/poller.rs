@@ -30,9 +30,9 @@ use sys::signals::{self, Signals, Stop};
 use sys::socket;
 use units::Nanos;
 
-use super::desk::{Desk, Taken};
-use super::drive::EXHAUSTED_REST;
-use super::held::{self, Conn, Held, Rest, SIGNALS, Waiter};
+use super::shared::desk::{Desk, Taken};
+use super::shared::drive::EXHAUSTED_REST;
+use super::shared::held::{self, Conn, Held, Rest, SIGNALS, Waiter};
 use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::exchange::{Close, Exchange};

@@ -22,9 +22,9 @@ use sys::signals::{Signals, Stop};
 use sys::socket;
 use units::Nanos;
 
-use super::acceptor::{Acceptor, Next, Room};
-use super::drive::{self, ACCEPTS_MAX, Inlet, Look, SPIN, Step};
-use super::timers::Timers;
+use super::shared::acceptor::{Acceptor, Next, Room};
+use super::shared::drive::{self, ACCEPTS_MAX, Inlet, Look, SPIN, Step};
+use super::shared::timers::Timers;
 use super::{Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::board::Board;

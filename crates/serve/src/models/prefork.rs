@@ -7,11 +7,11 @@
 //! connection: accept and close. The kernel bounds each wait (see `drive::Patience`). Children block
 //! in accept on the same socket, without a lock: the kernel wakes the one that waits longest.
 
-use super::child::{self, Accepted};
-use super::drive::{self, Patience};
-use super::parent::{self, Herd};
-use super::scoreboard::Scoreboard;
-use super::spare::SpareRule;
+use super::shared::child::{self, Accepted};
+use super::shared::drive::{self, Patience};
+use super::shared::parent::{self, Herd};
+use super::shared::scoreboard::Scoreboard;
+use super::shared::spare::SpareRule;
 use super::{Declared, Kind, Model, SettingSpec, Settings};
 use crate::ServeError;
 use crate::board::State;

@@ -15,9 +15,9 @@ use sys::signals::Signals;
 use sys::socket;
 use sys::watch::{PollSet, SELECT_FILES_MAX, SelectSet, Watch};
 
-use super::crew::Orders;
-use super::drive::ACCEPTS_MAX;
-use super::looped::{Loop, Overflow, Rules};
+use super::shared::crew::Orders;
+use super::shared::drive::ACCEPTS_MAX;
+use super::shared::looped::{Loop, Overflow, Rules};
 use super::{Declared, Kind, Model, SettingSpec, Settings, system};
 use crate::ServeError;
 use crate::service::Service;

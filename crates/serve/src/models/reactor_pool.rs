@@ -14,11 +14,11 @@ use sys::listener::{self, Mode};
 use sys::signals::Signals;
 use sys::socket;
 
-use super::crew::Orders;
-use super::drive::ACCEPTS_MAX;
-use super::hands::Hands;
-use super::looped::{Loop, Overflow, Rules};
 use super::reactor::CONNECTIONS_MAX_DEFAULT;
+use super::shared::crew::Orders;
+use super::shared::drive::ACCEPTS_MAX;
+use super::shared::hands::Hands;
+use super::shared::looped::{Loop, Overflow, Rules};
 use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::service::Service;

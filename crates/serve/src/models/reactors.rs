@@ -22,10 +22,10 @@ use sys::listener::{self, Mode};
 use sys::signals::{Signals, Stop};
 use sys::socket;
 
-use super::crew::{Crew, Orders};
-use super::drive::ACCEPTS_MAX;
-use super::looped::{Loop, Overflow, Rules};
 use super::reactor::CONNECTIONS_MAX_DEFAULT;
+use super::shared::crew::{Crew, Orders};
+use super::shared::drive::ACCEPTS_MAX;
+use super::shared::looped::{Loop, Overflow, Rules};
 use super::{Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::config::Config;

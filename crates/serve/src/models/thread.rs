@@ -25,8 +25,8 @@ use sys::process;
 use sys::signals::{self, Signals, Stop};
 use units::Nanos;
 
-use super::desk::{Desk, Taken};
-use super::drive::{self, EXHAUSTED_REST, Patience};
+use super::shared::desk::{Desk, Taken};
+use super::shared::drive::{self, EXHAUSTED_REST, Patience};
 use super::{Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::exchange::Exchange;

@@ -14,12 +14,12 @@ use std::time::Duration;
 use sys::process;
 use sys::signals::{self, Stop};
 
-use super::child::{self, Accepted};
-use super::desk::{Desk, Taken};
-use super::drive::{self, Patience};
-use super::parent::{self, Herd};
-use super::scoreboard::{Intake, Scoreboard};
-use super::spare::SpareRule;
+use super::shared::child::{self, Accepted};
+use super::shared::desk::{Desk, Taken};
+use super::shared::drive::{self, Patience};
+use super::shared::parent::{self, Herd};
+use super::shared::scoreboard::{Intake, Scoreboard};
+use super::shared::spare::SpareRule;
 use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES};
 use crate::ServeError;
 use crate::board::State;

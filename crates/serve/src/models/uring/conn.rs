@@ -10,7 +10,7 @@ use sys::heap;
 use units::Nanos;
 
 use crate::exchange::{Close, Exchange};
-use crate::models::turns::Mark;
+use crate::models::shared::turns::Mark;
 
 /// A place; its buffers serve one connection after the other. It is used again only when the kernel has
 /// ended all that was under way, so that no event is ever of an earlier connection.

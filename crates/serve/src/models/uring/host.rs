@@ -26,9 +26,9 @@ use super::accepting::Accepting;
 use super::conn::{LATE_MAX, Phase, Places, Stream, Under, feed};
 use super::together::{Part, Together};
 use crate::exchange::{Close, Exchange, Spare};
-use crate::models::drive::{self, Inlet, LINGER_BYTES_MAX, LINGER_MAX, Look, Step};
-use crate::models::timers::Timers;
-use crate::models::turns::Turns;
+use crate::models::shared::drive::{self, Inlet, LINGER_BYTES_MAX, LINGER_MAX, Look, Step};
+use crate::models::shared::timers::Timers;
+use crate::models::shared::turns::Turns;
 use crate::service::Service;
 
 /// Names of operations that belong to no connection; those of connections are their places.

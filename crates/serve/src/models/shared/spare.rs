@@ -14,7 +14,7 @@ const ROUNDS_HELD_OFF: usize = 10;
 
 /// Keeps the number of idle workers between two bounds.
 #[derive(Debug, Clone)]
-pub(super) struct SpareRule {
+pub(crate) struct SpareRule {
     /// Fewer idle workers than these, and children are started.
     spare_min: usize,
     /// More, and one child is ended.
@@ -27,17 +27,17 @@ pub(super) struct SpareRule {
 
 /// What the rule looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// Workers that wait for a connection, and those that are starting: they were started a second
     /// ago, and more would not help.
-    pub(super) idle: usize,
+    pub(crate) idle: usize,
     /// Children that may still be started before the limit is reached.
-    pub(super) room: usize,
+    pub(crate) room: usize,
 }
 
 /// What to do in this second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Maintain {
+pub(crate) enum Maintain {
     /// There are enough and not too many.
     Nothing,
     /// End one child, in an orderly way.
@@ -48,17 +48,17 @@ pub(super) enum Maintain {
 
 impl SpareRule {
     /// The rule at the start of a server.
-    pub(super) fn new(spare_min: usize, spare_max: usize) -> Self {
+    pub(crate) fn new(spare_min: usize, spare_max: usize) -> Self {
         Self { spare_min, spare_max, spawn_rate: 1, rounds_held_off: 0 }
     }
 
     /// The same after a reload.
-    pub(super) fn hold_off(&mut self) {
+    pub(crate) fn hold_off(&mut self) {
         self.rounds_held_off = ROUNDS_HELD_OFF;
     }
 
     /// Once a second in which no child ended.
-    pub(super) fn maintain(&mut self, seen: Seen) -> Maintain {
+    pub(crate) fn maintain(&mut self, seen: Seen) -> Maintain {
         if seen.idle > self.spare_max {
             self.spawn_rate = 1;
             Maintain::ReapOne
@@ -79,12 +79,12 @@ impl SpareRule {
     }
 
     /// Children that the next shortage starts at most.
-    pub(super) fn spawn_rate(&self) -> usize {
+    pub(crate) fn spawn_rate(&self) -> usize {
         self.spawn_rate
     }
 
     /// A child ended because the machine has nothing left (APEXIT_CHILDSICK): begin again with one.
-    pub(super) fn child_was_sick(&mut self) {
+    pub(crate) fn child_was_sick(&mut self) {
         self.spawn_rate = 1;
     }
 }

@@ -24,30 +24,30 @@ use crate::service::Service;
 
 /// Bytes that one connection may move before the others have their turn (lighttpd's
 /// MAX_WRITE_LIMIT). Bounds the wait of a small response behind a large one to some 100 us.
-pub(super) const TURN_BYTES_MAX: usize = 256 * 1024;
+pub(crate) const TURN_BYTES_MAX: usize = 256 * 1024;
 
 /// Connections that an event loop accepts in one round (lighttpd's 100), so that old ones have their
 /// turn in between.
-pub(super) const ACCEPTS_MAX: usize = 100;
+pub(crate) const ACCEPTS_MAX: usize = 100;
 
 /// How long an event loop accepts nothing when the machine has no descriptor or memory left, unless a
 /// connection ends before.
-pub(super) const EXHAUSTED_REST: Nanos = Nanos::from_millis(100);
+pub(crate) const EXHAUSTED_REST: Nanos = Nanos::from_millis(100);
 
 /// How long a connection that was closed is still read, so that its last response is not lost to a
 /// reset (RFC 9112, 9.6). As Apache's SECONDS_TO_LINGER for a client that stays silent.
-pub(super) const LINGER_MAX: Nanos = Nanos::from_secs(2);
+pub(crate) const LINGER_MAX: Nanos = Nanos::from_secs(2);
 
 /// Bytes that are dropped in that time before the connection is closed all the same.
-pub(super) const LINGER_BYTES_MAX: usize = 1024 * 1024;
+pub(crate) const LINGER_BYTES_MAX: usize = 1024 * 1024;
 
 /// The end of a hold for which nobody sleeps: a sleep ends some 50 us late on a virtual machine, and
 /// a hold is to be exact to a few. Only a planted fault has anyone wait so.
-pub(super) const SPIN: Nanos = Nanos::from_micros(100);
+pub(crate) const SPIN: Nanos = Nanos::from_micros(100);
 
 /// What a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// Bytes of the client.
     Read,
     /// Room in the send buffer.
@@ -64,7 +64,7 @@ pub(super) enum Step {
 
 /// What is known of the receiving side of a socket before it is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Inlet {
+pub(crate) enum Inlet {
     /// There may be bytes to receive.
     Open,
     /// The peer has closed: the end of the stream follows, even after a short receive.
@@ -75,17 +75,17 @@ pub(super) enum Inlet {
 
 /// What is to be known after a call on a socket, which may have blocked.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
+pub(crate) struct Look {
     /// The time.
-    pub(super) now: Nanos,
+    pub(crate) now: Nanos,
     /// The server is to end, or this child of it: what was received now is the last request.
-    pub(super) ending: bool,
+    pub(crate) ending: bool,
 }
 
 /// Moves a connection on until it has to wait. On a blocking socket the kernel waits, for as long as
 /// the socket's own timeouts let it; `look` is asked after each call, and is a constant where calls
 /// do not block.
-pub(super) fn advance(
+pub(crate) fn advance(
     socket: BorrowedFd<'_>,
     exchange: &mut Exchange<'_>,
     inlet: &mut Inlet,
@@ -182,7 +182,7 @@ fn look_at_client(
 
 /// As [`advance`], and only receives. `None`: there is something to answer or to send, which is
 /// someone else's.
-pub(super) fn take_in(
+pub(crate) fn take_in(
     socket: BorrowedFd<'_>,
     exchange: &mut Exchange<'_>,
     inlet: &mut Inlet,
@@ -258,7 +258,7 @@ fn send_range(
 
 /// Closes the connection as its exchange wants; one that lingers comes back: its sending side is
 /// ended, and its input is to be dropped (see [`drop_input`]) for at most [`LINGER_MAX`].
-pub(super) fn close(socket: OwnedFd, how: Close) -> Option<OwnedFd> {
+pub(crate) fn close(socket: OwnedFd, how: Close) -> Option<OwnedFd> {
     match how {
         Close::Normal => None,
         Close::Reset => {
@@ -271,7 +271,7 @@ pub(super) fn close(socket: OwnedFd, how: Close) -> Option<OwnedFd> {
 
 /// Drops what a lingering connection receives, up to `left` bytes; returns whether it may be closed
 /// now, which is so at the end of the stream.
-pub(super) fn drop_input(socket: BorrowedFd<'_>, left: &mut usize) -> bool {
+pub(crate) fn drop_input(socket: BorrowedFd<'_>, left: &mut usize) -> bool {
     let mut dropped = [0; 4096];
     while *left > 0 {
         match listener::receive_now(socket, &mut dropped) {
@@ -286,7 +286,7 @@ pub(super) fn drop_input(socket: BorrowedFd<'_>, left: &mut usize) -> bool {
 /// The time limit of one blocking call, which the connections of a blocking model have from their
 /// listener (see [`call_max`]), so that neither a connection costs a setsockopt nor a request a poll.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience(Nanos);
+pub(crate) struct Patience(Nanos);
 
 /// The limit that the listener is to have: the shortest wait that a client is allowed. A longer one
 /// is several calls; what is left of one that has begun is waited for by poll.
@@ -296,7 +296,7 @@ pub(crate) fn call_max(config: &Config) -> Nanos {
 
 impl Patience {
     /// That of the service's listener.
-    pub(super) fn of(service: &Service) -> Self {
+    pub(crate) fn of(service: &Service) -> Self {
         Self(call_max(&service.config))
     }
 
@@ -309,7 +309,7 @@ impl Patience {
 
 /// The exchange of a thread that serves one connection after the other: the buffers of its first
 /// connection serve all later ones.
-pub(super) fn seat<'a, 's>(
+pub(crate) fn seat<'a, 's>(
     seat: &'a mut Option<Exchange<'s>>,
     service: &'s Service,
     peer: SocketAddr,
@@ -327,7 +327,7 @@ pub(super) fn seat<'a, 's>(
 /// Serves one connection to its end on a blocking socket; the caller's thread waits with it.
 /// `ending` says whether and how the server, or this child of it, is to end; a signal that interrupts
 /// the blocking call makes that known.
-pub(super) fn serve_blocking(
+pub(crate) fn serve_blocking(
     socket: OwnedFd,
     exchange: &mut Exchange<'_>,
     patience: Patience,
@@ -369,7 +369,7 @@ pub(super) fn serve_blocking(
 
 /// Has a loop watch the file of a gateway; it may be one that was watched before, for this connection or
 /// another one.
-pub(super) fn watch_gateway(
+pub(crate) fn watch_gateway(
     epoll: &Epoll,
     awaited: &Awaited<'_>,
     token: u64,
@@ -385,7 +385,7 @@ pub(super) fn watch_gateway(
 
 /// Waits until the gateway or the client has news, or the deadline, or a signal comes; returns whether
 /// `ends` was rung, if that is given.
-pub(super) fn wait_for_gateway(
+pub(crate) fn wait_for_gateway(
     socket: BorrowedFd<'_>,
     exchange: &mut Exchange<'_>,
     ends: Option<BorrowedFd<'_>>,
@@ -415,7 +415,7 @@ pub(super) fn wait_for_gateway(
 }
 
 /// Waits with the whole thread until that instant, or a signal before it.
-pub(super) fn sit_out(until: Nanos) {
+pub(crate) fn sit_out(until: Nanos) {
     let sleep = until.saturating_sub(clock::monotonic().saturating_add(SPIN));
     let timeout = timespec(sleep);
     if sleep == Nanos::ZERO || poll(&mut [], Some(&timeout)).is_ok() {
@@ -424,7 +424,7 @@ pub(super) fn sit_out(until: Nanos) {
 }
 
 /// The end of a hold, without the kernel.
-pub(super) fn spin_until(until: Nanos) {
+pub(crate) fn spin_until(until: Nanos) {
     while clock::monotonic() < until {
         std::hint::spin_loop();
     }
@@ -432,7 +432,7 @@ pub(super) fn spin_until(until: Nanos) {
 
 /// The time for a turn that is to know it: of the round where that is near enough, and exactly where a
 /// planted fault counts from it.
-pub(super) fn time(service: &Service, round: Nanos) -> Nanos {
+pub(crate) fn time(service: &Service, round: Nanos) -> Nanos {
     if service.faults.is_some() { clock::monotonic() } else { round }
 }
 
@@ -450,12 +450,12 @@ fn linger_blocking(socket: OwnedFd, how: Close, ending: &impl Fn() -> Option<Sto
 }
 
 /// Waits until the socket is ready, the time is over or a signal comes; returns whether it is ready.
-pub(super) fn wait(socket: BorrowedFd<'_>, flags: PollFlags, most: Nanos) -> bool {
+pub(crate) fn wait(socket: BorrowedFd<'_>, flags: PollFlags, most: Nanos) -> bool {
     poll(&mut [PollFd::new(&socket, flags)], Some(&timespec(most))).is_ok_and(|n| n > 0)
 }
 
 /// Waits until the socket is ready or the time is over; returns whether `ends` was rung before.
-pub(super) fn wait_beside(
+pub(crate) fn wait_beside(
     socket: BorrowedFd<'_>,
     flags: PollFlags,
     ends: BorrowedFd<'_>,

@@ -44,20 +44,20 @@ const GATEWAY: u64 = 1 << 31;
 
 /// What makes the loops of one model differ from those of another.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rules {
+pub(crate) struct Rules {
     /// Connections that a loop holds at once.
-    pub(super) conns_max: usize,
+    pub(crate) conns_max: usize,
     /// Connections that it accepts in one round.
-    pub(super) round_max: usize,
+    pub(crate) round_max: usize,
     /// What becomes of those past `conns_max`.
-    pub(super) overflow: Overflow,
+    pub(crate) overflow: Overflow,
     /// Whether other loops take connections from the same listener.
-    pub(super) is_shared: bool,
+    pub(crate) is_shared: bool,
 }
 
 /// What becomes of connections that a loop has no room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Overflow {
+pub(crate) enum Overflow {
     /// They wait in the kernel's queue, as lighttpd has it.
     Wait,
     /// Idle ones are closed for them as long as there are any; then they are accepted and closed, as
@@ -66,7 +66,7 @@ pub(super) enum Overflow {
 }
 
 /// A loop and all it holds.
-pub(super) struct Loop<'h, 's, W> {
+pub(crate) struct Loop<'h, 's, W> {
     service: &'s Service,
     rules: Rules,
     /// The loops that it is one of, if there are others.
@@ -157,7 +157,7 @@ impl<'s> Conn<'s> {
 impl<'h, 's, W: Watch> Loop<'h, 's, W> {
     /// Takes connections from `listener`, one of `service`'s, which does not block. With `hands`, it
     /// only reads, and they answer.
-    pub(super) fn new(
+    pub(crate) fn new(
         service: &'s Service,
         listener: &'s TcpListener,
         rules: Rules,
@@ -188,7 +188,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
     }
 
     /// Waits and serves until it is told to end.
-    pub(super) fn serve(&mut self, orders: Orders<'h>) -> io::Result<()> {
+    pub(crate) fn serve(&mut self, orders: Orders<'h>) -> io::Result<()> {
         self.crew = orders.crew;
         let _seat = self.service.board.sit();
         self.watch_listener()?;

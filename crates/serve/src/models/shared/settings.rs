@@ -6,7 +6,7 @@ use std::fmt;
 
 use units::Nanos;
 
-use super::Model;
+use crate::models::Model;
 use crate::nearest::nearest;
 
 /// A setting that exists.
@@ -304,7 +304,7 @@ impl Settings {
         let all = names().collect::<Vec<_>>().join(", ");
         // Most often the setting is right, and its model was not named.
         let is_it = |spec: &SettingSpec| spec.name.eq_ignore_ascii_case(meant(name));
-        let others = super::ALL.iter().filter(|model| model.settings.iter().any(is_it));
+        let others = crate::models::ALL.iter().filter(|model| model.settings.iter().any(is_it));
         let others: Vec<_> = others.map(|model| model.name).collect();
         SettingError(match others.is_empty() {
             true => format!(

@@ -21,15 +21,15 @@ use crate::exchange::{Exchange, Spare};
 use crate::service::Service;
 
 /// A connection on its way.
-pub(super) struct Job<'s> {
+pub(crate) struct Job<'s> {
     /// Where the loop has it.
-    pub(super) index: u32,
-    pub(super) socket: OwnedFd,
-    pub(super) exchange: Box<Exchange<'s>>,
+    pub(crate) index: u32,
+    pub(crate) socket: OwnedFd,
+    pub(crate) exchange: Box<Exchange<'s>>,
 }
 
 /// The threads' side of a loop.
-pub(super) struct Hands<'s> {
+pub(crate) struct Hands<'s> {
     service: &'s Service,
     asked: Desk<Job<'s>>,
     /// Who answers.
@@ -46,7 +46,7 @@ pub(super) struct Hands<'s> {
 
 impl<'s> Hands<'s> {
     /// Of so many threads, for at most `jobs_max` connections at once, in work or waiting for it.
-    pub(super) fn new(service: &'s Service, threads: usize, jobs_max: usize) -> io::Result<Self> {
+    pub(crate) fn new(service: &'s Service, threads: usize, jobs_max: usize) -> io::Result<Self> {
         let (returns, ends) = (Wake::new()?, Wake::new()?);
         Ok(Self {
             service,
@@ -60,40 +60,40 @@ impl<'s> Hands<'s> {
     }
 
     /// How many answer.
-    pub(super) fn threads(&self) -> usize {
+    pub(crate) fn threads(&self) -> usize {
         self.threads
     }
 
     /// Connections that may be on their way at once; the loop counts them.
-    pub(super) fn jobs_max(&self) -> usize {
+    pub(crate) fn jobs_max(&self) -> usize {
         self.jobs_max
     }
 
     /// Hands over a connection that is asked for something.
-    pub(super) fn ask(&self, job: Job<'s>) {
+    pub(crate) fn ask(&self, job: Job<'s>) {
         self.asked.put(job);
     }
 
     /// What the loop watches: readable while there is something for [`Hands::take_back`].
-    pub(super) fn returns(&self) -> &Wake {
+    pub(crate) fn returns(&self) -> &Wake {
         &self.returns
     }
 
     /// Moves all connections that have been answered to `done`.
-    pub(super) fn take_back(&self, done: &mut VecDeque<Job<'s>>) {
+    pub(crate) fn take_back(&self, done: &mut VecDeque<Job<'s>>) {
         // Before they are taken: one that comes in between rings again.
         self.returns.hush();
         done.append(&mut self.lock_done());
     }
 
     /// Has all threads end, as soon as they have cut what they are at.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.ends.ring();
         self.asked.see_off();
     }
 
     /// A thread: answers one connection after the other.
-    pub(super) fn work(&self) {
+    pub(crate) fn work(&self) {
         let _seat = self.service.board.sit();
         let mut spare = Spare::default();
         while let Taken::Item(mut job) = self.asked.take(None) {

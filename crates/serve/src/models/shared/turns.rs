@@ -15,7 +15,7 @@ use super::drive::SPIN;
 
 /// Who is to have a turn: each connection at most once in the queue, and once among those held.
 #[derive(Default)]
-pub(super) struct Turns {
+pub(crate) struct Turns {
     queue: VecDeque<u32>,
     /// Those that end together end in the order in which they began.
     held: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
@@ -24,7 +24,7 @@ pub(super) struct Turns {
 
 /// What a connection remembers of it: beside its other state, which whoever looks has at hand.
 #[derive(Debug, Default)]
-pub(super) struct Mark {
+pub(crate) struct Mark {
     queued: bool,
     /// Zero: it is not held.
     held_until: Nanos,
@@ -32,41 +32,41 @@ pub(super) struct Mark {
 
 impl Mark {
     /// Whether it has a turn in the next round anyway.
-    pub(super) fn is_queued(&self) -> bool {
+    pub(crate) fn is_queued(&self) -> bool {
         self.queued
     }
 
     /// Its turn has come from the queue.
-    pub(super) fn leave_queue(&mut self) {
+    pub(crate) fn leave_queue(&mut self) {
         self.queued = false;
     }
 
     /// Its hold is over.
-    pub(super) fn let_go(&mut self) {
+    pub(crate) fn let_go(&mut self) {
         self.held_until = Nanos::ZERO;
     }
 }
 
 impl Turns {
     /// Has `index` have a turn in the next round.
-    pub(super) fn queue(&mut self, index: u32, mark: &mut Mark) {
+    pub(crate) fn queue(&mut self, index: u32, mark: &mut Mark) {
         if !std::mem::replace(&mut mark.queued, true) {
             self.queue.push_back(index);
         }
     }
 
     /// How many are queued: a round takes so many, and leaves those that come meanwhile to the next.
-    pub(super) fn queued(&self) -> usize {
+    pub(crate) fn queued(&self) -> usize {
         self.queue.len()
     }
 
     /// The first of the queue; its mark is to leave it.
-    pub(super) fn take_queued(&mut self) -> Option<u32> {
+    pub(crate) fn take_queued(&mut self) -> Option<u32> {
         self.queue.pop_front()
     }
 
     /// Has `index` wait until then; an event may have it looked at before, more than once.
-    pub(super) fn hold(&mut self, index: u32, until: Nanos, mark: &mut Mark) {
+    pub(crate) fn hold(&mut self, index: u32, until: Nanos, mark: &mut Mark) {
         if mark.held_until != until {
             mark.held_until = until;
             self.pushed += 1;
@@ -75,13 +75,13 @@ impl Turns {
     }
 
     /// When to wake for the first hold, a little early; the far future where there is none.
-    pub(super) fn wake_at(&self) -> Nanos {
+    pub(crate) fn wake_at(&self) -> Nanos {
         self.next().map_or(Nanos::MAX, |until| until.saturating_sub(SPIN))
     }
 
     /// The first whose hold is over by a clock that is read only if there is any; its mark is to be let
     /// go.
-    pub(super) fn take_held(&mut self, clock: impl FnOnce() -> Nanos) -> Option<u32> {
+    pub(crate) fn take_held(&mut self, clock: impl FnOnce() -> Nanos) -> Option<u32> {
         if self.next()? > clock() {
             return None;
         }

@@ -17,10 +17,10 @@ use std::time::Duration;
 use sys::signals::{self, ThreadId};
 
 /// How long workers that were interrupted have until they are again.
-pub(super) const HURRY: Duration = Duration::from_millis(20);
+pub(crate) const HURRY: Duration = Duration::from_millis(20);
 
 /// Hands things from whoever has them to idle workers.
-pub(super) struct Desk<T> {
+pub(crate) struct Desk<T> {
     inner: Mutex<Inner<T>>,
     /// Something was put down, or the desk was closed.
     work: Condvar,
@@ -45,7 +45,7 @@ struct Inner<T> {
 }
 
 /// What comes of taking.
-pub(super) enum Taken<T> {
+pub(crate) enum Taken<T> {
     /// This.
     Item(T),
     /// Nothing came in time.
@@ -84,7 +84,7 @@ impl<T> Desk<T> {
     }
 
     /// For whoever is idle next.
-    pub(super) fn put(&self, item: T) {
+    pub(crate) fn put(&self, item: T) {
         let mut inner = self.lock();
         inner.items.push_back(item);
         self.wake_one(inner);
@@ -94,7 +94,7 @@ impl<T> Desk<T> {
     ///
     /// # Errors
     /// The item itself, where there is no such worker.
-    pub(super) fn put_to_idler(&self, item: T) -> Result<(), T> {
+    pub(crate) fn put_to_idler(&self, item: T) -> Result<(), T> {
         let mut inner = self.lock();
         if inner.idlers() == 0 {
             return Err(item);
@@ -115,20 +115,20 @@ impl<T> Desk<T> {
     }
 
     /// The next thing, waiting for it for as long as `patience`, or for ever.
-    pub(super) fn take(&self, patience: Option<Duration>) -> Taken<T> {
+    pub(crate) fn take(&self, patience: Option<Duration>) -> Taken<T> {
         self.be_idle();
         self.take_as_idle(patience)
     }
 
     /// Counts a worker as idle from now on: it has only to tidy up before [`Desk::take_as_idle`].
-    pub(super) fn be_idle(&self) {
+    pub(crate) fn be_idle(&self) {
         let mut inner = self.lock();
         inner.idle += 1;
         self.tell(inner);
     }
 
     /// As [`Desk::take`], after [`Desk::be_idle`].
-    pub(super) fn take_as_idle(&self, patience: Option<Duration>) -> Taken<T> {
+    pub(crate) fn take_as_idle(&self, patience: Option<Duration>) -> Taken<T> {
         let mut inner = self.lock();
         let mut in_time = true;
         loop {
@@ -159,18 +159,18 @@ impl<T> Desk<T> {
     }
 
     /// Workers that are idle and have nothing coming.
-    pub(super) fn idlers(&self) -> usize {
+    pub(crate) fn idlers(&self) -> usize {
         self.lock().idlers()
     }
 
     /// Waits until there is such a worker, for a while at most; returns whether there is.
-    pub(super) fn wait_for_idler(&self, most: Duration) -> bool {
+    pub(crate) fn wait_for_idler(&self, most: Duration) -> bool {
         self.wait_while(most, |inner| inner.idlers() == 0)
     }
 
     /// Waits until something is so that may be so when a worker has left or after [`Desk::nudge`], for
     /// a while at most; returns whether it is.
-    pub(super) fn wait_until(&self, most: Duration, is_so: impl Fn() -> bool) -> bool {
+    pub(crate) fn wait_until(&self, most: Duration, is_so: impl Fn() -> bool) -> bool {
         self.wait_while(most, |_| !is_so())
     }
 
@@ -188,7 +188,7 @@ impl<T> Desk<T> {
     }
 
     /// Has whoever waits look again.
-    pub(super) fn nudge(&self) {
+    pub(crate) fn nudge(&self) {
         self.tell(self.lock());
     }
 
@@ -200,20 +200,20 @@ impl<T> Desk<T> {
     }
 
     /// Counts the calling thread as a worker until what is returned is dropped.
-    pub(super) fn sign_in(&self) -> Present<'_, T> {
+    pub(crate) fn sign_in(&self) -> Present<'_, T> {
         let thread = signals::this_thread();
         self.lock().threads.push(thread);
         Present { desk: self, thread }
     }
 
     /// Whether connections are to be finished.
-    pub(super) fn is_ending(&self) -> bool {
+    pub(crate) fn is_ending(&self) -> bool {
         self.ending.load(Relaxed)
     }
 
     /// Has the workers keep no connection alive. Those that wait for a client are interrupted; to be
     /// called again until they heed it, for a signal that comes before the call is lost.
-    pub(super) fn hurry(&self) {
+    pub(crate) fn hurry(&self) {
         self.hurry_all(&self.lock());
     }
 
@@ -225,7 +225,7 @@ impl<T> Desk<T> {
     }
 
     /// Takes nothing more, and waits until every worker has finished what it has and left.
-    pub(super) fn see_off(&self) {
+    pub(crate) fn see_off(&self) {
         let mut inner = self.lock();
         inner.closed = true;
         self.work.notify_all();
@@ -239,7 +239,7 @@ impl<T> Desk<T> {
 }
 
 /// A worker that has not left; leaves when dropped, in a panic too, so that nobody waits for it.
-pub(super) struct Present<'a, T> {
+pub(crate) struct Present<'a, T> {
     desk: &'a Desk<T>,
     thread: ThreadId,
 }

@@ -26,16 +26,16 @@ use crate::exchange::{Close, Exchange, Want};
 use crate::service::Service;
 
 /// Tokens of a connection are its place; these are above every place.
-pub(super) const LISTENER: u64 = u64::MAX;
-pub(super) const SIGNALS: u64 = u64::MAX - 1;
+pub(crate) const LISTENER: u64 = u64::MAX;
+pub(crate) const SIGNALS: u64 = u64::MAX - 1;
 const WAKE: u64 = u64::MAX - 2;
 
 /// How often the logs of a process are looked after that has nothing to do.
 const LOGS_KEPT_UP: Nanos = Nanos::from_secs(1);
 
 /// A connection, in the hands of whoever works on it.
-pub(super) struct Conn<'s> {
-    pub(super) exchange: Exchange<'s>,
+pub(crate) struct Conn<'s> {
+    pub(crate) exchange: Exchange<'s>,
     socket: Socket,
     place: u32,
     /// It is in the epoll set.
@@ -55,7 +55,7 @@ enum Socket {
 
 /// Why nobody works on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(crate) enum Rest {
     /// It is between two requests, or has sent none yet.
     Idle,
     /// A request has begun and is not complete.
@@ -67,9 +67,9 @@ pub(super) enum Rest {
 }
 
 /// The connections of a process that nobody works on, and the epoll set that watches them.
-pub(super) struct Held<'s> {
+pub(crate) struct Held<'s> {
     service: &'s Service,
-    pub(super) epoll: Epoll,
+    pub(crate) epoll: Epoll,
     /// Readable: the watcher is to look at its deadlines, or at its flags.
     wake: OwnedFd,
     inner: Mutex<Inner<'s>>,
@@ -93,7 +93,7 @@ struct Inner<'s> {
 
 impl<'s> Held<'s> {
     /// None.
-    pub(super) fn new(service: &'s Service) -> io::Result<Self> {
+    pub(crate) fn new(service: &'s Service) -> io::Result<Self> {
         let held = Self {
             service,
             epoll: Epoll::new()?,
@@ -118,22 +118,22 @@ impl<'s> Held<'s> {
     }
 
     /// Connections that have not ended.
-    pub(super) fn open(&self) -> usize {
+    pub(crate) fn open(&self) -> usize {
         self.open.load(Relaxed)
     }
 
     /// Those of them that are closed on our side.
-    pub(super) fn lingering(&self) -> usize {
+    pub(crate) fn lingering(&self) -> usize {
         self.lingering.load(Relaxed)
     }
 
     /// How many lie here between two requests.
-    pub(super) fn idle(&self) -> usize {
+    pub(crate) fn idle(&self) -> usize {
         self.lock().idle
     }
 
     /// A connection that was just accepted.
-    pub(super) fn admit(&self, socket: OwnedFd, peer: SocketAddr) -> Box<Conn<'s>> {
+    pub(crate) fn admit(&self, socket: OwnedFd, peer: SocketAddr) -> Box<Conn<'s>> {
         self.open.fetch_add(1, Relaxed);
         let now = clock::monotonic();
         let mut inner = self.lock();
@@ -157,13 +157,13 @@ impl<'s> Held<'s> {
     }
 
     /// Lays down a connection that was just accepted, for its first request.
-    pub(super) fn begin(&self, mut conn: Box<Conn<'s>>) {
+    pub(crate) fn begin(&self, mut conn: Box<Conn<'s>>) {
         conn.until = conn.exchange.deadline();
         self.keep(conn, Rest::Idle);
     }
 
     /// Lays a connection down until its client does what it rests for, or its time is over.
-    pub(super) fn keep(&self, mut conn: Box<Conn<'s>>, rest: Rest) {
+    pub(crate) fn keep(&self, mut conn: Box<Conn<'s>>, rest: Rest) {
         // Who waits for room is not told that the client has ended its side: it stays so, and would be told
         // again each time.
         let wanted = match rest {
@@ -199,13 +199,13 @@ impl<'s> Held<'s> {
     }
 
     /// Has the watcher look up from its wait.
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         // It can only fail where the counter is full, and then it is readable anyway.
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
     }
 
     /// Takes up the connection of an event, if it still lies here.
-    pub(super) fn take(&self, token: u64) -> Option<Box<Conn<'s>>> {
+    pub(crate) fn take(&self, token: u64) -> Option<Box<Conn<'s>>> {
         if token == WAKE {
             let _ = rustix::io::read(&self.wake, &mut [0; 8]);
             return None;
@@ -214,7 +214,7 @@ impl<'s> Held<'s> {
     }
 
     /// Takes up one connection whose time is over.
-    pub(super) fn take_expired(&self, now: Nanos) -> Option<Box<Conn<'s>>> {
+    pub(crate) fn take_expired(&self, now: Nanos) -> Option<Box<Conn<'s>>> {
         let mut inner = self.lock();
         while let Some(place) = inner.timers.expired(now) {
             match &inner.places[place as usize] {
@@ -232,7 +232,7 @@ impl<'s> Held<'s> {
 
     /// Takes up all that rest so.
     #[expect(clippy::vec_box, reason = "they go back and forth as boxes, and are large")]
-    pub(super) fn take_all(&self, rest: Option<Rest>) -> Vec<Box<Conn<'s>>> {
+    pub(crate) fn take_all(&self, rest: Option<Rest>) -> Vec<Box<Conn<'s>>> {
         let mut inner = self.lock();
         let wanted = |conn: &Conn<'s>| rest.is_none_or(|rest| conn.rest == rest);
         let places: Vec<usize> = (0..inner.places.len())
@@ -244,7 +244,7 @@ impl<'s> Held<'s> {
     /// Has no connection be kept alive that lies here between two requests. Returns those that a thread is
     /// to look at: a request that has arrived is still answered. The others end here, for every thread may
     /// be waiting for a client.
-    pub(super) fn finish_idle(&self) -> impl Iterator<Item = Box<Conn<'s>>> {
+    pub(crate) fn finish_idle(&self) -> impl Iterator<Item = Box<Conn<'s>>> {
         let mut asking = Vec::new();
         for mut conn in self.take_all(Some(Rest::Idle)) {
             let Socket::Open(socket) = &conn.socket else { continue };
@@ -273,7 +273,7 @@ impl<'s> Held<'s> {
     }
 
     /// Waits for events, for a deadline, for [`Held::wake`] or until `end`.
-    pub(super) fn wait(&self, ready: &mut Vec<Ready>, end: Nanos) -> io::Result<()> {
+    pub(crate) fn wait(&self, ready: &mut Vec<Ready>, end: Nanos) -> io::Result<()> {
         let until = {
             let mut inner = self.lock();
             let until = inner.timers.next().unwrap_or(Nanos::MAX).min(end);
@@ -290,7 +290,7 @@ impl<'s> Held<'s> {
     }
 
     /// Ends the turn of a connection.
-    pub(super) fn settle(&self, turned: Turned<'s>) {
+    pub(crate) fn settle(&self, turned: Turned<'s>) {
         match turned {
             Turned::Rests(conn, rest) => self.keep(conn, rest),
             Turned::Closes(conn, how) => self.close(conn, how),
@@ -299,7 +299,7 @@ impl<'s> Held<'s> {
     }
 
     /// Closes a connection; one that is to linger is laid down.
-    pub(super) fn close(&self, mut conn: Box<Conn<'s>>, how: Close) {
+    pub(crate) fn close(&self, mut conn: Box<Conn<'s>>, how: Close) {
         conn.exchange.ended();
         let open = match std::mem::replace(&mut conn.socket, Socket::None) {
             Socket::Open(socket) => drive::close(socket, how),
@@ -318,7 +318,7 @@ impl<'s> Held<'s> {
     }
 
     /// Drops what a lingering connection was sent, and closes it at its end.
-    pub(super) fn linger(&self, mut conn: Box<Conn<'s>>, now: Nanos) {
+    pub(crate) fn linger(&self, mut conn: Box<Conn<'s>>, now: Nanos) {
         let Socket::Lingering(socket, left) = &mut conn.socket else { return self.end(conn) };
         if conn.until <= now || drive::drop_input(socket.as_fd(), left) {
             self.end(conn);
@@ -339,7 +339,7 @@ impl<'s> Held<'s> {
     }
 
     /// Closes what is left when there is no more time for it.
-    pub(super) fn cut(&self) {
+    pub(crate) fn cut(&self) {
         for mut conn in self.take_all(None) {
             if conn.rest != Rest::Lingering {
                 conn.exchange.lost(clock::monotonic());
@@ -359,14 +359,14 @@ impl<'s> Inner<'s> {
 
 impl Conn<'_> {
     /// Why it was laid down.
-    pub(super) fn rest(&self) -> Rest {
+    pub(crate) fn rest(&self) -> Rest {
         self.rest
     }
 }
 
 /// Who waits for a client that a thread has come to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waiter {
+pub(crate) enum Waiter {
     /// The watcher of the set.
     Watcher,
     /// The thread, which does nothing else then.
@@ -374,7 +374,7 @@ pub(super) enum Waiter {
 }
 
 /// What becomes of a connection after its turn: to be settled by [`Held::settle`].
-pub(super) enum Turned<'s> {
+pub(crate) enum Turned<'s> {
     /// It is laid down.
     Rests(Box<Conn<'s>>, Rest),
     /// It is closed.
@@ -386,7 +386,7 @@ pub(super) enum Turned<'s> {
 /// A turn of a connection: it is moved on until it has to wait for its client in the set, or is to be
 /// closed. `waiter` says for which waits that is so; for others the calling thread waits. `ending` says
 /// whether and how the process is to end; a signal that interrupts a wait makes that known.
-pub(super) fn turn<'s>(
+pub(crate) fn turn<'s>(
     service: &'s Service,
     mut conn: Box<Conn<'s>>,
     waiter: impl Fn(Rest, &Exchange<'s>) -> Waiter,

@@ -18,7 +18,7 @@ const SLOTS: usize = 2048;
 const NONE: u32 = u32::MAX;
 
 /// Deadlines of connections, by index.
-pub(super) struct Timers {
+pub(crate) struct Timers {
     /// First of the list of each slot. Slot `tick % SLOTS` holds what ends in `tick`.
     heads: Box<[u32; SLOTS]>,
     /// A bit for each slot that is not empty.
@@ -42,7 +42,7 @@ const UNLINKED: Link = Link { prev: NONE, next: NONE, tick: IDLE };
 
 impl Timers {
     /// None armed; `now` is the start.
-    pub(super) fn new(now: Nanos) -> Self {
+    pub(crate) fn new(now: Nanos) -> Self {
         Self {
             heads: Box::new([NONE; SLOTS]),
             occupied: [0; SLOTS / 64],
@@ -52,7 +52,7 @@ impl Timers {
     }
 
     /// Has `index` come up at `deadline` or before: earlier where it was armed for earlier.
-    pub(super) fn arm(&mut self, index: u32, deadline: Nanos) {
+    pub(crate) fn arm(&mut self, index: u32, deadline: Nanos) {
         if self.links.len() <= index as usize {
             self.links.resize(index as usize + 1, UNLINKED);
         }
@@ -72,7 +72,7 @@ impl Timers {
     }
 
     /// Forgets `index`; does nothing where it is not armed.
-    pub(super) fn disarm(&mut self, index: u32) {
+    pub(crate) fn disarm(&mut self, index: u32) {
         let Some(&Link { prev, next, tick }) = self.links.get(index as usize) else { return };
         if tick == IDLE {
             return;
@@ -92,7 +92,7 @@ impl Timers {
     }
 
     /// One index that has come up by `now`, disarmed; `None` once there is no more.
-    pub(super) fn expired(&mut self, now: Nanos) -> Option<u32> {
+    pub(crate) fn expired(&mut self, now: Nanos) -> Option<u32> {
         let end = now.0 / TICK;
         match self.ticks_to_occupied() {
             Some(ahead) if self.tick + ahead <= end => {
@@ -109,7 +109,7 @@ impl Timers {
     }
 
     /// The earliest instant at which something may come up.
-    pub(super) fn next(&self) -> Option<Nanos> {
+    pub(crate) fn next(&self) -> Option<Nanos> {
         self.ticks_to_occupied().map(|ahead| Nanos((self.tick + ahead) * TICK))
     }
 

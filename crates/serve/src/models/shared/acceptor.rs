@@ -15,7 +15,7 @@ use crate::board::Counter;
 use crate::service::{Service, closing};
 
 /// What takes connections from one queue of the port.
-pub(super) struct Acceptor<'s> {
+pub(crate) struct Acceptor<'s> {
     service: &'s Service,
     listener: &'s TcpListener,
     /// In a drain, how many connections may still be accepted (see `Service::tickets_at`).
@@ -27,7 +27,7 @@ pub(super) struct Acceptor<'s> {
 
 /// Whether its owner can hold another connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Room {
+pub(crate) enum Room {
     /// It can.
     Free,
     /// It cannot: connections wait in the kernel's queue.
@@ -39,7 +39,7 @@ pub(super) enum Room {
 
 /// What came of an attempt.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(crate) enum Next {
     /// A connection, not blocking; its owner has room for it.
     Admit(OwnedFd, SocketAddr),
     /// Nothing more in this round. The listener tells when there is.
@@ -54,39 +54,39 @@ pub(super) enum Next {
 impl<'s> Acceptor<'s> {
     /// Takes at most `round_max` connections a round from `listener`, which is one of `service` and
     /// does not block.
-    pub(super) fn new(service: &'s Service, listener: &'s TcpListener, round_max: usize) -> Self {
+    pub(crate) fn new(service: &'s Service, listener: &'s TcpListener, round_max: usize) -> Self {
         Self { service, listener, tickets: None, left: round_max, round_max }
     }
 
     /// The queue it takes from.
-    pub(super) fn listener(&self) -> &'s TcpListener {
+    pub(crate) fn listener(&self) -> &'s TcpListener {
         self.listener
     }
 
     /// A new round: it may take as many again.
-    pub(super) fn begin_round(&mut self) {
+    pub(crate) fn begin_round(&mut self) {
         self.left = self.round_max;
     }
 
     /// Takes in what waits, and then no more.
-    pub(super) fn drain(&mut self) {
+    pub(crate) fn drain(&mut self) {
         self.tickets = Some(self.service.tickets_at(self.listener));
     }
 
     /// Whether a drain has begun.
-    pub(super) fn is_draining(&self) -> bool {
+    pub(crate) fn is_draining(&self) -> bool {
         self.tickets.is_some()
     }
 
     /// Whether a drain has taken in all that it was to, so that the port may be closed without waiting for
     /// room.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         let is_drained = || self.service.is_drained_at(self.listener);
         self.tickets == Some(0) || (self.is_draining() && is_drained())
     }
 
     /// The next connection of this round.
-    pub(super) fn next(&mut self, room: Room) -> Next {
+    pub(crate) fn next(&mut self, room: Room) -> Next {
         while self.left > 0 {
             if self.tickets == Some(0) {
                 return Next::Over;

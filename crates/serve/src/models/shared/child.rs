@@ -13,16 +13,16 @@ use super::scoreboard::Scoreboard;
 use crate::service::Service;
 
 /// Exit status of a child that has done what it was to do.
-pub(super) const DONE: u8 = 0;
+pub(crate) const DONE: u8 = 0;
 
 /// Exit status of a child that lacks descriptors or memory (APEXIT_CHILDSICK): start fewer.
-pub(super) const SICK: u8 = 7;
+pub(crate) const SICK: u8 = 7;
 
 /// Exit status of a child that cannot start at all (APEXIT_CHILDFATAL).
-pub(super) const FATAL: u8 = 15;
+pub(crate) const FATAL: u8 = 15;
 
 /// What comes of accepting.
-pub(super) enum Accepted {
+pub(crate) enum Accepted {
     /// A connection.
     Conn(OwnedFd, SocketAddr),
     /// Nothing; try again.
@@ -32,7 +32,7 @@ pub(super) enum Accepted {
 }
 
 /// Waits for a connection. In a drain each that waited when it began is still taken by someone.
-pub(super) fn accept(service: &Service, board: &Scoreboard) -> Accepted {
+pub(crate) fn accept(service: &Service, board: &Scoreboard) -> Accepted {
     match signals::asked_to_end() {
         Some(Stop::Drain) if board.take_ticket() => {}
         Some(_) => return Accepted::Leave(DONE),

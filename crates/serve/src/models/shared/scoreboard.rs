@@ -20,7 +20,7 @@ const INTAKES: usize = 3;
 /// client, so they are not counted: Apache's `not_accepting` and `quiescing`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub(super) enum Intake {
+pub(crate) enum Intake {
     /// It does, or will when it has started.
     Open = 0,
     /// It has as many as it may have, or all its workers are busy.
@@ -33,7 +33,7 @@ pub(super) enum Intake {
 /// own, the parent to those of a child that is not there; readers may be a moment behind, which the
 /// rules allow for.
 #[derive(Debug)]
-pub(super) struct Scoreboard {
+pub(crate) struct Scoreboard {
     board: Board,
     /// The first worker's of the first child.
     first: u32,
@@ -44,7 +44,7 @@ pub(super) struct Scoreboard {
 
 impl Scoreboard {
     /// All free.
-    pub(super) fn new(
+    pub(crate) fn new(
         board: &Board,
         children_max: usize,
         workers_per_child: usize,
@@ -55,22 +55,22 @@ impl Scoreboard {
     }
 
     /// Lines of the table.
-    pub(super) fn children_max(&self) -> usize {
+    pub(crate) fn children_max(&self) -> usize {
         self.children_max
     }
 
     /// Seats the calling thread as a worker of a child.
-    pub(super) fn sit(&self, child: usize, worker: usize) -> Seat {
+    pub(crate) fn sit(&self, child: usize, worker: usize) -> Seat {
         self.board.sit_at(self.seat(child, worker))
     }
 
     /// Sets what one worker of a child does.
-    pub(super) fn set(&self, child: usize, worker: usize, state: State) {
+    pub(crate) fn set(&self, child: usize, worker: usize, state: State) {
         self.board.set_at(self.seat(child, worker), state);
     }
 
     /// Sets that of all of them.
-    pub(super) fn set_all(&self, child: usize, state: State) {
+    pub(crate) fn set_all(&self, child: usize, state: State) {
         for worker in 0..self.workers_per_child {
             self.set(child, worker, state);
         }
@@ -78,7 +78,7 @@ impl Scoreboard {
 
     /// How many workers of a child are idle and can be given a new connection, counting those that are
     /// starting.
-    pub(super) fn idle(&self, child: usize) -> usize {
+    pub(crate) fn idle(&self, child: usize) -> usize {
         match self.intake(child) == Intake::Open as u32 {
             true => self.states(child).filter(|state| state.is_idle()).count(),
             false => 0,
@@ -86,12 +86,12 @@ impl Scoreboard {
     }
 
     /// Sets whether a child accepts connections.
-    pub(super) fn set_intake(&self, child: usize, intake: Intake) {
+    pub(crate) fn set_intake(&self, child: usize, intake: Intake) {
         self.cells[INTAKES + child].store(intake as u32, Relaxed);
     }
 
     /// Whether a child ends by itself and accepts nothing more.
-    pub(super) fn has_intake_ended(&self, child: usize) -> bool {
+    pub(crate) fn has_intake_ended(&self, child: usize) -> bool {
         self.intake(child) == Intake::Ended as u32
     }
 
@@ -101,44 +101,44 @@ impl Scoreboard {
     }
 
     /// Whether any worker of a child has got beyond starting.
-    pub(super) fn has_started(&self, child: usize) -> bool {
+    pub(crate) fn has_started(&self, child: usize) -> bool {
         self.states(child).any(|state| state > State::Starting)
     }
 
     /// Begins the drain: so many connections wait in the backlog and are still to be served.
-    pub(super) fn drain(&self, waiting: u32) {
+    pub(crate) fn drain(&self, waiting: u32) {
         self.cells[TICKETS].store(waiting, Relaxed);
         self.cells[DRAINING].store(1, Relaxed);
     }
 
     /// Whether the drain has begun.
-    pub(super) fn is_draining(&self) -> bool {
+    pub(crate) fn is_draining(&self) -> bool {
         self.cells[DRAINING].load(Relaxed) != 0
     }
 
     /// Whether and how the calling child is to end. Of a drain the board tells before its signal comes.
-    pub(super) fn ending(&self) -> Option<Stop> {
+    pub(crate) fn ending(&self) -> Option<Stop> {
         signals::asked_to_end().or(self.is_draining().then_some(Stop::Drain))
     }
 
     /// The right to accept one of the connections that waited when the drain began.
-    pub(super) fn take_ticket(&self) -> bool {
+    pub(crate) fn take_ticket(&self) -> bool {
         self.cells[TICKETS].fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 
     /// How many rights are left.
-    pub(super) fn tickets(&self) -> u32 {
+    pub(crate) fn tickets(&self) -> u32 {
         self.cells[TICKETS].load(Relaxed)
     }
 
     /// Leaves the error for which a child could not start to its parent.
-    pub(super) fn note_start_error(&self, error: &io::Error) {
+    pub(crate) fn note_start_error(&self, error: &io::Error) {
         let code = error.raw_os_error().unwrap_or_default();
         self.cells[START_ERROR].store(code.unsigned_abs(), Relaxed);
     }
 
     /// The error that a child left.
-    pub(super) fn start_error(&self) -> io::Error {
+    pub(crate) fn start_error(&self) -> io::Error {
         match self.cells[START_ERROR].load(Relaxed) {
             0 => io::Error::other("the child gave no reason"),
             code => io::Error::from_raw_os_error(code as i32),

@@ -10,7 +10,7 @@ use sys::wake::Wake;
 
 /// The loops of one process, which end together.
 #[derive(Debug)]
-pub(super) struct Crew {
+pub(crate) struct Crew {
     asked: AtomicU8,
     /// Loops that still accept.
     accept: AtomicUsize,
@@ -22,23 +22,23 @@ const AT_ONCE: u8 = 2;
 
 impl Crew {
     /// So many loops, which nobody has asked to end.
-    pub(super) fn new(loops: usize) -> io::Result<Self> {
+    pub(crate) fn new(loops: usize) -> io::Result<Self> {
         let (asked, accept) = (AtomicU8::new(0), AtomicUsize::new(loops));
         Ok(Self { asked, accept, wake: Wake::new()? })
     }
 
     /// What each loop watches, for edges: it is never read, so that one ring wakes all.
-    pub(super) fn wake(&self) -> &Wake {
+    pub(crate) fn wake(&self) -> &Wake {
         &self.wake
     }
 
     /// A loop accepts no more; returns whether it was the last.
-    pub(super) fn stops_accepting(&self) -> bool {
+    pub(crate) fn stops_accepting(&self) -> bool {
         self.accept.fetch_sub(1, Relaxed) == 1
     }
 
     /// Has every loop end so; the sterner of two counts.
-    pub(super) fn tell(&self, stop: Stop) {
+    pub(crate) fn tell(&self, stop: Stop) {
         let asked = match stop {
             Stop::Drain => DRAIN,
             Stop::AtOnce => AT_ONCE,
@@ -48,7 +48,7 @@ impl Crew {
     }
 
     /// How they are to end, if they are.
-    pub(super) fn heard(&self) -> Option<Stop> {
+    pub(crate) fn heard(&self) -> Option<Stop> {
         match self.asked.load(Relaxed) {
             AT_ONCE => Some(Stop::AtOnce),
             DRAIN => Some(Stop::Drain),
@@ -59,9 +59,9 @@ impl Crew {
 
 /// From whom a loop hears that it is to end; at least one of the two.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Orders<'a> {
+pub(crate) struct Orders<'a> {
     /// The signals of the process, which one loop takes.
-    pub(super) signals: Option<&'a Signals>,
+    pub(crate) signals: Option<&'a Signals>,
     /// The others, which that one tells.
-    pub(super) crew: Option<&'a Crew>,
+    pub(crate) crew: Option<&'a Crew>,
 }

@@ -19,15 +19,15 @@ use units::Nanos;
 use super::child::{FATAL, SICK};
 use super::scoreboard::{Intake, Scoreboard};
 use super::spare::{Maintain, Seen, SpareRule};
-use super::system;
 use crate::ServeError;
 use crate::board::{Counter, State};
 use crate::gateway;
 use crate::log::Level;
+use crate::models::system;
 use crate::service::Service;
 
 /// How often the parent looks at its children while the server ends, and reminds them.
-pub(super) const ENDING_TICK: Nanos = Nanos::from_millis(20);
+pub(crate) const ENDING_TICK: Nanos = Nanos::from_millis(20);
 
 /// The same when it stops at once; a child needs some 100 us.
 const STOP_TICK: Nanos = Nanos::from_millis(2);
@@ -39,33 +39,33 @@ const BUSY_RATE: usize = 8;
 const STOP_GRACE: Nanos = Nanos::from_secs(1);
 
 /// What the children of a model are.
-pub(super) struct Herd<'a> {
+pub(crate) struct Herd<'a> {
     /// What ps shows of a child, before its number.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// Children at the start (StartServers).
-    pub(super) start: usize,
+    pub(crate) start: usize,
     /// Children at most that are not about to end.
-    pub(super) children_max: usize,
+    pub(crate) children_max: usize,
     /// Children at most, with those that end and still have connections.
-    pub(super) places: usize,
+    pub(crate) places: usize,
     /// While a child ends, another is asked to only where there is room for a full set beside all that
     /// are there: MPM event, whose children may take long to end.
-    pub(super) ends_one_at_a_time: bool,
+    pub(crate) ends_one_at_a_time: bool,
     /// Workers of each child.
-    pub(super) workers_per_child: usize,
+    pub(crate) workers_per_child: usize,
     /// What may be raised where load grows faster than children come.
-    pub(super) busy_hint: &'static str,
+    pub(crate) busy_hint: &'static str,
     /// How many are kept in reserve.
-    pub(super) rule: SpareRule,
+    pub(crate) rule: SpareRule,
     /// What a child does, given its number; its exit status is one of `child`.
-    pub(super) child: &'a dyn Fn(&Scoreboard, usize) -> u8,
+    pub(crate) child: &'a dyn Fn(&Scoreboard, usize) -> u8,
 }
 
 /// Leads the herd until a signal ends it. Then there is no child left, whatever happened.
 ///
 /// # Errors
 /// What kept the first children from starting; a later lack only makes fewer of them.
-pub(super) fn lead(service: &Service, herd: Herd<'_>) -> Result<(), ServeError> {
+pub(crate) fn lead(service: &Service, herd: Herd<'_>) -> Result<(), ServeError> {
     let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
     let herd = herd.after(service.workers_before);
     let board = Scoreboard::new(&service.board, herd.places, herd.workers_per_child)
@@ -116,7 +116,7 @@ struct Parent<'a> {
 }
 
 /// A process with children that it ends before itself.
-pub(super) trait Family {
+pub(crate) trait Family {
     /// Those that have not been buried.
     fn children(&self) -> impl Iterator<Item = Pid>;
     /// Takes a dead child off the books.
@@ -125,7 +125,7 @@ pub(super) trait Family {
 
 /// Has every child cut its connections, write its log and end; kills those that have not done so
 /// after a while, and waits until the kernel has.
-pub(super) fn stop<F: Family>(family: &mut F) -> io::Result<()> {
+pub(crate) fn stop<F: Family>(family: &mut F) -> io::Result<()> {
     let signal_all = |family: &F, signal| {
         family.children().for_each(|pid| _ = process::signal(pid, signal));
     };

@@ -1,0 +1,17 @@
+//! What several models share: who accepts, where connections wait, how loops and processes end.
+//! Start reading at [`drive`], which carries out what an `Exchange` wants of its socket.
+
+pub(crate) mod acceptor;
+pub(crate) mod child;
+pub(crate) mod crew;
+pub(crate) mod desk;
+pub(crate) mod drive;
+pub(crate) mod hands;
+pub(crate) mod held;
+pub(crate) mod looped;
+pub(crate) mod parent;
+pub(crate) mod scoreboard;
+pub(crate) mod settings;
+pub(crate) mod spare;
+pub(crate) mod timers;
+pub(crate) mod turns;
