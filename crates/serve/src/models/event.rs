@@ -5,7 +5,7 @@
 //!
 //! Cost of a request on a kept-alive connection: one receive, one send, a share of one epoll_wait, an
 //! epoll_ctl that gives the connection back to the listener, and one handing-over (a wake-up where
-//! the worker slept, see `desk`). An idle connection costs no thread, as it does in `worker`.
+//! the worker slept, see `handoff`). An idle connection costs no thread, as it does in `worker`.
 //!
 //! Source: `listener_thread`, `connections_above_limit` and `process_socket` of
 //! server/mpm/event/event.c, httpd 2.4. A fresh connection goes to a worker at once, which waits for
@@ -32,7 +32,7 @@ use sys::socket;
 use units::Nanos;
 
 use super::shared::child;
-use super::shared::desk::{Desk, Taken};
+use super::shared::handoff::{HandoffQueue, Taken};
 use super::shared::held::{self, Conn, Held, LISTENER, Rest, Waiter};
 use super::shared::parent::{self, Herd};
 use super::shared::scoreboard::{Intake, Scoreboard};
@@ -144,7 +144,7 @@ struct Hall<'a> {
     /// The child's.
     number: usize,
     held: Held<'a>,
-    desk: Desk<Box<Conn<'a>>>,
+    queue: HandoffQueue<Box<Conn<'a>>>,
     limit: Limit,
     /// Workers that have been idle once: with fewer, a few first clients would keep all of them busy.
     started: AtomicUsize,
@@ -170,7 +170,7 @@ fn serve(service: &Service, board: &Scoreboard, number: usize, threads: usize) -
         board,
         number,
         held,
-        desk: Desk::default(),
+        queue: HandoffQueue::default(),
         limit: Limit { threads, factor },
         started: AtomicUsize::new(0),
         change: Mutex::new(()),
@@ -191,7 +191,7 @@ fn serve(service: &Service, board: &Scoreboard, number: usize, threads: usize) -
                 child::FATAL
             }
         };
-        hall.desk.see_off();
+        hall.queue.close_and_wait();
         status
     });
     hall.held.cut();
@@ -201,7 +201,7 @@ fn serve(service: &Service, board: &Scoreboard, number: usize, threads: usize) -
 /// The life of a worker: take a connection, work on it until it waits, again.
 fn work<'a>(hall: &Hall<'a>, worker: usize) {
     let status = |status| hall.board.set(hall.number, worker, status);
-    let _present = hall.desk.sign_in();
+    let _registration = hall.queue.register();
     let _seat = hall.board.sit(hall.number, worker);
     // Between two requests, and while the client takes no more, the listener waits; for the rest of a
     // request, and for the first one, the worker.
@@ -210,22 +210,22 @@ fn work<'a>(hall: &Hall<'a>, worker: usize) {
         Rest::Writing | Rest::Lingering => Waiter::Watcher,
         Rest::Idle | Rest::Reading => Waiter::Thread,
     };
-    let Hall { held, desk, .. } = hall;
-    let ending = || hall.board.ending().or(desk.is_ending().then_some(Stop::Drain));
+    let Hall { held, queue, .. } = hall;
+    let ending = || hall.board.ending().or(queue.is_ending().then_some(Stop::Drain));
     status(State::Waiting);
-    desk.be_idle();
+    queue.mark_idle();
     // The last one opens the child: the listener waits, and would not look again by itself.
     hall.started.fetch_add(1, Relaxed);
-    hall.enable_below_limit(desk.idlers());
-    while let Taken::Item(conn) = desk.take_as_idle(None) {
+    hall.enable_below_limit(queue.idle_workers());
+    while let Taken::Item(conn) = queue.take_when_idle(None) {
         status(State::Reading);
         let turned = held::turn(hall.service, conn, waiter, ending);
         // Before its client can ask again, for which another worker would be wanted.
         status(State::Waiting);
-        desk.be_idle();
+        queue.mark_idle();
         held.settle(turned);
-        hall.enable_below_limit(desk.idlers());
-        if desk.is_ending() {
+        hall.enable_below_limit(queue.idle_workers());
+        if queue.is_ending() {
             // The last connection may have been this one.
             held.wake();
         }
@@ -294,7 +294,7 @@ impl<'h, 'a> Listener<'h, 'a> {
     /// has ended.
     fn serve(&mut self) -> u8 {
         process::set_name("joust listener");
-        let Hall { held, desk, .. } = self.hall;
+        let Hall { held, queue, .. } = self.hall;
         let mut ready = Vec::new();
         loop {
             self.heed_signals();
@@ -304,7 +304,7 @@ impl<'h, 'a> Listener<'h, 'a> {
                 }
                 self.finish_idle();
             }
-            self.hall.enable_below_limit(desk.idlers());
+            self.hall.enable_below_limit(queue.idle_workers());
             let most = match self.status.is_some() || signals::asked_to_end().is_some() {
                 true => clock::monotonic().saturating_add(ENDING_TICK),
                 false => Nanos::MAX,
@@ -321,7 +321,7 @@ impl<'h, 'a> Listener<'h, 'a> {
                 }
             }
             self.expire();
-            if busy && desk.idlers() == 0 {
+            if busy && queue.idle_workers() == 0 {
                 self.close_idle();
             }
         }
@@ -329,14 +329,14 @@ impl<'h, 'a> Listener<'h, 'a> {
 
     /// httpd: "All workers are busy, will close %d keep-alive connections".
     fn close_idle(&self) {
-        let Hall { held, desk, .. } = self.hall;
+        let Hall { held, queue, .. } = self.hall;
         if held.idle() == 0 {
             return;
         }
         let idle = held.take_all(Some(Rest::Idle));
         // A worker may have become idle meanwhile, with a connection that is among these: its client has
         // just had an answer, and most likely asks again.
-        let all_work = desk.idlers() == 0;
+        let all_work = queue.idle_workers() == 0;
         for conn in idle {
             match all_work {
                 true => self.close_kept(conn),
@@ -347,15 +347,15 @@ impl<'h, 'a> Listener<'h, 'a> {
 
     /// The client of a connection has done something. Returns whether all workers were busy.
     fn wake(&self, conn: Box<Conn<'a>>) -> bool {
-        let Hall { held, desk, .. } = self.hall;
+        let Hall { held, queue, .. } = self.hall;
         match conn.rest() {
             Rest::Lingering => held.linger(conn, clock::monotonic()),
             rest => {
-                if let Err(conn) = desk.put_to_idler(conn) {
+                if let Err(conn) = queue.push_to_idle(conn) {
                     match rest {
                         Rest::Idle => self.close_kept(conn),
                         // An answer that has begun waits for the next worker.
-                        _ => desk.put(conn),
+                        _ => queue.push(conn),
                     }
                     return true;
                 }
@@ -371,8 +371,8 @@ impl<'h, 'a> Listener<'h, 'a> {
 
     /// A connection waits to be accepted. Returns whether all workers were busy.
     fn accept_below_limit(&mut self, busy: bool) -> bool {
-        let Hall { desk, limit, .. } = self.hall;
-        let idle = desk.idlers();
+        let Hall { queue, limit, .. } = self.hall;
+        let idle = queue.idle_workers();
         if self.hall.disabled.load(Relaxed) {
             return false;
         }
@@ -404,8 +404,8 @@ impl<'h, 'a> Listener<'h, 'a> {
     }
 
     fn admit(&mut self, socket: OwnedFd, peer: SocketAddr) {
-        let Hall { held, desk, .. } = self.hall;
-        desk.put(held.admit(socket, peer));
+        let Hall { held, queue, .. } = self.hall;
+        queue.push(held.admit(socket, peer));
         self.left -= 1;
         if self.left == 0 {
             self.leave(child::DONE);
@@ -422,23 +422,23 @@ impl<'h, 'a> Listener<'h, 'a> {
 
     /// Has no connection be kept alive.
     fn finish_idle(&self) {
-        let Hall { held, desk, .. } = self.hall;
-        desk.hurry();
+        let Hall { held, queue, .. } = self.hall;
+        queue.interrupt_workers();
         if held.idle() > 0 {
-            held.finish_idle().for_each(|conn| desk.put(conn));
+            held.finish_idle().for_each(|conn| queue.push(conn));
         }
     }
 
     /// In a drain each connection that waited when it began is still taken by someone.
     fn heed_signals(&mut self) {
-        let Hall { desk, board, .. } = self.hall;
+        let Hall { queue, board, .. } = self.hall;
         match signals::asked_to_end() {
             None => {}
             Some(_) if self.status.is_some() => {}
             Some(Stop::Drain) if board.is_draining() => {
                 self.hall.disable();
                 self.finish_idle();
-                while desk.idlers() > 0 && self.status.is_none() {
+                while queue.idle_workers() > 0 && self.status.is_none() {
                     if !board.take_ticket() || !self.accept() {
                         self.leave(child::DONE);
                     }
@@ -450,13 +450,13 @@ impl<'h, 'a> Listener<'h, 'a> {
 
     /// Closes what has waited too long.
     fn expire(&self) {
-        let Hall { held, desk, .. } = self.hall;
+        let Hall { held, queue, .. } = self.hall;
         let now = clock::monotonic();
         while let Some(conn) = held.take_expired(now) {
             match conn.rest() {
                 Rest::Lingering => held.linger(conn, now),
                 Rest::Idle => held.close(conn, Close::Normal),
-                Rest::Writing | Rest::Reading => desk.put(conn),
+                Rest::Writing | Rest::Reading => queue.push(conn),
             }
         }
     }

@@ -5,7 +5,7 @@
 //!
 //! Cost of a request on a kept-alive connection: one receive, one send, a share of one epoll_wait, an
 //! epoll_ctl that gives the connection back to the poller, and one handing-over (a wake-up where the
-//! thread slept, see `desk`). What differs from `pool`: there is a thread for accepting, threads come
+//! thread slept, see `handoff`). What differs from `pool`: there is a thread for accepting, threads come
 //! and go, and one blocks in a client that takes no more of its answer.
 //!
 //! Source: Acceptor, NioEndpoint and TaskQueue of Tomcat 10 (java/org/apache/tomcat/util/net and
@@ -30,8 +30,8 @@ use sys::signals::{self, Signals, Stop};
 use sys::socket;
 use units::Nanos;
 
-use super::shared::desk::{Desk, Taken};
 use super::shared::drive::EXHAUSTED_REST;
+use super::shared::handoff::{HandoffQueue, Taken};
 use super::shared::held::{self, Conn, Held, Rest, SIGNALS, Waiter};
 use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
@@ -124,8 +124,8 @@ fn run(service: &Service) -> Result<(), ServeError> {
                 served.map_err(system("cannot wait for events"))
             });
         hall.stopping.store(true, Relaxed);
-        hall.acceptor.see_off();
-        hall.desk.see_off();
+        hall.acceptor.close_and_wait();
+        hall.queue.close_and_wait();
         served
     });
     hall.held.cut();
@@ -177,9 +177,9 @@ impl GrowthRule {
 struct Hall<'s> {
     service: &'s Service,
     held: Held<'s>,
-    desk: Desk<Box<Conn<'s>>>,
+    queue: HandoffQueue<Box<Conn<'s>>>,
     /// Nothing is handed over here; the acceptor signs in, so that it can be interrupted and awaited.
-    acceptor: Desk<()>,
+    acceptor: HandoffQueue<()>,
     rule: GrowthRule,
     connections_max: usize,
     idle_max: Duration,
@@ -204,8 +204,8 @@ impl<'s> Hall<'s> {
         Ok(Self {
             service,
             held: Held::new(service)?,
-            desk: Desk::default(),
-            acceptor: Desk::default(),
+            queue: HandoffQueue::default(),
+            acceptor: HandoffQueue::default(),
             rule: GrowthRule {
                 threads_min: count("minSpareThreads"),
                 threads_max: count("maxThreads"),
@@ -233,14 +233,14 @@ impl<'s> Hall<'s> {
     /// The life of a thread of the executor: take a connection, work on it until it waits, again.
     fn work(&self) {
         process::set_name("joust exec");
-        let _present = self.desk.sign_in();
+        let _registration = self.queue.register();
         // The poller waits for the client's next bytes, the thread for room in the socket.
         let waiter = |rest, _: &Exchange<'_>| match rest {
             Rest::Idle | Rest::Reading | Rest::Lingering => Waiter::Watcher,
             Rest::Writing => Waiter::Thread,
         };
         loop {
-            match self.desk.take(Some(self.idle_max)) {
+            match self.queue.take(Some(self.idle_max)) {
                 Taken::Item(conn) => {
                     let turned = held::turn(self.service, conn, waiter, || self.ending());
                     self.show_queue(self.submitted.fetch_sub(1, Relaxed) - 1);
@@ -288,14 +288,14 @@ impl<'s> Hall<'s> {
     /// A connection may have ended.
     fn unpark_acceptor(&self) {
         if self.parked.load(Relaxed) && self.has_room() {
-            self.acceptor.nudge();
+            self.acceptor.wake_waiters();
         }
     }
 
     /// The life of the acceptor: wait for room, accept, hand over to the poller.
     fn accept(&self) {
         process::set_name("joust acceptor");
-        let _present = self.acceptor.sign_in();
+        let _registration = self.acceptor.register();
         while !self.stopping.load(Relaxed) {
             // Before it accepts: what it takes while the drain begins may not be among those counted then.
             let needs_ticket = self.draining.load(Relaxed);
@@ -388,7 +388,7 @@ impl<'h: 'scope, 's, 'scope> Executor<'h, 's, 'scope, '_> {
             }
         }
         hall.show_queue(submitted);
-        hall.desk.put(conn);
+        hall.queue.push(conn);
     }
 }
 
@@ -452,10 +452,10 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
     }
 
     fn finish_idle(&self) {
-        let Hall { held, desk, acceptor, .. } = self.executor.hall;
+        let Hall { held, queue, acceptor, .. } = self.executor.hall;
         // Again each time: a signal that comes just before a call blocks is lost.
-        acceptor.hurry();
-        desk.hurry();
+        acceptor.interrupt_workers();
+        queue.interrupt_workers();
         if held.idle() > 0 {
             for conn in held.finish_idle() {
                 self.executor.submit(conn);

@@ -25,8 +25,8 @@ use sys::process;
 use sys::signals::{self, Signals, Stop};
 use units::Nanos;
 
-use super::shared::desk::{Desk, Taken};
 use super::shared::drive::{self, EXHAUSTED_REST, Patience};
+use super::shared::handoff::{HandoffQueue, Taken};
 use super::{Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::exchange::Exchange;
@@ -75,7 +75,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
         };
         let served = acceptor.serve(scope, &signals);
         floor.stopping.store(true, Relaxed);
-        floor.desk.see_off();
+        floor.queue.close_and_wait();
         served
     });
     served.map_err(system("cannot wait for connections and signals"))
@@ -85,7 +85,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
 struct Floor<'s> {
     service: &'s Service,
     /// From the acceptor to the thread that was started for it.
-    desk: Desk<(OwnedFd, SocketAddr)>,
+    queue: HandoffQueue<(OwnedFd, SocketAddr)>,
     /// Threads that were started and have not ended.
     threads: AtomicUsize,
     /// Exchanges of connections that have ended: their buffers serve others. At most maxThreads.
@@ -96,23 +96,23 @@ struct Floor<'s> {
 
 impl<'s> Floor<'s> {
     fn new(service: &'s Service) -> Self {
-        let (desk, threads) = (Desk::default(), AtomicUsize::new(0));
-        Self { service, desk, threads, seats: Mutex::default(), stopping: AtomicBool::new(false) }
+        let (queue, threads) = (HandoffQueue::default(), AtomicUsize::new(0));
+        Self { service, queue, threads, seats: Mutex::default(), stopping: AtomicBool::new(false) }
     }
 
     /// The life of a thread: one connection.
     fn work(&self) {
         process::set_name("joust thread");
-        let _present = self.desk.sign_in();
+        let _registration = self.queue.register();
         // Dropped before the line above is, which tells the acceptor.
         let _counted = Counted(&self.threads);
-        let Taken::Item((socket, peer)) = self.desk.take(Some(Duration::ZERO)) else { return };
+        let Taken::Item((socket, peer)) = self.queue.take(Some(Duration::ZERO)) else { return };
         let seats = || self.seats.lock().unwrap_or_else(PoisonError::into_inner);
         let mut seat = seats().pop();
         let exchange = drive::seat(&mut seat, self.service, peer);
         let ending = || match self.stopping.load(Relaxed) {
             true => Some(Stop::AtOnce),
-            false => self.desk.is_ending().then_some(Stop::Drain),
+            false => self.queue.is_ending().then_some(Stop::Drain),
         };
         drive::serve_blocking(socket, exchange, Patience::of(self.service), &ending);
         seats().extend(seat);
@@ -132,7 +132,7 @@ impl Drop for Counted<'_> {
 struct Acceptor<'f, 's> {
     floor: &'f Floor<'s>,
     threads_max: usize,
-    /// A connection lies on the desk for which no thread could be started yet.
+    /// A connection lies in the queue for which no thread could be started yet.
     owes_thread: bool,
     /// The machine had no thread, descriptor or memory left: until then no more is asked of it.
     rest: Nanos,
@@ -150,7 +150,7 @@ impl<'f> Acceptor<'f, '_> {
     where
         'f: 'scope,
     {
-        let Floor { service, desk, threads, .. } = self.floor;
+        let Floor { service, queue, threads, .. } = self.floor;
         let grace = service.config.settings.time("GracefulShutdownTimeout");
         let mut end = Nanos::MAX;
         while clock::monotonic() < end {
@@ -174,7 +174,7 @@ impl<'f> Acceptor<'f, '_> {
                 _ => {}
             }
             if self.tickets.is_some() {
-                desk.hurry();
+                queue.interrupt_workers();
             }
             if may_accept && self.tickets != Some(0) {
                 self.accept();
@@ -188,13 +188,13 @@ impl<'f> Acceptor<'f, '_> {
 
     /// Waits until there is something to do; returns whether a connection may be accepted.
     fn wait(&self, signals: &Signals) -> io::Result<bool> {
-        let Floor { service, desk, threads, .. } = self.floor;
+        let Floor { service, queue, threads, .. } = self.floor;
         let cannot = self.owes_thread || self.rest > clock::monotonic();
         if cannot || self.tickets == Some(0) {
             poll::wait_for(&mut [PollFd::new(signals, PollFlags::IN)], Some(TICK))?;
             return Ok(false);
         }
-        if !desk.wait_until(TICK.into(), || threads.load(Relaxed) < self.threads_max) {
+        if !queue.wait_until(TICK.into(), || threads.load(Relaxed) < self.threads_max) {
             return Ok(false);
         }
         let listener = &service.listener;
@@ -206,7 +206,7 @@ impl<'f> Acceptor<'f, '_> {
     fn accept(&mut self) {
         match listener::accept(&self.floor.service.listener, Mode::Blocking) {
             Ok(conn) => {
-                self.floor.desk.put(conn);
+                self.floor.queue.push(conn);
                 self.owes_thread = true;
             }
             Err(error) if listener::is_exhaustion(&error) => {
@@ -235,7 +235,7 @@ impl<'f> Acceptor<'f, '_> {
         let builder = Builder::new().stack_size(THREAD_STACK_BYTES);
         match builder.spawn_scoped(scope, || floor.work()) {
             Ok(_) => self.owes_thread = false,
-            // `ulimit -u`, the cgroup's pids.max, or memory: the connection waits on the desk.
+            // `ulimit -u`, the cgroup's pids.max, or memory: the connection waits in the queue.
             Err(error) => {
                 floor.threads.fetch_sub(1, Relaxed);
                 floor.service.note_no_start("a thread for a connection, which waits", &error);

@@ -15,8 +15,8 @@ use sys::process;
 use sys::signals::{self, Stop};
 
 use super::shared::child::{self, Accepted};
-use super::shared::desk::{Desk, Taken};
 use super::shared::drive::{self, Patience};
+use super::shared::handoff::{HandoffQueue, Taken};
 use super::shared::parent::{self, Herd};
 use super::shared::scoreboard::{Intake, Scoreboard};
 use super::shared::spare::SpareRule;
@@ -118,8 +118,8 @@ fn run(service: &Service) -> Result<(), ServeError> {
             busy_hint: "StartServers, ThreadsPerChild or Min/MaxSpareThreads",
             rule: SpareRule::new(count("MinSpareThreads"), count("MaxSpareThreads")),
             child: &|board, number| {
-                let desk = Desk::default();
-                serve(&Place { service, patience, board, number, desk: &desk }, threads)
+                let queue = HandoffQueue::default();
+                serve(&Place { service, patience, board, number, queue: &queue }, threads)
             },
         },
     )
@@ -133,7 +133,7 @@ struct Place<'a> {
     board: &'a Scoreboard,
     /// The child's.
     number: usize,
-    desk: &'a Desk<(OwnedFd, SocketAddr)>,
+    queue: &'a HandoffQueue<(OwnedFd, SocketAddr)>,
 }
 
 /// How long the listener waits for an idle worker before it looks whether the child is to end.
@@ -157,7 +157,7 @@ fn serve(place: &Place<'_>, threads: usize) -> u8 {
         };
         // It may wait long for its last clients: the parent is not to count on it any more.
         place.board.set_intake(place.number, Intake::Ended);
-        place.desk.see_off();
+        place.queue.close_and_wait();
         status
     })
 }
@@ -168,9 +168,9 @@ fn listen(place: &Place<'_>) -> u8 {
     let quota = place.service.config.settings.count("MaxConnectionsPerChild");
     let mut left = if quota == 0 { u64::MAX } else { quota };
     while left > 0 {
-        if !place.desk.wait_for_idler(LOOK_UP) {
+        if !place.queue.wait_for_idle_worker(LOOK_UP) {
             match signals::asked_to_end() {
-                Some(Stop::Drain) if place.board.is_draining() => place.desk.hurry(),
+                Some(Stop::Drain) if place.board.is_draining() => place.queue.interrupt_workers(),
                 Some(_) => return child::DONE,
                 None => {}
             }
@@ -179,7 +179,7 @@ fn listen(place: &Place<'_>) -> u8 {
         match child::accept(place.service, place.board) {
             Accepted::Conn(socket, peer) => {
                 left -= 1;
-                place.desk.put((socket, peer));
+                place.queue.push((socket, peer));
             }
             Accepted::Nothing => {}
             Accepted::Leave(status) => return status,
@@ -191,13 +191,13 @@ fn listen(place: &Place<'_>) -> u8 {
 /// The life of a worker: take a connection, serve it to its end, again.
 fn work(place: &Place<'_>, worker: usize) {
     let doing = |state| place.board.set(place.number, worker, state);
-    let ending = || place.board.ending().or(place.desk.is_ending().then_some(Stop::Drain));
+    let ending = || place.board.ending().or(place.queue.is_ending().then_some(Stop::Drain));
     let mut seat = None;
-    let _present = place.desk.sign_in();
+    let _registration = place.queue.register();
     let _place = place.board.sit(place.number, worker);
     while let Taken::Item((socket, peer)) = {
         doing(State::Waiting);
-        place.desk.take(None)
+        place.queue.take(None)
     } {
         doing(State::Reading);
         let exchange = drive::seat(&mut seat, place.service, peer);

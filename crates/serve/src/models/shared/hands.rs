@@ -15,8 +15,8 @@ use rustix::event::PollFlags;
 use sys::clock;
 use sys::wake::Wake;
 
-use super::desk::{Desk, Taken};
 use super::drive::{self, Inlet, Look, SPIN, Step};
+use super::handoff::{HandoffQueue, Taken};
 use crate::exchange::{Exchange, Spare};
 use crate::service::Service;
 
@@ -31,7 +31,7 @@ pub(crate) struct Job<'s> {
 /// The threads' side of a loop.
 pub(crate) struct Hands<'s> {
     service: &'s Service,
-    asked: Desk<Job<'s>>,
+    asked: HandoffQueue<Job<'s>>,
     /// Who answers.
     threads: usize,
     /// Connections that may be on their way at once.
@@ -50,7 +50,7 @@ impl<'s> Hands<'s> {
         let (returns, ends) = (Wake::new()?, Wake::new()?);
         Ok(Self {
             service,
-            asked: Desk::default(),
+            asked: HandoffQueue::default(),
             threads,
             jobs_max,
             done: Mutex::default(),
@@ -71,7 +71,7 @@ impl<'s> Hands<'s> {
 
     /// Hands over a connection that is asked for something.
     pub(crate) fn ask(&self, job: Job<'s>) {
-        self.asked.put(job);
+        self.asked.push(job);
     }
 
     /// What the loop watches: readable while there is something for [`Hands::take_back`].
@@ -89,7 +89,7 @@ impl<'s> Hands<'s> {
     /// Has all threads end, as soon as they have cut what they are at.
     pub(crate) fn close(&self) {
         self.ends.ring();
-        self.asked.see_off();
+        self.asked.close_and_wait();
     }
 
     /// A thread: answers one connection after the other.

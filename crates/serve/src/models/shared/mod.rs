@@ -4,8 +4,8 @@
 pub(crate) mod acceptor;
 pub(crate) mod child;
 pub(crate) mod crew;
-pub(crate) mod desk;
 pub(crate) mod drive;
+pub(crate) mod handoff;
 pub(crate) mod hands;
 pub(crate) mod held;
 pub(crate) mod looped;

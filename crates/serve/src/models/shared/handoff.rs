@@ -1,6 +1,6 @@
 //! Where the threads of a process hand each other connections. Owns the queue, who sleeps at it, and
-//! how threads are seen off; must not know what is handed over. Start reading at [`Desk::put`] and
-//! [`Desk::take`].
+//! how threads are seen off; must not know what is handed over. Start reading at [`HandoffQueue::push`] and
+//! [`HandoffQueue::take`].
 //!
 //! First in, first out, as the queues of Apache (fdqueue.c) and of Tomcat (LinkedBlockingQueue) are;
 //! of the threads that sleep the one that has slept longest is woken (futex(2) wakes in order).
@@ -17,27 +17,27 @@ use std::time::Duration;
 use sys::signals::{self, ThreadId};
 
 /// How long workers that were interrupted have until they are again.
-pub(crate) const HURRY: Duration = Duration::from_millis(20);
+pub(crate) const INTERRUPT_EVERY: Duration = Duration::from_millis(20);
 
 /// Hands things from whoever has them to idle workers.
-pub(crate) struct Desk<T> {
+pub(crate) struct HandoffQueue<T> {
     inner: Mutex<Inner<T>>,
-    /// Something was put down, or the desk was closed.
+    /// Something was put down, or the queue was closed.
     work: Condvar,
     /// A worker became idle, or left.
-    idler: Condvar,
+    idle_or_left: Condvar,
     /// Connections are finished, none is kept alive.
     ending: AtomicBool,
 }
 
 struct Inner<T> {
     items: VecDeque<T>,
-    /// Workers that are at [`Desk::take`], or nearly.
+    /// Workers that are at [`HandoffQueue::take`], or nearly.
     idle: usize,
     /// Those of them that sleep, and those that were woken and do not run yet.
     asleep: usize,
     waking: usize,
-    /// Somebody sleeps at [`Desk::wait_for_idler`] or [`Desk::see_off`].
+    /// Somebody sleeps at [`HandoffQueue::wait_for_idle_worker`] or [`HandoffQueue::close_and_wait`].
     awaited: bool,
     /// Workers that have not left.
     threads: Vec<ThreadId>,
@@ -54,7 +54,7 @@ pub(crate) enum Taken<T> {
     Closed,
 }
 
-impl<T> Default for Desk<T> {
+impl<T> Default for HandoffQueue<T> {
     fn default() -> Self {
         let inner = Inner {
             items: VecDeque::new(),
@@ -65,26 +65,26 @@ impl<T> Default for Desk<T> {
             threads: Vec::new(),
             closed: false,
         };
-        let (work, idler) = (Condvar::new(), Condvar::new());
-        Self { inner: Mutex::new(inner), work, idler, ending: AtomicBool::new(false) }
+        let (work, idle_or_left) = (Condvar::new(), Condvar::new());
+        Self { inner: Mutex::new(inner), work, idle_or_left, ending: AtomicBool::new(false) }
     }
 }
 
 impl<T> Inner<T> {
     /// Workers that are idle and have nothing coming.
-    fn idlers(&self) -> usize {
+    fn idle_workers(&self) -> usize {
         self.idle.saturating_sub(self.items.len())
     }
 }
 
-impl<T> Desk<T> {
+impl<T> HandoffQueue<T> {
     fn lock(&self) -> MutexGuard<'_, Inner<T>> {
         // A worker that panicked holds no connection of another's and leaves the counts whole.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// For whoever is idle next.
-    pub(crate) fn put(&self, item: T) {
+    pub(crate) fn push(&self, item: T) {
         let mut inner = self.lock();
         inner.items.push_back(item);
         self.wake_one(inner);
@@ -94,9 +94,9 @@ impl<T> Desk<T> {
     ///
     /// # Errors
     /// The item itself, where there is no such worker.
-    pub(crate) fn put_to_idler(&self, item: T) -> Result<(), T> {
+    pub(crate) fn push_to_idle(&self, item: T) -> Result<(), T> {
         let mut inner = self.lock();
-        if inner.idlers() == 0 {
+        if inner.idle_workers() == 0 {
             return Err(item);
         }
         inner.items.push_back(item);
@@ -116,19 +116,19 @@ impl<T> Desk<T> {
 
     /// The next thing, waiting for it for as long as `patience`, or for ever.
     pub(crate) fn take(&self, patience: Option<Duration>) -> Taken<T> {
-        self.be_idle();
-        self.take_as_idle(patience)
+        self.mark_idle();
+        self.take_when_idle(patience)
     }
 
-    /// Counts a worker as idle from now on: it has only to tidy up before [`Desk::take_as_idle`].
-    pub(crate) fn be_idle(&self) {
+    /// Counts a worker as idle from now on: it has only to tidy up before [`HandoffQueue::take_when_idle`].
+    pub(crate) fn mark_idle(&self) {
         let mut inner = self.lock();
         inner.idle += 1;
         self.tell(inner);
     }
 
-    /// As [`Desk::take`], after [`Desk::be_idle`].
-    pub(crate) fn take_as_idle(&self, patience: Option<Duration>) -> Taken<T> {
+    /// As [`HandoffQueue::take`], after [`HandoffQueue::mark_idle`].
+    pub(crate) fn take_when_idle(&self, patience: Option<Duration>) -> Taken<T> {
         let mut inner = self.lock();
         let mut in_time = true;
         loop {
@@ -159,16 +159,16 @@ impl<T> Desk<T> {
     }
 
     /// Workers that are idle and have nothing coming.
-    pub(crate) fn idlers(&self) -> usize {
-        self.lock().idlers()
+    pub(crate) fn idle_workers(&self) -> usize {
+        self.lock().idle_workers()
     }
 
     /// Waits until there is such a worker, for a while at most; returns whether there is.
-    pub(crate) fn wait_for_idler(&self, most: Duration) -> bool {
-        self.wait_while(most, |inner| inner.idlers() == 0)
+    pub(crate) fn wait_for_idle_worker(&self, most: Duration) -> bool {
+        self.wait_while(most, |inner| inner.idle_workers() == 0)
     }
 
-    /// Waits until something is so that may be so when a worker has left or after [`Desk::nudge`], for
+    /// Waits until something is so that may be so when a worker has left or after [`HandoffQueue::wake_waiters`], for
     /// a while at most; returns whether it is.
     pub(crate) fn wait_until(&self, most: Duration, is_so: impl Fn() -> bool) -> bool {
         self.wait_while(most, |_| !is_so())
@@ -181,29 +181,29 @@ impl<T> Desk<T> {
                 inner.awaited = is_so(inner);
                 inner.awaited
             };
-            let waited = self.idler.wait_timeout_while(inner, most, waits);
+            let waited = self.idle_or_left.wait_timeout_while(inner, most, waits);
             (inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
         !is_so(&mut inner)
     }
 
     /// Has whoever waits look again.
-    pub(crate) fn nudge(&self) {
+    pub(crate) fn wake_waiters(&self) {
         self.tell(self.lock());
     }
 
     fn tell(&self, mut inner: MutexGuard<'_, Inner<T>>) {
         if std::mem::take(&mut inner.awaited) {
             drop(inner);
-            self.idler.notify_all();
+            self.idle_or_left.notify_all();
         }
     }
 
     /// Counts the calling thread as a worker until what is returned is dropped.
-    pub(crate) fn sign_in(&self) -> Present<'_, T> {
+    pub(crate) fn register(&self) -> Registration<'_, T> {
         let thread = signals::this_thread();
         self.lock().threads.push(thread);
-        Present { desk: self, thread }
+        Registration { queue: self, thread }
     }
 
     /// Whether connections are to be finished.
@@ -213,11 +213,11 @@ impl<T> Desk<T> {
 
     /// Has the workers keep no connection alive. Those that wait for a client are interrupted; to be
     /// called again until they heed it, for a signal that comes before the call is lost.
-    pub(crate) fn hurry(&self) {
-        self.hurry_all(&self.lock());
+    pub(crate) fn interrupt_workers(&self) {
+        self.interrupt_all(&self.lock());
     }
 
-    fn hurry_all(&self, inner: &Inner<T>) {
+    fn interrupt_all(&self, inner: &Inner<T>) {
         self.ending.store(true, Relaxed);
         for thread in &inner.threads {
             signals::interrupt(*thread);
@@ -225,31 +225,31 @@ impl<T> Desk<T> {
     }
 
     /// Takes nothing more, and waits until every worker has finished what it has and left.
-    pub(crate) fn see_off(&self) {
+    pub(crate) fn close_and_wait(&self) {
         let mut inner = self.lock();
         inner.closed = true;
         self.work.notify_all();
         while !inner.threads.is_empty() {
-            self.hurry_all(&inner);
+            self.interrupt_all(&inner);
             inner.awaited = true;
-            let waited = self.idler.wait_timeout(inner, HURRY);
+            let waited = self.idle_or_left.wait_timeout(inner, INTERRUPT_EVERY);
             (inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
 /// A worker that has not left; leaves when dropped, in a panic too, so that nobody waits for it.
-pub(crate) struct Present<'a, T> {
-    desk: &'a Desk<T>,
+pub(crate) struct Registration<'a, T> {
+    queue: &'a HandoffQueue<T>,
     thread: ThreadId,
 }
 
-impl<T> Drop for Present<'_, T> {
+impl<T> Drop for Registration<'_, T> {
     fn drop(&mut self) {
-        let mut inner = self.desk.lock();
+        let mut inner = self.queue.lock();
         inner.threads.retain(|thread| *thread != self.thread);
         inner.awaited = false;
-        self.desk.idler.notify_all();
+        self.queue.idle_or_left.notify_all();
     }
 }
 
@@ -261,52 +261,52 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_and_nothing_handed_over_twice() {
-        let desk = Desk::default();
+        let queue = HandoffQueue::default();
         let sum = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    while let Taken::Item(n) = desk.take(None) {
+                    while let Taken::Item(n) = queue.take(None) {
                         sum.fetch_add(n, Relaxed);
                     }
                 });
             }
             for n in 1..=20_000 {
-                desk.put(n);
+                queue.push(n);
                 if n % 64 == 0 {
-                    assert!(desk.wait_for_idler(Duration::from_secs(60)));
+                    assert!(queue.wait_for_idle_worker(Duration::from_secs(60)));
                 }
             }
-            desk.see_off();
+            queue.close_and_wait();
         });
         // Closing does not take away what was put down before.
         assert_eq!(sum.load(Relaxed), 20_000 * 20_001 / 2);
     }
 
     #[test]
-    fn an_idler_that_has_something_coming_is_none() {
-        let desk = Desk::default();
-        assert_eq!(desk.put_to_idler(1), Err(1));
+    fn a_worker_with_an_item_coming_is_not_idle() {
+        let queue = HandoffQueue::default();
+        assert_eq!(queue.push_to_idle(1), Err(1));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                while let Taken::Item(_) = desk.take(None) {
-                    desk.wait_while(Duration::from_secs(60), |inner| !inner.closed);
+                while let Taken::Item(_) = queue.take(None) {
+                    queue.wait_while(Duration::from_secs(60), |inner| !inner.closed);
                 }
             });
-            assert!(desk.wait_for_idler(Duration::from_secs(60)));
-            assert_eq!((desk.put_to_idler(1), desk.put_to_idler(2)), (Ok(()), Err(2)));
-            desk.lock().closed = true;
-            desk.see_off();
-            desk.idler.notify_all();
+            assert!(queue.wait_for_idle_worker(Duration::from_secs(60)));
+            assert_eq!((queue.push_to_idle(1), queue.push_to_idle(2)), (Ok(()), Err(2)));
+            queue.lock().closed = true;
+            queue.close_and_wait();
+            queue.idle_or_left.notify_all();
         });
     }
 
     #[test]
     fn who_is_patient_for_a_time_leaves_after_it() {
-        let desk: Desk<u8> = Desk::default();
-        assert!(matches!(desk.take(Some(Duration::from_millis(1))), Taken::Nothing));
-        desk.put(1);
-        assert!(matches!(desk.take(Some(Duration::from_millis(1))), Taken::Item(1)));
-        assert_eq!(desk.idlers(), 0);
+        let queue: HandoffQueue<u8> = HandoffQueue::default();
+        assert!(matches!(queue.take(Some(Duration::from_millis(1))), Taken::Nothing));
+        queue.push(1);
+        assert!(matches!(queue.take(Some(Duration::from_millis(1))), Taken::Item(1)));
+        assert_eq!(queue.idle_workers(), 0);
     }
 }
