@@ -1,7 +1,7 @@
 //! One loop and a pool of threads: the threaded lighttpd. The loop accepts, reads and parses; a thread
 //! builds the answer and sends it, blocking where it must, and gives the connection back. Owns the
 //! model's settings, start and end; must not know how the loop works (`looped`) or the threads
-//! (`hands`).
+//! (`answer_threads`).
 //!
 //! After an experiment with lighttpd 1.4.49 of 2018 that moved the answering of static files to a pool
 //! of threads. Its source is not public, so names and defaults are ours, in lighttpd's way; what is
@@ -15,9 +15,9 @@ use sys::signals::Signals;
 use sys::socket;
 
 use super::reactor::CONNECTIONS_MAX_DEFAULT;
+use super::shared::answer_threads::AnswerThreads;
 use super::shared::crew::Orders;
 use super::shared::drive::ACCEPTS_MAX;
-use super::shared::hands::Hands;
 use super::shared::looped::{Loop, Overflow, Rules};
 use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
@@ -89,15 +89,15 @@ fn run(service: &Service) -> Result<(), ServeError> {
     };
     let (threads, queued_max) =
         (settings.count(THREADS) as usize, settings.count(QUEUE_MAX) as usize);
-    let hands = Hands::new(service, threads, threads + queued_max)
+    let answer_threads = AnswerThreads::new(service, threads, threads + queued_max)
         .map_err(system("cannot create what wakes the threads"))?;
-    let mut reactor = Loop::<Epoll>::new(service, &service.listener, rules, Some(&hands))
+    let mut reactor = Loop::<Epoll>::new(service, &service.listener, rules, Some(&answer_threads))
         .map_err(system("cannot create the poll set"))?;
     std::thread::scope(|scope| {
         let started = (0..settings.count(THREADS)).try_for_each(|number| {
             let builder = std::thread::Builder::new().stack_size(THREAD_STACK_BYTES);
             let builder = builder.name(format!("answers {number}"));
-            builder.spawn_scoped(scope, || hands.work()).map(|_| ())
+            builder.spawn_scoped(scope, || answer_threads.work()).map(|_| ())
         });
         let served = match started {
             Ok(()) => reactor
@@ -105,7 +105,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
                 .map_err(system("cannot wait for events")),
             Err(error) => Err(system("cannot start the threads of server.worker-threads")(error)),
         };
-        hands.close();
+        answer_threads.close();
         served
     })
 }

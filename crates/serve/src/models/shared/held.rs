@@ -33,7 +33,7 @@ const WAKE: u64 = u64::MAX - 2;
 /// How often the logs of a process are looked after that has nothing to do.
 const LOGS_KEPT_UP: Nanos = Nanos::from_secs(1);
 
-/// A connection, in the hands of whoever works on it.
+/// A connection, owned by whoever works on it.
 pub(crate) struct Conn<'s> {
     pub(crate) exchange: Exchange<'s>,
     socket: Socket,

@@ -10,7 +10,7 @@
 //! its first turn after all events of its round, when its request has most often arrived; one that is
 //! served and closed in that turn never enters the poll set.
 
-mod handing;
+mod answering;
 mod intake;
 
 use std::collections::VecDeque;
@@ -26,9 +26,9 @@ use sys::watch::{Interest, Watch};
 use units::Nanos;
 
 use super::acceptor::Acceptor;
+use super::answer_threads::{AnswerJob, AnswerThreads};
 use super::crew::{Crew, Orders};
 use super::drive::{self, Inlet, Look, Step};
-use super::hands::{Hands, Job};
 use super::timers::Timers;
 use super::turns::{Mark, Turns};
 use crate::exchange::{Close, Exchange, Spare};
@@ -37,7 +37,7 @@ use crate::service::{Service, closing};
 const LISTENER: u64 = u64::MAX;
 const SIGNALS: u64 = u64::MAX - 1;
 const CREW: u64 = u64::MAX - 2;
-const HANDS: u64 = u64::MAX - 3;
+const ANSWERED: u64 = u64::MAX - 3;
 /// In the token of a connection: the news is of the gateway that answers it. Beyond the number of any
 /// connection.
 const GATEWAY: u64 = 1 << 31;
@@ -88,11 +88,11 @@ pub(crate) struct Loop<'h, 's, W> {
     /// Nobody looks for idle ones before.
     idle_look: Nanos,
     /// Who answers, where it is not the loop.
-    hands: Option<&'h Hands<'s>>,
+    answer_threads: Option<&'h AnswerThreads<'s>>,
     /// Connections that they have.
-    away: usize,
+    handed_over: usize,
     /// Those that wait until they take more.
-    parked: VecDeque<Job<'s>>,
+    waiting_jobs: VecDeque<AnswerJob<'s>>,
     /// What all connections read and write with, unless they stop within a request or an answer.
     spare: Spare,
     /// When it ends at the latest.
@@ -113,7 +113,7 @@ enum Accepting {
 
 /// A place for a connection; its exchange serves one connection after the other.
 struct Conn<'s> {
-    /// `None` while it is with the hands. Behind a pointer, so that places are small where many are
+    /// `None` while it is with an answer thread. Behind a pointer, so that places are small where many are
     /// idle, and an exchange can be handed over.
     exchange: Option<Box<Exchange<'s>>>,
     inlet: Inlet,
@@ -131,8 +131,8 @@ enum Phase {
     /// Not watched: it has had no turn yet.
     Fresh(OwnedFd),
     Watched(OwnedFd),
-    /// With the hands, or on its way to them; it was watched before, or had not been yet.
-    Away {
+    /// With an answer thread, or on its way to one; it was watched before, or had not been yet.
+    HandedOver {
         was_watched: bool,
     },
     /// Closed on our side; what still comes is dropped, up to so many bytes and until then.
@@ -140,7 +140,7 @@ enum Phase {
 }
 
 impl<'s> Conn<'s> {
-    /// Its exchange; not while it is with the hands.
+    /// Its exchange; not while an answer thread has it.
     fn exchange(&mut self) -> &mut Exchange<'s> {
         self.exchange.as_mut().expect("a connection that is not away has its exchange")
     }
@@ -155,13 +155,13 @@ impl<'s> Conn<'s> {
 }
 
 impl<'h, 's, W: Watch> Loop<'h, 's, W> {
-    /// Takes connections from `listener`, one of `service`'s, which does not block. With `hands`, it
+    /// Takes connections from `listener`, one of `service`'s, which does not block. With `answer_threads`, it
     /// only reads, and they answer.
     pub(crate) fn new(
         service: &'s Service,
         listener: &'s TcpListener,
         rules: Rules,
-        hands: Option<&'h Hands<'s>>,
+        answer_threads: Option<&'h AnswerThreads<'s>>,
     ) -> io::Result<Self> {
         let now = clock::monotonic();
         Ok(Self {
@@ -178,9 +178,9 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
             accepted: 0,
             idle: Vec::new(),
             idle_look: now,
-            hands,
-            away: 0,
-            parked: VecDeque::new(),
+            answer_threads,
+            handed_over: 0,
+            waiting_jobs: VecDeque::new(),
             spare: Spare::default(),
             end: Nanos::MAX,
             now,
@@ -199,8 +199,8 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
             // For edges: it is never read, so that one ring wakes all.
             self.watch.add(crew.wake(), CREW, Interest::Read)?;
         }
-        if let Some(hands) = self.hands {
-            self.watch.add_source(hands.returns(), HANDS)?;
+        if let Some(answer_threads) = self.answer_threads {
+            self.watch.add_source(answer_threads.returns(), ANSWERED)?;
         }
         let mut ready = Vec::new();
         while self.now < self.end && !(self.accepting == Accepting::No && self.open() == 0) {
@@ -211,7 +211,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
                 match event.token {
                     LISTENER => self.accept_some(),
                     SIGNALS | CREW => self.heed(orders)?,
-                    HANDS => self.take_back(),
+                    ANSWERED => self.take_back(),
                     _ => self.wake(event),
                 }
                 self.end_holds();
@@ -319,7 +319,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         let look = || Look { now: drive::time(service, now), ending };
         let conn = &mut self.conns[index as usize];
         let socket = match &mut conn.phase {
-            Phase::Free | Phase::Away { .. } => return,
+            Phase::Free | Phase::HandedOver { .. } => return,
             Phase::Lingering(socket, left, _) => {
                 if drive::drop_input(socket.as_fd(), left) {
                     self.release(index);
@@ -331,7 +331,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         let exchange = conn.exchange.as_mut().expect("a connection with a socket has its exchange");
         forget_gateway(&mut self.watch, exchange, &mut conn.watches);
         exchange.lend(&mut self.spare);
-        let step = match self.hands {
+        let step = match self.answer_threads {
             None => Some(drive::advance(socket.as_fd(), exchange, &mut conn.inlet, look)),
             Some(_) => drive::take_in(socket.as_fd(), exchange, &mut conn.inlet, look),
         };
@@ -360,7 +360,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
             Phase::Watched(socket) | Phase::Lingering(socket, ..) => {
                 self.watch.change(socket, interest);
             }
-            Phase::Free | Phase::Away { .. } => return,
+            Phase::Free | Phase::HandedOver { .. } => return,
         }
         match step {
             Step::Turn => self.queue(index),
@@ -457,7 +457,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         while let Some(index) = self.timers.expired(self.now) {
             let conn = &mut self.conns[index as usize];
             match conn.phase {
-                Phase::Free | Phase::Away { .. } => {}
+                Phase::Free | Phase::HandedOver { .. } => {}
                 Phase::Lingering(_, _, until) if until <= self.now => self.release(index),
                 Phase::Lingering(_, _, until) => self.timers.arm(index, until),
                 Phase::Fresh(_) | Phase::Watched(_) => {

@@ -2,11 +2,11 @@
 //! Start reading at [`drive`], which carries out what an `Exchange` wants of its socket.
 
 pub(crate) mod acceptor;
+pub(crate) mod answer_threads;
 pub(crate) mod child;
 pub(crate) mod crew;
 pub(crate) mod drive;
 pub(crate) mod handoff;
-pub(crate) mod hands;
 pub(crate) mod held;
 pub(crate) mod looped;
 pub(crate) mod parent;

@@ -42,7 +42,7 @@ impl<W: Watch> Loop<'_, '_, W> {
                 self.make_room();
             }
             let room = match self.rules.overflow {
-                _ if !self.parked.is_empty() => Room::Waits,
+                _ if !self.waiting_jobs.is_empty() => Room::Waits,
                 _ if self.open() < self.rules.conns_max => Room::Free,
                 Overflow::Wait => Room::Waits,
                 Overflow::Close => Room::Closes,
@@ -156,7 +156,7 @@ impl<W: Watch> Loop<'_, '_, W> {
         let conn = &mut self.conns[index as usize];
         conn.inlet = Inlet::Open;
         conn.phase = Phase::Fresh(socket);
-        if self.hands.is_some() {
+        if self.answer_threads.is_some() {
             conn.exchange().hold_answers();
         }
         self.accepted += 1;

@@ -1,6 +1,6 @@
 //! Threads that answer for an event loop: it reads and parses, they build the answer and send it,
 //! blocking where they must, and give the connection back. Owns the two queues between them; must not
-//! know what a loop does. Start reading at [`Hands::work`].
+//! know what a loop does. Start reading at [`AnswerThreads::work`].
 //!
 //! Cost of a handing-over: a lock and mostly a wake-up there, and the same back, where one wake-up
 //! brings all that have been answered since the last. A connection is moved, never shared, so that
@@ -21,7 +21,7 @@ use crate::exchange::{Exchange, Spare};
 use crate::service::Service;
 
 /// A connection on its way.
-pub(crate) struct Job<'s> {
+pub(crate) struct AnswerJob<'s> {
     /// Where the loop has it.
     pub(crate) index: u32,
     pub(crate) socket: OwnedFd,
@@ -29,28 +29,28 @@ pub(crate) struct Job<'s> {
 }
 
 /// The threads' side of a loop.
-pub(crate) struct Hands<'s> {
+pub(crate) struct AnswerThreads<'s> {
     service: &'s Service,
-    asked: HandoffQueue<Job<'s>>,
+    queue: HandoffQueue<AnswerJob<'s>>,
     /// Who answers.
     threads: usize,
     /// Connections that may be on their way at once.
     jobs_max: usize,
     /// Those that are to go back to the loop.
-    done: Mutex<VecDeque<Job<'s>>>,
+    done: Mutex<VecDeque<AnswerJob<'s>>>,
     /// Rung where there is the first of them.
     returns: Wake,
     /// Rung when all is to end at once.
     ends: Wake,
 }
 
-impl<'s> Hands<'s> {
+impl<'s> AnswerThreads<'s> {
     /// Of so many threads, for at most `jobs_max` connections at once, in work or waiting for it.
     pub(crate) fn new(service: &'s Service, threads: usize, jobs_max: usize) -> io::Result<Self> {
         let (returns, ends) = (Wake::new()?, Wake::new()?);
         Ok(Self {
             service,
-            asked: HandoffQueue::default(),
+            queue: HandoffQueue::default(),
             threads,
             jobs_max,
             done: Mutex::default(),
@@ -70,17 +70,17 @@ impl<'s> Hands<'s> {
     }
 
     /// Hands over a connection that is asked for something.
-    pub(crate) fn ask(&self, job: Job<'s>) {
-        self.asked.push(job);
+    pub(crate) fn submit(&self, job: AnswerJob<'s>) {
+        self.queue.push(job);
     }
 
-    /// What the loop watches: readable while there is something for [`Hands::take_back`].
+    /// What the loop watches: readable while there is something for [`AnswerThreads::take_back`].
     pub(crate) fn returns(&self) -> &Wake {
         &self.returns
     }
 
     /// Moves all connections that have been answered to `done`.
-    pub(crate) fn take_back(&self, done: &mut VecDeque<Job<'s>>) {
+    pub(crate) fn take_back(&self, done: &mut VecDeque<AnswerJob<'s>>) {
         // Before they are taken: one that comes in between rings again.
         self.returns.hush();
         done.append(&mut self.lock_done());
@@ -89,14 +89,14 @@ impl<'s> Hands<'s> {
     /// Has all threads end, as soon as they have cut what they are at.
     pub(crate) fn close(&self) {
         self.ends.ring();
-        self.asked.close_and_wait();
+        self.queue.close_and_wait();
     }
 
     /// A thread: answers one connection after the other.
     pub(crate) fn work(&self) {
         let _seat = self.service.board.sit();
         let mut spare = Spare::default();
-        while let Taken::Item(mut job) = self.asked.take(None) {
+        while let Taken::Item(mut job) = self.queue.take(None) {
             job.exchange.lend(&mut spare);
             self.answer(&mut job);
             job.exchange.take_back(&mut spare);
@@ -111,14 +111,14 @@ impl<'s> Hands<'s> {
         }
     }
 
-    fn lock_done(&self) -> MutexGuard<'_, VecDeque<Job<'s>>> {
+    fn lock_done(&self) -> MutexGuard<'_, VecDeque<AnswerJob<'s>>> {
         // A thread that panicked left it whole: a job is moved in or out in one step.
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Answers all that has been read whole, and sends it; the thread waits for the client.
-    fn answer(&self, job: &mut Job<'s>) {
-        let Job { socket, exchange, .. } = job;
+    fn answer(&self, job: &mut AnswerJob<'s>) {
+        let AnswerJob { socket, exchange, .. } = job;
         exchange.answer(clock::monotonic());
         // What else the client sends is the loop's to read.
         let mut inlet = Inlet::Dry;
@@ -159,18 +159,18 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    fn job<'s>(service: &'s Service, index: u32) -> (UnixStream, Job<'s>) {
+    fn job<'s>(service: &'s Service, index: u32) -> (UnixStream, AnswerJob<'s>) {
         let (client, socket) = UnixStream::pair().unwrap();
         socket.set_nonblocking(true).unwrap();
         let mut exchange = Exchange::new(service, service.address(), clock::monotonic());
         exchange.hold_answers();
-        (client, Job { index, socket: socket.into(), exchange: Box::new(exchange) })
+        (client, AnswerJob { index, socket: socket.into(), exchange: Box::new(exchange) })
     }
 
     #[test]
     fn what_was_asked_is_answered_and_comes_back() {
         let service = Service::bind(testing::config()).unwrap();
-        let hands = Hands::new(&service, 1, 8).unwrap();
+        let answer_threads = AnswerThreads::new(&service, 1, 8).unwrap();
         let (mut client, mut job) = job(&service, 7);
         client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HT").unwrap();
         let look = || Look { now: clock::monotonic(), ending: false };
@@ -178,17 +178,17 @@ mod tests {
         let step = drive::take_in(job.socket.as_fd(), &mut job.exchange, &mut inlet, look);
         assert_eq!(step, None, "it is to be answered");
         std::thread::scope(|scope| {
-            scope.spawn(|| hands.work());
-            hands.ask(job);
+            scope.spawn(|| answer_threads.work());
+            answer_threads.submit(job);
             let mut answer = vec![0; 15];
             client.read_exact(&mut answer).unwrap();
             assert_eq!(answer, b"HTTP/1.1 200 OK");
             let mut done = VecDeque::new();
             while done.is_empty() {
-                hands.take_back(&mut done);
+                answer_threads.take_back(&mut done);
             }
             assert_eq!(done[0].index, 7);
-            hands.close();
+            answer_threads.close();
         });
     }
 
@@ -197,16 +197,16 @@ mod tests {
         let mut config = testing::config();
         config.content = crate::config::Content::Fixed(units::Bytes(8 << 20));
         let service = Service::bind(config).unwrap();
-        let hands = Hands::new(&service, 1, 8).unwrap();
+        let answer_threads = AnswerThreads::new(&service, 1, 8).unwrap();
         let (mut client, mut job) = job(&service, 7);
         client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         let look = || Look { now: clock::monotonic(), ending: false };
         drive::take_in(job.socket.as_fd(), &mut job.exchange, &mut Inlet::Open, look);
         std::thread::scope(|scope| {
-            scope.spawn(|| hands.work());
-            hands.ask(job);
+            scope.spawn(|| answer_threads.work());
+            answer_threads.submit(job);
             client.read_exact(&mut [0; 15]).unwrap();
-            hands.close();
+            answer_threads.close();
         });
     }
 }
