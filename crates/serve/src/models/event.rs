@@ -33,8 +33,8 @@ use units::Nanos;
 
 use super::shared::child;
 use super::shared::handoff::{HandoffQueue, Taken};
-use super::shared::held::{self, Conn, Held, LISTENER, Rest, Waiter};
 use super::shared::parent::{self, Herd};
+use super::shared::parked::{self, Conn, LISTENER, ParkReason, ParkedConns, Waiter};
 use super::shared::scoreboard::{Intake, Scoreboard};
 use super::shared::spare::SpareRule;
 use super::worker;
@@ -143,7 +143,7 @@ struct Hall<'a> {
     board: &'a Scoreboard,
     /// The child's.
     number: usize,
-    held: Held<'a>,
+    parked: ParkedConns<'a>,
     queue: HandoffQueue<Box<Conn<'a>>>,
     limit: Limit,
     /// Workers that have been idle once: with fewer, a few first clients would keep all of them busy.
@@ -157,8 +157,8 @@ struct Hall<'a> {
 
 /// The life of a child: start the workers, wait for them, see them off.
 fn serve(service: &Service, board: &Scoreboard, number: usize, threads: usize) -> u8 {
-    let held = match Held::new(service) {
-        Ok(held) => held,
+    let parked = match ParkedConns::new(service) {
+        Ok(parked) => parked,
         Err(error) => {
             board.note_start_error(&error);
             return child::FATAL;
@@ -169,7 +169,7 @@ fn serve(service: &Service, board: &Scoreboard, number: usize, threads: usize) -
         service,
         board,
         number,
-        held,
+        parked,
         queue: HandoffQueue::default(),
         limit: Limit { threads, factor },
         started: AtomicUsize::new(0),
@@ -194,7 +194,7 @@ fn serve(service: &Service, board: &Scoreboard, number: usize, threads: usize) -
         hall.queue.close_and_wait();
         status
     });
-    hall.held.cut();
+    hall.parked.cut();
     status
 }
 
@@ -205,12 +205,12 @@ fn work<'a>(hall: &Hall<'a>, worker: usize) {
     let _seat = hall.board.sit(hall.number, worker);
     // Between two requests, and while the client takes no more, the listener waits; for the rest of a
     // request, and for the first one, the worker.
-    let waiter = |rest, exchange: &Exchange<'_>| match rest {
-        Rest::Idle if exchange.requests() > 0 => Waiter::Watcher,
-        Rest::Writing | Rest::Lingering => Waiter::Watcher,
-        Rest::Idle | Rest::Reading => Waiter::Thread,
+    let waiter = |reason, exchange: &Exchange<'_>| match reason {
+        ParkReason::Idle if exchange.requests() > 0 => Waiter::Watcher,
+        ParkReason::Writing | ParkReason::Lingering => Waiter::Watcher,
+        ParkReason::Idle | ParkReason::Reading => Waiter::Thread,
     };
-    let Hall { held, queue, .. } = hall;
+    let Hall { parked, queue, .. } = hall;
     let ending = || hall.board.ending().or(queue.is_ending().then_some(Stop::Drain));
     status(State::Waiting);
     queue.mark_idle();
@@ -219,22 +219,22 @@ fn work<'a>(hall: &Hall<'a>, worker: usize) {
     hall.enable_below_limit(queue.idle_workers());
     while let Taken::Item(conn) = queue.take_when_idle(None) {
         status(State::Reading);
-        let turned = held::turn(hall.service, conn, waiter, ending);
+        let turned = parked::turn(hall.service, conn, waiter, ending);
         // Before its client can ask again, for which another worker would be wanted.
         status(State::Waiting);
         queue.mark_idle();
-        held.settle(turned);
+        parked.settle(turned);
         hall.enable_below_limit(queue.idle_workers());
         if queue.is_ending() {
             // The last connection may have been this one.
-            held.wake();
+            parked.wake();
         }
     }
 }
 
 impl Hall<'_> {
     fn load(&self, idle: usize) -> Load {
-        let connections = self.held.open().saturating_sub(self.held.lingering());
+        let connections = self.parked.open().saturating_sub(self.parked.lingering());
         Load { connections, idle, disabled: self.disabled.load(Relaxed) }
     }
 
@@ -253,7 +253,7 @@ impl Hall<'_> {
         // and then nobody would come for that connection.
         if wanted()
             && !self.closed.load(Relaxed)
-            && self.held.epoll.add(&self.service.listener, LISTENER, EventFlags::IN).is_ok()
+            && self.parked.epoll.add(&self.service.listener, LISTENER, EventFlags::IN).is_ok()
         {
             self.disabled.store(false, Relaxed);
             self.board.set_intake(self.number, Intake::Open);
@@ -266,7 +266,7 @@ impl Hall<'_> {
         let _changing = self.change.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.disabled.swap(true, Relaxed) {
             // It is in the set, so it can be taken out.
-            let _ = self.held.epoll.remove(&self.service.listener);
+            let _ = self.parked.epoll.remove(&self.service.listener);
             self.board.set_intake(self.number, Intake::Full);
         }
     }
@@ -294,12 +294,12 @@ impl<'h, 'a> Listener<'h, 'a> {
     /// has ended.
     fn serve(&mut self) -> u8 {
         process::set_name("joust listener");
-        let Hall { held, queue, .. } = self.hall;
+        let Hall { parked, queue, .. } = self.hall;
         let mut ready = Vec::new();
         loop {
             self.heed_signals();
             if let Some(status) = self.status {
-                if signals::asked_to_end() == Some(Stop::AtOnce) || held.open() == 0 {
+                if signals::asked_to_end() == Some(Stop::AtOnce) || parked.open() == 0 {
                     return status;
                 }
                 self.finish_idle();
@@ -309,14 +309,14 @@ impl<'h, 'a> Listener<'h, 'a> {
                 true => clock::monotonic().saturating_add(ENDING_TICK),
                 false => Nanos::MAX,
             };
-            if held.wait(&mut ready, most).is_err() {
+            if parked.wait(&mut ready, most).is_err() {
                 return child::SICK;
             }
             let mut busy = false;
             for event in ready.drain(..) {
                 if event.token == LISTENER {
                     busy |= self.accept_below_limit(busy);
-                } else if let Some(conn) = held.take(event.token) {
+                } else if let Some(conn) = parked.unpark(event.token) {
                     busy |= self.wake(conn);
                 }
             }
@@ -329,31 +329,31 @@ impl<'h, 'a> Listener<'h, 'a> {
 
     /// httpd: "All workers are busy, will close %d keep-alive connections".
     fn close_idle(&self) {
-        let Hall { held, queue, .. } = self.hall;
-        if held.idle() == 0 {
+        let Hall { parked, queue, .. } = self.hall;
+        if parked.idle() == 0 {
             return;
         }
-        let idle = held.take_all(Some(Rest::Idle));
+        let idle = parked.unpark_all(Some(ParkReason::Idle));
         // A worker may have become idle meanwhile, with a connection that is among these: its client has
         // just had an answer, and most likely asks again.
         let all_work = queue.idle_workers() == 0;
         for conn in idle {
             match all_work {
                 true => self.close_kept(conn),
-                false => held.keep(conn, Rest::Idle),
+                false => parked.park(conn, ParkReason::Idle),
             }
         }
     }
 
     /// The client of a connection has done something. Returns whether all workers were busy.
     fn wake(&self, conn: Box<Conn<'a>>) -> bool {
-        let Hall { held, queue, .. } = self.hall;
-        match conn.rest() {
-            Rest::Lingering => held.linger(conn, clock::monotonic()),
-            rest => {
+        let Hall { parked, queue, .. } = self.hall;
+        match conn.reason() {
+            ParkReason::Lingering => parked.linger(conn, clock::monotonic()),
+            reason => {
                 if let Err(conn) = queue.push_to_idle(conn) {
-                    match rest {
-                        Rest::Idle => self.close_kept(conn),
+                    match reason {
+                        ParkReason::Idle => self.close_kept(conn),
                         // An answer that has begun waits for the next worker.
                         _ => queue.push(conn),
                     }
@@ -366,7 +366,7 @@ impl<'h, 'a> Listener<'h, 'a> {
 
     fn close_kept(&self, conn: Box<Conn<'a>>) {
         self.hall.service.board.count(Counter::KeepAliveClosed);
-        self.hall.held.close(conn, Close::Linger);
+        self.hall.parked.close(conn, Close::Linger);
     }
 
     /// A connection waits to be accepted. Returns whether all workers were busy.
@@ -404,8 +404,8 @@ impl<'h, 'a> Listener<'h, 'a> {
     }
 
     fn admit(&mut self, socket: OwnedFd, peer: SocketAddr) {
-        let Hall { held, queue, .. } = self.hall;
-        queue.push(held.admit(socket, peer));
+        let Hall { parked, queue, .. } = self.hall;
+        queue.push(parked.admit(socket, peer));
         self.left -= 1;
         if self.left == 0 {
             self.leave(child::DONE);
@@ -422,10 +422,10 @@ impl<'h, 'a> Listener<'h, 'a> {
 
     /// Has no connection be kept alive.
     fn finish_idle(&self) {
-        let Hall { held, queue, .. } = self.hall;
+        let Hall { parked, queue, .. } = self.hall;
         queue.interrupt_workers();
-        if held.idle() > 0 {
-            held.finish_idle().for_each(|conn| queue.push(conn));
+        if parked.idle() > 0 {
+            parked.finish_idle().for_each(|conn| queue.push(conn));
         }
     }
 
@@ -450,13 +450,13 @@ impl<'h, 'a> Listener<'h, 'a> {
 
     /// Closes what has waited too long.
     fn expire(&self) {
-        let Hall { held, queue, .. } = self.hall;
+        let Hall { parked, queue, .. } = self.hall;
         let now = clock::monotonic();
-        while let Some(conn) = held.take_expired(now) {
-            match conn.rest() {
-                Rest::Lingering => held.linger(conn, now),
-                Rest::Idle => held.close(conn, Close::Normal),
-                Rest::Writing | Rest::Reading => queue.push(conn),
+        while let Some(conn) = parked.unpark_expired(now) {
+            match conn.reason() {
+                ParkReason::Lingering => parked.linger(conn, now),
+                ParkReason::Idle => parked.close(conn, Close::Normal),
+                ParkReason::Writing | ParkReason::Reading => queue.push(conn),
             }
         }
     }

@@ -32,7 +32,7 @@ use units::Nanos;
 
 use super::shared::drive::EXHAUSTED_REST;
 use super::shared::handoff::{HandoffQueue, Taken};
-use super::shared::held::{self, Conn, Held, Rest, SIGNALS, Waiter};
+use super::shared::parked::{self, Conn, ParkReason, ParkedConns, SIGNALS, Waiter};
 use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::exchange::{Close, Exchange};
@@ -128,7 +128,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
         hall.queue.close_and_wait();
         served
     });
-    hall.held.cut();
+    hall.parked.cut();
     served
 }
 
@@ -176,7 +176,7 @@ impl GrowthRule {
 /// What all threads share.
 struct Hall<'s> {
     service: &'s Service,
-    held: Held<'s>,
+    parked: ParkedConns<'s>,
     queue: HandoffQueue<Box<Conn<'s>>>,
     /// Nothing is handed over here; the acceptor signs in, so that it can be interrupted and awaited.
     acceptor: HandoffQueue<()>,
@@ -190,7 +190,7 @@ struct Hall<'s> {
     draining: AtomicBool,
     tickets: AtomicU32,
     /// The acceptor waits for room.
-    parked: AtomicBool,
+    acceptor_waits: AtomicBool,
     /// The acceptor has not accepted its last.
     accepts: AtomicBool,
     /// What is left is cut.
@@ -203,7 +203,7 @@ impl<'s> Hall<'s> {
         let count = |name| settings.count(name) as usize;
         Ok(Self {
             service,
-            held: Held::new(service)?,
+            parked: ParkedConns::new(service)?,
             queue: HandoffQueue::default(),
             acceptor: HandoffQueue::default(),
             rule: GrowthRule {
@@ -217,7 +217,7 @@ impl<'s> Hall<'s> {
             submitted: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
             tickets: AtomicU32::new(0),
-            parked: AtomicBool::new(false),
+            acceptor_waits: AtomicBool::new(false),
             accepts: AtomicBool::new(true),
             stopping: AtomicBool::new(false),
         })
@@ -235,20 +235,20 @@ impl<'s> Hall<'s> {
         process::set_name("joust exec");
         let _registration = self.queue.register();
         // The poller waits for the client's next bytes, the thread for room in the socket.
-        let waiter = |rest, _: &Exchange<'_>| match rest {
-            Rest::Idle | Rest::Reading | Rest::Lingering => Waiter::Watcher,
-            Rest::Writing => Waiter::Thread,
+        let waiter = |reason, _: &Exchange<'_>| match reason {
+            ParkReason::Idle | ParkReason::Reading | ParkReason::Lingering => Waiter::Watcher,
+            ParkReason::Writing => Waiter::Thread,
         };
         loop {
             match self.queue.take(Some(self.idle_max)) {
                 Taken::Item(conn) => {
-                    let turned = held::turn(self.service, conn, waiter, || self.ending());
+                    let turned = parked::turn(self.service, conn, waiter, || self.ending());
                     self.show_queue(self.submitted.fetch_sub(1, Relaxed) - 1);
-                    self.held.settle(turned);
-                    self.unpark_acceptor();
+                    self.parked.settle(turned);
+                    self.let_acceptor_go_on();
                     if self.draining.load(Relaxed) {
                         // The last connection may have been this one.
-                        self.held.wake();
+                        self.parked.wake();
                     }
                 }
                 Taken::Nothing if self.leaves() => return,
@@ -274,20 +274,20 @@ impl<'s> Hall<'s> {
     }
 
     fn has_room(&self) -> bool {
-        self.held.open() < self.connections_max
+        self.parked.open() < self.connections_max
     }
 
     /// Waits for room, for a while at most; returns whether there is.
-    fn park_acceptor(&self) -> bool {
-        self.parked.store(true, Relaxed);
+    fn wait_for_room(&self) -> bool {
+        self.acceptor_waits.store(true, Relaxed);
         let has_room = self.acceptor.wait_until(LOOK_UP, || self.has_room());
-        self.parked.store(false, Relaxed);
+        self.acceptor_waits.store(false, Relaxed);
         has_room
     }
 
     /// A connection may have ended.
-    fn unpark_acceptor(&self) {
-        if self.parked.load(Relaxed) && self.has_room() {
+    fn let_acceptor_go_on(&self) {
+        if self.acceptor_waits.load(Relaxed) && self.has_room() {
             self.acceptor.wake_waiters();
         }
     }
@@ -304,13 +304,13 @@ impl<'s> Hall<'s> {
                 break;
             }
             // The latch: a connection is counted before it is accepted.
-            if !self.has_room() && !self.park_acceptor() {
+            if !self.has_room() && !self.wait_for_room() {
                 continue;
             }
             match listener::accept(&self.service.listener, Mode::NonBlocking) {
                 Ok((socket, peer)) => {
-                    let conn = self.held.admit(socket, peer);
-                    self.held.begin(conn);
+                    let conn = self.parked.admit(socket, peer);
+                    self.parked.park_fresh(conn);
                 }
                 Err(error) if listener::is_exhaustion(&error) => {
                     self.service.note_exhaustion(&error);
@@ -336,7 +336,7 @@ impl<'s> Hall<'s> {
         }
         self.service.stop_listening();
         self.accepts.store(false, Relaxed);
-        self.held.wake();
+        self.parked.wake();
     }
 }
 
@@ -384,7 +384,7 @@ impl<'h: 'scope, 's, 'scope> Executor<'h, 's, 'scope, '_> {
             }
             Growth::Reject => {
                 hall.submitted.fetch_sub(1, Relaxed);
-                return hall.held.close(conn, Close::Linger);
+                return hall.parked.close(conn, Close::Linger);
             }
         }
         hall.show_queue(submitted);
@@ -404,14 +404,14 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
     /// all connections have.
     fn serve(&mut self, signals: &Signals) -> io::Result<()> {
         let hall = self.executor.hall;
-        hall.held.epoll.add(signals, SIGNALS, EventFlags::IN)?;
+        hall.parked.epoll.add(signals, SIGNALS, EventFlags::IN)?;
         let mut ready = Vec::new();
         while clock::monotonic() < self.end && !self.is_done() {
             let tick = match self.end {
                 Nanos::MAX => Nanos::MAX,
                 end => end.min(clock::monotonic().saturating_add(DRAIN_TICK)),
             };
-            hall.held.wait(&mut ready, tick)?;
+            hall.parked.wait(&mut ready, tick)?;
             for event in ready.drain(..) {
                 if event.token == SIGNALS {
                     match signals.take()? {
@@ -419,15 +419,15 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
                         Some(Stop::Drain) if self.end == Nanos::MAX => self.drain(),
                         _ => {}
                     }
-                } else if let Some(conn) = hall.held.take(event.token) {
-                    match conn.rest() {
-                        Rest::Lingering => hall.held.linger(conn, clock::monotonic()),
+                } else if let Some(conn) = hall.parked.unpark(event.token) {
+                    match conn.reason() {
+                        ParkReason::Lingering => hall.parked.linger(conn, clock::monotonic()),
                         _ => self.executor.submit(conn),
                     }
                 }
             }
             self.expire();
-            hall.unpark_acceptor();
+            hall.let_acceptor_go_on();
             if self.end != Nanos::MAX {
                 self.finish_idle();
             }
@@ -437,7 +437,7 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
 
     fn is_done(&self) -> bool {
         let hall = self.executor.hall;
-        !hall.accepts.load(Relaxed) && hall.held.open() == 0
+        !hall.accepts.load(Relaxed) && hall.parked.open() == 0
     }
 
     /// Has the acceptor take what waits, and no connection be kept alive.
@@ -452,12 +452,12 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
     }
 
     fn finish_idle(&self) {
-        let Hall { held, queue, acceptor, .. } = self.executor.hall;
+        let Hall { parked, queue, acceptor, .. } = self.executor.hall;
         // Again each time: a signal that comes just before a call blocks is lost.
         acceptor.interrupt_workers();
         queue.interrupt_workers();
-        if held.idle() > 0 {
-            for conn in held.finish_idle() {
+        if parked.idle() > 0 {
+            for conn in parked.finish_idle() {
                 self.executor.submit(conn);
             }
         }
@@ -465,13 +465,13 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
 
     /// Closes what has waited too long; what has an answer coming is a thread's.
     fn expire(&self) {
-        let held = &self.executor.hall.held;
+        let parked = &self.executor.hall.parked;
         let now = clock::monotonic();
-        while let Some(conn) = held.take_expired(now) {
-            match conn.rest() {
-                Rest::Lingering => held.linger(conn, now),
-                Rest::Idle => held.close(conn, Close::Normal),
-                Rest::Reading | Rest::Writing => self.executor.submit(conn),
+        while let Some(conn) = parked.unpark_expired(now) {
+            match conn.reason() {
+                ParkReason::Lingering => parked.linger(conn, now),
+                ParkReason::Idle => parked.close(conn, Close::Normal),
+                ParkReason::Reading | ParkReason::Writing => self.executor.submit(conn),
             }
         }
     }

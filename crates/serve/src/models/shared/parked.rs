@@ -1,7 +1,7 @@
 //! Connections that the threads of one process take turns with: those that nobody works on lie here,
 //! watched by epoll, until their client or their deadline brings them up. Owns the set, the deadlines
 //! and how a turn is taken; must not know who waits for what (see `event`, `poller`).
-//! Start reading at [`Held::keep`] and [`turn`].
+//! Start reading at [`ParkedConns::park`] and [`turn`].
 //!
 //! Cost of handing a connection back: a lock and one epoll_ctl. A connection is registered once, for
 //! one event at a time (EPOLLONESHOT), so only one thread ever has it. It keeps its place, and so its
@@ -37,13 +37,13 @@ const LOGS_KEPT_UP: Nanos = Nanos::from_secs(1);
 pub(crate) struct Conn<'s> {
     pub(crate) exchange: Exchange<'s>,
     socket: Socket,
-    place: u32,
+    slot: u32,
     /// It is in the epoll set.
     watched: bool,
     /// When it comes up if its client does nothing.
     until: Nanos,
     /// For what it lies in the set.
-    rest: Rest,
+    reason: ParkReason,
 }
 
 enum Socket {
@@ -55,7 +55,7 @@ enum Socket {
 
 /// Why nobody works on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum ParkReason {
     /// It is between two requests, or has sent none yet.
     Idle,
     /// A request has begun and is not complete.
@@ -67,7 +67,7 @@ pub(crate) enum Rest {
 }
 
 /// The connections of a process that nobody works on, and the epoll set that watches them.
-pub(crate) struct Held<'s> {
+pub(crate) struct ParkedConns<'s> {
     service: &'s Service,
     pub(crate) epoll: Epoll,
     /// Readable: the watcher is to look at its deadlines, or at its flags.
@@ -80,26 +80,26 @@ pub(crate) struct Held<'s> {
 
 struct Inner<'s> {
     /// By place; empty while somebody has the connection.
-    places: Vec<Option<Box<Conn<'s>>>>,
+    slots: Vec<Option<Box<Conn<'s>>>>,
     /// What connections that have ended leave to later ones; each has its place.
     #[expect(clippy::vec_box, reason = "they go back and forth as boxes, and are large")]
     spare: Vec<Box<Conn<'s>>>,
     timers: Timers,
-    /// How many lie here with [`Rest::Idle`].
+    /// How many lie here with [`ParkReason::Idle`].
     idle: usize,
     /// The watcher sleeps until then.
     sleeps_until: Nanos,
 }
 
-impl<'s> Held<'s> {
+impl<'s> ParkedConns<'s> {
     /// None.
     pub(crate) fn new(service: &'s Service) -> io::Result<Self> {
-        let held = Self {
+        let parked = Self {
             service,
             epoll: Epoll::new()?,
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             inner: Mutex::new(Inner {
-                places: Vec::new(),
+                slots: Vec::new(),
                 spare: Vec::new(),
                 timers: Timers::new(clock::monotonic()),
                 idle: 0,
@@ -108,8 +108,8 @@ impl<'s> Held<'s> {
             open: AtomicUsize::new(0),
             lingering: AtomicUsize::new(0),
         };
-        held.epoll.add(&held.wake, WAKE, EventFlags::IN)?;
-        Ok(held)
+        parked.epoll.add(&parked.wake, WAKE, EventFlags::IN)?;
+        Ok(parked)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<'s>> {
@@ -143,12 +143,12 @@ impl<'s> Held<'s> {
                 conn
             }
             None => {
-                let place = inner.places.len() as u32;
-                inner.places.push(None);
+                let slot = inner.slots.len() as u32;
+                inner.slots.push(None);
                 let exchange = Exchange::new(self.service, peer, now);
-                let (until, rest) = (Nanos::MAX, Rest::Idle);
+                let (until, reason) = (Nanos::MAX, ParkReason::Idle);
                 let socket = Socket::None;
-                Box::new(Conn { exchange, socket, place, watched: false, until, rest })
+                Box::new(Conn { exchange, socket, slot, watched: false, until, reason })
             }
         };
         conn.socket = Socket::Open(socket);
@@ -157,22 +157,22 @@ impl<'s> Held<'s> {
     }
 
     /// Lays down a connection that was just accepted, for its first request.
-    pub(crate) fn begin(&self, mut conn: Box<Conn<'s>>) {
+    pub(crate) fn park_fresh(&self, mut conn: Box<Conn<'s>>) {
         conn.until = conn.exchange.deadline();
-        self.keep(conn, Rest::Idle);
+        self.park(conn, ParkReason::Idle);
     }
 
     /// Lays a connection down until its client does what it rests for, or its time is over.
-    pub(crate) fn keep(&self, mut conn: Box<Conn<'s>>, rest: Rest) {
+    pub(crate) fn park(&self, mut conn: Box<Conn<'s>>, reason: ParkReason) {
         // Who waits for room is not told that the client has ended its side: it stays so, and would be told
         // again each time.
-        let wanted = match rest {
-            Rest::Writing => EventFlags::OUT,
+        let wanted = match reason {
+            ParkReason::Writing => EventFlags::OUT,
             _ => EventFlags::IN | EventFlags::RDHUP,
         };
         let flags = wanted | EventFlags::ONESHOT;
-        conn.rest = rest;
-        let (place, until, token) = (conn.place, conn.until, u64::from(conn.place));
+        conn.reason = reason;
+        let (slot, until, token) = (conn.slot, conn.until, u64::from(conn.slot));
         let mut inner = self.lock();
         let (Socket::Open(socket) | Socket::Lingering(socket, _)) = &conn.socket else {
             panic!("a connection that has ended is laid down");
@@ -188,9 +188,9 @@ impl<'s> Held<'s> {
             return self.end(conn);
         }
         conn.watched = true;
-        inner.idle += usize::from(rest == Rest::Idle);
-        inner.timers.arm(place, until);
-        inner.places[place as usize] = Some(conn);
+        inner.idle += usize::from(reason == ParkReason::Idle);
+        inner.timers.arm(slot, until);
+        inner.slots[slot as usize] = Some(conn);
         if until < inner.sleeps_until {
             inner.sleeps_until = until;
             drop(inner);
@@ -205,23 +205,23 @@ impl<'s> Held<'s> {
     }
 
     /// Takes up the connection of an event, if it still lies here.
-    pub(crate) fn take(&self, token: u64) -> Option<Box<Conn<'s>>> {
+    pub(crate) fn unpark(&self, token: u64) -> Option<Box<Conn<'s>>> {
         if token == WAKE {
             let _ = rustix::io::read(&self.wake, &mut [0; 8]);
             return None;
         }
-        self.lock().take(token as usize)
+        self.lock().unpark(token as usize)
     }
 
     /// Takes up one connection whose time is over.
-    pub(crate) fn take_expired(&self, now: Nanos) -> Option<Box<Conn<'s>>> {
+    pub(crate) fn unpark_expired(&self, now: Nanos) -> Option<Box<Conn<'s>>> {
         let mut inner = self.lock();
-        while let Some(place) = inner.timers.expired(now) {
-            match &inner.places[place as usize] {
-                Some(conn) if conn.until <= now => return inner.take(place as usize),
+        while let Some(slot) = inner.timers.expired(now) {
+            match &inner.slots[slot as usize] {
+                Some(conn) if conn.until <= now => return inner.unpark(slot as usize),
                 Some(conn) => {
                     let until = conn.until;
-                    inner.timers.arm(place, until);
+                    inner.timers.arm(slot, until);
                 }
                 // It is laid down again with a time of its own, or has ended.
                 None => {}
@@ -232,13 +232,13 @@ impl<'s> Held<'s> {
 
     /// Takes up all that rest so.
     #[expect(clippy::vec_box, reason = "they go back and forth as boxes, and are large")]
-    pub(crate) fn take_all(&self, rest: Option<Rest>) -> Vec<Box<Conn<'s>>> {
+    pub(crate) fn unpark_all(&self, reason: Option<ParkReason>) -> Vec<Box<Conn<'s>>> {
         let mut inner = self.lock();
-        let wanted = |conn: &Conn<'s>| rest.is_none_or(|rest| conn.rest == rest);
-        let places: Vec<usize> = (0..inner.places.len())
-            .filter(|&place| inner.places[place].as_deref().is_some_and(wanted))
+        let wanted = |conn: &Conn<'s>| reason.is_none_or(|reason| conn.reason == reason);
+        let slots: Vec<usize> = (0..inner.slots.len())
+            .filter(|&slot| inner.slots[slot].as_deref().is_some_and(wanted))
             .collect();
-        places.into_iter().filter_map(|place| inner.take(place)).collect()
+        slots.into_iter().filter_map(|slot| inner.unpark(slot)).collect()
     }
 
     /// Has no connection be kept alive that lies here between two requests. Returns those that a thread is
@@ -246,7 +246,7 @@ impl<'s> Held<'s> {
     /// be waiting for a client.
     pub(crate) fn finish_idle(&self) -> impl Iterator<Item = Box<Conn<'s>>> {
         let mut asking = Vec::new();
-        for mut conn in self.take_all(Some(Rest::Idle)) {
+        for mut conn in self.unpark_all(Some(ParkReason::Idle)) {
             let Socket::Open(socket) = &conn.socket else { continue };
             if drive::wait(socket.as_fd(), PollFlags::IN, Nanos::ZERO) {
                 asking.push(conn);
@@ -266,13 +266,13 @@ impl<'s> Held<'s> {
                     conn.exchange.ended();
                     self.close(conn, how);
                 }
-                None => self.keep(conn, Rest::Idle),
+                None => self.park(conn, ParkReason::Idle),
             }
         }
         asking.into_iter()
     }
 
-    /// Waits for events, for a deadline, for [`Held::wake`] or until `end`.
+    /// Waits for events, for a deadline, for [`ParkedConns::wake`] or until `end`.
     pub(crate) fn wait(&self, ready: &mut Vec<Ready>, end: Nanos) -> io::Result<()> {
         let until = {
             let mut inner = self.lock();
@@ -290,11 +290,11 @@ impl<'s> Held<'s> {
     }
 
     /// Ends the turn of a connection.
-    pub(crate) fn settle(&self, turned: Turned<'s>) {
+    pub(crate) fn settle(&self, turned: TurnEnd<'s>) {
         match turned {
-            Turned::Rests(conn, rest) => self.keep(conn, rest),
-            Turned::Closes(conn, how) => self.close(conn, how),
-            Turned::Lingers(conn) => self.linger(conn, clock::monotonic()),
+            TurnEnd::Parks(conn, reason) => self.park(conn, reason),
+            TurnEnd::Closes(conn, how) => self.close(conn, how),
+            TurnEnd::Lingers(conn) => self.linger(conn, clock::monotonic()),
         }
     }
 
@@ -305,13 +305,13 @@ impl<'s> Held<'s> {
             Socket::Open(socket) => drive::close(socket, how),
             Socket::None | Socket::Lingering(..) => None,
         };
-        let was_lingering = conn.rest == Rest::Lingering;
+        let was_lingering = conn.reason == ParkReason::Lingering;
         match open {
             Some(socket) if !was_lingering => {
                 conn.socket = Socket::Lingering(socket, drive::LINGER_BYTES_MAX);
                 conn.until = clock::monotonic().saturating_add(drive::LINGER_MAX);
                 self.lingering.fetch_add(1, Relaxed);
-                self.keep(conn, Rest::Lingering);
+                self.park(conn, ParkReason::Lingering);
             }
             _ => self.end(conn),
         }
@@ -323,25 +323,25 @@ impl<'s> Held<'s> {
         if conn.until <= now || drive::drop_input(socket.as_fd(), left) {
             self.end(conn);
         } else {
-            self.keep(conn, Rest::Lingering);
+            self.park(conn, ParkReason::Lingering);
         }
     }
 
     /// The connection is over: its buffers and its place are another's.
     fn end(&self, mut conn: Box<Conn<'s>>) {
         conn.socket = Socket::None;
-        if conn.rest == Rest::Lingering {
+        if conn.reason == ParkReason::Lingering {
             self.lingering.fetch_sub(1, Relaxed);
         }
-        conn.rest = Rest::Idle;
+        conn.reason = ParkReason::Idle;
         self.lock().spare.push(conn);
         self.open.fetch_sub(1, Relaxed);
     }
 
     /// Closes what is left when there is no more time for it.
     pub(crate) fn cut(&self) {
-        for mut conn in self.take_all(None) {
-            if conn.rest != Rest::Lingering {
+        for mut conn in self.unpark_all(None) {
+            if conn.reason != ParkReason::Lingering {
                 conn.exchange.lost(clock::monotonic());
             }
             self.end(conn);
@@ -350,17 +350,17 @@ impl<'s> Held<'s> {
 }
 
 impl<'s> Inner<'s> {
-    fn take(&mut self, place: usize) -> Option<Box<Conn<'s>>> {
-        let conn = self.places.get_mut(place)?.take()?;
-        self.idle -= usize::from(conn.rest == Rest::Idle);
+    fn unpark(&mut self, slot: usize) -> Option<Box<Conn<'s>>> {
+        let conn = self.slots.get_mut(slot)?.take()?;
+        self.idle -= usize::from(conn.reason == ParkReason::Idle);
         Some(conn)
     }
 }
 
 impl Conn<'_> {
     /// Why it was laid down.
-    pub(crate) fn rest(&self) -> Rest {
-        self.rest
+    pub(crate) fn reason(&self) -> ParkReason {
+        self.reason
     }
 }
 
@@ -373,10 +373,10 @@ pub(crate) enum Waiter {
     Thread,
 }
 
-/// What becomes of a connection after its turn: to be settled by [`Held::settle`].
-pub(crate) enum Turned<'s> {
+/// What becomes of a connection after its turn: to be settled by [`ParkedConns::settle`].
+pub(crate) enum TurnEnd<'s> {
     /// It is laid down.
-    Rests(Box<Conn<'s>>, Rest),
+    Parks(Box<Conn<'s>>, ParkReason),
     /// It is closed.
     Closes(Box<Conn<'s>>, Close),
     /// It lingers.
@@ -389,9 +389,9 @@ pub(crate) enum Turned<'s> {
 pub(crate) fn turn<'s>(
     service: &'s Service,
     mut conn: Box<Conn<'s>>,
-    waiter: impl Fn(Rest, &Exchange<'s>) -> Waiter,
+    waiter: impl Fn(ParkReason, &Exchange<'s>) -> Waiter,
     ending: impl Fn() -> Option<Stop>,
-) -> Turned<'s> {
+) -> TurnEnd<'s> {
     let mut now = clock::monotonic();
     let mut finishes = false;
     loop {
@@ -401,13 +401,13 @@ pub(crate) fn turn<'s>(
             conn.exchange.lost(now);
         }
         conn.exchange.timed_out(now);
-        let Socket::Open(socket) = &conn.socket else { return Turned::Lingers(conn) };
+        let Socket::Open(socket) = &conn.socket else { return TurnEnd::Lingers(conn) };
         let look = || Look { now: drive::time(service, now), ending: stop.is_some() };
         // Level-triggered: an end of the stream that comes with the last bytes is seen next time.
         let mut inlet = Inlet::Open;
-        let (rest, flags) =
+        let (reason, flags) =
             match drive::advance(socket.as_fd(), &mut conn.exchange, &mut inlet, look) {
-                Step::Close(how) => return Turned::Closes(conn, how),
+                Step::Close(how) => return TurnEnd::Closes(conn, how),
                 // The thread is this connection's until it waits, as in the original.
                 Step::Turn => {
                     now = clock::monotonic();
@@ -430,13 +430,13 @@ pub(crate) fn turn<'s>(
                     conn.exchange.finish();
                     continue;
                 }
-                Step::Write => (Rest::Writing, PollFlags::OUT),
-                Step::Read if conn.exchange.is_idle() => (Rest::Idle, PollFlags::IN),
-                Step::Read => (Rest::Reading, PollFlags::IN),
+                Step::Write => (ParkReason::Writing, PollFlags::OUT),
+                Step::Read if conn.exchange.is_idle() => (ParkReason::Idle, PollFlags::IN),
+                Step::Read => (ParkReason::Reading, PollFlags::IN),
             };
         conn.until = conn.exchange.deadline();
-        if waiter(rest, &conn.exchange) == Waiter::Watcher {
-            return Turned::Rests(conn, rest);
+        if waiter(reason, &conn.exchange) == Waiter::Watcher {
+            return TurnEnd::Parks(conn, reason);
         }
         let left = conn.until.saturating_sub(clock::monotonic());
         if poll::wait_for(&mut [PollFd::new(socket, flags)], Some(left)).is_err() {
