@@ -142,7 +142,7 @@ struct GrowthRule {
 
 /// What the rule looks at when something is submitted.
 #[derive(Debug, Clone, Copy)]
-struct Crew {
+struct ExecutorLoad {
     /// Threads of the executor.
     threads: usize,
     /// What they work on and what is queued, with what is submitted now.
@@ -161,11 +161,11 @@ enum Growth {
 }
 
 impl GrowthRule {
-    fn submit(self, crew: Crew) -> Growth {
-        let is_full = crew.threads >= self.threads_max;
-        if is_full && crew.submitted > crew.threads + self.queued_max {
+    fn submit(self, load: ExecutorLoad) -> Growth {
+        let is_full = load.threads >= self.threads_max;
+        if is_full && load.submitted > load.threads + self.queued_max {
             Growth::Reject
-        } else if is_full || crew.submitted <= crew.threads {
+        } else if is_full || load.submitted <= load.threads {
             Growth::Queue
         } else {
             Growth::Start
@@ -376,7 +376,7 @@ impl<'h: 'scope, 's, 'scope> Executor<'h, 's, 'scope, '_> {
     fn submit(&self, conn: Box<Conn<'s>>) {
         let hall = self.hall;
         let submitted = hall.submitted.fetch_add(1, Relaxed) + 1;
-        match hall.rule.submit(Crew { threads: hall.threads.load(Relaxed), submitted }) {
+        match hall.rule.submit(ExecutorLoad { threads: hall.threads.load(Relaxed), submitted }) {
             Growth::Queue => {}
             Growth::Start => {
                 // Without another thread (`ulimit -u`) it waits for one of those there are.
@@ -484,22 +484,22 @@ mod tests {
     /// An executor in virtual time: threads that have something to do never end it.
     struct Busy {
         rule: GrowthRule,
-        crew: Crew,
+        load: ExecutorLoad,
     }
 
     impl Busy {
         fn new(threads_min: usize, threads_max: usize, queued_max: usize) -> Self {
             let rule = GrowthRule { threads_min, threads_max, queued_max };
-            Self { rule, crew: Crew { threads: threads_min, submitted: 0 } }
+            Self { rule, load: ExecutorLoad { threads: threads_min, submitted: 0 } }
         }
 
         fn submit(&mut self) -> Growth {
-            self.crew.submitted += 1;
-            let growth = self.rule.submit(self.crew);
+            self.load.submitted += 1;
+            let growth = self.rule.submit(self.load);
             match growth {
                 Growth::Queue => {}
-                Growth::Start => self.crew.threads += 1,
-                Growth::Reject => self.crew.submitted -= 1,
+                Growth::Start => self.load.threads += 1,
+                Growth::Reject => self.load.submitted -= 1,
             }
             growth
         }
@@ -512,7 +512,7 @@ mod tests {
         assert!(grown[..10].iter().all(|growth| *growth == Growth::Queue), "idle threads first");
         assert!(grown[10..200].iter().all(|growth| *growth == Growth::Start));
         assert!(grown[200..].iter().all(|growth| *growth == Growth::Queue));
-        assert_eq!(busy.crew.threads, 200);
+        assert_eq!(busy.load.threads, 200);
     }
 
     #[test]
@@ -527,7 +527,7 @@ mod tests {
     fn a_thread_that_is_idle_is_used_before_another_is_started() {
         let mut busy = Busy::new(2, 200, 100);
         assert_eq!([(); 3].map(|()| busy.submit()), [Growth::Queue, Growth::Queue, Growth::Start]);
-        busy.crew.submitted -= 2;
+        busy.load.submitted -= 2;
         assert_eq!([(); 2].map(|()| busy.submit()), [Growth::Queue, Growth::Queue]);
     }
 }

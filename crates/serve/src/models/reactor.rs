@@ -15,8 +15,8 @@ use sys::signals::Signals;
 use sys::socket;
 use sys::watch::{PollSet, SELECT_FILES_MAX, SelectSet, Watch};
 
-use super::shared::crew::Orders;
 use super::shared::drive::ACCEPTS_MAX;
+use super::shared::loop_group::StopSources;
 use super::shared::looped::{Loop, Overflow, Rules};
 use super::{Declared, Kind, Model, SettingSpec, Settings, system};
 use crate::ServeError;
@@ -104,8 +104,8 @@ fn run_with<W: Watch>(service: &Service, conns_max: u64) -> Result<(), ServeErro
     };
     let mut reactor = Loop::<W>::new(service, &service.listener, rules, None)
         .map_err(system("cannot create the poll set"))?;
-    let orders = Orders { signals: Some(&signals), crew: None };
-    reactor.serve(orders).map_err(system("cannot wait for events"))
+    let sources = StopSources { signals: Some(&signals), group: None };
+    reactor.serve(sources).map_err(system("cannot wait for events"))
 }
 
 #[cfg(test)]

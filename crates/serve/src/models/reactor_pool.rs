@@ -16,8 +16,8 @@ use sys::socket;
 
 use super::reactor::CONNECTIONS_MAX_DEFAULT;
 use super::shared::answer_threads::AnswerThreads;
-use super::shared::crew::Orders;
 use super::shared::drive::ACCEPTS_MAX;
+use super::shared::loop_group::StopSources;
 use super::shared::looped::{Loop, Overflow, Rules};
 use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
@@ -101,7 +101,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
         });
         let served = match started {
             Ok(()) => reactor
-                .serve(Orders { signals: Some(&signals), crew: None })
+                .serve(StopSources { signals: Some(&signals), group: None })
                 .map_err(system("cannot wait for events")),
             Err(error) => Err(system("cannot start the threads of server.worker-threads")(error)),
         };

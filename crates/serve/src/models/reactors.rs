@@ -23,8 +23,8 @@ use sys::signals::{Signals, Stop};
 use sys::socket;
 
 use super::reactor::CONNECTIONS_MAX_DEFAULT;
-use super::shared::crew::{Crew, Orders};
 use super::shared::drive::ACCEPTS_MAX;
+use super::shared::loop_group::{LoopGroup, StopSources};
 use super::shared::looped::{Loop, Overflow, Rules};
 use super::{Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
 use crate::ServeError;
@@ -120,7 +120,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
         },
         is_shared: count > 1 && service.more_listeners.is_empty(),
     };
-    let crew = Crew::new(count).map_err(system("cannot create what wakes the loops"))?;
+    let group = LoopGroup::new(count).map_err(system("cannot create what wakes the loops"))?;
     // All of them before the first serves, whose connections could take the descriptors.
     let loops = (0..count)
         .map(|number| {
@@ -128,13 +128,13 @@ fn run(service: &Service) -> Result<(), ServeError> {
             Ok(Worker {
                 number,
                 service,
-                crew: &crew,
+                group: &group,
                 it: Loop::new(service, listener, rules, None)?,
             })
         })
         .collect::<io::Result<Vec<_>>>()
         .map_err(system("cannot create the poll set of each loop"))?;
-    run_loops(loops, &crew, &signals)
+    run_loops(loops, &group, &signals)
         .map_err(system("cannot wait for events in all the loops of worker_processes"))
 }
 
@@ -142,12 +142,16 @@ fn run(service: &Service) -> Result<(), ServeError> {
 struct Worker<'a> {
     number: usize,
     service: &'a Service,
-    crew: &'a Crew,
+    group: &'a LoopGroup,
     it: Loop<'a, 'a, Epoll>,
 }
 
 /// Runs all loops, the first in the calling thread; the first error of any.
-fn run_loops<'a>(loops: Vec<Worker<'a>>, crew: &Crew, signals: &'a Signals) -> io::Result<()> {
+fn run_loops<'a>(
+    loops: Vec<Worker<'a>>,
+    group: &LoopGroup,
+    signals: &'a Signals,
+) -> io::Result<()> {
     let mut loops = loops.into_iter();
     let Some(first) = loops.next() else { return Ok(()) };
     std::thread::scope(|scope| {
@@ -160,7 +164,7 @@ fn run_loops<'a>(loops: Vec<Worker<'a>>, crew: &Crew, signals: &'a Signals) -> i
             match builder.spawn_scoped(scope, move || worker.run(None)) {
                 Ok(thread) => others.push(thread),
                 Err(error) => {
-                    crew.tell(Stop::AtOnce);
+                    group.stop(Stop::AtOnce);
                     result = Err(error);
                     break;
                 }
@@ -179,27 +183,28 @@ impl<'a> Worker<'a> {
     /// From its beginning to its end. Where it cannot go on, or panics, the others stop too: a server
     /// that answers a part of its connections is worse than one that somebody starts again.
     fn run(mut self, signals: Option<&'a Signals>) -> io::Result<()> {
-        let _guard = EndsAllInPanic(self.crew);
+        let _guard = EndsAllInPanic(self.group);
         let cpus = &self.service.config.cpus;
         let pinned = match cpus.get(self.number % cpus.len().max(1)) {
             Some(&cpu) => affinity::pin(&[cpu]),
             None => Ok(()),
         };
-        let ended = pinned.and_then(|()| self.it.serve(Orders { signals, crew: Some(self.crew) }));
+        let ended =
+            pinned.and_then(|()| self.it.serve(StopSources { signals, group: Some(self.group) }));
         if ended.is_err() {
-            self.crew.tell(Stop::AtOnce);
+            self.group.stop(Stop::AtOnce);
         }
         ended
     }
 }
 
 /// Has the other loops end where one panics, which is told when all have ended.
-struct EndsAllInPanic<'a>(&'a Crew);
+struct EndsAllInPanic<'a>(&'a LoopGroup);
 
 impl Drop for EndsAllInPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.tell(Stop::AtOnce);
+            self.0.stop(Stop::AtOnce);
         }
     }
 }

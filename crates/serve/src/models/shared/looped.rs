@@ -27,8 +27,8 @@ use units::Nanos;
 
 use super::acceptor::Acceptor;
 use super::answer_threads::{AnswerJob, AnswerThreads};
-use super::crew::{Crew, Orders};
 use super::drive::{self, Inlet, Look, Step};
+use super::loop_group::{LoopGroup, StopSources};
 use super::timers::Timers;
 use super::turns::{Mark, Turns};
 use crate::exchange::{Close, Exchange, Spare};
@@ -36,7 +36,7 @@ use crate::service::{Service, closing};
 
 const LISTENER: u64 = u64::MAX;
 const SIGNALS: u64 = u64::MAX - 1;
-const CREW: u64 = u64::MAX - 2;
+const GROUP: u64 = u64::MAX - 2;
 const ANSWERED: u64 = u64::MAX - 3;
 /// In the token of a connection: the news is of the gateway that answers it. Beyond the number of any
 /// connection.
@@ -70,7 +70,7 @@ pub(crate) struct Loop<'h, 's, W> {
     service: &'s Service,
     rules: Rules,
     /// The loops that it is one of, if there are others.
-    crew: Option<&'h Crew>,
+    group: Option<&'h LoopGroup>,
     watch: W,
     conns: Vec<Conn<'s>>,
     /// Indices of `conns` that hold no connection.
@@ -167,7 +167,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         Ok(Self {
             service,
             rules,
-            crew: None,
+            group: None,
             watch: W::new()?,
             conns: Vec::new(),
             free: Vec::new(),
@@ -188,16 +188,16 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
     }
 
     /// Waits and serves until it is told to end.
-    pub(crate) fn serve(&mut self, orders: Orders<'h>) -> io::Result<()> {
-        self.crew = orders.crew;
+    pub(crate) fn serve(&mut self, sources: StopSources<'h>) -> io::Result<()> {
+        self.group = sources.group;
         let _seat = self.service.board.sit();
         self.watch_listener()?;
-        if let Some(signals) = orders.signals {
+        if let Some(signals) = sources.signals {
             self.watch.add_source(signals, SIGNALS)?;
         }
-        if let Some(crew) = orders.crew {
+        if let Some(group) = sources.group {
             // For edges: it is never read, so that one ring wakes all.
-            self.watch.add(crew.wake(), CREW, Interest::Read)?;
+            self.watch.add(group.wake(), GROUP, Interest::Read)?;
         }
         if let Some(answer_threads) = self.answer_threads {
             self.watch.add_source(answer_threads.returns(), ANSWERED)?;
@@ -210,7 +210,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
             for event in ready.drain(..) {
                 match event.token {
                     LISTENER => self.accept_some(),
-                    SIGNALS | CREW => self.heed(orders)?,
+                    SIGNALS | GROUP => self.heed(sources)?,
                     ANSWERED => self.take_back(),
                     _ => self.wake(event),
                 }
@@ -226,8 +226,8 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
     }
 
     /// Ends as it is told to, and tells the others.
-    fn heed(&mut self, orders: Orders<'_>) -> io::Result<()> {
-        let Orders { signals, crew } = orders;
+    fn heed(&mut self, sources: StopSources<'_>) -> io::Result<()> {
+        let StopSources { signals, group } = sources;
         let sent = match signals {
             Some(signals) => signals.take()?,
             None => None,
@@ -236,10 +236,10 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
             // Before the others hear of it: each closes its queue when it is empty.
             self.service.begin_closing();
         }
-        if let (Some(stop), Some(crew)) = (sent, crew) {
-            crew.tell(stop);
+        if let (Some(stop), Some(group)) = (sent, group) {
+            group.stop(stop);
         }
-        match sent.or(crew.and_then(Crew::heard)) {
+        match sent.or(group.and_then(LoopGroup::stop_asked)) {
             Some(Stop::AtOnce) => self.end = self.now,
             Some(Stop::Drain) if self.end == Nanos::MAX => {
                 let grace = self.service.config.settings.time("GracefulShutdownTimeout");

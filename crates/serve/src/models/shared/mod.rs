@@ -4,9 +4,9 @@
 pub(crate) mod acceptor;
 pub(crate) mod answer_threads;
 pub(crate) mod child;
-pub(crate) mod crew;
 pub(crate) mod drive;
 pub(crate) mod handoff;
+pub(crate) mod loop_group;
 pub(crate) mod looped;
 pub(crate) mod parent;
 pub(crate) mod parked;

@@ -10,8 +10,8 @@ use sys::watch::Watch;
 use units::Nanos;
 
 use super::super::acceptor::{Next, Room};
-use super::super::crew::Crew;
 use super::super::drive::{EXHAUSTED_REST, Inlet};
+use super::super::loop_group::LoopGroup;
 use super::{Accepting, Conn, LISTENER, Loop, Mark, Overflow, Phase, Rules};
 use crate::board::Counter;
 use crate::exchange::{Close, Exchange};
@@ -189,7 +189,7 @@ impl<W: Watch> Loop<'_, '_, W> {
         self.accepting = Accepting::No;
         self.watch.remove(self.acceptor.listener());
         self.service.stop_listening_at(self.acceptor.listener());
-        if self.crew.is_none_or(Crew::stops_accepting) {
+        if self.group.is_none_or(LoopGroup::stops_accepting) {
             self.service.stop_listening();
         }
     }

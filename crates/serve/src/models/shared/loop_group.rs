@@ -1,6 +1,6 @@
 //! How the event loops of one process end together: one of them takes the signals, and tells the
 //! others. Owns that word, and who is the last to accept; must not know what a loop does.
-//! Start reading at [`Crew::tell`].
+//! Start reading at [`LoopGroup::tell`].
 
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
@@ -10,7 +10,7 @@ use sys::wake::Wake;
 
 /// The loops of one process, which end together.
 #[derive(Debug)]
-pub(crate) struct Crew {
+pub(crate) struct LoopGroup {
     asked: AtomicU8,
     /// Loops that still accept.
     accept: AtomicUsize,
@@ -20,7 +20,7 @@ pub(crate) struct Crew {
 const DRAIN: u8 = 1;
 const AT_ONCE: u8 = 2;
 
-impl Crew {
+impl LoopGroup {
     /// So many loops, which nobody has asked to end.
     pub(crate) fn new(loops: usize) -> io::Result<Self> {
         let (asked, accept) = (AtomicU8::new(0), AtomicUsize::new(loops));
@@ -38,7 +38,7 @@ impl Crew {
     }
 
     /// Has every loop end so; the sterner of two counts.
-    pub(crate) fn tell(&self, stop: Stop) {
+    pub(crate) fn stop(&self, stop: Stop) {
         let asked = match stop {
             Stop::Drain => DRAIN,
             Stop::AtOnce => AT_ONCE,
@@ -48,7 +48,7 @@ impl Crew {
     }
 
     /// How they are to end, if they are.
-    pub(crate) fn heard(&self) -> Option<Stop> {
+    pub(crate) fn stop_asked(&self) -> Option<Stop> {
         match self.asked.load(Relaxed) {
             AT_ONCE => Some(Stop::AtOnce),
             DRAIN => Some(Stop::Drain),
@@ -59,9 +59,9 @@ impl Crew {
 
 /// From whom a loop hears that it is to end; at least one of the two.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Orders<'a> {
+pub(crate) struct StopSources<'a> {
     /// The signals of the process, which one loop takes.
     pub(crate) signals: Option<&'a Signals>,
     /// The others, which that one tells.
-    pub(crate) crew: Option<&'a Crew>,
+    pub(crate) group: Option<&'a LoopGroup>,
 }
