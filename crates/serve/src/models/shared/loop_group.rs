@@ -1,6 +1,6 @@
 //! How the event loops of one process end together: one of them takes the signals, and tells the
 //! others. Owns that word, and who is the last to accept; must not know what a loop does.
-//! Start reading at [`LoopGroup::tell`].
+//! Start reading at [`LoopGroup::stop`].
 
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};

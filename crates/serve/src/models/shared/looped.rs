@@ -29,8 +29,8 @@ use super::acceptor::Acceptor;
 use super::answer_threads::{AnswerJob, AnswerThreads};
 use super::drive::{self, Inlet, Look, Step};
 use super::loop_group::{LoopGroup, StopSources};
+use super::run_queue::{RunMark, RunQueue};
 use super::timers::Timers;
-use super::turns::{Mark, Turns};
 use crate::exchange::{Close, Exchange, Spare};
 use crate::service::{Service, closing};
 
@@ -76,7 +76,7 @@ pub(crate) struct Loop<'h, 's, W> {
     /// Indices of `conns` that hold no connection.
     free: Vec<u32>,
     /// Queued are fresh connections, and those that used up their last turn.
-    turns: Turns,
+    run_queue: RunQueue,
     timers: Timers,
     acceptor: Acceptor<'s>,
     accepting: Accepting,
@@ -120,7 +120,7 @@ struct Conn<'s> {
     /// Differs from use to use, so that an event of an earlier connection is known as such.
     generation: u32,
     /// While it is queued, events of it wait as well.
-    mark: Mark,
+    mark: RunMark,
     /// The file of a gateway that is watched for it, by its id; 0: none.
     watches: u64,
     phase: Phase,
@@ -171,7 +171,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
             watch: W::new()?,
             conns: Vec::new(),
             free: Vec::new(),
-            turns: Turns::default(),
+            run_queue: RunQueue::default(),
             timers: Timers::new(now),
             acceptor: Acceptor::new(service, listener, rules.round_max),
             accepting: Accepting::Yes,
@@ -217,7 +217,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
                 self.end_holds();
             }
             self.end_holds();
-            self.take_turns();
+            self.run_queued();
             self.expire();
             self.accept_the_last();
         }
@@ -257,7 +257,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
     }
 
     fn timeout(&self) -> Option<Nanos> {
-        if self.turns.queued() > 0 {
+        if self.run_queue.len() > 0 {
             return Some(Nanos::ZERO);
         }
         let rest = match self.accepting {
@@ -269,7 +269,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
             true => rest.min(self.now.saturating_add(closing::LOOK)),
             false => rest,
         };
-        let timed = self.timers.next().unwrap_or(Nanos::MAX).min(self.turns.wake_at());
+        let timed = self.timers.next().unwrap_or(Nanos::MAX).min(self.run_queue.wake_at());
         let next = timed.min(rest).min(self.end);
         (next != Nanos::MAX).then(|| next.saturating_sub(self.now))
     }
@@ -295,19 +295,19 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
     /// Gives a turn to each connection whose hold is over: between any two events, since each may take
     /// as long as a hold may end late.
     fn end_holds(&mut self) {
-        while let Some(index) = self.turns.take_held(clock::monotonic) {
-            self.conns[index as usize].mark.let_go();
+        while let Some(index) = self.run_queue.pop_held(clock::monotonic) {
+            self.conns[index as usize].mark.release_hold();
             self.turn(index);
         }
     }
 
     fn queue(&mut self, index: u32) {
-        self.turns.queue(index, &mut self.conns[index as usize].mark);
+        self.run_queue.push(index, &mut self.conns[index as usize].mark);
     }
 
-    fn take_turns(&mut self) {
-        for _ in 0..self.turns.queued() {
-            let Some(index) = self.turns.take_queued() else { return };
+    fn run_queued(&mut self) {
+        for _ in 0..self.run_queue.len() {
+            let Some(index) = self.run_queue.pop() else { return };
             self.conns[index as usize].mark.leave_queue();
             self.turn(index);
         }
@@ -365,7 +365,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         match step {
             Step::Turn => self.queue(index),
             Step::Hold(until) => {
-                self.turns.hold(index, until, &mut self.conns[index as usize].mark);
+                self.run_queue.hold_until(index, until, &mut self.conns[index as usize].mark);
             }
             _ => {}
         }

@@ -10,7 +10,7 @@ use sys::heap;
 use units::Nanos;
 
 use crate::exchange::{Close, Exchange};
-use crate::models::shared::turns::Mark;
+use crate::models::shared::run_queue::RunMark;
 
 /// A place; its buffers serve one connection after the other. It is used again only when the kernel has
 /// ended all that was under way, so that no event is ever of an earlier connection.
@@ -38,7 +38,7 @@ pub(super) struct Conn<'s> {
     /// A send was not taken as a whole: what was, if the connection is not lost.
     pub(super) cut: Option<Option<usize>>,
     /// For the turns that it has without an event.
-    pub(super) mark: Mark,
+    pub(super) mark: RunMark,
 }
 
 /// Bytes of a client that does not wait for its answers are taken up to here; then it is received from
@@ -184,7 +184,7 @@ impl<'s> Conn<'s> {
             stream: Stream::Open,
             is_sending: false,
             cut: None,
-            mark: Mark::default(),
+            mark: RunMark::default(),
         }
     }
 

@@ -27,8 +27,8 @@ use super::conn::{LATE_MAX, Phase, Places, Stream, Under, feed};
 use super::together::{Part, Together};
 use crate::exchange::{Close, Exchange, Spare};
 use crate::models::shared::drive::{self, Inlet, LINGER_BYTES_MAX, LINGER_MAX, Look, Step};
+use crate::models::shared::run_queue::RunQueue;
 use crate::models::shared::timers::Timers;
-use crate::models::shared::turns::Turns;
 use crate::service::Service;
 
 /// Names of operations that belong to no connection; those of connections are their places.
@@ -57,7 +57,7 @@ pub(super) struct Host<'a> {
     /// answer; as many answers as one call sends.
     spare: Spare,
     /// Queued are connections that used up their last turn.
-    turns: Turns,
+    run_queue: RunQueue,
     timers: Timers,
     pub(super) accepting: Accepting,
     /// What is to be done with the next call: the sends, and all else.
@@ -119,7 +119,7 @@ impl<'a> Host<'a> {
             conns: Places::default(),
             conns_max,
             spare: Spare::for_batches(ANSWERS_KEPT_MAX),
-            turns: Turns::default(),
+            run_queue: RunQueue::default(),
             timers: Timers::new(now),
             accepting: Accepting::Rests(Nanos::ZERO),
             sends: Vec::new(),
@@ -150,7 +150,7 @@ impl<'a> Host<'a> {
                 self.end_holds();
             }
             self.end_holds();
-            self.take_turns();
+            self.run_queued();
             self.expire();
             if drains_now {
                 self.drain();
@@ -224,14 +224,14 @@ impl<'a> Host<'a> {
     }
 
     fn wait(&self) -> Wait {
-        if self.is_pressed || self.drain_is_due || self.turns.queued() > 0 {
+        if self.is_pressed || self.drain_is_due || self.run_queue.len() > 0 {
             return Wait::No;
         }
         let rest = match self.accepting {
             Accepting::Rests(until) if self.places() > 0 => until,
             _ => Nanos::MAX,
         };
-        let timed = self.timers.next().unwrap_or(Nanos::MAX).min(self.turns.wake_at());
+        let timed = self.timers.next().unwrap_or(Nanos::MAX).min(self.run_queue.wake_at());
         let next = timed.min(rest).min(self.end);
         if next <= self.now { Wait::No } else { Wait::Until(next) }
     }
@@ -447,7 +447,7 @@ impl<'a> Host<'a> {
                 Step::Write => self.await_room(index),
                 Step::Turn => self.queue(index),
                 Step::Hold(until) => {
-                    self.turns.hold(index, until, &mut self.conns[index].mark);
+                    self.run_queue.hold_until(index, until, &mut self.conns[index].mark);
                 }
                 Step::Close(how) => self.close(index, how),
             }
@@ -539,21 +539,21 @@ impl<'a> Host<'a> {
     /// Gives a turn to each connection whose hold is over: between any two events, since each may take
     /// as long as a hold may end late.
     fn end_holds(&mut self) {
-        while let Some(index) = self.turns.take_held(clock::monotonic) {
+        while let Some(index) = self.run_queue.pop_held(clock::monotonic) {
             if let Some(conn) = self.conns.get_mut(index) {
-                conn.mark.let_go();
+                conn.mark.release_hold();
                 self.turn(index);
             }
         }
     }
 
     fn queue(&mut self, index: u32) {
-        self.turns.queue(index, &mut self.conns[index].mark);
+        self.run_queue.push(index, &mut self.conns[index].mark);
     }
 
-    fn take_turns(&mut self) {
-        for _ in 0..self.turns.queued() {
-            let Some(index) = self.turns.take_queued() else { return };
+    fn run_queued(&mut self) {
+        for _ in 0..self.run_queue.len() {
+            let Some(index) = self.run_queue.pop() else { return };
             if let Some(conn) = self.conns.get_mut(index) {
                 conn.mark.leave_queue();
                 self.turn(index);

@@ -12,7 +12,7 @@ use units::Nanos;
 use super::super::acceptor::{Next, Room};
 use super::super::drive::{EXHAUSTED_REST, Inlet};
 use super::super::loop_group::LoopGroup;
-use super::{Accepting, Conn, LISTENER, Loop, Mark, Overflow, Phase, Rules};
+use super::{Accepting, Conn, LISTENER, Loop, Overflow, Phase, Rules, RunMark};
 use crate::board::Counter;
 use crate::exchange::{Close, Exchange};
 
@@ -146,7 +146,7 @@ impl<W: Watch> Loop<'_, '_, W> {
                     exchange: Some(Box::new(exchange)),
                     inlet: Inlet::Open,
                     generation: 0,
-                    mark: Mark::default(),
+                    mark: RunMark::default(),
                     watches: 0,
                     phase: Phase::Free,
                 });

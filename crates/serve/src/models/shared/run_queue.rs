@@ -1,7 +1,7 @@
 //! Which connections of a loop are to have a turn without the kernel saying so: at once, in the next
 //! round, or when a planted fault lets go of their answer. Owns their order; must not know what a
-//! connection is, only its index and its [`Mark`]. Start reading at [`Turns::queue`] and
-//! [`Turns::hold`].
+//! connection is, only its index and its [`RunMark`]. Start reading at [`RunQueue::push`] and
+//! [`RunQueue::hold_until`].
 //!
 //! The wheel of `timers` is 32 ms late at times, which is nothing to a timeout and everything to a
 //! hold. A heap is exact, and is empty unless a fault is planted.
@@ -15,7 +15,7 @@ use super::drive::SPIN;
 
 /// Who is to have a turn: each connection at most once in the queue, and once among those held.
 #[derive(Default)]
-pub(crate) struct Turns {
+pub(crate) struct RunQueue {
     queue: VecDeque<u32>,
     /// Those that end together end in the order in which they began.
     held: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
@@ -24,13 +24,13 @@ pub(crate) struct Turns {
 
 /// What a connection remembers of it: beside its other state, which whoever looks has at hand.
 #[derive(Debug, Default)]
-pub(crate) struct Mark {
+pub(crate) struct RunMark {
     queued: bool,
     /// Zero: it is not held.
     held_until: Nanos,
 }
 
-impl Mark {
+impl RunMark {
     /// Whether it has a turn in the next round anyway.
     pub(crate) fn is_queued(&self) -> bool {
         self.queued
@@ -42,31 +42,31 @@ impl Mark {
     }
 
     /// Its hold is over.
-    pub(crate) fn let_go(&mut self) {
+    pub(crate) fn release_hold(&mut self) {
         self.held_until = Nanos::ZERO;
     }
 }
 
-impl Turns {
+impl RunQueue {
     /// Has `index` have a turn in the next round.
-    pub(crate) fn queue(&mut self, index: u32, mark: &mut Mark) {
+    pub(crate) fn push(&mut self, index: u32, mark: &mut RunMark) {
         if !std::mem::replace(&mut mark.queued, true) {
             self.queue.push_back(index);
         }
     }
 
     /// How many are queued: a round takes so many, and leaves those that come meanwhile to the next.
-    pub(crate) fn queued(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.queue.len()
     }
 
     /// The first of the queue; its mark is to leave it.
-    pub(crate) fn take_queued(&mut self) -> Option<u32> {
+    pub(crate) fn pop(&mut self) -> Option<u32> {
         self.queue.pop_front()
     }
 
     /// Has `index` wait until then; an event may have it looked at before, more than once.
-    pub(crate) fn hold(&mut self, index: u32, until: Nanos, mark: &mut Mark) {
+    pub(crate) fn hold_until(&mut self, index: u32, until: Nanos, mark: &mut RunMark) {
         if mark.held_until != until {
             mark.held_until = until;
             self.pushed += 1;
@@ -81,7 +81,7 @@ impl Turns {
 
     /// The first whose hold is over by a clock that is read only if there is any; its mark is to be let
     /// go.
-    pub(crate) fn take_held(&mut self, clock: impl FnOnce() -> Nanos) -> Option<u32> {
+    pub(crate) fn pop_held(&mut self, clock: impl FnOnce() -> Nanos) -> Option<u32> {
         if self.next()? > clock() {
             return None;
         }
@@ -99,35 +99,35 @@ mod tests {
 
     #[test]
     fn holds_are_over_by_their_end_and_then_by_their_beginning() {
-        let mut turns = Turns::default();
-        let mut marks: [Mark; 4] = Default::default();
+        let mut run_queue = RunQueue::default();
+        let mut marks: [RunMark; 4] = Default::default();
         for (until, index) in [(7, 0), (5, 1), (7, 2), (5, 3)] {
-            turns.hold(index, Nanos(until), &mut marks[index as usize]);
+            run_queue.hold_until(index, Nanos(until), &mut marks[index as usize]);
         }
-        let over = |turns: &mut Turns, now| -> Vec<u32> {
-            std::iter::from_fn(|| turns.take_held(|| Nanos(now))).collect()
+        let over = |run_queue: &mut RunQueue, now| -> Vec<u32> {
+            std::iter::from_fn(|| run_queue.pop_held(|| Nanos(now))).collect()
         };
-        assert!(over(&mut turns, 4).is_empty());
-        assert_eq!(over(&mut turns, 6), [1, 3]);
-        assert_eq!(over(&mut turns, 7), [0, 2]);
-        assert_eq!(turns.wake_at(), Nanos::MAX);
+        assert!(over(&mut run_queue, 4).is_empty());
+        assert_eq!(over(&mut run_queue, 6), [1, 3]);
+        assert_eq!(over(&mut run_queue, 7), [0, 2]);
+        assert_eq!(run_queue.wake_at(), Nanos::MAX);
     }
 
     #[test]
     fn nobody_is_queued_or_held_twice() {
-        let (mut turns, mut mark) = (Turns::default(), Mark::default());
+        let (mut run_queue, mut mark) = (RunQueue::default(), RunMark::default());
         for _ in 0..2 {
-            turns.queue(3, &mut mark);
-            turns.hold(3, Nanos(5), &mut mark);
+            run_queue.push(3, &mut mark);
+            run_queue.hold_until(3, Nanos(5), &mut mark);
         }
         assert!(mark.is_queued());
-        assert_eq!((turns.queued(), turns.take_queued(), turns.take_queued()), (1, Some(3), None));
-        assert_eq!(turns.take_held(|| Nanos(5)), Some(3));
-        assert_eq!(turns.take_held(|| Nanos(5)), None);
+        assert_eq!((run_queue.len(), run_queue.pop(), run_queue.pop()), (1, Some(3), None));
+        assert_eq!(run_queue.pop_held(|| Nanos(5)), Some(3));
+        assert_eq!(run_queue.pop_held(|| Nanos(5)), None);
         mark.leave_queue();
-        mark.let_go();
-        turns.queue(3, &mut mark);
-        turns.hold(3, Nanos(5), &mut mark);
-        assert_eq!((turns.take_queued(), turns.take_held(|| Nanos(5))), (Some(3), Some(3)));
+        mark.release_hold();
+        run_queue.push(3, &mut mark);
+        run_queue.hold_until(3, Nanos(5), &mut mark);
+        assert_eq!((run_queue.pop(), run_queue.pop_held(|| Nanos(5))), (Some(3), Some(3)));
     }
 }
