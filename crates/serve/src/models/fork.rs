@@ -26,8 +26,8 @@ use sys::signals::{self, ChildEnds, Signals, Stop};
 use units::Nanos;
 
 use super::shared::child;
-use super::shared::drive::{self, EXHAUSTED_REST, Patience};
 use super::shared::parent::{self, ENDING_TICK, Family};
+use super::shared::socket_io::{self, CallLimit, EXHAUSTED_REST};
 use super::{Declared, Kind, Model, SettingSpec, system};
 use crate::ServeError;
 use crate::board::Counter;
@@ -236,7 +236,7 @@ fn serve(
         return child::FATAL;
     }
     let mut exchange = Exchange::new(service, peer, clock::monotonic());
-    drive::serve_blocking(socket, &mut exchange, Patience::of(service), ending);
+    socket_io::serve_blocking(socket, &mut exchange, CallLimit::of(service), ending);
     // Its program too, if it has one.
     drop(exchange);
     gateway::wind_up();

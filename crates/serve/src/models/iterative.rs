@@ -16,7 +16,7 @@ use sys::listener::{self, Mode};
 use sys::signals::{self, Stop};
 use units::Nanos;
 
-use super::shared::drive::{self, EXHAUSTED_REST, Patience};
+use super::shared::socket_io::{self, CallLimit, EXHAUSTED_REST};
 use super::{Declared, Model, system};
 use crate::ServeError;
 use crate::service::{Service, closing};
@@ -40,9 +40,9 @@ pub(super) static ITEM: Model = Model {
 
 fn run(service: &Service) -> Result<(), ServeError> {
     signals::alone().map_err(system("cannot handle signals"))?;
-    let patience = Patience::of(service);
+    let call_limit = CallLimit::of(service);
     let drain = Drain { service, begun: Cell::new(None) };
-    let mut seat = None;
+    let mut spare_exchange = None;
     loop {
         match drain.stop() {
             None => {}
@@ -52,8 +52,8 @@ fn run(service: &Service) -> Result<(), ServeError> {
         match listener::accept(&service.listener, Mode::Blocking) {
             Ok((socket, peer)) => {
                 drain.close_port_after_the_last();
-                let exchange = drive::seat(&mut seat, service, peer);
-                drive::serve_blocking(socket, exchange, patience, &|| drain.stop());
+                let exchange = socket_io::exchange_for(&mut spare_exchange, service, peer);
+                socket_io::serve_blocking(socket, exchange, call_limit, &|| drain.stop());
             }
             Err(error) if listener::is_exhaustion(&error) => {
                 service.note_exhaustion(&error);

@@ -20,8 +20,8 @@ mod thread;
 mod uring;
 mod worker;
 
-pub(crate) use shared::drive::call_max;
 pub use shared::settings::{COMMON, Decimal, Kind, SettingError, SettingSpec, Settings, Value};
+pub(crate) use shared::socket_io::call_max;
 
 use crate::ServeError;
 use crate::config::Config;

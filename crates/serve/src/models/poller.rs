@@ -30,9 +30,9 @@ use sys::signals::{self, Signals, Stop};
 use sys::socket;
 use units::Nanos;
 
-use super::shared::drive::EXHAUSTED_REST;
 use super::shared::handoff::{HandoffQueue, Taken};
 use super::shared::parked::{self, Conn, ParkReason, ParkedConns, SIGNALS, Waiter};
+use super::shared::socket_io::EXHAUSTED_REST;
 use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::exchange::{Close, Exchange};

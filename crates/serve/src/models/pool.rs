@@ -23,7 +23,7 @@ use sys::socket;
 use units::Nanos;
 
 use super::shared::acceptor::{Acceptor, Next, Room};
-use super::shared::drive::{self, ACCEPTS_MAX, Inlet, Look, SPIN, Step};
+use super::shared::socket_io::{self, ACCEPTS_MAX, AfterCall, InputState, SPIN, Step};
 use super::shared::timers::Timers;
 use super::{Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
 use crate::ServeError;
@@ -121,7 +121,7 @@ struct Place<'s> {
 
 struct Conn<'s> {
     /// Comes with the first connection; its buffers serve all later ones.
-    seat: Option<Exchange<'s>>,
+    spare_exchange: Option<Exchange<'s>>,
     phase: Phase,
 }
 
@@ -171,13 +171,13 @@ impl ReadyQueue {
     }
 
     /// Waits until that instant; false: the queue was closed before.
-    fn sit_out(&self, until: Nanos) -> bool {
+    fn sleep_until(&self, until: Nanos) -> bool {
         let mut inner = lock(&self.inner);
         while !inner.1 {
             let sleep = until.saturating_sub(clock::monotonic().saturating_add(SPIN));
             if sleep == Nanos::ZERO {
                 drop(inner);
-                drive::spin_until(until);
+                socket_io::spin_until(until);
                 return true;
             }
             let waited = self.closed.wait_timeout(inner, sleep.into());
@@ -202,7 +202,7 @@ impl<'s> Pool<'s> {
     fn new(service: &'s Service) -> io::Result<Self> {
         let places = service.config.settings.count("max-request") as u32;
         let place = |_| Place {
-            conn: Mutex::new(Conn { seat: None, phase: Phase::Free }),
+            conn: Mutex::new(Conn { spare_exchange: None, phase: Phase::Free }),
             deadline: AtomicU64::new(u64::MAX),
         };
         Ok(Self {
@@ -263,13 +263,13 @@ impl<'s> Pool<'s> {
         let place = &self.places[index as usize];
         let mut conn = lock(&place.conn);
         let conn = &mut *conn;
-        let (Some(exchange), phase) = (&mut conn.seat, &mut conn.phase) else { return };
+        let (Some(exchange), phase) = (&mut conn.spare_exchange, &mut conn.phase) else { return };
         let step = match phase {
             // The entry is of a connection that has ended since.
             Phase::Free => return,
             Phase::Lingering(socket, left) => {
                 let due = place.deadline.load(Relaxed) <= clock::monotonic().0;
-                match due || drive::drop_input(socket.as_fd(), left) {
+                match due || socket_io::drop_input(socket.as_fd(), left) {
                     true => Step::Close(Close::Normal),
                     false => Step::Read,
                 }
@@ -278,12 +278,12 @@ impl<'s> Pool<'s> {
         };
         if let Step::Close(how) = step {
             let socket = match std::mem::replace(phase, Phase::Free) {
-                Phase::Open(socket) => drive::close(socket, how),
+                Phase::Open(socket) => socket_io::close(socket, how),
                 Phase::Free | Phase::Lingering(..) => None,
             };
             let Some(socket) = socket else { return self.release(index) };
-            *phase = Phase::Lingering(socket, drive::LINGER_BYTES_MAX);
-            let until = clock::monotonic().saturating_add(drive::LINGER_MAX);
+            *phase = Phase::Lingering(socket, socket_io::LINGER_BYTES_MAX);
+            let until = clock::monotonic().saturating_add(socket_io::LINGER_MAX);
             place.deadline.store(until.0, Relaxed);
         } else if let Phase::Open(_) = phase {
             place.deadline.store(exchange.deadline().0, Relaxed);
@@ -299,17 +299,17 @@ impl<'s> Pool<'s> {
         }
         // The end of the stream that comes with the last bytes is seen at the next turn: watching
         // again reports what is there.
-        let mut inlet = Inlet::Open;
+        let mut input = InputState::MayHave;
         let mut finishes = false;
         loop {
             let ending = self.draining.load(Relaxed);
-            let look = || Look { now: drive::time(self.service, now), ending };
-            match drive::advance(socket.as_fd(), exchange, &mut inlet, look) {
+            let after_call = || AfterCall { now: socket_io::time(self.service, now), ending };
+            match socket_io::advance(socket.as_fd(), exchange, &mut input, after_call) {
                 Step::Close(how) => return Step::Close(how),
                 Step::Hold(until) => {
                     // For the acceptor, which would otherwise send another thread to see to a timeout.
                     place.deadline.store(exchange.deadline().0, Relaxed);
-                    if !self.ready.sit_out(until) {
+                    if !self.ready.sleep_until(until) {
                         return Step::Hold(until);
                     }
                 }
@@ -346,13 +346,13 @@ impl<'s> Pool<'s> {
     /// Gives the file of a gateway to the poll set, for one event as well; returns what the socket is to be
     /// watched for beside it. `None`: the connection is lost.
     fn watch_gateway(&self, index: u32, conn: &mut Conn<'s>) -> Option<EventFlags> {
-        let exchange = conn.seat.as_mut()?;
+        let exchange = conn.spare_exchange.as_mut()?;
         let has_room = exchange.room().is_some_and(|room| !room.is_empty());
         let awaited = exchange.awaited()?;
         let mut flags = EventFlags::ONESHOT;
         flags.set(EventFlags::IN | EventFlags::RDHUP, awaited.reads);
         flags.set(EventFlags::OUT, awaited.writes);
-        if drive::watch_gateway(&self.epoll, &awaited, u64::from(index), flags).is_err() {
+        if socket_io::watch_gateway(&self.epoll, &awaited, u64::from(index), flags).is_err() {
             exchange.lost(clock::monotonic());
             return None;
         }
@@ -383,7 +383,7 @@ impl<'s> Pool<'s> {
         for place in &self.places {
             let mut conn = lock(&place.conn);
             if let (Phase::Open(_), Some(exchange)) =
-                (std::mem::replace(&mut conn.phase, Phase::Free), &mut conn.seat)
+                (std::mem::replace(&mut conn.phase, Phase::Free), &mut conn.spare_exchange)
             {
                 exchange.lost(clock::monotonic());
             }
@@ -416,7 +416,7 @@ impl<'p, 's> Watcher<'p, 's> {
             pool,
             acceptor: Acceptor::new(pool.service, &pool.service.listener, ACCEPTS_MAX),
             timers: Timers::new(now),
-            glance: drive::call_max(config).min(drive::LINGER_MAX),
+            glance: socket_io::call_max(config).min(socket_io::LINGER_MAX),
             closes_overflow: config.settings.word("overflow") == "close",
             listens: true,
             rest: Nanos::MAX,
@@ -466,7 +466,7 @@ impl<'p, 's> Watcher<'p, 's> {
         let Some(index) = lock(&self.pool.free).pop() else { return };
         let place = &self.pool.places[index as usize];
         let mut conn = lock(&place.conn);
-        let exchange = drive::seat(&mut conn.seat, self.pool.service, peer);
+        let exchange = socket_io::exchange_for(&mut conn.spare_exchange, self.pool.service, peer);
         place.deadline.store(exchange.deadline().0, Relaxed);
         self.timers.arm(index, exchange.deadline().min(self.now.saturating_add(self.glance)));
         self.pool.open.fetch_add(1, Relaxed);
@@ -507,13 +507,13 @@ impl<'p, 's> Watcher<'p, 's> {
             if deadline == Nanos::MAX {
                 continue;
             }
-            let look = if deadline <= self.now {
+            let next_look = if deadline <= self.now {
                 self.pool.ready.push(index);
                 self.now.saturating_add(self.glance)
             } else {
                 deadline.min(self.now.saturating_add(self.glance))
             };
-            self.timers.arm(index, look);
+            self.timers.arm(index, next_look);
         }
     }
 

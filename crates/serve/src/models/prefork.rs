@@ -4,13 +4,13 @@
 //! Start reading at [`serve`].
 //!
 //! Cost of a request on a kept-alive connection: one receive and one send, both blocking; of a
-//! connection: accept and close. The kernel bounds each wait (see `drive::Patience`). Children block
+//! connection: accept and close. The kernel bounds each wait (see `socket_io::CallLimit`). Children block
 //! in accept on the same socket, without a lock: the kernel wakes the one that waits longest.
 
 use super::shared::child::{self, Accepted};
-use super::shared::drive::{self, Patience};
 use super::shared::parent::{self, Herd};
 use super::shared::scoreboard::Scoreboard;
+use super::shared::socket_io::{self, CallLimit};
 use super::shared::spare::SpareRule;
 use super::{Declared, Kind, Model, SettingSpec, Settings};
 use crate::ServeError;
@@ -77,7 +77,7 @@ fn check(settings: &Settings) -> Result<(), String> {
 fn run(service: &Service) -> Result<(), ServeError> {
     let settings = &service.config.settings;
     let count = |name| settings.count(name) as usize;
-    let patience = Patience::of(service);
+    let call_limit = CallLimit::of(service);
     parent::lead(
         service,
         Herd {
@@ -89,25 +89,25 @@ fn run(service: &Service) -> Result<(), ServeError> {
             workers_per_child: 1,
             busy_hint: "StartServers, or Min/MaxSpareServers",
             rule: SpareRule::new(count("MinSpareServers"), count("MaxSpareServers")),
-            child: &|board, number| serve(service, patience, board, number),
+            child: &|board, number| serve(service, call_limit, board, number),
         },
     )
 }
 
 /// The life of a child: accept, serve that connection to its end, again.
-fn serve(service: &Service, patience: Patience, board: &Scoreboard, number: usize) -> u8 {
+fn serve(service: &Service, call_limit: CallLimit, board: &Scoreboard, number: usize) -> u8 {
     let quota = service.config.settings.count("MaxConnectionsPerChild");
     let mut left = if quota == 0 { u64::MAX } else { quota };
     let _place = board.sit(number, 0);
-    let mut seat = None;
+    let mut spare_exchange = None;
     while left > 0 {
         board.set(number, 0, State::Waiting);
         match child::accept(service, board) {
             Accepted::Conn(socket, peer) => {
                 left -= 1;
                 board.set(number, 0, State::Reading);
-                let exchange = drive::seat(&mut seat, service, peer);
-                drive::serve_blocking(socket, exchange, patience, &|| board.ending());
+                let exchange = socket_io::exchange_for(&mut spare_exchange, service, peer);
+                socket_io::serve_blocking(socket, exchange, call_limit, &|| board.ending());
             }
             Accepted::Nothing => {}
             Accepted::Leave(status) => return status,

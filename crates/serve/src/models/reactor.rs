@@ -15,9 +15,9 @@ use sys::signals::Signals;
 use sys::socket;
 use sys::watch::{PollSet, SELECT_FILES_MAX, SelectSet, Watch};
 
-use super::shared::drive::ACCEPTS_MAX;
 use super::shared::loop_group::StopSources;
 use super::shared::looped::{Loop, Overflow, Rules};
+use super::shared::socket_io::ACCEPTS_MAX;
 use super::{Declared, Kind, Model, SettingSpec, Settings, system};
 use crate::ServeError;
 use crate::service::Service;

@@ -16,9 +16,9 @@ use sys::socket;
 
 use super::reactor::CONNECTIONS_MAX_DEFAULT;
 use super::shared::answer_threads::AnswerThreads;
-use super::shared::drive::ACCEPTS_MAX;
 use super::shared::loop_group::StopSources;
 use super::shared::looped::{Loop, Overflow, Rules};
+use super::shared::socket_io::ACCEPTS_MAX;
 use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::service::Service;

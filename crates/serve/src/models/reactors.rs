@@ -23,9 +23,9 @@ use sys::signals::{Signals, Stop};
 use sys::socket;
 
 use super::reactor::CONNECTIONS_MAX_DEFAULT;
-use super::shared::drive::ACCEPTS_MAX;
 use super::shared::loop_group::{LoopGroup, StopSources};
 use super::shared::looped::{Loop, Overflow, Rules};
+use super::shared::socket_io::ACCEPTS_MAX;
 use super::{Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::config::Config;

@@ -25,8 +25,8 @@ use sys::process;
 use sys::signals::{self, Signals, Stop};
 use units::Nanos;
 
-use super::shared::drive::{self, EXHAUSTED_REST, Patience};
 use super::shared::handoff::{HandoffQueue, Taken};
+use super::shared::socket_io::{self, CallLimit, EXHAUSTED_REST};
 use super::{Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::exchange::Exchange;
@@ -89,7 +89,7 @@ struct Floor<'s> {
     /// Threads that were started and have not ended.
     threads: AtomicUsize,
     /// Exchanges of connections that have ended: their buffers serve others. At most maxThreads.
-    seats: Mutex<Vec<Exchange<'s>>>,
+    spare_exchanges: Mutex<Vec<Exchange<'s>>>,
     /// What is left is cut.
     stopping: AtomicBool,
 }
@@ -97,7 +97,13 @@ struct Floor<'s> {
 impl<'s> Floor<'s> {
     fn new(service: &'s Service) -> Self {
         let (queue, threads) = (HandoffQueue::default(), AtomicUsize::new(0));
-        Self { service, queue, threads, seats: Mutex::default(), stopping: AtomicBool::new(false) }
+        Self {
+            service,
+            queue,
+            threads,
+            spare_exchanges: Mutex::default(),
+            stopping: AtomicBool::new(false),
+        }
     }
 
     /// The life of a thread: one connection.
@@ -107,15 +113,16 @@ impl<'s> Floor<'s> {
         // Dropped before the line above is, which tells the acceptor.
         let _counted = Counted(&self.threads);
         let Taken::Item((socket, peer)) = self.queue.take(Some(Duration::ZERO)) else { return };
-        let seats = || self.seats.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut seat = seats().pop();
-        let exchange = drive::seat(&mut seat, self.service, peer);
+        let spare_exchanges =
+            || self.spare_exchanges.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spare_exchange = spare_exchanges().pop();
+        let exchange = socket_io::exchange_for(&mut spare_exchange, self.service, peer);
         let ending = || match self.stopping.load(Relaxed) {
             true => Some(Stop::AtOnce),
             false => self.queue.is_ending().then_some(Stop::Drain),
         };
-        drive::serve_blocking(socket, exchange, Patience::of(self.service), &ending);
-        seats().extend(seat);
+        socket_io::serve_blocking(socket, exchange, CallLimit::of(self.service), &ending);
+        spare_exchanges().extend(spare_exchange);
     }
 }
 

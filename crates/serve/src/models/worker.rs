@@ -15,10 +15,10 @@ use sys::process;
 use sys::signals::{self, Stop};
 
 use super::shared::child::{self, Accepted};
-use super::shared::drive::{self, Patience};
 use super::shared::handoff::{HandoffQueue, Taken};
 use super::shared::parent::{self, Herd};
 use super::shared::scoreboard::{Intake, Scoreboard};
+use super::shared::socket_io::{self, CallLimit};
 use super::shared::spare::SpareRule;
 use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES};
 use crate::ServeError;
@@ -104,7 +104,7 @@ pub(super) fn check(settings: &Settings) -> Result<(), String> {
 fn run(service: &Service) -> Result<(), ServeError> {
     let settings = &service.config.settings;
     let count = |name| settings.count(name) as usize;
-    let patience = Patience::of(service);
+    let call_limit = CallLimit::of(service);
     let threads = count("ThreadsPerChild");
     parent::lead(
         service,
@@ -119,7 +119,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
             rule: SpareRule::new(count("MinSpareThreads"), count("MaxSpareThreads")),
             child: &|board, number| {
                 let queue = HandoffQueue::default();
-                serve(&Place { service, patience, board, number, queue: &queue }, threads)
+                serve(&Place { service, call_limit, board, number, queue: &queue }, threads)
             },
         },
     )
@@ -129,7 +129,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
 #[derive(Clone, Copy)]
 struct Place<'a> {
     service: &'a Service,
-    patience: Patience,
+    call_limit: CallLimit,
     board: &'a Scoreboard,
     /// The child's.
     number: usize,
@@ -192,7 +192,7 @@ fn listen(place: &Place<'_>) -> u8 {
 fn work(place: &Place<'_>, worker: usize) {
     let doing = |state| place.board.set(place.number, worker, state);
     let ending = || place.board.ending().or(place.queue.is_ending().then_some(Stop::Drain));
-    let mut seat = None;
+    let mut spare_exchange = None;
     let _registration = place.queue.register();
     let _place = place.board.sit(place.number, worker);
     while let Taken::Item((socket, peer)) = {
@@ -200,7 +200,7 @@ fn work(place: &Place<'_>, worker: usize) {
         place.queue.take(None)
     } {
         doing(State::Reading);
-        let exchange = drive::seat(&mut seat, place.service, peer);
-        drive::serve_blocking(socket, exchange, place.patience, &ending);
+        let exchange = socket_io::exchange_for(&mut spare_exchange, place.service, peer);
+        socket_io::serve_blocking(socket, exchange, place.call_limit, &ending);
     }
 }

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use sys::listener::{self, Mode};
 use units::Nanos;
 
-use super::drive::EXHAUSTED_REST;
+use super::socket_io::EXHAUSTED_REST;
 use crate::board::Counter;
 use crate::service::{Service, closing};
 

@@ -15,8 +15,8 @@ use rustix::event::PollFlags;
 use sys::clock;
 use sys::wake::Wake;
 
-use super::drive::{self, Inlet, Look, SPIN, Step};
 use super::handoff::{HandoffQueue, Taken};
+use super::socket_io::{self, AfterCall, InputState, SPIN, Step};
 use crate::exchange::{Exchange, Spare};
 use crate::service::Service;
 
@@ -121,29 +121,34 @@ impl<'s> AnswerThreads<'s> {
         let AnswerJob { socket, exchange, .. } = job;
         exchange.answer(clock::monotonic());
         // What else the client sends is the loop's to read.
-        let mut inlet = Inlet::Dry;
+        let mut input = InputState::Empty;
         loop {
-            let look = || Look { now: clock::monotonic(), ending: false };
-            let (flags, until) = match drive::advance(socket.as_fd(), exchange, &mut inlet, look) {
-                Step::Read | Step::Close(_) => return,
-                Step::Turn => continue,
-                Step::Gateway => {
-                    // What else the client sends is taken in while a program answers.
-                    inlet = Inlet::Open;
-                    if drive::wait_for_gateway(socket.as_fd(), exchange, Some(self.ends.as_fd())) {
-                        return exchange.lost(clock::monotonic());
+            let after_call = || AfterCall { now: clock::monotonic(), ending: false };
+            let (flags, until) =
+                match socket_io::advance(socket.as_fd(), exchange, &mut input, after_call) {
+                    Step::Read | Step::Close(_) => return,
+                    Step::Turn => continue,
+                    Step::Gateway => {
+                        // What else the client sends is taken in while a program answers.
+                        input = InputState::MayHave;
+                        if socket_io::wait_for_gateway(
+                            socket.as_fd(),
+                            exchange,
+                            Some(self.ends.as_fd()),
+                        ) {
+                            return exchange.lost(clock::monotonic());
+                        }
+                        continue;
                     }
-                    continue;
-                }
-                Step::Write => (PollFlags::OUT, exchange.deadline()),
-                Step::Hold(until) => (PollFlags::empty(), until.saturating_sub(SPIN)),
-            };
+                    Step::Write => (PollFlags::OUT, exchange.deadline()),
+                    Step::Hold(until) => (PollFlags::empty(), until.saturating_sub(SPIN)),
+                };
             let left = until.saturating_sub(clock::monotonic());
-            if drive::wait_beside(socket.as_fd(), flags, self.ends.as_fd(), left) {
+            if socket_io::wait_beside(socket.as_fd(), flags, self.ends.as_fd(), left) {
                 return exchange.lost(clock::monotonic());
             }
             if flags.is_empty() {
-                drive::spin_until(until.saturating_add(SPIN));
+                socket_io::spin_until(until.saturating_add(SPIN));
             }
             // Does nothing before the deadline.
             exchange.timed_out(clock::monotonic());
@@ -173,9 +178,14 @@ mod tests {
         let answer_threads = AnswerThreads::new(&service, 1, 8).unwrap();
         let (mut client, mut job) = job(&service, 7);
         client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HT").unwrap();
-        let look = || Look { now: clock::monotonic(), ending: false };
-        let mut inlet = Inlet::Open;
-        let step = drive::take_in(job.socket.as_fd(), &mut job.exchange, &mut inlet, look);
+        let after_call = || AfterCall { now: clock::monotonic(), ending: false };
+        let mut input = InputState::MayHave;
+        let step = socket_io::receive_request(
+            job.socket.as_fd(),
+            &mut job.exchange,
+            &mut input,
+            after_call,
+        );
         assert_eq!(step, None, "it is to be answered");
         std::thread::scope(|scope| {
             scope.spawn(|| answer_threads.work());
@@ -200,8 +210,13 @@ mod tests {
         let answer_threads = AnswerThreads::new(&service, 1, 8).unwrap();
         let (mut client, mut job) = job(&service, 7);
         client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-        let look = || Look { now: clock::monotonic(), ending: false };
-        drive::take_in(job.socket.as_fd(), &mut job.exchange, &mut Inlet::Open, look);
+        let after_call = || AfterCall { now: clock::monotonic(), ending: false };
+        socket_io::receive_request(
+            job.socket.as_fd(),
+            &mut job.exchange,
+            &mut InputState::MayHave,
+            after_call,
+        );
         std::thread::scope(|scope| {
             scope.spawn(|| answer_threads.work());
             answer_threads.submit(job);

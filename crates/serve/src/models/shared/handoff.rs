@@ -114,10 +114,10 @@ impl<T> HandoffQueue<T> {
         }
     }
 
-    /// The next thing, waiting for it for as long as `patience`, or for ever.
-    pub(crate) fn take(&self, patience: Option<Duration>) -> Taken<T> {
+    /// The next thing, waiting for it for as long as `max_wait`, or for ever.
+    pub(crate) fn take(&self, max_wait: Option<Duration>) -> Taken<T> {
         self.mark_idle();
-        self.take_when_idle(patience)
+        self.take_when_idle(max_wait)
     }
 
     /// Counts a worker as idle from now on: it has only to tidy up before [`HandoffQueue::take_when_idle`].
@@ -128,7 +128,7 @@ impl<T> HandoffQueue<T> {
     }
 
     /// As [`HandoffQueue::take`], after [`HandoffQueue::mark_idle`].
-    pub(crate) fn take_when_idle(&self, patience: Option<Duration>) -> Taken<T> {
+    pub(crate) fn take_when_idle(&self, max_wait: Option<Duration>) -> Taken<T> {
         let mut inner = self.lock();
         let mut in_time = true;
         loop {
@@ -142,10 +142,10 @@ impl<T> HandoffQueue<T> {
                 return if inner.closed { Taken::Closed } else { Taken::Nothing };
             }
             inner.asleep += 1;
-            inner = match patience {
+            inner = match max_wait {
                 None => self.work.wait(inner).unwrap_or_else(PoisonError::into_inner),
-                Some(patience) => {
-                    let waited = self.work.wait_timeout(inner, patience);
+                Some(max_wait) => {
+                    let waited = self.work.wait_timeout(inner, max_wait);
                     let (inner, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
                     in_time = !timeout.timed_out();
                     inner

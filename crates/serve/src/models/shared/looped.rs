@@ -27,9 +27,9 @@ use units::Nanos;
 
 use super::acceptor::Acceptor;
 use super::answer_threads::{AnswerJob, AnswerThreads};
-use super::drive::{self, Inlet, Look, Step};
 use super::loop_group::{LoopGroup, StopSources};
 use super::run_queue::{RunMark, RunQueue};
+use super::socket_io::{self, AfterCall, InputState, Step};
 use super::timers::Timers;
 use crate::exchange::{Close, Exchange, Spare};
 use crate::service::{Service, closing};
@@ -116,7 +116,7 @@ struct Conn<'s> {
     /// `None` while it is with an answer thread. Behind a pointer, so that places are small where many are
     /// idle, and an exchange can be handed over.
     exchange: Option<Box<Exchange<'s>>>,
-    inlet: Inlet,
+    input: InputState,
     /// Differs from use to use, so that an event of an earlier connection is known as such.
     generation: u32,
     /// While it is queued, events of it wait as well.
@@ -283,8 +283,8 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
             Some(conn) if u64::from(conn.generation) != event.token >> 32 => return,
             None => return,
             Some(_) if event.token & GATEWAY != 0 => {}
-            Some(conn) if event.flags.intersects(ending) => conn.inlet = Inlet::Ending,
-            Some(conn) if event.flags.contains(EventFlags::IN) => conn.inlet = Inlet::Open,
+            Some(conn) if event.flags.intersects(ending) => conn.input = InputState::Ending,
+            Some(conn) if event.flags.contains(EventFlags::IN) => conn.input = InputState::MayHave,
             Some(_) => {}
         }
         if !self.conns[index as usize].mark.is_queued() {
@@ -316,12 +316,12 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
     /// Moves one connection on as far as it goes, or to the end of its turn.
     fn turn(&mut self, index: u32) {
         let (service, now, ending) = (self.service, self.now, self.acceptor.is_draining());
-        let look = || Look { now: drive::time(service, now), ending };
+        let after_call = || AfterCall { now: socket_io::time(service, now), ending };
         let conn = &mut self.conns[index as usize];
         let socket = match &mut conn.phase {
             Phase::Free | Phase::HandedOver { .. } => return,
             Phase::Lingering(socket, left, _) => {
-                if drive::drop_input(socket.as_fd(), left) {
+                if socket_io::drop_input(socket.as_fd(), left) {
                     self.release(index);
                 }
                 return;
@@ -332,8 +332,10 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         forget_gateway(&mut self.watch, exchange, &mut conn.watches);
         exchange.lend(&mut self.spare);
         let step = match self.answer_threads {
-            None => Some(drive::advance(socket.as_fd(), exchange, &mut conn.inlet, look)),
-            Some(_) => drive::take_in(socket.as_fd(), exchange, &mut conn.inlet, look),
+            None => Some(socket_io::advance(socket.as_fd(), exchange, &mut conn.input, after_call)),
+            Some(_) => {
+                socket_io::receive_request(socket.as_fd(), exchange, &mut conn.input, after_call)
+            }
         };
         exchange.take_back(&mut self.spare);
         match step {
@@ -424,15 +426,15 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
             return;
         };
         if how == Close::Linger && listener::shutdown_send(&socket).is_ok() {
-            let until = self.now.saturating_add(drive::LINGER_MAX);
+            let until = self.now.saturating_add(socket_io::LINGER_MAX);
             self.watch.change(&socket, Interest::Read);
-            conn.phase = Phase::Lingering(socket, drive::LINGER_BYTES_MAX, until);
+            conn.phase = Phase::Lingering(socket, socket_io::LINGER_BYTES_MAX, until);
             self.timers.arm(index, until);
             // What came before is not announced again.
             return self.queue(index);
         }
         self.watch.forget(&socket);
-        drive::close(socket, how);
+        socket_io::close(socket, how);
         self.release(index);
     }
 
@@ -488,7 +490,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         let conn = &mut self.conns[index as usize];
         if conn.exchange.as_ref().is_some_and(|exchange| exchange.is_idle()) {
             // A request that has arrived and was not seen yet is still answered.
-            conn.inlet = Inlet::Open;
+            conn.input = InputState::MayHave;
             self.turn(index);
         }
         if let Some(exchange) = &mut self.conns[index as usize].exchange {

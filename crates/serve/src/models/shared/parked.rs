@@ -20,7 +20,7 @@ use sys::poll;
 use sys::signals::Stop;
 use units::Nanos;
 
-use super::drive::{self, Inlet, Look, Step};
+use super::socket_io::{self, AfterCall, InputState, Step};
 use super::timers::Timers;
 use crate::exchange::{Close, Exchange, Want};
 use crate::service::Service;
@@ -248,7 +248,7 @@ impl<'s> ParkedConns<'s> {
         let mut asking = Vec::new();
         for mut conn in self.unpark_all(Some(ParkReason::Idle)) {
             let Socket::Open(socket) = &conn.socket else { continue };
-            if drive::wait(socket.as_fd(), PollFlags::IN, Nanos::ZERO) {
+            if socket_io::wait(socket.as_fd(), PollFlags::IN, Nanos::ZERO) {
                 asking.push(conn);
                 continue;
             }
@@ -302,14 +302,14 @@ impl<'s> ParkedConns<'s> {
     pub(crate) fn close(&self, mut conn: Box<Conn<'s>>, how: Close) {
         conn.exchange.ended();
         let open = match std::mem::replace(&mut conn.socket, Socket::None) {
-            Socket::Open(socket) => drive::close(socket, how),
+            Socket::Open(socket) => socket_io::close(socket, how),
             Socket::None | Socket::Lingering(..) => None,
         };
         let was_lingering = conn.reason == ParkReason::Lingering;
         match open {
             Some(socket) if !was_lingering => {
-                conn.socket = Socket::Lingering(socket, drive::LINGER_BYTES_MAX);
-                conn.until = clock::monotonic().saturating_add(drive::LINGER_MAX);
+                conn.socket = Socket::Lingering(socket, socket_io::LINGER_BYTES_MAX);
+                conn.until = clock::monotonic().saturating_add(socket_io::LINGER_MAX);
                 self.lingering.fetch_add(1, Relaxed);
                 self.park(conn, ParkReason::Lingering);
             }
@@ -320,7 +320,7 @@ impl<'s> ParkedConns<'s> {
     /// Drops what a lingering connection was sent, and closes it at its end.
     pub(crate) fn linger(&self, mut conn: Box<Conn<'s>>, now: Nanos) {
         let Socket::Lingering(socket, left) = &mut conn.socket else { return self.end(conn) };
-        if conn.until <= now || drive::drop_input(socket.as_fd(), left) {
+        if conn.until <= now || socket_io::drop_input(socket.as_fd(), left) {
             self.end(conn);
         } else {
             self.park(conn, ParkReason::Lingering);
@@ -402,11 +402,12 @@ pub(crate) fn turn<'s>(
         }
         conn.exchange.timed_out(now);
         let Socket::Open(socket) = &conn.socket else { return TurnEnd::Lingers(conn) };
-        let look = || Look { now: drive::time(service, now), ending: stop.is_some() };
+        let after_call =
+            || AfterCall { now: socket_io::time(service, now), ending: stop.is_some() };
         // Level-triggered: an end of the stream that comes with the last bytes is seen next time.
-        let mut inlet = Inlet::Open;
+        let mut input = InputState::MayHave;
         let (reason, flags) =
-            match drive::advance(socket.as_fd(), &mut conn.exchange, &mut inlet, look) {
+            match socket_io::advance(socket.as_fd(), &mut conn.exchange, &mut input, after_call) {
                 Step::Close(how) => return TurnEnd::Closes(conn, how),
                 // The thread is this connection's until it waits, as in the original.
                 Step::Turn => {
@@ -414,13 +415,13 @@ pub(crate) fn turn<'s>(
                     continue;
                 }
                 Step::Hold(until) => {
-                    drive::sit_out(until);
+                    socket_io::sleep_until(until);
                     now = clock::monotonic();
                     continue;
                 }
                 // A thread whose request a program answers waits for it, as in the originals.
                 Step::Gateway => {
-                    drive::wait_for_gateway(socket.as_fd(), &mut conn.exchange, None);
+                    socket_io::wait_for_gateway(socket.as_fd(), &mut conn.exchange, None);
                     now = clock::monotonic();
                     continue;
                 }

@@ -11,7 +11,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use units::Nanos;
 
-use super::drive::SPIN;
+use super::socket_io::SPIN;
 
 /// Who is to have a turn: each connection at most once in the queue, and once among those held.
 #[derive(Default)]

@@ -10,7 +10,7 @@ use sys::uring_server;
 use units::Nanos;
 
 use super::host::{Host, LISTENER, Todo};
-use crate::models::shared::drive::EXHAUSTED_REST;
+use crate::models::shared::socket_io::EXHAUSTED_REST;
 use crate::service::closing;
 
 /// Whether a ring accepts.

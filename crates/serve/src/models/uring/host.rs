@@ -26,8 +26,10 @@ use super::accepting::Accepting;
 use super::conn::{LATE_MAX, Phase, Places, Stream, Under, feed};
 use super::together::{Part, Together};
 use crate::exchange::{Close, Exchange, Spare};
-use crate::models::shared::drive::{self, Inlet, LINGER_BYTES_MAX, LINGER_MAX, Look, Step};
 use crate::models::shared::run_queue::RunQueue;
+use crate::models::shared::socket_io::{
+    self, AfterCall, InputState, LINGER_BYTES_MAX, LINGER_MAX, Step,
+};
 use crate::models::shared::timers::Timers;
 use crate::service::Service;
 
@@ -374,7 +376,7 @@ impl<'a> Host<'a> {
 
     /// Bytes of a client, or the end of them.
     fn take_in(&mut self, index: u32) {
-        let now = drive::time(self.service, self.now);
+        let now = socket_io::time(self.service, self.now);
         let conn = &mut self.conns[index];
         let bytes = self.ring.received();
         let mut used = 0;
@@ -421,21 +423,21 @@ impl<'a> Host<'a> {
                 return;
             }
             let conn = &mut self.conns[index];
-            let look = || Look { now: drive::time(service, now), ending };
+            let after_call = || AfterCall { now: socket_io::time(service, now), ending };
             // All that is received comes by the ring.
-            let inlet = &mut Inlet::Dry;
+            let input = &mut InputState::Empty;
             let socket = conn.socket.as_ref().expect("an open connection has a socket").as_fd();
-            let step = drive::advance(socket, &mut conn.exchange, inlet, look);
+            let step = socket_io::advance(socket, &mut conn.exchange, input, after_call);
             self.timers.arm(index, conn.exchange.deadline());
             if step != Step::Gateway {
                 self.unwatch_gateway(index);
             }
             let conn = &mut self.conns[index];
             match step {
-                Step::Read | Step::Gateway if conn.feed_late(ending, look().now) => continue,
+                Step::Read | Step::Gateway if conn.feed_late(ending, after_call().now) => continue,
                 Step::Read | Step::Gateway if conn.stream == Stream::Ended => {
                     conn.stream = Stream::Told;
-                    conn.exchange.received(0, look().now);
+                    conn.exchange.received(0, after_call().now);
                     continue;
                 }
                 Step::Read if conn.stream == Stream::Told => self.go(index, Close::Normal),
@@ -458,13 +460,13 @@ impl<'a> Host<'a> {
     /// Has the next call send what the connection wants to, if that lies in memory; returns whether it
     /// does.
     fn send(&mut self, index: u32) -> bool {
-        let at = drive::time(self.service, self.now);
+        let at = socket_io::time(self.service, self.now);
         let conn = &mut self.conns[index];
         let Some((head, body)) = conn.exchange.outgoing(|| at) else { return false };
         if conn.is_blocked {
             return true;
         }
-        let n_bytes = (head.len() + body.len()).min(drive::TURN_BYTES_MAX);
+        let n_bytes = (head.len() + body.len()).min(socket_io::TURN_BYTES_MAX);
         conn.is_sending = true;
         self.sends.push(Send { index, n_bytes, at });
         let mut deadline = conn.exchange.deadline();
@@ -621,7 +623,7 @@ impl<'a> Host<'a> {
         }
         if let Some(socket) = conn.socket.take() {
             // One that lingers has done so.
-            drive::close(socket, if how == Close::Reset { how } else { Close::Normal });
+            socket_io::close(socket, if how == Close::Reset { how } else { Close::Normal });
         }
         conn.clear();
         conn.exchange.take_back(&mut self.spare);

@@ -10,8 +10,8 @@ use sys::watch::Watch;
 use units::Nanos;
 
 use super::super::acceptor::{Next, Room};
-use super::super::drive::{EXHAUSTED_REST, Inlet};
 use super::super::loop_group::LoopGroup;
+use super::super::socket_io::{EXHAUSTED_REST, InputState};
 use super::{Accepting, Conn, LISTENER, Loop, Overflow, Phase, Rules, RunMark};
 use crate::board::Counter;
 use crate::exchange::{Close, Exchange};
@@ -111,7 +111,7 @@ impl<W: Watch> Loop<'_, '_, W> {
         if self.conns[index as usize].idle_until() != Some(deadline) {
             return false;
         }
-        self.conns[index as usize].inlet = Inlet::Open;
+        self.conns[index as usize].input = InputState::MayHave;
         self.turn(index);
         let was_idle = self.conns[index as usize].idle_until() == Some(deadline);
         if was_idle {
@@ -144,7 +144,7 @@ impl<W: Watch> Loop<'_, '_, W> {
                 let exchange = Exchange::new(self.service, peer, self.now);
                 self.conns.push(Conn {
                     exchange: Some(Box::new(exchange)),
-                    inlet: Inlet::Open,
+                    input: InputState::MayHave,
                     generation: 0,
                     mark: RunMark::default(),
                     watches: 0,
@@ -154,7 +154,7 @@ impl<W: Watch> Loop<'_, '_, W> {
             }
         };
         let conn = &mut self.conns[index as usize];
-        conn.inlet = Inlet::Open;
+        conn.input = InputState::MayHave;
         conn.phase = Phase::Fresh(socket);
         if self.answer_threads.is_some() {
             conn.exchange().hold_answers();

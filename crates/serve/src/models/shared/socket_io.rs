@@ -64,18 +64,18 @@ pub(crate) enum Step {
 
 /// What is known of the receiving side of a socket before it is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Inlet {
+pub(crate) enum InputState {
     /// There may be bytes to receive.
-    Open,
+    MayHave,
     /// The peer has closed: the end of the stream follows, even after a short receive.
     Ending,
     /// There is nothing: the last receive was short.
-    Dry,
+    Empty,
 }
 
 /// What is to be known after a call on a socket, which may have blocked.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct AfterCall {
     /// The time.
     pub(crate) now: Nanos,
     /// The server is to end, or this child of it: what was received now is the last request.
@@ -83,42 +83,42 @@ pub(crate) struct Look {
 }
 
 /// Moves a connection on until it has to wait. On a blocking socket the kernel waits, for as long as
-/// the socket's own timeouts let it; `look` is asked after each call, and is a constant where calls
+/// the socket's own timeouts let it; `after_call` is asked after each call, and is a constant where calls
 /// do not block.
 pub(crate) fn advance(
     socket: BorrowedFd<'_>,
     exchange: &mut Exchange<'_>,
-    inlet: &mut Inlet,
-    look: impl Fn() -> Look,
+    input: &mut InputState,
+    after_call: impl Fn() -> AfterCall,
 ) -> Step {
     let mut left = TURN_BYTES_MAX;
     loop {
-        let (wait, moved) = match exchange.want(|| look().now) {
+        let (wait, moved) = match exchange.want(|| after_call().now) {
             Want::Close(close) => {
                 exchange.ended();
                 return Step::Close(close);
             }
             Want::Hold(until) => return Step::Hold(until),
             Want::Gateway if left == 0 => return Step::Turn,
-            Want::Gateway => match exchange.ask_gateway(socket, look().now) {
+            Want::Gateway => match exchange.ask_gateway(socket, after_call().now) {
                 Progress::Moved(n) => {
                     left = left.saturating_sub(n);
                     continue;
                 }
-                Progress::Waits if !look_at_client(socket, exchange, inlet, look().now) => {
+                Progress::Waits if !look_at_client(socket, exchange, input, after_call().now) => {
                     return Step::Gateway;
                 }
                 Progress::Waits => continue,
             },
-            Want::Read(_) if *inlet == Inlet::Dry => return Step::Read,
+            Want::Read(_) if *input == InputState::Empty => return Step::Read,
             _ if left == 0 => return Step::Turn,
             Want::Load { fd, offset, into } => {
                 // A file that cannot be read is as one that has become shorter.
                 let count = pread(fd, into, offset).unwrap_or(0);
-                exchange.loaded(count, look().now);
+                exchange.loaded(count, after_call().now);
                 continue;
             }
-            Want::Read(buf) => (Step::Read, fill(socket, buf, inlet)),
+            Want::Read(buf) => (Step::Read, fill(socket, buf, input)),
             Want::Write { head, body } => (Step::Write, send_parts(socket, head, body, left)),
             Want::File { head: [], fd, offset, len } => {
                 (Step::Write, send_range(socket, fd, offset, len.min(left as u64)))
@@ -127,7 +127,7 @@ pub(crate) fn advance(
                 (Step::Write, listener::send(socket, &head[..head.len().min(left)], Then::More))
             }
         };
-        let Look { now, ending } = look();
+        let AfterCall { now, ending } = after_call();
         match moved {
             Ok(n) => {
                 left = left.saturating_sub(n);
@@ -154,10 +154,10 @@ pub(crate) fn advance(
 fn look_at_client(
     socket: BorrowedFd<'_>,
     exchange: &mut Exchange<'_>,
-    inlet: &mut Inlet,
+    input: &mut InputState,
     now: Nanos,
 ) -> bool {
-    if *inlet == Inlet::Dry {
+    if *input == InputState::Empty {
         return false;
     }
     let Some(room) = exchange.room().filter(|room| !room.is_empty()) else {
@@ -172,7 +172,7 @@ fn look_at_client(
     match listener::receive_now(socket, room) {
         Ok(n) => exchange.received(n, now),
         Err(error) if is_wait(&error) => {
-            *inlet = Inlet::Dry;
+            *input = InputState::Empty;
             return false;
         }
         Err(_) => exchange.lost(now),
@@ -182,25 +182,25 @@ fn look_at_client(
 
 /// As [`advance`], and only receives. `None`: there is something to answer or to send, which is
 /// someone else's.
-pub(crate) fn take_in(
+pub(crate) fn receive_request(
     socket: BorrowedFd<'_>,
     exchange: &mut Exchange<'_>,
-    inlet: &mut Inlet,
-    look: impl Fn() -> Look,
+    input: &mut InputState,
+    after_call: impl Fn() -> AfterCall,
 ) -> Option<Step> {
     let mut left = TURN_BYTES_MAX;
     while !exchange.is_asked() {
-        let received = match exchange.want(|| look().now) {
+        let received = match exchange.want(|| after_call().now) {
             Want::Close(close) => {
                 exchange.ended();
                 return Some(Step::Close(close));
             }
-            Want::Read(_) if *inlet == Inlet::Dry => return Some(Step::Read),
+            Want::Read(_) if *input == InputState::Empty => return Some(Step::Read),
             Want::Read(_) if left == 0 => return Some(Step::Turn),
-            Want::Read(buf) => fill(socket, buf, inlet),
+            Want::Read(buf) => fill(socket, buf, input),
             _ => return None,
         };
-        let Look { now, ending } = look();
+        let AfterCall { now, ending } = after_call();
         match received {
             Ok(n) => {
                 left = left.saturating_sub(n);
@@ -223,11 +223,11 @@ fn is_wait(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-fn fill(socket: BorrowedFd<'_>, buf: &mut [u8], inlet: &mut Inlet) -> io::Result<usize> {
+fn fill(socket: BorrowedFd<'_>, buf: &mut [u8], input: &mut InputState) -> io::Result<usize> {
     let room = buf.len();
     let received = listener::receive(socket, buf);
-    if *inlet == Inlet::Open && !matches!(received, Ok(n) if n == room) {
-        *inlet = Inlet::Dry;
+    if *input == InputState::MayHave && !matches!(received, Ok(n) if n == room) {
+        *input = InputState::Empty;
     }
     received
 }
@@ -286,7 +286,7 @@ pub(crate) fn drop_input(socket: BorrowedFd<'_>, left: &mut usize) -> bool {
 /// The time limit of one blocking call, which the connections of a blocking model have from their
 /// listener (see [`call_max`]), so that neither a connection costs a setsockopt nor a request a poll.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience(Nanos);
+pub(crate) struct CallLimit(Nanos);
 
 /// The limit that the listener is to have: the shortest wait that a client is allowed. A longer one
 /// is several calls; what is left of one that has begun is waited for by poll.
@@ -294,7 +294,7 @@ pub(crate) fn call_max(config: &Config) -> Nanos {
     config.waits().min().unwrap_or(LINGER_MAX)
 }
 
-impl Patience {
+impl CallLimit {
     /// That of the service's listener.
     pub(crate) fn of(service: &Service) -> Self {
         Self(call_max(&service.config))
@@ -309,18 +309,18 @@ impl Patience {
 
 /// The exchange of a thread that serves one connection after the other: the buffers of its first
 /// connection serve all later ones.
-pub(crate) fn seat<'a, 's>(
-    seat: &'a mut Option<Exchange<'s>>,
+pub(crate) fn exchange_for<'a, 's>(
+    spare_exchange: &'a mut Option<Exchange<'s>>,
     service: &'s Service,
     peer: SocketAddr,
 ) -> &'a mut Exchange<'s> {
     let now = clock::monotonic();
-    match seat {
+    match spare_exchange {
         Some(exchange) => {
             exchange.reset_for(peer, now);
             exchange
         }
-        None => seat.insert(Exchange::new(service, peer, now)),
+        None => spare_exchange.insert(Exchange::new(service, peer, now)),
     }
 }
 
@@ -330,10 +330,10 @@ pub(crate) fn seat<'a, 's>(
 pub(crate) fn serve_blocking(
     socket: OwnedFd,
     exchange: &mut Exchange<'_>,
-    patience: Patience,
+    call_limit: CallLimit,
     ending: &impl Fn() -> Option<Stop>,
 ) {
-    let look = || Look { now: clock::monotonic(), ending: ending().is_some() };
+    let after_call = || AfterCall { now: clock::monotonic(), ending: ending().is_some() };
     loop {
         match ending() {
             None => {}
@@ -342,13 +342,13 @@ pub(crate) fn serve_blocking(
             Some(Stop::Drain) if wait(socket.as_fd(), PollFlags::IN, Nanos::ZERO) => {}
             Some(Stop::Drain) => exchange.finish(),
         }
-        // Dry is for sockets that tell when they are ready; here the receive itself waits.
-        let mut inlet = Inlet::Open;
-        let flags = match advance(socket.as_fd(), exchange, &mut inlet, look) {
+        // Empty is for sockets that tell when they are ready; here the receive itself waits.
+        let mut input = InputState::MayHave;
+        let flags = match advance(socket.as_fd(), exchange, &mut input, after_call) {
             Step::Close(how) => return linger_blocking(socket, how, ending),
             Step::Turn => continue,
             Step::Hold(until) => {
-                sit_out(until);
+                sleep_until(until);
                 continue;
             }
             Step::Gateway => {
@@ -359,7 +359,7 @@ pub(crate) fn serve_blocking(
             Step::Write => PollFlags::OUT,
         };
         let left = exchange.deadline().saturating_sub(clock::monotonic());
-        if left > Nanos::ZERO && patience.exceeds(left) {
+        if left > Nanos::ZERO && call_limit.exceeds(left) {
             wait(socket.as_fd(), flags, left);
         }
         // Does nothing before the deadline. It may be that now, and the next call would block on.
@@ -415,7 +415,7 @@ pub(crate) fn wait_for_gateway(
 }
 
 /// Waits with the whole thread until that instant, or a signal before it.
-pub(crate) fn sit_out(until: Nanos) {
+pub(crate) fn sleep_until(until: Nanos) {
     let sleep = until.saturating_sub(clock::monotonic().saturating_add(SPIN));
     let timeout = timespec(sleep);
     if sleep == Nanos::ZERO || poll(&mut [], Some(&timeout)).is_ok() {
@@ -488,8 +488,8 @@ mod tests {
             scope.spawn(|| {
                 // A call on this socket has no end of its own: one too many would never return.
                 let mut exchange = Exchange::new(&service, service.address(), clock::monotonic());
-                let patience = Patience(Nanos::from_secs(3600));
-                serve_blocking(socket.into(), &mut exchange, patience, &|| None);
+                let call_limit = CallLimit(Nanos::from_secs(3600));
+                serve_blocking(socket.into(), &mut exchange, call_limit, &|| None);
             });
             let mut answer = [0; 12];
             client.read_exact(&mut answer).unwrap();
