@@ -33,7 +33,7 @@ use units::Nanos;
 
 use super::shared::child;
 use super::shared::handoff::{HandoffQueue, Taken};
-use super::shared::parent::{self, Herd};
+use super::shared::parent::{self, ChildPlan};
 use super::shared::parked::{self, Conn, LISTENER, ParkReason, ParkedConns, Waiter};
 use super::shared::scoreboard::{Intake, Scoreboard};
 use super::shared::spare::SpareRule;
@@ -96,7 +96,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
         .map_err(system("cannot make the listener non-blocking"))?;
     parent::lead(
         service,
-        Herd {
+        ChildPlan {
             name: "joust child",
             start: count("StartServers"),
             children_max: count("MaxRequestWorkers") / threads,

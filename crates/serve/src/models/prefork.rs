@@ -8,7 +8,7 @@
 //! in accept on the same socket, without a lock: the kernel wakes the one that waits longest.
 
 use super::shared::child::{self, Accepted};
-use super::shared::parent::{self, Herd};
+use super::shared::parent::{self, ChildPlan};
 use super::shared::scoreboard::Scoreboard;
 use super::shared::socket_io::{self, CallLimit};
 use super::shared::spare::SpareRule;
@@ -80,7 +80,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
     let call_limit = CallLimit::of(service);
     parent::lead(
         service,
-        Herd {
+        ChildPlan {
             name: "joust child",
             start: count("StartServers"),
             children_max: count("MaxRequestWorkers"),

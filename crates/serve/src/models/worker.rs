@@ -16,7 +16,7 @@ use sys::signals::{self, Stop};
 
 use super::shared::child::{self, Accepted};
 use super::shared::handoff::{HandoffQueue, Taken};
-use super::shared::parent::{self, Herd};
+use super::shared::parent::{self, ChildPlan};
 use super::shared::scoreboard::{Intake, Scoreboard};
 use super::shared::socket_io::{self, CallLimit};
 use super::shared::spare::SpareRule;
@@ -108,7 +108,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
     let threads = count("ThreadsPerChild");
     parent::lead(
         service,
-        Herd {
+        ChildPlan {
             name: "joust child",
             start: count("StartServers"),
             children_max: count("MaxRequestWorkers") / threads,

@@ -39,7 +39,7 @@ const BUSY_RATE: usize = 8;
 const STOP_GRACE: Nanos = Nanos::from_secs(1);
 
 /// What the children of a model are.
-pub(crate) struct Herd<'a> {
+pub(crate) struct ChildPlan<'a> {
     /// What ps shows of a child, before its number.
     pub(crate) name: &'static str,
     /// Children at the start (StartServers).
@@ -61,19 +61,19 @@ pub(crate) struct Herd<'a> {
     pub(crate) child: &'a dyn Fn(&Scoreboard, usize) -> u8,
 }
 
-/// Leads the herd until a signal ends it. Then there is no child left, whatever happened.
+/// Leads the children until a signal ends it. Then there is no child left, whatever happened.
 ///
 /// # Errors
 /// What kept the first children from starting; a later lack only makes fewer of them.
-pub(crate) fn lead(service: &Service, herd: Herd<'_>) -> Result<(), ServeError> {
+pub(crate) fn lead(service: &Service, plan: ChildPlan<'_>) -> Result<(), ServeError> {
     let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
-    let herd = herd.after(service.workers_before);
-    let board = Scoreboard::new(&service.board, herd.places, herd.workers_per_child)
+    let plan = plan.after(service.workers_before);
+    let board = Scoreboard::new(&service.board, plan.places, plan.workers_per_child)
         .map_err(system("cannot map the scoreboard of the children"))?;
-    let children = (0..herd.places).map(|_| None).collect();
+    let children = (0..plan.places).map(|_| None).collect();
     let mut parent = Parent {
         service,
-        herd,
+        plan,
         board,
         children,
         limit_reported: false,
@@ -89,7 +89,7 @@ pub(crate) fn lead(service: &Service, herd: Herd<'_>) -> Result<(), ServeError> 
     led.and(ended.map_err(system("cannot wait for the children to end")))
 }
 
-impl Herd<'_> {
+impl ChildPlan<'_> {
     /// After a reload it begins as large as it had become: load has not gone because the configuration was
     /// read again. Apache's graceful restart begins at StartServers, and has clients wait while it grows.
     fn after(mut self, workers_before: usize) -> Self {
@@ -103,7 +103,7 @@ impl Herd<'_> {
 
 struct Parent<'a> {
     service: &'a Service,
-    herd: Herd<'a>,
+    plan: ChildPlan<'a>,
     board: Scoreboard,
     /// By number, as on the scoreboard.
     children: Vec<Option<Child>>,
@@ -153,7 +153,7 @@ struct Child {
 
 impl Parent<'_> {
     fn start(&mut self) -> Result<(), ServeError> {
-        for number in 0..self.herd.start.min(self.herd.children_max) {
+        for number in 0..self.plan.start.min(self.plan.children_max) {
             self.fork(number).map_err(system(
                 "cannot start a child process (`ulimit -u` and the cgroup's pids.max bound them)",
             ))?;
@@ -166,8 +166,8 @@ impl Parent<'_> {
         self.service.log.flush();
         self.board.set_all(number, State::Starting);
         self.board.set_intake(number, Intake::Open);
-        let (board, run) = (&self.board, self.herd.child);
-        let forked = process::fork(&format!("{} {number}", self.herd.name), || {
+        let (board, run) = (&self.board, self.plan.child);
+        let forked = process::fork(&format!("{} {number}", self.plan.name), || {
             if let Some(faults) = &self.service.faults {
                 faults.enter_child();
             }
@@ -216,7 +216,7 @@ impl Parent<'_> {
 
     /// For the generation that follows on a reload.
     fn note_workers(&self) {
-        self.service.handover.set_workers(self.staying().count() * self.herd.workers_per_child);
+        self.service.handover.set_workers(self.staying().count() * self.plan.workers_per_child);
     }
 
     /// Takes a dead child off the books. It is not replaced here: that is up to the spare rule.
@@ -233,7 +233,7 @@ impl Parent<'_> {
                 Err(system("a child process cannot start")(self.board.start_error()))
             }
             Ended::Exited(SICK | FATAL) => {
-                self.herd.rule.child_was_sick();
+                self.plan.rule.child_was_sick();
                 Ok(())
             }
             Ended::Killed(signal) => {
@@ -250,17 +250,17 @@ impl Parent<'_> {
     fn maintain(&mut self) {
         let free = self.children.iter().filter(|child| child.is_none()).count();
         let staying = self.staying().count();
-        let room = free.min(self.herd.children_max.saturating_sub(staying));
+        let room = free.min(self.plan.children_max.saturating_sub(staying));
         let is_none_leaving = free + staying == self.children.len();
         let idle = self.staying().map(|number| self.board.idle(number)).sum();
-        let rate = self.herd.rule.spawn_rate();
-        match self.herd.rule.maintain(Seen { idle, room }) {
+        let rate = self.plan.rule.spawn_rate();
+        match self.plan.rule.maintain(Seen { idle, room }) {
             Maintain::Nothing => {}
             // `do_kill` in perform_idle_server_maintenance of event.c.
             Maintain::ReapOne
-                if self.herd.ends_one_at_a_time
+                if self.plan.ends_one_at_a_time
                     && !is_none_leaving
-                    && free <= self.herd.children_max => {}
+                    && free <= self.plan.children_max => {}
             Maintain::ReapOne => self.reap_one(),
             Maintain::Spawn(n) => {
                 self.report_shortage(rate, idle, room);
@@ -270,7 +270,7 @@ impl Parent<'_> {
                     };
                     if let Err(error) = self.fork(number) {
                         self.service.note_no_start("a child process", &error);
-                        self.herd.rule.child_was_sick();
+                        self.plan.rule.child_was_sick();
                         break;
                     }
                 }
@@ -283,7 +283,7 @@ impl Parent<'_> {
     fn report_shortage(&mut self, rate: usize, idle: usize, room: usize) {
         let errors = &self.service.errors;
         let leaving = self.children.iter().flatten().count() - self.staying().count();
-        if room == 0 && self.staying().count() < self.herd.children_max {
+        if room == 0 && self.staying().count() < self.plan.children_max {
             // AH03490: "scoreboard is full, not at MaxRequestWorkers".
             if !std::mem::replace(&mut self.places_reported, true) {
                 errors.note(
@@ -295,7 +295,7 @@ impl Parent<'_> {
                 );
             }
         } else if room == 0 && !std::mem::replace(&mut self.limit_reported, true) {
-            let threads = self.herd.workers_per_child > 1 && idle > 0;
+            let threads = self.plan.workers_per_child > 1 && idle > 0;
             let what = if threads { "is within MinSpareThreads of" } else { "reached" };
             let setting = if threads { "" } else { " setting" };
             errors.note(
@@ -306,7 +306,7 @@ impl Parent<'_> {
                 ),
             );
         } else if room > 0 && rate >= BUSY_RATE {
-            let (hint, children) = (self.herd.busy_hint, self.children.iter().flatten().count());
+            let (hint, children) = (self.plan.busy_hint, self.children.iter().flatten().count());
             errors.note(
                 Level::Info,
                 format_args!(
@@ -385,7 +385,7 @@ impl Parent<'_> {
     fn fork_for_who_waits(&mut self) {
         let children = self.children.iter().flatten().count();
         let idle: usize = self.staying().map(|number| self.board.idle(number)).sum();
-        let room = children < self.herd.children_max.max(1) && idle == 0;
+        let room = children < self.plan.children_max.max(1) && idle == 0;
         if room
             && self.service.waiting() > 0
             && let Some(number) = self.children.iter().position(Option::is_none)

@@ -94,13 +94,13 @@ mod tests {
     use super::*;
 
     /// Children of one worker each, in virtual time: a second is a call of `maintain`.
-    struct Herd {
+    struct Children {
         rule: SpareRule,
         children: usize,
         children_max: usize,
     }
 
-    impl Herd {
+    impl Children {
         /// 5 started, 5 to 10 idle, at most 150: the settings of many a course on Apache.
         fn new() -> Self {
             Self { rule: SpareRule::new(5, 10), children: 5, children_max: 150 }
@@ -125,49 +125,52 @@ mod tests {
 
     #[test]
     fn under_load_children_come_1_2_4_to_32_a_second_up_to_the_limit() {
-        let mut herd = Herd::new();
-        assert_eq!(herd.seconds(usize::MAX, 11), [6, 8, 12, 20, 36, 68, 100, 132, 150, 150, 150],);
+        let mut children = Children::new();
+        assert_eq!(
+            children.seconds(usize::MAX, 11),
+            [6, 8, 12, 20, 36, 68, 100, 132, 150, 150, 150],
+        );
     }
 
     #[test]
     fn after_load_one_idle_child_ends_each_second_down_to_the_maximum() {
-        let mut herd = Herd::new();
-        herd.seconds(usize::MAX, 4);
-        assert_eq!(herd.seconds(0, 12), [19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 10, 10]);
+        let mut children = Children::new();
+        children.seconds(usize::MAX, 4);
+        assert_eq!(children.seconds(0, 12), [19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 10, 10]);
     }
 
     #[test]
     fn a_second_without_shortage_begins_again_with_one() {
-        let mut herd = Herd::new();
-        assert_eq!(herd.seconds(usize::MAX, 3), [6, 8, 12]);
-        assert_eq!(herd.second(5), 12);
-        assert_eq!(herd.seconds(usize::MAX, 3), [13, 15, 19]);
+        let mut children = Children::new();
+        assert_eq!(children.seconds(usize::MAX, 3), [6, 8, 12]);
+        assert_eq!(children.second(5), 12);
+        assert_eq!(children.seconds(usize::MAX, 3), [13, 15, 19]);
     }
 
     #[test]
     fn the_limit_and_a_sick_child_begin_again_with_one() {
-        let mut herd = Herd::new();
-        herd.children_max = 8;
-        assert_eq!(herd.seconds(usize::MAX, 3), [6, 8, 8]);
-        herd.children_max = 150;
-        assert_eq!(herd.seconds(usize::MAX, 2), [9, 11]);
-        herd.rule.child_was_sick();
-        assert_eq!(herd.seconds(usize::MAX, 2), [12, 14]);
+        let mut children = Children::new();
+        children.children_max = 8;
+        assert_eq!(children.seconds(usize::MAX, 3), [6, 8, 8]);
+        children.children_max = 150;
+        assert_eq!(children.seconds(usize::MAX, 2), [9, 11]);
+        children.rule.child_was_sick();
+        assert_eq!(children.seconds(usize::MAX, 2), [12, 14]);
     }
 
     #[test]
     fn after_a_reload_ten_shortages_start_one_child_each() {
-        let mut herd = Herd::new();
-        herd.rule.hold_off();
-        assert_eq!(herd.seconds(usize::MAX, 10), [6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
-        assert_eq!(herd.seconds(usize::MAX, 3), [16, 18, 22]);
+        let mut children = Children::new();
+        children.rule.hold_off();
+        assert_eq!(children.seconds(usize::MAX, 10), [6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
+        assert_eq!(children.seconds(usize::MAX, 3), [16, 18, 22]);
     }
 
     #[test]
     fn dead_children_are_made_up_for_by_the_spare_rule_alone() {
-        let mut herd = Herd::new();
-        herd.children = 2;
-        assert_eq!(herd.seconds(0, 4), [3, 5, 5, 5]);
+        let mut children = Children::new();
+        children.children = 2;
+        assert_eq!(children.seconds(0, 4), [3, 5, 5, 5]);
     }
 
     #[test]
