@@ -191,7 +191,7 @@ impl Board {
     }
 
     /// A process has ended, in whatever way: its seats are free, its connections gone.
-    pub fn bury(&self, pid: Pid) {
+    pub fn reaped(&self, pid: Pid) {
         for seat in 0..self.high() {
             let line = self.seat(seat);
             let owner = line[OWNER].load(Relaxed);
@@ -587,7 +587,7 @@ mod tests {
             scope.spawn(sit).join().unwrap()
         });
         assert_eq!(board.read().seats[theirs as usize].connections, 1);
-        board.bury(Pid::from_raw(77).unwrap());
+        board.reaped(Pid::from_raw(77).unwrap());
         let seen = board.read().seats[theirs as usize];
         assert_eq!((seen.process, seen.state, seen.connections), (0, State::Free, 0));
         assert_eq!(seen.requests_ever, 1);

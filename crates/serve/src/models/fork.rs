@@ -103,7 +103,7 @@ impl Parent<'_> {
             let comes = self.wait(signals, ends, end)?;
             ends.clear()?;
             while let Some((pid, ended)) = process::reap()? {
-                self.bury(pid, ended);
+                self.reaped(pid, ended);
             }
             match signals.take()? {
                 Some(Stop::AtOnce) => return Ok(()),
@@ -217,10 +217,10 @@ impl Family for Parent<'_> {
         self.children.iter().copied()
     }
 
-    fn bury(&mut self, pid: Pid, _: Ended) {
+    fn reaped(&mut self, pid: Pid, _: Ended) {
         self.children.remove(&pid);
         self.service.board.count(Counter::ProcessesReaped);
-        self.service.board.bury(pid);
+        self.service.board.reaped(pid);
         self.rest = Nanos::ZERO;
     }
 }

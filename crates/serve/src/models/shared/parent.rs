@@ -117,10 +117,10 @@ struct Parent<'a> {
 
 /// A process with children that it ends before itself.
 pub(crate) trait Family {
-    /// Those that have not been buried.
+    /// Those that have not ended yet.
     fn children(&self) -> impl Iterator<Item = Pid>;
     /// Takes a dead child off the books.
-    fn bury(&mut self, pid: Pid, ended: Ended);
+    fn reaped(&mut self, pid: Pid, ended: Ended);
 }
 
 /// Has every child cut its connections, write its log and end; kills those that have not done so
@@ -134,13 +134,13 @@ pub(crate) fn stop<F: Family>(family: &mut F) -> io::Result<()> {
         signal_all(family, Signal::INT);
         std::thread::sleep(STOP_TICK.into());
         while let Some((pid, ended)) = process::reap()? {
-            family.bury(pid, ended);
+            family.reaped(pid, ended);
         }
     }
     signal_all(family, Signal::KILL);
     while family.children().next().is_some() {
         let (pid, ended) = process::reap_waiting()?;
-        family.bury(pid, ended);
+        family.reaped(pid, ended);
     }
     Ok(())
 }
@@ -198,7 +198,7 @@ impl Parent<'_> {
         let broken = "cannot wait for children and signals";
         loop {
             if let Some((pid, ended)) = process::reap().map_err(system(broken))? {
-                self.bury(pid, ended)?;
+                self.reaped(pid, ended)?;
                 match signals.take().map_err(system(broken))? {
                     Some(stop) => return Ok(stop),
                     None => continue,
@@ -220,13 +220,13 @@ impl Parent<'_> {
     }
 
     /// Takes a dead child off the books. It is not replaced here: that is up to the spare rule.
-    fn bury(&mut self, pid: Pid, ended: Ended) -> Result<(), ServeError> {
+    fn reaped(&mut self, pid: Pid, ended: Ended) -> Result<(), ServeError> {
         let is_it = |child: &Option<Child>| child.as_ref().is_some_and(|child| child.pid == pid);
         let Some(number) = self.children.iter().position(is_it) else { return Ok(()) };
         self.has_served |= self.board.has_started(number);
         self.children[number] = None;
         self.service.board.count(Counter::ProcessesReaped);
-        self.service.board.bury(pid);
+        self.service.board.reaped(pid);
         self.board.set_all(number, State::Free);
         match ended {
             Ended::Exited(FATAL) if !self.has_served => {
@@ -368,7 +368,7 @@ impl Parent<'_> {
                 self.fork_for_who_waits();
             }
             let stop = signals.wait(ENDING_TICK)?;
-            self.bury_all()?;
+            self.reap_all()?;
             if stop == Some(Stop::AtOnce) || clock::monotonic() >= end {
                 break;
             }
@@ -399,10 +399,10 @@ impl Parent<'_> {
         self.children.iter().any(Option::is_some)
     }
 
-    fn bury_all(&mut self) -> io::Result<()> {
+    fn reap_all(&mut self) -> io::Result<()> {
         while let Some((pid, ended)) = process::reap()? {
             // The server ends anyway; why a child did is no longer of interest.
-            let _ = self.bury(pid, ended);
+            let _ = self.reaped(pid, ended);
         }
         Ok(())
     }
@@ -419,8 +419,8 @@ impl Family for Parent<'_> {
         self.children.iter().flatten().map(|child| child.pid)
     }
 
-    fn bury(&mut self, pid: Pid, ended: Ended) {
+    fn reaped(&mut self, pid: Pid, ended: Ended) {
         // The server ends anyway; why a child did is no longer of interest.
-        let _ = Self::bury(self, pid, ended);
+        let _ = Self::reaped(self, pid, ended);
     }
 }
