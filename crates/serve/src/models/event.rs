@@ -38,7 +38,7 @@ use super::shared::parked::{self, Conn, LISTENER, ParkReason, ParkedConns, Waite
 use super::shared::scoreboard::{Intake, Scoreboard};
 use super::shared::spare::SpareRule;
 use super::worker;
-use super::{Decimal, Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
+use super::{Decimal, Declared, Model, SettingKind, SettingSpec, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::board::{Counter, State};
 use crate::exchange::{Close, Exchange};
@@ -71,7 +71,7 @@ const FACTOR: &str = "AsyncRequestWorkerFactor";
 static SETTINGS: [SettingSpec; worker::SETTINGS.len() + 1] = {
     let factor = SettingSpec {
         name: FACTOR,
-        kind: Kind::Decimal {
+        kind: SettingKind::Decimal {
             default: Decimal::whole(2),
             min: Decimal::whole(1),
             max: Decimal::whole(1000),

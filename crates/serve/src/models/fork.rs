@@ -28,7 +28,7 @@ use units::Nanos;
 use super::shared::child;
 use super::shared::parent::{self, ENDING_TICK, Family};
 use super::shared::socket_io::{self, CallLimit, EXHAUSTED_REST};
-use super::{Declared, Kind, Model, SettingSpec, system};
+use super::{Declared, Model, SettingKind, SettingSpec, system};
 use crate::ServeError;
 use crate::board::Counter;
 use crate::exchange::Exchange;
@@ -41,7 +41,7 @@ pub(super) static ITEM: Model = Model {
     about: "a process for each connection, forked when it comes (inetd, NCSA httpd)",
     settings: &[SettingSpec {
         name: INSTANCES,
-        kind: Kind::Count { default: 256, min: 1, max: 200_000 },
+        kind: SettingKind::Count { default: 256, min: 1, max: 200_000 },
         about: "children at most, and so connections at once (xinetd's name; it refuses what is more)",
     }],
     declares: Declared {

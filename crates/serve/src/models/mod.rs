@@ -20,7 +20,9 @@ mod thread;
 mod uring;
 mod worker;
 
-pub use shared::settings::{COMMON, Decimal, Kind, SettingError, SettingSpec, Settings, Value};
+pub use shared::settings::{
+    COMMON, Decimal, SettingError, SettingKind, SettingSpec, Settings, Value,
+};
 pub(crate) use shared::socket_io::call_max;
 
 use crate::ServeError;

@@ -33,7 +33,7 @@ use units::Nanos;
 use super::shared::handoff::{HandoffQueue, Taken};
 use super::shared::parked::{self, Conn, ParkReason, ParkedConns, SIGNALS, Waiter};
 use super::shared::socket_io::EXHAUSTED_REST;
-use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
+use super::{Declared, Model, SettingKind, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::exchange::{Close, Exchange};
 use crate::service::{Service, closing};
@@ -55,7 +55,7 @@ pub(super) static ITEM: Model = Model {
         ),
         SettingSpec {
             name: "threadsMaxIdleTime",
-            kind: Kind::Time {
+            kind: SettingKind::Time {
                 default: Nanos::from_secs(60),
                 min: Nanos::from_millis(1),
                 max: Nanos::from_secs(86_400),
@@ -91,7 +91,7 @@ const fn count(
     max: u64,
     about: &'static str,
 ) -> SettingSpec {
-    SettingSpec { name, kind: Kind::Count { default, min, max }, about }
+    SettingSpec { name, kind: SettingKind::Count { default, min, max }, about }
 }
 
 fn check(settings: &Settings) -> Result<(), String> {

@@ -25,7 +25,7 @@ use units::Nanos;
 use super::shared::acceptor::{Acceptor, Next, Room};
 use super::shared::socket_io::{self, ACCEPTS_MAX, AfterCall, InputState, SPIN, Step};
 use super::shared::timers::Timers;
-use super::{Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
+use super::{Declared, Model, SettingKind, SettingSpec, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::board::Board;
 use crate::exchange::{Close, Exchange};
@@ -38,17 +38,17 @@ pub(super) static ITEM: Model = Model {
     settings: &[
         SettingSpec {
             name: "max-thread",
-            kind: Kind::Count { default: 8, min: 1, max: 1024 },
+            kind: SettingKind::Count { default: 8, min: 1, max: 1024 },
             about: "threads that work on requests; those above max-request stay idle",
         },
         SettingSpec {
             name: "max-request",
-            kind: Kind::Count { default: 128, min: 1, max: 1_000_000 },
+            kind: SettingKind::Count { default: 128, min: 1, max: 1_000_000 },
             about: "connections held at once",
         },
         SettingSpec {
             name: "overflow",
-            kind: Kind::Word { default: "wait", allowed: &["wait", "close"] },
+            kind: SettingKind::Word { default: "wait", allowed: &["wait", "close"] },
             about: "what lies past max-request waits in the backlog, or is closed at once",
         },
     ],

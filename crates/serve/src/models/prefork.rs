@@ -12,7 +12,7 @@ use super::shared::parent::{self, ChildPlan};
 use super::shared::scoreboard::Scoreboard;
 use super::shared::socket_io::{self, CallLimit};
 use super::shared::spare::SpareRule;
-use super::{Declared, Kind, Model, SettingSpec, Settings};
+use super::{Declared, Model, SettingKind, SettingSpec, Settings};
 use crate::ServeError;
 use crate::board::State;
 use crate::service::Service;
@@ -51,7 +51,7 @@ const SERVER_LIMIT_MAX: u64 = 200_000;
 
 const fn setting(name: &'static str, default: u64, min: u64, about: &'static str) -> SettingSpec {
     let max = if default == 0 { u64::MAX } else { SERVER_LIMIT_MAX };
-    SettingSpec { name, kind: Kind::Count { default, min, max }, about }
+    SettingSpec { name, kind: SettingKind::Count { default, min, max }, about }
 }
 
 fn check(settings: &Settings) -> Result<(), String> {

@@ -18,7 +18,7 @@ use sys::watch::{PollSet, SELECT_FILES_MAX, SelectSet, Watch};
 use super::shared::loop_group::StopSources;
 use super::shared::looped::{Loop, Overflow, Rules};
 use super::shared::socket_io::ACCEPTS_MAX;
-use super::{Declared, Kind, Model, SettingSpec, Settings, system};
+use super::{Declared, Model, SettingKind, SettingSpec, Settings, system};
 use crate::ServeError;
 use crate::service::Service;
 
@@ -38,12 +38,12 @@ pub(super) static ITEM: Model = Model {
     settings: &[
         SettingSpec {
             name: POLLER,
-            kind: Kind::Word { default: "epoll", allowed: &["epoll", "poll", "select"] },
+            kind: SettingKind::Word { default: "epoll", allowed: &["epoll", "poll", "select"] },
             about: "what the loop waits with (lighttpd's server.event-handler)",
         },
         SettingSpec {
             name: CONNECTIONS_MAX,
-            kind: Kind::CountOrAuto { min: 1, max: 1_000_000 },
+            kind: SettingKind::CountOrAuto { min: 1, max: 1_000_000 },
             about: "connections held at once; auto: 16384, with select 900 (lighttpd's own default is \
                     a third of server.max-fds, 1365)",
         },

@@ -19,7 +19,7 @@ use super::shared::answer_threads::AnswerThreads;
 use super::shared::loop_group::StopSources;
 use super::shared::looped::{Loop, Overflow, Rules};
 use super::shared::socket_io::ACCEPTS_MAX;
-use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
+use super::{Declared, Model, SettingKind, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::service::Service;
 
@@ -34,17 +34,17 @@ pub(super) static ITEM: Model = Model {
     settings: &[
         SettingSpec {
             name: THREADS,
-            kind: Kind::Count { default: 4, min: 1, max: 1024 },
+            kind: SettingKind::Count { default: 4, min: 1, max: 1024 },
             about: "threads that build and send answers",
         },
         SettingSpec {
             name: QUEUE_MAX,
-            kind: Kind::Count { default: 1024, min: 1, max: 1_000_000 },
+            kind: SettingKind::Count { default: 1024, min: 1, max: 1_000_000 },
             about: "requests that may wait for a thread; past it nothing is accepted until one is taken",
         },
         SettingSpec {
             name: CONNECTIONS_MAX,
-            kind: Kind::Count { default: CONNECTIONS_MAX_DEFAULT, min: 1, max: 1_000_000 },
+            kind: SettingKind::Count { default: CONNECTIONS_MAX_DEFAULT, min: 1, max: 1_000_000 },
             about: "connections held at once (lighttpd's own default is a third of server.max-fds, 1365)",
         },
     ],

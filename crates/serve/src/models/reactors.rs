@@ -26,7 +26,7 @@ use super::reactor::CONNECTIONS_MAX_DEFAULT;
 use super::shared::loop_group::{LoopGroup, StopSources};
 use super::shared::looped::{Loop, Overflow, Rules};
 use super::shared::socket_io::ACCEPTS_MAX;
-use super::{Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
+use super::{Declared, Model, SettingKind, SettingSpec, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::config::Config;
 use crate::service::Service;
@@ -44,27 +44,27 @@ pub(super) static ITEM: Model = Model {
     settings: &[
         SettingSpec {
             name: LOOPS,
-            kind: Kind::CountOrAuto { min: 1, max: 1024 },
+            kind: SettingKind::CountOrAuto { min: 1, max: 1024 },
             about: "loops; auto: one for each CPU that it may run on (nginx's own default is 1)",
         },
         SettingSpec {
             name: CONNECTIONS_MAX,
-            kind: Kind::Count { default: CONNECTIONS_MAX_DEFAULT, min: 1, max: 1_000_000 },
+            kind: SettingKind::Count { default: CONNECTIONS_MAX_DEFAULT, min: 1, max: 1_000_000 },
             about: "connections that each loop holds at once (nginx's own default is 512)",
         },
         SettingSpec {
             name: ACCEPT,
-            kind: Kind::Word { default: "exclusive", allowed: &["exclusive", "reuseport"] },
+            kind: SettingKind::Word { default: "exclusive", allowed: &["exclusive", "reuseport"] },
             about: "one queue that all loops watch (EPOLLEXCLUSIVE), or one for each (SO_REUSEPORT)",
         },
         SettingSpec {
             name: MULTI_ACCEPT,
-            kind: Kind::Switch { default: false },
+            kind: SettingKind::Switch { default: false },
             about: "whether a loop that is woken accepts all that wait, up to 100, or one connection",
         },
         SettingSpec {
             name: OVERFLOW,
-            kind: Kind::Word { default: "close", allowed: &["close", "wait"] },
+            kind: SettingKind::Word { default: "close", allowed: &["close", "wait"] },
             about: "connections past worker_connections are closed at once, idle ones before them \
                     (nginx), or wait in the backlog",
         },

@@ -27,7 +27,7 @@ use units::Nanos;
 
 use super::shared::handoff::{HandoffQueue, Taken};
 use super::shared::socket_io::{self, CallLimit, EXHAUSTED_REST};
-use super::{Declared, Kind, Model, SettingSpec, THREAD_STACK_BYTES, system};
+use super::{Declared, Model, SettingKind, SettingSpec, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::exchange::Exchange;
 use crate::service::{Service, closing};
@@ -38,7 +38,7 @@ pub(super) static ITEM: Model = Model {
     about: "a thread for each connection, started when it comes (Tomcat's BIO)",
     settings: &[SettingSpec {
         name: THREADS_MAX,
-        kind: Kind::Count { default: 200, min: 1, max: 20_000 },
+        kind: SettingKind::Count { default: 200, min: 1, max: 20_000 },
         about: "threads at most, and so connections at once",
     }],
     declares: Declared {

@@ -26,7 +26,7 @@ use sys::signals::Signals;
 use sys::socket;
 use sys::uring_server;
 
-use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES, system};
+use super::{Declared, Model, SettingKind, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::service::Service;
 use host::Host;
@@ -43,17 +43,17 @@ pub(super) static ITEM: Model = Model {
     settings: &[
         SettingSpec {
             name: RINGS,
-            kind: Kind::Count { default: 0, min: 0, max: 1024 },
+            kind: SettingKind::Count { default: 0, min: 0, max: 1024 },
             about: "rings, each with a thread of its own; 0: one for each CPU that it may run on",
         },
         SettingSpec {
             name: CONNECTIONS_MAX,
-            kind: Kind::Count { default: 16_384, min: 1, max: 1_000_000 },
+            kind: SettingKind::Count { default: 16_384, min: 1, max: 1_000_000 },
             about: "connections held at once, in equal shares of all rings",
         },
         SettingSpec {
             name: BUFFERS,
-            kind: Kind::Count { default: 256, min: 1, max: 32_768 },
+            kind: SettingKind::Count { default: 256, min: 1, max: 32_768 },
             about: "buffers of 4 KiB that the connections of a ring share (up to a power of two)",
         },
     ],

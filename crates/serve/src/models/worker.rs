@@ -20,7 +20,7 @@ use super::shared::parent::{self, ChildPlan};
 use super::shared::scoreboard::{Intake, Scoreboard};
 use super::shared::socket_io::{self, CallLimit};
 use super::shared::spare::SpareRule;
-use super::{Declared, Kind, Model, SettingSpec, Settings, THREAD_STACK_BYTES};
+use super::{Declared, Model, SettingKind, SettingSpec, Settings, THREAD_STACK_BYTES};
 use crate::ServeError;
 use crate::board::State;
 use crate::service::Service;
@@ -64,7 +64,7 @@ const LIMIT_MAX: u64 = 20_000;
 
 const fn setting(name: &'static str, default: u64, min: u64, about: &'static str) -> SettingSpec {
     let max = if default == 0 { u64::MAX } else { LIMIT_MAX };
-    SettingSpec { name, kind: Kind::Count { default, min, max }, about }
+    SettingSpec { name, kind: SettingKind::Count { default, min, max }, about }
 }
 
 /// What goes together, of [`SETTINGS`].

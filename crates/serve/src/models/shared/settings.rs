@@ -15,14 +15,14 @@ pub struct SettingSpec {
     /// As the original server writes it; matched without regard to case.
     pub name: &'static str,
     /// What it may be, and what it is unless set.
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// One sentence for the help text.
     pub about: &'static str,
 }
 
 /// What a setting may be.
 #[derive(Debug, Clone, Copy)]
-pub enum Kind {
+pub enum SettingKind {
     /// A whole number.
     Count {
         /// Unless set.
@@ -49,7 +49,7 @@ pub enum Kind {
         /// Longest allowed.
         max: Nanos,
     },
-    /// A time as in [`Kind::Time`], or `off`, which 0 means too.
+    /// A time as in [`SettingKind::Time`], or `off`, which 0 means too.
     TimeOrOff {
         /// Unless set.
         default: Nanos,
@@ -86,17 +86,17 @@ pub enum Kind {
 pub enum Value {
     /// A whole number.
     Count(u64),
-    /// `auto` of [`Kind::CountOrAuto`].
+    /// `auto` of [`SettingKind::CountOrAuto`].
     Auto,
     /// A time.
     Time(Nanos),
-    /// `off` of [`Kind::TimeOrOff`].
+    /// `off` of [`SettingKind::TimeOrOff`].
     Off,
     /// A number with up to three decimals.
     Decimal(Decimal),
     /// On or off.
     Switch(bool),
-    /// A word of [`Kind::Word`].
+    /// A word of [`SettingKind::Word`].
     Word(&'static str),
 }
 
@@ -144,38 +144,46 @@ const DAY: Nanos = Nanos::from_secs(86_400);
 pub static COMMON: &[SettingSpec] = &[
     SettingSpec {
         name: "KeepAlive",
-        kind: Kind::Switch { default: true },
+        kind: SettingKind::Switch { default: true },
         about: "whether a connection may carry more than one request",
     },
     SettingSpec {
         name: "KeepAliveTimeout",
-        kind: Kind::Time { default: Nanos::from_secs(5), min: Nanos::from_millis(1), max: DAY },
+        kind: SettingKind::Time {
+            default: Nanos::from_secs(5),
+            min: Nanos::from_millis(1),
+            max: DAY,
+        },
         about: "how long a kept-alive connection may wait for its next request",
     },
     SettingSpec {
         name: "MaxKeepAliveRequests",
-        kind: Kind::Count { default: 100, min: 0, max: u32::MAX as u64 },
+        kind: SettingKind::Count { default: 100, min: 0, max: u32::MAX as u64 },
         about: "answers after which a connection goes on, as httpd counts: with 100 it carries 101 \
                 requests; 0: any number",
     },
     SettingSpec {
         name: "ListenBacklog",
-        kind: Kind::Count { default: 511, min: 1, max: i32::MAX as u64 },
+        kind: SettingKind::Count { default: 511, min: 1, max: i32::MAX as u64 },
         about: "connections that may wait to be accepted; the kernel caps it by net.core.somaxconn",
     },
     SettingSpec {
         name: "TimeOut",
-        kind: Kind::Time { default: Nanos::from_secs(60), min: Nanos::from_millis(1), max: DAY },
+        kind: SettingKind::Time {
+            default: Nanos::from_secs(60),
+            min: Nanos::from_millis(1),
+            max: DAY,
+        },
         about: "how long a client may take none of a response",
     },
     SettingSpec {
         name: "GracefulShutdownTimeout",
-        kind: Kind::Time { default: Nanos::from_secs(10), min: Nanos::ZERO, max: DAY },
+        kind: SettingKind::Time { default: Nanos::from_secs(10), min: Nanos::ZERO, max: DAY },
         about: "after SIGTERM, how long requests in work may take before they are cut",
     },
     SettingSpec {
         name: "FileCache",
-        kind: Kind::TimeOrOff {
+        kind: SettingKind::TimeOrOff {
             default: Nanos::from_secs(1),
             min: Nanos::from_millis(1),
             max: DAY,
@@ -325,7 +333,7 @@ fn meant(name: &str) -> &str {
     also.map_or(name, |(_, meant)| meant)
 }
 
-impl Kind {
+impl SettingKind {
     /// Unless set.
     pub fn default(&self) -> Value {
         match *self {
@@ -368,7 +376,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for SettingKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count { min, max, .. } => write!(f, "a whole number from {min} to {max}"),
@@ -419,7 +427,8 @@ fn time(typed: &str) -> Option<Nanos> {
 mod tests {
     use super::*;
 
-    const OVERFLOW: Kind = Kind::Word { default: "wait", allowed: &["wait", "close"] };
+    const OVERFLOW: SettingKind =
+        SettingKind::Word { default: "wait", allowed: &["wait", "close"] };
 
     fn settings() -> Settings {
         let own = [SettingSpec { name: "overflow", kind: OVERFLOW, about: "" }];
