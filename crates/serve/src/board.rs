@@ -276,14 +276,14 @@ impl Board {
     }
 
     /// Everything on the board; taken while others write, so that counts may be a moment apart.
-    pub fn read(&self) -> Reading {
+    pub fn read(&self) -> BoardReading {
         let head = self.line(HEAD);
         let counts = std::array::from_fn(|at| self.line(COUNTS)[at].load(Relaxed));
         let seats = 0..self.high();
         let standing = self.seat(SEATS_MAX)[OWNER].load(Relaxed) != 0;
         let seats = seats.chain(standing.then_some(SEATS_MAX));
-        Reading {
-            seats: seats.map(|seat| Seen::of(seat, self.seat(seat))).collect(),
+        BoardReading {
+            seats: seats.map(|seat| SeatReading::of(seat, self.seat(seat))).collect(),
             counts,
             queue: self.line(QUEUE)[0].load(Relaxed),
             started: Nanos(head[STARTED_NS].load(Relaxed)),
@@ -428,9 +428,9 @@ impl Drop for Seat {
 
 /// What stood on the board.
 #[derive(Debug, Clone)]
-pub struct Reading {
+pub struct BoardReading {
     /// Every seat that was ever sat on, in order.
-    pub seats: Vec<Seen>,
+    pub seats: Vec<SeatReading>,
     counts: [u64; COUNTERS],
     /// Connections or requests that wait in a queue of the server's own.
     pub queue: u64,
@@ -442,7 +442,7 @@ pub struct Reading {
 
 /// A seat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct SeatReading {
     /// From 0 on.
     pub number: u32,
     /// Process of who sits there; 0: nobody, or one that has not come yet.
@@ -465,7 +465,7 @@ pub struct Seen {
     pub connections: u64,
 }
 
-impl Seen {
+impl SeatReading {
     fn of(number: u32, line: &Line) -> Self {
         let [owner, state, since, requests_ever, bytes_ever, accepted_ever, ended, before] =
             std::array::from_fn(|at| line[at].load(Relaxed));
@@ -484,14 +484,14 @@ impl Seen {
     }
 }
 
-impl Reading {
+impl BoardReading {
     /// How often it happened.
     pub fn count(&self, counter: Counter) -> u64 {
         self.counts[counter as usize]
     }
 
     /// The sum of something over all seats.
-    pub fn sum(&self, of: impl Fn(&Seen) -> u64) -> u64 {
+    pub fn sum(&self, of: impl Fn(&SeatReading) -> u64) -> u64 {
         self.seats.iter().map(of).sum()
     }
 }
@@ -515,17 +515,17 @@ mod tests {
             board.answered();
             board.sent(100);
             board.set(State::Writing, Nanos(5));
-            let seen = board.read().seats;
-            assert_eq!((seen.len(), seat.number()), (1, 0));
-            let [process, thread] = [seen[0].process, seen[0].thread];
+            let reading = board.read().seats;
+            assert_eq!((reading.len(), seat.number()), (1, 0));
+            let [process, thread] = [reading[0].process, reading[0].thread];
             assert_eq!((u64::from(process) << 32) + u64::from(thread), owner());
-            assert_eq!((seen[0].state, seen[0].since), (State::Writing, Nanos(5)));
-            assert_eq!((seen[0].requests, seen[0].requests_ever), (1, round));
+            assert_eq!((reading[0].state, reading[0].since), (State::Writing, Nanos(5)));
+            assert_eq!((reading[0].requests, reading[0].requests_ever), (1, round));
             board.ended(seat.number());
             drop(seat);
-            let seen = board.read().seats[0];
-            assert_eq!((seen.process, seen.state, seen.connections), (0, State::Free, 0));
-            assert_eq!((seen.bytes_ever, seen.accepted_ever), (100 * round, round));
+            let reading = board.read().seats[0];
+            assert_eq!((reading.process, reading.state, reading.connections), (0, State::Free, 0));
+            assert_eq!((reading.bytes_ever, reading.accepted_ever), (100 * round, round));
         }
     }
 
@@ -542,10 +542,10 @@ mod tests {
             // The end of the scope alone does not wait for what a thread gives back.
             served.join().unwrap();
         });
-        let seen = board.read();
-        assert_eq!(seen.sum(|seat| seat.requests_ever), 2);
-        assert!(seen.seats.iter().all(|seat| seat.state == State::Free));
-        let threads = [Counter::ThreadsSpawned, Counter::ThreadsReaped].map(|of| seen.count(of));
+        let reading = board.read();
+        assert_eq!(reading.sum(|seat| seat.requests_ever), 2);
+        assert!(reading.seats.iter().all(|seat| seat.state == State::Free));
+        let threads = [Counter::ThreadsSpawned, Counter::ThreadsReaped].map(|of| reading.count(of));
         assert_eq!(threads, [2, 2]);
         assert_eq!(other.read().sum(|seat| seat.requests_ever), 1);
     }
@@ -588,9 +588,9 @@ mod tests {
         });
         assert_eq!(board.read().seats[theirs as usize].connections, 1);
         board.reaped(Pid::from_raw(77).unwrap());
-        let seen = board.read().seats[theirs as usize];
-        assert_eq!((seen.process, seen.state, seen.connections), (0, State::Free, 0));
-        assert_eq!(seen.requests_ever, 1);
+        let reading = board.read().seats[theirs as usize];
+        assert_eq!((reading.process, reading.state, reading.connections), (0, State::Free, 0));
+        assert_eq!(reading.requests_ever, 1);
         assert_eq!(board.read().seats[mine.number() as usize].state, State::Waiting);
     }
 

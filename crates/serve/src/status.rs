@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use units::Nanos;
 
-use crate::board::{Reading, State};
+use crate::board::{BoardReading, State};
 use crate::service::Service;
 
 /// How it is told.
@@ -80,7 +80,7 @@ pub(crate) fn render(service: &Service, form: Form, now: Nanos) -> String {
 /// What there is to tell.
 struct Told<'a> {
     service: &'a Service,
-    reading: Reading,
+    reading: BoardReading,
     now: Nanos,
 }
 

@@ -119,7 +119,7 @@ struct Limit {
 
 /// What the limit looks at.
 #[derive(Debug, Clone, Copy)]
-struct Load {
+struct ChildLoad {
     /// Connections of the child that do not linger.
     connections: usize,
     /// Its threads that have nothing to do.
@@ -130,7 +130,7 @@ struct Load {
 }
 
 impl Limit {
-    fn allows(self, load: Load) -> bool {
+    fn allows(self, load: ChildLoad) -> bool {
         let counted = load.idle.saturating_sub(usize::from(load.disabled)) as u64;
         let allowed = self.threads as u64 * 1000 + counted * self.factor.thousandths;
         load.idle > 0 && (load.connections as u64 * 1000) < allowed
@@ -138,7 +138,7 @@ impl Limit {
 }
 
 /// What the threads of a child share.
-struct Hall<'a> {
+struct Child<'a> {
     service: &'a Service,
     board: &'a Scoreboard,
     /// The child's.
@@ -165,7 +165,7 @@ fn serve(service: &Service, board: &Scoreboard, number: usize, threads: usize) -
         }
     };
     let factor = service.config.settings.decimal(FACTOR);
-    let hall = &Hall {
+    let child = &Child {
         service,
         board,
         number,
@@ -181,28 +181,28 @@ fn serve(service: &Service, board: &Scoreboard, number: usize, threads: usize) -
         let started = signals::hidden_from(|| {
             (0..threads).try_for_each(|worker| {
                 let builder = std::thread::Builder::new().stack_size(THREAD_STACK_BYTES);
-                builder.spawn_scoped(scope, move || work(hall, worker)).map(|_| ())
+                builder.spawn_scoped(scope, move || work(child, worker)).map(|_| ())
             })
         });
         let status = match started.and_then(|all| all) {
-            Ok(()) => Listener::new(hall).serve(),
+            Ok(()) => Listener::new(child).serve(),
             Err(error) => {
                 board.note_start_error(&error);
                 child::FATAL
             }
         };
-        hall.queue.close_and_wait();
+        child.queue.close_and_wait();
         status
     });
-    hall.parked.cut();
+    child.parked.cut();
     status
 }
 
 /// The life of a worker: take a connection, work on it until it waits, again.
-fn work<'a>(hall: &Hall<'a>, worker: usize) {
-    let status = |status| hall.board.set(hall.number, worker, status);
-    let _registration = hall.queue.register();
-    let _seat = hall.board.sit(hall.number, worker);
+fn work<'a>(child: &Child<'a>, worker: usize) {
+    let status = |status| child.board.set(child.number, worker, status);
+    let _registration = child.queue.register();
+    let _seat = child.board.sit(child.number, worker);
     // Between two requests, and while the client takes no more, the listener waits; for the rest of a
     // request, and for the first one, the worker.
     let waiter = |reason, exchange: &Exchange<'_>| match reason {
@@ -210,21 +210,21 @@ fn work<'a>(hall: &Hall<'a>, worker: usize) {
         ParkReason::Writing | ParkReason::Lingering => Waiter::Watcher,
         ParkReason::Idle | ParkReason::Reading => Waiter::Thread,
     };
-    let Hall { parked, queue, .. } = hall;
-    let ending = || hall.board.ending().or(queue.is_ending().then_some(Stop::Drain));
+    let Child { parked, queue, .. } = child;
+    let ending = || child.board.ending().or(queue.is_ending().then_some(Stop::Drain));
     status(State::Waiting);
     queue.mark_idle();
     // The last one opens the child: the listener waits, and would not look again by itself.
-    hall.started.fetch_add(1, Relaxed);
-    hall.enable_below_limit(queue.idle_workers());
+    child.started.fetch_add(1, Relaxed);
+    child.enable_below_limit(queue.idle_workers());
     while let Taken::Item(conn) = queue.take_when_idle(None) {
         status(State::Reading);
-        let turned = parked::turn(hall.service, conn, waiter, ending);
+        let turned = parked::turn(child.service, conn, waiter, ending);
         // Before its client can ask again, for which another worker would be wanted.
         status(State::Waiting);
         queue.mark_idle();
         parked.settle(turned);
-        hall.enable_below_limit(queue.idle_workers());
+        child.enable_below_limit(queue.idle_workers());
         if queue.is_ending() {
             // The last connection may have been this one.
             parked.wake();
@@ -232,10 +232,10 @@ fn work<'a>(hall: &Hall<'a>, worker: usize) {
     }
 }
 
-impl Hall<'_> {
-    fn load(&self, idle: usize) -> Load {
+impl Child<'_> {
+    fn load(&self, idle: usize) -> ChildLoad {
         let connections = self.parked.open().saturating_sub(self.parked.lingering());
-        Load { connections, idle, disabled: self.disabled.load(Relaxed) }
+        ChildLoad { connections, idle, disabled: self.disabled.load(Relaxed) }
     }
 
     /// Takes the listening socket into the set again, where this many idle threads allow it.
@@ -277,7 +277,7 @@ const ENDING_TICK: Nanos = Nanos::from_millis(20);
 
 /// What only the listener knows.
 struct Listener<'h, 'a> {
-    hall: &'h Hall<'a>,
+    child: &'h Child<'a>,
     /// Connections that this child may still accept.
     left: u64,
     /// It accepts no more.
@@ -285,16 +285,16 @@ struct Listener<'h, 'a> {
 }
 
 impl<'h, 'a> Listener<'h, 'a> {
-    fn new(hall: &'h Hall<'a>) -> Self {
-        let quota = hall.service.config.settings.count("MaxConnectionsPerChild");
-        Self { hall, left: if quota == 0 { u64::MAX } else { quota }, status: None }
+    fn new(child: &'h Child<'a>) -> Self {
+        let quota = child.service.config.settings.count("MaxConnectionsPerChild");
+        Self { child, left: if quota == 0 { u64::MAX } else { quota }, status: None }
     }
 
     /// Waits for all that nobody works on, until the child has accepted its last connection and that
     /// has ended.
     fn serve(&mut self) -> u8 {
         process::set_name("joust listener");
-        let Hall { parked, queue, .. } = self.hall;
+        let Child { parked, queue, .. } = self.child;
         let mut ready = Vec::new();
         loop {
             self.heed_signals();
@@ -304,7 +304,7 @@ impl<'h, 'a> Listener<'h, 'a> {
                 }
                 self.finish_idle();
             }
-            self.hall.enable_below_limit(queue.idle_workers());
+            self.child.enable_below_limit(queue.idle_workers());
             let most = match self.status.is_some() || signals::asked_to_end().is_some() {
                 true => clock::monotonic().saturating_add(ENDING_TICK),
                 false => Nanos::MAX,
@@ -329,7 +329,7 @@ impl<'h, 'a> Listener<'h, 'a> {
 
     /// httpd: "All workers are busy, will close %d keep-alive connections".
     fn close_idle(&self) {
-        let Hall { parked, queue, .. } = self.hall;
+        let Child { parked, queue, .. } = self.child;
         if parked.idle() == 0 {
             return;
         }
@@ -347,7 +347,7 @@ impl<'h, 'a> Listener<'h, 'a> {
 
     /// The client of a connection has done something. Returns whether all workers were busy.
     fn wake(&self, conn: Box<Conn<'a>>) -> bool {
-        let Hall { parked, queue, .. } = self.hall;
+        let Child { parked, queue, .. } = self.child;
         match conn.reason() {
             ParkReason::Lingering => parked.linger(conn, clock::monotonic()),
             reason => {
@@ -365,19 +365,19 @@ impl<'h, 'a> Listener<'h, 'a> {
     }
 
     fn close_kept(&self, conn: Box<Conn<'a>>) {
-        self.hall.service.board.count(Counter::KeepAliveClosed);
-        self.hall.parked.close(conn, Close::Linger);
+        self.child.service.board.count(Counter::KeepAliveClosed);
+        self.child.parked.close(conn, Close::Linger);
     }
 
     /// A connection waits to be accepted. Returns whether all workers were busy.
     fn accept_below_limit(&mut self, busy: bool) -> bool {
-        let Hall { queue, limit, .. } = self.hall;
+        let Child { queue, limit, .. } = self.child;
         let idle = queue.idle_workers();
-        if self.hall.disabled.load(Relaxed) {
+        if self.child.disabled.load(Relaxed) {
             return false;
         }
-        if busy || !limit.allows(self.hall.load(idle)) {
-            self.hall.disable();
+        if busy || !limit.allows(self.child.load(idle)) {
+            self.child.disable();
             return idle == 0;
         }
         self.accept();
@@ -386,10 +386,10 @@ impl<'h, 'a> Listener<'h, 'a> {
 
     /// Accepts one connection, if there is any. Returns whether there was.
     fn accept(&mut self) -> bool {
-        match listener::accept(&self.hall.service.listener, Mode::NonBlocking) {
+        match listener::accept(&self.child.service.listener, Mode::NonBlocking) {
             Ok((socket, peer)) => self.admit(socket, peer),
             Err(error) if listener::is_exhaustion(&error) => {
-                self.hall.service.note_exhaustion(&error);
+                self.child.service.note_exhaustion(&error);
                 self.leave(child::SICK);
             }
             // The parent has stopped listening.
@@ -404,7 +404,7 @@ impl<'h, 'a> Listener<'h, 'a> {
     }
 
     fn admit(&mut self, socket: OwnedFd, peer: SocketAddr) {
-        let Hall { parked, queue, .. } = self.hall;
+        let Child { parked, queue, .. } = self.child;
         queue.push(parked.admit(socket, peer));
         self.left -= 1;
         if self.left == 0 {
@@ -415,14 +415,14 @@ impl<'h, 'a> Listener<'h, 'a> {
     /// Accepts no more; the child ends when its last connection has.
     fn leave(&mut self, status: u8) {
         self.status = Some(status);
-        self.hall.closed.store(true, Relaxed);
-        self.hall.disable();
-        self.hall.board.set_intake(self.hall.number, Intake::Ended);
+        self.child.closed.store(true, Relaxed);
+        self.child.disable();
+        self.child.board.set_intake(self.child.number, Intake::Ended);
     }
 
     /// Has no connection be kept alive.
     fn finish_idle(&self) {
-        let Hall { parked, queue, .. } = self.hall;
+        let Child { parked, queue, .. } = self.child;
         queue.interrupt_workers();
         if parked.idle() > 0 {
             parked.finish_idle().for_each(|conn| queue.push(conn));
@@ -431,12 +431,12 @@ impl<'h, 'a> Listener<'h, 'a> {
 
     /// In a drain each connection that waited when it began is still taken by someone.
     fn heed_signals(&mut self) {
-        let Hall { queue, board, .. } = self.hall;
+        let Child { queue, board, .. } = self.child;
         match signals::asked_to_end() {
             None => {}
             Some(_) if self.status.is_some() => {}
             Some(Stop::Drain) if board.is_draining() => {
-                self.hall.disable();
+                self.child.disable();
                 self.finish_idle();
                 while queue.idle_workers() > 0 && self.status.is_none() {
                     if !board.take_ticket() || !self.accept() {
@@ -450,7 +450,7 @@ impl<'h, 'a> Listener<'h, 'a> {
 
     /// Closes what has waited too long.
     fn expire(&self) {
-        let Hall { parked, queue, .. } = self.hall;
+        let Child { parked, queue, .. } = self.child;
         let now = clock::monotonic();
         while let Some(conn) = parked.unpark_expired(now) {
             match conn.reason() {
@@ -472,21 +472,24 @@ mod tests {
 
     #[test]
     fn a_child_takes_its_threads_and_factor_times_its_idle_ones() {
-        let allows =
-            |connections, idle| limit(25, 2000).allows(Load { connections, idle, disabled: false });
+        let allows = |connections, idle| {
+            limit(25, 2000).allows(ChildLoad { connections, idle, disabled: false })
+        };
         // The manual: ThreadsPerChild + AsyncRequestWorkerFactor * idle workers.
         assert!(allows(74, 25) && !allows(75, 25));
         assert!(allows(28, 2) && !allows(29, 2));
         assert!(!allows(0, 0));
-        let halves =
-            |connections, idle| limit(4, 1500).allows(Load { connections, idle, disabled: false });
+        let halves = |connections, idle| {
+            limit(4, 1500).allows(ChildLoad { connections, idle, disabled: false })
+        };
         assert!(halves(5, 1) && !halves(6, 1));
     }
 
     #[test]
     fn to_accept_again_takes_one_idle_thread_more() {
-        let allows =
-            |connections, idle| limit(25, 2000).allows(Load { connections, idle, disabled: true });
+        let allows = |connections, idle| {
+            limit(25, 2000).allows(ChildLoad { connections, idle, disabled: true })
+        };
         assert!(allows(24, 1) && !allows(25, 1));
         assert!(allows(26, 2) && !allows(27, 2));
     }

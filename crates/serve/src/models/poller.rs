@@ -112,23 +112,23 @@ fn run(service: &Service) -> Result<(), ServeError> {
     signals::let_interrupt().map_err(system("cannot handle signals"))?;
     listener::set_mode(&service.listener, Mode::Blocking)
         .map_err(system("cannot make the listener blocking"))?;
-    let hall = Hall::new(service).map_err(system("cannot create the epoll set"))?;
+    let connector = Connector::new(service).map_err(system("cannot create the epoll set"))?;
     let served = std::thread::scope(|scope| {
-        let executor = Executor { hall: &hall, scope };
-        let served = (0..hall.rule.threads_min)
+        let executor = Executor { connector: &connector, scope };
+        let served = (0..connector.rule.threads_min)
             .try_for_each(|_| executor.start_thread())
-            .and_then(|()| start_acceptor(&hall, scope))
+            .and_then(|()| start_acceptor(&connector, scope))
             .map_err(system("cannot start the threads (`ulimit -u` bounds them)"))
             .and_then(|()| {
                 let served = Poller { executor, end: Nanos::MAX }.serve(&signals);
                 served.map_err(system("cannot wait for events"))
             });
-        hall.stopping.store(true, Relaxed);
-        hall.acceptor.close_and_wait();
-        hall.queue.close_and_wait();
+        connector.stopping.store(true, Relaxed);
+        connector.acceptor.close_and_wait();
+        connector.queue.close_and_wait();
         served
     });
-    hall.parked.cut();
+    connector.parked.cut();
     served
 }
 
@@ -174,7 +174,7 @@ impl GrowthRule {
 }
 
 /// What all threads share.
-struct Hall<'s> {
+struct Connector<'s> {
     service: &'s Service,
     parked: ParkedConns<'s>,
     queue: HandoffQueue<Box<Conn<'s>>>,
@@ -197,7 +197,7 @@ struct Hall<'s> {
     stopping: AtomicBool,
 }
 
-impl<'s> Hall<'s> {
+impl<'s> Connector<'s> {
     fn new(service: &'s Service) -> io::Result<Self> {
         let settings = &service.config.settings;
         let count = |name| settings.count(name) as usize;
@@ -347,48 +347,51 @@ const LOOK_UP: Duration = Duration::from_millis(100);
 const DRAIN_TICK: Nanos = Nanos::from_millis(20);
 
 fn start_acceptor<'scope, 'h: 'scope>(
-    hall: &'h Hall<'_>,
+    connector: &'h Connector<'_>,
     scope: &'scope Scope<'scope, '_>,
 ) -> io::Result<()> {
     let builder = Builder::new().stack_size(THREAD_STACK_BYTES);
-    builder.spawn_scoped(scope, || hall.accept()).map(|_| ())
+    builder.spawn_scoped(scope, || connector.accept()).map(|_| ())
 }
 
 /// Gives connections to threads, and starts those.
 struct Executor<'h, 's, 'scope, 'env> {
-    hall: &'h Hall<'s>,
+    connector: &'h Connector<'s>,
     scope: &'scope Scope<'scope, 'env>,
 }
 
 impl<'h: 'scope, 's, 'scope> Executor<'h, 's, 'scope, '_> {
     fn start_thread(&self) -> io::Result<()> {
-        let hall = self.hall;
-        hall.threads.fetch_add(1, Relaxed);
+        let connector = self.connector;
+        connector.threads.fetch_add(1, Relaxed);
         let builder = Builder::new().stack_size(THREAD_STACK_BYTES);
-        let started = builder.spawn_scoped(self.scope, || hall.work()).map(|_| ());
+        let started = builder.spawn_scoped(self.scope, || connector.work()).map(|_| ());
         if started.is_err() {
-            hall.threads.fetch_sub(1, Relaxed);
+            connector.threads.fetch_sub(1, Relaxed);
         }
         started
     }
 
     /// Has a thread work on a connection: an idle one, a new one, or the first that has done.
     fn submit(&self, conn: Box<Conn<'s>>) {
-        let hall = self.hall;
-        let submitted = hall.submitted.fetch_add(1, Relaxed) + 1;
-        match hall.rule.submit(ExecutorLoad { threads: hall.threads.load(Relaxed), submitted }) {
+        let connector = self.connector;
+        let submitted = connector.submitted.fetch_add(1, Relaxed) + 1;
+        match connector
+            .rule
+            .submit(ExecutorLoad { threads: connector.threads.load(Relaxed), submitted })
+        {
             Growth::Queue => {}
             Growth::Start => {
                 // Without another thread (`ulimit -u`) it waits for one of those there are.
                 let _ = self.start_thread();
             }
             Growth::Reject => {
-                hall.submitted.fetch_sub(1, Relaxed);
-                return hall.parked.close(conn, Close::Linger);
+                connector.submitted.fetch_sub(1, Relaxed);
+                return connector.parked.close(conn, Close::Linger);
             }
         }
-        hall.show_queue(submitted);
-        hall.queue.push(conn);
+        connector.show_queue(submitted);
+        connector.queue.push(conn);
     }
 }
 
@@ -403,15 +406,15 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
     /// Hands over what is ready and what has waited too long, until a signal ends it and, in a drain,
     /// all connections have.
     fn serve(&mut self, signals: &Signals) -> io::Result<()> {
-        let hall = self.executor.hall;
-        hall.parked.epoll.add(signals, SIGNALS, EventFlags::IN)?;
+        let connector = self.executor.connector;
+        connector.parked.epoll.add(signals, SIGNALS, EventFlags::IN)?;
         let mut ready = Vec::new();
         while clock::monotonic() < self.end && !self.is_done() {
             let tick = match self.end {
                 Nanos::MAX => Nanos::MAX,
                 end => end.min(clock::monotonic().saturating_add(DRAIN_TICK)),
             };
-            hall.parked.wait(&mut ready, tick)?;
+            connector.parked.wait(&mut ready, tick)?;
             for event in ready.drain(..) {
                 if event.token == SIGNALS {
                     match signals.take()? {
@@ -419,15 +422,15 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
                         Some(Stop::Drain) if self.end == Nanos::MAX => self.drain(),
                         _ => {}
                     }
-                } else if let Some(conn) = hall.parked.unpark(event.token) {
+                } else if let Some(conn) = connector.parked.unpark(event.token) {
                     match conn.reason() {
-                        ParkReason::Lingering => hall.parked.linger(conn, clock::monotonic()),
+                        ParkReason::Lingering => connector.parked.linger(conn, clock::monotonic()),
                         _ => self.executor.submit(conn),
                     }
                 }
             }
             self.expire();
-            hall.let_acceptor_go_on();
+            connector.let_acceptor_go_on();
             if self.end != Nanos::MAX {
                 self.finish_idle();
             }
@@ -436,13 +439,13 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
     }
 
     fn is_done(&self) -> bool {
-        let hall = self.executor.hall;
-        !hall.accepts.load(Relaxed) && hall.parked.open() == 0
+        let connector = self.executor.connector;
+        !connector.accepts.load(Relaxed) && connector.parked.open() == 0
     }
 
     /// Has the acceptor take what waits, and no connection be kept alive.
     fn drain(&mut self) {
-        let Hall { service, draining, tickets, .. } = self.executor.hall;
+        let Connector { service, draining, tickets, .. } = self.executor.connector;
         let grace = service.config.settings.time("GracefulShutdownTimeout");
         self.end = clock::monotonic().saturating_add(grace);
         service.begin_closing();
@@ -452,7 +455,7 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
     }
 
     fn finish_idle(&self) {
-        let Hall { parked, queue, acceptor, .. } = self.executor.hall;
+        let Connector { parked, queue, acceptor, .. } = self.executor.connector;
         // Again each time: a signal that comes just before a call blocks is lost.
         acceptor.interrupt_workers();
         queue.interrupt_workers();
@@ -465,7 +468,7 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
 
     /// Closes what has waited too long; what has an answer coming is a thread's.
     fn expire(&self) {
-        let parked = &self.executor.hall.parked;
+        let parked = &self.executor.connector.parked;
         let now = clock::monotonic();
         while let Some(conn) = parked.unpark_expired(now) {
             match conn.reason() {

@@ -104,7 +104,7 @@ struct Pool<'s> {
     epoll: Epoll,
     ready: ReadyQueue,
     /// One place for each connection of max-request.
-    places: Vec<Place<'s>>,
+    slots: Vec<ConnSlot<'s>>,
     /// Places without a connection.
     free: Mutex<Vec<u32>>,
     open: AtomicUsize,
@@ -113,7 +113,7 @@ struct Pool<'s> {
     draining: AtomicBool,
 }
 
-struct Place<'s> {
+struct ConnSlot<'s> {
     conn: Mutex<Conn<'s>>,
     /// When the wait of its connection ends; written by the thread that worked on it last.
     deadline: AtomicU64,
@@ -122,10 +122,10 @@ struct Place<'s> {
 struct Conn<'s> {
     /// Comes with the first connection; its buffers serve all later ones.
     spare_exchange: Option<Exchange<'s>>,
-    phase: Phase,
+    state: PoolConnState,
 }
 
-enum Phase {
+enum PoolConnState {
     Free,
     Open(OwnedFd),
     /// Closed on our side; what still comes is dropped, up to so many bytes.
@@ -200,17 +200,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<'s> Pool<'s> {
     fn new(service: &'s Service) -> io::Result<Self> {
-        let places = service.config.settings.count("max-request") as u32;
-        let place = |_| Place {
-            conn: Mutex::new(Conn { spare_exchange: None, phase: Phase::Free }),
+        let slots = service.config.settings.count("max-request") as u32;
+        let slot = |_| ConnSlot {
+            conn: Mutex::new(Conn { spare_exchange: None, state: PoolConnState::Free }),
             deadline: AtomicU64::new(u64::MAX),
         };
         Ok(Self {
             service,
             epoll: Epoll::new()?,
             ready: ReadyQueue::new(&service.board),
-            places: (0..places).map(place).collect(),
-            free: Mutex::new((0..places).rev().collect()),
+            slots: (0..slots).map(slot).collect(),
+            free: Mutex::new((0..slots).rev().collect()),
             open: AtomicUsize::new(0),
             rests: AtomicBool::new(false),
             draining: AtomicBool::new(false),
@@ -260,39 +260,39 @@ impl<'s> Pool<'s> {
     }
 
     fn turn(&self, index: u32) {
-        let place = &self.places[index as usize];
-        let mut conn = lock(&place.conn);
+        let slot = &self.slots[index as usize];
+        let mut conn = lock(&slot.conn);
         let conn = &mut *conn;
-        let (Some(exchange), phase) = (&mut conn.spare_exchange, &mut conn.phase) else { return };
-        let step = match phase {
+        let (Some(exchange), state) = (&mut conn.spare_exchange, &mut conn.state) else { return };
+        let step = match state {
             // The entry is of a connection that has ended since.
-            Phase::Free => return,
-            Phase::Lingering(socket, left) => {
-                let due = place.deadline.load(Relaxed) <= clock::monotonic().0;
+            PoolConnState::Free => return,
+            PoolConnState::Lingering(socket, left) => {
+                let due = slot.deadline.load(Relaxed) <= clock::monotonic().0;
                 match due || socket_io::drop_input(socket.as_fd(), left) {
                     true => Step::Close(Close::Normal),
                     false => Step::Read,
                 }
             }
-            Phase::Open(socket) => self.advance(place, exchange, socket),
+            PoolConnState::Open(socket) => self.advance(slot, exchange, socket),
         };
         if let Step::Close(how) = step {
-            let socket = match std::mem::replace(phase, Phase::Free) {
-                Phase::Open(socket) => socket_io::close(socket, how),
-                Phase::Free | Phase::Lingering(..) => None,
+            let socket = match std::mem::replace(state, PoolConnState::Free) {
+                PoolConnState::Open(socket) => socket_io::close(socket, how),
+                PoolConnState::Free | PoolConnState::Lingering(..) => None,
             };
             let Some(socket) = socket else { return self.release(index) };
-            *phase = Phase::Lingering(socket, socket_io::LINGER_BYTES_MAX);
+            *state = PoolConnState::Lingering(socket, socket_io::LINGER_BYTES_MAX);
             let until = clock::monotonic().saturating_add(socket_io::LINGER_MAX);
-            place.deadline.store(until.0, Relaxed);
-        } else if let Phase::Open(_) = phase {
-            place.deadline.store(exchange.deadline().0, Relaxed);
+            slot.deadline.store(until.0, Relaxed);
+        } else if let PoolConnState::Open(_) = state {
+            slot.deadline.store(exchange.deadline().0, Relaxed);
         }
         self.watch(index, conn, step);
     }
 
     /// One turn of a connection whose exchange is not over.
-    fn advance(&self, place: &Place<'s>, exchange: &mut Exchange<'s>, socket: &OwnedFd) -> Step {
+    fn advance(&self, slot: &ConnSlot<'s>, exchange: &mut Exchange<'s>, socket: &OwnedFd) -> Step {
         let now = clock::monotonic();
         if exchange.deadline() <= now {
             exchange.timed_out(now);
@@ -308,7 +308,7 @@ impl<'s> Pool<'s> {
                 Step::Close(how) => return Step::Close(how),
                 Step::Hold(until) => {
                     // For the acceptor, which would otherwise send another thread to see to a timeout.
-                    place.deadline.store(exchange.deadline().0, Relaxed);
+                    slot.deadline.store(exchange.deadline().0, Relaxed);
                     if !self.ready.sleep_until(until) {
                         return Step::Hold(until);
                     }
@@ -335,10 +335,13 @@ impl<'s> Pool<'s> {
             },
             Step::Read | Step::Close(_) => EventFlags::IN | EventFlags::RDHUP,
         };
-        let (Phase::Open(socket) | Phase::Lingering(socket, _)) = &conn.phase else { return };
+        let (PoolConnState::Open(socket) | PoolConnState::Lingering(socket, _)) = &conn.state
+        else {
+            return;
+        };
         let flags = wanted | EventFlags::ONESHOT;
         if self.epoll.modify(socket, u64::from(index), flags).is_err() {
-            conn.phase = Phase::Free;
+            conn.state = PoolConnState::Free;
             self.release(index);
         }
     }
@@ -363,7 +366,7 @@ impl<'s> Pool<'s> {
 
     /// The connection of a place has been closed.
     fn release(&self, index: u32) {
-        self.places[index as usize].deadline.store(u64::MAX, Relaxed);
+        self.slots[index as usize].deadline.store(u64::MAX, Relaxed);
         lock(&self.free).push(index);
         self.open.fetch_sub(1, Relaxed);
         if self.rests.swap(false, Relaxed) {
@@ -380,10 +383,10 @@ impl<'s> Pool<'s> {
 
     /// Closes what is left when there is no more time for it; the threads have ended.
     fn cut(&self) {
-        for place in &self.places {
-            let mut conn = lock(&place.conn);
-            if let (Phase::Open(_), Some(exchange)) =
-                (std::mem::replace(&mut conn.phase, Phase::Free), &mut conn.spare_exchange)
+        for slot in &self.slots {
+            let mut conn = lock(&slot.conn);
+            if let (PoolConnState::Open(_), Some(exchange)) =
+                (std::mem::replace(&mut conn.state, PoolConnState::Free), &mut conn.spare_exchange)
             {
                 exchange.lost(clock::monotonic());
             }
@@ -435,7 +438,7 @@ impl<'p, 's> Watcher<'p, 's> {
     fn accept_some(&mut self) {
         self.acceptor.begin_round();
         loop {
-            let full = self.pool.open.load(Relaxed) == self.pool.places.len();
+            let full = self.pool.open.load(Relaxed) == self.pool.slots.len();
             let room = match (full, self.closes_overflow) {
                 (false, _) => Room::Free,
                 (true, false) => Room::Waits,
@@ -464,15 +467,15 @@ impl<'p, 's> Watcher<'p, 's> {
 
     fn admit(&mut self, socket: OwnedFd, peer: std::net::SocketAddr) {
         let Some(index) = lock(&self.pool.free).pop() else { return };
-        let place = &self.pool.places[index as usize];
-        let mut conn = lock(&place.conn);
+        let slot = &self.pool.slots[index as usize];
+        let mut conn = lock(&slot.conn);
         let exchange = socket_io::exchange_for(&mut conn.spare_exchange, self.pool.service, peer);
-        place.deadline.store(exchange.deadline().0, Relaxed);
+        slot.deadline.store(exchange.deadline().0, Relaxed);
         self.timers.arm(index, exchange.deadline().min(self.now.saturating_add(self.glance)));
         self.pool.open.fetch_add(1, Relaxed);
         let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ONESHOT;
         if self.pool.epoll.add(&socket, u64::from(index), flags).is_ok() {
-            conn.phase = Phase::Open(socket);
+            conn.state = PoolConnState::Open(socket);
         } else {
             // ENOMEM or ENOSPC (fs.epoll.max_user_watches): nobody would ever wake it.
             drop(conn);
@@ -488,7 +491,7 @@ impl<'p, 's> Watcher<'p, 's> {
         self.rest = until;
         self.pool.rests.store(true, Relaxed);
         // A place that became free before the line above did not bring the listener back.
-        let full = self.pool.open.load(Relaxed) == self.pool.places.len();
+        let full = self.pool.open.load(Relaxed) == self.pool.slots.len();
         if until == Nanos::MAX && !full && self.pool.rests.swap(false, Relaxed) {
             self.pool.accept_again();
         }
@@ -503,7 +506,7 @@ impl<'p, 's> Watcher<'p, 's> {
             }
         }
         while let Some(index) = self.timers.expired(self.now) {
-            let deadline = Nanos(self.pool.places[index as usize].deadline.load(Relaxed));
+            let deadline = Nanos(self.pool.slots[index as usize].deadline.load(Relaxed));
             if deadline == Nanos::MAX {
                 continue;
             }
@@ -523,7 +526,7 @@ impl<'p, 's> Watcher<'p, 's> {
         self.pool.service.begin_closing();
         self.acceptor.drain();
         self.pool.draining.store(true, Relaxed);
-        for index in 0..self.pool.places.len() as u32 {
+        for index in 0..self.pool.slots.len() as u32 {
             self.pool.ready.push(index);
         }
     }

@@ -98,7 +98,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
 fn serve(service: &Service, call_limit: CallLimit, board: &Scoreboard, number: usize) -> u8 {
     let quota = service.config.settings.count("MaxConnectionsPerChild");
     let mut left = if quota == 0 { u64::MAX } else { quota };
-    let _place = board.sit(number, 0);
+    let _seat = board.sit(number, 0);
     let mut spare_exchange = None;
     while left > 0 {
         board.set(number, 0, State::Waiting);

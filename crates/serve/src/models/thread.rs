@@ -64,25 +64,25 @@ fn run(service: &Service) -> Result<(), ServeError> {
     signals::let_interrupt().map_err(system("cannot handle signals"))?;
     listener::set_mode(&service.listener, Mode::NonBlocking)
         .map_err(system("cannot make the listener non-blocking"))?;
-    let floor = Floor::new(service);
+    let shared = Threads::new(service);
     let served = std::thread::scope(|scope| {
         let mut acceptor = Acceptor {
-            floor: &floor,
+            shared: &shared,
             threads_max: service.config.settings.count(THREADS_MAX) as usize,
             owes_thread: false,
             rest: Nanos::ZERO,
             tickets: None,
         };
         let served = acceptor.serve(scope, &signals);
-        floor.stopping.store(true, Relaxed);
-        floor.queue.close_and_wait();
+        shared.stopping.store(true, Relaxed);
+        shared.queue.close_and_wait();
         served
     });
     served.map_err(system("cannot wait for connections and signals"))
 }
 
 /// What all threads share.
-struct Floor<'s> {
+struct Threads<'s> {
     service: &'s Service,
     /// From the acceptor to the thread that was started for it.
     queue: HandoffQueue<(OwnedFd, SocketAddr)>,
@@ -94,7 +94,7 @@ struct Floor<'s> {
     stopping: AtomicBool,
 }
 
-impl<'s> Floor<'s> {
+impl<'s> Threads<'s> {
     fn new(service: &'s Service) -> Self {
         let (queue, threads) = (HandoffQueue::default(), AtomicUsize::new(0));
         Self {
@@ -137,7 +137,7 @@ impl Drop for Counted<'_> {
 
 /// What only the acceptor knows.
 struct Acceptor<'f, 's> {
-    floor: &'f Floor<'s>,
+    shared: &'f Threads<'s>,
     threads_max: usize,
     /// A connection lies in the queue for which no thread could be started yet.
     owes_thread: bool,
@@ -157,7 +157,7 @@ impl<'f> Acceptor<'f, '_> {
     where
         'f: 'scope,
     {
-        let Floor { service, queue, threads, .. } = self.floor;
+        let Threads { service, queue, threads, .. } = self.shared;
         let grace = service.config.settings.time("GracefulShutdownTimeout");
         let mut end = Nanos::MAX;
         while clock::monotonic() < end {
@@ -195,7 +195,7 @@ impl<'f> Acceptor<'f, '_> {
 
     /// Waits until there is something to do; returns whether a connection may be accepted.
     fn wait(&self, signals: &Signals) -> io::Result<bool> {
-        let Floor { service, queue, threads, .. } = self.floor;
+        let Threads { service, queue, threads, .. } = self.shared;
         let cannot = self.owes_thread || self.rest > clock::monotonic();
         if cannot || self.tickets == Some(0) {
             poll::wait_for(&mut [PollFd::new(signals, PollFlags::IN)], Some(TICK))?;
@@ -211,13 +211,13 @@ impl<'f> Acceptor<'f, '_> {
     }
 
     fn accept(&mut self) {
-        match listener::accept(&self.floor.service.listener, Mode::Blocking) {
+        match listener::accept(&self.shared.service.listener, Mode::Blocking) {
             Ok(conn) => {
-                self.floor.queue.push(conn);
+                self.shared.queue.push(conn);
                 self.owes_thread = true;
             }
             Err(error) if listener::is_exhaustion(&error) => {
-                self.floor.service.note_exhaustion(&error);
+                self.shared.service.note_exhaustion(&error);
                 return self.take_rest();
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -237,15 +237,15 @@ impl<'f> Acceptor<'f, '_> {
     where
         'f: 'scope,
     {
-        let floor = self.floor;
-        floor.threads.fetch_add(1, Relaxed);
+        let shared = self.shared;
+        shared.threads.fetch_add(1, Relaxed);
         let builder = Builder::new().stack_size(THREAD_STACK_BYTES);
-        match builder.spawn_scoped(scope, || floor.work()) {
+        match builder.spawn_scoped(scope, || shared.work()) {
             Ok(_) => self.owes_thread = false,
             // `ulimit -u`, the cgroup's pids.max, or memory: the connection waits in the queue.
             Err(error) => {
-                floor.threads.fetch_sub(1, Relaxed);
-                floor.service.note_no_start("a thread for a connection, which waits", &error);
+                shared.threads.fetch_sub(1, Relaxed);
+                shared.service.note_no_start("a thread for a connection, which waits", &error);
                 self.take_rest();
             }
         }

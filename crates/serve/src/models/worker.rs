@@ -119,7 +119,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
             rule: SpareRule::new(count("MinSpareThreads"), count("MaxSpareThreads")),
             child: &|board, number| {
                 let queue = HandoffQueue::default();
-                serve(&Place { service, call_limit, board, number, queue: &queue }, threads)
+                serve(&Child { service, call_limit, board, number, queue: &queue }, threads)
             },
         },
     )
@@ -127,7 +127,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
 
 /// Where the threads of a child find each other.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct Child<'a> {
     service: &'a Service,
     call_limit: CallLimit,
     board: &'a Scoreboard,
@@ -140,46 +140,46 @@ struct Place<'a> {
 const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// The life of a child: start the workers, accept for them, see them off.
-fn serve(place: &Place<'_>, threads: usize) -> u8 {
+fn serve(child: &Child<'_>, threads: usize) -> u8 {
     std::thread::scope(|scope| {
         let started = signals::hidden_from(|| {
             (0..threads).try_for_each(|worker| {
                 let builder = std::thread::Builder::new().stack_size(THREAD_STACK_BYTES);
-                builder.spawn_scoped(scope, move || work(place, worker)).map(|_| ())
+                builder.spawn_scoped(scope, move || work(child, worker)).map(|_| ())
             })
         });
         let status = match started.and_then(|all| all) {
-            Ok(()) => listen(place),
+            Ok(()) => listen(child),
             Err(error) => {
-                place.board.note_start_error(&error);
+                child.board.note_start_error(&error);
                 child::FATAL
             }
         };
         // It may wait long for its last clients: the parent is not to count on it any more.
-        place.board.set_intake(place.number, Intake::Ended);
-        place.queue.close_and_wait();
+        child.board.set_intake(child.number, Intake::Ended);
+        child.queue.close_and_wait();
         status
     })
 }
 
 /// Accepts whenever a worker is idle.
-fn listen(place: &Place<'_>) -> u8 {
+fn listen(child: &Child<'_>) -> u8 {
     process::set_name("joust listener");
-    let quota = place.service.config.settings.count("MaxConnectionsPerChild");
+    let quota = child.service.config.settings.count("MaxConnectionsPerChild");
     let mut left = if quota == 0 { u64::MAX } else { quota };
     while left > 0 {
-        if !place.queue.wait_for_idle_worker(LOOK_UP) {
+        if !child.queue.wait_for_idle_worker(LOOK_UP) {
             match signals::asked_to_end() {
-                Some(Stop::Drain) if place.board.is_draining() => place.queue.interrupt_workers(),
+                Some(Stop::Drain) if child.board.is_draining() => child.queue.interrupt_workers(),
                 Some(_) => return child::DONE,
                 None => {}
             }
             continue;
         }
-        match child::accept(place.service, place.board) {
+        match child::accept(child.service, child.board) {
             Accepted::Conn(socket, peer) => {
                 left -= 1;
-                place.queue.push((socket, peer));
+                child.queue.push((socket, peer));
             }
             Accepted::Nothing => {}
             Accepted::Leave(status) => return status,
@@ -189,18 +189,18 @@ fn listen(place: &Place<'_>) -> u8 {
 }
 
 /// The life of a worker: take a connection, serve it to its end, again.
-fn work(place: &Place<'_>, worker: usize) {
-    let doing = |state| place.board.set(place.number, worker, state);
-    let ending = || place.board.ending().or(place.queue.is_ending().then_some(Stop::Drain));
+fn work(child: &Child<'_>, worker: usize) {
+    let doing = |state| child.board.set(child.number, worker, state);
+    let ending = || child.board.ending().or(child.queue.is_ending().then_some(Stop::Drain));
     let mut spare_exchange = None;
-    let _registration = place.queue.register();
-    let _place = place.board.sit(place.number, worker);
+    let _registration = child.queue.register();
+    let _seat = child.board.sit(child.number, worker);
     while let Taken::Item((socket, peer)) = {
         doing(State::Waiting);
-        place.queue.take(None)
+        child.queue.take(None)
     } {
         doing(State::Reading);
-        let exchange = socket_io::exchange_for(&mut spare_exchange, place.service, peer);
-        socket_io::serve_blocking(socket, exchange, place.call_limit, &ending);
+        let exchange = socket_io::exchange_for(&mut spare_exchange, child.service, peer);
+        socket_io::serve_blocking(socket, exchange, child.call_limit, &ending);
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use units::{Bytes, Nanos};
 
 use super::{Told, letter, word};
-use crate::board::{Counter, Seen, State};
+use crate::board::{Counter, SeatReading, State};
 
 const WRITES: &str = "a String takes every write";
 
@@ -100,7 +100,7 @@ fn scoreboard(text: &mut String, told: &Told<'_>) {
 }
 
 fn seats(text: &mut String, told: &Told<'_>) {
-    let taken = |seat: &&Seen| seat.state != State::Free;
+    let taken = |seat: &&SeatReading| seat.state != State::Free;
     let (all, hidden) = {
         let count = told.reading.seats.iter().filter(taken).count();
         (count.min(ROWS_MAX), count.saturating_sub(ROWS_MAX))

@@ -123,10 +123,10 @@ struct Conn<'s> {
     mark: RunMark,
     /// The file of a gateway that is watched for it, by its id; 0: none.
     watches: u64,
-    phase: Phase,
+    state: LoopConnState,
 }
 
-enum Phase {
+enum LoopConnState {
     Free,
     /// Not watched: it has had no turn yet.
     Fresh(OwnedFd),
@@ -147,8 +147,10 @@ impl<'s> Conn<'s> {
 
     /// Whether it waits for a request, and nothing else; then, until when.
     fn idle_until(&self) -> Option<Nanos> {
-        match (&self.phase, &self.exchange) {
-            (Phase::Watched(_), Some(exchange)) if exchange.is_idle() => Some(exchange.deadline()),
+        match (&self.state, &self.exchange) {
+            (LoopConnState::Watched(_), Some(exchange)) if exchange.is_idle() => {
+                Some(exchange.deadline())
+            }
             _ => None,
         }
     }
@@ -318,15 +320,15 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         let (service, now, ending) = (self.service, self.now, self.acceptor.is_draining());
         let after_call = || AfterCall { now: socket_io::time(service, now), ending };
         let conn = &mut self.conns[index as usize];
-        let socket = match &mut conn.phase {
-            Phase::Free | Phase::HandedOver { .. } => return,
-            Phase::Lingering(socket, left, _) => {
+        let socket = match &mut conn.state {
+            LoopConnState::Free | LoopConnState::HandedOver { .. } => return,
+            LoopConnState::Lingering(socket, left, _) => {
                 if socket_io::drop_input(socket.as_fd(), left) {
                     self.release(index);
                 }
                 return;
             }
-            Phase::Fresh(socket) | Phase::Watched(socket) => socket,
+            LoopConnState::Fresh(socket) | LoopConnState::Watched(socket) => socket,
         };
         let exchange = conn.exchange.as_mut().expect("a connection with a socket has its exchange");
         forget_gateway(&mut self.watch, exchange, &mut conn.watches);
@@ -357,12 +359,12 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
             // It has its turn without the kernel; until then it would be told what it knows.
             Step::Turn | Step::Hold(_) => Interest::Nothing,
         };
-        match &self.conns[index as usize].phase {
-            Phase::Fresh(_) => self.watch(index, interest),
-            Phase::Watched(socket) | Phase::Lingering(socket, ..) => {
+        match &self.conns[index as usize].state {
+            LoopConnState::Fresh(_) => self.watch(index, interest),
+            LoopConnState::Watched(socket) | LoopConnState::Lingering(socket, ..) => {
                 self.watch.change(socket, interest);
             }
-            Phase::Free | Phase::HandedOver { .. } => return,
+            LoopConnState::Free | LoopConnState::HandedOver { .. } => return,
         }
         match step {
             Step::Turn => self.queue(index),
@@ -401,13 +403,15 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
     fn watch(&mut self, index: u32, interest: Interest) {
         let conn = &mut self.conns[index as usize];
         let token = u64::from(conn.generation) << 32 | u64::from(index);
-        let (Phase::Fresh(socket) | Phase::Watched(socket) | Phase::Lingering(socket, ..)) =
-            std::mem::replace(&mut conn.phase, Phase::Free)
+        let (LoopConnState::Fresh(socket)
+        | LoopConnState::Watched(socket)
+        | LoopConnState::Lingering(socket, ..)) =
+            std::mem::replace(&mut conn.state, LoopConnState::Free)
         else {
             return;
         };
         if self.watch.add(&socket, token, interest).is_ok() {
-            conn.phase = Phase::Watched(socket);
+            conn.state = LoopConnState::Watched(socket);
         } else {
             // ENOMEM or ENOSPC (fs.epoll.max_user_watches): nobody would ever wake it.
             conn.exchange().lost(self.now);
@@ -416,19 +420,21 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
     }
 
     fn close(&mut self, index: u32, how: Close) {
-        if matches!(self.conns[index as usize].phase, Phase::Fresh(_)) && how == Close::Linger {
+        if matches!(self.conns[index as usize].state, LoopConnState::Fresh(_))
+            && how == Close::Linger
+        {
             self.watch(index, Interest::Read);
         }
         let conn = &mut self.conns[index as usize];
-        let (Phase::Fresh(socket) | Phase::Watched(socket)) =
-            std::mem::replace(&mut conn.phase, Phase::Free)
+        let (LoopConnState::Fresh(socket) | LoopConnState::Watched(socket)) =
+            std::mem::replace(&mut conn.state, LoopConnState::Free)
         else {
             return;
         };
         if how == Close::Linger && listener::shutdown_send(&socket).is_ok() {
             let until = self.now.saturating_add(socket_io::LINGER_MAX);
             self.watch.change(&socket, Interest::Read);
-            conn.phase = Phase::Lingering(socket, socket_io::LINGER_BYTES_MAX, until);
+            conn.state = LoopConnState::Lingering(socket, socket_io::LINGER_BYTES_MAX, until);
             self.timers.arm(index, until);
             // What came before is not announced again.
             return self.queue(index);
@@ -440,10 +446,10 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
 
     fn release(&mut self, index: u32) {
         let conn = &mut self.conns[index as usize];
-        if let Phase::Lingering(socket, ..) = &conn.phase {
+        if let LoopConnState::Lingering(socket, ..) = &conn.state {
             self.watch.forget(socket);
         }
-        conn.phase = Phase::Free;
+        conn.state = LoopConnState::Free;
         conn.generation = conn.generation.wrapping_add(1) & 0x7fff_ffff;
         self.timers.disarm(index);
         self.free.push(index);
@@ -458,11 +464,11 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         }
         while let Some(index) = self.timers.expired(self.now) {
             let conn = &mut self.conns[index as usize];
-            match conn.phase {
-                Phase::Free | Phase::HandedOver { .. } => {}
-                Phase::Lingering(_, _, until) if until <= self.now => self.release(index),
-                Phase::Lingering(_, _, until) => self.timers.arm(index, until),
-                Phase::Fresh(_) | Phase::Watched(_) => {
+            match conn.state {
+                LoopConnState::Free | LoopConnState::HandedOver { .. } => {}
+                LoopConnState::Lingering(_, _, until) if until <= self.now => self.release(index),
+                LoopConnState::Lingering(_, _, until) => self.timers.arm(index, until),
+                LoopConnState::Fresh(_) | LoopConnState::Watched(_) => {
                     let Some(exchange) = &mut conn.exchange else { continue };
                     if exchange.deadline() <= self.now {
                         forget_gateway(&mut self.watch, exchange, &mut conn.watches);
@@ -502,10 +508,10 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
     /// Closes what is left when there is no more time for it.
     fn cut(&mut self) {
         for conn in &mut self.conns {
-            if matches!(conn.phase, Phase::Fresh(_) | Phase::Watched(_)) {
+            if matches!(conn.state, LoopConnState::Fresh(_) | LoopConnState::Watched(_)) {
                 conn.exchange().lost(self.now);
             }
-            conn.phase = Phase::Free;
+            conn.state = LoopConnState::Free;
         }
     }
 }

@@ -18,7 +18,7 @@ use units::Nanos;
 
 use super::child::{FATAL, SICK};
 use super::scoreboard::{Intake, Scoreboard};
-use super::spare::{Maintain, Seen, SpareRule};
+use super::spare::{Maintain, SpareCounts, SpareRule};
 use crate::ServeError;
 use crate::board::{Counter, State};
 use crate::gateway;
@@ -254,7 +254,7 @@ impl Parent<'_> {
         let is_none_leaving = free + staying == self.children.len();
         let idle = self.staying().map(|number| self.board.idle(number)).sum();
         let rate = self.plan.rule.spawn_rate();
-        match self.plan.rule.maintain(Seen { idle, room }) {
+        match self.plan.rule.maintain(SpareCounts { idle, room }) {
             Maintain::Nothing => {}
             // `do_kill` in perform_idle_server_maintenance of event.c.
             Maintain::ReapOne

@@ -27,7 +27,7 @@ pub(crate) struct SpareRule {
 
 /// What the rule looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct SpareCounts {
     /// Workers that wait for a connection, and those that are starting: they were started a second
     /// ago, and more would not help.
     pub(crate) idle: usize,
@@ -58,18 +58,18 @@ impl SpareRule {
     }
 
     /// Once a second in which no child ended.
-    pub(crate) fn maintain(&mut self, seen: Seen) -> Maintain {
-        if seen.idle > self.spare_max {
+    pub(crate) fn maintain(&mut self, counts: SpareCounts) -> Maintain {
+        if counts.idle > self.spare_max {
             self.spawn_rate = 1;
             Maintain::ReapOne
-        } else if seen.idle >= self.spare_min {
+        } else if counts.idle >= self.spare_min {
             self.spawn_rate = 1;
             Maintain::Nothing
-        } else if seen.room == 0 {
+        } else if counts.room == 0 {
             self.spawn_rate = 1;
             Maintain::Spawn(0)
         } else {
-            let children = seen.room.min(self.spawn_rate);
+            let children = counts.room.min(self.spawn_rate);
             match self.rounds_held_off {
                 0 => self.spawn_rate = (self.spawn_rate * 2).min(SPAWN_RATE_MAX),
                 _ => self.rounds_held_off -= 1,
@@ -110,7 +110,7 @@ mod tests {
         fn second(&mut self, busy: usize) -> usize {
             let busy = busy.min(self.children);
             let room = self.children_max - self.children;
-            match self.rule.maintain(Seen { idle: self.children - busy, room }) {
+            match self.rule.maintain(SpareCounts { idle: self.children - busy, room }) {
                 Maintain::Nothing => {}
                 Maintain::ReapOne => self.children -= 1,
                 Maintain::Spawn(n) => self.children += n,
@@ -177,11 +177,11 @@ mod tests {
     fn threads_are_counted_and_children_started() {
         // worker: 3 children of 25 threads, 75 to 250 idle, at most 16 children.
         let mut rule = SpareRule::new(75, 250);
-        let seen = |idle, children: usize| Seen { idle, room: 16 - children };
-        assert_eq!(rule.maintain(seen(75, 3)), Maintain::Nothing);
-        assert_eq!(rule.maintain(seen(74, 3)), Maintain::Spawn(1));
-        assert_eq!(rule.maintain(seen(50, 4)), Maintain::Spawn(2));
-        assert_eq!(rule.maintain(seen(251, 15)), Maintain::ReapOne);
-        assert_eq!(rule.maintain(seen(0, 16)), Maintain::Spawn(0));
+        let counts = |idle, children: usize| SpareCounts { idle, room: 16 - children };
+        assert_eq!(rule.maintain(counts(75, 3)), Maintain::Nothing);
+        assert_eq!(rule.maintain(counts(74, 3)), Maintain::Spawn(1));
+        assert_eq!(rule.maintain(counts(50, 4)), Maintain::Spawn(2));
+        assert_eq!(rule.maintain(counts(251, 15)), Maintain::ReapOne);
+        assert_eq!(rule.maintain(counts(0, 16)), Maintain::Spawn(0));
     }
 }

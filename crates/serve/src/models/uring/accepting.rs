@@ -32,10 +32,10 @@ impl Host<'_> {
     /// many as arrive meanwhile.
     pub(super) fn accept_again(&mut self) {
         let is_due = matches!(self.accepting, Accepting::Rests(until) if until <= self.now);
-        if !is_due || self.together.is_ending() || self.places() == 0 {
+        if !is_due || self.together.is_ending() || self.free_slots() == 0 {
             return;
         }
-        let many = self.together.n_rings == 1 && self.places() > self.burst_max();
+        let many = self.together.n_rings == 1 && self.free_slots() > self.burst_max();
         self.accepting = Accepting::Way { many };
         self.todo.push((LISTENER, Todo::Accept { many }));
     }
@@ -54,7 +54,7 @@ impl Host<'_> {
                 let peer = listener::peer(&socket);
                 self.admit(socket, peer);
                 if self.accepting == (Accepting::Way { many: true })
-                    && self.places() <= self.burst_max()
+                    && self.free_slots() <= self.burst_max()
                 {
                     self.stop_accepting();
                 }
@@ -88,7 +88,7 @@ impl Host<'_> {
     pub(super) fn accept_the_last(&mut self) {
         while self.is_draining
             && matches!(self.accepting, Accepting::Rests(until) if until <= self.now)
-            && self.places() > 0
+            && self.free_slots() > 0
         {
             if !self.together.take_ticket() {
                 self.accepting = Accepting::No;

@@ -1,6 +1,6 @@
 //! A place for a connection of a ring: what it is at, and what the kernel has under way for it. Owns
 //! that state, and how many places keep their memory while they are free; must not know the ring.
-//! Start reading at [`Conn`], then [`Places`].
+//! Start reading at [`Conn`], then [`ConnSlots`].
 
 use std::ops::{Index, IndexMut};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -18,20 +18,20 @@ pub(super) struct Conn<'s> {
     pub(super) exchange: Exchange<'s>,
     /// `None` where the place is free.
     pub(super) socket: Option<OwnedFd>,
-    pub(super) phase: Phase,
-    pub(super) receiving: Under,
+    pub(super) state: RingConnState,
+    pub(super) receiving: OpState,
     /// The wait for room in the send buffer.
-    pub(super) room: Under,
+    pub(super) room: OpState,
     /// The last send was not taken as a whole, and no news of room has come since.
     pub(super) is_blocked: bool,
     /// The client has ended its side, which every wait for room is told of: one that ends with its first
     /// news would end at once.
     pub(super) is_half_closed: bool,
     /// The wait for the file of a gateway, and which and for what that is.
-    pub(super) watching: Under,
+    pub(super) watching: OpState,
     pub(super) watched: (u64, PollFlags),
-    /// Bytes that came while an answer was being sent; at most some [`LATE_MAX`].
-    pub(super) late: Vec<u8>,
+    /// Bytes that came while an answer was being sent; at most some [`PENDING_INPUT_MAX`].
+    pub(super) pending_input: Vec<u8>,
     pub(super) stream: Stream,
     /// What it wants to send is handed over with the next call.
     pub(super) is_sending: bool,
@@ -43,10 +43,10 @@ pub(super) struct Conn<'s> {
 
 /// Bytes of a client that does not wait for its answers are taken up to here; then it is received from
 /// no longer until it has had them.
-pub(super) const LATE_MAX: usize = 64 * 1024;
+pub(super) const PENDING_INPUT_MAX: usize = 64 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum RingConnState {
     Free,
     Open,
     /// Closed on our side; what still comes is dropped, up to so many bytes and until then.
@@ -69,7 +69,7 @@ const TRIMMED_FROM: usize = 1024;
 /// The places of a ring by their numbers, which operations name. A place that was given up has no memory
 /// but its number, which is used again.
 #[derive(Default)]
-pub(super) struct Places<'s> {
+pub(super) struct ConnSlots<'s> {
     all: Vec<Option<Box<Conn<'s>>>>,
     /// Free ones that kept their memory; at most [`KEPT_FREE_MAX`].
     kept: Vec<u32>,
@@ -79,7 +79,7 @@ pub(super) struct Places<'s> {
     peak: usize,
 }
 
-impl<'s> Places<'s> {
+impl<'s> ConnSlots<'s> {
     /// How many are taken.
     pub(super) fn taken(&self) -> usize {
         self.all.len() - self.kept.len() - self.given_up.len()
@@ -134,7 +134,7 @@ impl<'s> Places<'s> {
     }
 }
 
-impl<'s> Index<u32> for Places<'s> {
+impl<'s> Index<u32> for ConnSlots<'s> {
     type Output = Conn<'s>;
 
     fn index(&self, number: u32) -> &Conn<'s> {
@@ -142,7 +142,7 @@ impl<'s> Index<u32> for Places<'s> {
     }
 }
 
-impl IndexMut<u32> for Places<'_> {
+impl IndexMut<u32> for ConnSlots<'_> {
     fn index_mut(&mut self, number: u32) -> &mut Self::Output {
         self.get_mut(number).expect("a place with a connection was not given up")
     }
@@ -150,11 +150,11 @@ impl IndexMut<u32> for Places<'_> {
 
 /// Whether an operation is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Under {
-    No,
-    Way,
+pub(super) enum OpState {
+    None,
+    Pending,
     /// It was cancelled, and its end has not come yet.
-    Ending,
+    Cancelling,
 }
 
 /// What is known of the peer's side.
@@ -173,14 +173,14 @@ impl<'s> Conn<'s> {
         Self {
             exchange,
             socket: None,
-            phase: Phase::Free,
-            receiving: Under::No,
-            room: Under::No,
+            state: RingConnState::Free,
+            receiving: OpState::None,
+            room: OpState::None,
             is_blocked: false,
             is_half_closed: false,
-            watching: Under::No,
+            watching: OpState::None,
             watched: (0, PollFlags::empty()),
-            late: Vec::new(),
+            pending_input: Vec::new(),
             stream: Stream::Open,
             is_sending: false,
             cut: None,
@@ -191,37 +191,37 @@ impl<'s> Conn<'s> {
     /// The place is taken, by a connection that its exchange knows.
     pub(super) fn take(&mut self, socket: OwnedFd) {
         self.socket = Some(socket);
-        self.phase = Phase::Open;
+        self.state = RingConnState::Open;
         self.stream = Stream::Open;
     }
 
     /// The place is free.
     pub(super) fn clear(&mut self) {
-        self.phase = Phase::Free;
-        self.late = Vec::new();
+        self.state = RingConnState::Free;
+        self.pending_input = Vec::new();
         self.is_sending = false;
         self.is_blocked = false;
         self.is_half_closed = false;
         self.cut = None;
     }
 
-    /// Its socket; there is one in every phase but [`Phase::Free`].
+    /// Its socket; there is one in every phase but [`RingConnState::Free`].
     pub(super) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_ref().expect("a place that is taken has a socket").as_fd()
     }
 
     /// Whether the kernel has something under way for it.
-    pub(super) fn is_under_way(&self) -> bool {
-        [self.receiving, self.room, self.watching].iter().any(|under| *under != Under::No)
+    pub(super) fn has_pending_ops(&self) -> bool {
+        [self.receiving, self.room, self.watching].iter().any(|under| *under != OpState::None)
     }
 
     /// Has the exchange take what it can of the bytes that came late; returns whether it took any.
-    pub(super) fn feed_late(&mut self, ending: bool, now: Nanos) -> bool {
-        let used = feed(&mut self.exchange, &self.late, ending, now);
-        self.late.drain(..used);
-        if self.late.is_empty() {
+    pub(super) fn feed_pending(&mut self, ending: bool, now: Nanos) -> bool {
+        let used = feed(&mut self.exchange, &self.pending_input, ending, now);
+        self.pending_input.drain(..used);
+        if self.pending_input.is_empty() {
             // It is rarely needed, and as large as what a client sends in advance.
-            self.late = Vec::new();
+            self.pending_input = Vec::new();
         }
         used > 0
     }

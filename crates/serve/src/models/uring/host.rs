@@ -8,7 +8,7 @@
 //!
 //! An answer that is taken as a whole has no event. Its connection hears of it after the call, which
 //! may sleep long if nobody else comes: so whoever has more to do after its answer than to wait for the
-//! next request keeps the call from sleeping (`is_pressed`), and the others are told the time at which
+//! next request keeps the call from sleeping (`must_not_sleep`), and the others are told the time at which
 //! it was sent.
 
 use std::io;
@@ -23,7 +23,7 @@ use sys::uring_server::{self, Event, Id, Kind, Op, ServerRing, Size, Wait, What}
 use units::Nanos;
 
 use super::accepting::Accepting;
-use super::conn::{LATE_MAX, Phase, Places, Stream, Under, feed};
+use super::conn::{ConnSlots, OpState, PENDING_INPUT_MAX, RingConnState, Stream, feed};
 use super::together::{Part, Together};
 use crate::exchange::{Close, Exchange, Spare};
 use crate::models::shared::run_queue::RunQueue;
@@ -52,7 +52,7 @@ pub(super) struct Host<'a> {
     pub(super) together: &'a Together,
     part: Part<'a>,
     ring: ServerRing,
-    pub(super) conns: Places<'a>,
+    pub(super) conns: ConnSlots<'a>,
     /// The most that may be taken.
     conns_max: usize,
     /// What all connections receive into and answer from, unless they stop within a request or an
@@ -68,7 +68,7 @@ pub(super) struct Host<'a> {
     /// Sends of the last call; kept for its memory.
     sent: Vec<Send>,
     /// Somebody has more to do after its answer than to wait: the next call must not sleep.
-    is_pressed: bool,
+    must_not_sleep: bool,
     /// The drain was asked for. It begins in the next round, when what had arrived by then was seen.
     drain_is_due: bool,
     /// It has begun: what waits to be accepted is taken, and the port closed.
@@ -118,7 +118,7 @@ impl<'a> Host<'a> {
             together,
             part,
             ring: ServerRing::new(Size { operations, buffers })?,
-            conns: Places::default(),
+            conns: ConnSlots::default(),
             conns_max,
             spare: Spare::for_batches(ANSWERS_KEPT_MAX),
             run_queue: RunQueue::default(),
@@ -127,7 +127,7 @@ impl<'a> Host<'a> {
             sends: Vec::new(),
             todo: Vec::new(),
             sent: Vec::new(),
-            is_pressed: false,
+            must_not_sleep: false,
             drain_is_due: false,
             is_draining: false,
             end: Nanos::MAX,
@@ -177,7 +177,7 @@ impl<'a> Host<'a> {
     }
 
     /// How many more there may be.
-    pub(super) fn places(&self) -> usize {
+    pub(super) fn free_slots(&self) -> usize {
         self.conns_max.saturating_sub(self.open())
     }
 
@@ -221,16 +221,16 @@ impl<'a> Host<'a> {
         });
         ring.enter(sends.chain(others), wait)?;
         self.todo.clear();
-        self.is_pressed = false;
+        self.must_not_sleep = false;
         Ok(())
     }
 
     fn wait(&self) -> Wait {
-        if self.is_pressed || self.drain_is_due || self.run_queue.len() > 0 {
+        if self.must_not_sleep || self.drain_is_due || self.run_queue.len() > 0 {
             return Wait::No;
         }
         let rest = match self.accepting {
-            Accepting::Rests(until) if self.places() > 0 => until,
+            Accepting::Rests(until) if self.free_slots() > 0 => until,
             _ => Nanos::MAX,
         };
         let timed = self.timers.next().unwrap_or(Nanos::MAX).min(self.run_queue.wake_at());
@@ -291,7 +291,7 @@ impl<'a> Host<'a> {
     /// before the port is closed.
     fn drain(&mut self) {
         self.is_draining = true;
-        self.is_pressed = true;
+        self.must_not_sleep = true;
         self.stop_accepting();
         if let Part::Leads(_) = self.part {
             self.service.begin_closing();
@@ -303,7 +303,7 @@ impl<'a> Host<'a> {
         }
         for index in self.conns.numbers() {
             if let Some(conn) = self.conns.get_mut(index)
-                && conn.phase == Phase::Open
+                && conn.state == RingConnState::Open
             {
                 conn.exchange.finish();
                 self.turn(index);
@@ -325,16 +325,16 @@ impl<'a> Host<'a> {
     /// Arms the receive of a connection, unless it is under way or there is nothing to come.
     fn receive(&mut self, index: u32) {
         let conn = &mut self.conns[index];
-        if conn.receiving == Under::No && conn.stream == Stream::Open {
-            conn.receiving = Under::Way;
+        if conn.receiving == OpState::None && conn.stream == Stream::Open {
+            conn.receiving = OpState::Pending;
             self.todo.push((index.into(), Todo::Receive));
         }
     }
 
     pub(super) fn stop_receiving(&mut self, index: u32) {
         let conn = &mut self.conns[index];
-        if conn.receiving == Under::Way {
-            conn.receiving = Under::Ending;
+        if conn.receiving == OpState::Pending {
+            conn.receiving = OpState::Cancelling;
             self.todo.push((index.into(), Todo::Cancel(Kind::Receive)));
         }
     }
@@ -343,18 +343,20 @@ impl<'a> Host<'a> {
     fn arrived(&mut self, index: u32, result: io::Result<()>, ended: bool) {
         let conn = &mut self.conns[index];
         if ended {
-            conn.receiving = Under::No;
+            conn.receiving = OpState::None;
         }
         let bytes = self.ring.received();
         if result.is_ok() && bytes.is_empty() {
             conn.stream = Stream::Ended;
         }
-        match (conn.phase, result) {
-            (Phase::Free, _) => unreachable!("a place is free when nothing is under way for it"),
-            (Phase::Leaving(_), _) => self.leave(index),
-            (Phase::Lingering { left, until }, Ok(())) if conn.stream == Stream::Open => {
+        match (conn.state, result) {
+            (RingConnState::Free, _) => {
+                unreachable!("a place is free when nothing is under way for it")
+            }
+            (RingConnState::Leaving(_), _) => self.leave(index),
+            (RingConnState::Lingering { left, until }, Ok(())) if conn.stream == Stream::Open => {
                 let left = left.saturating_sub(bytes.len());
-                conn.phase = Phase::Lingering { left, until };
+                conn.state = RingConnState::Lingering { left, until };
                 if left == 0 {
                     return self.go(index, Close::Normal);
                 }
@@ -380,15 +382,15 @@ impl<'a> Host<'a> {
         let conn = &mut self.conns[index];
         let bytes = self.ring.received();
         let mut used = 0;
-        if conn.late.is_empty() {
+        if conn.pending_input.is_empty() {
             conn.exchange.lend(&mut self.spare);
             used = feed(&mut conn.exchange, bytes, self.together.is_ending(), now);
         }
         if used < bytes.len() {
-            conn.late.extend_from_slice(&bytes[used..]);
+            conn.pending_input.extend_from_slice(&bytes[used..]);
         }
         self.turn(index);
-        if self.conns.get(index).is_some_and(|conn| conn.late.len() > LATE_MAX) {
+        if self.conns.get(index).is_some_and(|conn| conn.pending_input.len() > PENDING_INPUT_MAX) {
             self.stop_receiving(index);
         }
     }
@@ -406,17 +408,17 @@ impl<'a> Host<'a> {
         let (service, now, ending) = (self.service, self.now, self.together.is_ending());
         loop {
             let conn = &mut self.conns[index];
-            match conn.phase {
-                Phase::Open if !conn.is_sending => {}
+            match conn.state {
+                RingConnState::Open if !conn.is_sending => {}
                 // It is to have its turn as soon as it has sent.
-                Phase::Open => {
-                    self.is_pressed = true;
+                RingConnState::Open => {
+                    self.must_not_sleep = true;
                     return;
                 }
-                Phase::Lingering { .. } if conn.stream == Stream::Open => {
+                RingConnState::Lingering { .. } if conn.stream == Stream::Open => {
                     return self.receive(index);
                 }
-                Phase::Lingering { .. } => return self.go(index, Close::Normal),
+                RingConnState::Lingering { .. } => return self.go(index, Close::Normal),
                 _ => return,
             }
             if self.send(index) {
@@ -434,7 +436,9 @@ impl<'a> Host<'a> {
             }
             let conn = &mut self.conns[index];
             match step {
-                Step::Read | Step::Gateway if conn.feed_late(ending, after_call().now) => continue,
+                Step::Read | Step::Gateway if conn.feed_pending(ending, after_call().now) => {
+                    continue;
+                }
                 Step::Read | Step::Gateway if conn.stream == Stream::Ended => {
                     conn.stream = Stream::Told;
                     conn.exchange.received(0, after_call().now);
@@ -470,13 +474,15 @@ impl<'a> Host<'a> {
         conn.is_sending = true;
         self.sends.push(Send { index, n_bytes, at });
         let mut deadline = conn.exchange.deadline();
-        if conn.exchange.rests_after(n_bytes) && conn.late.is_empty() && conn.stream == Stream::Open
+        if conn.exchange.rests_after(n_bytes)
+            && conn.pending_input.is_empty()
+            && conn.stream == Stream::Open
         {
             // That of the wait for the next request, which nobody may hear begin.
             let idle = self.service.config.keep_alive.timeout;
             deadline = deadline.min(self.now.saturating_add(idle));
         } else {
-            self.is_pressed = true;
+            self.must_not_sleep = true;
         }
         self.timers.arm(index, deadline);
         true
@@ -519,8 +525,8 @@ impl<'a> Host<'a> {
     fn await_room(&mut self, index: u32) {
         let conn = &mut self.conns[index];
         conn.is_blocked = true;
-        if conn.room == Under::No {
-            conn.room = Under::Way;
+        if conn.room == OpState::None {
+            conn.room = OpState::Pending;
             self.todo.push((index.into(), Todo::Room));
         }
     }
@@ -530,10 +536,10 @@ impl<'a> Host<'a> {
         conn.is_half_closed |= flags.contains(PollFlags::RDHUP);
         conn.is_blocked = false;
         if ended {
-            conn.room = Under::No;
+            conn.room = OpState::None;
         }
-        match conn.phase {
-            Phase::Leaving(_) => self.leave(index),
+        match conn.state {
+            RingConnState::Leaving(_) => self.leave(index),
             _ => self.turn(index),
         }
     }
@@ -566,18 +572,18 @@ impl<'a> Host<'a> {
     fn expire(&mut self) {
         while let Some(index) = self.timers.expired(self.now) {
             let Some(conn) = self.conns.get_mut(index) else { continue };
-            match conn.phase {
-                Phase::Free | Phase::Leaving(_) => {}
-                Phase::Lingering { until, .. } if until <= self.now => {
+            match conn.state {
+                RingConnState::Free | RingConnState::Leaving(_) => {}
+                RingConnState::Lingering { until, .. } if until <= self.now => {
                     self.go(index, Close::Normal);
                 }
-                Phase::Lingering { until, .. } => self.timers.arm(index, until),
-                Phase::Open if conn.exchange.deadline() <= self.now && !conn.is_sending => {
+                RingConnState::Lingering { until, .. } => self.timers.arm(index, until),
+                RingConnState::Open if conn.exchange.deadline() <= self.now && !conn.is_sending => {
                     conn.exchange.timed_out(self.now);
                     self.turn(index);
                 }
                 // What is handed over just now has its time yet: a tick at the least.
-                Phase::Open => {
+                RingConnState::Open => {
                     let deadline = conn.exchange.deadline();
                     self.timers.arm(index, deadline.max(self.now.saturating_add(Nanos(1))));
                 }
@@ -590,12 +596,12 @@ impl<'a> Host<'a> {
         if how != Close::Linger || conn.stream != Stream::Open {
             return self.go(index, how);
         }
-        conn.late = Vec::new();
+        conn.pending_input = Vec::new();
         if listener::shutdown_send(conn.socket()).is_err() {
             return self.go(index, Close::Normal);
         }
         let until = self.now.saturating_add(LINGER_MAX);
-        conn.phase = Phase::Lingering { left: LINGER_BYTES_MAX, until };
+        conn.state = RingConnState::Lingering { left: LINGER_BYTES_MAX, until };
         self.timers.arm(index, until);
         self.receive(index);
     }
@@ -603,11 +609,11 @@ impl<'a> Host<'a> {
     /// Ends what is under way for a connection, and then the connection.
     fn go(&mut self, index: u32, how: Close) {
         self.conns[index].is_sending = false;
-        self.conns[index].phase = Phase::Leaving(how);
+        self.conns[index].state = RingConnState::Leaving(how);
         self.stop_receiving(index);
         let conn = &mut self.conns[index];
-        if conn.room == Under::Way {
-            conn.room = Under::Ending;
+        if conn.room == OpState::Pending {
+            conn.room = OpState::Cancelling;
             self.todo.push((index.into(), Todo::Cancel(Kind::Poll)));
         }
         self.unwatch_gateway(index);
@@ -617,8 +623,8 @@ impl<'a> Host<'a> {
     /// Closes a connection that is to go, once nothing is under way for it.
     pub(super) fn leave(&mut self, index: u32) {
         let conn = &mut self.conns[index];
-        let Phase::Leaving(how) = conn.phase else { return };
-        if conn.is_under_way() {
+        let RingConnState::Leaving(how) = conn.state else { return };
+        if conn.has_pending_ops() {
             return;
         }
         if let Some(socket) = conn.socket.take() {
@@ -635,7 +641,7 @@ impl<'a> Host<'a> {
     fn cut(&mut self) {
         for index in self.conns.numbers() {
             if let Some(conn) = self.conns.get_mut(index)
-                && conn.phase == Phase::Open
+                && conn.state == RingConnState::Open
             {
                 conn.exchange.lost(self.now);
             }

@@ -5,7 +5,7 @@
 use rustix::event::PollFlags;
 use sys::uring_server::Kind;
 
-use super::conn::{Phase, Under};
+use super::conn::{OpState, RingConnState};
 use super::host::{GATEWAY, Host, Todo};
 
 impl Host<'_> {
@@ -18,14 +18,14 @@ impl Host<'_> {
         flags.set(PollFlags::OUT, awaited.writes);
         let wanted = (awaited.id, flags);
         match conn.watching {
-            Under::No => {
-                conn.watching = Under::Way;
+            OpState::None => {
+                conn.watching = OpState::Pending;
                 conn.watched = wanted;
                 self.todo.push((GATEWAY | u64::from(index), Todo::Gateway(flags)));
             }
             // It is taken up when the other one has ended.
-            Under::Way if conn.watched != wanted => self.unwatch_gateway(index),
-            Under::Way | Under::Ending => {}
+            OpState::Pending if conn.watched != wanted => self.unwatch_gateway(index),
+            OpState::Pending | OpState::Cancelling => {}
         }
     }
 
@@ -33,8 +33,8 @@ impl Host<'_> {
     /// it would never be told that nobody reads.
     pub(super) fn unwatch_gateway(&mut self, index: u32) {
         let conn = &mut self.conns[index];
-        if conn.watching == Under::Way {
-            conn.watching = Under::Ending;
+        if conn.watching == OpState::Pending {
+            conn.watching = OpState::Cancelling;
             self.todo.push((GATEWAY | u64::from(index), Todo::Cancel(Kind::Poll)));
         }
     }
@@ -42,9 +42,9 @@ impl Host<'_> {
     /// The gateway has news, or the watch was ended.
     pub(super) fn gateway_ready(&mut self, index: u32) {
         let conn = &mut self.conns[index];
-        conn.watching = Under::No;
-        match conn.phase {
-            Phase::Leaving(_) => self.leave(index),
+        conn.watching = OpState::None;
+        match conn.state {
+            RingConnState::Leaving(_) => self.leave(index),
             _ => self.turn(index),
         }
     }
@@ -57,9 +57,9 @@ impl Host<'_> {
             if matches!(todo, Todo::Gateway(_)) && !self.is_awaited(index) {
                 self.todo.remove(at);
                 let conn = &mut self.conns[index];
-                conn.watching = Under::No;
-                match conn.phase {
-                    Phase::Open => self.watch_gateway(index),
+                conn.watching = OpState::None;
+                match conn.state {
+                    RingConnState::Open => self.watch_gateway(index),
                     _ => self.leave(index),
                 }
             } else {

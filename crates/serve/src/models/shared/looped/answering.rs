@@ -6,15 +6,15 @@ use std::collections::VecDeque;
 use sys::watch::Watch;
 
 use super::super::answer_threads::AnswerJob;
-use super::{Accepting, Loop, Phase};
+use super::{Accepting, Loop, LoopConnState};
 
 impl<W: Watch> Loop<'_, '_, W> {
     /// Gives a connection that is to be answered to the answer threads, or has it wait for one.
     pub(super) fn hand_over(&mut self, index: u32) {
         let conn = &mut self.conns[index as usize];
-        let was_watched = matches!(conn.phase, Phase::Watched(_));
-        let (Phase::Fresh(socket) | Phase::Watched(socket)) =
-            std::mem::replace(&mut conn.phase, Phase::HandedOver { was_watched })
+        let was_watched = matches!(conn.state, LoopConnState::Watched(_));
+        let (LoopConnState::Fresh(socket) | LoopConnState::Watched(socket)) =
+            std::mem::replace(&mut conn.state, LoopConnState::HandedOver { was_watched })
         else {
             return;
         };
@@ -46,9 +46,9 @@ impl<W: Watch> Loop<'_, '_, W> {
         for AnswerJob { index, socket, mut exchange } in done {
             exchange.hold_answers();
             let conn = &mut self.conns[index as usize];
-            conn.phase = match conn.phase {
-                Phase::HandedOver { was_watched: false } => Phase::Fresh(socket),
-                _ => Phase::Watched(socket),
+            conn.state = match conn.state {
+                LoopConnState::HandedOver { was_watched: false } => LoopConnState::Fresh(socket),
+                _ => LoopConnState::Watched(socket),
             };
             conn.exchange = Some(exchange);
             match self.acceptor.is_draining() {

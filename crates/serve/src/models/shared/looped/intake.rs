@@ -12,7 +12,7 @@ use units::Nanos;
 use super::super::acceptor::{Next, Room};
 use super::super::loop_group::LoopGroup;
 use super::super::socket_io::{EXHAUSTED_REST, InputState};
-use super::{Accepting, Conn, LISTENER, Loop, Overflow, Phase, Rules, RunMark};
+use super::{Accepting, Conn, LISTENER, Loop, LoopConnState, Overflow, Rules, RunMark};
 use crate::board::Counter;
 use crate::exchange::{Close, Exchange};
 
@@ -148,14 +148,14 @@ impl<W: Watch> Loop<'_, '_, W> {
                     generation: 0,
                     mark: RunMark::default(),
                     watches: 0,
-                    phase: Phase::Free,
+                    state: LoopConnState::Free,
                 });
                 self.conns.len() as u32 - 1
             }
         };
         let conn = &mut self.conns[index as usize];
         conn.input = InputState::MayHave;
-        conn.phase = Phase::Fresh(socket);
+        conn.state = LoopConnState::Fresh(socket);
         if self.answer_threads.is_some() {
             conn.exchange().hold_answers();
         }
