@@ -11,8 +11,8 @@
 //! blocks this made the wider of those two 0.5 % wider and covered the truth in none more.
 
 use crate::bootstrap::BOOTSTRAP_MIN;
+use crate::confidence::ConfidenceInterval;
 use crate::moments::mean;
-use crate::paired::ConfidenceInterval;
 use crate::quantile::quantile_of_sorted;
 use crate::resample::Draws;
 use crate::student::{t_quantile, z_cdf, z_quantile};

@@ -10,7 +10,7 @@
 //!
 //! Cost: 1999 resamples of n draws and a sort, n = 8: 0.1 ms.
 
-use crate::ConfidenceInterval;
+use crate::confidence::ConfidenceInterval;
 use crate::moments::{mean, sd};
 use crate::resample::Draws;
 

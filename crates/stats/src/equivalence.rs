@@ -1,7 +1,8 @@
 //! Owns the test that a difference is of no interest: two one-sided t tests on the log scale, of the robust centre.
 //! Must not know what may be said of it. Start reading at [`tost`].
 
-use crate::paired::{ConfidenceInterval, Paired, PairedInterval};
+use crate::confidence::ConfidenceInterval;
+use crate::paired::{Paired, PairedInterval};
 use crate::student::{t_quantile, upper_p};
 
 /// What the two one-sided tests say.

@@ -16,8 +16,8 @@
 use units::Nanos;
 
 use crate::bca::bca_intervals;
+use crate::confidence::ConfidenceInterval;
 use crate::histogram::Histogram;
-use crate::paired::ConfidenceInterval;
 
 /// Bins of an octave.
 const BINS_PER_OCTAVE: f64 = 8.0;

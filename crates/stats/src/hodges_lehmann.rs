@@ -1,7 +1,7 @@
 //! Owns a centre that a few wild values do not move, with an interval that assumes symmetry and no
 //! more. Must not know what the values are. Start reading at [`hodges_lehmann`].
 
-use crate::paired::ConfidenceInterval;
+use crate::confidence::ConfidenceInterval;
 use crate::quantile::median;
 
 /// Fewest values that have a 95 % interval: of 2^6 signs two of 64 are within 5 %, of 2^5 none is.

@@ -10,6 +10,7 @@ mod biweight;
 mod bootstrap;
 mod change_points;
 mod clusters;
+mod confidence;
 mod decision;
 mod dip;
 mod equivalence;
@@ -42,6 +43,7 @@ pub use biweight::outlying;
 pub use bootstrap::{BOOTSTRAP_MIN, studentised_bootstrap};
 pub use change_points::{SEGMENT_MIN, Steadiness, change_points, steadiness};
 pub use clusters::{Mode, REPLICATES_MIN, TwoGaussians};
+pub use confidence::ConfidenceInterval;
 pub use decision::{Decision, Standard, decide};
 pub use dip::{dip, dip_p};
 pub use equivalence::{Tost, tost};
@@ -52,9 +54,7 @@ pub use histogram::{DecodeError, Histogram, SPAN_MAX, samples_needed};
 pub use hodges_lehmann::{HodgesLehmann, hodges_lehmann};
 pub use holm::{Held, held, holm};
 pub use missing::BLOCKS_MISSING_MAX;
-pub use paired::{
-    BLOCKS_FOR_INTERVAL, BlockVisits, ConfidenceInterval, Paired, PairedError, PairedInterval,
-};
+pub use paired::{BLOCKS_FOR_INTERVAL, BlockVisits, Paired, PairedError, PairedInterval};
 pub use power::{BLOCKS_MIN, blocks_needed, smallest_difference};
 pub use quantile::{
     effective_samples, lag1_autocorrelation, median, median_absolute_deviation, quantile,

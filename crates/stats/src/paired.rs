@@ -12,22 +12,6 @@ use crate::moments::mean;
 /// the interval says nothing.
 pub const BLOCKS_FOR_INTERVAL: usize = 3;
 
-/// An interval that holds the truth in 95 % of sessions.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ConfidenceInterval {
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
-
-impl ConfidenceInterval {
-    /// From logs to ratios.
-    pub(crate) fn exp(self) -> Self {
-        Self { low: self.low.exp(), high: self.high.exp() }
-    }
-}
-
 /// The paired log ratio over blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Paired {

@@ -1,8 +1,8 @@
 //! Owns quantiles of plain slices, what is built from them, and how much a series is worth that
 //! depends on itself. Must not know what the values are. Start reading at [`quantile`].
 
+use crate::confidence::ConfidenceInterval;
 use crate::moments::mean;
-use crate::paired::ConfidenceInterval;
 use crate::student::z_quantile;
 
 /// The `q`-quantile (0 to 1) by linear interpolation between order statistics: type 7 of Hyndman and

@@ -7,7 +7,7 @@
 //! of which are zero are tried. (To fit N / X itself, as spreadsheets do, weighs the slowest most.)
 
 use crate::bca::bca_intervals;
-use crate::paired::ConfidenceInterval;
+use crate::confidence::ConfidenceInterval;
 
 /// Fewest levels of concurrency: three numbers are estimated.
 pub const LEVELS_MIN: usize = 3;

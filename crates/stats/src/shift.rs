@@ -9,10 +9,10 @@
 //! Cost of a profile: 999 merges of the blocks' buckets, 10 to 60 ms.
 
 use crate::bootstrap::BOOTSTRAP_MIN;
+use crate::confidence::ConfidenceInterval;
 use crate::harrell_davis::Weights;
 use crate::histogram::{Histogram, samples_needed};
 use crate::moments::sd;
-use crate::paired::ConfidenceInterval;
 use crate::quantile::quantile;
 use crate::resample::Draws;
 use crate::student::{t_quantile, z_quantile};
