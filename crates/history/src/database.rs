@@ -2,27 +2,25 @@
 //! figure comes about. Start reading at [`History::open`].
 //!
 //! Several processes may use it at once: a writer holds it for milliseconds, and everyone waits up to
-//! [`PATIENCE`]. The journal is SQLite's own rollback journal: results may lie on a network file system,
+//! [`LOCK_WAIT_MAX`]. The journal is SQLite's own rollback journal: results may lie on a network file system,
 //! where a write-ahead log, which needs memory that all processes share, does not work.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use record::{HistoryMachine, HistoryRun, HistorySeries, Metric, RunRecord};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Transaction, params};
 use sha2::{Digest as _, Sha256};
 
 use crate::configuration;
-use crate::error::{HistoryError, named};
+use crate::error::{HistoryError, LOCK_WAIT_MAX, named};
 use crate::figures::{METRICS, is_limited, level, metric_name, places, withheld, work};
+use crate::filter::Filter;
+use crate::machine::{machine, machine_of};
 use crate::schema::{MIGRATIONS, Unusable, migrate};
 use crate::series;
-
-/// How long another process is waited for.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The store of past runs.
 #[derive(Debug)]
@@ -50,19 +48,6 @@ pub enum Added {
         /// Where it was.
         from: PathBuf,
     },
-}
-
-/// Which runs or series are asked for; what is `None` is not asked for by.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Filter {
-    /// Name of the study.
-    pub study: Option<String>,
-    /// Name of the contender.
-    pub contender: Option<String>,
-    /// Name of the cell.
-    pub cell: Option<String>,
-    /// Of what.
-    pub metric: Option<Metric>,
 }
 
 impl History {
@@ -99,7 +84,7 @@ impl History {
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(path, flags).map_err(fault)?;
-        connection.busy_timeout(PATIENCE).map_err(fault)?;
+        connection.busy_timeout(LOCK_WAIT_MAX).map_err(fault)?;
         connection.pragma_update(None, "foreign_keys", true).map_err(fault)?;
         match migrate(&mut connection, MIGRATIONS).map_err(fault)? {
             Ok(()) => {}
@@ -207,20 +192,6 @@ impl History {
         let mut statement = self.connection.prepare(query)?;
         statement.query_map([run], |row| row.get(0))?.collect()
     }
-}
-
-pub(crate) fn machine_of(row: &Row<'_>) -> rusqlite::Result<HistoryMachine> {
-    Ok(HistoryMachine {
-        cpu_model: row.get("cpu_model")?,
-        cpus: row.get("cpus")?,
-        kernel: row.get("kernel")?,
-    })
-}
-
-/// What tells the machine of a run from others.
-pub(crate) fn machine(run: &RunRecord) -> HistoryMachine {
-    let fact = |name: &str| run.facts.named.get(name).cloned().unwrap_or_default();
-    HistoryMachine { cpu_model: fact("cpu_model"), cpus: fact("cpus"), kernel: fact("kernel") }
 }
 
 /// When a run began, seconds since 1970; 0 where its file does not say it in RFC 3339.

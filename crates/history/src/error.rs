@@ -2,6 +2,10 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long we wait for a database that another process holds.
+pub(crate) const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Why a history could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -118,7 +122,7 @@ pub(crate) fn named(path: &Path, cause: rusqlite::Error) -> HistoryError {
             HistoryError::Damaged { path, cause: cause.to_string() }
         }
         Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {
-            HistoryError::Busy { path, seconds: crate::database::PATIENCE.as_secs() }
+            HistoryError::Busy { path, seconds: LOCK_WAIT_MAX.as_secs() }
         }
         _ => HistoryError::Sqlite { path, cause },
     }

@@ -10,11 +10,14 @@ mod configuration;
 mod database;
 mod error;
 mod figures;
+mod filter;
+mod machine;
 mod schema;
 mod series;
 #[cfg(test)]
 mod testdata;
 
 pub use compare::{CompareError, Question, Reference, compare};
-pub use database::{Added, Filter, History};
+pub use database::{Added, History};
 pub use error::HistoryError;
+pub use filter::Filter;

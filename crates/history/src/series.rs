@@ -5,8 +5,9 @@ use record::{HistoryChange, HistoryMachine, HistoryPoint, HistorySeries, Metric}
 use rusqlite::{Connection, Row, params};
 use stats::{Paired, SEGMENT_MIN, TwoSample};
 
-use crate::database::{Filter, machine_of};
 use crate::figures::{METRICS, metric_name, metric_named};
+use crate::filter::Filter;
+use crate::machine::machine_of;
 
 /// Usable points in which changes of level are looked for: `stats::change_points` finds none in fewer.
 const POINTS_MIN: usize = 4 * SEGMENT_MIN;
