@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 use stats::Histogram;
 
-use crate::load::LatencyMillis;
+use crate::latency::LatencyMillis;
 use crate::load_plan::{LoadPlan, RequestPlan};
 
 /// Most names that have a row of their own; all further ones share the last row. Each row has a

@@ -39,6 +39,8 @@ mod history;
 mod interval;
 mod journal;
 mod json;
+mod judgement;
+mod latency;
 mod load;
 mod load_plan;
 mod machine;
@@ -73,7 +75,7 @@ pub use comparison::{
 pub use doubt::{GENERATOR_BUSY, GeneratorLimit, RateMissed};
 pub use facts::{Facts, Snapshot};
 pub use finding::{Certainty, Finding, Severity};
-pub use goal::{Edge, Figure, Goal, GoalError, Judgement, Phase, parse_goals};
+pub use goal::{Edge, Figure, Goal, GoalError, Phase, parse_goals};
 pub use hex::hex;
 pub use history::{
     HistoryChange, HistoryMachine, HistoryPoint, HistoryRecord, HistoryRun, HistorySeries,
@@ -81,9 +83,10 @@ pub use history::{
 pub use interval::Interval;
 pub use journal::{Journal, Setup};
 pub use json::ReadError;
+pub use judgement::Judgement;
+pub use latency::{LATENCY_QUANTILES, Latencies, LatencyMillis};
 pub use load::{
-    ByteCounts, ClientUse, LATENCY_QUANTILES, Latencies, LatencyMillis, LoadPart, LoadRecord,
-    OpenLoop, RequestCounts, ThreadUse, TlsUse,
+    ByteCounts, ClientUse, LoadPart, LoadRecord, OpenLoop, RequestCounts, ThreadUse, TlsUse,
 };
 pub use load_plan::{
     Bodies, Column, Engine, ExpectedBody, HttpVersion, LoadPlan, LoadStop, Origin, Pick, Place,

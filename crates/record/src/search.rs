@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use units::{PerSecond, Share};
 
 use crate::bodies::BodiesVerified;
-use crate::goal::{Goal, Judgement};
+use crate::goal::Goal;
 use crate::json::ReadError;
+use crate::judgement::Judgement;
 use crate::load::LoadRecord;
 use crate::load_plan::LoadPlan;
 
