@@ -3,7 +3,7 @@
 //! or [`OF_RUN`]: every output lays it out. Must not know layout. Start reading at [`of_cell`].
 
 use record::{
-    Coefficient, Explanation, Finding, Metric, NoiseFloor, NoiseSource, OutlyingVisit, RunRecord,
+    Coefficient, Explanation, Finding, NoiseFloor, NoiseSource, OutlyingVisit, RunRecord,
     Scalability, Severity, Shift, ToolRun, Visit,
 };
 
@@ -359,10 +359,4 @@ fn growth(run: &RunRecord) -> Table {
         rows: run.analysis.scalability.iter().map(row).map(Row::of).collect(),
         depth: Depth::Answer,
     }
-}
-
-/// The percentile of a metric as tools claimed it, median over visits.
-pub(crate) fn claimed(run: &RunRecord, contender: usize, metric: Metric) -> Option<f64> {
-    let by_tool = run.measured(contender).filter(|visit| visit.tool.is_some());
-    median(by_tool.filter_map(|visit| visit.value(metric)))
 }

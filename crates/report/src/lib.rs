@@ -29,6 +29,7 @@ mod load_text;
 mod load_warnings;
 mod markdown;
 mod order;
+mod outcome_words;
 mod pairs;
 mod pairs_csv;
 mod percentiles;

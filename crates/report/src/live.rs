@@ -25,8 +25,8 @@ pub use model::{Live, progress_line};
 
 use crate::figures::{NONE, grouped, listed, percent, significant};
 use crate::load_tables::statuses;
-use crate::load_text::outcome_words;
 use crate::load_warnings::GENERATOR_BUSY;
+use crate::outcome_words::outcome_words;
 use crate::terminal::wrapped;
 use model::{Summary, clock};
 

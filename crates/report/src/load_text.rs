@@ -1,7 +1,7 @@
 //! The terminal report of one load on one server. Owns its layout. What spoils the figures
 //! ([`crate::load_warnings`]) comes before any of them. Start reading at [`load_text`].
 
-use record::{Judgement, LatencyMillis, LoadRecord, OpenLoop, Outcome, TlsUse};
+use record::{Judgement, LatencyMillis, LoadRecord, OpenLoop, TlsUse};
 use units::Bytes;
 
 use crate::Options;
@@ -9,6 +9,7 @@ use crate::figures::{NONE, counted, grouped, listed, optional, significant};
 use crate::load_shape::shape;
 use crate::load_tables::{by_request, distribution, merged_from, replies};
 use crate::load_warnings::{is_generator_limit, warnings};
+use crate::outcome_words::{failures, outcome_words};
 use crate::standing::span;
 use crate::terminal::{Lean, Page, Paint};
 use crate::wording::plain;
@@ -107,39 +108,6 @@ pub(crate) fn outcome_rows(record: &LoadRecord) -> Vec<Vec<String>> {
         ]);
     }
     rows
-}
-
-pub(crate) fn failures(record: &LoadRecord) -> impl Iterator<Item = (Outcome, u64)> {
-    record.errors.each().filter(|(_, count)| *count > 0)
-}
-
-/// What an outcome means, for a reader who does not know the names.
-pub(crate) fn outcome_words(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Ok => "ok",
-        Outcome::UnexpectedStatus => "unexpected status",
-        Outcome::WrongLength => "body of the wrong length",
-        Outcome::WrongHeader => "a header field missing or other than asked for",
-        Outcome::WrongBody => "body other than expected",
-        Outcome::Protocol => "not HTTP",
-        Outcome::TooManyRedirects => "too many redirects (--follow)",
-        Outcome::BadRedirect => "redirect that cannot be followed",
-        Outcome::ConnectRefused => "connection refused",
-        Outcome::ConnectFailed => "connection failed",
-        Outcome::ConnectTimeout => "timed out connecting",
-        Outcome::TlsTimeout => "timed out in the TLS handshake",
-        Outcome::Proxy => "failed at the proxy",
-        Outcome::Tls => "TLS failed",
-        Outcome::ResetBeforeFirstByte => "reset before the first byte",
-        Outcome::ResetAfterFirstByte => "reset inside the reply",
-        Outcome::ClosedBeforeFirstByte => "closed before the first byte",
-        Outcome::ClosedAfterFirstByte => "closed inside the reply",
-        Outcome::TimeoutWaiting => "timed out waiting for the first byte",
-        Outcome::TimeoutReading => "timed out inside the reply",
-        Outcome::FdExhausted => "no file descriptor left (ulimit -n)",
-        Outcome::PortExhausted => "no local port left (ip_local_port_range)",
-        Outcome::Unanswered => "unanswered",
-    }
 }
 
 /// A figure of a summary.

@@ -5,7 +5,7 @@ pub(crate) use record::GENERATOR_BUSY;
 use record::{GeneratorLimit, LoadPlan, LoadRecord};
 
 use crate::figures::{counted, grouped, listed, percent, significant};
-use crate::load_text::{failures, outcome_words};
+use crate::outcome_words::{failures, outcome_words};
 use crate::standing::span;
 use crate::wording::plain;
 

@@ -8,7 +8,6 @@ use stats::Histogram;
 use units::{Bytes, Nanos};
 
 use crate::cell_names;
-use crate::extras::claimed;
 use crate::figures::{NONE, grouped, listed, optional, percent, significant};
 use crate::wording::{name_of, plain};
 
@@ -216,6 +215,12 @@ pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
         return Some(upper);
     }
     Some(sorted[sorted.len() / 2 - 1].midpoint(upper))
+}
+
+/// The percentile of a metric as tools claimed it, median over visits.
+fn claimed(run: &RunRecord, contender: usize, metric: Metric) -> Option<f64> {
+    let by_tool = run.measured(contender).filter(|visit| visit.tool.is_some());
+    median(by_tool.filter_map(|visit| visit.value(metric)))
 }
 
 #[cfg(test)]
