@@ -36,6 +36,7 @@ use wire::{Framing, RequestLimits, RequestParser, Version};
 use crate::board::State as Doing;
 use crate::config::{KeepAlive, Limits};
 use crate::fault::Release;
+pub use crate::gateway::Awaited;
 use crate::gateway::Call;
 use crate::service::Service;
 use crate::site::{Decision, Verdict};
@@ -46,8 +47,8 @@ use body::Body;
 use input::Input;
 use journal::Journal;
 use output::{Output, Outputs};
-pub(crate) use relay::Answering;
-pub use relay::{Awaited, Progress};
+use relay::Answering;
+pub use relay::Progress;
 use secure::Secure;
 use stamp::Stamp;
 
@@ -80,7 +81,7 @@ pub struct Exchange<'s> {
     release: Release,
     /// The request that a program or an application is to answer, from the end of its head to the end
     /// of its answer. Boxed: most connections never have one.
-    call: Option<Box<Call<'s>>>,
+    call: Option<Box<Call<'s, Answering>>>,
     /// The next answer is the last.
     finishing: bool,
     /// A request that has been read waits for [`Exchange::answer`].

@@ -34,9 +34,7 @@ use crate::ServeError;
 use crate::config::{
     Config, ErrorPage, GatewayConfig, GatewayKind, HalfClosed, HostConfig, Mapping,
 };
-use crate::exchange::{Answering, Awaited};
 use crate::log::ErrorLog;
-use crate::service::Service;
 use cgi::{Bounds, Running};
 use environment::{About, Environment};
 use fastcgi::{Address, Application, Conversation};
@@ -258,6 +256,22 @@ pub(crate) struct Requested<'a> {
     pub(crate) user: Option<&'a str>,
     /// It says that it has a body, which may be empty.
     pub(crate) has_body: bool,
+    /// Where the server listens, if the socket does not tell its own end.
+    pub(crate) listens_at: SocketAddr,
+}
+
+/// The file that a gateway waits for; it never blocks.
+#[derive(Debug)]
+pub struct Awaited<'a> {
+    /// A program's output, or the socket of an application.
+    pub file: BorrowedFd<'a>,
+    /// It is to be read.
+    pub reads: bool,
+    /// It is to be written.
+    pub writes: bool,
+    /// Another one for each file of the process's life, and for each use of one that is used again; a
+    /// loop that has watched this id need not do so again.
+    pub id: u64,
 }
 
 /// What came of the gateway.
@@ -269,18 +283,9 @@ pub(crate) enum Got {
     End,
 }
 
-/// How far the answer has come.
+/// One request that a gateway answers. `A` is what the caller keeps of an answer whose head it has taken.
 #[derive(Debug)]
-pub(crate) enum Answer {
-    /// Its head was not read yet.
-    Head,
-    /// Its head was sent.
-    Body(Answering),
-}
-
-/// One request that a gateway answers.
-#[derive(Debug)]
-pub(crate) struct Call<'s> {
+pub(crate) struct Call<'s, A> {
     gateway: &'s Gateway,
     finder: &'s Finder,
     errors: &'s Arc<ErrorLog>,
@@ -292,8 +297,8 @@ pub(crate) struct Call<'s> {
     backend: Option<Backend<'s>>,
     /// Its place among `programs_max`, from its start on.
     slot: Option<Slot<'s>>,
-    /// How far the answer has come.
-    pub(crate) answer: Answer,
+    /// `None`: the head of the answer was not taken yet.
+    pub(crate) answering: Option<A>,
     /// What was read of it and not passed on yet.
     buffer: Vec<u8>,
     /// Bytes that the gateway gave.
@@ -330,20 +335,26 @@ impl Drop for Slot<'_> {
     }
 }
 
-impl<'s> Call<'s> {
+impl<'s, A> Call<'s, A> {
     /// For a request of that target, which leads there.
-    pub(crate) fn new(service: &'s Service, route: Route, target: Vec<u8>) -> Self {
-        Self::redirected(service, route, target, 0)
+    pub(crate) fn new(
+        gateways: &'s Gateways,
+        errors: &'s Arc<ErrorLog>,
+        route: Route,
+        target: Vec<u8>,
+    ) -> Self {
+        Self::redirected(gateways, errors, route, target, 0)
     }
 
     /// The same, after so many redirects.
     pub(crate) fn redirected(
-        service: &'s Service,
+        gateways: &'s Gateways,
+        errors: &'s Arc<ErrorLog>,
         route: Route,
         target: Vec<u8>,
         redirects: u32,
     ) -> Self {
-        let gateway = &service.gateways.all[route.gateway];
+        let gateway = &gateways.all[route.gateway];
         let finder = gateway.finders[route.host].as_ref();
         let finder = finder.expect("only gateways of a host are its routes");
         let text = std::str::from_utf8(&target).unwrap_or_default();
@@ -352,13 +363,13 @@ impl<'s> Call<'s> {
         Self {
             gateway,
             finder,
-            errors: &service.errors,
+            errors,
             target,
             script,
             spool: Spool::default(),
             backend: None,
             slot: None,
-            answer: Answer::Head,
+            answering: None,
             buffer: Vec::new(),
             taken: 0,
             since: Nanos::ZERO,
@@ -410,7 +421,7 @@ impl<'s> Call<'s> {
     pub(crate) fn start(
         &mut self,
         requested: &Requested<'_>,
-        service: &Service,
+        marks: &Marks,
         now: Nanos,
     ) -> Result<(), Failure> {
         let script = self.script.as_ref().map_err(|&status| Failure { status, why: None })?;
@@ -429,11 +440,11 @@ impl<'s> Call<'s> {
             target: &self.target,
             is_redirected,
             content_length: (requested.has_body && !is_redirected).then(|| self.spool.len()),
-            server: server.unwrap_or_else(|| service.address()),
+            server: server.unwrap_or(requested.listens_at),
         });
         self.backend = Some(match &self.gateway.application {
             None => {
-                let mark = service.gateways.marks.next();
+                let mark = marks.next();
                 let bounds = Bounds { grace: self.gateway.config.timeout, mark };
                 let spool = &mut self.spool;
                 Backend::Cgi(Running::start(script, &environment, spool, self.errors, bounds)?)
@@ -518,14 +529,14 @@ impl<'s> Call<'s> {
     }
 
     /// The head was passed on.
-    pub(crate) fn begin_body(&mut self, head: &CgiHead, answering: Answering) {
+    pub(crate) fn begin_body(&mut self, head: &CgiHead, answering: A) {
         self.buffer.drain(..head.len);
-        self.answer = Answer::Body(answering);
+        self.answering = Some(answering);
     }
 
-    /// How far it is, and bytes of the body to be passed on.
-    pub(crate) fn body(&mut self) -> (&mut Answer, &[u8]) {
-        (&mut self.answer, &self.buffer)
+    /// What the caller keeps of the answer, and bytes of the body to be passed on.
+    pub(crate) fn body(&mut self) -> (Option<&mut A>, &[u8]) {
+        (self.answering.as_mut(), &self.buffer)
     }
 
     /// Those bytes were passed on.

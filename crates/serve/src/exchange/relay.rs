@@ -17,7 +17,7 @@ use super::answer::{Connection, Desk, Told, UNREAD};
 use super::asked::{Asked, Method};
 use super::{Close, Exchange, State, connection};
 use crate::config::KeepAlive;
-use crate::gateway::{Answer, Call, Failure, Got, REDIRECTS_MAX, Requested, Route};
+use crate::gateway::{Awaited, Call, Failure, Got, REDIRECTS_MAX, Requested, Route};
 use crate::site::Verdict;
 
 /// What [`Exchange::ask_gateway`] came to.
@@ -27,20 +27,6 @@ pub enum Progress {
     Moved(usize),
     /// The file of [`Exchange::awaited`] is not ready.
     Waits,
-}
-
-/// The file that a gateway waits for; it never blocks.
-#[derive(Debug)]
-pub struct Awaited<'a> {
-    /// A program's output, or the socket of an application.
-    pub file: BorrowedFd<'a>,
-    /// It is to be read.
-    pub reads: bool,
-    /// It is to be written.
-    pub writes: bool,
-    /// Another one for each file of the process's life, and for each use of one that is used again; a
-    /// loop that has watched this id need not do so again.
-    pub id: u64,
 }
 
 /// What ends the body of an answer.
@@ -82,8 +68,9 @@ impl Exchange<'_> {
                 is_secure: self.secure.is_some(),
                 user: self.decision.user.as_deref(),
                 has_body: self.asked.has_body,
+                listens_at: self.service.address(),
             };
-            if let Err(failure) = call.start(&requested, self.service, now) {
+            if let Err(failure) = call.start(&requested, &self.service.gateways.marks, now) {
                 self.fail_gateway(failure, now);
                 return Progress::Moved(0);
             }
@@ -97,7 +84,7 @@ impl Exchange<'_> {
             Err(failure) => self.fail_gateway(failure, now),
         }
         // Where it redirected, another one is to be started.
-        let is_same = self.call.as_deref().is_some_and(Call::has_started);
+        let is_same = self.call.as_deref().is_some_and(|call| call.has_started());
         match waits && is_same && self.output.is_empty() && matches!(self.state, State::Gateway) {
             true => Progress::Waits,
             false => Progress::Moved(moved),
@@ -121,7 +108,7 @@ impl Exchange<'_> {
 
     /// Bytes came, or their end, while a gateway works. Those of a next request wait for its answer.
     pub(super) fn received_meanwhile(&mut self, now: Nanos) {
-        let aborts = |call: &Call<'_>| call.gateway().aborts_on_half_close();
+        let aborts = |call: &Call<'_, _>| call.gateway().aborts_on_half_close();
         if self.half_closed && self.call.as_deref().is_some_and(aborts) {
             return self.lost(now);
         }
@@ -141,7 +128,7 @@ impl Exchange<'_> {
     fn relay(&mut self, got: Got, now: Nanos) {
         let ended = got == Got::End;
         let Some(call) = self.call.as_deref_mut() else { return };
-        if let Answer::Head = call.answer {
+        if call.answering.is_none() {
             match call.read_head(ended) {
                 Ok(Some(head)) => {
                     if let Some(target) = head.local_redirect {
@@ -202,7 +189,7 @@ impl Exchange<'_> {
     /// Passes on bytes of the body, and ends the answer with its last.
     fn relay_body(&mut self, ended: bool, now: Nanos) {
         let Some(call) = self.call.as_deref_mut() else { return };
-        let (Answer::Body(answering), bytes) = call.body() else { return };
+        let (Some(answering), bytes) = call.body() else { return };
         let out = &mut self.output.buffer;
         let mut count = bytes.len();
         let mut is_whole = ended;
@@ -240,7 +227,7 @@ impl Exchange<'_> {
     fn end_gateway(&mut self, now: Nanos) {
         let Some(mut call) = self.call.take() else { return };
         call.finish();
-        let Answer::Body(Answering { conn, status, sent, head: answer, .. }) = call.answer else {
+        let Some(Answering { conn, status, sent, head: answer, .. }) = call.answering else {
             return;
         };
         let (mut desk, head, _) = self.desk(now);
@@ -266,7 +253,7 @@ impl Exchange<'_> {
     pub(super) fn fail_gateway(&mut self, failure: Failure, now: Nanos) {
         self.note_failure(&failure);
         let Some(call) = self.call.as_deref() else { return };
-        if let Answer::Body(_) = call.answer {
+        if call.answering.is_some() {
             return self.cut_gateway(now);
         }
         self.call = None;
@@ -294,10 +281,10 @@ impl Exchange<'_> {
     /// Puts an answer that is not whole into the journal, and ends what made it.
     pub(super) fn note_unfinished(&mut self, now: Nanos) {
         let Some(call) = self.call.take() else { return };
-        let (status, body_bytes, answer) = match call.answer {
-            Answer::Body(answering) => (answering.status, answering.sent, answering.head),
+        let (status, body_bytes, answer) = match call.answering {
+            Some(answering) => (answering.status, answering.sent, answering.head),
             // nginx's number for a client that left before it had an answer.
-            Answer::Head => (499, 0, Box::default()),
+            None => (499, 0, Box::default()),
         };
         let (mut desk, head, _) = self.desk(now);
         desk.note_relayed(head, &answer, Told { status, body_bytes }, UNREAD);
@@ -330,7 +317,9 @@ impl Exchange<'_> {
         }
         let host = self.decision.host();
         if let Some(route) = service.gateways.route(&target, host).filter(|_| serves) {
-            self.call = Some(Box::new(Call::redirected(service, route, target, redirects)));
+            let (gateways, errors) = (&service.gateways, &service.errors);
+            let call = Call::redirected(gateways, errors, route, target, redirects);
+            self.call = Some(Box::new(call));
             return;
         }
         self.call = None;
@@ -363,7 +352,8 @@ impl Exchange<'_> {
         if self.call.is_none() {
             let asked = self.asked.target.in_head(self.input.bytes());
             let target = self.decision.target(asked).to_owned();
-            self.call = Some(Box::new(Call::new(self.service, route, target)));
+            let (gateways, errors) = (&self.service.gateways, &self.service.errors);
+            self.call = Some(Box::new(Call::new(gateways, errors, route, target)));
             if self.asked.framing != Framing::None {
                 return self.begin_body(now);
             }
@@ -417,7 +407,7 @@ impl Exchange<'_> {
 
 /// An answer whose head was written.
 #[derive(Debug)]
-pub(crate) struct Answering {
+pub(super) struct Answering {
     pub(super) conn: Connection,
     pub(super) body: Body,
     pub(super) status: u16,

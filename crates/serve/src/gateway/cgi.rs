@@ -23,8 +23,7 @@ use super::environment::Environment;
 use super::keeper::Keeper;
 use super::script::Script;
 use super::spool::Spool;
-use super::{Failure, Got};
-use crate::exchange::Awaited;
+use super::{Awaited, Failure, Got};
 use crate::log::ErrorLog;
 
 /// A program whose output is being read.

@@ -23,8 +23,7 @@ use wire::fastcgi::{self, Outcome, Piece, Reader, Stream};
 
 use super::environment::Environment;
 use super::spool::Spool;
-use super::{Failure, Got};
-use crate::exchange::Awaited;
+use super::{Awaited, Failure, Got};
 
 /// Bytes of a body that are read and sent at once.
 const BODY_BYTES: usize = 32 * 1024;

@@ -33,11 +33,10 @@ use sys::{clock, poll, signals};
 use units::Nanos;
 
 use super::fastcgi::Address;
-use super::{Gateway, environment, keeper};
+use super::{Gateway, Gateways, environment, keeper};
 use crate::ServeError;
 use crate::config::Spawn;
 use crate::log::{ErrorLog, Level};
-use crate::service::Service;
 
 /// Connections that wait for an application, of which the kernel allows net.core.somaxconn.
 const BACKLOG: i32 = 1024;
@@ -67,13 +66,17 @@ pub(crate) struct Responders {
 }
 
 impl Responders {
-    /// Starts what is to be spawned; `None`: nothing is. Needs a process with one thread.
+    /// Starts what is to be spawned, on these CPUs (none: on all); `None`: nothing is. Needs a process with
+    /// one thread.
     ///
     /// # Errors
     /// Sockets that cannot be made; EAGAIN and the like of fork. An application that cannot be started is
     /// in the error log, and tried again.
-    pub(crate) fn start(service: &Service) -> Result<Option<Self>, ServeError> {
-        let gateways = &service.gateways;
+    pub(crate) fn start(
+        gateways: &Gateways,
+        errors: &Arc<ErrorLog>,
+        cpus: &[u32],
+    ) -> Result<Option<Self>, ServeError> {
         let spawned: Vec<(&Gateway, &Spawn)> =
             gateways.all.iter().filter_map(|one| Some((one, one.config.spawn.as_ref()?))).collect();
         let Some((first, _)) = spawned.first() else { return Ok(None) };
@@ -85,7 +88,7 @@ impl Responders {
             ),
         };
         let place = private_directory(directory).map_err(refused)?;
-        let begun = begin(&spawned, &place, service).map_err(refused);
+        let begun = begin(&spawned, &place, &gateways.marks, errors, cpus).map_err(refused);
         if begun.is_err() {
             let _ = std::fs::remove_dir_all(&place);
         }
@@ -121,9 +124,10 @@ fn private_directory(within: &Path) -> io::Result<PathBuf> {
 fn begin(
     spawned: &[(&Gateway, &Spawn)],
     place: &Path,
-    service: &Service,
+    marks: &Arc<Marks>,
+    errors: &Arc<ErrorLog>,
+    cpus: &[u32],
 ) -> io::Result<Responders> {
-    let marks = &service.gateways.marks;
     let mut posts = Vec::new();
     for (number, (gateway, spawn)) in spawned.iter().enumerate() {
         let address = SocketAddrUnix::new(place.join(number.to_string()))?;
@@ -138,8 +142,8 @@ fn begin(
         }
     }
     let (line, theirs) = UnixStream::pair()?;
-    let (place, errors, marks) = (place.to_owned(), Arc::clone(&service.errors), Arc::clone(marks));
-    let cpus = service.config.cpus.clone();
+    let (place, errors, marks) = (place.to_owned(), Arc::clone(errors), Arc::clone(marks));
+    let cpus = cpus.to_owned();
     let warden = process::fork("joust warden", move || {
         if !cpus.is_empty() {
             // Where it cannot, the server says so, and ends.
