@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use miette::miette;
 use serve::models::{ALL, Model};
 use serve::supervisor::{Notify, Start};
-use serve::{ServeError, Service, Typed};
+use serve::{CommandLine, ServeError, Service, SiteError};
 use units::Bytes;
 
 use crate::output;
@@ -115,7 +115,7 @@ pub fn main(args: Args) -> Result<Ended, Trouble> {
         return check(&config);
     }
     let opened = &mut |service: &Service| {
-        let (model, url) = (service.config.model.name, service.url());
+        let (model, url) = (service.server.model, service.url());
         // Nobody may be there to read it, and that is no reason not to serve.
         let _ = output::stdout(format!("{model} serves {url}\n").as_bytes());
     };
@@ -172,8 +172,8 @@ fn service_manager() -> Result<Notify, Trouble> {
     })
 }
 
-fn typed(args: Args) -> Typed {
-    Typed {
+fn typed(args: Args) -> CommandLine {
+    CommandLine {
         config: args.config,
         listen: args.listen,
         directory: args.dir,
@@ -212,8 +212,7 @@ pub fn model(name: &str) -> Result<&'static Model, Trouble> {
 fn failed(error: ServeError) -> Trouble {
     let report = miette!("{error}");
     match error {
-        ServeError::NoDirectory { .. }
-        | ServeError::NotADirectory { .. }
+        ServeError::Site(SiteError::NoDirectory { .. } | SiteError::NotADirectory { .. })
         | ServeError::NoSuchCpu { .. } => Trouble::usage(report),
         _ => Trouble::failed(report),
     }

@@ -7,9 +7,9 @@ use std::error::Error;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use joust_serve::config::{Content, LogFormat};
-use joust_serve::exchange::{Exchange, Want};
 use joust_serve::{Config, Service, models};
+use site::config::{Content, LogFormat};
+use site::exchange::{Exchange, Want};
 use units::{Bytes, Nanos};
 
 const ROUNDS: u32 = 1_000_000;
@@ -25,10 +25,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut config = Config::new(models::ALL[0], content);
     config.listen.set_port(0);
-    config.keep_alive.requests_max = 0;
+    config.site.keep_alive.requests_max = 0;
     if let Some(format) = std::env::args().nth(2) {
-        config.access_log.file = Some("/dev/null".into());
-        config.access_log.format = LogFormat::read(&format)?;
+        config.site.access_log.file = Some("/dev/null".into());
+        config.site.access_log.format = LogFormat::read(&format)?;
     }
     let service = Service::bind(config)?;
     let request = format!(

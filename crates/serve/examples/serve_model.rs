@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::io::Write as _;
 
-use joust_serve::{Service, Typed};
+use joust_serve::{CommandLine, Service};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -16,11 +16,11 @@ fn main() -> Result<(), Box<dyn Error>> {
                     [SETTING=VALUE|--fault=SPEC|--config=TOML ...]"
             .into());
     };
-    let mut typed = Typed {
+    let mut typed = CommandLine {
         model: Some(model.clone()),
         listen: Some("127.0.0.1:0".parse()?),
         access_log: Some(log.clone()),
-        ..Typed::default()
+        ..CommandLine::default()
     };
     match content.strip_prefix("--fixed=") {
         Some(bytes) => typed.fixed = Some(bytes.parse()?),

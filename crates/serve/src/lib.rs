@@ -1,32 +1,27 @@
-//! Owns the web server: one sans-I/O state machine for a connection ([`exchange::Exchange`]), the
-//! site it serves, its configuration and logs, and the concurrency models that drive it. Must not
-//! know that a load generator exists, nor print or read argv.
-//! Start reading at [`service::Service`], then `exchange`, then one model; for reloads at [`supervisor`].
+//! A web server whose concurrency model is a setting: the models, the service that they serve, its
+//! configuration, and the supervisor that changes it without losing a connection. What is served, and how
+//! a connection is answered, is crate `site`.
+//! Start reading at [`service::Service`], then one model; for reloads at [`supervisor`].
 
-pub mod board;
+mod bind;
 pub mod config;
-pub mod exchange;
-pub mod fault;
-mod gateway;
-pub mod log;
+mod handover;
 pub mod models;
-mod nearest;
 mod rights;
 pub mod service;
-pub mod site;
-mod status;
+pub mod settings;
 pub mod supervisor;
 #[cfg(test)]
 mod testing;
-pub mod tls;
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-pub use config::{Config, ConfigError, Typed};
-pub use fault::Fault;
+pub use bind::Given;
+pub use config::{CommandLine, Config, ConfigError};
 pub use service::Service;
+pub use site::SiteError;
 
 /// Serves as `config` says, until SIGTERM (drains) or SIGINT (stops at once).
 ///
@@ -55,42 +50,8 @@ pub enum ServeError {
     AddressNotHere { address: SocketAddr },
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
-    #[error("there is no directory {path}: check the path, or serve --fixed BYTES without one", path = path.display())]
-    NoDirectory { path: PathBuf },
-    #[error("{path} is not a directory: joust serves all that lies beneath one", path = path.display())]
-    NotADirectory { path: PathBuf },
-    #[error("may not read the directory {path}: check its permissions with `namei -l {path}`", path = path.display())]
-    DirectoryForbidden { path: PathBuf },
-    #[error(
-        "the kernel refuses openat2, which keeps requests inside the directory: Linux 5.6 or newer \
-         is needed (`uname -r`), or a sandbox that allows it; --fixed BYTES does without"
-    )]
-    NoOpenBeneath,
-    #[error("a pattern of the configuration cannot be used: {reason}")]
-    Pattern { reason: String },
-    #[error(
-        "cannot use the password file {path}: {reason}; `htpasswd -B -c FILE NAME` makes one",
-        path = path.display()
-    )]
-    Passwords { path: PathBuf, reason: String },
-    #[error(
-        "cannot use {path} as an error page: {reason}; it is read at the start and at a reload, and then \
-         lies in memory", path = path.display()
-    )]
-    ErrorPage { path: PathBuf, reason: String },
-    #[error("cannot open the directory {path}: {source}", path = path.display())]
-    Directory { path: PathBuf, source: io::Error },
-    #[error(
-        "cannot write the access log {path}: {source}; its folder must be there. Name another file \
-         (--access-log, or `file` in the access_log of the server or the host), or `off`",
-        path = path.display()
-    )]
-    AccessLog { path: PathBuf, source: io::Error },
-    #[error(
-        "cannot write the error log {path}: {source}; its folder must be there. Name another with \
-         --error-log FILE, or `stderr`, or `off`", path = path.display()
-    )]
-    ErrorLog { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Site(#[from] SiteError),
     #[error("{table}: {error}")]
     Within { table: String, error: Box<Self> },
     #[error(
@@ -102,14 +63,10 @@ pub enum ServeError {
     Ended { why: String },
     #[error("{reason}")]
     Rights { reason: String },
-    #[error("[[gateway]]: {reason}")]
-    Gateway { reason: String },
     #[error("there is no CPU {cpu} that this process may run on; it has {}", listed(allowed))]
     NoSuchCpu { cpu: u32, allowed: Vec<u32> },
     #[error("the model {model} cannot run here: {why}")]
     NoModelHere { model: &'static str, why: String },
-    #[error("{0}")]
-    Tls(String),
     #[error("{doing}: {source}")]
     System { doing: &'static str, source: io::Error },
 }

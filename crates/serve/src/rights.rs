@@ -19,14 +19,15 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use site::config::{Content, ErrorLogTo, GatewayConfig, GatewayKind, SiteConfig};
+use site::gateway::Responders;
+use site::log::Level;
 use sys::append;
 use sys::identity::{self, Identity};
 use sys::landlock::{self, Access, Rules, Ruleset};
 
 use crate::ServeError;
-use crate::config::{Config, Content, ErrorLogTo, GatewayConfig, GatewayKind};
-use crate::gateway::Responders;
-use crate::log::Level;
+use crate::config::Config;
 use crate::service::Service;
 
 /// What is read by libraries at times of their own: the time zone, and which threads there are.
@@ -67,11 +68,11 @@ pub(crate) fn make_logs(
 
 /// Files of the logs, each once.
 pub(crate) fn logs(config: &Config) -> BTreeSet<PathBuf> {
-    let errors = match &config.error_log.to {
+    let errors = match &config.site.error_log.to {
         ErrorLogTo::File(path) => Some(path.clone()),
         ErrorLogTo::Stderr | ErrorLogTo::Off => None,
     };
-    let hosts = config.all_hosts().0.into_iter();
+    let hosts = config.site.all_hosts().0.into_iter();
     hosts.filter_map(|host| host.access_log.file).chain(errors).collect()
 }
 
@@ -80,11 +81,11 @@ pub(crate) fn logs(config: &Config) -> BTreeSet<PathBuf> {
 ///
 /// # Errors
 /// What was asked for and could not be done.
-pub(crate) fn give_up(service: &Service) -> Result<Option<Responders>, ServeError> {
+pub(crate) fn give_up(service: &Service, confine: bool) -> Result<Option<Responders>, ServeError> {
     let errors = &service.errors;
     service.reopen.only_take();
     // While everything that it names can be found.
-    let confinement = confinement(service);
+    let confinement = confinement(service, confine);
     match &service.identity {
         Some(identity) => identity.assume().map_err(|source| ServeError::System {
             doing: "cannot give up the rights of root",
@@ -98,7 +99,7 @@ pub(crate) fn give_up(service: &Service) -> Result<Option<Responders>, ServeErro
         ),
         None => {}
     }
-    let responders = Responders::start(service)?;
+    let responders = service.start_responders()?;
     match confinement {
         Ok(ruleset) => {
             let abi = ruleset.abi();
@@ -117,9 +118,9 @@ pub(crate) fn give_up(service: &Service) -> Result<Option<Responders>, ServeErro
 }
 
 /// What is to be enforced; or why nothing is, and how much that matters.
-fn confinement(service: &Service) -> Result<Ruleset, (Level, String)> {
+fn confinement(service: &Service, confine: bool) -> Result<Ruleset, (Level, String)> {
     let config = &service.config;
-    if !config.confine {
+    if !confine {
         return Err((Level::Info, "it is switched off".to_owned()));
     }
     if config.gateways.iter().any(|gateway| gateway.kind == GatewayKind::Cgi) {
@@ -143,7 +144,7 @@ fn enforced(abi: u32) -> &'static str {
 }
 
 /// All that those who serve may open.
-fn files(config: &Config) -> Vec<(PathBuf, Access)> {
+fn files(config: &SiteConfig) -> Vec<(PathBuf, Access)> {
     let mut files = ALWAYS.map(|(path, access)| (PathBuf::from(path), access)).to_vec();
     for host in config.all_hosts().0 {
         if let Content::Directory(path) = host.content {
@@ -195,14 +196,14 @@ mod tests {
         let at = |name: &str| dir.path().join(name);
         fs::write(at("other"), "of somebody else").unwrap();
         let mut config = testing::config();
-        config.access_log.file = Some(at("access.log"));
-        config.error_log.to = ErrorLogTo::File(at("error.log"));
+        config.site.access_log.file = Some(at("access.log"));
+        config.site.error_log.to = ErrorLogTo::File(at("error.log"));
         let service = Service::bind(config).unwrap();
         let text = |name: &str| fs::read_to_string(at(name)).unwrap();
         // Of this process only one thread is confined, which is enough to write.
         std::thread::scope(|scope| {
             let confined = || {
-                confinement(&service).unwrap().enforce().unwrap();
+                confinement(&service, true).unwrap().enforce().unwrap();
                 let write = |name: &str| File::options().append(true).open(at(name)).map(drop);
                 let refused = |result: io::Result<()>| {
                     result.is_err_and(|e| e.kind() == ErrorKind::PermissionDenied)
@@ -216,7 +217,7 @@ mod tests {
         let confined = |act: &(dyn Fn() + Sync)| {
             std::thread::scope(|scope| {
                 let thread = scope.spawn(|| {
-                    confinement(&service).unwrap().enforce().unwrap();
+                    confinement(&service, true).unwrap().enforce().unwrap();
                     act();
                 });
                 thread.join().unwrap();

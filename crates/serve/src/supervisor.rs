@@ -23,7 +23,7 @@
 //! that cannot begin to serve is not, since the next one could not either; nor one that was draining, since
 //! its port is closed.
 
-pub(crate) mod generation;
+mod generation;
 mod notify;
 mod redirect;
 mod restarts;
@@ -34,6 +34,8 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use site::Site;
+use site::log::{ErrorLog, Level, Reopen};
 use sys::clock;
 use sys::identity::Identity;
 use sys::process::{self, Ended, Pid, Signal};
@@ -42,13 +44,13 @@ use units::Nanos;
 use wire::tls::TicketKeys;
 
 use crate::ServeError;
+use crate::bind::Given;
 use crate::config::Config;
-use crate::log::{ErrorLog, Level, Reopen};
 use crate::rights;
-use crate::service::{Given, Service};
+use crate::service::Service;
 use generation::Generation;
 pub use notify::Notify;
-use redirect::Redirect;
+use redirect::{Prepared, Redirect};
 use restarts::{RESTARTS_MAX, Restarts, WITHIN};
 
 /// How long a generation has, once it was told, until it accepts no more. A process of its model that
@@ -109,21 +111,22 @@ pub fn supervise(start: Start<'_>) -> Result<(), ServeError> {
         tickets: Some(tickets.clone()),
         ..Given::default()
     };
-    let service = Service::bind_given(start.config, given)?;
+    let config = start.config;
+    let service = Service::bind_given(config.clone(), given)?;
     let given = Given {
         stderr: copy_of(start.stderr.as_ref())?,
         reopen: Some(reopen.clone()),
         ..Given::default()
     };
-    let plain = Redirect::prepare(&service, None, given)?;
-    let _pid_file = PidFile::write(service.config.pid_file.as_deref())?;
+    let plain = Redirect::prepare(&config, service.address(), None, given)?;
+    let _pid_file = PidFile::write(config.pid_file.as_deref())?;
     (start.opened)(&service);
-    let serving = Generation::begin(&service, clock::monotonic())
+    let serving = Generation::begin(&service, config, clock::monotonic())
         .map_err(system("cannot start the process that serves"))?;
     let redirect = plain.map(begin_redirect).transpose();
     let redirect = redirect.map_err(system("cannot start the process that redirects"))?;
     serving.go();
-    let Service { listener, more_listeners, errors, .. } = service;
+    let Service { listener, more_listeners, site: Site { errors, .. }, .. } = service;
     let mut supervisor = Supervisor {
         mail,
         reopen,
@@ -161,8 +164,8 @@ struct Supervisor<'a> {
     /// The socket is not ours to exchange.
     is_passed: bool,
     /// That of the generation that serves, and further queues of its port.
-    listener: TcpListener,
-    more_listeners: Vec<TcpListener>,
+    listener: Arc<TcpListener>,
+    more_listeners: Vec<Arc<TcpListener>>,
     errors: Arc<ErrorLog>,
     serving: Generation,
     /// What sends plain requests on to it.
@@ -277,12 +280,13 @@ impl Supervisor<'_> {
         let Redirect { listener, generation } = lost;
         let given = Given {
             stderr: copy_of(self.stderr.as_ref())?,
-            listeners: vec![listener],
+            listeners: vec![listener.try_clone().map_err(system("cannot duplicate a descriptor"))?],
             reopen: Some(self.reopen.clone()),
             ..Given::default()
         };
-        let service = Service::bind_given(generation.config, given)?;
-        begin_redirect(service).map_err(system("cannot start a process"))
+        let service = Service::bind_given(generation.config.clone(), given)?;
+        let prepared = Prepared { service, config: generation.config };
+        begin_redirect(prepared).map_err(system("cannot start a process"))
     }
 
     fn signal_draining(&self, signal: Signal) {
@@ -336,7 +340,9 @@ impl Supervisor<'_> {
         let says = |error: io::Error| format!("cannot duplicate a descriptor: {error}");
         let queues = std::iter::once(&self.listener).chain(&self.more_listeners);
         let listeners = match goes_on {
-            true => queues.map(TcpListener::try_clone).collect::<Result<_, _>>().map_err(says)?,
+            true => {
+                queues.map(|queue| queue.try_clone()).collect::<Result<_, _>>().map_err(says)?
+            }
             false => Vec::new(),
         };
         let stderr = self.stderr.as_ref().map(File::try_clone).transpose().map_err(says)?;
@@ -347,10 +353,11 @@ impl Supervisor<'_> {
         let workers_before = self.serving.workers_for(&config);
         let is_lent = self.is_passed;
         let given = Given { stderr, listeners, is_lent, reopen, tickets, workers_before };
-        let service = Service::bind_given(config, given).map_err(|error| error.to_string())?;
-        let plain = Redirect::prepare(&service, self.redirect.as_ref(), beside)
+        let service =
+            Service::bind_given(config.clone(), given).map_err(|error| error.to_string())?;
+        let plain = Redirect::prepare(&config, service.address(), self.redirect.as_ref(), beside)
             .map_err(|error| error.to_string())?;
-        let next = Generation::begin(&service, clock::monotonic())
+        let next = Generation::begin(&service, config, clock::monotonic())
             .map_err(|error| format!("cannot start another process: {error}"))?;
         let last = std::mem::replace(&mut self.serving, next);
         self.retry = None;
@@ -367,7 +374,7 @@ impl Supervisor<'_> {
         Service {
             listener: self.listener,
             more_listeners: self.more_listeners,
-            errors: self.errors,
+            site: Site { errors: self.errors, .. },
             ..
         } = service;
         self.follow_redirect(plain);
@@ -375,7 +382,7 @@ impl Supervisor<'_> {
     }
 
     /// Puts the process that redirects by the configuration of now in the place of the one that did.
-    fn follow_redirect(&mut self, plain: Option<Service>) {
+    fn follow_redirect(&mut self, plain: Option<Prepared>) {
         let last = self.redirect.take();
         let next = match plain.map(prepared_redirect).transpose() {
             Ok(next) => next,
@@ -479,14 +486,14 @@ impl Supervisor<'_> {
 }
 
 /// A process that redirects once it is told to.
-fn prepared_redirect(service: Service) -> io::Result<Redirect> {
-    let generation = Generation::begin(&service, clock::monotonic())?;
+fn prepared_redirect(Prepared { service, config }: Prepared) -> io::Result<Redirect> {
+    let generation = Generation::begin(&service, config, clock::monotonic())?;
     Ok(Redirect { listener: service.listener, generation })
 }
 
 /// One that does so now.
-fn begin_redirect(service: Service) -> io::Result<Redirect> {
-    let redirect = prepared_redirect(service)?;
+fn begin_redirect(prepared: Prepared) -> io::Result<Redirect> {
+    let redirect = prepared_redirect(prepared)?;
     redirect.generation.go();
     Ok(redirect)
 }

@@ -1,8 +1,9 @@
 //! What the unit tests of this crate share: a model that does not serve, a configuration, a service.
 
+use site::config::Content;
 use units::Bytes;
 
-use crate::config::{Config, Content};
+use crate::config::Config;
 use crate::models::{Declared, Model};
 
 static IDLE: Model = Model {

@@ -9,12 +9,13 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 
 use cases::Case;
-use joust_serve::config::{Config, Content, LogFormat};
-use joust_serve::exchange::{Close, Exchange, Want};
+use joust_serve::Config;
 use joust_serve::models;
 use joust_serve::service::Service;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
+use site::config::{Content, LogFormat};
+use site::exchange::{Close, Exchange, Want};
 use units::{Bytes, Nanos};
 
 const START: Nanos = Nanos::from_secs(1000);
@@ -24,7 +25,7 @@ const GET: &[u8] = b"GET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n";
 fn bound(mut config: Config) -> Service {
     config.listen.set_port(0);
     let mut service = Service::bind(config).unwrap();
-    service.wall_s = || WALL_S;
+    service.site.wall_s = || WALL_S;
     service
 }
 
@@ -166,7 +167,7 @@ fn the_table_holds_whole_and_in_pieces() {
 #[test]
 fn the_table_holds_with_planted_faults() {
     let (_outer, mut config) = site();
-    config.faults = ["delay=exp:1ms", "stall=50%,1s,phase=body", "pause=every:10ms,for:5ms"]
+    config.site.faults = ["delay=exp:1ms", "stall=50%,1s,phase=body", "pause=every:10ms,for:5ms"]
         .map(|typed| typed.parse().unwrap())
         .into();
     let service = bound(config);
@@ -222,9 +223,8 @@ fn pipelined_requests_leave_as_one_write() {
 
 #[test]
 fn many_pipelined_requests_leave_in_bounded_writes() {
-    let service = fixed(6000);
-    let mut config = service.config.clone();
-    config.keep_alive.requests_max = 0;
+    let mut config = config_of(Content::Fixed(Bytes(6000)));
+    config.site.keep_alive.requests_max = 0;
     let service = bound(config);
     let mut talk = Talk::new(&service);
     let requests = GET.repeat(1000);
@@ -270,7 +270,7 @@ fn an_answer_taken_in_small_pieces_is_the_same() {
 #[test]
 fn a_connection_carries_as_many_requests_as_allowed() {
     let mut config = config_of(Content::Fixed(Bytes(1)));
-    config.keep_alive.requests_max = 3;
+    config.site.keep_alive.requests_max = 3;
     let service = bound(config);
     let mut talk = Talk::new(&service);
     let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\n";
@@ -285,7 +285,7 @@ fn a_connection_carries_as_many_requests_as_allowed() {
 #[test]
 fn without_keep_alive_every_answer_is_the_last() {
     let mut config = config_of(Content::Fixed(Bytes(1)));
-    config.keep_alive.enabled = false;
+    config.site.keep_alive.enabled = false;
     let service = bound(config);
     let mut talk = Talk::new(&service);
     assert!(talk.ask(GET).contains("Connection: close\r\n"));
@@ -295,7 +295,7 @@ fn without_keep_alive_every_answer_is_the_last() {
 #[test]
 fn unlimited_keep_alive_tells_no_maximum() {
     let mut config = config_of(Content::Fixed(Bytes(1)));
-    config.keep_alive.requests_max = 0;
+    config.site.keep_alive.requests_max = 0;
     let service = bound(config);
     let answer = Talk::new(&service).ask(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
     assert!(answer.contains("Keep-Alive: timeout=5\r\n"), "{answer}");
@@ -506,7 +506,7 @@ fn a_changed_file_is_seen_within_a_second() {
 #[test]
 fn without_a_file_cache_each_request_sees_the_file_as_it_is() {
     let (outer, mut config) = site();
-    let mut settings = models::Settings::defaults(config.model);
+    let mut settings = models::Settings::defaults(config.model.settings);
     settings.set("FileCache", "off").unwrap();
     config.apply(settings).unwrap();
     let service = bound(config);
@@ -526,7 +526,7 @@ fn without_a_file_cache_each_request_sees_the_file_as_it_is() {
     }
     std::fs::remove_file(site.join("ten.txt")).unwrap();
     assert_eq!(status(&talk.ask(GET)), "404");
-    assert_eq!(service.site.evicted(), 0, "nothing wanted for room");
+    assert_eq!(service.hosts.evicted(), 0, "nothing wanted for room");
 }
 
 /// A large file is kept open, and would go on showing what its path no longer leads to.
@@ -560,7 +560,7 @@ fn open_files_beneath(directory: &Path) -> usize {
 #[test]
 fn no_more_large_files_stay_open_than_the_bound_says_however_many_connections_idle() {
     let (outer, mut config) = site();
-    config.limits.open_files_max = 3;
+    config.site.limits.open_files_max = 3;
     let service = bound(config);
     let site = outer.path().join("site");
     let mut talks = Vec::new();
@@ -572,7 +572,7 @@ fn no_more_large_files_stay_open_than_the_bound_says_however_many_connections_id
         talks.push(talk);
     }
     assert_eq!(open_files_beneath(&site), 3);
-    assert!(service.site.release_descriptors());
+    assert!(service.hosts.release_descriptors());
     assert_eq!(open_files_beneath(&site), 0);
 }
 
@@ -592,7 +592,7 @@ fn a_file_of_any_size_near_the_bounds_is_sent_whole() {
 #[test]
 fn a_listing_hides_what_is_hidden_and_escapes_the_rest() {
     let (outer, mut config) = site();
-    config.listing = true;
+    config.site.listing = true;
     let bare = outer.path().join("site/bare");
     std::fs::write(bare.join("<b>&.txt"), "x").unwrap();
     std::fs::write(bare.join(".secret"), "x").unwrap();
@@ -610,7 +610,7 @@ fn a_listing_hides_what_is_hidden_and_escapes_the_rest() {
 fn a_hidden_index_is_no_index() {
     let (outer, mut config) = site();
     std::fs::write(outer.path().join("site/bare/.index"), "x").unwrap();
-    config.index = vec![".index".to_owned()];
+    config.site.index = vec![".index".to_owned()];
     let service = bound(config);
     let answer = Talk::new(&service).ask(b"GET /bare/ HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(status(&answer), "403");
@@ -626,8 +626,8 @@ fn logged(path: &Path, service: &Service) -> Vec<String> {
 fn the_log_has_one_line_for_each_answer_and_says_what_was_sent() {
     let (outer, mut config) = site();
     let path = outer.path().join("access.log");
-    config.access_log.file = Some(path.clone());
-    config.access_log.format = LogFormat::read("combined").unwrap();
+    config.site.access_log.file = Some(path.clone());
+    config.site.access_log.format = LogFormat::read("combined").unwrap();
     let service = bound(config);
     let mut talk = Talk::new(&service);
     talk.ask(

@@ -6,11 +6,11 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use joust_serve::config::Config;
-use joust_serve::exchange::{Close, Want};
-use joust_serve::fault::{Fault, HOLD_MAX};
+use joust_serve::Config;
 use joust_serve::service::Service;
 use proptest::prelude::*;
+use site::exchange::{Close, Want};
+use site::fault::{Fault, HOLD_MAX};
 use support::simulated::{BODY_BYTES, Client, REQUEST, START, ms, service, service_of};
 use support::{FIXED, GET, Server, Setup, models as all_models};
 use sys::process::Signal;

@@ -7,9 +7,9 @@ mod support;
 use std::io::Read as _;
 use std::time::{Duration, Instant};
 
-use joust_serve::Typed;
-use joust_serve::exchange::{Close, Want};
-use joust_serve::fault::Fault;
+use joust_serve::CommandLine;
+use site::exchange::{Close, Want};
+use site::fault::Fault;
 use support::simulated::{BODY_BYTES, Client, REQUEST, START, ms, service};
 use support::{FIXED, GET, Response, Server, Setup, eventually, models as all_models};
 use sys::clock;
@@ -313,7 +313,7 @@ fn what_is_no_fault_is_refused_with_the_way_out() {
         assert!(error.contains(hint), "{typed}: {error}");
     }
     let fault = ["slots=2", "delay=1ms", "slots=3"].map(str::to_owned).into();
-    let typed = Typed { fault, fixed: Some(units::Bytes(1)), ..Typed::default() };
+    let typed = CommandLine { fault, fixed: Some(units::Bytes(1)), ..CommandLine::default() };
     let error = typed.resolve_with("", "").unwrap_err().to_string();
     assert!(error.contains("`slots=2` and `slots=3` cannot both be so"), "{error}");
 }

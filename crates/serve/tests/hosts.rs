@@ -120,10 +120,10 @@ fn a_malformed_request_is_told_of_by_the_default_host_and_not_by_the_first() {
         log("a.log"),
         log("b.log")
     );
-    let typed = joust_serve::Typed::default().resolve_with("joust.toml", &config).unwrap();
+    let typed = joust_serve::CommandLine::default().resolve_with("joust.toml", &config).unwrap();
     let service = joust_serve::Service::bind(typed).unwrap();
     let now = units::Nanos::from_secs(1000);
-    let mut exchange = joust_serve::exchange::Exchange::new(&service, service.address(), now);
+    let mut exchange = site::exchange::Exchange::new(&service, service.address(), now);
     exchange.receive_from(b"GET / HTTP/9\r\n\r\n", now);
     exchange.lost(now);
     service.log.flush();

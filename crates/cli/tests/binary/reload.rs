@@ -19,7 +19,7 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 /// Those that this machine can run.
 pub(crate) fn models() -> impl Iterator<Item = &'static str> {
     let runs = |model: &serve::models::Model| {
-        (model.available)(&serve::models::Settings::defaults(model)).is_ok()
+        (model.available)(&serve::models::Settings::defaults(model.settings)).is_ok()
     };
     serve::models::ALL.iter().filter(move |model| runs(model)).map(|model| model.name)
 }

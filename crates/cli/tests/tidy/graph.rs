@@ -12,7 +12,8 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("stats", &["units"]),
     ("record", &["units", "stats"]),
     ("load", &["units", "sys", "wire", "stats", "record"]),
-    ("serve", &["units", "sys", "wire"]),
+    ("site", &["units", "sys", "wire"]),
+    ("serve", &["units", "sys", "wire", "site"]),
     ("classic", &["units", "record"]),
     ("doctor", &["units", "stats", "record", "classic"]),
     ("lab", &["units", "load", "classic", "doctor", "record", "stats", "sys"]),
@@ -41,6 +42,7 @@ const MAY_NOT_HAVE: &[(&str, &[&str])] = &[
     ),
     ("report", &["rustix", "libc", "nix", "socket2", "procfs", "jiff", "crossterm", "rusqlite"]),
     ("load", &["tokio", "mio", "hyper", "async-std", "smol", "clap"]),
+    ("site", &["tokio", "mio", "hyper", "async-std", "smol", "clap"]),
     ("serve", &["tokio", "mio", "hyper", "async-std", "smol", "clap"]),
     ("lab", &["clap", "comfy-table", "minijinja"]),
 ];

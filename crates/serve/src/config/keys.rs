@@ -5,11 +5,11 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use site::config::text::{FIXED_BYTES_MAX, check_file_names, check_media, exact, log_file, quoted};
+use site::config::{Content, ErrorLogTo, LogFormat, StatusAllow, status_path};
 use units::{Bytes, Nanos};
 
-use super::look::check_media;
-use super::{Config, Content, ErrorLogTo, LogFormat, StatusAllow, status};
-use crate::log::Level;
+use super::Config;
 
 /// A key.
 pub(super) struct Key {
@@ -29,10 +29,6 @@ pub(super) enum Given {
     One(String),
     Many(Vec<String>),
 }
-
-/// The largest content that is served from memory. It is made as a whole at the start, so a slip of
-/// a unit must not ask for more than the machine has.
-pub(super) const FIXED_BYTES_MAX: u64 = 1 << 30;
 
 /// The table of bounds.
 pub(super) const LIMITS: &str = "limits";
@@ -58,11 +54,11 @@ macro_rules! number {
             about: $about,
             set: |config, given| {
                 let number = bytes_within(given, $min, $max)?;
-                config.limits.$name =
+                config.site.limits.$name =
                     number.try_into().map_err(|_| format!("it is at most {}", u32::MAX))?;
                 Ok(())
             },
-            show: |config| Some(config.limits.$name.to_string()),
+            show: |config| Some(config.site.limits.$name.to_string()),
         }
     };
 }
@@ -75,10 +71,10 @@ macro_rules! time {
             name: stringify!($name),
             about: $about,
             set: |config, given| {
-                config.limits.$name = time_given(given)?;
+                config.site.limits.$name = time_given(given)?;
                 Ok(())
             },
-            show: |config| Some(quoted(&exact(config.limits.$name))),
+            show: |config| Some(quoted(&exact(config.site.limits.$name))),
         }
     };
 }
@@ -98,14 +94,14 @@ pub(super) static KEYS: &[Key] = &[
         "directory",
         "what is served: the files beneath it",
         |config, given| {
-            config.content = match one(given, "the path of a directory")? {
+            config.site.content = match one(given, "the path of a directory")? {
                 "" => return Err("it is empty: `.` is where the server is started".to_owned()),
                 path => Content::Directory(PathBuf::from(path)),
             };
             Ok(())
         },
-        |config| match &config.content {
-            Content::Directory(path) if config.default_host.is_none() => {
+        |config| match &config.site.content {
+            Content::Directory(path) if config.site.default_host.is_none() => {
                 Some(quoted(&path.to_string_lossy()))
             }
             _ => None,
@@ -115,11 +111,13 @@ pub(super) static KEYS: &[Key] = &[
         "fixed",
         "what is served: so many bytes for every path, from memory",
         |config, given| {
-            config.content = Content::Fixed(Bytes(bytes_within(given, 0, FIXED_BYTES_MAX)?));
+            config.site.content = Content::Fixed(Bytes(bytes_within(given, 0, FIXED_BYTES_MAX)?));
             Ok(())
         },
-        |config| match &config.content {
-            Content::Fixed(bytes) if config.default_host.is_none() => Some(bytes.0.to_string()),
+        |config| match &config.site.content {
+            Content::Fixed(bytes) if config.site.default_host.is_none() => {
+                Some(bytes.0.to_string())
+            }
             _ => None,
         },
     ),
@@ -127,19 +125,19 @@ pub(super) static KEYS: &[Key] = &[
         "index",
         "names tried in a directory, in order",
         |config, given| {
-            config.index = index_names(given)?;
+            config.site.index = index_names(given)?;
             Ok(())
         },
-        |config| of_directory(config, list(config.index.iter().map(|name| quoted(name)))),
+        |config| of_directory(config, list(config.site.index.iter().map(|name| quoted(name)))),
     ),
     top(
         "listing",
         "whether a directory without an index is listed (403 otherwise)",
         |config, given| {
-            config.listing = parsed(given, "true or false")?;
+            config.site.listing = parsed(given, "true or false")?;
             Ok(())
         },
-        |config| of_directory(config, config.listing.to_string()),
+        |config| of_directory(config, config.site.listing.to_string()),
     ),
     top(
         "pid_file",
@@ -188,46 +186,46 @@ pub(super) static KEYS: &[Key] = &[
         "refuse_unknown_hosts",
         "whether a request for a host that has no table is refused (421), not served by the default one",
         |config, given| {
-            config.refuse_unknown_hosts = parsed(given, "true or false")?;
+            config.site.refuse_unknown_hosts = parsed(given, "true or false")?;
             Ok(())
         },
-        |config| Some(config.refuse_unknown_hosts.to_string()),
+        |config| Some(config.site.refuse_unknown_hosts.to_string()),
     ),
     top(
         "hide",
         "names that are hidden beside those that begin with a dot, as in *~",
         |config, given| {
-            config.look.hide = index_names(given)?;
+            config.site.look.hide = index_names(given)?;
             Ok(())
         },
-        |config| of_directory(config, list(config.look.hide.iter().map(|name| quoted(name)))),
+        |config| of_directory(config, list(config.site.look.hide.iter().map(|name| quoted(name)))),
     ),
     top(
         "show",
         "names that are not hidden though they begin with a dot, as .well-known",
         |config, given| {
-            config.look.show = index_names(given)?;
+            config.site.look.show = index_names(given)?;
             Ok(())
         },
-        |config| of_directory(config, list(config.look.show.iter().map(|name| quoted(name)))),
+        |config| of_directory(config, list(config.site.look.show.iter().map(|name| quoted(name)))),
     ),
     top(
         "charset",
         "charset of text/*; empty: none is said",
         |config, given| {
-            config.look.charset = media(given)?;
+            config.site.look.charset = media(given)?;
             Ok(())
         },
-        |config| of_directory(config, quoted(&config.look.charset)),
+        |config| of_directory(config, quoted(&config.site.look.charset)),
     ),
     top(
         "default_type",
         "media type of a file whose extension is unknown",
         |config, given| {
-            config.look.default_type = media(given)?;
+            config.site.look.default_type = media(given)?;
             Ok(())
         },
-        |config| of_directory(config, quoted(&config.look.default_type)),
+        |config| of_directory(config, quoted(&config.site.look.default_type)),
     ),
     top(
         "cpus",
@@ -244,22 +242,22 @@ pub(super) static KEYS: &[Key] = &[
         "fault",
         "what is wrong on purpose, so that measuring can be proved; none: nothing",
         |config, given| {
-            config.faults =
+            config.site.faults =
                 many(given).iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
             Ok(())
         },
-        |config| Some(list(config.faults.iter().map(|fault| quoted(&fault.to_string())))),
+        |config| Some(list(config.site.faults.iter().map(|fault| quoted(&fault.to_string())))),
     ),
     Key {
         section: ACCESS_LOG,
         name: "file",
         about: "a line for each request is appended to it; off: none",
         set: |config, given| {
-            config.access_log.file = log_file(one(given, "a file, or off")?);
+            config.site.access_log.file = log_file(one(given, "a file, or off")?);
             Ok(())
         },
         show: |config| {
-            let file = config.access_log.file.as_ref();
+            let file = config.site.access_log.file.as_ref();
             Some(quoted(&file.map_or("off".into(), |path| path.to_string_lossy())))
         },
     },
@@ -268,21 +266,21 @@ pub(super) static KEYS: &[Key] = &[
         name: "format",
         about: "what a line holds: common, combined, json, or a format of Apache's directives",
         set: |config, given| {
-            config.access_log.format = LogFormat::read(one(given, "a name or a format")?)?;
+            config.site.access_log.format = LogFormat::read(one(given, "a name or a format")?)?;
             Ok(())
         },
-        show: |config| Some(quoted(config.access_log.format.typed())),
+        show: |config| Some(quoted(config.site.access_log.format.typed())),
     },
     Key {
         section: ERROR_LOG,
         name: "file",
         about: "what happens to the server is appended to it; or stderr, or off",
         set: |config, given| {
-            config.error_log.to = error_log_to(one(given, "a file, stderr or off")?);
+            config.site.error_log.to = ErrorLogTo::of(one(given, "a file, stderr or off")?);
             Ok(())
         },
         show: |config| {
-            Some(quoted(&match &config.error_log.to {
+            Some(quoted(&match &config.site.error_log.to {
                 ErrorLogTo::Stderr => "stderr".into(),
                 ErrorLogTo::Off => "off".into(),
                 ErrorLogTo::File(path) => path.to_string_lossy(),
@@ -294,31 +292,31 @@ pub(super) static KEYS: &[Key] = &[
         name: "level",
         about: "the least grave that is written: emerg, alert, crit, error, warn, notice, info, debug",
         set: |config, given| {
-            config.error_log.level = level(one(given, "the name of a level")?)?;
+            config.site.error_log.level = one(given, "the name of a level")?.parse()?;
             Ok(())
         },
-        show: |config| Some(quoted(config.error_log.level.name())),
+        show: |config| Some(quoted(config.site.error_log.level.name())),
     },
     Key {
         section: STATUS,
         name: "path",
         about: "path of a page that shows what the server does; off: none",
         set: |config, given| {
-            config.status.path = status::path(one(given, "a path, or off")?)?;
+            config.site.status.path = status_path(one(given, "a path, or off")?)?;
             Ok(())
         },
-        show: |config| Some(quoted(config.status.path.as_deref().unwrap_or("off"))),
+        show: |config| Some(quoted(config.site.status.path.as_deref().unwrap_or("off"))),
     },
     Key {
         section: STATUS,
         name: "allow",
         about: "who may see it: loopback, any, or addresses as in [\"10.0.0.0/8\"]",
         set: |config, given| {
-            config.status.allow = StatusAllow::of(many(given))?;
+            config.site.status.allow = StatusAllow::of(many(given))?;
             Ok(())
         },
         show: |config| {
-            let words = config.status.allow.words();
+            let words = config.site.status.allow.words();
             Some(list(words.iter().map(|word| quoted(word))))
         },
     },
@@ -346,44 +344,9 @@ pub(super) static KEYS: &[Key] = &[
     ),
 ];
 
-/// What `--access-log FILE|off` means, and other files that need not be.
-pub(super) fn log_file(typed: &str) -> Option<PathBuf> {
-    (typed != "off").then(|| typed.into())
-}
-
 /// A name that need not be.
 fn word(typed: &str) -> Option<String> {
     (!typed.is_empty()).then(|| typed.to_owned())
-}
-
-/// What `--error-log FILE|stderr|off` means.
-pub(super) fn error_log_to(typed: &str) -> ErrorLogTo {
-    match typed {
-        "stderr" => ErrorLogTo::Stderr,
-        "off" => ErrorLogTo::Off,
-        path => ErrorLogTo::File(path.into()),
-    }
-}
-
-/// What `--error-level` means.
-pub(super) fn level(typed: &str) -> Result<Level, String> {
-    let names = || Level::ALL.iter().map(|level| level.name());
-    Level::ALL.into_iter().find(|level| level.name() == typed).ok_or_else(|| {
-        format!("`{typed}` is not one of {}", names().collect::<Vec<_>>().join(", "))
-    })
-}
-
-/// A text as TOML.
-pub(super) fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
-}
-
-/// A time without rounding: the largest unit that it is a whole number of.
-pub(super) fn exact(time: Nanos) -> String {
-    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us"), (1, "ns")];
-    let (scale, unit) =
-        units.into_iter().find(|(scale, _)| time.0.is_multiple_of(*scale)).expect("1 divides all");
-    format!("{}{unit}", time.0 / scale)
 }
 
 fn list(items: impl Iterator<Item = String>) -> String {
@@ -391,7 +354,7 @@ fn list(items: impl Iterator<Item = String>) -> String {
 }
 
 fn of_directory(config: &Config, value: String) -> Option<String> {
-    matches!(config.content, Content::Directory(_)).then_some(value)
+    matches!(config.site.content, Content::Directory(_)).then_some(value)
 }
 
 fn one<'a>(given: &'a Given, wanted: &str) -> Result<&'a str, String> {
@@ -442,12 +405,4 @@ fn media(given: &Given) -> Result<String, String> {
 fn index_names(given: &Given) -> Result<Vec<String>, String> {
     let names = many(given).to_vec();
     check_file_names(&names).map(|()| names)
-}
-
-/// Whether texts can be names of files, without a path.
-pub(super) fn check_file_names(names: &[String]) -> Result<(), String> {
-    match names.iter().find(|name| name.is_empty() || name.contains(['/', '\0'])) {
-        Some(name) => Err(format!("`{name}` is not the name of a file, without a path")),
-        None => Ok(()),
-    }
 }

@@ -3,10 +3,12 @@
 
 use std::fmt::Write as _;
 
+use site::config::TABLES;
+use site::config::text::{exact, quoted};
+
 use super::Config;
-use super::keys::{self, KEYS};
-use super::tables;
-use crate::models::Value;
+use super::keys::KEYS;
+use crate::settings::Value;
 
 impl Config {
     /// All of it as TOML, each key with what it is for; what is not there as a comment, `#` without a space.
@@ -15,7 +17,7 @@ impl Config {
         const WRITES: &str = "a String takes every write";
         let mut text = String::new();
         let model = self.model;
-        writeln!(text, "# {}\nmodel = {}\n", model.about, keys::quoted(model.name)).expect(WRITES);
+        writeln!(text, "# {}\nmodel = {}\n", model.about, quoted(model.name)).expect(WRITES);
         let mut section = "";
         for key in KEYS {
             let Some(value) = (key.show)(self) else { continue };
@@ -25,8 +27,8 @@ impl Config {
             }
             writeln!(text, "# {}\n{} = {value}\n", key.about, key.name).expect(WRITES);
         }
-        for table in tables::ALL {
-            if let Some(lines) = (table.show)(self) {
+        for table in TABLES {
+            if let Some(lines) = (table.show)(&self.site) {
                 writeln!(text, "{lines}").expect(WRITES);
             }
         }
@@ -35,15 +37,16 @@ impl Config {
         for (spec, value) in self.settings.iter() {
             let value = match value {
                 Value::Count(_) | Value::Decimal(_) => value.to_string(),
-                Value::Time(time) => keys::quoted(&keys::exact(time)),
+                Value::Time(time) => quoted(&exact(time)),
                 Value::Auto | Value::Off | Value::Switch(_) | Value::Word(_) => {
-                    keys::quoted(&value.to_string())
+                    quoted(&value.to_string())
                 }
             };
             writeln!(text, "# {}: {}\n{} = {value}\n", spec.about, spec.kind, spec.name)
                 .expect(WRITES);
         }
-        let mut absent = tables::ALL.iter().filter(|table| (table.show)(self).is_none()).peekable();
+        let mut absent =
+            TABLES.iter().filter(|table| (table.show)(&self.site).is_none()).peekable();
         if absent.peek().is_some() {
             text.push_str(
                 "# What follows is not set: with its defaults, or as an example. To set it, take away the \

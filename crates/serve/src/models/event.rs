@@ -40,9 +40,9 @@ use super::shared::spare::SpareRule;
 use super::worker;
 use super::{Decimal, Declared, Model, SettingKind, SettingSpec, THREAD_STACK_BYTES, system};
 use crate::ServeError;
-use crate::board::{Counter, State};
-use crate::exchange::{Close, Exchange};
 use crate::service::Service;
+use site::board::{Counter, State};
+use site::exchange::{Close, Exchange};
 
 /// The model.
 pub(super) static ITEM: Model = Model {
@@ -89,7 +89,7 @@ static SETTINGS: [SettingSpec; worker::SETTINGS.len() + 1] = {
 
 fn run(service: &Service) -> Result<(), ServeError> {
     let _ = socket::raise_file_limit();
-    let settings = &service.config.settings;
+    let settings = &service.settings;
     let count = |name| settings.count(name) as usize;
     let threads = count("ThreadsPerChild");
     listener::set_mode(&service.listener, Mode::NonBlocking)
@@ -164,7 +164,7 @@ fn serve(service: &Service, board: &Scoreboard, number: usize, threads: usize) -
             return child::FATAL;
         }
     };
-    let factor = service.config.settings.decimal(FACTOR);
+    let factor = service.settings.decimal(FACTOR);
     let child = &Child {
         service,
         board,
@@ -286,7 +286,7 @@ struct Listener<'h, 'a> {
 
 impl<'h, 'a> Listener<'h, 'a> {
     fn new(child: &'h Child<'a>) -> Self {
-        let quota = child.service.config.settings.count("MaxConnectionsPerChild");
+        let quota = child.service.settings.count("MaxConnectionsPerChild");
         Self { child, left: if quota == 0 { u64::MAX } else { quota }, status: None }
     }
 

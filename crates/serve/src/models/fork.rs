@@ -30,10 +30,10 @@ use super::shared::parent::{self, ENDING_TICK, Family};
 use super::shared::socket_io::{self, CallLimit, EXHAUSTED_REST};
 use super::{Declared, Model, SettingKind, SettingSpec, system};
 use crate::ServeError;
-use crate::board::Counter;
-use crate::exchange::Exchange;
-use crate::gateway;
 use crate::service::Service;
+use site::board::Counter;
+use site::exchange::Exchange;
+use site::gateway;
 
 /// The model.
 pub(super) static ITEM: Model = Model {
@@ -67,7 +67,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
     let mut parent = Parent {
         service,
         children: HashSet::new(),
-        children_max: service.config.settings.count(INSTANCES) as usize,
+        children_max: service.settings.count(INSTANCES) as usize,
         next: None,
         rest: Nanos::ZERO,
         tickets: None,
@@ -97,7 +97,7 @@ struct Parent<'s> {
 impl Parent<'_> {
     /// Forks for whoever comes, until a signal ends it and, in a drain, all children have ended.
     fn serve(&mut self, signals: &Signals, ends: &ChildEnds) -> io::Result<()> {
-        let grace = self.service.config.settings.time("GracefulShutdownTimeout");
+        let grace = self.service.settings.time("GracefulShutdownTimeout");
         let mut end = Nanos::MAX;
         while clock::monotonic() < end && !self.is_done() {
             let comes = self.wait(signals, ends, end)?;

@@ -20,13 +20,12 @@ mod thread;
 mod uring;
 mod worker;
 
-pub use shared::settings::{
+pub use crate::settings::{
     COMMON, Decimal, SettingError, SettingKind, SettingSpec, Settings, Value,
 };
 pub(crate) use shared::socket_io::call_max;
 
 use crate::ServeError;
-use crate::config::Config;
 use crate::service::Service;
 
 /// A way to serve many connections at once.
@@ -93,8 +92,12 @@ pub fn by_name(name: &str) -> Option<&'static Model> {
 ///
 /// # Errors
 /// The kernel does not tell on which CPUs it may run.
-pub(crate) fn queues(config: &Config) -> Result<usize, ServeError> {
-    if std::ptr::eq(config.model, &reactors::ITEM) { reactors::queues(config) } else { Ok(1) }
+pub(crate) fn queues(
+    model: &Model,
+    settings: &Settings,
+    cpus: &[u32],
+) -> Result<usize, ServeError> {
+    if std::ptr::eq(model, &reactors::ITEM) { reactors::queues(settings, cpus) } else { Ok(1) }
 }
 
 /// For a model that needs nothing of the kernel but what all of joust needs.

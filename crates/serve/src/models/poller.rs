@@ -35,8 +35,8 @@ use super::shared::parked::{self, Conn, ParkReason, ParkedConns, SIGNALS, Waiter
 use super::shared::socket_io::EXHAUSTED_REST;
 use super::{Declared, Model, SettingKind, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
-use crate::exchange::{Close, Exchange};
 use crate::service::{Service, closing};
+use site::exchange::{Close, Exchange};
 
 /// The model.
 pub(super) static ITEM: Model = Model {
@@ -199,7 +199,7 @@ struct Connector<'s> {
 
 impl<'s> Connector<'s> {
     fn new(service: &'s Service) -> io::Result<Self> {
-        let settings = &service.config.settings;
+        let settings = &service.settings;
         let count = |name| settings.count(name) as usize;
         Ok(Self {
             service,
@@ -446,7 +446,7 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
     /// Has the acceptor take what waits, and no connection be kept alive.
     fn drain(&mut self) {
         let Connector { service, draining, tickets, .. } = self.executor.connector;
-        let grace = service.config.settings.time("GracefulShutdownTimeout");
+        let grace = service.settings.time("GracefulShutdownTimeout");
         self.end = clock::monotonic().saturating_add(grace);
         service.begin_closing();
         tickets.store(service.tickets(), Relaxed);

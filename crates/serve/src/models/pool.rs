@@ -27,9 +27,9 @@ use super::shared::socket_io::{self, ACCEPTS_MAX, AfterCall, InputState, SPIN, S
 use super::shared::timers::Timers;
 use super::{Declared, Model, SettingKind, SettingSpec, THREAD_STACK_BYTES, system};
 use crate::ServeError;
-use crate::board::Board;
-use crate::exchange::{Close, Exchange};
 use crate::service::Service;
+use site::board::Board;
+use site::exchange::{Close, Exchange};
 
 /// The model.
 pub(super) static ITEM: Model = Model {
@@ -82,7 +82,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
         .map_err(system("cannot make the listener non-blocking"))?;
     let pool = Pool::new(service).map_err(system("cannot create the epoll set"))?;
     std::thread::scope(|scope| {
-        let threads = service.config.settings.count("max-thread");
+        let threads = service.settings.count("max-thread");
         let started = (0..threads).try_for_each(|_| {
             let builder = std::thread::Builder::new().stack_size(THREAD_STACK_BYTES);
             builder.spawn_scoped(scope, || pool.work()).map(|_| ())
@@ -200,7 +200,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<'s> Pool<'s> {
     fn new(service: &'s Service) -> io::Result<Self> {
-        let slots = service.config.settings.count("max-request") as u32;
+        let slots = service.settings.count("max-request") as u32;
         let slot = |_| ConnSlot {
             conn: Mutex::new(Conn { spare_exchange: None, state: PoolConnState::Free }),
             deadline: AtomicU64::new(u64::MAX),
@@ -222,7 +222,7 @@ impl<'s> Pool<'s> {
     fn accept_and_watch(&self, signals: &Signals) -> io::Result<()> {
         self.epoll.add(&self.service.listener, LISTENER, EventFlags::IN)?;
         self.epoll.add(signals, SIGNALS, EventFlags::IN)?;
-        let grace = self.service.config.settings.time("GracefulShutdownTimeout");
+        let grace = self.service.settings.time("GracefulShutdownTimeout");
         let mut watcher = Watcher::new(self);
         let mut end = Nanos::MAX;
         let mut ready = Vec::new();
@@ -414,13 +414,13 @@ struct Watcher<'p, 's> {
 impl<'p, 's> Watcher<'p, 's> {
     fn new(pool: &'p Pool<'s>) -> Self {
         let now = clock::monotonic();
-        let config = &pool.service.config;
+        let service = pool.service;
         Self {
             pool,
             acceptor: Acceptor::new(pool.service, &pool.service.listener, ACCEPTS_MAX),
             timers: Timers::new(now),
-            glance: socket_io::call_max(config).min(socket_io::LINGER_MAX),
-            closes_overflow: config.settings.word("overflow") == "close",
+            glance: socket_io::call_max(&service.config).min(socket_io::LINGER_MAX),
+            closes_overflow: service.settings.word("overflow") == "close",
             listens: true,
             rest: Nanos::MAX,
             now,

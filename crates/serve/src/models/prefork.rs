@@ -14,8 +14,8 @@ use super::shared::socket_io::{self, CallLimit};
 use super::shared::spare::SpareRule;
 use super::{Declared, Model, SettingKind, SettingSpec, Settings};
 use crate::ServeError;
-use crate::board::State;
 use crate::service::Service;
+use site::board::State;
 
 /// The model.
 pub(super) static ITEM: Model = Model {
@@ -75,7 +75,7 @@ fn check(settings: &Settings) -> Result<(), String> {
 }
 
 fn run(service: &Service) -> Result<(), ServeError> {
-    let settings = &service.config.settings;
+    let settings = &service.settings;
     let count = |name| settings.count(name) as usize;
     let call_limit = CallLimit::of(service);
     parent::lead(
@@ -96,7 +96,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
 
 /// The life of a child: accept, serve that connection to its end, again.
 fn serve(service: &Service, call_limit: CallLimit, board: &Scoreboard, number: usize) -> u8 {
-    let quota = service.config.settings.count("MaxConnectionsPerChild");
+    let quota = service.settings.count("MaxConnectionsPerChild");
     let mut left = if quota == 0 { u64::MAX } else { quota };
     let _seat = board.sit(number, 0);
     let mut spare_exchange = None;

@@ -74,7 +74,7 @@ fn check(settings: &Settings) -> Result<(), String> {
 }
 
 fn run(service: &Service) -> Result<(), ServeError> {
-    match service.config.settings.word(POLLER) {
+    match service.settings.word(POLLER) {
         "poll" => run_with::<PollSet>(service, CONNECTIONS_MAX_DEFAULT),
         "select" => {
             // A file with a higher number could not be watched: rather, there is none.
@@ -87,7 +87,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
 }
 
 fn run_with<W: Watch>(service: &Service, conns_max: u64) -> Result<(), ServeError> {
-    let settings = &service.config.settings;
+    let settings = &service.settings;
     if settings.word(POLLER) != "select" {
         // Servers of many connections do so at their start (nginx worker_rlimit_nofile, lighttpd
         // server.max-fds); where it is refused, fewer connections fit, which accepting reports.
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn more_connections_than_select_can_watch_are_refused_with_the_number_that_fits() {
-        let mut settings = Settings::defaults(&ITEM);
+        let mut settings = Settings::defaults(ITEM.settings);
         settings.set(CONNECTIONS_MAX, "901").unwrap();
         for (poller, holds) in [("epoll", true), ("poll", true), ("select", false)] {
             settings.set(POLLER, poller).unwrap();

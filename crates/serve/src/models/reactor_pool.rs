@@ -80,7 +80,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
     let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
     listener::set_mode(&service.listener, Mode::NonBlocking)
         .map_err(system("cannot make the listener non-blocking"))?;
-    let settings = &service.config.settings;
+    let settings = &service.settings;
     let rules = Rules {
         conns_max: settings.count(CONNECTIONS_MAX) as usize,
         round_max: ACCEPTS_MAX,

@@ -26,9 +26,8 @@ use super::reactor::CONNECTIONS_MAX_DEFAULT;
 use super::shared::loop_group::{LoopGroup, StopSources};
 use super::shared::looped::{Loop, Overflow, Rules};
 use super::shared::socket_io::ACCEPTS_MAX;
-use super::{Declared, Model, SettingKind, SettingSpec, THREAD_STACK_BYTES, system};
+use super::{Declared, Model, SettingKind, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
-use crate::config::Config;
 use crate::service::Service;
 
 const LOOPS: &str = "worker_processes";
@@ -84,8 +83,8 @@ pub(super) static ITEM: Model = Model {
 };
 
 /// How many loops there are.
-fn loops(config: &Config) -> Result<usize, ServeError> {
-    match (config.settings.count_or_auto(LOOPS), config.cpus.len()) {
+fn loops(settings: &Settings, cpus: &[u32]) -> Result<usize, ServeError> {
+    match (settings.count_or_auto(LOOPS), cpus.len()) {
         (Some(count), _) => Ok(count as usize),
         (None, 0) => {
             Ok(affinity::allowed().map_err(system("cannot ask which CPUs there are"))?.len())
@@ -95,8 +94,8 @@ fn loops(config: &Config) -> Result<usize, ServeError> {
 }
 
 /// How many queues the port has.
-pub(super) fn queues(config: &Config) -> Result<usize, ServeError> {
-    if config.settings.word(ACCEPT) == "reuseport" { loops(config) } else { Ok(1) }
+pub(super) fn queues(settings: &Settings, cpus: &[u32]) -> Result<usize, ServeError> {
+    if settings.word(ACCEPT) == "reuseport" { loops(settings, cpus) } else { Ok(1) }
 }
 
 fn run(service: &Service) -> Result<(), ServeError> {
@@ -109,8 +108,8 @@ fn run(service: &Service) -> Result<(), ServeError> {
         listener::set_mode(listener, Mode::NonBlocking)
             .map_err(system("cannot make the listener non-blocking"))?;
     }
-    let count = loops(&service.config)?;
-    let settings = &service.config.settings;
+    let count = loops(&service.settings, &service.cpus)?;
+    let settings = &service.settings;
     let rules = Rules {
         conns_max: settings.count(CONNECTIONS_MAX) as usize,
         round_max: if settings.switch(MULTI_ACCEPT) { ACCEPTS_MAX } else { 1 },
@@ -184,7 +183,7 @@ impl<'a> Worker<'a> {
     /// that answers a part of its connections is worse than one that somebody starts again.
     fn run(mut self, signals: Option<&'a Signals>) -> io::Result<()> {
         let _guard = EndsAllInPanic(self.group);
-        let cpus = &self.service.config.cpus;
+        let cpus = &self.service.cpus;
         let pinned = match cpus.get(self.number % cpus.len().max(1)) {
             Some(&cpu) => affinity::pin(&[cpu]),
             None => Ok(()),

@@ -29,8 +29,8 @@ use super::shared::handoff::{HandoffQueue, Taken};
 use super::shared::socket_io::{self, CallLimit, EXHAUSTED_REST};
 use super::{Declared, Model, SettingKind, SettingSpec, THREAD_STACK_BYTES, system};
 use crate::ServeError;
-use crate::exchange::Exchange;
 use crate::service::{Service, closing};
+use site::exchange::Exchange;
 
 /// The model.
 pub(super) static ITEM: Model = Model {
@@ -68,7 +68,7 @@ fn run(service: &Service) -> Result<(), ServeError> {
     let served = std::thread::scope(|scope| {
         let mut acceptor = Acceptor {
             shared: &shared,
-            threads_max: service.config.settings.count(THREADS_MAX) as usize,
+            threads_max: service.settings.count(THREADS_MAX) as usize,
             owes_thread: false,
             rest: Nanos::ZERO,
             tickets: None,
@@ -158,7 +158,7 @@ impl<'f> Acceptor<'f, '_> {
         'f: 'scope,
     {
         let Threads { service, queue, threads, .. } = self.shared;
-        let grace = service.config.settings.time("GracefulShutdownTimeout");
+        let grace = service.settings.time("GracefulShutdownTimeout");
         let mut end = Nanos::MAX;
         while clock::monotonic() < end {
             if self.tickets.is_some_and(|left| left > 0) && service.is_drained() {

@@ -94,8 +94,8 @@ fn run(service: &Service) -> Result<(), ServeError> {
     listener::set_mode(&service.listener, Mode::NonBlocking)
         .map_err(system("cannot make the listener non-blocking"))?;
     let cpus = sys::affinity::allowed().map_err(system("cannot ask which CPUs there are"))?;
-    let (n_rings, conns_max) = shares(&service.config.settings, cpus.len());
-    let buffers = service.config.settings.count(BUFFERS) as u16;
+    let (n_rings, conns_max) = shares(&service.settings, cpus.len());
+    let buffers = service.settings.count(BUFFERS) as u16;
     let together =
         Together::new(n_rings).map_err(system("cannot make the bells between its threads"))?;
     let serve = |part: Part<'_>| {
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn rings_share_the_connections_and_are_never_more_than_these() {
-        let mut settings = Settings::defaults(&ITEM);
+        let mut settings = Settings::defaults(ITEM.settings);
         assert_eq!(shares(&settings, 4), (4, 4096));
         settings.set(RINGS, "3").unwrap();
         assert_eq!(shares(&settings, 4), (3, 5462));

@@ -22,8 +22,8 @@ use super::shared::socket_io::{self, CallLimit};
 use super::shared::spare::SpareRule;
 use super::{Declared, Model, SettingKind, SettingSpec, Settings, THREAD_STACK_BYTES};
 use crate::ServeError;
-use crate::board::State;
 use crate::service::Service;
+use site::board::State;
 
 /// The model.
 pub(super) static ITEM: Model = Model {
@@ -102,7 +102,7 @@ pub(super) fn check(settings: &Settings) -> Result<(), String> {
 }
 
 fn run(service: &Service) -> Result<(), ServeError> {
-    let settings = &service.config.settings;
+    let settings = &service.settings;
     let count = |name| settings.count(name) as usize;
     let call_limit = CallLimit::of(service);
     let threads = count("ThreadsPerChild");
@@ -165,7 +165,7 @@ fn serve(child: &Child<'_>, threads: usize) -> u8 {
 /// Accepts whenever a worker is idle.
 fn listen(child: &Child<'_>) -> u8 {
     process::set_name("joust listener");
-    let quota = child.service.config.settings.count("MaxConnectionsPerChild");
+    let quota = child.service.settings.count("MaxConnectionsPerChild");
     let mut left = if quota == 0 { u64::MAX } else { quota };
     while left > 0 {
         if !child.queue.wait_for_idle_worker(LOOK_UP) {

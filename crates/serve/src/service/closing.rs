@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use sys::{clock, listener, sock_diag};
 use units::Nanos;
 
-use super::Service;
+use crate::service::Service;
 
 /// How long a handshake that had begun is waited for: one second until what was lost is sent again
 /// (RFC 6298, 2), and the way back.
@@ -96,12 +96,12 @@ impl Service {
             return false;
         }
         // Where the kernel does not tell, nobody is waited for.
-        sock_diag::handshakes(self.local.port()).unwrap_or(0) > 0
+        sock_diag::handshakes(self.address().port()).unwrap_or(0) > 0
     }
 
     /// Whether a queue is there after this server: it goes on in another process, or is somebody else's.
     pub(super) fn stays(&self, queue: &TcpListener) -> bool {
-        self.goes_on(queue) || (self.is_lent && std::ptr::eq(queue, &self.listener))
+        self.goes_on(queue) || (self.is_lent && std::ptr::eq(queue, &*self.listener))
     }
 }
 

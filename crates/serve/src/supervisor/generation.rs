@@ -5,15 +5,15 @@
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use sys::identity::Identity;
 use sys::mark::Marks;
-use sys::process::{self, Ended, PANICKED, Pid, SharedCells, Signal};
+use sys::process::{self, Ended, PANICKED, Pid, Signal};
 use sys::signals;
 use units::Nanos;
 
 use crate::config::Config;
+use crate::handover::Handover;
 use crate::rights;
 use crate::service::Service;
 
@@ -25,61 +25,6 @@ const LAST_WORDS_MAX: usize = 4096;
 
 /// Exit status of a generation that could not serve.
 const FAILED: u8 = 1;
-
-/// Whether another process goes on with a server's listening socket: known to all processes of both.
-#[derive(Debug, Clone)]
-pub(crate) struct Handover(Arc<SharedCells>);
-
-impl Handover {
-    /// None yet.
-    ///
-    /// # Errors
-    /// ENOMEM.
-    pub(crate) fn none() -> io::Result<Self> {
-        Ok(Self(Arc::new(SharedCells::new(4)?)))
-    }
-
-    /// From now on: the one that has the first so many queues of the port leaves them open.
-    pub(crate) fn begin(&self, queues: usize) {
-        self.0[0].store(queues as u32, Relaxed);
-    }
-
-    pub(crate) fn has_begun(&self) -> bool {
-        self.queues() != 0
-    }
-
-    /// Queues that the other one has.
-    pub(crate) fn queues(&self) -> usize {
-        self.0[0].load(Relaxed) as usize
-    }
-
-    /// The one that has the socket takes no connection from it any more.
-    pub(crate) fn accepts_no_more(&self) {
-        self.0[1].store(1, Relaxed);
-    }
-
-    pub(crate) fn is_free(&self) -> bool {
-        self.0[1].load(Relaxed) != 0
-    }
-
-    /// So many workers (processes, or threads of processes) serve now.
-    pub(crate) fn set_workers(&self, count: usize) {
-        self.0[2].store(count as u32, Relaxed);
-    }
-
-    fn workers(&self) -> usize {
-        self.0[2].load(Relaxed) as usize
-    }
-
-    /// From now on the queues of the port are being closed: nobody can go on with them.
-    pub(crate) fn closes_port(&self) {
-        self.0[3].store(1, Relaxed);
-    }
-
-    fn has_closed_port(&self) -> bool {
-        self.0[3].load(Relaxed) != 0
-    }
-}
 
 /// A process that serves, or is about to.
 #[derive(Debug)]
@@ -101,15 +46,16 @@ pub(super) struct Generation {
 }
 
 impl Generation {
-    /// Forks a process that serves once it is told to.
+    /// Forks a process that serves once it is told to. `config` is what the service was bound with.
     ///
     /// # Errors
     /// As [`process::fork`].
-    pub(super) fn begin(service: &Service, now: Nanos) -> io::Result<Self> {
+    pub(super) fn begin(service: &Service, config: Config, now: Nanos) -> io::Result<Self> {
         let (line, theirs) = UnixStream::pair()?;
         line.set_nonblocking(true)?;
-        let pid = process::fork(NAME, || live(service, theirs))?;
-        let (config, handover) = (service.config.clone(), service.handover.clone());
+        let confine = config.confine;
+        let pid = process::fork(NAME, || live(service, confine, theirs))?;
+        let handover = service.handover.clone();
         let identity = service.identity.clone();
         let marks = Arc::clone(&service.gateways.marks);
         Ok(Self { pid, config, identity, born: now, has_ended: false, handover, marks, line })
@@ -189,11 +135,11 @@ impl Generation {
 }
 
 /// The life of a generation.
-fn live(service: &Service, mut line: UnixStream) -> u8 {
+fn live(service: &Service, confine: bool, mut line: UnixStream) -> u8 {
     let begun = signals::in_generation().and_then(|()| line.read_exact(&mut [0]));
     let served = match begun {
         Ok(()) => {
-            let begun = rights::give_up(service);
+            let begun = rights::give_up(service, confine);
             let served = begun.and_then(|responders| service.run_beside(responders));
             served.map_err(|error| error.to_string())
         }

@@ -2,32 +2,42 @@
 //! its own, with a port of its own. Owns when that port is opened and handed on; must not know what is
 //! answered there (see `site::redirect`). Start reading at [`Redirect::prepare`].
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 
 use sys::process::Pid;
 
 use super::generation::Generation;
 use crate::ServeError;
-use crate::service::{Given, Service};
+use crate::bind::Given;
+use crate::config::Config;
+use crate::service::Service;
 
 /// The process, and its port.
 pub(super) struct Redirect {
-    pub(super) listener: TcpListener,
+    pub(super) listener: Arc<TcpListener>,
     pub(super) generation: Generation,
 }
 
+/// A service that redirects, and what it was bound with.
+pub(super) struct Prepared {
+    pub(super) service: Service,
+    pub(super) config: Config,
+}
+
 impl Redirect {
-    /// Opens the port that `service` wants plain requests to be sent on from, or takes over that of `last`,
-    /// where it is the same. `None`: it wants none.
+    /// Opens the port from which plain requests are sent on to the server of `config` at `address`, or takes
+    /// over that of `last`, where it is the same. `None`: it wants none.
     ///
     /// # Errors
     /// As [`Service::bind`].
     pub(super) fn prepare(
-        service: &Service,
+        config: &Config,
+        address: SocketAddr,
         last: Option<&Self>,
         given: Given,
-    ) -> Result<Option<Service>, ServeError> {
-        let Some(config) = service.config.redirecting(service.address().port()) else {
+    ) -> Result<Option<Prepared>, ServeError> {
+        let Some(config) = config.redirecting(address.port()) else {
             return Ok(None);
         };
         let same = last.filter(|last| last.generation.config.listen == config.listen);
@@ -38,7 +48,8 @@ impl Redirect {
             table: "[tls] redirect_from".to_owned(),
             error: Box::new(error),
         };
-        Service::bind_given(config, Given { listeners, ..given }).map(Some).map_err(within)
+        let service = Service::bind_given(config.clone(), Given { listeners, ..given });
+        service.map(|service| Some(Prepared { service, config })).map_err(within)
     }
 
     pub(super) fn pid(&self) -> Pid {

@@ -26,7 +26,7 @@ pub(crate) fn models() -> impl Iterator<Item = &'static str> {
 /// Whether this machine can run the model; a line that says why not.
 pub(crate) fn runs_here(model: &str) -> bool {
     let found = joust_serve::models::by_name(model).unwrap();
-    let refusal = (found.available)(&joust_serve::models::Settings::defaults(found)).err();
+    let refusal = (found.available)(&joust_serve::models::Settings::defaults(found.settings)).err();
     if let Some(why) = &refusal {
         // Not by a macro that the harness captures: a skip must be seen.
         let _ = writeln!(std::io::stderr(), "skipped: 1 model, {model}: {why}");

@@ -3,11 +3,12 @@
 
 use std::net::SocketAddr;
 
-use joust_serve::config::{Config, Content};
-use joust_serve::exchange::{Exchange, Want};
-use joust_serve::fault::{Fault, Faults};
+use joust_serve::Config;
 use joust_serve::models;
 use joust_serve::service::Service;
+use site::config::Content;
+use site::exchange::{Exchange, Want};
+use site::fault::{Fault, Faults};
 use units::{Bytes, Nanos};
 
 pub(crate) const START: Nanos = Nanos::from_secs(1000);
@@ -26,11 +27,11 @@ pub(crate) fn service(faults: &[&str]) -> Service {
 pub(crate) fn service_of(faults: &[&str], change: impl FnOnce(&mut Config)) -> Service {
     let mut config = Config::new(models::ALL[0], Content::Fixed(Bytes(BODY_BYTES as u64)));
     config.listen.set_port(0);
-    config.keep_alive.requests_max = 0;
+    config.site.keep_alive.requests_max = 0;
     change(&mut config);
     let faults: Vec<Fault> = faults.iter().map(|typed| typed.parse().unwrap()).collect();
     let mut service = Service::bind(config).unwrap();
-    service.faults = Faults::plant(&faults, START).unwrap();
+    service.site.faults = Faults::plant(&faults, START).unwrap();
     service
 }
 

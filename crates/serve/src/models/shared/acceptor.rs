@@ -11,8 +11,8 @@ use sys::listener::{self, Mode};
 use units::Nanos;
 
 use super::socket_io::EXHAUSTED_REST;
-use crate::board::Counter;
 use crate::service::{Service, closing};
+use site::board::Counter;
 
 /// What takes connections from one queue of the port.
 pub(crate) struct Acceptor<'s> {

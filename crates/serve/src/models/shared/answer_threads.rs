@@ -17,8 +17,8 @@ use sys::wake::Wake;
 
 use super::handoff::{HandoffQueue, Taken};
 use super::socket_io::{self, AfterCall, InputState, SPIN, Step};
-use crate::exchange::{Exchange, Spare};
 use crate::service::Service;
+use site::exchange::{Exchange, Spare};
 
 /// A connection on its way.
 pub(crate) struct AnswerJob<'s> {
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn a_client_that_takes_nothing_holds_no_thread_when_all_is_to_end() {
         let mut config = testing::config();
-        config.content = crate::config::Content::Fixed(units::Bytes(8 << 20));
+        config.site.content = site::config::Content::Fixed(units::Bytes(8 << 20));
         let service = Service::bind(config).unwrap();
         let answer_threads = AnswerThreads::new(&service, 1, 8).unwrap();
         let (mut client, mut job) = job(&service, 7);

@@ -31,8 +31,8 @@ use super::loop_group::{LoopGroup, StopSources};
 use super::run_queue::{RunMark, RunQueue};
 use super::socket_io::{self, AfterCall, InputState, Step};
 use super::timers::Timers;
-use crate::exchange::{Close, Exchange, Spare};
 use crate::service::{Service, closing};
+use site::exchange::{Close, Exchange, Spare};
 
 const LISTENER: u64 = u64::MAX;
 const SIGNALS: u64 = u64::MAX - 1;
@@ -244,7 +244,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         match sent.or(group.and_then(LoopGroup::stop_asked)) {
             Some(Stop::AtOnce) => self.end = self.now,
             Some(Stop::Drain) if self.end == Nanos::MAX => {
-                let grace = self.service.config.settings.time("GracefulShutdownTimeout");
+                let grace = self.service.settings.time("GracefulShutdownTimeout");
                 self.end = self.now.saturating_add(grace);
                 self.drain();
             }

@@ -11,7 +11,6 @@ pub(crate) mod parent;
 pub(crate) mod parked;
 pub(crate) mod run_queue;
 pub(crate) mod scoreboard;
-pub(crate) mod settings;
 pub(crate) mod socket_io;
 pub(crate) mod spare;
 pub(crate) mod timers;

@@ -20,11 +20,11 @@ use super::child::{FATAL, SICK};
 use super::scoreboard::{Intake, Scoreboard};
 use super::spare::{Maintain, SpareCounts, SpareRule};
 use crate::ServeError;
-use crate::board::{Counter, State};
-use crate::gateway;
-use crate::log::Level;
 use crate::models::system;
 use crate::service::Service;
+use site::board::{Counter, State};
+use site::gateway;
+use site::log::Level;
 
 /// How often the parent looks at its children while the server ends, and reminds them.
 pub(crate) const ENDING_TICK: Nanos = Nanos::from_millis(20);
@@ -345,7 +345,7 @@ impl Parent<'_> {
     /// Lets the children answer what they have and what waits in the backlog, and end; whatever is
     /// left after GracefulShutdownTimeout is killed.
     fn drain(&mut self, signals: &Signals) -> io::Result<()> {
-        let grace = self.service.config.settings.time("GracefulShutdownTimeout");
+        let grace = self.service.settings.time("GracefulShutdownTimeout");
         let end = clock::monotonic().saturating_add(grace);
         self.service.begin_closing();
         self.board.drain(self.service.tickets());

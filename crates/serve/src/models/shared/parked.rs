@@ -22,8 +22,8 @@ use units::Nanos;
 
 use super::socket_io::{self, AfterCall, InputState, Step};
 use super::timers::Timers;
-use crate::exchange::{Close, Exchange, Want};
 use crate::service::Service;
+use site::exchange::{Close, Exchange, Want};
 
 /// Tokens of a connection are its place; these are above every place.
 pub(crate) const LISTENER: u64 = u64::MAX;

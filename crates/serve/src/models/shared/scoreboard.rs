@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use sys::process::SharedCells;
 use sys::signals::{self, Stop};
 
-use crate::board::{Board, Seat, State};
+use site::board::{Board, Seat, State};
 
 /// Cells that are shared beside the seats; after them one a child, its [`Intake`].
 const TICKETS: usize = 0;

@@ -18,9 +18,9 @@ use sys::poll::timespec;
 use sys::signals::Stop;
 use units::Nanos;
 
-use crate::config::Config;
-use crate::exchange::{Awaited, Close, Exchange, Progress, Want};
 use crate::service::Service;
+use site::config::SiteConfig;
+use site::exchange::{Awaited, Close, Exchange, Progress, Want};
 
 /// Bytes that one connection may move before the others have their turn (lighttpd's
 /// MAX_WRITE_LIMIT). Bounds the wait of a small response behind a large one to some 100 us.
@@ -290,7 +290,7 @@ pub(crate) struct CallLimit(Nanos);
 
 /// The limit that the listener is to have: the shortest wait that a client is allowed. A longer one
 /// is several calls; what is left of one that has begun is waited for by poll.
-pub(crate) fn call_max(config: &Config) -> Nanos {
+pub(crate) fn call_max(config: &SiteConfig) -> Nanos {
     config.waits().min().unwrap_or(LINGER_MAX)
 }
 
@@ -479,7 +479,7 @@ mod tests {
     #[test]
     fn a_client_that_stops_within_a_head_is_refused_at_the_deadline() {
         let mut config = testing::config();
-        config.limits.head_timeout = Nanos::from_millis(20);
+        config.site.limits.head_timeout = Nanos::from_millis(20);
         let service = Service::bind(config).unwrap();
         let (mut client, socket) = UnixStream::pair().unwrap();
         client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();

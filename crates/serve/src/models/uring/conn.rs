@@ -9,8 +9,8 @@ use rustix::event::PollFlags;
 use sys::heap;
 use units::Nanos;
 
-use crate::exchange::{Close, Exchange};
 use crate::models::shared::run_queue::RunMark;
+use site::exchange::{Close, Exchange};
 
 /// A place; its buffers serve one connection after the other. It is used again only when the kernel has
 /// ended all that was under way, so that no event is ever of an earlier connection.

@@ -25,13 +25,13 @@ use units::Nanos;
 use super::accepting::Accepting;
 use super::conn::{ConnSlots, OpState, PENDING_INPUT_MAX, RingConnState, Stream, feed};
 use super::together::{Part, Together};
-use crate::exchange::{Close, Exchange, Spare};
 use crate::models::shared::run_queue::RunQueue;
 use crate::models::shared::socket_io::{
     self, AfterCall, InputState, LINGER_BYTES_MAX, LINGER_MAX, Step,
 };
 use crate::models::shared::timers::Timers;
 use crate::service::Service;
+use site::exchange::{Close, Exchange, Spare};
 
 /// Names of operations that belong to no connection; those of connections are their places.
 pub(super) const LISTENER: Id = 1 << 32;
@@ -280,7 +280,7 @@ impl<'a> Host<'a> {
     /// The drain begins when what has arrived by now was seen: a request of those is still answered.
     fn drain_soon(&mut self) {
         if self.end == Nanos::MAX {
-            let grace = self.service.config.settings.time("GracefulShutdownTimeout");
+            let grace = self.service.settings.time("GracefulShutdownTimeout");
             self.end = self.now.saturating_add(grace);
             self.together.end();
             self.drain_is_due = true;

@@ -13,8 +13,8 @@ use super::super::acceptor::{Next, Room};
 use super::super::loop_group::LoopGroup;
 use super::super::socket_io::{EXHAUSTED_REST, InputState};
 use super::{Accepting, Conn, LISTENER, Loop, LoopConnState, Overflow, Rules, RunMark};
-use crate::board::Counter;
-use crate::exchange::{Close, Exchange};
+use site::board::Counter;
+use site::exchange::{Close, Exchange};
 
 /// How often a listener that several loops watch is put behind theirs: nginx's number
 /// (ngx_reorder_accept_events). The kernel wakes the first that watches it, which would take most

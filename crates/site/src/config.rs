@@ -1,0 +1,267 @@
+//! The configuration of a site, complete: below this nothing is optional or checked again. Owns its
+//! defaults, what may be combined, and the tables of a file that are read as a whole.
+//! Start reading at [`SiteConfig`]; what one typed at a command line becomes one in crate `serve`.
+
+mod gateway;
+mod host;
+mod look;
+mod rule;
+mod status;
+pub mod table;
+pub mod text;
+mod tls;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use units::{Bytes, Nanos};
+
+pub use crate::coding::Compression;
+use crate::fault::{self, Fault};
+pub use crate::log::{AccessLogConfig, ErrorLogConfig, ErrorLogTo, LogFormat};
+use table::Table;
+
+pub use gateway::{GatewayConfig, GatewayKind, HalfClosed, Mapping, Spawn};
+pub use host::{ErrorPage, HostConfig, HostTable, OwnPage};
+pub use look::Look;
+pub use rule::{AuthConfig, RuleConfig};
+pub use status::{StatusAllow, StatusConfig, path as status_path};
+pub use tls::{CertificateFiles, MinVersion, TlsConfig};
+
+/// The tables of a file that are read as a whole, in the order in which they are shown.
+pub static TABLES: &[&Table] = &[
+    &look::TYPES,
+    &look::COMPRESSION,
+    &host::ERRORS,
+    &rule::TABLE,
+    &host::HOSTS,
+    &gateway::TABLE,
+    &tls::TABLE,
+];
+
+/// Everything that decides what is answered.
+#[derive(Debug, Clone)]
+pub struct SiteConfig {
+    /// What is served.
+    pub content: Content,
+    /// Whether a connection carries several requests.
+    pub keep_alive: KeepAlive,
+    /// Bounds on what a client may send, and for how long.
+    pub limits: Limits,
+    /// Where requests are noted.
+    pub access_log: AccessLogConfig,
+    /// Where the server says what happens to it, and how much.
+    pub error_log: ErrorLogConfig,
+    /// Names tried in a directory, in order; `index.html`, `index.htm` unless set.
+    pub index: Vec<String>,
+    /// Whether a directory without an index is listed (403 otherwise).
+    pub listing: bool,
+    /// How files are shown.
+    pub look: Look,
+    /// The pages that stand for errors, by status.
+    pub errors: BTreeMap<String, ErrorPage>,
+    /// What is done with requests that fit a pattern, in order.
+    pub rules: Vec<RuleConfig>,
+    /// Hosts by name.
+    pub hosts: Vec<HostTable>,
+    /// Which of them is that of requests that name none; `None`: what stands at the top of the file.
+    pub default_host: Option<usize>,
+    /// Whether such a request is refused instead, if it names a host at all (421).
+    pub refuse_unknown_hosts: bool,
+    /// What is wrong on purpose; nothing unless set.
+    pub faults: Vec<Fault>,
+    /// What answers requests that no file does, in order of precedence; nothing unless set.
+    pub gateways: Vec<GatewayConfig>,
+    /// Where the server tells about itself, and whom.
+    pub status: StatusConfig,
+    /// How it speaks TLS; `None`: not at all.
+    pub tls: Option<TlsConfig>,
+    /// Requests are sent on to where TLS is spoken. Never typed: see `TlsConfig::redirect_from`.
+    pub to_https: Option<ToHttps>,
+}
+
+/// Which requests are sent on to TLS, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToHttps {
+    /// The port where TLS is spoken.
+    pub port: u16,
+    /// What is served here all the same, in plain: files whose path begins so.
+    pub except: Vec<String>,
+}
+
+/// What is served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// The files beneath a directory.
+    Directory(PathBuf),
+    /// As many bytes for every path, from memory.
+    Fixed(Bytes),
+}
+
+/// Whether and how long a connection is kept for another request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// `KeepAlive`.
+    pub enabled: bool,
+    /// `KeepAliveTimeout`: until the first byte of the next request.
+    pub timeout: Nanos,
+    /// `MaxKeepAliveRequests`: answers after which a connection goes on; 0: any number.
+    pub requests_max: u32,
+}
+
+/// Bounds on what a client may send, and for how long. Every one that is exceeded has an answer of
+/// its own: 431, 414, 413, 408, or the whole file instead of many ranges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// A request head, request line included (431). Apache allows 8190 a line, nginx 4 times 8 KiB.
+    pub head_bytes_max: u32,
+    /// A request line (414). As Apache's LimitRequestLine.
+    pub target_bytes_max: u32,
+    /// Field lines of a head (431). As Apache's LimitRequestFields.
+    pub fields_max: u32,
+    /// From accepting a connection to the end of its TLS handshake (it is closed). As h2o's.
+    pub handshake_timeout: Nanos,
+    /// From the first byte of a head to its last, whatever arrives between (408): the answer to
+    /// slowloris. As Apache's RequestReadTimeout header=20.
+    pub head_timeout: Nanos,
+    /// A request body, which a static file has no use for and drops (413).
+    pub body_bytes_max: u64,
+    /// A body may take this long, and a second more for every `body_rate_min` bytes (408). As
+    /// Apache's RequestReadTimeout body=20,MinRate=500.
+    pub body_timeout: Nanos,
+    /// Bytes a second; see `body_timeout`.
+    pub body_rate_min: u32,
+    /// A client may take none of a response for this long (it is cut); the setting `TimeOut`.
+    pub write_timeout: Nanos,
+    /// Ranges of one request; more, and it is answered whole. Each costs some 100 bytes of framing
+    /// (CVE-2011-3192).
+    pub ranges_max: u32,
+    /// How long a file is sent from memory, or from its open descriptor, before its path is looked up again;
+    /// zero: it is opened and read for each request. The setting `FileCache`.
+    pub file_cache: Nanos,
+    /// Files kept in memory, in every process.
+    pub cache_entries_max: u32,
+    /// Bytes of all of them.
+    pub cache_bytes_max: u64,
+    /// A file that is larger is sent from the page cache by sendfile.
+    pub cached_file_bytes_max: u32,
+    /// Of those, so many are kept open, in every process.
+    pub open_files_max: u32,
+    /// Lines of a directory listing; what is beyond is counted, not shown.
+    pub listing_entries_max: u32,
+}
+
+impl SiteConfig {
+    /// Everything by default, for that content.
+    pub fn new(content: Content) -> Self {
+        Self {
+            content,
+            keep_alive: KeepAlive::DEFAULT,
+            limits: Limits::DEFAULT,
+            access_log: AccessLogConfig::default(),
+            error_log: ErrorLogConfig::default(),
+            index: vec!["index.html".to_owned(), "index.htm".to_owned()],
+            listing: false,
+            look: Look::default(),
+            errors: BTreeMap::new(),
+            rules: Vec::new(),
+            hosts: Vec::new(),
+            default_host: None,
+            refuse_unknown_hosts: false,
+            faults: Vec::new(),
+            gateways: Vec::new(),
+            status: StatusConfig::default(),
+            tls: None,
+            to_https: None,
+        }
+    }
+
+    /// Of the server that sends plain requests on to `port`, where TLS is spoken; `None`: there is none.
+    pub fn redirecting(&self, port: u16) -> Option<Self> {
+        let tls = self.tls.as_ref()?;
+        tls.redirect_from?;
+        let mut config = Self::new(Content::Fixed(Bytes(0)));
+        config.to_https = Some(ToHttps { port, except: tls.redirect_except.clone() });
+        self.give_files(&mut config, &tls.redirect_except);
+        config.limits = self.limits;
+        config.access_log.clone_from(&self.access_log);
+        config.error_log.clone_from(&self.error_log);
+        Some(config)
+    }
+
+    /// How long a client may let a connection wait: for its next request, within a head, within a
+    /// body, with an answer, and with TLS within the handshake.
+    pub fn waits(&self) -> impl Iterator<Item = Nanos> {
+        let limits = &self.limits;
+        let always = [
+            self.keep_alive.timeout,
+            limits.head_timeout,
+            limits.body_timeout,
+            limits.write_timeout,
+        ];
+        always.into_iter().chain(self.tls.as_ref().map(|_| limits.handshake_timeout))
+    }
+
+    /// Refuses what cannot go together.
+    ///
+    /// # Errors
+    /// The reason and the way out.
+    pub fn check(&self) -> Result<(), String> {
+        let limits = &self.limits;
+        if self.listing && matches!(self.content, Content::Fixed(_)) {
+            return Err(
+                "`listing` lists directories, and with `fixed` there is none: leave it out, or \
+                 serve a directory"
+                    .to_owned(),
+            );
+        }
+        fault::check(&self.faults)?;
+        gateway::check_all(self)?;
+        host::check_all(self)?;
+        if limits.target_bytes_max > limits.head_bytes_max {
+            return Err(format!(
+                "limits.target_bytes_max ({}) is more than limits.head_bytes_max ({}), of which a target \
+                 is a part: raise the second or lower the first",
+                limits.target_bytes_max, limits.head_bytes_max
+            ));
+        }
+        if u64::from(limits.cached_file_bytes_max) > limits.cache_bytes_max
+            && limits.cache_bytes_max > 0
+        {
+            return Err(format!(
+                "limits.cached_file_bytes_max ({}) is more than limits.cache_bytes_max ({}), so that such \
+                 a file is never kept: raise the second or lower the first",
+                limits.cached_file_bytes_max, limits.cache_bytes_max
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl KeepAlive {
+    /// Apache's: five seconds, a hundred requests.
+    pub const DEFAULT: Self =
+        Self { enabled: true, timeout: Nanos::from_secs(5), requests_max: 100 };
+}
+
+impl Limits {
+    /// What holds unless it is set.
+    pub const DEFAULT: Self = Self {
+        head_bytes_max: 32 * 1024,
+        target_bytes_max: 8190,
+        fields_max: 100,
+        handshake_timeout: Nanos::from_secs(10),
+        head_timeout: Nanos::from_secs(20),
+        body_bytes_max: 1024 * 1024,
+        body_timeout: Nanos::from_secs(20),
+        body_rate_min: 500,
+        write_timeout: Nanos::from_secs(60),
+        ranges_max: 64,
+        file_cache: Nanos::from_secs(1),
+        cache_entries_max: 1024,
+        cache_bytes_max: 16 * 1024 * 1024,
+        cached_file_bytes_max: 64 * 1024,
+        open_files_max: 64,
+        listing_entries_max: 10_000,
+    };
+}

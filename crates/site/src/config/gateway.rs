@@ -1,0 +1,479 @@
+//! `[[gateway]]`: requests that a CGI program or a FastCGI application answers. Owns its keys, their
+//! defaults and what may be combined; must not know how a program is run. Start reading at
+//! [`GatewayConfig`].
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Nanos};
+
+use super::host::HostConfig;
+use super::table::{Table, shown_as};
+use super::{Content, SiteConfig, text};
+
+/// The table.
+pub(super) static TABLE: Table = Table {
+    name: "gateway",
+    is_list: true,
+    take: |config, value| {
+        let all = Vec::<Written>::deserialize(value)?.into_iter().enumerate();
+        // By its place too: it has no name.
+        let read = |(index, written)| {
+            let refused = |why| format!("the gateway in place {}: {why}", index + 1);
+            GatewayConfig::try_from(written).map_err(refused).map_err(toml::de::Error::custom)
+        };
+        config.gateways = all.map(read).collect::<Result<_, _>>()?;
+        Ok(())
+    },
+    show: |config| {
+        let all: Vec<_> = config.gateways.iter().map(Written::from).collect();
+        (!all.is_empty()).then(|| shown_as("gateway", &all))
+    },
+    example: || {
+        let usual = GatewayConfig::usual(Mapping::Path("/cgi-bin/".to_owned()));
+        shown_as("gateway", &[Written::from(&usual)])
+    },
+};
+
+/// Requests that something else than a file answers. What a field says of a "program" holds for a FastCGI
+/// application too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatewayConfig {
+    /// Which requests.
+    pub mapping: Mapping,
+    /// Of which hosts, by a name of each; none: of all.
+    pub hosts: Vec<String>,
+    /// What answers.
+    pub kind: GatewayKind,
+    /// Where the programs lie; `None`: in the site.
+    pub root: Option<PathBuf>,
+    /// One program for all requests of a path.
+    pub script: Option<PathBuf>,
+    /// What runs the script, as `/usr/bin/php-cgi`; `None`: it runs by itself.
+    pub interpreter: Option<PathBuf>,
+    /// Where a FastCGI application listens: `unix:/PATH`, `tcp:HOST:PORT`; requests go to one after the
+    /// other, and past those that do not answer.
+    pub sockets: Vec<String>,
+    /// A FastCGI application that the server starts, and ends with itself; it has no `sockets` then.
+    pub spawn: Option<Spawn>,
+    /// Idle connections to it that each process keeps. 0 (nginx's default) unless set: an application that
+    /// serves one connection a process (php-fpm) is held by each that is kept, and where a server has many
+    /// processes they would hold it all.
+    pub connections_kept_max: u32,
+    /// Variables that each program is told.
+    pub env: BTreeMap<String, String>,
+    /// A program is told Authorization.
+    pub pass_authorization: bool,
+    /// How long a program may give nothing, before its first byte or between two (504, or cut).
+    pub timeout: Nanos,
+    /// Requests in work at once, in each process; more are refused (503).
+    pub programs_max: u32,
+    /// Bytes of a request's body (413).
+    pub body_bytes_max: Bytes,
+    /// A longer body lies in a file.
+    pub body_memory_bytes_max: Bytes,
+    /// Where that file lies, without a name; and a directory with the socket of what is spawned.
+    pub body_directory: PathBuf,
+    /// Bytes of an answer's head (502).
+    pub head_bytes_max: Bytes,
+    /// Bytes of an answer, after which it is cut; 0: any number.
+    pub output_bytes_max: Bytes,
+    /// What it means that a client has closed its sending side while it waits.
+    pub half_closed: HalfClosed,
+}
+
+/// Which requests a gateway answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mapping {
+    /// Those whose path begins so; it begins and ends with a slash.
+    Path(String),
+    /// Those of whose path a segment ends so, as `.php`.
+    Extension(String),
+}
+
+impl fmt::Display for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Path(text) | Self::Extension(text)) = self;
+        f.write_str(text)
+    }
+}
+
+/// An application that the server starts: each process has the listening socket as its standard input
+/// (FCGI_LISTENSOCK_FILENO).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spawn {
+    /// The program, by its path, and its arguments.
+    pub command: Vec<String>,
+    /// How many processes.
+    #[serde(default = "one")]
+    pub count: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Processes of an application at most.
+const SPAWNED_MAX: u32 = 1024;
+
+/// What answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GatewayKind {
+    /// A program that is started for each request (RFC 3875).
+    #[serde(rename = "cgi")]
+    Cgi,
+    /// An application that runs, and is asked over a socket.
+    #[serde(rename = "fastcgi")]
+    FastCgi,
+}
+
+/// What it means that a client has closed its sending side while it waits for its answer: TCP tells one
+/// that has left from one that sends no more only once bytes are sent to it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HalfClosed {
+    /// It has left, as nginx takes it: the program is killed.
+    #[default]
+    #[serde(rename = "abort")]
+    Abort,
+    /// It sends no more and waits, as Apache takes it.
+    #[serde(rename = "wait")]
+    Wait,
+}
+
+impl GatewayConfig {
+    /// CGI programs of the site beneath that path, with or without its last slash; all else by default.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn cgi(path: &str) -> Result<Self, String> {
+        Ok(Self::usual(Mapping::Path(prefix(path)?)))
+    }
+
+    /// All by default.
+    fn usual(mapping: Mapping) -> Self {
+        Self {
+            mapping,
+            hosts: Vec::new(),
+            kind: GatewayKind::Cgi,
+            root: None,
+            script: None,
+            interpreter: None,
+            sockets: Vec::new(),
+            spawn: None,
+            connections_kept_max: 0,
+            env: BTreeMap::new(),
+            pass_authorization: false,
+            timeout: Nanos::from_secs(60),
+            programs_max: 256,
+            body_bytes_max: Bytes(64 * 1024 * 1024),
+            body_memory_bytes_max: Bytes(64 * 1024),
+            body_directory: "/tmp".into(),
+            head_bytes_max: Bytes(16 * 1024),
+            output_bytes_max: Bytes(0),
+            half_closed: HalfClosed::Abort,
+        }
+    }
+}
+
+/// A table as it is written.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    path: Option<String>,
+    extension: Option<String>,
+    host: Option<OneOrMany>,
+    kind: Option<GatewayKind>,
+    root: Option<PathBuf>,
+    script: Option<PathBuf>,
+    interpreter: Option<PathBuf>,
+    socket: Option<OneOrMany>,
+    connections_kept_max: Option<u32>,
+    pass_authorization: Option<bool>,
+    timeout: Option<String>,
+    programs_max: Option<u32>,
+    body_bytes_max: Option<Amount>,
+    body_memory_bytes_max: Option<Amount>,
+    body_directory: Option<PathBuf>,
+    head_bytes_max: Option<Amount>,
+    output_bytes_max: Option<Amount>,
+    half_closed: Option<HalfClosed>,
+    spawn: Option<Spawn>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    env: BTreeMap<String, String>,
+}
+
+/// One text, or several.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged, expecting = "a text in quotes, or a list of them")]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    fn all(written: Option<Self>) -> Vec<String> {
+        match written {
+            None => Vec::new(),
+            Some(Self::One(one)) => vec![one],
+            Some(Self::Many(many)) => many,
+        }
+    }
+
+    fn of(all: &[String]) -> Option<Self> {
+        match all {
+            [] => None,
+            [one] => Some(Self::One(one.clone())),
+            many => Some(Self::Many(many.to_owned())),
+        }
+    }
+}
+
+/// A number of bytes, as a number or with its unit.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged, expecting = "a number of bytes, as in 65536 or \"64KiB\"")]
+enum Amount {
+    Number(u64),
+    Text(String),
+}
+
+impl Amount {
+    fn bytes(self) -> Result<Bytes, String> {
+        match self {
+            Self::Number(number) => Ok(Bytes(number)),
+            Self::Text(text) => text.parse().map_err(|error: units::ParseError| error.to_string()),
+        }
+    }
+}
+
+impl TryFrom<Written> for GatewayConfig {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        let mapping = match (written.path, written.extension) {
+            (Some(path), None) => Mapping::Path(prefix(&path)?),
+            (None, Some(extension)) => Mapping::Extension(suffix(extension)?),
+            _ => {
+                return Err("it has one of `path` (as in \"/cgi-bin/\") and `extension` (as in \
+                            \".php\"): which requests it answers"
+                    .to_owned());
+            }
+        };
+        if let Some(OneOrMany::Many(none)) = &written.host
+            && none.is_empty()
+        {
+            return Err(
+                "`host`: the list is empty, and the gateway would be of no host: leave it out \
+                        for all of them"
+                    .to_owned(),
+            );
+        }
+        let usual = Self::usual(mapping);
+        let amount = |written: Option<Amount>, usual| written.map_or(Ok(usual), Amount::bytes);
+        let timeout = match written.timeout {
+            None => usual.timeout,
+            Some(text) => text.parse().map_err(|error: units::ParseError| error.to_string())?,
+        };
+        let gateway = Self {
+            mapping: usual.mapping,
+            hosts: OneOrMany::all(written.host),
+            kind: written.kind.unwrap_or(GatewayKind::Cgi),
+            root: written.root,
+            script: written.script,
+            interpreter: written.interpreter,
+            sockets: OneOrMany::all(written.socket),
+            spawn: written.spawn,
+            connections_kept_max: written
+                .connections_kept_max
+                .unwrap_or(usual.connections_kept_max),
+            env: written.env,
+            pass_authorization: written.pass_authorization.unwrap_or(usual.pass_authorization),
+            timeout,
+            programs_max: written.programs_max.unwrap_or(usual.programs_max),
+            body_bytes_max: amount(written.body_bytes_max, usual.body_bytes_max)?,
+            body_memory_bytes_max: amount(
+                written.body_memory_bytes_max,
+                usual.body_memory_bytes_max,
+            )?,
+            body_directory: written.body_directory.unwrap_or(usual.body_directory),
+            head_bytes_max: amount(written.head_bytes_max, usual.head_bytes_max)?,
+            output_bytes_max: amount(written.output_bytes_max, usual.output_bytes_max)?,
+            half_closed: written.half_closed.unwrap_or_default(),
+        };
+        gateway.check().map(|()| gateway)
+    }
+}
+
+impl GatewayConfig {
+    /// Its scripts are files of the site.
+    pub(crate) fn looks_in_site(&self) -> bool {
+        self.root.is_none() && self.has_files()
+    }
+
+    /// Whether it answers requests of that host. One that is for all hosts and whose scripts are files of the
+    /// site passes over hosts that have none.
+    pub(crate) fn is_for(&self, host: &HostConfig) -> bool {
+        if self.hosts.is_empty() {
+            return !self.looks_in_site() || matches!(host.content, Content::Directory(_));
+        }
+        self.hosts.iter().any(|name| host.has_name(name))
+    }
+
+    /// Each of its scripts is a file of its own.
+    pub(crate) fn has_files(&self) -> bool {
+        let is_found = self.kind == GatewayKind::Cgi
+            || self.root.is_some()
+            || matches!(self.mapping, Mapping::Extension(_));
+        is_found && self.script.is_none()
+    }
+
+    /// What cannot go together, with the reason and the way out.
+    fn check(&self) -> Result<(), String> {
+        let is_bad = |(name, value): &(&String, &String)| {
+            name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
+        };
+        if let Some((name, _)) = self.env.iter().find(is_bad) {
+            return Err(format!(
+                "`env`: `{name}` is no name of a variable, or its value has a NUL"
+            ));
+        }
+        let by_extension = matches!(self.mapping, Mapping::Extension(_));
+        if by_extension && self.script.is_some() {
+            return Err(
+                "`script` answers all requests of a `path`, and with `extension` each script \
+                        is a file of its own: leave one of them out"
+                    .to_owned(),
+            );
+        }
+        if self.root.is_some() && self.script.is_some() {
+            return Err(
+                "`root` is where scripts are looked for, and `script` is the one that answers: \
+                        leave one of them out"
+                    .to_owned(),
+            );
+        }
+        match self.kind {
+            GatewayKind::FastCgi if self.sockets.is_empty() == self.spawn.is_none() => {
+                return Err("a FastCGI application is asked over a `socket`, as in \
+                            \"unix:/run/php/php8.2-fpm.sock\" or \"tcp:127.0.0.1:9000\", or is \
+                            started here, as in `spawn = { command = [\"/usr/bin/php-cgi\"], \
+                            count = 4 }`: set one of the two"
+                    .to_owned());
+            }
+            GatewayKind::FastCgi if self.interpreter.is_some() => {
+                return Err("`interpreter` runs CGI programs, and with `kind = \"fastcgi\"` the \
+                            application runs the script: leave it out"
+                    .to_owned());
+            }
+            GatewayKind::Cgi if !self.sockets.is_empty() || self.spawn.is_some() => {
+                return Err("`socket` and `spawn` are of a FastCGI application: set \
+                            `kind = \"fastcgi\"`, or leave them out"
+                    .to_owned());
+            }
+            GatewayKind::Cgi | GatewayKind::FastCgi => {}
+        }
+        self.spawn.as_ref().map_or(Ok(()), Spawn::check)?;
+        if self.timeout == Nanos::ZERO || self.programs_max == 0 || self.head_bytes_max.0 == 0 {
+            return Err("`timeout`, `programs_max` and `head_bytes_max` are more than 0".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Spawn {
+    fn check(&self) -> Result<(), String> {
+        let is_path = self.command.first().is_some_and(|program| program.starts_with('/'));
+        if !is_path || self.command.iter().any(|word| word.contains('\0')) {
+            return Err("`spawn`: its command begins with the path of a program, as in \
+                        [\"/usr/bin/php-cgi\"]"
+                .to_owned());
+        }
+        match self.count {
+            1..=SPAWNED_MAX => Ok(()),
+            count => Err(format!("`spawn`: its count is {count}, not within 1 to {SPAWNED_MAX}")),
+        }
+    }
+}
+
+/// What cannot be together with the rest of a configuration.
+pub(super) fn check_all(config: &SiteConfig) -> Result<(), String> {
+    let (hosts, _) = config.all_hosts();
+    config.gateways.iter().try_for_each(|gateway| check_hosts(gateway, &hosts))
+}
+
+fn check_hosts(gateway: &GatewayConfig, hosts: &[HostConfig]) -> Result<(), String> {
+    let at = &gateway.mapping;
+    let unknown = |name: &&String| !hosts.iter().any(|host| host.has_name(name));
+    if let Some(name) = gateway.hosts.iter().find(unknown) {
+        let known: Vec<_> = hosts.iter().flat_map(|host| &host.names).map(String::as_str).collect();
+        return Err(format!(
+            "the gateway at `{at}` is of the `host` `{name}`, and no [[host]] has that among its `names` \
+             (all: {})",
+            known.join(", ")
+        ));
+    }
+    let has_files = |host: &&HostConfig| matches!(host.content, Content::Directory(_));
+    let mut its = hosts.iter().filter(|host| gateway.is_for(host)).peekable();
+    // Of those that are named, each; of all, at least one.
+    let is_missing = its.peek().is_none() || its.any(|host| !has_files(&host));
+    match gateway.looks_in_site() && is_missing {
+        true => Err(format!(
+            "the scripts of the gateway at `{at}` lie in the site, and with `fixed` there is none: give it \
+             a `root`, or serve a directory",
+        )),
+        false => Ok(()),
+    }
+}
+
+impl From<&GatewayConfig> for Written {
+    fn from(gateway: &GatewayConfig) -> Self {
+        let (path, extension) = match gateway.mapping.clone() {
+            Mapping::Path(path) => (Some(path), None),
+            Mapping::Extension(extension) => (None, Some(extension)),
+        };
+        let amount = |bytes: Bytes| Some(Amount::Number(bytes.0));
+        Self {
+            path,
+            extension,
+            kind: Some(gateway.kind),
+            root: gateway.root.clone(),
+            script: gateway.script.clone(),
+            interpreter: gateway.interpreter.clone(),
+            host: OneOrMany::of(&gateway.hosts),
+            socket: OneOrMany::of(&gateway.sockets),
+            connections_kept_max: Some(gateway.connections_kept_max),
+            pass_authorization: Some(gateway.pass_authorization),
+            timeout: Some(text::exact(gateway.timeout)),
+            programs_max: Some(gateway.programs_max),
+            body_bytes_max: amount(gateway.body_bytes_max),
+            body_memory_bytes_max: amount(gateway.body_memory_bytes_max),
+            body_directory: Some(gateway.body_directory.clone()),
+            head_bytes_max: amount(gateway.head_bytes_max),
+            output_bytes_max: amount(gateway.output_bytes_max),
+            half_closed: Some(gateway.half_closed),
+            spawn: gateway.spawn.clone(),
+            env: gateway.env.clone(),
+        }
+    }
+}
+
+/// With both its slashes.
+fn prefix(path: &str) -> Result<String, String> {
+    if !path.starts_with('/') || path.contains(['?', '#', '%']) || path.contains("//") {
+        return Err(format!(
+            "`path`: `{path}` is not the beginning of a path, as in \"/cgi-bin/\""
+        ));
+    }
+    let path = path.strip_suffix('/').unwrap_or(path);
+    Ok(format!("{path}/"))
+}
+
+fn suffix(extension: String) -> Result<String, String> {
+    match extension.strip_prefix('.') {
+        Some(name) if !name.is_empty() && !name.contains('/') => Ok(extension),
+        _ => Err(format!("`extension`: `{extension}` is not the end of a name, as in \".php\"")),
+    }
+}

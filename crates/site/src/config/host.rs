@@ -1,0 +1,363 @@
+//! Virtual hosts: `[[host]]`, and `[errors]`, which each may have of its own. Owns what a host takes
+//! over from the top of the file; must not know how a request finds its host (see `site`).
+//! Start reading at [`HostConfig`].
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use units::Bytes;
+
+use super::look::{Look, check_types};
+use super::rule::{RuleConfig, check_rules};
+use super::table::{Table, shown_as, taken_as};
+use super::text::{self, check_media};
+use super::{AccessLogConfig, Compression, Content, LogFormat, SiteConfig};
+use crate::SiteError;
+use crate::names::{check as check_name, host_name};
+
+/// All that is decided by host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostConfig {
+    /// How a message names its table; `None`: it is the top of the file.
+    pub table: Option<String>,
+    /// Whose requests are its own; `*.example.org` are all beneath it.
+    pub names: Vec<String>,
+    /// What is served.
+    pub content: Content,
+    /// Names tried in a directory, in order.
+    pub index: Vec<String>,
+    /// Whether a directory without an index is listed.
+    pub listing: bool,
+    /// How files are shown.
+    pub look: Look,
+    /// The pages that stand for errors, by status.
+    pub errors: BTreeMap<u16, ErrorPage>,
+    /// Rules, those of the top of the file first.
+    pub rules: Vec<RuleConfig>,
+    /// Where its requests are noted.
+    pub access_log: AccessLogConfig,
+}
+
+impl HostConfig {
+    /// Whether it is named so in the configuration.
+    pub(crate) fn has_name(&self, name: &str) -> bool {
+        self.names.iter().any(|own| host_name(own) == host_name(name))
+    }
+
+    /// Has an error say of which table it is.
+    pub(crate) fn named(&self) -> impl Fn(SiteError) -> SiteError {
+        |error: SiteError| match &self.table {
+            None => error,
+            Some(table) => SiteError::Within { table: table.clone(), error: Box::new(error) },
+        }
+    }
+}
+
+/// `[[host]]`, as it stands in a file. What it does not say is as at the top of the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HostTable {
+    names: Vec<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    default: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directory: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fixed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    listing: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hide: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    show: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    charset: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    types: Option<BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compression: Option<Compression>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errors: Option<BTreeMap<String, ErrorPage>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    access_log: Option<HostLog>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rule: Vec<RuleConfig>,
+}
+
+/// What stands for an error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "write it as in \"/404.html\", a page of the site, or \
+                               { file = \"/etc/joust/404.html\" }"
+)]
+pub enum ErrorPage {
+    /// What lies at that path of the site when it is needed.
+    OfSite(String),
+    /// A file of its own, which lies anywhere.
+    Own(OwnPage),
+}
+
+/// A page that is read when the server starts or reloads, with the rights that it has then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnPage {
+    /// Its absolute path.
+    pub file: PathBuf,
+}
+
+/// `[host.access_log]`. What it does not say is as in `[access_log]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct HostLog {
+    /// A file, or `off`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<LogFormat>,
+}
+
+impl HostLog {
+    fn over(&self, top: &AccessLogConfig) -> AccessLogConfig {
+        let file = self.file.as_deref().map(text::log_file);
+        AccessLogConfig {
+            file: file.unwrap_or_else(|| top.file.clone()),
+            format: self.format.as_ref().unwrap_or(&top.format).clone(),
+        }
+    }
+}
+
+impl SiteConfig {
+    /// The host of requests that name no other one, and after it those that are named. With it the
+    /// index of the host of requests that name none of them.
+    pub fn all_hosts(&self) -> (Vec<HostConfig>, usize) {
+        let top = HostConfig {
+            table: None,
+            names: Vec::new(),
+            content: self.content.clone(),
+            index: self.index.clone(),
+            listing: self.listing,
+            look: self.look.clone(),
+            errors: statuses(&self.errors),
+            rules: self.rules.clone(),
+            access_log: self.access_log.clone(),
+        };
+        let named: Vec<HostConfig> = self.hosts.iter().map(|table| table.over(&top)).collect();
+        match self.default_host {
+            Some(index) => (named, index),
+            None => ([top].into_iter().chain(named).collect(), 0),
+        }
+    }
+
+    /// Gives the server that sends plain requests on the hosts of this one, so that each has its log and the
+    /// files that are served in plain; none of what is made of requests, and no more content than that.
+    pub(super) fn give_files(&self, to: &mut Self, except: &[String]) {
+        let has_files = !except.is_empty();
+        let shown = except.iter().flat_map(|path| path.split('/'));
+        let shown = shown.filter(|name| name.starts_with('.')).map(str::to_owned);
+        to.look.show = shown.collect();
+        to.look.default_type.clone_from(&self.look.default_type);
+        to.index.clear();
+        if let (Content::Directory(_), true) = (&self.content, has_files) {
+            to.content.clone_from(&self.content);
+        }
+        let plain = |host: &HostTable| {
+            let directory = host.directory.clone().filter(|_| has_files);
+            HostTable {
+                names: host.names.clone(),
+                default: host.default,
+                fixed: directory.is_none().then_some(0),
+                directory,
+                default_type: host.default_type.clone(),
+                access_log: host.access_log.clone(),
+                ..HostTable::default()
+            }
+        };
+        to.hosts = self.hosts.iter().map(plain).collect();
+        to.default_host = self.default_host;
+    }
+
+    /// Where nothing is served at the top of the file, the host that is the default one, or the first,
+    /// is that of requests that name no other. False: there is none.
+    pub fn take_default_host(&mut self) -> bool {
+        let index = self.hosts.iter().position(|host| host.default).unwrap_or(0);
+        let Some(content) = self.hosts.get(index).and_then(HostTable::content) else {
+            return false;
+        };
+        self.content = content;
+        self.default_host = Some(index);
+        true
+    }
+}
+
+impl HostTable {
+    fn content(&self) -> Option<Content> {
+        let directory = self.directory.clone().map(Content::Directory);
+        directory.or(self.fixed.map(|bytes| Content::Fixed(Bytes(bytes))))
+    }
+
+    fn over(&self, top: &HostConfig) -> HostConfig {
+        let own = |own: &Option<Vec<String>>, top: &Vec<String>| own.clone().unwrap_or(top.clone());
+        let look = &top.look;
+        HostConfig {
+            table: Some(self.title()),
+            names: self.names.clone(),
+            content: self.content().unwrap_or(top.content.clone()),
+            index: own(&self.index, &top.index),
+            listing: self.listing.unwrap_or(top.listing),
+            look: Look {
+                hide: own(&self.hide, &look.hide),
+                show: own(&self.show, &look.show),
+                charset: self.charset.clone().unwrap_or(look.charset.clone()),
+                default_type: self.default_type.clone().unwrap_or(look.default_type.clone()),
+                types: self.types.clone().unwrap_or(look.types.clone()),
+                compression: self.compression.clone().or(look.compression.clone()),
+            },
+            errors: self.errors.as_ref().map_or(top.errors.clone(), statuses),
+            rules: top.rules.iter().chain(&self.rule).cloned().collect(),
+            access_log: self
+                .access_log
+                .as_ref()
+                .map_or_else(|| top.access_log.clone(), |own| own.over(&top.access_log)),
+        }
+    }
+
+    /// How a message names it.
+    fn title(&self) -> String {
+        format!("[[host]] {}", self.names.first().map_or("default", String::as_str))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.names.is_empty() && !self.default {
+            return Err("a host has `names`, or is the `default` one".to_owned());
+        }
+        if self.directory.is_some() == self.fixed.is_some() {
+            return Err("a host has one of `directory` and `fixed`".to_owned());
+        }
+        if let Some(bytes) = self.fixed.filter(|bytes| *bytes > text::FIXED_BYTES_MAX) {
+            return Err(format!("`fixed` = {bytes} is more than is served from memory"));
+        }
+        self.names.iter().try_for_each(|name| check_name(name))?;
+        if self.listing == Some(true) && self.fixed.is_some() {
+            return Err(
+                "`listing` lists directories, and with `fixed` there is none: leave it out"
+                    .to_owned(),
+            );
+        }
+        [&self.index, &self.hide, &self.show]
+            .into_iter()
+            .flatten()
+            .try_for_each(|names| text::check_file_names(names))?;
+        self.compression.iter().try_for_each(Compression::check)?;
+        self.types.iter().try_for_each(check_types)?;
+        [&self.charset, &self.default_type]
+            .into_iter()
+            .flatten()
+            .try_for_each(|text| check_media(text))?;
+        self.errors.iter().try_for_each(check_errors)?;
+        check_rules(&self.rule)
+    }
+}
+
+fn statuses(errors: &BTreeMap<String, ErrorPage>) -> BTreeMap<u16, ErrorPage> {
+    errors.iter().filter_map(|(status, page)| Some((status.parse().ok()?, page.clone()))).collect()
+}
+
+fn check_errors(errors: &BTreeMap<String, ErrorPage>) -> Result<(), String> {
+    errors.iter().try_for_each(|(status, page)| {
+        let is_error = status.parse::<u16>().is_ok_and(|status| (400..600).contains(&status));
+        let (is_absolute, typed) = match page {
+            ErrorPage::OfSite(path) => (path.starts_with('/'), format!("{path:?}")),
+            ErrorPage::Own(own) => (own.file.is_absolute(), format!("{{ file = {:?} }}", own.file)),
+        };
+        match is_error && is_absolute {
+            true => Ok(()),
+            false => Err(format!(
+                "write it as in `404 = \"/404.html\"`, a page of the site, or \
+                 `404 = {{ file = \"/etc/joust/404.html\" }}`, not {status} = {typed}"
+            )),
+        }
+    })
+}
+
+fn check_hosts(hosts: &[HostTable]) -> Result<(), String> {
+    for (number, host) in hosts.iter().enumerate() {
+        // By its place too: one without a name has no other.
+        host.check().map_err(|why| format!("{} (table {}): {why}", host.title(), number + 1))?;
+    }
+    // As they are compared with those of requests.
+    let mut names: Vec<String> =
+        hosts.iter().flat_map(|host| &host.names).map(|name| host_name(name)).collect();
+    names.sort_unstable();
+    if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(format!(
+            "`{}` is named twice in `names`, and a request can have but one host: leave it out of one \
+             of the tables",
+            pair[0]
+        ));
+    }
+    match hosts.iter().filter(|host| host.default).map(HostTable::title).collect::<Vec<_>>() {
+        defaults if defaults.len() > 1 => {
+            Err(format!("only one host can be the `default` one, not {}", defaults.join(" and ")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What cannot be together with the rest of a configuration.
+pub(super) fn check_all(config: &SiteConfig) -> Result<(), String> {
+    let default = config.hosts.iter().find(|host| host.default);
+    match default.filter(|_| config.default_host.is_none()) {
+        Some(host) => Err(format!(
+            "{} is the `default` one, and the top of the file (or the command line) has content for \
+             requests that name no host too: leave one of them out",
+            host.title()
+        )),
+        None => Ok(()),
+    }
+}
+
+/// `[[host]]`.
+pub(super) static HOSTS: Table = Table {
+    name: "host",
+    is_list: true,
+    take: |config, value| {
+        config.hosts = taken_as(value, |hosts: &Vec<HostTable>| check_hosts(hosts))?;
+        Ok(())
+    },
+    show: |config| match config.hosts.is_empty() {
+        true => None,
+        false => Some(shown_as("host", &config.hosts)),
+    },
+    example: || {
+        let host = HostTable {
+            names: ["example.org", "*.example.org"].map(str::to_owned).to_vec(),
+            directory: Some("/srv/example".into()),
+            ..HostTable::default()
+        };
+        shown_as("host", &[host])
+    },
+};
+
+/// `[errors]`.
+pub(super) static ERRORS: Table = Table {
+    name: "errors",
+    is_list: false,
+    take: |config, value| {
+        config.errors = taken_as(value, check_errors)?;
+        Ok(())
+    },
+    show: |config| match config.errors.is_empty() {
+        true => None,
+        false => Some(shown_as("errors", &config.errors)),
+    },
+    example: || {
+        let page = ErrorPage::OfSite("/404.html".to_owned());
+        shown_as("errors", &BTreeMap::from([("404", page)]))
+    },
+};

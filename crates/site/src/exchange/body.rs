@@ -1,0 +1,100 @@
+//! The body of a request: taken off the input, and dropped or kept for a gateway. Owns its bounds and what
+//! becomes of one that breaks them; must not know what answers the request.
+//! Start reading at [`Exchange::begin_body`].
+
+use units::Nanos;
+use wire::{BodyDecoder, BodyLimits, Framing, Piece};
+
+use super::asked::Asked;
+use super::{Close, Exchange, State};
+use crate::gateway::Failure;
+
+/// A body that is taken off the input: dropped, or kept for a gateway.
+#[derive(Debug)]
+pub(super) struct Body {
+    decoder: BodyDecoder,
+    /// Bytes of the head before it in the input.
+    head_len: usize,
+    pub(super) began: Nanos,
+    /// Bytes of the body, without framing.
+    pub(super) data: u64,
+    /// The most of them.
+    data_max: u64,
+}
+
+impl Exchange<'_> {
+    /// Begins with the body of what `asked` is of. False: it is refused.
+    pub(super) fn begin_body(&mut self, now: Nanos) -> bool {
+        let Asked { head_len, framing, expects_continue: expects, .. } = self.asked;
+        let length = match framing {
+            Framing::Length(length) => length,
+            _ => 0,
+        };
+        let data_max = match &self.call {
+            Some(call) => call.gateway().body_bytes_max(),
+            None => self.site.config.limits.body_bytes_max,
+        };
+        if length > data_max {
+            self.refuse(413, now);
+            return false;
+        }
+        // Not needed where the body is coming already (RFC 9110, 10.1.1).
+        if expects && self.input.bytes().len() == head_len {
+            self.output.buffer.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
+        let decoder = BodyDecoder::new(framing, BodyLimits::DEFAULT);
+        self.state = State::Body(Body { decoder, head_len, began: now, data: 0, data_max });
+        true
+    }
+
+    /// Drops what has come of a body. False: more bytes are needed, or it is refused.
+    pub(super) fn drop_body(&mut self, now: Nanos) -> bool {
+        let State::Body(body) = &mut self.state else { return false };
+        let bytes = &self.input.bytes()[body.head_len..];
+        let mut used = 0;
+        // All of it before the rest is moved: a move for each chunk, which may be of one byte, would make
+        // chunks a way to keep us busy.
+        let end = loop {
+            let (count, piece) = match body.decoder.decode(&bytes[used..]) {
+                Ok(decoded) => decoded,
+                Err(_) => break End::Refused(400),
+            };
+            used += count;
+            let data = match piece {
+                Piece::Data(data) => data,
+                Piece::NeedMore => break End::NeedsMore,
+                Piece::Done => break End::Whole,
+            };
+            body.data += data.len() as u64;
+            if body.data > body.data_max {
+                break End::Refused(413);
+            }
+            if let Some(call) = self.call.as_deref_mut()
+                && let Err(failure) = call.collect(data)
+            {
+                break End::Failed(failure);
+            }
+        };
+        let head_len = body.head_len;
+        self.input.drop_after(head_len, used);
+        match end {
+            End::Whole => self.state = State::Answer,
+            End::NeedsMore if self.half_closed => self.state = State::Close(Close::Normal),
+            End::NeedsMore => {}
+            End::Refused(status) => self.refuse(status, now),
+            End::Failed(failure) => {
+                self.note_failure(&failure);
+                self.refuse(failure.status, now);
+            }
+        }
+        matches!(self.state, State::Answer)
+    }
+}
+
+/// How the bytes of a body that have come end.
+enum End {
+    Whole,
+    NeedsMore,
+    Refused(u16),
+    Failed(Failure),
+}

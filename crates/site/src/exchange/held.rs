@@ -1,0 +1,80 @@
+//! An answer between the moment when it was made and that when it may leave, as planted faults say. Owns
+//! what the exchange asks them, and when; must not know which faults there are (see `fault`). Start
+//! reading at [`Exchange::plan_answer`].
+//!
+//! Where none is planted, each of these is one branch.
+
+use units::Nanos;
+
+use super::output::Output;
+use super::{Close, Exchange, State, Want};
+use crate::fault::{Answered, Faults, Release};
+
+impl Exchange<'_> {
+    /// Whether another answer may be put behind what is to be sent. Each is held for a time of its own,
+    /// so that with faults none is.
+    pub(super) fn has_room(&self) -> bool {
+        self.output.has_room() && (self.site.faults.is_none() || self.output.is_empty())
+    }
+
+    /// Has the faults, if there are any, say what befalls the answer that is about to be made. Once for
+    /// each.
+    pub(super) fn plan_answer(&mut self) {
+        if let Some(faults) = &self.site.faults {
+            self.release = faults.plan(self.complete, Answered { on_connection: self.requests });
+        }
+    }
+
+    /// The answer was made, and what follows it is decided: the faults, if there are any, have their way.
+    pub(super) fn plan_release(&mut self) {
+        if self.site.faults.is_some() {
+            self.release.place(|| self.output.body_at());
+            self.end_if_planned();
+        }
+    }
+
+    /// Has the answer be the last one where the faults, if there are any, want it so; it does not say it.
+    pub(super) fn end_if_planned(&mut self) {
+        if self.release.flaws.ends && matches!(self.state, State::Head(_)) {
+            self.state = State::Close(Close::Linger);
+        }
+    }
+
+    /// From when on the output may be sent, `now` or later.
+    pub(super) fn released(&self, now: Nanos) -> Nanos {
+        match &self.site.faults {
+            Some(faults) if !self.output.is_empty() => {
+                self.release.next(faults, self.output.sent(), now)
+            }
+            _ => now,
+        }
+    }
+
+    /// What is wanted while there is output.
+    pub(super) fn to_send(&self, now: impl FnOnce() -> Nanos) -> Want<'_> {
+        match &self.site.faults {
+            None => self.output.next(),
+            Some(faults) => want_released(&self.output, &self.release, faults, now()),
+        }
+    }
+}
+
+/// What of the output may be sent now, of which there is some.
+pub(super) fn want_released<'a>(
+    output: &'a Output,
+    release: &Release,
+    faults: &Faults,
+    now: Nanos,
+) -> Want<'a> {
+    let sent = output.sent();
+    let until = release.next(faults, sent, now);
+    if until > now {
+        return Want::Hold(until);
+    }
+    match (output.next(), release.bytes_max(sent, now)) {
+        (Want::Write { head, .. } | Want::File { head, .. }, Some(most)) => {
+            Want::Write { head: &head[..most], body: &[] }
+        }
+        (all, _) => all,
+    }
+}

@@ -1,0 +1,89 @@
+//! Answers that are wrong on purpose, as planted faults say: another status, an empty or coded body, a
+//! length that is not the body's. Owns how a right answer is made wrong; must not know which are, nor
+//! when they leave (see `fault`). Start reading at [`Desk::wrong_answer`].
+//!
+//! A right answer is made first, whatever it costs, and then changed: what the site, its rules and its
+//! caches do is what they do without a fault.
+
+use super::answer::{Connection, Desk, Told, edit_head};
+use super::asked::{Asked, Method};
+use crate::coding::Coding;
+use crate::fault::Flaws;
+use crate::hosts::{Edit, How};
+
+/// The largest body that is coded or replaced.
+const BODY_MAX: u64 = 8 * 1024 * 1024;
+
+impl Desk<'_> {
+    /// What is answered to a request where faults are planted. Whether the connection ends with it is
+    /// left in `flaws`.
+    pub(super) fn wrong_answer(
+        &mut self,
+        flaws: &mut Flaws,
+        head: &[u8],
+        asked: &Asked,
+        conn: Connection,
+    ) -> Told {
+        if let Some(status) = flaws.status {
+            return self.error(status, asked, conn);
+        }
+        // It is the only one in the output: with faults each is sent before the next is made.
+        let mut told = self.right_answer(head, asked, conn);
+        let is_whole = told.status == 200 && matches!(asked.method, Method::Get | Method::Head);
+        if flaws.is_empty && is_whole {
+            self.replace_body(&[], None);
+            told.body_bytes = 0;
+        } else if flaws.is_coded && is_whole && told.body_bytes > 0 {
+            told = self.coded(told);
+        } else if flaws.is_zeroed && is_whole && (1..=BODY_MAX).contains(&told.body_bytes) {
+            self.replace_body(&vec![0; told.body_bytes as usize], None);
+        }
+        if flaws.is_short && told.body_bytes > 0 && told.status / 100 == 2 {
+            let (head_at, body_at) = self.output.open();
+            self.set_fields(head_at, body_at, &[edit("Content-Length", told.body_bytes + 1)]);
+            flaws.ends = true;
+        }
+        told
+    }
+
+    /// The body that is in the output in gzip, unless it is coded or too long.
+    fn coded(&mut self, told: Told) -> Told {
+        let (head_at, body_at) = self.output.open();
+        let fields = self.output.buffer[head_at..body_at].to_ascii_lowercase();
+        let is_coded = fields.windows(18).any(|name| name == b"\ncontent-encoding:");
+        if is_coded || told.body_bytes > BODY_MAX {
+            return told;
+        }
+        let levels = self.site.config.look.compression.clone().unwrap_or_default();
+        // Where its file is shorter by now, or memory is short, the answer is left as it is.
+        let body = self.output.body_bytes(body_at);
+        let coded = body.and_then(|body| Coding::Gzip.encode(&body, &levels));
+        let Ok(coded) = coded else { return told };
+        self.replace_body(&coded, Some(edit("Content-Encoding", Coding::Gzip.name())));
+        Told { body_bytes: coded.len() as u64, ..told }
+    }
+
+    /// Puts another body behind the head that is in the output.
+    fn replace_body(&mut self, body: &[u8], field: Option<Edit>) {
+        let (head_at, body_at) = self.output.open();
+        self.output.drop_body(body_at);
+        let length = edit("Content-Length", body.len());
+        let fields: Vec<Edit> = std::iter::once(length).chain(field).collect();
+        self.set_fields(head_at, body_at, &fields);
+        self.output.buffer.extend_from_slice(body);
+    }
+
+    /// Has the head that begins and ends there say these.
+    fn set_fields(&mut self, head_at: usize, body_at: usize, fields: &[Edit]) {
+        let out = &mut self.output.buffer;
+        let behind = out.split_off(body_at);
+        out.truncate(body_at - b"\r\n".len());
+        fields.iter().for_each(|field| edit_head(out, head_at, field));
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(&behind);
+    }
+}
+
+fn edit(name: &str, value: impl ToString) -> Edit {
+    Edit { name: name.into(), how: How::Set(value.to_string().into()) }
+}

@@ -1,0 +1,406 @@
+//! Planted faults: a server that is wrong on purpose and by a known amount, so that what measures it
+//! can be proved. Owns what a fault may do to a response, how one is typed, and the one stream of
+//! chance; must not know sockets, nor who waits while a response is held. What a user sees of each is in
+//! docs/faults.md.
+//! Start reading at `Effect`, then `delay`, the shortest.
+//!
+//! A hold counts from the completion of the request at the server, which is the return of the receive
+//! that completed it, to the call that sends the answer. What the server's own work takes lies within
+//! that time, so that a hold adds to the network and the client, not to the server. Without any fault
+//! all this costs a request 3 ns, some branches that are always taken alike (`exchange_rate`, 37 to 40).
+//!
+//! Adding a fault: one file with an `ITEM`, and its line in `ALL`; what it does at a new point of a
+//! response is a new method of `Effect` that does nothing for the others.
+
+mod batch;
+mod body;
+mod churn;
+mod delay;
+mod draw;
+mod empty_first;
+mod encoding;
+mod keepalive;
+mod length;
+mod mode;
+mod nodelay;
+mod pause;
+mod queue;
+mod slots;
+mod spec;
+mod stall;
+mod status;
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+
+use sys::clock;
+use sys::process::{self, SharedCells, Signal};
+use units::Nanos;
+
+pub(crate) use draw::Draw;
+use queue::Queue;
+use spec::Spec;
+
+use crate::nearest::nearest;
+
+/// The longest that the faults of a server together delay or stall a response, that it waits for a slot
+/// before, and that one pause or one batch lasts.
+pub const HOLD_MAX: Nanos = Nanos::from_secs(60);
+
+/// Faults that a server may have.
+pub const FAULTS_MAX: usize = 16;
+
+/// What a fault does, at each point of a response where one can do something. The methods that it
+/// leaves out do nothing.
+pub(crate) trait Effect: fmt::Debug + Send + Sync {
+    /// What is wrong with this response beside its time.
+    fn flaw(&self, _draw: Draw, _answered: Answered, _flaws: &mut Flaws) {}
+
+    /// How long this response is held.
+    fn hold(&self, _draw: Draw) -> Hold {
+        Hold::default()
+    }
+
+    /// The first instant not before `at` at which an answer may begin to leave that is ready then. Both
+    /// count from the start of the server.
+    fn align(&self, at: Nanos) -> Nanos {
+        at
+    }
+
+    /// CPU time that a request costs more.
+    fn cost(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
+    /// Answers after which a process ends.
+    fn lifetime(&self) -> Option<u32> {
+        None
+    }
+
+    /// Requests that are held at once in the whole server.
+    fn slots(&self) -> Option<u32> {
+        None
+    }
+
+    /// Whether connections are without TCP_NODELAY.
+    fn is_nodelay_off(&self) -> bool {
+        false
+    }
+
+    /// The first instant not before `at` at which bytes may leave. Both count from the start of the
+    /// server.
+    fn clear(&self, at: Nanos) -> Nanos {
+        at
+    }
+
+    /// Whether it makes the server stand still again and again, which only one fault may.
+    fn recurs(&self) -> bool {
+        false
+    }
+}
+
+/// What came before a response.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Answered {
+    /// Requests of its connection that were answered.
+    pub(crate) on_connection: u32,
+}
+
+/// What is wrong with a response beside its time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Flaws {
+    /// It is this error instead.
+    pub(crate) status: Option<u16>,
+    /// Its body is empty.
+    pub(crate) is_empty: bool,
+    /// Its body is in gzip.
+    pub(crate) is_coded: bool,
+    /// Its body is zeros, as many as the bytes it should have.
+    pub(crate) is_zeroed: bool,
+    /// It is a byte short of its length.
+    pub(crate) is_short: bool,
+    /// Its head leaves by itself.
+    pub(crate) is_split: bool,
+    /// The connection is closed after it, whatever it says.
+    pub(crate) ends: bool,
+}
+
+/// How long a response is held.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Hold {
+    /// All of it, from the completion of its request.
+    pub(crate) head: Nanos,
+    /// What follows its head, from the end of that.
+    pub(crate) body: Nanos,
+}
+
+/// A fault that can be typed.
+struct Kind {
+    /// What stands before the first `=`.
+    name: &'static str,
+    /// All of the forms that it has.
+    forms: &'static str,
+    /// A second one would have no meaning beside it.
+    is_unique: bool,
+    /// Reads what stands behind the `=`, or says what is wrong with it.
+    read: fn(&mut Spec<'_>) -> Result<Arc<dyn Effect>, String>,
+}
+
+/// Every fault.
+static ALL: &[&Kind] = &[
+    &delay::ITEM,
+    &stall::ITEM,
+    &pause::ITEM,
+    &batch::ITEM,
+    &slots::ITEM,
+    &status::ITEM,
+    &length::ITEM,
+    &body::ITEM,
+    &empty_first::ITEM,
+    &encoding::ITEM,
+    &keepalive::ITEM,
+    &churn::ITEM,
+    &nodelay::ITEM,
+    &mode::ITEM,
+];
+
+/// A fault as it was typed, and what it does.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    typed: String,
+    /// The one it is of, where that may be there only once.
+    unique: Option<&'static str>,
+    effect: Arc<dyn Effect>,
+}
+
+impl FromStr for Fault {
+    type Err = String;
+
+    fn from_str(typed: &str) -> Result<Self, String> {
+        let typed = typed.trim();
+        let (name, _) = typed.split_once('=').unwrap_or((typed, ""));
+        let Some(kind) = ALL.iter().find(|kind| kind.name == name.trim()) else {
+            let nearest = nearest(name, ALL.iter().map(|kind| kind.name));
+            let forms: Vec<&str> = ALL.iter().map(|kind| kind.forms).collect();
+            return Err(format!(
+                "there is no fault `{name}`; the nearest is `{}` (all: {})",
+                nearest.unwrap_or_default(),
+                forms.join("; ")
+            ));
+        };
+        let mut spec = Spec::of(typed);
+        let read = (kind.read)(&mut spec).and_then(|effect| spec.end().map(|()| effect));
+        let effect =
+            read.map_err(|reason| format!("`{typed}`: {reason}; write it as {}", kind.forms))?;
+        let unique = kind.is_unique.then_some(kind.name);
+        Ok(Self { typed: typed.to_owned(), unique, effect })
+    }
+}
+
+/// As it was typed.
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.typed)
+    }
+}
+
+/// Refuses faults that cannot be planted together, with the reason and the way out.
+pub(crate) fn check(faults: &[Fault]) -> Result<(), String> {
+    if faults.len() > FAULTS_MAX {
+        return Err(format!("{} faults are more than {FAULTS_MAX}: leave some out", faults.len()));
+    }
+    for (place, fault) in faults.iter().enumerate() {
+        let is_same = |other: &&Fault| fault.unique.is_some() && other.unique == fault.unique;
+        if let Some(other) = faults[..place].iter().find(is_same) {
+            return Err(format!(
+                "`{other}` and `{fault}` cannot both be so: leave one of them out"
+            ));
+        }
+    }
+    let mut recurring = faults.iter().filter(|fault| fault.effect.recurs());
+    match (recurring.next(), recurring.next()) {
+        (Some(first), Some(second)) => Err(format!(
+            "`{first}` and `{second}` together might let nothing leave for ever: leave one of them \
+             out; pause=at:TIME,for:TIME may be given several times"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The faults of a running server, shared by all its threads and processes.
+#[derive(Debug)]
+pub struct Faults {
+    planted: Vec<Fault>,
+    /// What pauses count from.
+    start: Nanos,
+    /// One cell: responses that were planned so far. Every process and thread draws from the one stream,
+    /// so that the n-th response of the server is held alike under every model. After 2^32 the stream
+    /// begins again.
+    responses: SharedCells,
+    /// Where only so many requests may be in work at once.
+    queue: Option<Queue>,
+    /// CPU time that each request costs more.
+    cost: Nanos,
+    /// Answers after which a process ends; 0: never.
+    lifetime: u32,
+    /// Of this process, since it is not shared: a child begins with its parent's, which answers nothing.
+    answers: AtomicU32,
+    /// This process may end without the server.
+    is_child: AtomicBool,
+}
+
+impl Faults {
+    /// Those faults in a server that starts at `start`; `None` where there are none.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub fn plant(faults: &[Fault], start: Nanos) -> io::Result<Option<Self>> {
+        if faults.is_empty() {
+            return Ok(None);
+        }
+        let effects = || faults.iter().map(|fault| &fault.effect);
+        Ok(Some(Self {
+            start,
+            responses: SharedCells::new(1)?,
+            queue: effects().find_map(|effect| effect.slots()).map(Queue::new).transpose()?,
+            cost: effects().map(|effect| effect.cost()).fold(Nanos::ZERO, Nanos::saturating_add),
+            lifetime: effects().find_map(|effect| effect.lifetime()).unwrap_or(0),
+            answers: AtomicU32::new(0),
+            is_child: AtomicBool::new(false),
+            planted: faults.to_vec(),
+        }))
+    }
+
+    /// The calling process is a child that its model replaces when it leaves.
+    pub fn enter_child(&self) {
+        self.is_child.store(true, Relaxed);
+    }
+
+    /// What befalls the next response of the server, whose request was complete at `complete`. To be
+    /// asked once for each, before it is made.
+    pub(crate) fn plan(&self, complete: Nanos, answered: Answered) -> Release {
+        burn(self.cost);
+        let number = u64::from(self.responses[0].fetch_add(1, Relaxed));
+        let (mut sum, mut flaws) = (Hold::default(), Flaws::default());
+        for (place, fault) in self.planted.iter().enumerate() {
+            let draw = Draw { number, place: place as u64 };
+            let Hold { head, body } = fault.effect.hold(draw);
+            sum.head = sum.head.saturating_add(head).min(HOLD_MAX);
+            sum.body = sum.body.saturating_add(body).min(HOLD_MAX - sum.head);
+            fault.effect.flaw(draw, answered, &mut flaws);
+        }
+        flaws.ends |= self.wears_out();
+        let begin = match &self.queue {
+            _ if flaws.status.is_some() => None,
+            None => Some(complete),
+            Some(queue) => queue.enter(complete, sum.head.saturating_add(sum.body), HOLD_MAX),
+        };
+        let Some(begin) = begin else {
+            let status = flaws.status.or(Some(503));
+            let head = self.aligned(complete);
+            return Release {
+                head,
+                body_until: head,
+                body_at: None,
+                flaws: Flaws { status, ..flaws },
+            };
+        };
+        let head = begin.saturating_add(sum.head);
+        let body_until = self.aligned(head.saturating_add(sum.body));
+        Release { head: self.aligned(head), body_until, body_at: None, flaws }
+    }
+
+    /// Counts an answer of this process; whether it is the last of its connection for that.
+    fn wears_out(&self) -> bool {
+        if self.lifetime == 0 {
+            return false;
+        }
+        let answers = self.answers.fetch_add(1, Relaxed) + 1;
+        if !self.is_child.load(Relaxed) {
+            return answers.is_multiple_of(self.lifetime);
+        }
+        if answers >= self.lifetime {
+            // As its parent would ask it to leave, and again with each further answer: one that comes
+            // just before a call blocks is lost.
+            process::signal(rustix::process::getpid(), Signal::TERM);
+        }
+        answers == self.lifetime
+    }
+
+    /// When an answer may begin to leave that is ready `at`.
+    fn aligned(&self, at: Nanos) -> Nanos {
+        let since = at.saturating_sub(self.start);
+        let aligned = self.planted.iter().fold(since, |at, fault| fault.effect.align(at));
+        at.max(self.start.saturating_add(aligned))
+    }
+
+    /// The first instant not before `at` that lies in no pause.
+    fn clear(&self, at: Nanos) -> Nanos {
+        let mut clear = at.saturating_sub(self.start);
+        // Each round but the last leaves a pause that comes once behind, or the one that recurs, which
+        // ends in a gap of its own: two rounds for each fault are enough.
+        for _ in 0..2 * FAULTS_MAX {
+            let before = clear;
+            clear = self.planted.iter().fold(clear, |at, fault| fault.effect.clear(at));
+            if clear == before {
+                break;
+            }
+        }
+        at.max(self.start.saturating_add(clear))
+    }
+}
+
+/// Whether connections of a server with these faults have TCP_NODELAY.
+pub fn has_nodelay(faults: &[Fault]) -> bool {
+    !faults.iter().any(|fault| fault.effect.is_nodelay_off())
+}
+
+/// Takes so much CPU time of the calling thread.
+fn burn(cost: Nanos) {
+    if cost > Nanos::ZERO {
+        let end = clock::thread_cpu().saturating_add(cost);
+        while clock::thread_cpu() < end {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// What befalls a response, and when its parts may leave.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Release {
+    head: Nanos,
+    /// Not before `head`.
+    body_until: Nanos,
+    /// Bytes of the connection before what follows the head, where that leaves later or by itself.
+    body_at: Option<u64>,
+    /// What is wrong with it beside that.
+    pub(crate) flaws: Flaws,
+}
+
+impl Release {
+    /// Takes note of the answer that was made: its body, if there is any, begins at the byte `body_at` of
+    /// its connection.
+    pub(crate) fn place(&mut self, body_at: impl FnOnce() -> Option<u64>) {
+        let is_parted = self.body_until > self.head || self.flaws.is_split;
+        self.body_at = if is_parted { body_at() } else { None };
+    }
+
+    /// The first instant not before `now` at which a byte may leave of a connection that has sent
+    /// `sent` bytes.
+    pub(crate) fn next(&self, faults: &Faults, sent: u64, now: Nanos) -> Nanos {
+        let due = match self.body_at {
+            Some(at) if sent >= at => self.body_until,
+            _ => self.head,
+        };
+        faults.clear(due.max(now))
+    }
+
+    /// How many bytes may leave then, which are all of the head; `None`: any number.
+    pub(crate) fn bytes_max(&self, sent: u64, now: Nanos) -> Option<usize> {
+        let at = self.body_at.filter(|&at| sent < at)?;
+        (now < self.body_until || self.flaws.is_split).then_some((at - sent) as usize)
+    }
+}

@@ -1,0 +1,349 @@
+//! FastCGI applications that the server starts itself (`spawn`). Owns their sockets, and a process that
+//! starts them, starts again those that end, and ends all of them when the server has ended, however
+//! that came to be; must not know what they answer. Start reading at [`Responders::start`], then
+//! `Warden::watch`.
+//!
+//! A process of its own, since a model may be many processes, of which none lives as long as the server,
+//! or one thread that does nothing but serve. It is no signal's business: a signal for the whole group of
+//! processes (Ctrl-C) is for the server, which answers first what was asked.
+//!
+//! The sockets lie in a directory that only this user may enter: whoever can speak FastCGI to an
+//! application can have it run what he likes (as php-fpm's manual warns).
+
+use std::ffi::{CStr, CString};
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read as _};
+use std::net::Shutdown;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::OFlags;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
+};
+use rustix::pipe::{PipeFlags, pipe_with};
+use sys::mark::Marks;
+use sys::process::{self, Ended, Pid};
+use sys::program::{self, Program, Spec};
+use sys::{clock, poll, signals};
+use units::Nanos;
+
+use super::fastcgi::Address;
+use super::{Gateway, Gateways, environment, keeper};
+use crate::SiteError;
+use crate::config::Spawn;
+use crate::log::{ErrorLog, Level};
+
+/// Connections that wait for an application, of which the kernel allows net.core.somaxconn.
+const BACKLOG: i32 = 1024;
+
+/// How long an application that failed is left alone at first; twice as long after each failure in a row.
+const PAUSE_MIN: Nanos = Nanos::from_millis(10);
+
+/// And at most.
+const PAUSE_MAX: Nanos = Nanos::from_secs(10);
+
+/// One that has lived so long, and then ended by itself without complaint, did as it was to: php-cgi
+/// ends after 500 requests.
+const LIFE_MIN: Nanos = Nanos::from_millis(100);
+
+/// One that has lived so long and then fails does not fail in a row.
+const GOOD_LIFE_MIN: Nanos = Nanos::from_secs(10);
+
+/// How long applications have to end once they were asked to.
+const ENDING_MAX: Nanos = Nanos::from_secs(2);
+
+/// All of a server. When it is dropped they end, and are waited for.
+#[derive(Debug)]
+pub struct Responders {
+    /// Its end is known at the other end, and that process's here.
+    line: UnixStream,
+    warden: Pid,
+}
+
+impl Responders {
+    /// Starts what is to be spawned, on these CPUs (none: on all); `None`: nothing is. Needs a process with
+    /// one thread.
+    ///
+    /// # Errors
+    /// Sockets that cannot be made; EAGAIN and the like of fork. An application that cannot be started is
+    /// in the error log, and tried again.
+    pub fn start(
+        gateways: &Gateways,
+        errors: &Arc<ErrorLog>,
+        cpus: &[u32],
+    ) -> Result<Option<Self>, SiteError> {
+        let spawned: Vec<(&Gateway, &Spawn)> =
+            gateways.all.iter().filter_map(|one| Some((one, one.config.spawn.as_ref()?))).collect();
+        let Some((first, _)) = spawned.first() else { return Ok(None) };
+        let directory = &first.config.body_directory;
+        let refused = |error: io::Error| SiteError::Gateway {
+            reason: format!(
+                "cannot spawn what `spawn` names: {error} (sockets lie in {}, see `body_directory`)",
+                directory.display()
+            ),
+        };
+        let place = private_directory(directory).map_err(refused)?;
+        let begun = begin(&spawned, &place, &gateways.marks, errors, cpus).map_err(refused);
+        if begun.is_err() {
+            let _ = std::fs::remove_dir_all(&place);
+        }
+        begun.map(Some)
+    }
+}
+
+impl Drop for Responders {
+    fn drop(&mut self) {
+        // Either can only have ended before, which is what is wanted.
+        let _ = self.line.shutdown(Shutdown::Write);
+        let _ = self.line.read(&mut [0]);
+        process::reap_this(self.warden);
+    }
+}
+
+/// A new directory in that one, for this user alone.
+fn private_directory(within: &Path) -> io::Result<PathBuf> {
+    let within = std::fs::canonicalize(within)?;
+    let mut number = 0;
+    loop {
+        let path = within.join(format!("joust-{}-{number}", std::process::id()));
+        match DirBuilder::new().mode(0o700).create(&path) {
+            // Of a server that was killed together with its warden, or someone's mischief.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {
+                number += 1;
+            }
+            made => return made.map(|()| path),
+        }
+    }
+}
+
+fn begin(
+    spawned: &[(&Gateway, &Spawn)],
+    place: &Path,
+    marks: &Arc<Marks>,
+    errors: &Arc<ErrorLog>,
+    cpus: &[u32],
+) -> io::Result<Responders> {
+    let mut posts = Vec::new();
+    for (number, (gateway, spawn)) in spawned.iter().enumerate() {
+        let address = SocketAddrUnix::new(place.join(number.to_string()))?;
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        bind(&socket, &address)?;
+        listen(&socket, BACKLOG)?;
+        let job = Arc::new(Job::new(gateway, spawn, socket, marks));
+        posts.extend((0..spawn.count).map(|_| Post::new(&job)));
+        if let Some(application) = &gateway.application {
+            application.is_at(vec![Address::Unix(address)]);
+        }
+    }
+    let (line, theirs) = UnixStream::pair()?;
+    let (place, errors, marks) = (place.to_owned(), Arc::clone(errors), Arc::clone(marks));
+    let cpus = cpus.to_owned();
+    let warden = process::fork("joust warden", move || {
+        if !cpus.is_empty() {
+            // Where it cannot, the server says so, and ends.
+            let _ = sys::affinity::pin(&cpus);
+        }
+        // SIGTERM and SIGINT are for the server.
+        let watched = signals::hidden_from(|| Warden { posts, errors, line: theirs }.watch());
+        keeper::wind_up();
+        let _ = marks.kill_all();
+        let _ = std::fs::remove_dir_all(&place);
+        u8::from(!matches!(watched, Ok(Ok(()))))
+    })?;
+    Ok(Responders { line, warden })
+}
+
+/// What one application is started with.
+#[derive(Debug)]
+struct Job {
+    /// Its words, the program first; at least one.
+    command: Vec<CString>,
+    environment: Vec<CString>,
+    socket: OwnedFd,
+    marks: Arc<Marks>,
+}
+
+impl Job {
+    fn new(gateway: &Gateway, spawn: &Spawn, socket: OwnedFd, marks: &Arc<Marks>) -> Self {
+        let word = |text: String| CString::new(text).expect("no setting holds a NUL");
+        let env = &gateway.config.env;
+        let path = (!env.contains_key("PATH")).then(|| format!("PATH={}", environment::PATH));
+        let own = env.iter().map(|(name, value)| format!("{name}={value}"));
+        Self {
+            command: spawn.command.iter().cloned().map(word).collect(),
+            environment: path.into_iter().chain(own).map(word).collect(),
+            socket,
+            marks: Arc::clone(marks),
+        }
+    }
+
+    fn name(&self) -> String {
+        self.command[0].to_string_lossy().into_owned()
+    }
+
+    fn start(&self, errors: &Arc<ErrorLog>) -> io::Result<Program> {
+        let keeper = keeper::Keeper::of_this_process(errors)?;
+        let nothing = File::options().write(true).open("/dev/null")?;
+        let (error, programs_error) = pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::fs::fcntl_setfl(&error, OFlags::NONBLOCK)?;
+        let arguments: Vec<&CStr> = self.command.iter().map(CString::as_c_str).collect();
+        let environment: Vec<&CStr> = self.environment.iter().map(CString::as_c_str).collect();
+        let program = program::start(&Spec {
+            path: arguments[0],
+            arguments: &arguments,
+            environment: &environment,
+            directory: None,
+            files: [self.socket.as_fd(), nothing.as_fd(), programs_error.as_fd()],
+            dies_with_caller: true,
+            mark: Some(self.marks.next()),
+        })?;
+        keeper.take_errors(error, format!("{} ({})", self.name(), program.pid()));
+        Ok(program)
+    }
+}
+
+/// The place of one process of an application.
+#[derive(Debug)]
+struct Post {
+    job: Arc<Job>,
+    holder: Holder,
+    /// How long it stays empty after the next failure.
+    pause: Nanos,
+}
+
+#[derive(Debug)]
+enum Holder {
+    /// One that was started then.
+    Program(Program, Nanos),
+    /// None until then.
+    Nobody(Nanos),
+}
+
+impl Post {
+    fn new(job: &Arc<Job>) -> Self {
+        Self { job: Arc::clone(job), holder: Holder::Nobody(Nanos::ZERO), pause: PAUSE_MIN }
+    }
+
+    fn program(&self) -> Option<&Program> {
+        match &self.holder {
+            Holder::Program(program, _) => Some(program),
+            Holder::Nobody(_) => None,
+        }
+    }
+
+    /// Takes note of an end, and starts what is due.
+    fn look(&mut self, errors: &Arc<ErrorLog>, now: Nanos) {
+        if let Holder::Program(program, born) = &self.holder {
+            if !program.has_ended() {
+                return;
+            }
+            // What it has left running would go on with its socket.
+            let _ = program.kill_with_descendants();
+            let lived = now.saturating_sub(*born);
+            match program.reap() {
+                Ok(Some(Ended::Exited(0))) if lived >= LIFE_MIN => {
+                    (self.holder, self.pause) = (Holder::Nobody(now), PAUSE_MIN);
+                }
+                ended => {
+                    if lived >= GOOD_LIFE_MIN {
+                        self.pause = PAUSE_MIN;
+                    }
+                    self.leave_empty(&said(ended), errors, now);
+                }
+            }
+        }
+        if matches!(self.holder, Holder::Nobody(until) if until <= now) {
+            match self.job.start(errors) {
+                Ok(program) => self.holder = Holder::Program(program, now),
+                Err(error) => self.leave_empty(&format!("cannot be started: {error}"), errors, now),
+            }
+        }
+    }
+
+    fn leave_empty(&mut self, why: &str, errors: &ErrorLog, now: Nanos) {
+        let (name, pause) = (self.job.name(), self.pause);
+        errors.note(Level::Error, format_args!("{name}: {why}; it is started again in {pause}"));
+        self.holder = Holder::Nobody(now.saturating_add(pause));
+        self.pause = Nanos(pause.0 * 2).min(PAUSE_MAX);
+    }
+}
+
+fn said(ended: io::Result<Option<Ended>>) -> String {
+    match ended {
+        Ok(Some(Ended::Exited(status))) => format!("ended with status {status}"),
+        Ok(Some(Ended::Killed(signal))) => format!("was killed by signal {signal}"),
+        Ok(None) | Err(_) => "ended".to_owned(),
+    }
+}
+
+/// The process that looks after them.
+struct Warden {
+    posts: Vec<Post>,
+    errors: Arc<ErrorLog>,
+    /// To the server.
+    line: UnixStream,
+}
+
+impl Warden {
+    /// Until the server says that it ends, or has ended.
+    fn watch(mut self) -> io::Result<()> {
+        let parent = process::outlive_parent()?;
+        loop {
+            let now = clock::monotonic();
+            self.posts.iter_mut().for_each(|post| post.look(&self.errors, now));
+            let due = |post: &Post| match post.holder {
+                Holder::Nobody(until) => Some(until.saturating_sub(now)),
+                Holder::Program(..) => None,
+            };
+            let timeout = self.posts.iter().filter_map(due).min();
+            if wait(&[self.line.as_fd(), parent.as_fd()], &self.posts, timeout)? {
+                self.end()?;
+                return Ok(());
+            }
+            self.errors.keep_up();
+        }
+    }
+
+    /// Has all of them end, and those that do not in time be killed, with what they have started.
+    fn end(mut self) -> io::Result<()> {
+        let programs: Vec<Program> = self
+            .posts
+            .drain(..)
+            .filter_map(|post| match post.holder {
+                Holder::Program(program, _) => Some(program),
+                Holder::Nobody(_) => None,
+            })
+            .collect();
+        programs.iter().for_each(Program::ask_to_end);
+        let until = clock::monotonic().saturating_add(ENDING_MAX);
+        for program in &programs {
+            let left = until.saturating_sub(clock::monotonic());
+            wait(&[program.as_fd()], &[], Some(left))?;
+        }
+        // Its group may have more processes than it, until all are killed; then its number is free.
+        for program in &programs {
+            let _ = program.kill_with_descendants();
+        }
+        for program in &programs {
+            wait(&[program.as_fd()], &[], None)?;
+            program.reap()?;
+        }
+        Ok(())
+    }
+}
+
+/// Waits for one of the files, or the end of a program; says whether it was a file.
+fn wait(files: &[BorrowedFd<'_>], posts: &[Post], timeout: Option<Nanos>) -> io::Result<bool> {
+    let ends = posts.iter().filter_map(Post::program).map(Program::as_fd);
+    let all = files.iter().copied().chain(ends);
+    let mut watched: Vec<_> =
+        all.map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN)).collect();
+    poll::wait_for(&mut watched, timeout)?;
+    Ok(watched[..files.len()].iter().any(|file| !file.revents().is_empty()))
+}

@@ -1,0 +1,71 @@
+//! Pages that stand for errors. Owns reading those that are no part of the site; must not know when an
+//! error is told. Start reading at [`open`].
+//!
+//! Such a page is read once, with the rights of whoever opens the site: those who serve may neither be the
+//! user that may read it nor be allowed to leave the site (Landlock), and an error is no time to find out.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::OFlags;
+
+use super::media;
+use super::representation::{About, Representation};
+use crate::SiteError;
+use crate::config::{ErrorPage, HostConfig, Look};
+
+/// Bytes of a page that lies in memory as long as the server runs.
+const PAGE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// What stands for an error.
+#[derive(Debug)]
+pub(super) enum Page {
+    /// What lies at that path of the site.
+    OfSite(String),
+    /// This.
+    Own(Arc<Representation>),
+}
+
+/// The pages of a host, by status.
+///
+/// # Errors
+/// A file that cannot be read, or is none, or too large.
+pub(super) fn open(host: &HostConfig) -> Result<BTreeMap<u16, Page>, SiteError> {
+    let open = |(&status, page): (&u16, &ErrorPage)| {
+        let page = match page {
+            ErrorPage::OfSite(path) => Page::OfSite(path.clone()),
+            ErrorPage::Own(own) => Page::Own(Arc::new(read(&own.file, &host.look)?)),
+        };
+        Ok((status, page))
+    };
+    host.errors.iter().map(open).collect()
+}
+
+fn read(path: &Path, look: &Look) -> Result<Representation, SiteError> {
+    let refused = |reason: String| SiteError::ErrorPage { path: path.to_owned(), reason };
+    let content = content(path).map_err(|error| refused(error.to_string()))?;
+    if content.len() as u64 > PAGE_BYTES_MAX {
+        return Err(refused(format!("it has more than {PAGE_BYTES_MAX} bytes")));
+    }
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    let content_type = media::content_type(name, look);
+    Ok(Representation::page(content, About { content_type, coding: None, vary: "" }))
+}
+
+/// The content of a regular file, of which a byte too many tells that it is too large.
+fn content(path: &Path) -> io::Result<Vec<u8>> {
+    // Without it, opening a pipe would wait for its writer.
+    let nonblock = OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(nonblock).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut content = Vec::new();
+    file.take(PAGE_BYTES_MAX + 1).read_to_end(&mut content)?;
+    Ok(content)
+}

@@ -1,0 +1,322 @@
+//! The file of a log: where it lies, that whole lines are appended to it, and that it is another one when
+//! it was moved away. Owns the path and the descriptor; must not know what is written. Start reading at
+//! [`LogFile::append`] and [`LogFile::keep_up`].
+//!
+//! A rotation (`logrotate`) moves the file and sends SIGUSR1. The process that supervises, which has
+//! given up no rights, opens the files then ([`Reopen::ask`]); one counter that all processes of the server
+//! share says how often that was, and a process that finds it changed takes a copy of the new descriptor
+//! before its next write. So those who serve need no right to open any file for writing. The number of a
+//! descriptor stays the same, so no thread needs a lock.
+//!
+//! A disk that is full takes a part of a line. Whoever writes next, in whatever process, ends that line
+//! first: a flag that all processes and generations share says so, and costs a load while it is not set.
+
+use std::fs::File;
+use std::io::{self, IoSlice, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sys::append;
+use sys::handout::Handout;
+use sys::process::SharedCells;
+
+/// The files of the logs, and how often they were to be opened again since the server started: the same in
+/// all processes that come of the one that made it.
+#[derive(Debug, Clone)]
+pub struct Reopen(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    asked: SharedCells,
+    /// Each path once.
+    files: Mutex<Vec<Arc<Place>>>,
+}
+
+/// A path at which there is a log.
+#[derive(Debug)]
+struct Place {
+    path: PathBuf,
+    /// What was opened there last, since it was to be opened again.
+    opened: Handout,
+    torn: Torn,
+}
+
+/// One cell: 1 where the last line in the file has no end, and the next write is to begin with it.
+#[derive(Debug, Clone)]
+struct Torn(Arc<SharedCells>);
+
+impl Torn {
+    fn new(is_torn: bool) -> io::Result<Self> {
+        let torn = Self(Arc::new(SharedCells::new(1)?));
+        torn.set(is_torn);
+        Ok(torn)
+    }
+
+    fn set(&self, is_torn: bool) {
+        self.0[0].store(is_torn.into(), Relaxed);
+    }
+
+    /// Whether it is, for the one who ends the line.
+    fn take(&self) -> bool {
+        self.0[0].load(Relaxed) != 0 && self.0[0].swap(0, Relaxed) != 0
+    }
+}
+
+impl Reopen {
+    /// Never yet.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub fn new() -> io::Result<Self> {
+        let (asked, files) = (SharedCells::new(1)?, Mutex::default());
+        Ok(Self(Arc::new(Inner { asked, files })))
+    }
+
+    /// Opens the files anew, with the rights of this process; every process of the server takes them from
+    /// then on. Returns those that could not be opened, and why: the ones of before are written on.
+    pub fn ask(&self) -> Vec<(PathBuf, io::Error)> {
+        self.ask_for(|_| true, None)
+    }
+
+    /// The same of those that are still `used`; the others are forgotten. One that has to be made is the
+    /// user's of that number.
+    pub fn ask_for(
+        &self,
+        used: impl Fn(&Path) -> bool,
+        owner: Option<u32>,
+    ) -> Vec<(PathBuf, io::Error)> {
+        let mut files = self.files();
+        files.retain(|place| used(&place.path));
+        let failed = files.iter().filter_map(|place| {
+            let opened = append::make(&place.path, owner).and_then(|()| append::open(&place.path));
+            let is_torn = append::ends_torn(&place.path);
+            let put = opened.and_then(|file| place.opened.put(file));
+            match put {
+                Ok(()) => {
+                    place.torn.set(is_torn);
+                    None
+                }
+                Err(error) => Some((place.path.clone(), error)),
+            }
+        });
+        let failed = failed.collect();
+        self.0.asked[0].fetch_add(1, Relaxed);
+        failed
+    }
+
+    /// In a process that serves: it takes what others open, and can open nothing for them.
+    pub fn only_take(&self) {
+        self.files().iter().for_each(|place| place.opened.only_take());
+    }
+
+    fn asked(&self) -> u32 {
+        self.0.asked[0].load(Relaxed)
+    }
+
+    fn place(&self, path: &Path) -> io::Result<Arc<Place>> {
+        let mut files = self.files();
+        if let Some(place) = files.iter().find(|place| place.path == path) {
+            return Ok(Arc::clone(place));
+        }
+        let torn = Torn::new(append::ends_torn(path))?;
+        let place = Arc::new(Place { path: path.to_owned(), opened: Handout::new()?, torn });
+        files.push(Arc::clone(&place));
+        Ok(place)
+    }
+
+    fn files(&self) -> MutexGuard<'_, Vec<Arc<Place>>> {
+        self.0.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A file that lines are appended to.
+#[derive(Debug)]
+pub(crate) struct LogFile {
+    file: File,
+    torn: Torn,
+    /// What SIGUSR1 exchanges it for; `None`: it was given open, and stays.
+    reopens: Option<(Arc<Place>, Reopen)>,
+    /// The count of `reopens` at which `file` was opened.
+    opened_at: AtomicU32,
+    /// See [`append::takes_pieces`].
+    pub(crate) in_pieces: bool,
+}
+
+/// Lines that were not written.
+#[derive(Debug)]
+pub(crate) struct Unwritten {
+    /// How many.
+    pub(crate) lines: u32,
+    pub(crate) error: io::Error,
+}
+
+/// How often a line is written again from its beginning after a write that was cut within it.
+const TEARS_MAX: u32 = 1;
+
+impl LogFile {
+    /// Opens the file that lies there, or makes it.
+    ///
+    /// # Errors
+    /// As [`append::open`].
+    pub(crate) fn open(path: &Path, reopen: &Reopen) -> io::Result<Self> {
+        // Asked first: one that comes between is heeded once more, not missed.
+        let opened_at = AtomicU32::new(reopen.asked());
+        let file = append::open(path)?;
+        let in_pieces = append::takes_pieces(&file)?;
+        let place = reopen.place(path)?;
+        let torn = place.torn.clone();
+        Ok(Self { file, torn, reopens: Some((place, reopen.clone())), opened_at, in_pieces })
+    }
+
+    /// A file that is open already, as standard error is.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub(crate) fn given(file: File) -> io::Result<Self> {
+        let in_pieces = append::takes_pieces(&file)?;
+        let (torn, opened_at) = (Torn::new(false)?, AtomicU32::new(0));
+        Ok(Self { file, torn, reopens: None, opened_at, in_pieces })
+    }
+
+    /// Where it is written to.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Appends whole lines, each with its newline, in one write where that is taken as a whole. A line within
+    /// which a write was cut is ended, and written again.
+    ///
+    /// # Errors
+    /// The lines that did not reach the file as a whole, and why.
+    pub(crate) fn append(&self, lines: &[u8]) -> Result<(), Unwritten> {
+        let (mut rest, mut tears) = (lines, 0);
+        let unwritten = |rest: &[u8], error| {
+            let lines = rest.iter().filter(|&&byte| byte == b'\n').count() as u32;
+            Err(Unwritten { lines, error })
+        };
+        while !rest.is_empty() {
+            match self.write(rest) {
+                Ok(count) if count == rest.len() => break,
+                // A line that is longer than a piece; nothing else waits for the rest of it.
+                Ok(count) if self.in_pieces && count > 0 => rest = &rest[count..],
+                Ok(count) => {
+                    let begun = &rest[..count];
+                    let whole =
+                        begun.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+                    if whole < count {
+                        self.torn.set(true);
+                    }
+                    rest = &rest[whole..];
+                    tears += 1;
+                    if tears > TEARS_MAX {
+                        return unwritten(rest, io::ErrorKind::StorageFull.into());
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return unwritten(rest, error),
+            }
+        }
+        Ok(())
+    }
+
+    /// One write, which ends a torn line first; returns how many bytes of `lines` were taken.
+    fn write(&self, lines: &[u8]) -> io::Result<usize> {
+        let mut file = &self.file;
+        if self.in_pieces || !self.torn.take() {
+            return file.write(lines);
+        }
+        let written = file.write_vectored(&[IoSlice::new(b"\n"), IoSlice::new(lines)]);
+        match written {
+            Ok(count) if count > 0 => Ok(count - 1),
+            nothing => {
+                self.torn.set(true);
+                nothing
+            }
+        }
+    }
+
+    /// Takes the file anew if that was asked for. Where there is none, the old one is written on: a line there
+    /// is worth more than none.
+    ///
+    /// # Errors
+    /// EMFILE, once for each time that it was asked for.
+    pub(crate) fn keep_up(&self) -> io::Result<()> {
+        let Some((place, reopen)) = &self.reopens else { return Ok(()) };
+        let asked = reopen.asked();
+        let before = self.opened_at.swap(asked, Relaxed);
+        if before == asked {
+            return Ok(());
+        }
+        match place.opened.copy()? {
+            Some(file) => append::replace(&self.file, file),
+            // It is being exchanged just now, or could not be opened, which the one who tried has said.
+            None => {
+                self.opened_at.store(before, Relaxed);
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_has_no_end_is_ended_first_whoever_began_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        // By a server that was killed, or whose disk was full when it ended.
+        std::fs::write(&path, "whole\ntorn").unwrap();
+        let reopen = Reopen::new().unwrap();
+        let [first, second] = [(); 2].map(|()| LogFile::open(&path, &reopen).unwrap());
+        let text = || std::fs::read_to_string(&path).unwrap();
+        second.append(b"a\nb\n").unwrap();
+        assert_eq!(text(), "whole\ntorn\na\nb\n");
+        // As a write that was cut leaves it.
+        std::fs::write(&path, "to").unwrap();
+        first.torn.set(true);
+        second.append(b"a\n").unwrap();
+        first.append(b"b\n").unwrap();
+        assert_eq!(text(), "to\na\nb\n");
+    }
+
+    #[test]
+    fn a_line_stays_torn_while_nothing_can_be_written() {
+        let file = append::open(Path::new("/dev/full")).unwrap();
+        let mut full = LogFile::given(file).unwrap();
+        // As a regular file on a full disk.
+        full.in_pieces = false;
+        full.torn.set(true);
+        for _ in 0..2 {
+            let unwritten = full.append(b"a\nb\n").unwrap_err();
+            assert_eq!((unwritten.lines, unwritten.error.raw_os_error()), (2, Some(28)));
+            assert!(full.torn.0[0].load(Relaxed) == 1);
+        }
+    }
+
+    #[test]
+    fn a_file_is_opened_again_by_the_one_who_asks_and_a_path_that_is_not_used_is_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let [kept, unused] = ["kept", "unused"].map(|name| dir.path().join(name));
+        let reopen = Reopen::new().unwrap();
+        let file = LogFile::open(&kept, &reopen).unwrap();
+        let other = LogFile::open(&unused, &reopen).unwrap();
+        for path in [&kept, &unused] {
+            std::fs::rename(path, path.with_extension("1")).unwrap();
+        }
+        assert!(reopen.ask_for(|path| path == kept, None).is_empty());
+        for file in [&file, &other] {
+            file.keep_up().unwrap();
+            file.append(b"line\n").unwrap();
+        }
+        assert!(!unused.exists() && std::fs::read(&kept).unwrap() == b"line\n");
+        std::fs::remove_dir_all(dir.path()).unwrap();
+        let failed = reopen.ask();
+        assert_eq!(failed.iter().map(|(path, _)| path).collect::<Vec<_>>(), [&kept]);
+        file.keep_up().unwrap();
+        file.append(b"to the file of before\n").unwrap();
+    }
+}
