@@ -101,7 +101,7 @@ pub(crate) fn workload(record: &RunRecord) -> String {
 /// What contenders are asked to do in a cell, in a sentence.
 pub(crate) fn plan_workload(plan: &Plan, cell: usize) -> String {
     let work = &plan.cells[cell].workload;
-    let keep_alive = if work.keep_alive { "with keep-alive" } else { "one request a connection" };
+    let keep_alive = if work.keep_alive { "with keep-alive" } else { "without keep-alive" };
     let page = match (work.sleep, work.target.as_str()) {
         (Some(sleep), _) => format!("A program that sleeps {sleep}"),
         (None, Workload::PAGE) => format!("A page of {}", work.page),

@@ -7,7 +7,7 @@ mod draft;
 
 use std::path::PathBuf;
 
-use record::Metric;
+use record::{Metric, Plan};
 use units::{Bytes, Nanos, PerSecond};
 
 use super::work::{CONNECTIONS_MAX, PAGE_MAX};
@@ -207,7 +207,9 @@ impl Brief {
             let message = format!("--seed must be at most {SEED_MAX}, got {seed}");
             return Err(BriefError::new(message, "take a smaller number"));
         }
-        let known = METRICS.map(|(name, _)| name);
+        // Capacity needs goals, which a command line cannot give.
+        let offered = METRICS.iter().filter(|(_, metric)| *metric != Metric::Capacity);
+        let known: Vec<&str> = offered.map(|(name, _)| *name).collect();
         for (index, name) in metrics.iter().enumerate() {
             match METRICS.iter().find(|(known, _)| known == name) {
                 None => {
@@ -270,13 +272,48 @@ impl Brief {
         format!("Which is ahead: {} or {last}?", others.join(", "))
     }
 
-    fn metrics(&self) -> Vec<&str> {
+    /// The metrics of the study; `measure` is the length of a visit that is measured.
+    fn metrics(&self, measure: Nanos) -> Vec<&str> {
         match (self.wishes.metrics.is_empty(), self.wishes.rate) {
             (false, _) => self.wishes.metrics.iter().map(String::as_str).collect(),
             (true, None) => vec!["throughput", "server_cpu", "p50", "p99", "memory"],
-            // The rate is given: what is asked is how long it takes.
-            (true, Some(_)) => vec!["p99", "p50", "server_cpu", "memory"],
+            // The rate is given, so the question is how long a request takes.
+            (true, Some(rate)) if has_p99(rate, measure) => {
+                vec!["p99", "p50", "server_cpu", "memory"]
+            }
+            (true, Some(_)) => vec!["p50", "server_cpu", "memory"],
         }
+    }
+
+    /// What to say where visits of its plan hold too few requests for their 99th percentile.
+    pub fn note_on_p99(&self, plan: &Plan) -> Option<String> {
+        let (rate, measure) = (plan.cells[0].workload.rate?, plan.visit.measure);
+        let about = format!(
+            "at {rate} a visit of {measure} holds about {:.0} requests, and p99 needs {}",
+            rate.0 * measure.as_secs_f64(),
+            stats::samples_needed(0.99)
+        );
+        match (has_p99(rate, measure), plan.metrics.contains(&Metric::P99)) {
+            (true, _) => None,
+            (false, true) => Some(format!(
+                "p99 will have no verdict: {about}. Take --metric p50, or longer visits (--set visit.measure=…)."
+            )),
+            (false, false) if self.wishes.metrics.is_empty() => {
+                Some(format!("The primary metric is p50 instead of p99: {about}."))
+            }
+            (false, false) => None,
+        }
+    }
+
+    /// The measured length of a visit: what --set says, or what the budget allows.
+    fn measured(&self) -> Nanos {
+        let set = |typed: &String| {
+            let (key, value) = typed.split_once('=')?;
+            let is_measure = matches!(key.trim(), "measure" | "visit.measure");
+            value.trim().parse().ok().filter(|_| is_measure)
+        };
+        let budget = self.wishes.budget.unwrap_or_else(|| self.budget());
+        self.wishes.set.iter().rev().find_map(set).unwrap_or_else(|| self.measure(budget))
     }
 
     /// What is asked for, where it is not the page by its name: a server that does not serve the page that
@@ -300,7 +337,7 @@ impl Brief {
         let measure = self.measure(budget);
         let warm_up =
             Nanos((measure.0 / 3).clamp(50_000_000, 150_000_000) / 10_000_000 * 10_000_000);
-        let metrics: Vec<String> = self.metrics().into_iter().map(quoted).collect();
+        let metrics: Vec<String> = self.metrics(self.measured()).into_iter().map(quoted).collect();
         let mut draft = Draft::default();
         draft.put("", "name", quoted(&self.name()), "");
         draft.put("", "question", quoted(&self.question()), "");
@@ -348,6 +385,11 @@ impl Brief {
             draft.put("workload", "rate", text, "an open loop: due whatever the server does");
         }
     }
+}
+
+/// Whether a visit of that length holds enough requests for its 99th percentile.
+fn has_p99(rate: PerSecond, measure: Nanos) -> bool {
+    rate.0 * measure.as_secs_f64() >= stats::samples_needed(0.99) as f64
 }
 
 /// A time as a study has it, exactly.

@@ -216,7 +216,7 @@ pub(super) fn tell_apart(all: &mut [Chosen]) {
                 .filter(|(_, name)| **name == plain[index])
                 .map(|(one, _)| one)
                 .collect();
-            if alike.len() < 2 { plain[index].clone() } else { longer(&all[index], &alike) }
+            if alike.len() < 2 { with_words(&all[index]) } else { longer(&all[index], &alike) }
         })
         .collect();
     let mut count: BTreeMap<&String, usize> = BTreeMap::new();
@@ -226,6 +226,14 @@ pub(super) fn tell_apart(all: &mut [Chosen]) {
         let is_alone = longer.iter().filter(|other| *other == name).count() == 1;
         one.name = if is_alone { name.clone() } else { format!("{name} {seen}") };
     }
+}
+
+/// The name of the only one of its kind, with those of its settings that say enough by themselves: the model
+/// of our own server.
+fn with_words(one: &Chosen) -> String {
+    let words = one.settings.iter().filter(|(key, value)| is_word(one, key, value));
+    let words = words.map(|(_, value)| value.to_string());
+    std::iter::once(one.name.clone()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// The name of one, with what it has that not all of its like have.
@@ -259,14 +267,17 @@ fn longer(one: &Chosen, alike: &[&Chosen]) -> String {
 
 /// A setting in a name: a word that says enough by itself stands alone, as a model's.
 fn said(one: &Chosen, key: &str, value: &SettingValue) -> String {
+    if is_word(one, key, value) { value.to_string() } else { format!("{key}={value}") }
+}
+
+/// Whether the value says enough without the name of the setting.
+fn is_word(one: &Chosen, key: &str, value: &SettingValue) -> bool {
     let spec = one.adapter.settings.iter().find(|spec| spec.name == key);
+    let takes_words = spec.is_some_and(|spec| matches!(spec.kind, Kind::Choice(_) | Kind::Word));
     let text = value.to_string();
     let is_word =
         text.starts_with(|c: char| c.is_ascii_alphabetic()) && text != "on" && text != "off";
-    match spec.map(|spec| spec.kind) {
-        Some(Kind::Choice(_) | Kind::Word) if is_word => text,
-        _ => format!("{key}={text}"),
-    }
+    takes_words && is_word && ![URL, COMMAND].contains(&one.adapter.name)
 }
 
 /// Its table in a study.

@@ -30,6 +30,10 @@ const ROWS: &[Row] = &[
     ),
     (&["nginx", "nginx"], &[("nginx 1", "nginx", ""), ("nginx 2", "nginx", "")]),
     (
+        &["joust[model=prefork]", "nginx[sendfile=off]"],
+        &[("joust prefork", "joust", "model=prefork"), ("nginx", "nginx", "sendfile=off")],
+    ),
+    (
         &["joust[model=prefork]", "joust[model=reactor,KeepAliveTimeout=9]"],
         &[
             ("joust prefork", "joust", "model=prefork"),
@@ -161,6 +165,36 @@ fn a_longer_budget_gives_more_visits_and_a_shorter_one_shorter_visits() {
 }
 
 #[test]
+fn a_rate_too_low_for_p99_makes_the_median_the_primary_metric() {
+    let brief = |rate: f64, set: &[&str], metrics: &[&str]| {
+        let all = |list: &[&str]| list.iter().map(|&one| one.to_owned()).collect();
+        let (set, metrics) = (all(set), all(metrics));
+        let wishes = Wishes { rate: Some(PerSecond(rate)), set, metrics, ..Wishes::default() };
+        listed(&["nginx", "lighttpd"], wishes).unwrap()
+    };
+    let primary = |brief: &Brief| plan(brief, Form::Full).metrics[0];
+    // Visits are measured for 45 s / 2 / 24 at most, in steps of 10 ms: 930 ms.
+    for (rate, set, expected) in [
+        (395.0, &[][..], Metric::P50),
+        (396.0, &[], Metric::P99),
+        (50.0, &["visit.measure=10s"], Metric::P99),
+        (50.0, &["measure=7s"], Metric::P50),
+    ] {
+        let brief = brief(rate, set, &[]);
+        assert_eq!(primary(&brief), expected, "{rate} {set:?}");
+        let plan = plan(&brief, Form::Full);
+        assert_eq!(plan.metrics.contains(&Metric::P99), expected == Metric::P99, "{rate} {set:?}");
+        let note = brief.note_on_p99(&plan);
+        let says = |note: &String| note.starts_with("The primary metric is p50 instead of p99: at");
+        assert_eq!(note.as_ref().map(says), (expected == Metric::P50).then_some(true), "{note:?}");
+    }
+    let asked = brief(50.0, &[], &["p99"]);
+    assert_eq!(primary(&asked), Metric::P99, "what is asked for by name stays");
+    let note = asked.note_on_p99(&plan(&asked, Form::Full)).unwrap();
+    assert!(note.starts_with("p99 will have no verdict: at 50/s a visit of 930ms"), "{note}");
+}
+
+#[test]
 fn what_is_mistyped_is_named_with_the_way_out() {
     let of = |words: &[&str], wishes: Wishes| {
         let BriefError { message, help } = listed(words, wishes).map(drop).unwrap_err();
@@ -194,7 +228,7 @@ fn what_is_mistyped_is_named_with_the_way_out() {
         metrics: all.iter().map(|name| (*name).to_owned()).collect(),
         ..Wishes::default()
     };
-    let wishes: [(Wishes, &[&str]); 13] = [
+    let wishes: [(Wishes, &[&str]); 14] = [
         (Wishes { connections: Some(0), ..Wishes::default() }, &["-c must be from 1", "got 0"]),
         (Wishes { connections: Some(60_001), ..Wishes::default() }, &["60000, got 60001"]),
         (
@@ -212,6 +246,10 @@ fn what_is_mistyped_is_named_with_the_way_out() {
         (Wishes { target: Some("x".into()), ..Wishes::default() }, &["--target /x"]),
         (Wishes { seed: Some(u64::MAX), ..Wishes::default() }, &["--seed must be at most"]),
         (metric(&["cpu"]), &["no metric `cpu`"]),
+        (
+            metric(&["foo"]),
+            &["no metric `foo`", "there is: throughput, server_cpu, p50, p99, memory"],
+        ),
         (metric(&["p50", "p50"]), &["named twice"]),
         (metric(&["capacity"]), &["goals"]),
         (set("x"), &["KEY=VALUE", "visit.measure=1s"]),
