@@ -93,7 +93,7 @@ pub struct Seen {
 }
 
 /// Checks each of whose findings names contenders that are alike in what was seen, and unlike the others.
-const OF_LIKE_CONTENDERS: [&str; 1] = ["different_bodies"];
+const OF_LIKE_CONTENDERS: [&str; 2] = ["different_bodies", "keep_alive_not_honoured"];
 
 impl Check {
     /// Whether a pair of contenders in one finding is not touched by it.

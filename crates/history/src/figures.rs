@@ -79,14 +79,16 @@ pub(crate) fn void(run: &RunRecord, place: Place) -> Option<String> {
 }
 
 /// Checks of the doctor that fire where a server does not answer as it should.
-const BROKEN: [&str; 2] = ["errors_as_speed", "different_bodies"];
+const BROKEN: [&str; 2] = ["errors_as_speed", UNLIKE_BODIES];
+/// The check of bodies that differ between contenders.
+const UNLIKE_BODIES: &str = "different_bodies";
 
 /// Why a contender does not do its work there, if so: too many visits failed, or its answers are not
 /// what they should be. Of bodies that are unlike those of others: [`is_unlike_others`].
 pub(crate) fn broken(run: &RunRecord, place: Place) -> Option<String> {
     let is_broken = |finding: &&record::Finding| {
         BROKEN.contains(&finding.check.as_str())
-            && !finding.alike
+            && !is_of_unlike_bodies(finding)
             && acts(finding, place, Severity::Void)
     };
     let name = &run.plan.contenders[place.contender].name;
@@ -138,7 +140,13 @@ impl Tally {
 
 /// Whether what a contender sent there is unlike what others of its run sent.
 pub(crate) fn is_unlike_others(run: &RunRecord, place: Place) -> bool {
-    run.findings.iter().any(|one| one.alike && acts(one, place, Severity::Void))
+    let acts = |one: &record::Finding| is_of_unlike_bodies(one) && acts(one, place, Severity::Void);
+    run.findings.iter().any(acts)
+}
+
+/// Whether a finding is about contenders of one run that sent unlike bodies, and not about one by itself.
+fn is_of_unlike_bodies(finding: &record::Finding) -> bool {
+    finding.alike && finding.check == UNLIKE_BODIES
 }
 
 /// SHA-256 of what a contender sends there; `None` where it never answered.
@@ -179,7 +187,7 @@ fn acts(finding: &record::Finding, place: Place, severity: Severity) -> bool {
 
 fn finding(run: &RunRecord, place: Place, severity: Severity) -> Option<&str> {
     // That others sent something else does not touch a contender held against itself.
-    let acts = |one: &&record::Finding| !one.alike && acts(one, place, severity);
+    let acts = |one: &&record::Finding| !is_of_unlike_bodies(one) && acts(one, place, severity);
     run.findings.iter().find(acts).map(|finding| finding.check.as_str())
 }
 

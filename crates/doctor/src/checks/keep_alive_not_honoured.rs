@@ -6,6 +6,8 @@
 //! TIME_WAIT. Beside one without a limit that is other work, and no report of requests/s shows it.
 //! Without keep-alive every request has a connection by plan, so there is nothing to look for.
 
+use std::collections::BTreeMap;
+
 use record::{Certainty, Severity};
 
 use super::Check;
@@ -19,7 +21,8 @@ pub(crate) const ITEM: Check = Check {
     meaning: "connecting again is work that the others did not have to do",
     remedy: "lift the limit for all alike (Apache and joust: MaxKeepAliveRequests 0; nginx: \
              keepalive_requests 4294967295; lighttpd: server.max-keep-alive-requests = 65535, its \
-             most), or compare without keep-alive ([workload] keep_alive = false)",
+             most), or compare without keep-alive ([workload] keep_alive = false; on the command line \
+             --no-keepalive)",
     needs: &[],
     look,
 };
@@ -47,14 +50,33 @@ const FIELD_MAX: usize = 60;
 /// Our own server's `Server` field.
 const OURS: &str = "joust";
 
+/// A contender that closes connections early.
+struct Closing {
+    contender: usize,
+    /// Requests after which it closes a connection.
+    limit: u64,
+    said: String,
+}
+
 fn look(evidence: &Evidence) -> Vec<Seen> {
     if !evidence.run.plan.cells[0].workload.keep_alive {
         return Vec::new();
     }
-    evidence.contenders().filter_map(|contender| look_at(evidence, contender)).collect()
+    // Contenders that close after the same number of requests did the same work, so one finding names them
+    // all, and a pair of two of them stands.
+    let mut by_limit: BTreeMap<u64, Vec<Closing>> = BTreeMap::new();
+    for closing in evidence.contenders().filter_map(|contender| look_at(evidence, contender)) {
+        by_limit.entry(closing.limit).or_default().push(closing);
+    }
+    let seen = |alike: Vec<Closing>| Seen {
+        certainty: Certainty::Confirmed,
+        contenders: alike.iter().map(|one| one.contender).collect(),
+        evidence: alike.into_iter().map(|one| one.said).collect::<Vec<_>>().join(". "),
+    };
+    by_limit.into_values().map(seen).collect()
 }
 
-fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
+fn look_at(evidence: &Evidence, contender: usize) -> Option<Closing> {
     let (mut asked, mut made, mut requests) = (0, 0, 0);
     for (_, load) in evidence.loads(contender) {
         asked += u64::from(load.connections);
@@ -66,18 +88,20 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
     if few || again.saturating_mul(REQUESTS_PER_RECONNECT_MAX) < requests {
         return None;
     }
-    let what = match limit(requests, made, again) {
-        0 | 1 => "the server closes each connection after one request".to_owned(),
-        n => format!("the server closes each connection after {} requests", words::grouped(n)),
+    let limit = limit(requests, made, again).max(1);
+    let after = match limit {
+        1 => "one request".to_owned(),
+        n => format!("{} requests", words::grouped(n)),
     };
     let way_out = lifted_by(evidence, contender).map_or(String::new(), |how| format!("; {how}"));
-    let evidence = format!(
-        "{}: {} for {} that should have been kept: {what}{way_out}",
+    let said = format!(
+        "{}: {} for {} that should have been kept: the server closes each connection after \
+         {after}{way_out}",
         evidence.name(contender),
         words::count(made, "connection"),
         words::grouped(asked),
     );
-    Some(Seen { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+    Some(Closing { contender, limit, said })
 }
 
 /// After how many requests connections are closed: between requests over all connections, of which the
@@ -123,6 +147,34 @@ mod tests {
             load.connects = load.requests.done / requests;
         }
         run
+    }
+
+    /// Each contender closes its connections after so many requests.
+    fn limited_to_each(limits: &[u64]) -> RunRecord {
+        let names = ["a", "b", "c"];
+        let mut run = testdata::run(&names[..limits.len()], 8);
+        for visit in &mut run.visits {
+            let load = visit.load.as_mut().unwrap();
+            load.connects = load.requests.done / limits[visit.contender];
+        }
+        run
+    }
+
+    #[test]
+    fn only_pairs_with_unlike_limits_are_touched() {
+        let touched = |limits: &[u64], a: usize, b: usize| {
+            let found = crate::examine(&limited_to_each(limits));
+            found.iter().any(|one| one.check == ITEM.name && one.touches_pair(a, b))
+        };
+        assert!(!touched(&[100, 100], 0, 1), "both reconnect as often: the same work");
+        assert!(touched(&[100, 10], 0, 1));
+        let three = [100, 100, u64::MAX];
+        assert!(!touched(&three, 0, 1));
+        assert!(touched(&three, 0, 2) && touched(&three, 1, 2));
+        let seen = look(&Evidence::of(&limited_to_each(&three)));
+        assert_eq!((seen.len(), &seen[0].contenders[..]), (1, &[0, 1][..]));
+        assert!(seen[0].evidence.contains("a: ") && seen[0].evidence.contains("b: "), "{seen:?}");
+        assert!(ITEM.remedy.contains("--no-keepalive"));
     }
 
     #[test]
