@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use record::ContenderFacts;
+use record::{ContenderFacts, Plan};
+use units::Bytes;
 
 /// When two values are the same work.
 #[derive(Debug, Clone, Copy)]
@@ -79,7 +80,8 @@ switches! {
     /// Whether a reply has an ETag.
     Etag etag Rule::Of(as_it_is);
     /// What of a file is kept from request to request, and how long: "off"; "on (descriptor, 60 s)" where it
-    /// is not opened again, "on (content, 1 s)" where it is not read again either.
+    /// is not opened again, "on (content, 1 s)" where it is not read again either. Each up to a size:
+    /// see [`at_page`].
     FileCache file_cache Rule::Of(file_cache);
     /// Bytes of a reply's head.
     HeaderBytes header_bytes Rule::Near(HEADER_MORE_MAX);
@@ -91,7 +93,7 @@ switches! {
     KeepAliveRequests keep_alive_requests Rule::Of(requests);
     /// How long an idle connection is kept ("5 s").
     KeepAliveTimeout keep_alive_timeout Rule::Of(timeout);
-    /// Whether files go from the page cache to the socket within the kernel ("on (from 64 KB)").
+    /// Whether files go from the page cache to the socket within the kernel ("off; above 64 KiB: on").
     Sendfile sendfile Rule::Of(first_word);
     /// Whether TCP sends what is less than a segment at once ("on").
     TcpNodelay tcp_nodelay Rule::Of(first_word);
@@ -147,9 +149,40 @@ pub struct Difference {
 
 /// The switches in which contenders differ and of which the study does not say that they shall.
 /// `declared`: names of switches, each alone or with its reason ("backlog: Caddy has no setting for
-/// it"). A contender that never answered has nothing to differ in.
-pub fn differences(contenders: &[ContenderFacts], declared: &[String]) -> Vec<Difference> {
-    undeclared(declared).filter_map(|switch| switch.difference(contenders)).collect()
+/// it"). `pages`: the size of the page that each contender is asked for, see [`pages_asked`]. A contender
+/// that never answered has nothing to differ in.
+pub fn differences(
+    contenders: &[ContenderFacts],
+    declared: &[String],
+    pages: &[Option<Bytes>],
+) -> Vec<Difference> {
+    assert_eq!(contenders.len(), pages.len(), "each contender is asked for something");
+    undeclared(declared).filter_map(|switch| switch.difference(contenders, pages)).collect()
+}
+
+/// The size of the page that each contender is asked for in a cell; `None` where it is asked for something
+/// else, whose size nobody knows.
+pub fn pages_asked(plan: &Plan, cell: usize) -> Vec<Option<Bytes>> {
+    let page = |contender: usize| {
+        let work = plan.work(cell, contender);
+        work.is_page().then_some(work.page)
+    };
+    (0..plan.contenders.len()).map(page).collect()
+}
+
+/// What separates the value for small pages from the size up to which it holds.
+const ABOVE: &str = "; above ";
+
+/// What a value says of pages of a size. A value may hold up to a size, and be another above it:
+/// "off; above 64 KiB: on". Where the size is not known it is that of small pages.
+pub fn at_page(value: &str, page: Option<Bytes>) -> &str {
+    let Some((small, large)) = value.split_once(ABOVE) else { return value };
+    let Some((size, large)) = large.split_once(": ") else { return value };
+    match (size.parse::<Bytes>(), page) {
+        (Ok(size), Some(page)) if page > size => large,
+        (Ok(_), _) => small,
+        (Err(_), _) => value,
+    }
 }
 
 /// What is not known of contenders.
@@ -209,7 +242,11 @@ impl Switch {
         Some(facts.parity.get(self.name())?.strip_prefix(UNKNOWN)?.strip_prefix(": ")?.to_owned())
     }
 
-    fn difference(self, contenders: &[ContenderFacts]) -> Option<Difference> {
+    fn difference(
+        self,
+        contenders: &[ContenderFacts],
+        pages: &[Option<Bytes>],
+    ) -> Option<Difference> {
         let read: Vec<(usize, &str)> = contenders
             .iter()
             .enumerate()
@@ -219,7 +256,8 @@ impl Switch {
         let least = read.iter().filter_map(|(_, value)| value.parse().ok()).min();
         let mut groups: BTreeMap<String, (&str, Vec<usize>)> = BTreeMap::new();
         for (index, value) in read {
-            groups.entry(self.essence(value, least)).or_insert((value, Vec::new())).1.push(index);
+            let essence = self.essence(at_page(value, pages[index]), least);
+            groups.entry(essence).or_insert((value, Vec::new())).1.push(index);
         }
         if groups.len() < 2 {
             return None;
@@ -245,7 +283,7 @@ fn as_it_is(value: &str) -> String {
     value.to_owned()
 }
 
-/// "on (from 48 KB)" is on.
+/// "off (writev)" is off. "on (from 48 KB)", as older run files have it, is on.
 fn first_word(value: &str) -> String {
     value.split(' ').next().unwrap_or_default().to_owned()
 }
@@ -305,7 +343,7 @@ mod tests {
 
     fn of(name: &'static str, values: &[&str]) -> Vec<Difference> {
         let all: Vec<_> = values.iter().map(|value| facts(&[(name, value)])).collect();
-        differences(&all, &[])
+        differences(&all, &[], &[None; 8][..all.len()])
     }
 
     #[test]
@@ -319,18 +357,19 @@ mod tests {
     #[test]
     fn what_the_study_declares_is_no_finding_with_or_without_its_reason() {
         let all = [facts(&[("sendfile", "on"), ("tls", "off")]), facts(&[("sendfile", "off")])];
-        assert_eq!(differences(&all, &[]).len(), 1);
+        assert_eq!(differences(&all, &[], &[None; 2]).len(), 1);
         for said in ["sendfile", "sendfile: that is the question"] {
-            assert_eq!(differences(&all, &[said.to_owned()]), []);
+            assert_eq!(differences(&all, &[said.to_owned()], &[None; 2]), []);
         }
-        assert_eq!(differences(&all, &["send".to_owned()]).len(), 1, "a part of a name is none");
+        let part = ["send".to_owned()];
+        assert_eq!(differences(&all, &part, &[None; 2]).len(), 1, "a part of a name is none");
     }
 
     #[test]
     fn what_nobody_could_read_differs_from_nothing() {
         assert_eq!(of("sendfile", &["on", UNKNOWN, "unknown: why", "on (from 48 KB)"]), []);
         let never_answered = [facts(&[("tls", "off")]), ContenderFacts::default()];
-        assert_eq!(differences(&never_answered, &[]), []);
+        assert_eq!(differences(&never_answered, &[], &[None; 2]), []);
     }
 
     #[test]
@@ -401,6 +440,43 @@ mod tests {
     #[test]
     fn what_is_not_among_the_switches_is_not_compared() {
         let all = [facts(&[("user", "www-data")]), facts(&[("user", "nobody")])];
-        assert_eq!(differences(&all, &[]), []);
+        assert_eq!(differences(&all, &[], &[None; 2]), []);
+    }
+
+    #[test]
+    fn a_value_that_holds_up_to_a_size_is_compared_at_the_page_that_is_asked_for() {
+        let (small, large) = (Some(Bytes(3361)), Some(Bytes(100_000)));
+        let ours = "on (content, 1 s); above 64 KiB: on (descriptor, 1 s)";
+        let differ = |name: &str, values: [&str; 2], page| {
+            let all = values.map(|value| facts(&[(name, value)]));
+            !differences(&all, &[], &[page; 2]).is_empty()
+        };
+        for (name, values, at_small, at_large) in [
+            ("sendfile", ["off; above 64 KiB: on", "off (writev)"], false, true),
+            ("sendfile", ["off; above 64 KiB: on", "on"], true, false),
+            ("sendfile", ["off; above 64 KiB: on", "off; above 48 KiB: on"], false, false),
+            ("file_cache", [ours, "on (content, 5 s); above 48 KiB: off"], false, true),
+            ("file_cache", [ours, "on (descriptor, 60 s)"], true, false),
+            // As run files of before have it.
+            ("sendfile", ["on (from 64 KB)", "off"], true, true),
+        ] {
+            assert_eq!(differ(name, values, small), at_small, "{name} {values:?} small");
+            assert_eq!(differ(name, values, large), at_large, "{name} {values:?} large");
+            assert_eq!(differ(name, values, None), at_small, "{name} {values:?} of unknown size");
+        }
+        assert_eq!(
+            at_page(ours, Some(Bytes(65_536))),
+            "on (content, 1 s)",
+            "up to the size itself"
+        );
+        assert_eq!(at_page(ours, Some(Bytes(65_537))), "on (descriptor, 1 s)");
+        assert_eq!(at_page("off; above all: x", large), "off; above all: x", "no size");
+    }
+
+    #[test]
+    fn two_contenders_are_compared_each_at_its_own_page() {
+        let value = "off; above 64 KiB: on";
+        let all = [facts(&[("sendfile", value)]), facts(&[("sendfile", value)])];
+        assert_eq!(differences(&all, &[], &[Some(Bytes(10)), Some(Bytes(100_000))]).len(), 1);
     }
 }

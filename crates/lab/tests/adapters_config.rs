@@ -575,8 +575,12 @@ fn of_a_server_that_no_adapter_configures_every_switch_is_not_known_for_a_reason
 #[test]
 fn what_each_server_keeps_of_a_file_is_what_its_settings_say() {
     let cases: &[(&str, Pairs<'_>, &str)] = &[
-        ("joust", &[], "on (content, 1 s)"),
-        ("joust", &[("FileCache", "500ms")], "on (content, 500ms)"),
+        ("joust", &[], "on (content, 1 s); above 64 KiB: on (descriptor, 1 s)"),
+        (
+            "joust",
+            &[("FileCache", "500ms")],
+            "on (content, 500ms); above 64 KiB: on (descriptor, 500ms)",
+        ),
         ("joust", &[("FileCache", "off")], "off"),
         ("joust", &[("FileCache", "0s")], "off"),
         ("nginx", &[], "off"),
@@ -595,7 +599,8 @@ fn what_each_server_keeps_of_a_file_is_what_its_settings_say() {
         ),
         ("caddy", &[], "off"),
         ("h2o", &[], "on (descriptor, a turn of the loop)"),
-        ("tomcat", &[], "on (content, 5 s)"),
+        ("tomcat", &[], "on (content, 5 s); above 48 KiB: off"),
+        ("tomcat", &[("useSendfile", "off")], "on (content, 5 s); above 512 KiB: off"),
         ("mini-httpd", &[], "off"),
     ];
     for (name, pairs, kept) in cases {

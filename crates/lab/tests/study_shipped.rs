@@ -138,7 +138,11 @@ fn configured(plan: &Plan) -> Vec<ContenderFacts> {
 fn what_the_contenders_of_a_study_differ_in_is_declared() {
     for plan in shipped(Form::Full) {
         let facts = configured(&plan);
-        assert_eq!(parity::differences(&facts, &plan.declared), [], "{}", plan.name);
+        for cell in 0..plan.cells.len() {
+            let pages = parity::pages_asked(&plan, cell);
+            let found = parity::differences(&facts, &plan.declared, &pages);
+            assert_eq!(found, [], "{} at {}", plan.name, plan.cells[cell].name);
+        }
         assert_eq!(parity::unknowns(&facts, &plan.declared), [], "{}", plan.name);
     }
 }
@@ -149,7 +153,8 @@ fn that_our_server_keeps_files_is_a_finding_where_a_study_does_not_declare_it() 
         let plan = named(name, Form::Full);
         let mut declared = plan.declared.clone();
         declared.retain(|one| parity::declared_name(one) != "file_cache");
-        let found = parity::differences(&configured(&plan), &declared);
+        let pages = parity::pages_asked(&plan, 0);
+        let found = parity::differences(&configured(&plan), &declared, &pages);
         assert_eq!(found.len(), 1, "{name}: {found:?}");
         assert_eq!(found[0].switch, "file_cache");
         let of = |who: &str| {
@@ -157,7 +162,8 @@ fn that_our_server_keeps_files_is_a_finding_where_a_study_does_not_declare_it() 
             let mut values = found[0].values.iter();
             values.find(|(_, all)| all.contains(&index)).unwrap().0.as_str()
         };
-        assert_eq!(of("joust reactor"), "on (content, 1 s)", "{name}");
+        let ours = "on (content, 1 s); above 64 KiB: on (descriptor, 1 s)";
+        assert_eq!(of("joust reactor"), ours, "{name}");
         assert_eq!(of("nginx"), "off", "{name}");
         assert_eq!(of("nginx tuned"), of("lighttpd"), "{name}: both keep the descriptor");
     }
@@ -174,7 +180,10 @@ fn ours_without_its_cache_does_for_a_file_what_nginx_does_as_it_comes() {
     let both: Vec<ContenderFacts> =
         facts.into_iter().zip(pair(&plan)).filter_map(|(one, is)| is.then_some(one)).collect();
     assert_eq!(both.len(), 2);
-    let switches: Vec<&str> =
-        parity::differences(&both, &[]).iter().map(|difference| difference.switch).collect();
-    assert_eq!(switches, ["sendfile", "tcp_nopush"], "from 64 KB on, which the page is not");
+    let pages = [Some(plan.cells[0].workload.page); 2];
+    let switches: Vec<&str> = parity::differences(&both, &[], &pages)
+        .iter()
+        .map(|difference| difference.switch)
+        .collect();
+    assert!(switches.is_empty(), "ours begins to use sendfile above 64 KiB: {switches:?}");
 }

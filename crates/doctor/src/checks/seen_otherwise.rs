@@ -5,7 +5,7 @@
 use record::{Certainty, Severity};
 
 use super::Check;
-use crate::parity::Switch;
+use crate::parity::{self, Switch};
 use crate::{Evidence, Seen};
 
 /// See the module.
@@ -25,9 +25,11 @@ const EACH: f64 = 0.5;
 
 fn look(evidence: &Evidence) -> Vec<Seen> {
     let contenders = evidence.run.contenders.iter().enumerate();
+    let pages = parity::pages_asked(&evidence.run.plan, 0);
     contenders
         .filter_map(|(index, facts)| {
             let stated = facts.parity.get(Switch::FileCache.name())?;
+            let stated = parity::at_page(stated, pages[index]);
             let opens: f64 =
                 facts.parity.get("seen_file_opens")?.strip_suffix(" a request")?.parse().ok()?;
             let is_off = stated == "off";
@@ -64,6 +66,7 @@ mod tests {
             ("off", "1.0 a request"),
             ("off", "2.0 a request"),
             ("on (content, 1 s)", "0.0 a request"),
+            ("on (content, 5 s); above 48 KiB: off", "0.0 a request"),
             ("unknown: why", "1.0 a request"),
             ("off", "0.0 a request, others by io_uring"),
         ] {

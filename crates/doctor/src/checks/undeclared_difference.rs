@@ -23,7 +23,9 @@ pub(crate) const ITEM: Check = Check {
 };
 
 fn look(evidence: &Evidence) -> Vec<Seen> {
-    let found = parity::differences(&evidence.run.contenders, &evidence.run.plan.declared);
+    let plan = &evidence.run.plan;
+    let pages = parity::pages_asked(plan, 0);
+    let found = parity::differences(&evidence.run.contenders, &plan.declared, &pages);
     found.iter().map(|difference| seen(*evidence, difference)).collect()
 }
 
@@ -68,6 +70,17 @@ mod tests {
         assert_eq!(look(&Evidence::of(&run)).len(), 1);
         run.plan.declared = vec!["backlog: it cannot be set everywhere".to_owned()];
         assert_eq!(look(&Evidence::of(&run)), []);
+    }
+
+    #[test]
+    fn what_begins_at_a_larger_page_than_is_asked_for_is_no_difference() {
+        let mut run = testdata::run(&["a", "b"], 8);
+        for (facts, sendfile) in run.contenders.iter_mut().zip(["off; above 64 KiB: on", "off"]) {
+            facts.parity.insert("sendfile".to_owned(), sendfile.to_owned());
+        }
+        assert_eq!(look(&Evidence::of(&run)), []);
+        run.plan.cells[0].workload.page = units::Bytes(100_000);
+        assert_eq!(look(&Evidence::of(&run)).len(), 1);
     }
 
     #[test]

@@ -155,7 +155,7 @@ fn parity(rendered: &Rendered, printed: &str) -> Parity {
         printed.contains("\"encodings\"")
     };
     // Go's: the head goes with the first 512 bytes, the rest by sendfile, unless it is compressed.
-    let sendfile = if encodes { "off (compressing)" } else { "on (from 513 bytes)" };
+    let sendfile = if encodes { "off (compressing)" } else { "off; above 512 B: on" };
     let logs = rendered.files[0].1.contains("access.log");
     let procs = rendered.env.iter().find(|(name, _)| name == "GOMAXPROCS");
     let workers = match procs {

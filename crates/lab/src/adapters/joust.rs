@@ -165,10 +165,9 @@ fn parity(rendered: &Rendered, _printed: &str) -> Parity {
             keep_alive: read(text("KeepAlive")),
             keep_alive_requests: read(unlimited(text("MaxKeepAliveRequests"))),
             keep_alive_timeout: read(with_unit(text("KeepAliveTimeout"))),
-            // Its `limits.cached_file_bytes_max`: what is smaller is answered from memory.
-            sendfile: "on (from 64 KB)".into(),
+            sendfile: LARGE_FILES.into(),
             tcp_nodelay: "on".into(),
-            tcp_nopush: "on (from 64 KB)".into(),
+            tcp_nopush: LARGE_FILES.into(),
             tls: "off".into(),
             workers: workers(&model, text).into(),
         },
@@ -176,14 +175,20 @@ fn parity(rendered: &Rendered, _printed: &str) -> Parity {
     }
 }
 
-/// It keeps the head too, and of a file that is larger than `limits.cached_file_bytes_max` the descriptor.
+/// The default of `limits.cached_file_bytes_max`: what is no larger is answered from memory.
+const LARGE_FILES: &str = "off; above 64 KiB: on";
+
+/// It keeps the head too, and of a larger file than that the descriptor instead of the content.
 fn file_cache(time: &str) -> Answer {
     let digits = time.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let is_off = time.eq_ignore_ascii_case("off") || digits.parse() == Ok(0.0);
     match time {
         NOT_SET => read(time.to_owned()),
         _ if is_off => NO_FILE_CACHE.into(),
-        _ => format!("on (content, {})", with_unit(time.to_owned())).into(),
+        _ => {
+            let time = with_unit(time.to_owned());
+            format!("on (content, {time}); above 64 KiB: on (descriptor, {time})").into()
+        }
     }
 }
 

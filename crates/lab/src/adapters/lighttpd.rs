@@ -207,9 +207,8 @@ fn parity(rendered: &Rendered, printed: &str) -> Parity {
     };
     let backend = text("server.network-backend");
     let modules = text("server.modules");
-    // What is smaller is read into memory first, and leaves with the head (seen with 1.4.69).
     let sendfile = match backend.as_str() {
-        "sendfile" => "on (from 32 KB)".to_owned(),
+        "sendfile" => LARGE_FILES.to_owned(),
         other => format!("off ({other})"),
     };
     Parity {
@@ -229,7 +228,7 @@ fn parity(rendered: &Rendered, printed: &str) -> Parity {
             keep_alive_timeout: format!("{} s", text("server.max-keep-alive-idle")).into(),
             sendfile: sendfile.into(),
             tcp_nodelay: "on".into(),
-            tcp_nopush: "on (from 32 KB)".into(),
+            tcp_nopush: LARGE_FILES.into(),
             tls: on_off(text("ssl.engine") == "enable").into(),
             workers: counted(&workers, "event loop", "event loops").into(),
         },
@@ -239,6 +238,9 @@ fn parity(rendered: &Rendered, printed: &str) -> Parity {
         ]),
     }
 }
+
+/// What is no larger is read into memory first, and leaves with the head (seen with 1.4.69).
+const LARGE_FILES: &str = "off; above 32 KiB: on";
 
 /// With what stat(2) said it keeps the file open (seen with 1.4.69: pread and writev a request, and with
 /// `disable` a stat before them).

@@ -35,9 +35,12 @@ pub(super) static ITEM: Adapter = Adapter {
 /// Where Debian's tomcat10 has its programs and libraries.
 const HOME: &str = "/usr/share/tomcat10";
 
-/// The default of `cachingAllowed` and `cacheTtl`, for files of up to 512 KB
+/// The default of `cachingAllowed` and `cacheTtl`, for files of up to `cacheObjectMaxSize`
 /// (tomcat.apache.org/tomcat-10.1-doc/config/resources.html).
-const FILE_CACHE: &str = "on (content, 5 s)";
+const FILE_CACHE: &str = "on (content, 5 s); above 512 KiB: off";
+/// The same with `useSendfile`: what is larger than the servlet's `sendfileSize` is opened for each request
+/// (`NioEndpoint.processSendfile`).
+const FILE_CACHE_BESIDE_SENDFILE: &str = "on (content, 5 s); above 48 KiB: off";
 
 const POSITIVE: Kind = Kind::Number { min: 1, max: i32::MAX as u64 };
 const MILLISECONDS: &str = "60000";
@@ -100,7 +103,7 @@ static SETTINGS: &[SettingSpec] = &[
         "useSendfile",
         Kind::Switch,
         "on",
-        "Whether files from 48 KB on are sent by sendfile(2).",
+        "Whether files above 48 KiB are sent by sendfile(2).",
     ),
     SettingSpec::new(
         "compression",
@@ -297,7 +300,10 @@ fn parity(rendered: &Rendered, _printed: &str) -> Parity {
         Ok(millis) => units::Nanos::from_millis(millis).to_string(),
         Err(_) => "unlimited".to_owned(),
     };
-    let sendfile = if text("useSendfile") == "true" { "on (from 48 KB)" } else { "off" };
+    let (sendfile, file_cache) = match text("useSendfile").as_str() {
+        "true" => ("off; above 48 KiB: on", FILE_CACHE_BESIDE_SENDFILE),
+        _ => ("off", FILE_CACHE),
+    };
     let jvm: Vec<_> = rendered.command.iter().skip(1).map(|word| word.to_string_lossy()).collect();
     let jvm: Vec<_> = jvm.iter().filter(|word| word.starts_with("-X")).map(AsRef::as_ref).collect();
     Parity {
@@ -306,7 +312,7 @@ fn parity(rendered: &Rendered, _printed: &str) -> Parity {
             backlog: read(text("acceptCount")),
             compression: on_off(text("compression") != "off").into(),
             etag: "on".into(),
-            file_cache: FILE_CACHE.into(),
+            file_cache: file_cache.into(),
             header_bytes: SEEN_ONLY,
             http_version: "1.1".into(),
             keep_alive: on_off(kept).into(),
