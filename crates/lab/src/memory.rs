@@ -12,7 +12,9 @@
 //! a fork left shared it is open which are the same. The largest set of them is the least they can be.
 //!
 //! Cost: `/proc/PID/maps` (1 us a mapping), an ioctl a mapping, and 8 bytes for each page that there is
-//! (some 10 ns in the kernel, under its lock for 2 MiB at a time, and as much here).
+//! (some 10 ns in the kernel, under its lock for 2 MiB at a time, and as much here). Linux before 6.7 has no
+//! such ioctl: there `/proc/PID/smaps` says which mappings have pages, and each of those is read whole. A
+//! process with more than [`WHOLE_MAX`] of addresses in them is counted by its counters of resident memory.
 //! Start reading at [`footprint`].
 
 use std::collections::{BTreeSet, HashMap};
@@ -62,9 +64,22 @@ impl Sight {
     }
 }
 
+/// How it is found out where a process has pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Occupancy {
+    /// `PAGEMAP_SCAN`: the parts of each mapping.
+    Scanned,
+    /// Linux before 6.7: whole mappings.
+    ByMapping,
+}
+
 /// The memory of some processes, of which those that end meanwhile have none.
 pub(crate) fn footprint(pids: &[u32], sight: Sight) -> Footprint {
-    let mut tally = Tally::new(sight);
+    footprint_by(pids, sight, Occupancy::Scanned)
+}
+
+fn footprint_by(pids: &[u32], sight: Sight, occupancy: Occupancy) -> Footprint {
+    let mut tally = Tally::new(sight, occupancy);
     for &pid in pids {
         match tally.read(pid) {
             Ok(()) => {}
@@ -79,6 +94,8 @@ pub(crate) fn footprint(pids: &[u32], sight: Sight) -> Footprint {
 const ENTRY: usize = 8;
 /// Entries that are read at once: 32 MiB of pages of 4 KiB.
 const ENTRIES_MAX: u64 = 8192;
+/// Most bytes of addresses of a process that are read whole: 4 million entries, some 80 ms.
+const WHOLE_MAX: u64 = 16 << 30;
 /// Swap files that the kernel can have; numbers above are other uses of a swap entry, such as a page
 /// that is being moved.
 const SWAP_FILES_MAX: u64 = 23;
@@ -217,6 +234,7 @@ impl Counters {
 #[derive(Debug)]
 struct Tally {
     sight: Sight,
+    occupancy: Occupancy,
     page: u64,
     frames: Pages,
     files: HashMap<(String, u64), Pages>,
@@ -228,9 +246,10 @@ struct Tally {
 }
 
 impl Tally {
-    fn new(sight: Sight) -> Self {
+    fn new(sight: Sight, occupancy: Occupancy) -> Self {
         Self {
             sight,
+            occupancy,
             page: page_bytes(),
             frames: Pages::default(),
             files: HashMap::new(),
@@ -242,25 +261,43 @@ impl Tally {
     }
 
     fn read(&mut self, pid: u32) -> io::Result<()> {
-        let maps = fs::read(format!("/proc/{pid}/maps"))?;
         let pagemap = File::open(format!("/proc/{pid}/pagemap"))?;
+        let occupied = self.occupied(pid, &pagemap)?;
         self.unnumbered.push(Unnumbered::default());
-        let (mut parts, mut bytes) = (Vec::new(), vec![0; ENTRIES_MAX as usize * ENTRY]);
-        for mapping in String::from_utf8_lossy(&maps).lines().filter_map(Mapping::parse) {
-            parts.clear();
-            if let Err(error) = pagemap::occupied(&pagemap, mapping.addresses.clone(), &mut parts) {
-                if has_ended(&error) {
-                    return Err(error);
-                }
-                // A kernel without that call: all of it is read.
-                parts = vec![mapping.addresses.clone()];
-            }
-            for part in &parts {
-                self.read_part(&pagemap, &mapping, part, &mut bytes)?;
+        let mut bytes = vec![0; ENTRIES_MAX as usize * ENTRY];
+        for (mapping, parts) in &occupied {
+            for part in parts {
+                self.read_part(&pagemap, mapping, part, &mut bytes)?;
             }
         }
         self.without_zeros(pid);
         Ok(())
+    }
+
+    /// The mappings of a process that have pages, and in which parts.
+    fn occupied(
+        &mut self,
+        pid: u32,
+        pagemap: &File,
+    ) -> io::Result<Vec<(Mapping, Vec<Range<u64>>)>> {
+        if self.occupancy == Occupancy::Scanned {
+            match scanned(pid, pagemap) {
+                // A kernel without that call: it is not asked again.
+                Err(error) if has_no_such_call(&error) => self.occupancy = Occupancy::ByMapping,
+                result => return result,
+            }
+        }
+        let smaps = fs::read(format!("/proc/{pid}/smaps"))?;
+        let used = used(&String::from_utf8_lossy(&smaps));
+        let whole: u64 = used.iter().map(|at| at.addresses.end - at.addresses.start).sum();
+        if whole > WHOLE_MAX {
+            return Err(io::Error::other("more addresses than are worth reading"));
+        }
+        let all = |mapping: Mapping| {
+            let part = mapping.addresses.clone();
+            (mapping, vec![part])
+        };
+        Ok(used.into_iter().map(all).collect())
     }
 
     fn read_part(
@@ -360,8 +397,45 @@ impl Tally {
     }
 }
 
+/// The parts of each mapping that have pages, as the kernel finds them.
+fn scanned(pid: u32, pagemap: &File) -> io::Result<Vec<(Mapping, Vec<Range<u64>>)>> {
+    let maps = fs::read(format!("/proc/{pid}/maps"))?;
+    let with_parts = |mapping: Mapping| {
+        let mut parts = Vec::new();
+        pagemap::occupied(pagemap, mapping.addresses.clone(), &mut parts)?;
+        Ok((mapping, parts))
+    };
+    String::from_utf8_lossy(&maps).lines().filter_map(Mapping::parse).map(with_parts).collect()
+}
+
+/// The mappings of a `/proc/PID/smaps` that have pages, in memory or swapped out.
+fn used(smaps: &str) -> Vec<Mapping> {
+    let mut used = Vec::new();
+    let mut mapping = None;
+    for line in smaps.lines() {
+        // Fields of a mapping begin with their name in capitals, its first line with a number.
+        let Some((name, value)) = line.split_once(':').filter(|(name, _)| is_field(name)) else {
+            mapping = Mapping::parse(line);
+            continue;
+        };
+        let has_pages = !value.trim().starts_with("0 ");
+        if matches!(name, "Rss" | "Swap") && has_pages {
+            used.extend(mapping.take());
+        }
+    }
+    used
+}
+
+fn is_field(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_uppercase()) && !name.contains(' ')
+}
+
 fn page_bytes() -> u64 {
     rustix::param::page_size() as u64
+}
+
+fn has_no_such_call(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::NOTTY.raw_os_error())
 }
 
 fn has_ended(error: &io::Error) -> bool {
@@ -510,7 +584,7 @@ mod tests {
         let text = mapping("1000-9000 r-xp 00002000 fe:00 77     /a file with spaces");
         assert_eq!((text.offset, text.file.clone()), (0x2000, Some(("fe:00".to_owned(), 77))));
         let two_processes = |sight, entries: &[(&Mapping, u64, u64)]| {
-            let mut tally = Tally::new(sight);
+            let mut tally = Tally::new(sight, Occupancy::Scanned);
             for _ in 0..2 {
                 tally.unnumbered.push(Unnumbered::default());
                 entries.iter().for_each(|&(at, place, bits)| tally.add(at, place, Entry(bits)));
@@ -557,11 +631,56 @@ mod tests {
         }
     }
 
+    /// Numbers of mmap(2) and getrandom(2), and the flags of private anonymous memory that reserves no swap.
+    const CALLS: Option<(u32, u32)> = match cfg!(target_arch = "x86_64") {
+        true => Some((9, 318)),
+        false if cfg!(target_arch = "aarch64") => Some((222, 278)),
+        false => None,
+    };
+
+    #[test]
+    fn without_the_scan_of_newer_kernels_reserved_addresses_cost_nothing() {
+        let (Some(perl), Some((mmap, getrandom))) = (perl(), CALLS) else { return };
+        // 256 GiB, of which a page is used after the first line.
+        let script = format!(
+            "$| = 1; $at = syscall({mmap}, 0, 256 << 30, 3, 0x4022, -1, 0); print qq($at\n); <STDIN>;
+             print syscall({getrandom}, $at + (1 << 30), 8, 0), qq(\n); <STDIN>"
+        );
+        let mut server = Perl::run(perl, &script);
+        assert!(server.says().parse::<i64>().is_ok_and(|at| at > 0), "256 GiB can be reserved");
+        let pids = [server.child.id()];
+        for sight in [Sight::here(), Sight::Marks] {
+            let begun = std::time::Instant::now();
+            let by_mapping = footprint_by(&pids, sight, Occupancy::ByMapping);
+            // 256 GiB of pagemap take a quarter of a second and more.
+            let took = begun.elapsed();
+            let scanned = footprint(&pids, sight);
+            assert!(by_mapping.bytes.abs_diff(scanned.bytes) <= 16 * page_bytes(), "{sight:?}");
+            assert_eq!((by_mapping.method, by_mapping.unread), (scanned.method, 0));
+            assert!(took < std::time::Duration::from_millis(200), "{took:?}");
+        }
+        server.go_on();
+        assert_eq!(server.says(), "8");
+        let seen = footprint_by(&pids, Sight::here(), Occupancy::ByMapping);
+        assert_eq!((seen.method, seen.unread), (MemoryMethod::Resident, 1), "too much to read");
+        assert_eq!(footprint(&pids, Sight::here()).unread, 0);
+    }
+
+    #[test]
+    fn mappings_with_pages_are_those_whose_counters_say_so() {
+        let smaps = "1000-2000 rw-p 00000000 00:00 0 \nSize: 4 kB\nRss:   4 kB\nSwap:  0 kB\n\
+                     3000-4000 rw-p 00000000 00:00 0 [heap]\nRss:  0 kB\nSwap: 0 kB\nVmFlags: rd\n\
+                     5000-6000 r--p 00000000 fe:00 7  /a:b C\nRss:  0 kB\nSwap:  8 kB\n\
+                     7000-8000 r--p 00000000 00:00 0    [vvar]\nRss:  4 kB\nSwap: 0 kB\n";
+        let starts: Vec<u64> = used(smaps).iter().map(|at| at.addresses.start).collect();
+        assert_eq!(starts, [0x1000, 0x5000]);
+    }
+
     #[test]
     fn a_process_that_may_not_be_read_is_counted_by_its_counters_and_said() {
         let status = "VmRSS:\t 70 kB\nRssAnon:\t    30 kB\nRssFile:\t   20 kB\nRssShmem:\t  20 kB\n\
                       VmSwap:\t  8 kB\n";
-        let mut tally = Tally::new(Sight::Frames);
+        let mut tally = Tally::new(Sight::Frames, Occupancy::Scanned);
         tally.frames.insert(9);
         tally.denied = vec![Counters::parse(status); 3];
         let page = page_bytes();
