@@ -47,40 +47,53 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
 fn examine(run: &RunRecord) -> String {
     let findings = doctor::examine(run);
     let mut text = report::changed(run).map(|said| format!("{said}\n\n")).unwrap_or_default();
+    let groups = Finding::grouped(&findings);
     writeln!(
         text,
         "{} checks over {} visits of study {}: {}",
         doctor::CHECKS.len(),
         run.visits.len(),
         run.plan.name,
-        match findings.len() {
+        match groups.len() {
             0 => "nothing found".to_owned(),
             1 => "1 finding".to_owned(),
             n => format!("{n} findings"),
         }
     )
-    .expect("writing to memory does not fail");
-    findings.iter().for_each(|finding| describe(&mut text, finding, run));
+    .expect(IN_MEMORY);
+    groups.iter().for_each(|group| describe(&mut text, group, run));
     text
 }
 
-fn describe(text: &mut String, finding: &Finding, run: &RunRecord) {
-    let names = |index: &usize| run.plan.contenders[*index].name.as_str();
-    let touched: Vec<&str> = finding.contenders.iter().map(names).collect();
-    let touched = if touched.is_empty() { "all".to_owned() } else { touched.join(", ") };
-    let sure = match finding.certainty {
+/// One check with all that it saw, contender by contender and cell by cell.
+fn describe(text: &mut String, group: &[&Finding], run: &RunRecord) {
+    let Finding { check, meaning, remedy, severity, certainty, .. } = group[0];
+    let mut touched: Vec<usize> = group.iter().flat_map(|one| one.contenders.clone()).collect();
+    touched.sort_unstable();
+    touched.dedup();
+    let names: Vec<&str> =
+        touched.iter().map(|&index| run.plan.contenders[index].name.as_str()).collect();
+    let is_of_all = group.iter().any(|one| one.contenders.is_empty());
+    let touched = if is_of_all { "all".to_owned() } else { names.join(", ") };
+    let sure = match certainty {
         Certainty::Suspected => "suspected",
         Certainty::Confirmed => "confirmed",
     };
-    let does = match finding.severity {
+    let does = match severity {
         Severity::Note => "note",
         Severity::Bound => "bounds the verdict",
         Severity::Void => "voids the verdict",
     };
-    let Finding { check, evidence, meaning, remedy, .. } = finding;
-    writeln!(text, "\n{check} ({sure}, {does}): {touched}\n  saw:   {evidence}\n  means: {meaning}\n  do:    {remedy}")
-        .expect("writing to memory does not fail");
+    writeln!(text, "\n{check} ({sure}, {does}): {touched}").expect(IN_MEMORY);
+    for finding in group {
+        let cell = finding.cell.and_then(|cell| run.plan.cells.get(cell));
+        let place = cell.map_or(String::new(), |cell| format!("at {}: ", cell.name));
+        writeln!(text, "  saw:   {place}{}", finding.evidence).expect(IN_MEMORY);
+    }
+    writeln!(text, "  means: {meaning}\n  do:    {remedy}").expect(IN_MEMORY);
 }
+
+const IN_MEMORY: &str = "writing to memory does not fail";
 
 fn checks() -> String {
     let line = |check: &&doctor::Check| format!("{:<24} {}\n", check.name, check.title);

@@ -35,7 +35,7 @@ pub struct RunOptions {
 }
 
 /// How a run has to be judged by whoever started it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// It came to its planned end, and something can be said.
     Complete,
@@ -43,14 +43,20 @@ pub enum Outcome {
     Incomplete,
     /// It came to its end, but every verdict is withheld.
     AllWithheld,
+    /// It came to its end, but these contenders have no measured visit: all said of them is withheld.
+    NotMeasured(Vec<String>),
 }
 
 /// The outcome of a run.
 pub fn outcome(run: &RunRecord) -> Outcome {
     let is_withheld = |verdict: &Verdict| matches!(verdict, Verdict::Withheld { .. });
+    let all = run.plan.contenders.iter().enumerate();
+    let absent = all.filter(|(index, _)| run.measured(*index).next().is_none());
+    let absent: Vec<String> = absent.map(|(_, one)| one.name.clone()).collect();
     match run.ending {
         Ending::Incomplete { .. } => Outcome::Incomplete,
         _ if run.verdicts.iter().all(|pair| is_withheld(&pair.verdict)) => Outcome::AllWithheld,
+        _ if !absent.is_empty() => Outcome::NotMeasured(absent),
         _ => Outcome::Complete,
     }
 }
@@ -257,9 +263,49 @@ fn installed(
 
 #[cfg(test)]
 mod tests {
-    use record::Cell;
+    use record::{Cell, PairVerdict, Visit, VisitState};
 
     use super::*;
+
+    #[test]
+    fn a_run_with_a_contender_that_was_never_measured_is_not_complete() {
+        let named = |name: &str| Contender { name: name.into(), ..Contender::default() };
+        let visit =
+            |contender: usize, state: VisitState| Visit { contender, state, ..Visit::default() };
+        let failed = VisitState::Failed { reason: "it died".into(), log_tail: String::new() };
+        let decided = PairVerdict {
+            cell: 0,
+            metric: record::Metric::Throughput,
+            a: 0,
+            b: 1,
+            estimate: None,
+            verdict: Verdict::NoDifference { margin: units::Share(0.02) },
+            short_of: None,
+        };
+        let mut run = RunRecord {
+            format: RunRecord::FORMAT.to_owned(),
+            joust: String::new(),
+            started: String::new(),
+            seconds: 1.0,
+            ending: Ending::Blocks,
+            plan: Plan { contenders: ["a", "b", "c"].map(named).into(), ..Plan::default() },
+            facts: record::Facts::default(),
+            layout: record::CpuLayout::default(),
+            contenders: Vec::new(),
+            skipped: Vec::new(),
+            visits: vec![visit(0, VisitState::Measured), visit(1, VisitState::Measured)],
+            findings: Vec::new(),
+            verdicts: vec![decided],
+            analysis: Analysis::default(),
+            integrity: Integrity::default(),
+        };
+        run.visits.push(visit(2, failed));
+        assert_eq!(outcome(&run), Outcome::NotMeasured(vec!["c".to_owned()]));
+        run.visits.push(visit(2, VisitState::Measured));
+        assert_eq!(outcome(&run), Outcome::Complete);
+        run.ending = Ending::Incomplete { reason: String::new() };
+        assert_eq!(outcome(&run), Outcome::Incomplete);
+    }
 
     #[test]
     fn a_run_does_not_go_on_without_a_contender_or_a_cell_that_it_had() {

@@ -78,6 +78,33 @@ impl Finding {
         self.acts(severity) && self.touches(contender) && self.cell.is_none_or(|seen| seen == cell)
     }
 
+    /// Findings in groups of one check that weigh the same and mean the same; the strongest come first. A
+    /// reader counts groups.
+    pub fn grouped(findings: &[Self]) -> Vec<Vec<&Self>> {
+        let mut order: Vec<&Self> = findings.iter().collect();
+        order.sort_by_key(|finding| std::cmp::Reverse(finding.strength()));
+        let mut groups: Vec<Vec<&Self>> = Vec::new();
+        for finding in order {
+            match groups.iter_mut().find(|known| known[0].says_the_same(finding)) {
+                Some(known) => known.push(finding),
+                None => groups.push(vec![finding]),
+            }
+        }
+        groups
+    }
+
+    /// What acts on verdicts comes before what may act, and a void before a bound.
+    fn strength(&self) -> (bool, Severity, Certainty) {
+        let acts = self.certainty == Certainty::Confirmed && self.severity != Severity::Note;
+        (acts, self.severity, self.certainty)
+    }
+
+    fn says_the_same(&self, other: &Self) -> bool {
+        let weight = |one: &Self| (one.severity, one.certainty);
+        let words = |one: &Self| [&one.check, &one.meaning, &one.remedy].map(Clone::clone);
+        weight(self) == weight(other) && words(self) == words(other)
+    }
+
     /// Whether it is sure enough to act on verdicts with `severity`.
     pub fn acts(&self, severity: Severity) -> bool {
         self.certainty == Certainty::Confirmed && self.severity == severity

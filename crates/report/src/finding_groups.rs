@@ -50,12 +50,19 @@ impl Group {
 }
 
 impl Entry {
-    /// What was seen: in short in the first cell, else in each. `is_only`: whether the group has no other
+    /// What was seen: in short in the first cell, and how many more there are; else in each. `is_only`: whether the group has no other
     /// entry, so that whom it touches stands in its heading.
     pub(crate) fn lines(&self, is_only: bool, detail: Detail) -> Vec<String> {
         let shown = if detail == Detail::Short { 1 } else { self.seen.len() };
+        let more = match self.seen.len() - shown {
+            0 => String::new(),
+            1 => " (and in 1 more cell: `joust doctor` shows it)".to_owned(),
+            n => format!(" (and in {n} more cells: `joust doctor` shows each)"),
+        };
         let line = |(at, Seen { cell, evidence, bare }): (usize, &Seen)| {
             let place = if self.seen.len() > 1 { format!(" at {cell}") } else { String::new() };
+            let evidence = format!("{evidence}{more}");
+            let bare = format!("{bare}{more}");
             match (is_only, at) {
                 (true, _) => format!("Seen{place}: {evidence}"),
                 (false, 0) if place.is_empty() => format!("{}: {bare}", self.whom),
@@ -69,29 +76,8 @@ impl Entry {
 
 /// Every finding of a run, in groups.
 pub(crate) fn grouped(record: &RunRecord) -> Vec<Group> {
-    let mut order: Vec<&Finding> = record.findings.iter().collect();
-    order.sort_by_key(|finding| std::cmp::Reverse(strength(finding)));
-    let mut groups: Vec<Vec<&Finding>> = Vec::new();
-    for finding in order {
-        let same = |known: &&mut Vec<&Finding>| says_the_same(known[0], finding);
-        match groups.iter_mut().find(same) {
-            Some(known) => known.push(finding),
-            None => groups.push(vec![finding]),
-        }
-    }
+    let groups = Finding::grouped(&record.findings);
     groups.iter().map(|findings| group(record, findings)).collect()
-}
-
-/// What acts on verdicts before what may, and a void before a bound.
-fn strength(finding: &Finding) -> (bool, Severity, Certainty) {
-    let acts = finding.certainty == Certainty::Confirmed && finding.severity != Severity::Note;
-    (acts, finding.severity, finding.certainty)
-}
-
-fn says_the_same(left: &Finding, right: &Finding) -> bool {
-    let said = |one: &Finding| (one.severity, one.certainty);
-    let words = |one: &Finding| (one.check.clone(), one.meaning.clone(), one.remedy.clone());
-    said(left) == said(right) && words(left) == words(right)
 }
 
 fn group(record: &RunRecord, findings: &[&Finding]) -> Group {
@@ -252,7 +238,8 @@ mod tests {
             .iter()
             .flat_map(|group| group.entries.iter().map(|one| one.lines(false, Detail::Short)))
             .collect();
-        for told in ["backlog", "sendfile", "five", "six"] {
+        let one_more = "five (and in 1 more cell: `joust doctor` shows it)";
+        for told in ["backlog", "sendfile", one_more, "six"] {
             assert!(entries.iter().any(|lines| lines[0].ends_with(told)), "{told}: {entries:?}");
         }
     }
