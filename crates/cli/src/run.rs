@@ -113,6 +113,9 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         trouble(error)
     })?;
     drop(screen);
+    if run.visits.is_empty() && matches!(run.ending, Ending::Incomplete { .. }) {
+        return Ok(nothing_measured(&folder, &options));
+    }
     if let Ending::Incomplete { reason } = &mut run.ending {
         reason.push_str(&format!("; `{}` goes on with it", resume(folder.path())));
     }
@@ -135,6 +138,16 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     ended(&run, is_pair(&run.plan))
 }
 
+/// Ends a run that was interrupted before its first visit: there is nothing to keep, and nothing to go on with.
+fn nothing_measured(folder: &ResultsFolder, options: &RunOptions) -> Ended {
+    if options.earlier.is_none() {
+        folder.remove(journal::NAME);
+        folder.remove(brief::STUDY);
+    }
+    output::say("joust: interrupted before anything was measured; nothing is kept");
+    Ended::Incomplete
+}
+
 /// Whether it asks if the candidate is worse than the base: also where the run is gone on with, or its
 /// study file is run.
 fn is_pair(plan: &Plan) -> bool {
@@ -151,6 +164,13 @@ fn ended(run: &RunRecord, is_pair: bool) -> Result<Ended, Trouble> {
     Ok(match runner::outcome(run) {
         Outcome::Complete => Ended::Well,
         Outcome::Incomplete | Outcome::AllWithheld => Ended::Incomplete,
+        Outcome::NotMeasured(names) => {
+            output::say(&format!(
+                "joust: no visit of {} was measured, so what is said of it is withheld (exit code 3)",
+                names.join(", ")
+            ));
+            Ended::Incomplete
+        }
     })
 }
 

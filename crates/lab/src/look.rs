@@ -3,7 +3,8 @@
 //! every connection, or that they serve different pages. Must not know how they were typed.
 //! Start reading at [`look`].
 
-use std::path::Path;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use record::{Contender, Plan};
@@ -102,9 +103,12 @@ pub fn look(
             scratch: scratch.path(),
             target: &target,
             timeout: if runs_already { ELSEWHERE_MAX } else { START_MAX },
+            interrupt,
         };
-        let running = Running::start(&start)
-            .map_err(|error| refused(said(&error, runs_already), way_out(contender, &error)))?;
+        let running = Running::start(&start).map_err(|error| match error {
+            ServerError::Interrupted { .. } => LookError::Interrupted,
+            error => refused(said(&error, runs_already), way_out(contender, &error)),
+        })?;
         let looked = ask(&running, &target).map_err(|text| refused(text, ""));
         running.stop().map_err(|error| refused(error.to_string(), ""))?;
         all.push(looked?);
@@ -147,12 +151,35 @@ fn keeps_alive(head: &str) -> bool {
 
 /// What it did, without the name of the adapter, which nobody typed for a command.
 fn said(error: &ServerError, runs_already: bool) -> String {
-    let text = error.to_string();
+    let whole = error.to_string();
     let text =
-        ["command ", "url "].iter().find_map(|name| text.strip_prefix(name)).unwrap_or(&text);
-    // Where it runs its log is there.
-    let end = if runs_already { text.find("; the end of its log") } else { None };
-    text[..end.unwrap_or(text.len())].to_owned()
+        ["command ", "url "].iter().find_map(|name| whole.strip_prefix(name)).unwrap_or(&whole);
+    let without_log = text.split("; the end of its log").next().unwrap_or(text);
+    match error {
+        // The log of a server that runs elsewhere is there.
+        _ if runs_already => without_log.to_owned(),
+        // It answered, and its log has a line for each time that it was asked.
+        ServerError::NotReady { last, log_tail, .. } if is_of_status(last) => {
+            let log = keep(log_tail).map_or(String::new(), |log| {
+                format!("; the end of its log is in {}", log.display())
+            });
+            format!("{last}{log}")
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// Whether that is the answer of a server that runs, and not why there was none.
+fn is_of_status(last: &str) -> bool {
+    last.starts_with("it answered ") || last.starts_with("it redirects ")
+}
+
+/// Writes the end of a log into a file that stays, since that of the server goes with its folder.
+fn keep(log_tail: &str) -> Option<PathBuf> {
+    let file = tempfile::Builder::new().prefix("joust-log-").suffix(".txt").tempfile_in("/tmp");
+    let mut file = file.ok()?;
+    file.write_all(log_tail.as_bytes()).ok()?;
+    Some(file.keep().ok()?.1)
 }
 
 fn way_out(contender: &Contender, error: &ServerError) -> &'static str {
@@ -161,7 +188,7 @@ fn way_out(contender: &Contender, error: &ServerError) -> &'static str {
         ServerError::NotReady { last, .. } if last.contains("it redirects ") => {
             "name the path that it answers itself, as in --target /"
         }
-        ServerError::NotReady { last, .. } if last.contains("with `HTTP/1.") => {
+        ServerError::NotReady { last, .. } if is_of_status(last) => {
             "name a path that it answers with 200, as in --target /"
         }
         ServerError::NotReady { .. } if contender.server == "url" => {

@@ -1,7 +1,7 @@
 //! Owns the stage of a real run: this machine, its installed servers, one visit after another. Must
 //! not know the design of an experiment or what is concluded. Start reading at [`Machine`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use crate::clients::{self, Bench, Client, Order};
 use crate::error::LabError;
 use crate::journal::Keeping;
 use crate::oracle::{self, OracleError};
-use crate::server::{self, Conditions, Running, ServerError, Start};
+use crate::server::{self, Conditions, Running, ServerError, Start, Stopped};
 use crate::session::{Failure, Place, Stage};
 use crate::settle::Settling;
 use crate::surroundings::{Keeper, Ready, no_namespaces};
@@ -66,6 +66,10 @@ pub(crate) struct Machine<'a> {
     tools: Tools,
     /// What each contender answered when it was asked alone, by its index and the path.
     bodies: BTreeMap<(usize, String), ExpectedBody>,
+    /// Contenders that had to be killed: each is named once.
+    killed: BTreeSet<usize>,
+    /// What the reader should know and was not told yet.
+    notes: Vec<String>,
 }
 
 /// Load tools other than ours, by name.
@@ -155,6 +159,8 @@ impl<'a> Machine<'a> {
             keeping,
             tools,
             bodies: BTreeMap::new(),
+            killed: BTreeSet::new(),
+            notes: Vec::new(),
         })
     }
 
@@ -186,8 +192,28 @@ impl<'a> Machine<'a> {
             scratch: self.scratch.path(),
             target: &target,
             timeout: Nanos(self.plan.budget.0 / START_OF_BUDGET).clamp(START_MIN, START_MAX),
+            interrupt: self.interrupt,
         };
         Running::start_under(&start, conditions).map_err(|error| failure(&error))
+    }
+
+    /// Names a contender that did not end when it was asked to: each of its visits takes that much longer.
+    fn note_end(&mut self, contender: usize, stopped: &Stopped) {
+        if !stopped.forced || !self.killed.insert(contender) {
+            return;
+        }
+        let name = &self.contender(contender).name;
+        let way_out = match self.installed[contender].adapter.takes_stop() {
+            true => {
+                ". The setting `stop` names another signal: stop = \"KILL\" ends it at once, \"INT\" as Ctrl-C \
+                 does"
+            }
+            false => "",
+        };
+        self.notes.push(format!(
+            "{name} did not end within {} of {} and was killed, so each visit takes that long{way_out}",
+            stopped.took, stopped.signal
+        ));
     }
 
     fn contender(&self, index: usize) -> &Contender {
@@ -470,9 +496,16 @@ impl Stage for Machine<'_> {
                 facts
             });
         Ok(match running.stop() {
-            Ok(_) => discovered,
+            Ok(stopped) => {
+                self.note_end(contender, &stopped);
+                discovered
+            }
             Err(error) => Err(failure(&error)),
         })
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 
     fn keep(&mut self, visit: &Visit) -> Result<(), LabError> {
@@ -488,6 +521,7 @@ impl Stage for Machine<'_> {
             ready.map_err(failed("cannot bring the machine to its state before a visit"))?;
         let mut running = match self.start(place.cell, place.contender, &ready.conditions) {
             Ok(running) => running,
+            Err(_) if self.interrupt.load(Ordering::Relaxed) => return Ok(None),
             Err(Failure { reason, log_tail, .. }) => {
                 visit.state = VisitState::Failed { reason, log_tail };
                 return Ok(Some(visit));
@@ -496,7 +530,10 @@ impl Stage for Machine<'_> {
         visit.ready_after = running.ready_after();
         self.watch_load(&mut running, ready, &mut visit)?;
         match running.stop() {
-            Ok(stopped) => count_logged(&mut visit, stopped.logged),
+            Ok(stopped) => {
+                self.note_end(place.contender, &stopped);
+                count_logged(&mut visit, stopped.logged);
+            }
             // A server that could not be ended would be there in the next visit.
             Err(error) => {
                 let Failure { reason, log_tail, .. } = failure(&error);

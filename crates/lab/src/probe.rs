@@ -2,6 +2,7 @@
 //! that a load would make, on a connection of its own. Must not know which server it is.
 
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 
 use load::{FetchError, Fetched};
 use record::{LoadPlan, LoadStop, Origin, Place};
@@ -82,6 +83,19 @@ fn leads_to(target: &str, location: &str) -> Option<String> {
 /// There was no complete reply. A status of any kind is no error.
 pub(crate) fn get(address: &Address, target: &str, timeout: Nanos) -> Result<Fetched, FetchError> {
     load::fetch(&address.plan(target, 1, timeout))
+}
+
+/// As [`get`], given up soon after `interrupt`.
+///
+/// # Errors
+/// As there, and [`FetchError::Interrupted`].
+pub(crate) fn get_until(
+    address: &Address,
+    target: &str,
+    timeout: Nanos,
+    interrupt: &AtomicBool,
+) -> Result<Fetched, FetchError> {
+    load::fetch_until(&address.plan(target, 1, timeout), interrupt)
 }
 
 #[cfg(test)]

@@ -18,9 +18,11 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use record::{ContenderFacts, LoadPlan, Settings};
+use sys::child::{self, Signal};
 use sys::clock;
 use tempfile::TempDir;
 use units::Nanos;
@@ -82,7 +84,12 @@ pub struct Start<'a> {
     pub target: &'a str,
     /// How long it may take to answer.
     pub timeout: Nanos,
+    /// Set: it is not waited for any longer.
+    pub interrupt: &'a AtomicBool,
 }
+
+/// The `interrupt` of a start that nobody interrupts.
+pub static UNINTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// What surrounds a start, beside what is run.
 #[derive(Debug, Clone)]
@@ -126,6 +133,8 @@ pub struct Stopped {
     pub took: Nanos,
     /// Whether it had to be killed, or left processes behind that had to be.
     pub forced: bool,
+    /// The signal that asked it to end.
+    pub signal: Signal,
     /// Lines of its access log but for those of our looks at its readiness, once all of it was written;
     /// `None` where it keeps none.
     pub logged: Option<u64>,
@@ -202,6 +211,26 @@ pub enum ServerError {
         how: String,
         /// Last lines of its log.
         log_tail: String,
+    },
+    /// The process that was started ended well, and others of it run on: it can be neither watched nor ended.
+    #[error(
+        "{server} went to the background: the process that was started ended ({how}) before it answered, and \
+         {left} of its processes ran on. Keep it in the foreground, as with nginx -g 'daemon off;', lighttpd \
+         -D, apache2 -DFOREGROUND, or a flag such as --foreground"
+    )]
+    WentToBackground {
+        /// Name of the adapter.
+        server: &'static str,
+        /// Exit status of the process that was started.
+        how: String,
+        /// Number of processes that ran on.
+        left: usize,
+    },
+    /// The caller gave it up.
+    #[error("{server}: interrupted while it was started")]
+    Interrupted {
+        /// Name of the adapter.
+        server: &'static str,
     },
     /// It did not answer in time.
     #[error(
@@ -313,27 +342,26 @@ impl Running {
             net: net.clone(),
             dir,
         };
-        let ready = || running.wait_until_ready(start.target, begun, start.timeout);
+        let ready = || running.wait_until_ready(start, begun);
         net.at_client(ready).map_err(files(server, "entering the network of", scratch))??;
         running.ready_after = clock::monotonic() - begun;
         Ok(running)
     }
 
-    fn wait_until_ready(
-        &mut self,
-        target: &str,
-        begun: Nanos,
-        timeout: Nanos,
-    ) -> Result<(), ServerError> {
+    fn wait_until_ready(&mut self, start: &Start, begun: Nanos) -> Result<(), ServerError> {
         let server = self.adapter.name;
-        let target = self.rendered.ready.clone().unwrap_or_else(|| self.target(target).to_owned());
+        let asked_for = self.rendered.ready.clone();
+        let target = asked_for.unwrap_or_else(|| self.target(start.target).to_owned());
         let (mut wrong_since, mut before) = (None, None);
         loop {
-            if let Some(how) = self.died() {
-                return Err(ServerError::Died { server, how, log_tail: self.log_tail() });
+            if start.interrupt.load(Ordering::Relaxed) {
+                return Err(ServerError::Interrupted { server });
+            }
+            if let Some(error) = self.ended_early() {
+                return Err(error);
             }
             let now = clock::monotonic();
-            let left = (begun + timeout).saturating_sub(now);
+            let left = (begun + start.timeout).saturating_sub(now);
             let last = match self.listener() {
                 // Nobody would answer, or not who shall: a port that another program took between our
                 // look and the server's bind. The server will soon end then, and the start is tried
@@ -345,21 +373,13 @@ impl Running {
                 seen @ (Some(Listener::Ours) | None) => {
                     let unseen = seen.is_none() && self.processes.is_some();
                     let patience = if unseen { left.min(UNSEEN_LOOK_MAX) } else { left };
-                    let asked = probe::get(&self.address, &target, patience.max(READY_LOOK_MIN));
-                    self.looks_answered += u64::from(asked.is_ok());
-                    match asked {
-                        Ok(reply) if reply.status == 200 => return Ok(()),
-                        Ok(reply) => {
-                            // What says that it is not ready yet is waited for.
-                            let is_starting = reply.status == 503 || self.rendered.ready.is_some();
-                            if !is_starting {
-                                wrong_since.get_or_insert(now);
-                            }
-                            let line = reply.head.lines().next().unwrap_or_default();
-                            probe::redirect(&reply, &target)
-                                .unwrap_or_else(|| format!("it answered {target} with `{line}`"))
+                    match self.is_ready(&target, patience.max(READY_LOOK_MIN), start.interrupt) {
+                        Readiness::Ready => return Ok(()),
+                        Readiness::Wrong(said) => {
+                            wrong_since.get_or_insert(now);
+                            said
                         }
-                        Err(error) => error.to_string(),
+                        Readiness::NotYet(said) => said,
                     }
                 }
             };
@@ -373,6 +393,36 @@ impl Running {
             before = Some(last);
             std::thread::sleep(LOOK);
         }
+    }
+
+    /// Asks it once whether it is ready.
+    fn is_ready(&mut self, target: &str, patience: Nanos, interrupt: &AtomicBool) -> Readiness {
+        let asked = probe::get_until(&self.address, target, patience, interrupt);
+        self.looks_answered += u64::from(asked.is_ok());
+        let reply = match asked {
+            Ok(reply) if reply.status == 200 => return Readiness::Ready,
+            Ok(reply) => reply,
+            Err(error) => return Readiness::NotYet(error.to_string()),
+        };
+        let line = reply.head.lines().next().unwrap_or_default();
+        let said = probe::redirect(&reply, target)
+            .unwrap_or_else(|| format!("it answered {target} with `{line}`"));
+        match reply.status == 503 || self.rendered.ready.is_some() {
+            true => Readiness::NotYet(said),
+            false => Readiness::Wrong(said),
+        }
+    }
+
+    /// Why it will never answer, where the process that was started has ended.
+    fn ended_early(&mut self) -> Option<ServerError> {
+        let server = self.adapter.name;
+        let processes = self.processes.as_mut()?;
+        let status = processes.exit_status()?;
+        let (how, left) = (child::describe(status), processes.left().len());
+        Some(match left > 0 && status.success() {
+            true => ServerError::WentToBackground { server, how, left },
+            false => ServerError::Died { server, how, log_tail: self.log_tail() },
+        })
     }
 
     fn listener(&self) -> Option<Listener> {
@@ -482,7 +532,7 @@ impl Running {
 
     /// How it ended, if it did by itself. Of one that runs elsewhere only its answers tell.
     pub fn died(&mut self) -> Option<String> {
-        self.processes.as_mut()?.died()
+        self.processes.as_mut()?.exit_status().map(child::describe)
     }
 
     /// The last lines of its error log and of what it printed.
@@ -501,7 +551,8 @@ impl Running {
     pub fn stop(mut self) -> Result<Stopped, ServerError> {
         let addr = self.addr();
         let Some(processes) = &mut self.processes else {
-            return Ok(Stopped { took: Nanos::ZERO, forced: false, logged: None });
+            let signal = self.rendered.stop;
+            return Ok(Stopped { took: Nanos::ZERO, forced: false, signal, logged: None });
         };
         let begun = clock::monotonic();
         let forced = processes.end();
@@ -514,12 +565,24 @@ impl Running {
         let bind = || TcpListener::bind(addr).is_err();
         let port_taken = self.net.at_server(bind).unwrap_or(true);
         let what = match (left.is_empty(), port_taken) {
-            (true, false) => return Ok(Stopped { took, forced, logged }),
+            (true, false) => {
+                return Ok(Stopped { took, forced, signal: self.rendered.stop, logged });
+            }
             (true, true) => format!("port {}", addr.port()),
             (false, _) => format!("processes {left:?}"),
         };
         Err(ServerError::Left { server: self.adapter.name, what })
     }
+}
+
+/// What one look at a server that starts says.
+enum Readiness {
+    /// It answers as it shall.
+    Ready,
+    /// It answers with what may not pass, in these words.
+    Wrong(String),
+    /// It does not answer, or says that it is not ready.
+    NotYet(String),
 }
 
 /// What a start finds on this machine, all of it checked.
@@ -743,6 +806,7 @@ mod tests {
                 target: "/index.html",
                 // Longer than a test that hangs is let run.
                 timeout: Nanos::from_secs(3600),
+                interrupt: &UNINTERRUPTED,
             };
             let conditions = Conditions::over(Net::loopback("for a test"));
             let ground = Ground {

@@ -16,7 +16,8 @@ use crate::verdict::narrow_enough;
 /// never be done; the last of them is used, and says by what it was disturbed.
 const REPEATS_MAX: u32 = 2;
 /// Of all visits that are used at most one in this many is paid for with one that is not, so that on
-/// a machine that is always busy a run takes a quarter longer, and not three times as long.
+/// a machine that is always busy a run takes a quarter longer, and not three times as long. A visit in which
+/// no request was finished is not bound by it.
 const USED_A_REPEAT: usize = 4;
 /// A contender whose first this many visits all failed is not visited again.
 const FIRST_FAILURES_MAX: u32 = 2;
@@ -37,6 +38,11 @@ pub trait Stage {
     /// # Errors
     /// Of the harness only.
     fn visit(&mut self, place: Place) -> Result<Option<Visit>, LabError>;
+
+    /// What the reader should know of the visits and starts made since the last call.
+    fn take_notes(&mut self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Keeps a visit as it will stand in the record, so that a run that is killed can go on.
     ///
@@ -226,8 +232,11 @@ impl Session<'_> {
             }
             self.watch.discovery_begins(contender);
             let begun = self.stage.now();
-            match self.stage.discover(contender)? {
+            let found = self.stage.discover(contender)?;
+            self.tell_notes();
+            match found {
                 Ok(facts) => self.contenders[contender] = facts,
+                Err(_) if self.interrupted() => return Ok(Some(broken_off())),
                 Err(failure) => {
                     let name = &self.plan.contenders[contender].name;
                     self.watch.message(&format!("{name}: {}", failure.reason));
@@ -397,7 +406,8 @@ impl Session<'_> {
             self.watch.visit_begins(place, progress);
             let begun = self.stage.now();
             let Some(mut visit) = self.stage.visit(place)? else { return Ok(false) };
-            let again = attempt < self.repeats_left(&with_this)
+            self.tell_notes();
+            let again = attempt < self.repeats_left(&visit, &with_this)
                 && visit.state == VisitState::Measured
                 && visit.disturbance().is_some_and(Disturbance::is_from_outside);
             if again {
@@ -419,16 +429,27 @@ impl Session<'_> {
     }
 
     /// How often one visit may be made again now, where those that are left of its block and itself are
-    /// to fit into the budget.
-    fn repeats_left(&mut self, with_this: &[(usize, usize)]) -> u32 {
+    /// to fit into the budget. One in which no request was finished withholds every rate of its contender, so
+    /// it is made again whatever others have cost, and where disturbed visits are kept too.
+    fn repeats_left(&mut self, visit: &Visit, with_this: &[(usize, usize)]) -> u32 {
         let end = self.stage.now() + self.costs.visits(with_this, Unseen::Most);
-        if self.plan.keep_disturbed || end > self.plan.budget {
+        if end > self.plan.budget {
+            return 0;
+        }
+        if visit.answered_nothing() {
+            return REPEATS_MAX;
+        }
+        if self.plan.keep_disturbed {
             return 0;
         }
         let is_unused = |visit: &&Visit| visit.state == VisitState::Disturbed;
         let unused = self.visits.iter().filter(is_unused).count();
         let allowed = REPEATS_MAX as usize + (self.visits.len() - unused) / USED_A_REPEAT;
         if unused < allowed { REPEATS_MAX } else { 0 }
+    }
+
+    fn tell_notes(&mut self) {
+        self.stage.take_notes().iter().for_each(|note| self.watch.message(note));
     }
 
     fn note(&mut self, visit: &Visit) {

@@ -63,6 +63,7 @@ impl Bench {
             scratch: self.scratch.path(),
             target: "/index.html",
             timeout,
+            interrupt: &joust_lab::server::UNINTERRUPTED,
         })
     }
 

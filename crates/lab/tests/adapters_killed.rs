@@ -50,6 +50,7 @@ fn helper_that_starts_servers_and_waits() {
             scratch: dir,
             target: "/index.html",
             timeout: PATIENCE.into(),
+            interrupt: &joust_lab::server::UNINTERRUPTED,
         });
         let running = running.unwrap();
         let pids: Vec<String> = running.tree().unwrap().pids().iter().map(u32::to_string).collect();

@@ -92,6 +92,7 @@ impl Bench {
             scratch: self.scratch.path(),
             target: "/index.html",
             timeout: PATIENCE,
+            interrupt: &joust_lab::server::UNINTERRUPTED,
         }
     }
 

@@ -48,6 +48,7 @@ fn load(client: &'static Client, found: &Found, order: &Order) -> (ClientRun, u6
         scratch: scratch.path(),
         target: "/index.html",
         timeout: PATIENCE,
+        interrupt: &joust_lab::server::UNINTERRUPTED,
     });
     let running = running.unwrap();
     let bench = Bench { cpus: &[], scratch: scratch.path(), grace: PATIENCE };

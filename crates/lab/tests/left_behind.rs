@@ -40,6 +40,7 @@ fn helper_that_runs_a_server_and_waits() {
         scratch: scratch.path(),
         target: "/index.html",
         timeout: PATIENCE.into(),
+        interrupt: &joust_lab::server::UNINTERRUPTED,
     };
     let conditions = Conditions::over(Net::fresh());
     let running = Running::start_under(&start, &conditions).unwrap();

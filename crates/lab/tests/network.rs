@@ -49,6 +49,7 @@ fn a_server_in_a_namespace_answers_the_load_across_the_pair_and_leaves_nothing()
             scratch: scratch.path(),
             target: "/index.html",
             timeout: PATIENCE.into(),
+            interrupt: &joust_lab::server::UNINTERRUPTED,
         };
         let conditions = Conditions { padding: 100, ..Conditions::over(net.clone()) };
         let running = Running::start_under(&start, &conditions).unwrap();

@@ -297,6 +297,36 @@ fn a_visit_that_a_quota_stopped_is_used_as_it_is() {
 }
 
 #[test]
+fn a_visit_without_a_request_on_a_disturbed_machine_is_made_again_and_withholds_nobody() {
+    let noise = Noise::none();
+    let mut plan = plan(&["a", "b"]);
+    (plan.blocks.min, plan.blocks.max) = (20, 20);
+    let withheld = |keep_disturbed: bool, silent: &[usize]| {
+        let plan = record::Plan { keep_disturbed, ..plan.clone() };
+        let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4]);
+        stage.disturbed_in = (0..1000).collect();
+        stage.silent_in = silent.iter().copied().collect();
+        let (played, _) = played(&plan, &mut stage);
+        let silent: Vec<(VisitState, u32)> = played
+            .visits
+            .iter()
+            .filter(|visit| visit.rate_per_s == Some(0.0))
+            .map(|visit| (visit.state.clone(), visit.attempt))
+            .collect();
+        let verdicts = joust_lab::verdict::verdicts(&plan, &played.visits, &[]);
+        (matches!(verdicts[0].verdict, Verdict::Withheld { .. }), silent)
+    };
+    // Where the repeats of a busy machine are used up, and where it is asked that none be made.
+    let used_up = 11;
+    assert_eq!(withheld(false, &[used_up]), (false, vec![(VisitState::Disturbed, 0)]));
+    let twice = vec![(VisitState::Disturbed, 0), (VisitState::Disturbed, 1)];
+    assert_eq!(withheld(true, &[5, 6]), (false, twice.clone()));
+    // A server that never answers is told after as many tries as any visit has.
+    let always = [twice, vec![(VisitState::Measured, 2)]].concat();
+    assert_eq!(withheld(true, &[5, 6, 7]), (true, always));
+}
+
+#[test]
 fn on_a_machine_that_is_always_disturbed_a_quarter_more_visits_are_made_or_none() {
     let noise = Noise::none();
     let mut plan = plan(&["a", "b"]);

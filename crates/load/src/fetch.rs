@@ -3,6 +3,7 @@
 //! asked. Start reading at [`fetch`].
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
@@ -18,6 +19,8 @@ use crate::prepared::{Fill, Prepared};
 use crate::proxy::{self, Tunnel};
 use crate::secure::{self, TlsSetupError};
 
+/// Time between two looks at whether a fetch is interrupted.
+const INTERRUPT_LOOK: Nanos = Nanos::from_millis(50);
 /// Longest body that is kept.
 pub const FETCH_BODY_MAX: Bytes = Bytes(256 * 1024 * 1024);
 
@@ -84,6 +87,9 @@ pub enum FetchError {
         /// As planned.
         addr: Place,
     },
+    /// The caller gave it up.
+    #[error("interrupted")]
+    Interrupted,
     /// TLS cannot begin.
     #[error(transparent)]
     TlsSetup(#[from] TlsSetupError),
@@ -123,8 +129,24 @@ pub fn fetch(plan: &LoadPlan) -> Result<Fetched, FetchError> {
     fetch_one(plan, 0)
 }
 
+/// As [`fetch`], given up within 50 ms of `interrupt`.
+///
+/// # Errors
+/// As there, and [`FetchError::Interrupted`].
+pub fn fetch_until(plan: &LoadPlan, interrupt: &AtomicBool) -> Result<Fetched, FetchError> {
+    fetch_index(plan, 0, Some(interrupt))
+}
+
 /// As [`fetch`], the request of that index.
 pub(crate) fn fetch_one(plan: &LoadPlan, index: usize) -> Result<Fetched, FetchError> {
+    fetch_index(plan, index, None)
+}
+
+fn fetch_index(
+    plan: &LoadPlan,
+    index: usize,
+    interrupt: Option<&AtomicBool>,
+) -> Result<Fetched, FetchError> {
     let request = &plan.requests[index];
     let prepared = Prepared::new(plan, request).expect("a plan's requests were rendered before");
     let origin = &plan.origins[request.origin as usize];
@@ -144,6 +166,7 @@ pub(crate) fn fetch_one(plan: &LoadPlan, index: usize) -> Result<Fetched, FetchE
     parser.expect(kind);
     let mut fetching = Fetching {
         plan,
+        interrupt,
         origin,
         driver: EpollDriver::new(1)?,
         tls,
@@ -169,6 +192,7 @@ const TUNNELLING: &str = "answer CONNECT";
 
 struct Fetching<'a> {
     plan: &'a LoadPlan,
+    interrupt: Option<&'a AtomicBool>,
     origin: &'a Origin,
     driver: EpollDriver,
     tls: Option<TlsClient>,
@@ -197,7 +221,12 @@ impl Fetching<'_> {
         self.driver.connect(SLOT, &Route { to, from: plan.sources.first().copied() });
         let mut deadline = self.driver.now().saturating_add(plan.timeout);
         loop {
-            self.driver.wait(deadline)?;
+            let until = match self.interrupt {
+                Some(flag) if flag.load(Ordering::Relaxed) => return Err(FetchError::Interrupted),
+                Some(_) => deadline.min(self.driver.now().saturating_add(INTERRUPT_LOOK)),
+                None => deadline,
+            };
+            self.driver.wait(until)?;
             let phase = self.phase;
             while let Some(completion) = self.driver.next() {
                 if self.take(completion.what)? {

@@ -49,7 +49,7 @@ mod worker;
 pub use columns::{ColumnError, ROWS_MAX, read_column};
 pub use connect_to::ConnectToError;
 pub use engine::{run, uring_is_available};
-pub use fetch::{FETCH_BODY_MAX, FetchError, Fetched, fetch};
+pub use fetch::{FETCH_BODY_MAX, FetchError, Fetched, fetch, fetch_until};
 pub use merge::{MergeError, MergeInput, merge};
 pub use options::{
     CONNECTIONS_MAX, FOLLOW_MAX, INTERVAL_MIN, LoadOptions, PIPELINE_MAX, PlanError, QUEUE_MAX,

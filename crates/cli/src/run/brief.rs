@@ -38,7 +38,8 @@ Exit codes:
   0   done; with --candidate: it is not worse than the base by more than the margin (2 %)
   1   failed, as where a contender does not answer
   2   usage
-  3   interrupted, or every verdict is withheld; with --candidate: nothing can be said of it, or not yet
+  3   interrupted, every verdict is withheld, or a contender never answered; with --candidate: nothing can
+      be said of it, or not yet
   99  with --candidate: it is worse than the base by more than the margin
 
 Ctrl-C ends a run in order: what was measured is kept and marked incomplete, and --resume DIR goes on with \
@@ -264,6 +265,7 @@ pub fn first_lines(brief: &Brief, plan: &Plan, study: &Path) -> Vec<String> {
             bound.join(", ")
         ));
     }
+    lines.extend(brief.note_on_p99(plan));
     lines.push(format!("The same as a study file: {}", study.display()));
     lines
 }

@@ -3,7 +3,7 @@
 
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use record::RunRecord;
@@ -184,6 +184,11 @@ fn what_does_not_answer_is_named_with_the_end_of_its_log_and_leaves_nothing() {
                 1,
                 &["sh: ended before it answered", "3", "no such module", "by hand"],
             ),
+            (
+                &["joust", "sh -c 'setsid sleep 600 & exit 0' {port}"],
+                1,
+                &["sh: went to the background", "daemon off", "-DFOREGROUND"],
+            ),
             (&["joust", "no-such-program {port}"], 1, &["no-such-program", "install it"]),
             (&["joust", &fixed], 1, &[&format!("port {port} of 127.0.0.1 is taken")]),
             (&["joust", &nobody], 1, &["127.0.0.1", "start it first"]),
@@ -191,6 +196,88 @@ fn what_does_not_answer_is_named_with_the_end_of_its_log_and_leaves_nothing() {
             (&["joust", &other], 1, &["do not serve the same page", "3361 B", "12 B"]),
         ],
     );
+}
+
+#[test]
+fn a_path_that_is_not_there_is_told_in_a_few_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(dir.path(), &["joust", &ours(""), "--target", "/nothere"]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for word in ["it answered /nothere with", "404", "--target /"] {
+        assert!(said.contains(word), "no `{word}` in {said}");
+    }
+    assert!(said.len() < 700, "{} bytes: {said}", said.len());
+}
+
+/// Starts a run, interrupts it while it waits for its first server, and says how long it took to end.
+fn interrupted(dir: &Path, args: &[&str]) -> (Output, Duration) {
+    let mut command = joust(&[&["run"], args].concat());
+    command.current_dir(dir).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    let begun = Instant::now();
+    (child.wait_with_output().unwrap(), begun.elapsed())
+}
+
+#[test]
+fn an_interrupt_before_anything_is_measured_ends_at_once_and_keeps_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    // Of the two ways to wait for a server: it does not listen, and it does not answer.
+    let waits = "sh -c 'exec sleep 600' {port}";
+    let silent = "python3 -c 'import socket,sys,time; s=socket.socket(); \
+                  s.bind((\"127.0.0.1\",int(sys.argv[1]))); s.listen(); time.sleep(600)' {port}";
+    let study = format!(
+        "name = \"i\"\nquestion = \"?\"\nbudget = \"50s\"\n[workload]\npage = 1000\nconnections = 4\n\
+         [[contender]]\nname = \"waits\"\nserver = \"command\"\nsettings.command = \"{waits}\"\n\
+         [[contender]]\nname = \"joust\"\nserver = \"joust\"\n"
+    );
+    std::fs::write(dir.path().join("i.toml"), study).unwrap();
+    let mut all = vec![vec!["joust", waits], vec!["i.toml"]];
+    all.extend(installed("python3").map(|_| vec!["joust", silent]));
+    for args in &all {
+        let (output, took) = interrupted(dir.path(), args);
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(3), "{args:?}: {said}");
+        assert!(said.contains("interrupted before anything was measured"), "{args:?}: {said}");
+        assert!(took < Duration::from_secs(6), "{args:?} took {took:?}");
+        assert!(!dir.path().join("joust-results").exists(), "{args:?} left a folder");
+    }
+}
+
+#[test]
+fn a_server_that_does_not_end_when_asked_to_is_named_with_the_way_out() {
+    let Some(_) = installed("python3") else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let deaf = "python3 -c 'import signal,sys,http.server as h; signal.signal(15, signal.SIG_IGN); \
+                sys.argv[1:]=[sys.argv[1]]; h.test(HandlerClass=h.SimpleHTTPRequestHandler, \
+                port=int(sys.argv[1]), bind=\"127.0.0.1\")' {port}";
+    std::fs::write(dir.path().join("index.html"), "x").unwrap();
+    let other = deaf.replace("signal.signal(15, signal.SIG_IGN); ", "");
+    let output = run(
+        dir.path(),
+        &[
+            deaf,
+            &other,
+            "--target",
+            "/index.html",
+            "-d",
+            "40",
+            "--set",
+            "blocks.min=2",
+            "--set",
+            "blocks.max=2",
+            "--set",
+            "visit.measure=100ms",
+            "--set",
+            "keep_disturbed=true",
+        ],
+    );
+    let said = said(&output);
+    assert_eq!(said.matches("did not end within").count(), 1, "once: {said}");
+    assert!(said.contains("of SIGTERM and was killed") && said.contains("KILL"), "{said}");
 }
 
 #[test]

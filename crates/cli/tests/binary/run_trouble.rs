@@ -194,6 +194,20 @@ fn a_server_that_redirects_the_page_is_told_with_the_target_to_ask_for() {
 }
 
 #[test]
+fn a_contender_that_never_answers_ends_a_run_with_3_and_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let one = |name: &str, model: &str| contender(name, "joust", &format!("model = \"{model}\""));
+    let dies = contender("dies", "command", "command = \"sh -c 'exit 7' {port}\"");
+    let contenders = [one("a", "pool"), one("b", "reactor"), dies];
+    let file = study_of(dir.path(), &contenders, "8s");
+    let out = dir.path().join("out");
+    let run = crate::output(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    let told = unframed(&run);
+    assert_eq!(run.status.code(), Some(3), "{told}");
+    assert!(told.contains("dies never answered") || told.contains("dies: "), "{told}");
+}
+
+#[test]
 fn a_budget_that_holds_no_block_is_an_error_that_says_what_one_takes() {
     let dir = tempfile::tempdir().unwrap();
     let one = |name: &str| contender(name, "joust", "model = \"pool\"");

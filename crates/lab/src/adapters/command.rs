@@ -32,6 +32,9 @@ pub(super) static ITEM: Adapter = Adapter {
     },
 };
 
+/// The setting that names the signal to end with.
+pub(super) const STOP: &str = "stop";
+
 /// Why its switches are not known.
 const HIDDEN: &str = "a program of your own: only what shows from outside is known";
 
@@ -62,7 +65,7 @@ static SETTINGS: &[SettingSpec] = &[
         "What is asked for to see whether it answers, as in /health; it is ready with a 200.",
     ),
     SettingSpec::new(
-        "stop",
+        STOP,
         Kind::Choice(&["TERM", "INT", "QUIT", "HUP", "KILL"]),
         "TERM",
         "The signal that asks it to end. What is left 5 s later is killed.",
@@ -150,7 +153,7 @@ fn configure(request: &Request, values: &Values) -> Rendered {
         reached: port.map_or(Reached::AsAsked, Reached::Port),
         ready: values.given("ready").map(str::to_owned),
         cwd: values.given("cwd").map(PathBuf::from),
-        stop: match values.text("stop") {
+        stop: match values.text(STOP) {
             "INT" => Signal::SIGINT,
             "QUIT" => Signal::SIGQUIT,
             "HUP" => Signal::SIGHUP,

@@ -262,6 +262,11 @@ impl Adapter {
         self.hands_on || self.settings.iter().any(|spec| spec.name == setting)
     }
 
+    /// Whether a study can name the signal that ends it.
+    pub fn takes_stop(&self) -> bool {
+        self.settings.iter().any(|spec| spec.name == command::STOP)
+    }
+
     /// What the server itself says against settings that were handed on to it; `None` where it takes
     /// them, or hands on none.
     pub fn refusal(&self, found: &Found, settings: &Settings) -> Option<String> {

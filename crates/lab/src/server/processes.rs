@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
@@ -115,9 +116,8 @@ impl Processes {
     }
 
     /// How the first process ended, if it did by itself.
-    pub(super) fn died(&mut self) -> Option<String> {
-        let status = self.child.try_wait().ok()??;
-        Some(child::describe(status))
+    pub(super) fn exit_status(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok()?
     }
 
     /// Ends all processes; true when force was needed.

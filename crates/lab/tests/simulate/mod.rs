@@ -102,6 +102,8 @@ pub(crate) struct Simulated<'a> {
     pub(crate) fails_in: BTreeMap<usize, Vec<u32>>,
     /// Visits, counted from 0, in which the machine is busy with something else.
     pub(crate) disturbed_in: BTreeSet<usize>,
+    /// Visits, counted from 0, in which no request is finished.
+    pub(crate) silent_in: BTreeSet<usize>,
     /// By what.
     pub(crate) disturbed_by: record::Disturbance,
     /// A cell with noise of its own, and how much: a share of the rate, up and down in turn.
@@ -126,6 +128,7 @@ impl<'a> Simulated<'a> {
             dead: BTreeSet::new(),
             fails_in: BTreeMap::new(),
             disturbed_in: BTreeSet::new(),
+            silent_in: BTreeSet::new(),
             disturbed_by: record::Disturbance::ForeignCpu {
                 share_of_a_core: units::Share(0.5),
                 most: None,
@@ -191,6 +194,9 @@ impl Stage for Simulated<'_> {
             || self.fails_in.get(&place.contender).is_some_and(|in_| in_.contains(&place.block));
         let mut visit = measured(place, rate);
         visit.started = started;
+        if self.silent_in.contains(&(self.visits - 1)) {
+            visit.rate_per_s = Some(0.0);
+        }
         if self.disturbed_in.contains(&(self.visits - 1)) {
             let disturbance = Some(self.disturbed_by.clone());
             let around = record::Surroundings { disturbance, ..Default::default() };

@@ -81,6 +81,7 @@ fn row(
             scratch,
             target: "/index.html",
             timeout: PATIENCE,
+            interrupt: &joust_lab::server::UNINTERRUPTED,
         };
         let running = Running::start(&start).unwrap_or_else(|error| panic!("{error}"));
         let (addr, pids) = (running.addr(), running.tree().expect("it was started").pids());
