@@ -145,7 +145,7 @@ const PREFIX: &str = "joust-";
 fn name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let me = std::process::id();
-    let started = crate::tree::stat(me).map_or(0, |stat| stat.started);
+    let started = crate::proc_stat::stat(me).map_or(0, |stat| stat.started);
     format!("{PREFIX}{me}-{started}-{}", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
@@ -167,7 +167,7 @@ fn is_left(name: &str) -> bool {
     let Some(rest) = name.strip_prefix(PREFIX) else { return false };
     let numbers: Vec<u64> = rest.split('-').map_while(|number| number.parse().ok()).collect();
     let [pid, started, _] = numbers[..] else { return false };
-    crate::tree::stat(pid as u32).is_none_or(|stat| stat.started != started)
+    crate::proc_stat::stat(pid as u32).is_none_or(|stat| stat.started != started)
 }
 
 /// Whether it is a cgroup that was made here.
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn only_cgroups_of_a_joust_that_is_gone_are_left() {
         let me = std::process::id();
-        let started = crate::tree::stat(me).unwrap().started;
+        let started = crate::proc_stat::stat(me).unwrap().started;
         assert!(!is_left(&name()), "its joust is here");
         assert!(is_left(&format!("joust-{me}-{}-0", started + 1)), "another had that number");
         for other in ["joust-7", "joust-x-1-2", "joust-1-2-3-4", "user.slice", "joust-"] {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use record::Skipped;
 use units::Nanos;
 
-use crate::study::StudyError;
+use crate::study_error::StudyError;
 
 /// Why there is no run.
 #[derive(Debug, thiserror::Error)]

@@ -20,8 +20,7 @@ use std::time::Duration;
 use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::cgroup;
-use crate::tree;
+use crate::{cgroup, proc_stat, tree};
 
 /// What tells one start of the machine from the next, since which ticks are counted.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
@@ -58,7 +57,7 @@ struct Note {
 /// The disk is full; the process has ended.
 pub(crate) fn note(dir: &Path, pid: u32, cgroup: Option<&Path>) -> io::Result<()> {
     let gone = || io::Error::new(io::ErrorKind::NotFound, "the process has ended");
-    let started = tree::stat(pid).ok_or_else(gone)?.started;
+    let started = proc_stat::stat(pid).ok_or_else(gone)?.started;
     let cgroup = cgroup.map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default();
     // In one piece: half a line could name another process.
     let path = dir.join(NOTE);
@@ -149,7 +148,7 @@ fn family(note: &Note, never: &BTreeSet<u32>) -> BTreeSet<u32> {
         let text = fs::read_to_string(dir.join("cgroup.procs")).ok()?;
         Some(text.lines().filter_map(|line| line.parse().ok()).collect::<Vec<u32>>())
     });
-    let is_it = tree::stat(note.pid).is_some_and(|stat| stat.started == note.started);
+    let is_it = proc_stat::stat(note.pid).is_some_and(|stat| stat.started == note.started);
     let descendants = if is_it { tree::descendants(note.pid) } else { Vec::new() };
     let all = in_cgroup.into_iter().flatten().chain(descendants);
     // 0 is how a cgroup shows a process of another namespace of numbers.
@@ -161,7 +160,7 @@ fn ourselves() -> BTreeSet<u32> {
     let mut chain = BTreeSet::new();
     let mut pid = std::process::id();
     while pid > 0 && chain.insert(pid) {
-        pid = tree::stat(pid).map_or(0, |stat| stat.parent);
+        pid = proc_stat::stat(pid).map_or(0, |stat| stat.parent);
     }
     chain
 }
@@ -208,7 +207,7 @@ mod tests {
     fn a_stranger_is_never_ended() {
         let scratch = tempfile::tempdir().unwrap();
         let mut child = family_of_two();
-        let (pid, started) = (child.id(), tree::stat(child.id()).unwrap().started);
+        let (pid, started) = (child.id(), proc_stat::stat(child.id()).unwrap().started);
         let boot = boot();
         // Another tick, another start of the machine, a line cut short, and a cgroup that is not one of
         // ours.
@@ -253,8 +252,8 @@ mod tests {
 
     #[test]
     fn a_note_of_our_own_ancestor_ends_neither_it_nor_us() {
-        let parent = tree::stat(std::process::id()).unwrap().parent;
-        let started = tree::stat(parent).unwrap().started;
+        let parent = proc_stat::stat(std::process::id()).unwrap().parent;
+        let started = proc_stat::stat(parent).unwrap().started;
         let family = family(&Note { pid: parent, started, cgroup: None }, &ourselves());
         assert!(!family.contains(&parent) && !family.contains(&std::process::id()), "{family:?}");
     }

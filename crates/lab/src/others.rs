@@ -14,7 +14,7 @@ use record::{Calm, Foreign, MachineSeries};
 use sys::clock;
 use units::{Nanos, Share};
 
-use crate::tree;
+use crate::proc_stat;
 
 /// How often three clocks are read, to have them close together once.
 const CLOCK_TRIES: u32 = 5;
@@ -97,7 +97,7 @@ fn others(ours: &BTreeSet<u32>) -> BTreeMap<u32, Ticks> {
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
     let pids = processes.flatten().filter_map(number).filter(|pid| !ours.contains(pid));
     let ticks = |pid| {
-        let stat = tree::stat(pid)?;
+        let stat = proc_stat::stat(pid)?;
         // A child of ours that was started meanwhile, as another load tool is.
         let is_ours = ours.contains(&stat.parent) || does_our_packets(pid, stat.parent);
         (!is_ours).then_some((pid, Ticks { own: stat.own_ticks, reaped: stat.reaped_ticks }))
@@ -191,7 +191,7 @@ mod tests {
         let (before, before_me) = (Before::now(&nobody), Before::now(&me));
         let mut stranger =
             Command::new("/bin/sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        while tree::stat(stranger.id()).unwrap().own_ticks < 3 {
+        while proc_stat::stat(stranger.id()).unwrap().own_ticks < 3 {
             std::thread::yield_now();
         }
         let series = MachineSeries::default();

@@ -13,7 +13,8 @@ use record::ProcessesUse;
 use sys::clock;
 use units::Nanos;
 
-use crate::tree::{self, CpuMethod, Tree};
+use crate::proc_stat;
+use crate::tree::{CpuMethod, Tree};
 
 /// Readings of a tree's processes.
 #[derive(Debug)]
@@ -89,7 +90,7 @@ impl Roll {
 fn counted(pid: u32) -> Counted {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"));
     let mut counted = Counted {
-        faults_major: tree::stat(pid).map_or(0, |stat| stat.faults_major),
+        faults_major: proc_stat::stat(pid).map_or(0, |stat| stat.faults_major),
         ..Counted::default()
     };
     for task in tasks.into_iter().flatten().flatten() {

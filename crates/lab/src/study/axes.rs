@@ -9,8 +9,7 @@
 use record::{Cell, Change, Contender, SettingValue, Workload};
 use toml::Spanned;
 
-use super::contenders::setting;
-use super::keys::{Item, Located, Section, Source};
+use super::keys::{Item, Located, Section, Source, setting};
 use super::{Form, StudyError, work};
 use crate::adapters::Adapter;
 use crate::nearest::{nearest, suggestion};

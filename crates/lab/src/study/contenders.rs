@@ -1,12 +1,11 @@
 //! Owns the contenders of a study file, each with its settings checked by its adapter. Must not know
 //! the workload's values. Start reading at [`contenders`].
 
-use record::{Contender, SettingValue, Settings};
+use record::{Contender, Settings};
 use toml::Spanned;
-use toml::de::DeValue;
 
 use super::axes::{Axis, Makes};
-use super::keys::{Located, Section, Source, integer};
+use super::keys::{Section, Source, setting};
 use super::{Form, StudyError, work};
 use crate::adapters::{self, Adapter};
 
@@ -132,23 +131,4 @@ fn culprit(adapter: &Adapter, settings: &Settings) -> Option<String> {
         rest
     };
     settings.keys().find(|name| adapter.check(&without(name)).is_ok()).cloned()
-}
-
-/// The value of a setting.
-pub(super) fn setting(
-    key: &str,
-    value: Located<'_>,
-    source: Source<'_>,
-) -> Result<SettingValue, StudyError> {
-    let refused = || {
-        source
-            .error(value.span(), format!("the setting `{key}` is no number, text or true/false"))
-            .with_help("a name with a dot needs quotes: \"server.max-worker\" = 0")
-    };
-    Ok(match value.get_ref() {
-        DeValue::Boolean(flag) => SettingValue::Flag(*flag),
-        DeValue::String(text) => SettingValue::Text(text.to_string()),
-        number @ DeValue::Integer(_) => SettingValue::Number(integer(number).ok_or_else(refused)?),
-        _ => return Err(refused()),
-    })
 }

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
 
+use record::SettingValue;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -263,4 +264,23 @@ fn items_of<'a>(table: &'a DeTable<'a>) -> Vec<(Spanned<String>, Located<'a>)> {
 pub(super) fn integer(value: &DeValue<'_>) -> Option<i64> {
     let number = value.as_integer()?;
     i64::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+/// The value of a setting.
+pub(super) fn setting(
+    key: &str,
+    value: Located<'_>,
+    source: Source<'_>,
+) -> Result<SettingValue, StudyError> {
+    let refused = || {
+        source
+            .error(value.span(), format!("the setting `{key}` is no number, text or true/false"))
+            .with_help("a name with a dot needs quotes: \"server.max-worker\" = 0")
+    };
+    Ok(match value.get_ref() {
+        DeValue::Boolean(flag) => SettingValue::Flag(*flag),
+        DeValue::String(text) => SettingValue::Text(text.to_string()),
+        number @ DeValue::Integer(_) => SettingValue::Number(integer(number).ok_or_else(refused)?),
+        _ => return Err(refused()),
+    })
 }
