@@ -2,7 +2,6 @@
 //! that process's workers.
 
 use std::fs;
-use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -80,10 +79,7 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
 fn a_joust_that_is_killed_leaves_no_server_and_no_port() {
     let installed = WAYS.iter().filter(|(name, ..)| found(name).is_some()).count();
     if installed == 0 {
-        // Past the harness, which holds back what the print macros write.
-        let why = b"skipped: none of nginx, apache, lighttpd is installed (scripts/peers.sh)\n";
-        std::io::stderr().write_all(why).unwrap();
-        return;
+        return skips::note("none of nginx, apache, lighttpd is installed (scripts/peers.sh)");
     }
     let dir = server::scratch().unwrap();
     let mut helper = Command::new(std::env::current_exe().unwrap())

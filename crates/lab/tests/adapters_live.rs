@@ -59,7 +59,7 @@ fn joust() -> PathBuf {
 fn found(adapter: &Adapter) -> Option<Found> {
     let found = (adapter.find)(&Search::new(joust()));
     if found.is_none() {
-        say(format_args!("skipped: {} is not installed ({})", adapter.name, adapter.remedy()));
+        skips::note(format_args!("{} is not installed ({})", adapter.name, adapter.remedy()));
     }
     found
 }

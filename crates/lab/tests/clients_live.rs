@@ -65,7 +65,7 @@ fn has_server() -> bool {
     let adapter = adapters::named("joust").unwrap();
     let found = (adapter.find)(&search()).is_some();
     if !found {
-        say(format_args!("skipped: joust itself ({})", adapter.remedy()));
+        skips::note(format_args!("joust itself is not built ({})", adapter.remedy()));
     }
     found
 }
@@ -101,7 +101,7 @@ fn installed() -> (Vec<(&'static Client, Found)>, u32) {
             Some(found) => here.push((*client, found)),
             None => {
                 skipped += 1;
-                say(format_args!("skipped: {} is not here ({})", client.name, client.remedy()));
+                skips::note(format_args!("{} is not here ({})", client.name, client.remedy()));
             }
         }
     }

@@ -2,7 +2,6 @@
 //! one: processes, cgroup, namespaces, folders; and nothing else is.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -94,9 +93,7 @@ fn helper(file: &Path) -> Child {
 #[test]
 fn the_next_run_ends_what_one_that_was_killed_with_its_guardian_left() {
     if nginx().is_none() {
-        // Past the harness, which holds back what the print macros write.
-        let why = b"skipped: nginx is not installed (scripts/peers.sh)\n";
-        return std::io::stderr().write_all(why).unwrap();
+        return skips::note("nginx is not installed (scripts/peers.sh brings it)");
     }
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("server");

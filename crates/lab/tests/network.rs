@@ -2,7 +2,6 @@
 //! nothing of it is left.
 
 use std::fs;
-use std::io::Write as _;
 use std::net::TcpListener;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -18,11 +17,6 @@ use units::{Bytes, Nanos};
 const PATIENCE: Duration = Duration::from_secs(60);
 const SERVERS: [&str; 3] = ["nginx", "apache", "lighttpd"];
 
-/// Past the harness, which holds back what the print macros write.
-fn skipped(why: &str) {
-    std::io::stderr().write_all(format!("skipped: {why}\n").as_bytes()).unwrap();
-}
-
 #[test]
 fn a_server_in_a_namespace_answers_the_load_across_the_pair_and_leaves_nothing() {
     let scratch = server::scratch().unwrap();
@@ -30,12 +24,12 @@ fn a_server_in_a_namespace_answers_the_load_across_the_pair_and_leaves_nothing()
     for name in SERVERS {
         let adapter = adapters::named(name).unwrap();
         let Some(found) = (adapter.find)(&Search::new("/nonexistent/joust")) else {
-            skipped(&format!("{name} is not installed (scripts/peers.sh)"));
+            skips::note(format_args!("{name} is not installed (scripts/peers.sh)"));
             continue;
         };
         let net = Net::fresh();
         if let Some(reason) = &net.facts().reason {
-            return skipped(reason);
+            return skips::note(reason);
         }
         assert_eq!(net.facts().kind, NetworkKind::Veth);
         let settings = Settings::default();

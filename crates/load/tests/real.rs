@@ -92,7 +92,7 @@ fn load_if_there(plan: &LoadPlan) -> Option<LoadRecord> {
     let interrupt = AtomicBool::new(false);
     match run(plan, &Control::new(&interrupt)) {
         Err(error) if plan.engine == Engine::Uring => {
-            std::io::stderr().write_all(format!("skipped: io_uring: {error}\n").as_bytes()).ok();
+            skips::note(format_args!("no io_uring here: {error}"));
             None
         }
         record => Some(record.unwrap()),

@@ -89,7 +89,7 @@ fn through(program: &str, args: &[&str], input: &[u8]) -> Option<Vec<u8>> {
     let child =
         Command::new(program).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let Ok(mut child) = child else {
-        eprintln!("skipped: {program} is not installed (scripts/peers.sh)");
+        skips::note(format_args!("{program} is not installed (scripts/peers.sh)"));
         return None;
     };
     let mut to = child.stdin.take().unwrap();
@@ -375,7 +375,7 @@ fn htpasswd(path: &std::path::Path, user: &str, password: &str) -> bool {
     let args = ["-c", "-b", "-B", "-C", "4"];
     let made = Command::new("htpasswd").args(args).arg(path).args([user, password]).output();
     let Ok(made) = made else {
-        eprintln!("skipped: htpasswd is not installed (scripts/peers.sh)");
+        skips::note("htpasswd is not installed (scripts/peers.sh)");
         return false;
     };
     assert!(made.status.success());

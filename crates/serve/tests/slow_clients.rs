@@ -48,7 +48,7 @@ impl Attack {
         match tool {
             Ok(tool) => Some(Self { tool }),
             Err(error) => {
-                eprintln!("skipped: no slowhttptest ({error}); scripts/peers.sh brings it");
+                skips::note(format_args!("no slowhttptest ({error}); scripts/peers.sh brings it"));
                 None
             }
         }

@@ -117,7 +117,6 @@ fn group_of(typed: &str) -> Result<Gid, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
 
     use super::*;
     use crate::process::tests::alone;
@@ -135,9 +134,7 @@ mod tests {
     #[test]
     fn an_identity_is_taken_on_with_all_its_groups_and_for_good() {
         if !is_root() {
-            let _ =
-                writeln!(io::stderr(), "skipped: 1 test, only root can take on another identity");
-            return;
+            return skips::note("only root can take on another identity");
         }
         alone(|| {
             let nobody = Identity::find("nobody", None).unwrap();

@@ -204,7 +204,6 @@ impl Ruleset {
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::io::Write as _;
     use std::net::{TcpListener, TcpStream};
     use std::os::unix::fs::OpenOptionsExt as _;
 
@@ -214,7 +213,7 @@ mod tests {
     fn has_landlock() -> bool {
         let abi = abi();
         if let Err(error) = &abi {
-            let _ = writeln!(io::stderr(), "skipped: 1 test, this kernel has no Landlock: {error}");
+            skips::note(format_args!("this kernel has no Landlock: {error}"));
         }
         abi.is_ok()
     }

@@ -95,7 +95,6 @@ impl AsFd for NetNamespace {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use std::io::Write as _;
     use std::net::TcpListener;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -104,9 +103,7 @@ pub(crate) mod tests {
         match NetNamespace::new() {
             Ok(made) => Some(made),
             Err(error) => {
-                let why = format!("skipped: no network namespace can be made here ({error})\n");
-                // Past the harness, which holds back what the print macros write.
-                std::io::stderr().write_all(why.as_bytes()).unwrap();
+                skips::note(format_args!("no network namespace can be made here ({error})"));
                 None
             }
         }

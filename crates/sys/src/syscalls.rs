@@ -204,7 +204,7 @@ mod tests {
         );
         match counted {
             Err(error) if is_refused(&error) => {
-                let _ = writeln!(io::stderr(), "skipped: 1 test, nobody may be traced: {error}");
+                skips::note(format_args!("no process may be traced here: {error}"));
             }
             Err(error) => panic!("{error}"),
             Ok((calls, ())) => {

@@ -20,7 +20,7 @@ fn ring(buffers: u16) -> Option<ServerRing> {
     match ServerRing::new(Size { operations: 64, buffers }) {
         Ok(ring) => Some(ring),
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "skipped: 1 test of the server's ring: {error}");
+            skips::note(format_args!("no ring for the server: {error}"));
             None
         }
     }

@@ -94,7 +94,7 @@ fn a_unix_socket_is_a_server_like_any_other() {
 #[test]
 fn ipv6_is_asked_in_brackets() {
     let Some(server) = Planted::start_on("[::1]:0", |_| reply("", "x")) else {
-        return println!("skipped: no ::1 on this machine");
+        return skips::note("no ::1 on this machine");
     };
     let record = record(&[&["load", &server.url("/"), "-n", "40"], &MORE[..]].concat());
     assert_eq!(record["requests"]["ok"], 40);

@@ -166,7 +166,7 @@ impl Stage {
         let lacks = |what: &str| step.words.iter().any(|word| self.place(word).contains(what));
         let missing = ["[::1]:8080", ":8443"].into_iter().find(|what| lacks(what));
         if let Some(what) = missing {
-            println!("skipped: docs/load.md:{}: no server at {what} here", step.line);
+            skips::note(format_args!("docs/load.md:{}: no server at {what} here", step.line));
         }
         missing.is_none()
     }

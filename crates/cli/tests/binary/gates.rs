@@ -107,7 +107,7 @@ fn the_report_names_the_engine_that_was_asked_for() {
         assert_eq!((&uring["engine"], &auto["engine"]), (&"io_uring".into(), &"io_uring".into()));
         assert_eq!(uring["requests"]["ok"], 50);
     } else {
-        println!("skipped: io_uring is not to be had here: {}", said(&uring));
+        skips::note(format_args!("io_uring is not to be had here: {}", said(&uring)));
         assert_eq!(auto["engine"], "epoll");
     }
 }
@@ -125,7 +125,7 @@ const WITHOUT_URING: &str = r#"
 #[test]
 fn a_sandbox_without_io_uring_is_served_by_epoll_with_one_line_of_notice() {
     if !cfg!(target_arch = "x86_64") {
-        return println!("skipped: the filter has the numbers of x86_64");
+        return skips::note("the filter has the numbers of x86_64");
     }
     let Some(perl) = installed("perl") else { return };
     let server = Server::start(&["--fixed", "100"]);
@@ -137,7 +137,7 @@ fn a_sandbox_without_io_uring_is_served_by_epoll_with_one_line_of_notice() {
     };
     let auto = run("auto");
     if auto.status.code() == Some(77) {
-        return println!("skipped: no filter of system calls can be set here");
+        return skips::note("no filter of system calls can be set here");
     }
     assert_eq!(auto.status.code(), Some(0), "{}", said(&auto));
     let record: Value = serde_json::from_str(&stdout(&auto)).unwrap();

@@ -26,7 +26,7 @@ fn secure(site: &Site, model: &str, bytes: usize, more: &str) -> String {
 fn run(program: &str, args: &[&str]) -> Option<String> {
     let output = Command::new(program).args(args).stdin(std::process::Stdio::null()).output();
     let Ok(output) = output else {
-        println!("skipped: there is no {program} here");
+        skips::note(format_args!("there is no {program} here"));
         return None;
     };
     Some(String::from_utf8_lossy(&output.stdout).into_owned())

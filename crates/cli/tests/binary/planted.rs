@@ -178,7 +178,7 @@ pub(crate) fn installed(program: &str) -> Option<PathBuf> {
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     let found = folders.map(|folder| folder.join(program)).find(|file| file.is_file());
     if found.is_none() {
-        println!("skipped: {program} is not installed (scripts/peers.sh brings it)");
+        skips::note(format_args!("{program} is not installed (scripts/peers.sh brings it)"));
     }
     found
 }

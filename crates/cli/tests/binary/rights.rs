@@ -14,7 +14,7 @@ const NOBODY: &str = "65534";
 pub(crate) fn is_root() -> bool {
     let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
     if !is_root {
-        println!("skipped: 1 test, only root can give rights up");
+        skips::note("only root can give rights up");
     }
     is_root
 }
@@ -98,7 +98,7 @@ fn processes_that_serve_are_confined_and_a_reload_to_another_directory_is_served
     for model in models() {
         let site = Site::start(&format!("model = \"{model}\"\nfixed = 10\n"));
         if site.errors().contains("has no Landlock") {
-            println!("skipped: 1 test, this kernel has no Landlock");
+            skips::note("this kernel has no Landlock");
             return;
         }
         site.says("confined to what is served, by Landlock");
@@ -126,7 +126,7 @@ fn a_confined_server_follows_no_link_out_of_what_it_was_given() {
     for (model, confine) in [("prefork", "on"), ("reactor", "on"), ("reactor", "off")] {
         let site = Site::start("model = \"reactor\"\nfixed = 10\n");
         if site.errors().contains("has no Landlock") {
-            println!("skipped: 1 test, this kernel has no Landlock");
+            skips::note("this kernel has no Landlock");
             return;
         }
         let (file, other) = (site.file("given/passwords"), site.file("other/passwords"));
@@ -188,7 +188,7 @@ fn a_user_that_cannot_be_had_is_refused_with_the_reason() {
             let said = said(&output);
             assert!(!output.status.success() && said.contains("only root"), "{said}");
         }
-        Err(error) => println!("skipped: 1 case, nobody may not run the binary: {error}"),
+        Err(error) => skips::note(format_args!("nobody may not run the binary: {error}")),
     }
     let alone = said(&joust(&["serve", "--fixed", "10", "--group", "nogroup"]).output().unwrap());
     assert!(alone.contains("say `user` too"), "{alone}");

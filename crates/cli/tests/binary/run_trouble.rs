@@ -93,7 +93,10 @@ fn a_full_disk_is_told_and_nothing_half_written_stays() {
     for room in ["4k", "24k"] {
         let (output, left) = on_a_disk_of(room);
         if output.status.code() == Some(77) {
-            return println!("skipped: no file system can be mounted here: {}", said(&output));
+            return skips::note(format_args!(
+                "no file system can be mounted here: {}",
+                said(&output)
+            ));
         }
         let told = said(&output);
         assert_eq!(output.status.code(), Some(1), "{room}: {told}");

@@ -71,8 +71,6 @@ const KNOWN_KNOTS: &[(&str, &str)] = &[
     ("classic::http_load", "checksum plan"),
     ("classic::siege", "figures settings text"),
     ("classic::wrk", "figures lua"),
-    ("cli", "history progress report run"),
-    ("cli", "output trouble"),
     ("history", "database error series"),
     ("lab", "cgroup tree"),
     ("lab", "error study"),

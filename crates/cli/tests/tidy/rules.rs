@@ -130,6 +130,23 @@ pub const RULES: &[Rule] = &[
         clean: ("crates/lab/src/x.rs", "//! x\nuse std::fs;\n"),
     },
     Rule {
+        name: "skips_are_counted",
+        instead: "say it by `skips::note`, so that `make test` prints and counts it",
+        look: |source| match source.crate_name() {
+            "skips" => vec![],
+            _ => {
+                let lines = source.text.lines().enumerate();
+                let said = lines.filter(|(_, line)| line.contains(concat!("\"skip", "ped: ")));
+                said.map(|(at, _)| (at + 1, "a skip of its own".to_owned())).collect()
+            }
+        },
+        planted: (
+            "crates/lab/tests/x.rs",
+            concat!("//! x\nfn f() { println!(\"skip", "ped: no nginx\"); }\n"),
+        ),
+        clean: ("crates/lab/tests/x.rs", "//! x\nfn f() { skips::note(\"no nginx\"); }\n"),
+    },
+    Rule {
         name: "nothing_unused",
         instead: "remove it; what only tests need stands under `cfg(test)`",
         look: |source| match source.is_product() {

@@ -508,7 +508,7 @@ mod tests {
     use std::process::{Command as Process, Stdio};
     use std::thread;
 
-    use super::super::testing::{listed, refuses, shown, skipped};
+    use super::super::testing::{listed, refuses, shown};
     use super::*;
 
     fn one(line: &str) -> String {
@@ -633,7 +633,7 @@ mod tests {
         const UNKNOWN_FLAG: i32 = 2;
         let is_there = |name: &str| Process::new(name).arg("--version").output().is_ok();
         if !is_there("curl") || !is_there("bash") {
-            return skipped("there is no curl to ask, or no bash to start it");
+            return skips::note("there is no curl to ask, or no bash to start it");
         }
         let folder = std::env::temp_dir().join(format!("joust-curl-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -649,7 +649,7 @@ mod tests {
             let status = bash.status().unwrap();
             if status.code() == Some(UNKNOWN_FLAG) {
                 drop(TcpStream::connect(addr));
-                skipped(&format!("this curl is too old for {flags}"));
+                skips::note(format_args!("this curl is too old for {flags}"));
             }
             let sent = server.join().unwrap();
             if status.success() {

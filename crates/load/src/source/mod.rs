@@ -257,11 +257,6 @@ pub(crate) mod testing {
         listing.asked.iter().map(show).collect()
     }
 
-    /// Says why a test proves nothing on this machine.
-    pub(crate) fn skipped(why: &str) {
-        io::Write::write_all(&mut io::stderr(), format!("skipped: {why}\n").as_bytes()).ok();
-    }
-
     /// Each text is refused, and the message has the part beside it.
     pub(crate) fn refuses(format: &str, cases: &[(&str, &str)]) {
         for (text, part) in cases {

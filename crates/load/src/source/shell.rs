@@ -311,7 +311,7 @@ mod tests {
     fn bash_agrees() {
         for (text, _) in CASES {
             let Some(expected) = words_of_bash(text) else {
-                return super::super::testing::skipped("there is no bash to ask");
+                return skips::note("there is no bash to ask");
             };
             assert_eq!(words(text)[1..], expected, "{text}");
         }

@@ -2,7 +2,6 @@
 //! proves. Start reading at [`Peer::start`].
 
 use std::fs;
-use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command};
@@ -35,12 +34,8 @@ impl Peer {
     ) -> Option<Self> {
         let path = Path::new("/usr/sbin").join(program);
         if !path.exists() {
-            // Not by a macro that the harness captures: a skip must be seen.
             let place = path.display();
-            let _ = writeln!(
-                std::io::stderr(),
-                "skipped: there is no {place} (scripts/peers.sh installs it)"
-            );
+            skips::note(format_args!("there is no {place} (scripts/peers.sh installs it)"));
             return None;
         }
         let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -160,8 +160,7 @@ pub(crate) fn run(program: &str, args: &[&str], input: &[u8]) -> Option<String> 
         .stderr(Stdio::piped())
         .spawn();
     let Ok(mut child) = started else {
-        let why = format!("skipped: {program} is not installed\n");
-        std::io::stderr().write_all(why.as_bytes()).unwrap();
+        skips::note(format_args!("{program} is not installed"));
         return None;
     };
     child.stdin.take().unwrap().write_all(input).unwrap();

@@ -669,7 +669,7 @@ fn a_stamp_is_of_the_arrival_however_late_the_thread_looks() {
                 }
             }
             if !stamped {
-                eprintln!("skipped: this machine does not stamp what arrives");
+                skips::note("this machine does not stamp what arrives");
             }
         }
     });
@@ -727,7 +727,7 @@ fn ten_thousand_connections_are_open_at_once() {
     // A peer is dropped once it has spoken, so that only the client's files count.
     let limit = socket::raise_file_limit().unwrap_or(0);
     if limit < u64::from(N_SLOTS) + 1000 {
-        return eprintln!("skipped: {limit} files may be open");
+        return skips::note(format_args!("{limit} files may be open"));
     }
     on_every_driver(|maker| {
         let mut world = World::new(maker, N_SLOTS);

@@ -37,7 +37,7 @@ fn forbid(call: libc::c_long, errno: libc::c_int) -> io::Result<()> {
 fn a_sandbox_that_forbids_any_call_of_io_uring_is_named() {
     // A call of which there is none.
     if let Err(error) = refused_where(-1, 0) {
-        return eprintln!("skipped: {error}");
+        return skips::note(format_args!("{error}"));
     }
     const SETUP: libc::c_long = libc::SYS_io_uring_setup;
     const REGISTER: libc::c_long = libc::SYS_io_uring_register;

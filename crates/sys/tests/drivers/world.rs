@@ -53,7 +53,7 @@ pub(crate) fn on_every_driver(fact: impl Fn(Maker)) {
                 eprintln!("{}", maker.name);
                 fact(*maker);
             }
-            Some(error) => eprintln!("skipped: {}: {error}", maker.name),
+            Some(error) => skips::note(format_args!("{}: {error}", maker.name)),
         }
     }
 }

@@ -12,10 +12,10 @@ use self::scripted::Manner;
 use super::{Server, joust};
 
 /// Whether there is an ab here to compare with; says so where there is none.
-fn has_ab(test: &str) -> bool {
+fn has_ab() -> bool {
     let found = Command::new("ab").arg("-V").output().is_ok();
     if !found {
-        println!("skipped: {test}: no ab here; scripts/peers.sh brings it");
+        skips::note("no ab here; scripts/peers.sh brings it");
     }
     found
 }
@@ -86,7 +86,7 @@ fn scripted(manner: Manner) -> (crate::scripted::Scripted, u16, &'static str) {
 
 #[test]
 fn a_sound_server_is_reported_as_ab_reports_it() {
-    if !has_ab("a sound server") {
+    if !has_ab() {
         return;
     }
     let lines = [
@@ -126,7 +126,7 @@ fn a_sound_server_is_reported_as_ab_reports_it() {
 
 #[test]
 fn a_faulty_server_is_reported_as_ab_reports_it() {
-    if !has_ab("a faulty server") {
+    if !has_ab() {
         return;
     }
     let cases: [(&str, &[&str]); 7] = [
@@ -145,7 +145,7 @@ fn a_faulty_server_is_reported_as_ab_reports_it() {
 
 #[test]
 fn whatever_ends_a_connection_is_counted_as_ab_counts_it() {
-    if !has_ab("ends of connections") {
+    if !has_ab() {
         return;
     }
     let manners = [
@@ -183,7 +183,7 @@ fn whatever_ends_a_connection_is_counted_as_ab_counts_it() {
 
 #[test]
 fn bodies_are_sent_and_counted_as_ab_does() {
-    if !has_ab("bodies") {
+    if !has_ab() {
         return;
     }
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -197,7 +197,7 @@ fn bodies_are_sent_and_counted_as_ab_does() {
 
 #[test]
 fn https_is_reported_as_ab_reports_it() {
-    if !has_ab("https") {
+    if !has_ab() {
         return;
     }
     for line in ["-n 5 URL/", "-n 5 -k -f TLS1.2 URL/", "-n 5 -I URL/", "-n 5 -w URL/"] {
@@ -213,7 +213,7 @@ fn https_is_reported_as_ab_reports_it() {
 
 #[test]
 fn what_ab_says_instead_of_running_is_said() {
-    if !has_ab("complaints") {
+    if !has_ab() {
         return;
     }
     let lines = [
@@ -244,7 +244,7 @@ fn what_ab_says_instead_of_running_is_said() {
 
 #[test]
 fn the_request_is_ab_s_byte_for_byte() {
-    if !has_ab("requests") {
+    if !has_ab() {
         return;
     }
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -322,7 +322,7 @@ fn the_name_of_the_program_chooses_the_tool() {
 
 #[test]
 fn a_time_limit_ends_it_and_ctrl_c_too() {
-    if !has_ab("time") {
+    if !has_ab() {
         return;
     }
     let slow = || served(&["--fault", "delay=150ms"]);
@@ -370,7 +370,7 @@ fn files_have_ab_s_rows_and_gnuplot_reads_them() {
     let totals: Vec<u64> =
         tsv.lines().skip(1).map(|row| row.split('\t').nth(4).unwrap().parse().unwrap()).collect();
     assert!(totals.is_sorted() && totals[0] >= 2, "by total time, in milliseconds: {totals:?}");
-    if has_ab("files") {
+    if has_ab() {
         let shape = |text: &str| -> Vec<String> {
             // Three decimals each, and whatever whole part was measured.
             let row = |line: &str| match line.split_once(',') {
@@ -404,7 +404,7 @@ fn plot(tsv: &Path, n_rows: u32) {
         tsv.display()
     );
     let Ok(output) = Command::new("gnuplot").args(["-e", &commands]).output() else {
-        return println!("skipped: no gnuplot here; scripts/peers.sh brings it");
+        return skips::note("no gnuplot here; scripts/peers.sh brings it");
     };
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");

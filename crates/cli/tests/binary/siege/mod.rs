@@ -19,10 +19,10 @@ const CONF: &str = "verbose = true\ncolor = off\nparser = true\nconnection = clo
 /// Longest run of either.
 const LIMIT: &str = "20";
 
-fn has_siege(test: &str) -> bool {
+fn has_siege() -> bool {
     let found = Command::new("siege").arg("-V").env("HOME", "/nonexistent").output().is_ok();
     if !found {
-        println!("skipped: {test}: no siege here; scripts/peers.sh brings it");
+        skips::note("no siege here; scripts/peers.sh brings it");
     }
     found
 }
@@ -198,7 +198,7 @@ fn masks_leave_what_is_counted() {
 
 #[test]
 fn users_do_what_siege_s_users_do() {
-    if !has_siege("users") {
+    if !has_siege() {
         return;
     }
     let site = Site::start();
@@ -270,7 +270,7 @@ fn users_do_what_siege_s_users_do() {
 
 #[test]
 fn a_proxy_and_a_login_are_met_as_siege_meets_them() {
-    if !has_siege("a proxy") {
+    if !has_siege() {
         return;
     }
     let site = Site::start();
@@ -299,7 +299,7 @@ fn a_proxy_and_a_login_are_met_as_siege_meets_them() {
 
 #[test]
 fn every_layout_is_siege_s() {
-    if !has_siege("layouts") {
+    if !has_siege() {
         return;
     }
     let site = Site::start();
@@ -347,7 +347,7 @@ fn every_layout_is_siege_s() {
 
 #[test]
 fn what_siege_says_instead_of_running_is_said() {
-    if !has_siege("complaints") {
+    if !has_siege() {
         return;
     }
     let field = Field::new("");
@@ -388,7 +388,7 @@ fn what_siege_says_instead_of_running_is_said() {
 
 #[test]
 fn the_log_has_siege_s_rows() {
-    if !has_siege("the log") {
+    if !has_siege() {
         return;
     }
     let site = Site::start();
@@ -418,7 +418,7 @@ fn the_log_has_siege_s_rows() {
 
 #[test]
 fn a_log_that_cannot_be_written_is_no_error_of_the_run() {
-    if !has_siege("no log") {
+    if !has_siege() {
         return;
     }
     let site = Site::start();
@@ -435,7 +435,7 @@ fn without_counts(seen: &Seen) -> (String, Option<i32>) {
 
 #[test]
 fn a_time_limit_ends_it_and_ctrl_c_too() {
-    if !has_siege("time") {
+    if !has_siege() {
         return;
     }
     let site = Site::start();
@@ -467,7 +467,7 @@ fn a_time_limit_ends_it_and_ctrl_c_too() {
 
 #[test]
 fn kept_connections_and_https_are_reported_alike() {
-    if !has_siege("keep-alive and https") {
+    if !has_siege() {
         return;
     }
     let field = Field::new("connection = keep-alive\n");

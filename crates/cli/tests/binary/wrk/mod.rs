@@ -18,10 +18,10 @@ use super::{Server, joust};
 const AT_ONCE: usize = 12;
 
 /// Whether there is a wrk here to compare with; says so where there is none.
-fn has_wrk(test: &str) -> bool {
+fn has_wrk() -> bool {
     let found = Command::new("wrk").arg("-v").output().is_ok();
     if !found {
-        println!("skipped: {test}: no wrk here; scripts/peers.sh brings it");
+        skips::note("no wrk here; scripts/peers.sh brings it");
     }
     found
 }
@@ -142,7 +142,7 @@ fn requests(asked: &[Vec<u8>], port: u16, counts: Counts) -> Vec<String> {
 
 #[test]
 fn a_sound_server_is_reported_as_wrk_reports_it() {
-    if !has_wrk("a sound server") {
+    if !has_wrk() {
         return;
     }
     compare(
@@ -173,7 +173,7 @@ fn a_sound_server_is_reported_as_wrk_reports_it() {
 
 #[test]
 fn whatever_a_server_does_is_counted_as_wrk_counts_it() {
-    if !has_wrk("faulty servers") {
+    if !has_wrk() {
         return;
     }
     let line = "-d1 -t2 -c4 --latency URL/";
@@ -200,7 +200,7 @@ fn whatever_a_server_does_is_counted_as_wrk_counts_it() {
 
 #[test]
 fn what_wrk_says_instead_of_running_is_said() {
-    if !has_wrk("complaints") {
+    if !has_wrk() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -249,7 +249,7 @@ fn what_wrk_says_instead_of_running_is_said() {
 
 #[test]
 fn https_is_reported_as_wrk_reports_it() {
-    if !has_wrk("https") {
+    if !has_wrk() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -17,7 +17,7 @@ const ONE: &str = "-d1 -t1 -c1 -s x.lua URL/a?b";
 
 #[test]
 fn a_script_changes_what_is_asked() {
-    if !has_wrk("requests of scripts") {
+    if !has_wrk() {
         return;
     }
     compare(&[
@@ -59,7 +59,7 @@ fn a_script_changes_what_is_asked() {
 
 #[test]
 fn a_script_sees_what_it_sees_in_wrk() {
-    if !has_wrk("what scripts see") {
+    if !has_wrk() {
         return;
     }
     compare(&[
@@ -121,7 +121,7 @@ fn a_script_sees_what_it_sees_in_wrk() {
 
 #[test]
 fn a_delay_stands_before_each_request() {
-    if !has_wrk("delays") {
+    if !has_wrk() {
         return;
     }
     compare(&[
@@ -139,7 +139,7 @@ fn a_delay_stands_before_each_request() {
 
 #[test]
 fn errors_of_scripts_are_told_as_wrk_tells_them() {
-    if !has_wrk("errors of scripts") {
+    if !has_wrk() {
         return;
     }
     compare(
