@@ -1,6 +1,6 @@
-//! `joust ab` and its like, also by the name that the program is called by: gives a classic tool its
-//! arguments and the world, carries out the load that it asks for, and puts what it says where it
-//! belongs. Owns streams, files and exit codes; must not know any tool. Start reading at [`called`].
+//! `joust ab` and the other stand-ins for classic tools, also when a link of that name starts joust. Gives
+//! the tool its arguments, runs the load that it asks for, and writes its output. Owns streams, files and
+//! exit codes; what is particular to one tool is in crate `classic`. Start reading at [`called`].
 
 #[cfg(test)]
 mod accounting;
@@ -25,10 +25,10 @@ use load::Control;
 use record::Interval;
 use units::Nanos;
 
-/// Exit code of an argument that is no text.
+/// Exit code for an argument that is not UTF-8.
 const NO_TEXT: u8 = 2;
 
-/// Exit code of a value that a flag of joust's own does not have.
+/// Exit code for a bad value of one of joust's own flags.
 const BAD_VALUE: u8 = 2;
 
 /// How long an address may take to answer before the next of the same name is taken.
@@ -46,17 +46,17 @@ pub fn tools() -> impl Iterator<Item = &'static Tool> {
     classic::ALL.iter().copied().filter(|tool| tool.command.is_some())
 }
 
-/// The subcommands as help, manual and completions have them; what stands behind them is the tools'.
+/// The subcommands for help, manual and completions; their arguments belong to the tools.
 pub fn with_subcommands(command: clap::Command) -> clap::Command {
     tools().fold(command, |command, tool| {
         let ours = format!(
-            "The flags are those of {}: `joust {} -h` prints them. Before they are read, \
-             {NO_FOOTNOTES} (no lines of joust's own on stderr) and {EXPLAIN} (print the equivalent \
-             `joust load` line and do nothing) are taken out. Also called by the name `{}`.",
+            "Takes the flags of {}; `joust {} -h` prints them. Two flags are joust's own: \
+             {NO_FOOTNOTES} (print no lines of joust's own on stderr) and {EXPLAIN} (print the \
+             equivalent `joust load` command and exit). A link named `{}` to joust does the same.",
             tool.name, tool.name, tool.name
         );
         let ours = tool.own_flags.iter().fold(ours, |text, flag| text + " " + &flag.help());
-        // A tool that has no longer name than its program's says it once.
+        // Some descriptions begin with the name of the tool.
         let own_name = format!("{}: ", tool.name);
         let about = tool.about.strip_prefix(&own_name).unwrap_or(tool.about);
         command.subcommand(
@@ -75,8 +75,8 @@ pub fn with_subcommands(command: clap::Command) -> clap::Command {
     })
 }
 
-/// Carries out a classic tool where the program is called by its name, or it is the first argument.
-/// clap does not see such a command line: it would take `--` and `-h` for its own.
+/// Runs a classic tool if the program was started by its name, or if it is the first argument. clap does not
+/// see such a command line, because it would take `--` and `-h` for its own.
 pub fn called(mut words: Vec<OsString>) -> Option<ExitCode> {
     let as_itself = words.first().and_then(|word| {
         let name = Path::new(word).file_name()?.to_str()?.to_owned();
@@ -98,7 +98,7 @@ fn run(tool: &Tool, program: &str, words: Vec<OsString>) -> ExitCode {
             Ok(word) => args.push(word),
             Err(word) => {
                 let word = word.display();
-                crate::output::say(&format!("joust: the argument `{word}` is not UTF-8"));
+                crate::terminal::say(&format!("joust: the argument `{word}` is not UTF-8"));
                 return NO_TEXT.into();
             }
         }
@@ -106,7 +106,7 @@ fn run(tool: &Tool, program: &str, words: Vec<OsString>) -> ExitCode {
     let (ours, own) = match take_ours(tool, &mut args) {
         Ok(taken) => taken,
         Err(why) => {
-            crate::output::say(&format!("joust: {why}"));
+            crate::terminal::say(&format!("joust: {why}"));
             return BAD_VALUE.into();
         }
     };
@@ -124,15 +124,15 @@ fn run(tool: &Tool, program: &str, words: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// What joust itself is told.
+/// Flags of joust's own.
 #[derive(Debug, PartialEq, Eq)]
 struct Ours {
     footnotes: bool,
     explains: bool,
 }
 
-/// Takes our flags, and those that a tool has of ours, out of the arguments. What stands behind `--` is
-/// none: it may be meant for a script.
+/// Takes our flags, and those that we add to a tool, out of the arguments. Arguments after `--` stay: they
+/// may be meant for a script.
 fn take_ours(tool: &Tool, args: &mut Vec<String>) -> Result<(Ours, Chosen), String> {
     let end = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
     let behind = args.split_off(end);
@@ -146,15 +146,15 @@ fn take_ours(tool: &Tool, args: &mut Vec<String>) -> Result<(Ours, Chosen), Stri
     Ok((Ours { footnotes: !no_footnotes, explains }, own))
 }
 
-/// Carries out the load, and lets the tool speak.
+/// Runs the load, and prints what the tool reports.
 fn load(run: Run, with_footnotes: bool) -> ExitCode {
     let Run { mut plan, footnotes, mut teller, scenario } = run;
     if scenario.is_some() {
-        // The load is over when its users have left: the plan's number, which is shared out otherwise
-        // than a tool may share it out, is there for --explain.
+        // The load ends when its users have left. The plan's number of requests is for --explain only,
+        // because a tool may divide it among users in another way.
         plan.stop.requests = None;
     }
-    // Before this Ctrl-C ends the wait for a resolver as it ends any program.
+    // Until here Ctrl-C ends the program, also while it waits for a resolver.
     let interrupt = match sys::interrupt::install() {
         Ok(interrupt) => interrupt,
         Err(error) => return failed(&format!("cannot catch Ctrl-C: {error}")),
@@ -188,7 +188,7 @@ fn load(run: Run, with_footnotes: bool) -> ExitCode {
     let code = files.iter().filter_map(|file| write(file).err()).fold(code, u8::max);
     if with_footnotes {
         for note in footnotes.iter().chain(&more) {
-            crate::output::say(&format!("joust: {note}"));
+            crate::terminal::say(&format!("joust: {note}"));
         }
     }
     if let Some(Said { texts, code }) = teller.borrow_mut().afterwards() {
@@ -199,11 +199,11 @@ fn load(run: Run, with_footnotes: bool) -> ExitCode {
 }
 
 fn failed(text: &str) -> ExitCode {
-    crate::output::say(&format!("joust: {text}"));
+    crate::terminal::say(&format!("joust: {text}"));
     ExitCode::FAILURE
 }
 
-/// Each text on its stream. A reader that has gone is no error, as in the originals.
+/// Writes each text to its stream. A reader that has gone is not an error, as in the originals.
 fn print(texts: &Texts) {
     for (stream, text) in &texts.0 {
         match stream {
@@ -218,14 +218,14 @@ fn print(texts: &Texts) {
     }
 }
 
-/// Writes a file as the tool would; where it cannot, its complaint, and the exit code.
+/// Writes a file as the tool would. If that fails, prints the tool's complaint and returns its exit code.
 fn write(file: &OutFile) -> Result<(), u8> {
     let mut options = std::fs::OpenOptions::new();
     options.create(true).append(file.appends).write(true).truncate(!file.appends);
     let written = options.open(&file.path).and_then(|mut out| out.write_all(&file.bytes));
     written.map_err(|error| {
         let (complaint, why) = (&file.complaint, command::strerror(&error));
-        crate::output::say(&format!("{complaint}: {why}"));
+        crate::terminal::say(&format!("{complaint}: {why}"));
         file.code
     })
 }
@@ -267,9 +267,9 @@ impl Surroundings for World {
         path.exists()
     }
 
-    /// In the resolver's order, but for one thing: of several addresses one that answers comes first.
-    /// The originals try the next where one refuses; a load has one address. The connection that
-    /// finds out carries no request.
+    /// In the resolver's order, but the first address that accepts a connection is moved to the front: the
+    /// originals try the next address if one refuses, but a load has one address. The trial connection
+    /// carries no request.
     fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let mut addresses: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
         if addresses.len() > 1 && port != 0 {

@@ -1,4 +1,4 @@
-//! `joust compare`: a candidate run held against a base run, and an exit code for whoever waits for it.
+//! `joust compare`: compares a candidate run with a base run, and ends with an exit code for scripts.
 
 use std::path::{Path, PathBuf};
 
@@ -7,33 +7,34 @@ use miette::miette;
 use record::{Metric, RunRecord};
 use units::Share;
 
-use crate::history::{Database, metric_named, run_of};
+use crate::history::{Database, metric_named};
 use crate::output;
+use crate::run_file::read_run;
 use crate::trouble::{Ended, Trouble};
 
-/// Hold a run against an earlier one: what became slower, and how sure that is
+/// Compare a run with an earlier one: what became slower, and how certain that is
 #[derive(clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 no regression, 99 a regression (its whole interval is worse by more than the margin) or a server that worked in BASE and fails in CANDIDATE, 3 nothing comparable or all of it withheld.\n\nRuns made at different times share no block, so a machine that was slower on one of the days looks like a slower server. Where a server is in both runs whose version and configuration are the same, each figure is held against that server's within its run, and what the machine did to both cancels out; the report says which was done."
+    after_help = "Exit codes: 0 no regression; 99 a regression (its whole interval is worse by more than the margin), or a server that worked in BASE and fails in CANDIDATE; 3 nothing is comparable, or every comparison is withheld.\n\nTwo runs share no block, so a machine that was slower on one day looks like a slower server. If both runs have a server of the same version and configuration, joust divides each figure by that server's figure in the same run; the effect of the machine cancels out. The report says whether that was done."
 )]
 pub struct Args {
     /// The run to compare with: a run file, its folder, or its number in the history
     base: String,
-    /// The run to judge, named likewise
+    /// The run to judge, named in the same way
     candidate: String,
-    /// A regression smaller than this is none
+    /// Ignore regressions smaller than this
     #[arg(long, default_value = "2%", value_parser = margin)]
     margin: Share,
     /// Only these metrics, instead of those of the study: throughput, server_cpu, p50, p99, memory
     #[arg(long, value_delimiter = ',', value_parser = metric_named)]
     metric: Vec<Metric>,
-    /// Hold every figure against this contender's, which you know to be unchanged
+    /// Divide every figure by this contender's, which you know is unchanged
     #[arg(long, value_name = "NAME", conflicts_with = "no_reference")]
     reference: Option<String>,
-    /// Hold no figure against another: compare each by itself
+    /// Compare each figure by itself, without a reference contender
     #[arg(long)]
     no_reference: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -60,7 +61,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
             })?;
     let text = match args.json {
         true => comparison.to_json(),
-        false => report::compare_text(&comparison, &crate::report::options()),
+        false => report::compare_text(&comparison, &crate::terminal::report_options()),
     };
     output::stdout(text.as_bytes())?;
     Ok(match comparison.regressions().next() {
@@ -70,23 +71,23 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     })
 }
 
-/// The run that was named: what lies there comes first, then the number of a run of the history.
+/// The run that a word names: a file or folder of that name, else the run of that number in the history.
 fn subject(word: &str, args: &Args) -> Result<(PathBuf, RunRecord), Trouble> {
     let path = Path::new(word);
     match word.parse::<i64>() {
         Ok(id) if !path.exists() => {
             let history = args.database.open()?;
-            run_of(&history.file_of(id).map_err(crate::history::trouble)?)
+            read_run(&history.file_of(id).map_err(crate::history::trouble)?)
         }
-        _ => run_of(path),
+        _ => read_run(path),
     }
 }
 
-/// Above 0, because nothing is ever exactly as it was, and below 1.
+/// Above 0, because no two runs are exactly equal, and below 1.
 fn margin(text: &str) -> Result<Share, String> {
     match text.parse::<Share>() {
         Ok(share) if share.0 > 0.0 && share.0 < 1.0 => Ok(share),
-        Ok(_) => Err("a margin lies between 0 % and 100 %, as in 2%".to_owned()),
+        Ok(_) => Err("it must be above 0% and below 100%, as in 2%".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -7,7 +7,7 @@ use miette::miette;
 use record::{Certainty, Finding, RunRecord, Severity};
 
 use crate::output;
-use crate::report::{Read, read};
+use crate::run_file::{RecordFile, read};
 use crate::trouble::{Ended, Trouble};
 
 /// Look for what would fool you in a finished run
@@ -15,7 +15,7 @@ use crate::trouble::{Ended, Trouble};
 pub struct Args {
     /// A run file (run.json), or the folder it lies in
     file: Option<PathBuf>,
-    /// List the checks instead
+    /// List the checks; examine nothing
     #[arg(long, conflicts_with = "file")]
     checks: bool,
 }
@@ -30,11 +30,11 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
             )));
         }
         Some(file) => match read(file)? {
-            Read::Run(run) => examine(&run),
-            Read::Load(_) => {
+            RecordFile::Run(run) => examine(&run),
+            RecordFile::Load(_) => {
                 return Err(Trouble::usage(miette!(
-                    help = "its self-doubt stands in its report: joust report FILE",
-                    "{} is the record of one load; the doctor compares visits of a run",
+                    help = "the report of a load has its own warnings: joust report FILE",
+                    "{} is the record of a single load; the doctor compares the visits of a run",
                     file.display()
                 )));
             }

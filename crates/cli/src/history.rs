@@ -1,5 +1,4 @@
-//! `joust history`: the runs that were made, and a figure over them; and the history that `joust run`
-//! adds to.
+//! `joust history`: past runs, and a contender's figures over them. `joust run` adds each run here.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,15 +7,14 @@ use history::{Added, Filter, History, HistoryError};
 use miette::miette;
 use record::{HistoryRecord, Metric, RunRecord};
 
-use crate::report::Read;
 use crate::trouble::{Ended, Trouble};
-use crate::{output, run};
+use crate::{output, run_file};
 
-/// List the runs that were made, or the figures of a contender over them
+/// List past runs, or show a contender's figures over them
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "The history is an index over run files: lost or damaged, it can be made again with `joust history add joust-results/*/run.json`. A series is of one study, contender, cell, workload and metric on one machine (CPU model, CPUs, kernel)."
+    after_help = "The history is an index over run files. If it is lost or damaged, rebuild it with `joust history add joust-results/*/run.json`. A series belongs to one study, contender, cell, workload and metric on one machine (CPU model, CPUs, kernel)."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -24,7 +22,7 @@ pub struct Args {
     /// Only runs of this study
     #[arg(long, value_name = "NAME")]
     study: Option<String>,
-    /// The figures of this contender over the runs, with a plot and changes of level
+    /// Show this contender's figures over the runs, with a plot and level changes
     #[arg(long, value_name = "NAME")]
     contender: Option<String>,
     /// Only this cell
@@ -33,7 +31,7 @@ pub struct Args {
     /// Only this metric: throughput, server_cpu, p50, p99 or memory
     #[arg(long, value_parser = metric_named, requires = "contender")]
     metric: Option<Metric>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -45,7 +43,7 @@ enum Command {
     Add(Add),
 }
 
-/// Add runs to the history; one that is there stays there once
+/// Add runs to the history; a run that is there already is not added twice
 #[derive(clap::Args)]
 struct Add {
     /// Run files, or the folders they lie in
@@ -58,7 +56,7 @@ struct Add {
 /// Where the history is.
 #[derive(clap::Args)]
 pub struct Database {
-    /// The database
+    /// Database file of the history
     #[arg(long, value_name = "FILE", default_value = "joust-results/history.sqlite")]
     db: PathBuf,
 }
@@ -93,14 +91,14 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     let found = HistoryRecord { format: HistoryRecord::FORMAT.to_owned(), database, runs, series };
     let text = match args.json {
         true => found.to_json(),
-        false => report::history_text(&found, &crate::report::options()),
+        false => report::history_text(&found, &crate::terminal::report_options()),
     };
     output::stdout(text.as_bytes())?;
     Ok(Ended::Well)
 }
 
-/// What there is, where it is not what was asked for: the first of study, contender and cell that has no
-/// run decides what is said.
+/// The error when nothing matches: it names the first of study, contender and cell that has no run, and
+/// those that exist.
 fn nothing_found(history: &History, filter: &Filter) -> Trouble {
     let runs = |filter: Filter| history.runs(&filter).unwrap_or_default();
     let of_study = Filter { study: filter.study.clone(), ..Filter::default() };
@@ -119,34 +117,34 @@ fn nothing_found(history: &History, filter: &Filter) -> Trouble {
     if let Some(cell) = filter.cell.as_ref().filter(|cell| series.iter().all(|s| s.cell != **cell))
     {
         let cells = series.into_iter().map(|one| one.cell);
-        return unknown(&format!("figure of it in a cell `{cell}`"), "cells", cells);
+        return unknown(&format!("figure of this contender in a cell `{cell}`"), "cells", cells);
     }
     let metrics = series.into_iter().filter_map(|one| serde_json::to_value(one.metric).ok());
     let metrics = metrics.filter_map(|metric| Some(metric.as_str()?.to_owned()));
-    unknown("such figure of it", "metrics", metrics)
+    unknown("figure of this contender for that metric", "metrics", metrics)
 }
 
-/// That the history has no such thing, and which it has.
+/// The error that the history has no such thing, with the names that it has.
 fn unknown(what: &str, plural: &str, known: impl Iterator<Item = String>) -> Trouble {
     let known: BTreeSet<String> = known.filter(|name| !name.is_empty()).collect();
     let known: Vec<String> = known.into_iter().collect();
     let help = match known.as_slice() {
-        [] => "`joust history` lists the runs that there are".to_owned(),
-        names => format!("its {plural} are {}", names.join("; ")),
+        [] => "`joust history` lists the runs".to_owned(),
+        names => format!("known {plural}: {}", names.join("; ")),
     };
     Trouble::usage(miette!(help = help, "the history has no {what}"))
 }
 
 fn add_all(args: &Add) -> Result<Ended, Trouble> {
-    // All are read first: a file that is no run should not be found halfway.
+    // All files are read first, so that one that is not a run changes nothing.
     let runs: Vec<(PathBuf, RunRecord)> =
-        args.runs.iter().map(|path| run_of(path)).collect::<Result<_, _>>()?;
+        args.runs.iter().map(|path| run_file::read_run(path)).collect::<Result<_, _>>()?;
     let mut history = History::open_or_make(&args.database.db).map_err(trouble)?;
     for (file, run) in &runs {
         let said = match history.add(file, run).map_err(trouble)? {
             Added::New(id) => format!("run {id}: added"),
-            Added::Known(id) => format!("run {id}: was there"),
-            Added::Replaced(id) => format!("run {id}: its file was written anew, taken again"),
+            Added::Known(id) => format!("run {id}: already there"),
+            Added::Replaced(id) => format!("run {id}: its file has changed, read again"),
             Added::Moved { id, from } => format!("run {id}: moved here from {}", from.display()),
         };
         output::stdout(format!("{said}, {}\n", file.display()).as_bytes())?;
@@ -154,30 +152,17 @@ fn add_all(args: &Add) -> Result<Ended, Trouble> {
     Ok(Ended::Well)
 }
 
-/// The run in a file or folder, and its file.
-pub fn run_of(path: &Path) -> Result<(PathBuf, RunRecord), Trouble> {
-    let file = if path.is_dir() { path.join("run.json") } else { path.to_owned() };
-    match crate::report::read(&file)? {
-        Read::Run(run) => Ok((file, *run)),
-        Read::Load(_) => Err(Trouble::usage(miette!(
-            help = "name the run.json of a `joust run`, or its folder",
-            "{} is the record of one load: it has no blocks to compare by",
-            file.display()
-        ))),
-    }
-}
-
-/// Adds a run that was just saved to the history of the folder of results. A run is not lost where that
-/// cannot be done, so it is a warning.
+/// Adds a run that was just saved to the history in the folder of results. The run itself is safe if that
+/// fails, so a failure is only a warning.
 pub fn remember(file: &Path, run: &RunRecord) {
-    let results = Path::new(run::RESULTS);
+    let results = Path::new(run_file::RESULTS);
     if !file.starts_with(results) {
         return;
     }
     let added = History::open_or_make(&results.join("history.sqlite"))
         .and_then(|mut history| history.add(file, run));
     if let Err(error) = added {
-        output::say(&format!("warning: the run is not in the history: {error}"));
+        crate::terminal::say(&format!("warning: the run was not added to the history: {error}"));
     }
 }
 
@@ -187,7 +172,7 @@ pub fn metric_named(name: &str) -> Result<Metric, String> {
         .map_err(|_| "the metrics are throughput, server_cpu, p50, p99 and memory".to_owned())
 }
 
-/// What is wrong with a history, by whose fault.
+/// An error of the history, as a usage error where the user can mend it.
 pub fn trouble(error: HistoryError) -> Trouble {
     match error {
         HistoryError::Absent { .. } | HistoryError::NoRun { .. } | HistoryError::Moved { .. } => {

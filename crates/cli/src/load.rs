@@ -21,7 +21,7 @@ use record::{Interval, LoadPlan, LoadRecord, Outcome, Proxy, Redirects};
 
 pub use args::Args;
 
-use crate::output::{self, Place};
+use crate::output::{self, Destination};
 use crate::screen::{Screen, Wish};
 use crate::trouble::{Ended, Trouble};
 use stream::Stream;
@@ -33,7 +33,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     let quiet = args.output.quiet;
     let say = |line: &str| {
         if !quiet {
-            output::say(&format!("joust: {line}"));
+            crate::terminal::say(&format!("joust: {line}"));
         }
     };
     check_places(&args.output)?;
@@ -63,9 +63,9 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
 /// The record, which comes last, would replace the lines of the stream.
 fn check_places(typed: &args::Output) -> Result<(), Trouble> {
     let name = match typed.json.as_ref().filter(|json| typed.stream.as_ref() == Some(*json)) {
-        Some(Place::Stdout) => "stdout".to_owned(),
-        Some(Place::File(path)) if !output::is_device(path) => path.display().to_string(),
-        Some(Place::File(_)) | None => return Ok(()),
+        Some(Destination::Stdout) => "stdout".to_owned(),
+        Some(Destination::File(path)) if !output::is_device(path) => path.display().to_string(),
+        Some(Destination::File(_)) | None => return Ok(()),
     };
     Err(Trouble::usage(miette!(
         help = "name another file for one of them",
@@ -78,16 +78,16 @@ fn tell(record: &LoadRecord, args: &Args) -> Result<(), Trouble> {
     if let Some(place) = &args.output.json {
         output::write(place, record.to_json().as_bytes())?;
     }
-    if args.output.quiet || args.output.json == Some(Place::Stdout) {
+    if args.output.quiet || args.output.json == Some(Destination::Stdout) {
         return Ok(());
     }
-    if args.output.stream == Some(Place::Stdout) {
+    if args.output.stream == Some(Destination::Stdout) {
         // Stdout is for whoever reads the stream.
-        let options = report::Options { colour: false, ..crate::report::options() };
-        output::say(report::load_text(record, &options).trim_end());
+        let options = report::Options { colour: false, ..crate::terminal::report_options() };
+        crate::terminal::say(report::load_text(record, &options).trim_end());
         return Ok(());
     }
-    output::stdout(report::load_text(record, &crate::report::options()).as_bytes())
+    output::stdout(report::load_text(record, &crate::terminal::report_options()).as_bytes())
 }
 
 /// Asks before a whole load is spent on an address where nobody is. One connection to each place, no
@@ -182,7 +182,7 @@ fn watched(
     also: &dyn Fn(&Interval),
 ) -> Result<LoadRecord, Trouble> {
     // A picture on the terminal and lines on stdout would be one over the other.
-    let is_streamed = args.output.stream == Some(Place::Stdout);
+    let is_streamed = args.output.stream == Some(Destination::Stdout);
     let wish = Wish { quiet: args.output.quiet || is_streamed, plain: args.output.plain };
     let screen = Mutex::new(Screen::new(plan, wish, interrupt));
     let show = |interval: &Interval| {
@@ -197,7 +197,7 @@ fn watched(
     drop(screen);
     for line in notices.into_inner().expect("nobody panics with it") {
         if !args.output.quiet {
-            output::say(&format!("joust: {line}"));
+            crate::terminal::say(&format!("joust: {line}"));
         }
     }
     record.map_err(|error| Trouble::failed(miette!("{error}")))

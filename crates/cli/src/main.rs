@@ -12,9 +12,11 @@ mod output;
 mod progress;
 mod report;
 mod run;
+mod run_file;
 mod screen;
 mod serve;
 mod servers;
+mod terminal;
 mod trouble;
 
 use std::process::ExitCode;
@@ -29,8 +31,9 @@ use trouble::{Ended, Trouble};
 #[derive(Parser)]
 #[command(name = "joust", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 failed, 2 usage, 3 incomplete or every verdict withheld, 4 the \
-                  generator was the limit, 99 a goal was broken or a regression found."
+    after_help = "Exit codes: 0 success, 1 failure, 2 usage error, 3 run incomplete or every verdict \
+                  withheld, 4 the load generator was the bottleneck, 99 a goal was missed or a \
+                  regression was found."
 )]
 struct Cli {
     #[command(subcommand)]

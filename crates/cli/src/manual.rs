@@ -1,19 +1,19 @@
-//! `joust man` and `joust completions`: what the definitions of the command line say, for man and for
-//! shells. Owns the names of the pages; must not know a single option. Start reading at [`man`].
+//! `joust man` and `joust completions`: the definitions of the command line, as manual pages and for
+//! shells.
 
 use std::path::PathBuf;
 
 use clap_complete::Shell;
 use miette::miette;
 
-use crate::output::{self, Place};
+use crate::output::{self, Destination};
 use crate::trouble::{Ended, Trouble};
 
 /// Write the manual pages: joust.1, and one for each subcommand
 #[derive(clap::Args)]
 #[command(after_help = "To read one: joust man ~/.local/share/man/man1 && man joust-load")]
 pub struct Man {
-    /// Folder for the pages, made if it is not there; without it, joust.1 goes to stdout
+    /// Folder for the pages, created if missing; without it, joust.1 is printed
     dir: Option<PathBuf>,
 }
 
@@ -25,7 +25,7 @@ pub struct Man {
                   fish: joust completions fish > ~/.config/fish/completions/joust.fish"
 )]
 pub struct Completions {
-    /// Which
+    /// Shell that will read the completions
     shell: Shell,
 }
 
@@ -40,14 +40,14 @@ pub fn man(args: &Man, command: clap::Command) -> Result<Ended, Trouble> {
     std::fs::create_dir_all(dir).map_err(|error| {
         Trouble::failed(miette!(
             help = "name a folder that you may write to",
-            "cannot make {}: {error}",
+            "cannot create {}: {error}",
             dir.display()
         ))
     })?;
     let subcommands: Vec<_> = command.get_subcommands().cloned().collect();
     for each in std::iter::once(command).chain(subcommands) {
         let (name, text) = page(each);
-        output::write(&Place::File(dir.join(name)), &text)?;
+        output::write(&Destination::File(dir.join(name)), &text)?;
     }
     Ok(Ended::Well)
 }

@@ -1,4 +1,4 @@
-//! `joust models`: the concurrency models of our server, and what each declares of itself.
+//! `joust models`: the concurrency models of our server, and what each declares.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::trouble::{Ended, Trouble};
 /// List the concurrency models of `joust serve`, their settings and what each declares
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only this one
+    /// Show only this model
     model: Option<String>,
 }
 
@@ -21,14 +21,14 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         None => ALL.to_vec(),
     };
     models.iter().for_each(|model| describe(&mut text, model));
-    // One that a model has with a default of its own stands with that model.
+    // A setting for which a model has its own default is listed with that model.
     let restates = |model: &&Model, name| model.settings.iter().any(|own| own.name == name);
     let is_common = |spec: &&SettingSpec| !models.iter().all(|model| restates(model, spec.name));
-    text.push_str("Settings that every model has, unless they stand above with another default:\n");
+    text.push_str("Settings of every model, unless listed above with another default:\n");
     COMMON.iter().filter(is_common).for_each(|spec| setting(&mut text, spec));
     text.push_str(
-        "\nHow long a client may wait and how much it may send is in `joust serve --print-config`, table \
-         [limits]:\n  --set limits.head_timeout=20s\n",
+        "\nLimits on the time and the bytes of a client are in table [limits] of `joust serve \
+         --print-config`:\n  --set limits.head_timeout=20s\n",
     );
     output::stdout(text.as_bytes())?;
     Ok(Ended::Well)
@@ -38,7 +38,7 @@ fn describe(text: &mut String, model: &Model) {
     let declares = &model.declares;
     let rows = [
         ("accept order", declares.accept_order),
-        ("kept-alive held by", declares.keep_alive_holder),
+        ("keep-alive held by", declares.keep_alive_holder),
         ("backlog", declares.backlog),
         ("concurrency", declares.concurrency),
         ("at saturation", declares.saturation),

@@ -1,6 +1,6 @@
 //! Where bytes leave the program: stdout, or a file that appears whole or not at all.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ use miette::{Report, miette};
 
 use crate::trouble::Trouble;
 
-/// A place for a report: "-" is stdout.
+/// Where a report goes: "-" is stdout.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum Destination {
     Stdout,
     File(PathBuf),
 }
 
-impl std::str::FromStr for Place {
+impl std::str::FromStr for Destination {
     type Err = std::convert::Infallible;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -24,21 +24,20 @@ impl std::str::FromStr for Place {
 }
 
 /// Writes `bytes` to the place, whole or not at all.
-pub fn write(place: &Place, bytes: &[u8]) -> Result<(), Trouble> {
+pub fn write(place: &Destination, bytes: &[u8]) -> Result<(), Trouble> {
     match place {
-        Place::Stdout => stdout(bytes),
-        Place::File(path) => file(path, bytes),
+        Destination::Stdout => stdout(bytes),
+        Destination::File(path) => file(path, bytes),
     }
 }
 
-/// Whether a file could be written there, as far as can be told before the work whose result it is to
-/// hold.
-pub fn can_write(place: &Place) -> Result<(), Trouble> {
-    let Place::File(path) = place else { return Ok(()) };
+/// Checks, before the work begins, that its result can be written.
+pub fn can_write(place: &Destination) -> Result<(), Trouble> {
+    let Destination::File(path) = place else { return Ok(()) };
     let fault = if path.is_dir() {
         Err(io::ErrorKind::IsADirectory.into())
     } else if is_device(path) {
-        // To open a pipe would wait for its reader.
+        // Opening a pipe would wait for its reader.
         Ok(())
     } else {
         tempfile::Builder::new().tempfile_in(folder_of(&behind_links(path))).map(drop)
@@ -46,7 +45,7 @@ pub fn can_write(place: &Place) -> Result<(), Trouble> {
     fault.map_err(|error| Trouble::usage(cannot_write(path, &error)))
 }
 
-/// Writes `bytes` to stdout. A reader that has gone (`| head`) is no error.
+/// Writes `bytes` to stdout. A reader that has gone (`| head`) is not an error.
 pub fn stdout(bytes: &[u8]) -> Result<(), Trouble> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
@@ -57,29 +56,13 @@ pub fn stdout(bytes: &[u8]) -> Result<(), Trouble> {
     }
 }
 
-/// Says a line on stderr. Where nobody reads it, there is nobody left to tell.
-pub fn say(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
-}
-
-/// Columns of the terminal on stdout, 100 where there is none.
-pub fn columns() -> usize {
-    let terminal = console::Term::stdout().size_checked();
-    terminal.map_or(100, |(_, columns)| usize::from(columns)).clamp(60, 200)
-}
-
-/// Whether stdout may have colour: a terminal, and NO_COLOR is not set.
-pub fn colour() -> bool {
-    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-}
-
 fn file(path: &Path, bytes: &[u8]) -> Result<(), Trouble> {
     let put = || -> io::Result<()> {
         if is_device(path) {
             return std::fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
         }
         let path = &behind_links(path);
-        // As any program's files: the umask takes away what it must.
+        // The mode of any program's new files; the umask applies.
         let readable = std::fs::Permissions::from_mode(0o666);
         let mut beside =
             tempfile::Builder::new().permissions(readable).tempfile_in(folder_of(path))?;
@@ -91,12 +74,12 @@ fn file(path: &Path, bytes: &[u8]) -> Result<(), Trouble> {
     put().map_err(|error| Trouble::failed(cannot_write(path, &error)))
 }
 
-/// Whether something is there that is written to and never replaced: a pipe, a device as /dev/null.
+/// Whether the path is a pipe, a socket or a device such as /dev/null, which must not be replaced.
 pub fn is_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 
-/// The file that a symbolic link leads to: it is replaced, and the link stays.
+/// The target of a symbolic link: it is replaced, and the link stays.
 fn behind_links(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -107,7 +90,7 @@ fn folder_of(path: &Path) -> &Path {
 
 pub fn cannot_write(path: &Path, error: &io::Error) -> Report {
     let error = error.to_string();
-    // tempfile adds the name of its file, which means nothing to anybody.
+    // tempfile adds the name of its temporary file, which helps nobody.
     let error = error.split_once(" at path ").map_or(error.as_str(), |(error, _)| error);
     miette!(
         help = "name a file in a folder that exists and that you may write to, or - for stdout",
@@ -127,11 +110,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let _there = UnixListener::bind(&path).unwrap();
-        let place = Place::File(path.clone());
+        let place = Destination::File(path.clone());
         assert!(can_write(&place).is_ok());
         assert!(write(&place, b"{}").is_err(), "a socket is not opened");
         assert!(is_device(&path), "it is still there");
-        assert!(write(&Place::File("/dev/full".into()), b"{}").is_err());
+        assert!(write(&Destination::File("/dev/full".into()), b"{}").is_err());
         assert!(is_device(Path::new("/dev/full")));
     }
 
@@ -141,7 +124,7 @@ mod tests {
         let (file, link) = (folder.path().join("file"), folder.path().join("link"));
         std::fs::write(&file, "before").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        assert!(write(&Place::File(link.clone()), b"after").is_ok());
+        assert!(write(&Destination::File(link.clone()), b"after").is_ok());
         assert_eq!(std::fs::read(&file).unwrap(), b"after");
         assert!(link.is_symlink());
     }

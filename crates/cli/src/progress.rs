@@ -1,6 +1,5 @@
-//! What a person sees while something runs, on stderr: the bar of `joust run` with what is being
-//! visited and the time left, and the line of `joust load` where [`crate::screen`] wants one. Where
-//! stderr is no terminal, a run says a line a block.
+//! Progress on stderr: the bar of `joust run` with the current visit and the time left, and the line of
+//! `joust load` if [`crate::screen`] chooses one. If stderr is not a terminal, a run prints a line per block.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -32,7 +31,7 @@ impl Screen {
         match (self.quiet, self.terminal) {
             (true, _) => {}
             (false, true) => self.bar.println(text),
-            (false, false) => crate::output::say(text),
+            (false, false) => crate::terminal::say(text),
         }
     }
 
@@ -53,12 +52,12 @@ impl Watch for Screen {
     fn planned(&mut self, plan: &Plan, skipped: &[Skipped]) {
         self.names = plan.contenders.iter().map(|contender| contender.name.clone()).collect();
         // By words: a terminal would break its line in the middle of one.
-        report::wrapped(&plan.question, crate::report::options().width)
+        report::wrapped(&plan.question, crate::terminal::report_options().width)
             .iter()
             .for_each(|line| self.say(line));
         for left_out in skipped {
             let Skipped { name, reason, remedy } = left_out;
-            self.say(&format!("without {name}: {reason}. To have it: {remedy}"));
+            self.say(&format!("leaving out {name}: {reason}. To get it: {remedy}"));
         }
     }
 
@@ -87,7 +86,7 @@ impl Watch for Screen {
     }
 }
 
-/// A line that says what is waited for before a run, on a terminal.
+/// A line on a terminal that says what joust waits for before a run.
 pub struct Waiting {
     bar: ProgressBar,
 }

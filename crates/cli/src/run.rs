@@ -17,15 +17,13 @@ use units::Nanos;
 
 use crate::output;
 use crate::progress::Screen;
+use crate::run_file::{self, resume_command};
 use crate::trouble::{Ended, Trouble};
 
-/// Where runs go that are not told otherwise.
-pub const RESULTS: &str = "joust-results";
-
-/// Studies that are named to whoever mistyped one.
+/// Most studies that are listed after a mistyped name.
 const STUDIES_NAMED_MAX: usize = 20;
 
-/// Put web servers head to head: by default those on this machine, in 90 seconds
+/// Compare web servers head to head: by default those on this machine, in 90 seconds
 #[derive(clap::Args)]
 #[command(after_help = brief::AT_LENGTH)]
 pub struct Args {
@@ -34,35 +32,35 @@ pub struct Args {
     words: Vec<String>,
     #[command(flatten)]
     brief: brief::Flags,
-    /// Go on with a run that was interrupted or killed: nothing is measured twice
+    /// Continue a run that was interrupted or killed; nothing is measured twice
     #[arg(long, value_name = "DIR", conflicts_with_all = ["repeat_of", "out", "seed", "only", "short"])]
     resume: Option<PathBuf>,
-    /// As many blocks again of a finished run, judged with those that it has
+    /// Measure as many blocks again for a finished run, and judge old and new blocks together
     #[arg(long, value_name = "RUN", conflicts_with_all = ["seed", "only", "short"])]
     repeat_of: Option<PathBuf>,
-    /// Where the results go, instead of joust-results/DATE-STUDY/
+    /// Folder for the results [default: joust-results/DATE-STUDY/]
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Longest time for the whole run, as in 30 (seconds) or 2m [default: the study's; without one 45 s, and
-    /// 15 s more for each contender from the fourth on]
+    /// Time limit for the whole run, as in 30 (seconds) or 2m [default: the study's budget; without a study
+    /// 45 s, plus 15 s for each contender after the third]
     #[arg(short = 'd', long, value_name = "TIME", value_parser = Nanos::from_flag)]
     budget: Option<Nanos>,
-    /// Seed of the order of visits, instead of the study's
+    /// Seed for the order of visits [default: the study's]
     #[arg(long)]
     seed: Option<u64>,
-    /// The study's short form: a first look that ends within minutes
+    /// Run the study's short form, a first look that takes minutes
     #[arg(long)]
     short: bool,
-    /// Only these contenders, by name
+    /// Run only these contenders
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     only: Vec<String>,
-    /// Print the plan, how long it takes and what is not installed here; run nothing
+    /// Print the plan, its duration and what is not installed here; run nothing
     #[arg(long)]
     check: bool,
     /// Print the JSON Schema of study files, for editors; run nothing
     #[arg(long, conflicts_with = "check")]
     schema: bool,
-    /// Only the last line
+    /// Print only the last line
     #[arg(short, long)]
     quiet: bool,
 }
@@ -81,7 +79,9 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     if args.check {
         let (here, left_out) = runner::here(&plan, &joust_binary).map_err(trouble)?;
         let here = report::Here { plan: here.as_ref(), left_out: &left_out };
-        output::stdout(report::plan_text(&plan, here, &crate::report::options()).as_bytes())?;
+        output::stdout(
+            report::plan_text(&plan, here, &crate::terminal::report_options()).as_bytes(),
+        )?;
         return Ok(Ended::Well);
     }
     let interrupt = sys::interrupt::install().into_diagnostic().map_err(Trouble::failed)?;
@@ -117,20 +117,22 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         return Ok(nothing_measured(&folder, &options));
     }
     if let Ending::Incomplete { reason } = &mut run.ending {
-        reason.push_str(&format!("; `{}` goes on with it", resume(folder.path())));
+        reason.push_str(&format!("; `{}` continues it", resume_command(folder.path())));
     }
     let saved = save(&folder, &run);
     if saved.is_ok() {
         folder.remove(journal::NAME);
     }
     if matches!(run.ending, Ending::Incomplete { .. }) || saved.is_err() {
-        let again = resume(folder.path());
-        output::say(&format!("joust: what was measured is kept: `{again}` goes on"));
+        let again = resume_command(folder.path());
+        crate::terminal::say(&format!(
+            "joust: the finished visits are kept; `{again}` continues the run"
+        ));
     }
-    // Shown where it could not be saved too: on a full disk this is all that is left of the run.
+    // Shown even if it could not be saved: on a full disk this is all that is left of the run.
     if !args.quiet || saved.is_err() {
         let text = report::output("text").expect("text is an output");
-        output::stdout((text.render)(&run, &crate::report::options()).as_bytes())?;
+        output::stdout((text.render)(&run, &crate::terminal::report_options()).as_bytes())?;
     }
     saved?;
     crate::history::remember(&folder.path().join("run.json"), &run);
@@ -138,18 +140,18 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     ended(&run, is_pair(&run.plan))
 }
 
-/// Ends a run that was interrupted before its first visit: there is nothing to keep, and nothing to go on with.
+/// Ends a run that was interrupted before its first visit: nothing is kept, so nothing can be continued.
 fn nothing_measured(folder: &ResultsFolder, options: &RunOptions) -> Ended {
     if options.earlier.is_none() {
         folder.remove(journal::NAME);
         folder.remove(brief::STUDY);
     }
-    output::say("joust: interrupted before anything was measured; nothing is kept");
+    crate::terminal::say("joust: interrupted before anything was measured; nothing is kept");
     Ended::Incomplete
 }
 
-/// Whether it asks if the candidate is worse than the base: also where the run is gone on with, or its
-/// study file is run.
+/// Whether the run compares a candidate with a base. The names tell, so that a resumed run and a study
+/// file count too.
 fn is_pair(plan: &Plan) -> bool {
     plan.contenders.iter().map(|one| one.name.as_str()).eq(["base", "candidate"])
 }
@@ -174,28 +176,20 @@ fn ended(run: &RunRecord, is_pair: bool) -> Result<Ended, Trouble> {
     })
 }
 
-/// The command that goes on with a run whose results lie there.
-pub fn resume(folder: &Path) -> String {
-    let folder = folder.display().to_string();
-    // As a shell takes it.
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
-    match folder.chars().all(is_plain) {
-        true => format!("joust run --resume {folder}"),
-        false => format!("joust run --resume '{}'", folder.replace('\'', "'\\''")),
-    }
-}
-
 /// Keeps the study of a brief where its results will be, and says what is about to be done.
 fn begin(brief: &Brief, plan: &Plan, folder: &ResultsFolder, quiet: bool) -> Result<(), Trouble> {
     let study = folder.create(brief::STUDY, brief.text().as_bytes()).map_err(trouble)?;
     let lines = if quiet { Vec::new() } else { brief::first_lines(brief, plan, &study) };
     // By words: a terminal would break a line in the middle of one.
-    let width = crate::report::options().width;
-    lines.iter().flat_map(|line| report::wrapped(line, width)).for_each(|line| output::say(&line));
+    let width = crate::terminal::report_options().width;
+    lines
+        .iter()
+        .flat_map(|line| report::wrapped(line, width))
+        .for_each(|line| crate::terminal::say(&line));
     Ok(())
 }
 
-/// The run that this one goes on with.
+/// The run that this one continues.
 fn earlier(args: &Args) -> Result<Option<Earlier>, Trouble> {
     let earlier = match (&args.resume, &args.repeat_of) {
         (Some(folder), _) => journal::go_on(folder),
@@ -213,7 +207,7 @@ fn plan(args: &Args, earlier: Option<&Earlier>, brief: Option<&Brief>) -> Result
             return Err(Trouble::usage(miette!(help = "raise --budget", "{reason}")));
         }
         let mut plan = journal.plan.clone();
-        // A budget that is asked for is for what is left to do.
+        // A budget on the command line is for the rest of the run.
         plan.budget = args.budget.map_or(plan.budget, |more| before.elapsed + more);
         return Ok(plan);
     }
@@ -224,9 +218,9 @@ fn plan(args: &Args, earlier: Option<&Earlier>, brief: Option<&Brief>) -> Result
     };
     let mut plan = read(if args.short { Form::Short } else { Form::Full })?;
     if args.short && plan == read(Form::Full)? {
-        output::say(&format!(
-            "joust: the study {} has no short form (no [short], no axis with `short`): --short changes \
-             nothing, it is all of it",
+        crate::terminal::say(&format!(
+            "joust: study {} has no short form (neither [short] nor an axis with `short`), so --short \
+             changes nothing",
             plan.name
         ));
     }
@@ -234,8 +228,8 @@ fn plan(args: &Args, earlier: Option<&Earlier>, brief: Option<&Brief>) -> Result
     plan.seed = args.seed.unwrap_or(plan.seed);
     if brief.is_some() && !args.only.is_empty() {
         return Err(Trouble::usage(miette!(
-            help = "leave the other contenders out",
-            "--only is for the contenders of a study file"
+            help = "leave --only out, and name only the contenders that you want",
+            "--only needs a study file, but the contenders are on the command line"
         )));
     }
     if !args.only.is_empty() {
@@ -259,7 +253,10 @@ fn keep_only(plan: &mut Plan, names: &[String]) -> Result<(), Trouble> {
     }
     plan.keep(|contender| names.contains(&contender.name));
     if plan.contenders.len() < 2 {
-        return Err(Trouble::usage(miette!("--only needs at least two names: a study compares")));
+        return Err(Trouble::usage(miette!(
+            "--only must name at least 2 contenders, got {}",
+            plan.contenders.len()
+        )));
     }
     Ok(())
 }
@@ -269,7 +266,7 @@ fn folder(args: &Args, plan: &Plan) -> Result<ResultsFolder, Trouble> {
         (_, Some(path)) => ResultsFolder::named(path),
         (Some(path), None) => ResultsFolder::fresh(path),
         (None, None) => {
-            ResultsFolder::dated(RESULTS.as_ref(), jiff::Zoned::now().date(), &plan.name)
+            ResultsFolder::dated(run_file::RESULTS.as_ref(), jiff::Zoned::now().date(), &plan.name)
         }
     };
     made.map_err(trouble)
@@ -293,17 +290,17 @@ fn trouble(error: LabError) -> Trouble {
             (Some(near), _) => miette!(help = format!("did you mean {near}?"), "{error}"),
             (None, Some(names)) => miette!(help = format!("TOML files there: {names}"), "{error}"),
             (None, None) => miette!(
-                help = "STUDY is a file, as studies/tools.toml; without one `quick` is run",
+                help = "STUDY must be a file, as in studies/tools.toml; without it the built-in study `quick` runs",
                 "{error}"
             ),
         }),
         LabError::Taken { .. } => Trouble::usage(miette!(
-            help = "name another folder with --out; --resume FOLDER goes on with a run that was broken \
-                    off, --repeat-of FOLDER measures more of one that came to its end",
+            help = "name another folder with --out; --resume FOLDER continues an interrupted run, \
+                    --repeat-of FOLDER adds blocks to a finished one",
             "{error}"
         )),
         LabError::NoBlock { .. } => Trouble::usage(miette!(
-            help = "raise the budget (-d), take fewer contenders, or shorten `warm_up` and `measure` in \
+            help = "raise the budget (-d), name fewer contenders, or shorten `warm_up` and `measure` in \
                     [visit] of a study file",
             "{error}"
         )),

@@ -1,7 +1,6 @@
-//! What a person sees while a load runs, on stderr, so that stdout is free for a record. Owns the
-//! choice: a picture on a terminal, a line on one that can do no more, a line in a log now and then
-//! where there is none, or nothing. Must not know how a picture is drawn (`report::live`).
-//! Start reading at [`Screen::new`].
+//! What a person sees on stderr while a load runs; stdout stays free for the record. Chooses between a live
+//! picture, a line on a terminal that cannot draw one, a line now and then in a log, and nothing.
+//! `report::live` draws the picture. Start reading at [`Screen::new`].
 
 mod aside;
 mod picture;
@@ -29,7 +28,7 @@ pub struct Screen {
 pub struct Wish {
     /// Nothing at all.
     pub quiet: bool,
-    /// A line even where a picture could be drawn.
+    /// A line even if a picture could be drawn.
     pub plain: bool,
 }
 
@@ -71,12 +70,12 @@ impl Shown {
             unicode: speaks_unicode(),
             ..View::default()
         };
-        // A terminal that cannot be had for drawing is still good for a line.
+        // A terminal that cannot be taken for drawing can still show a line.
         Picture::begin(plan, view, interrupt)
             .map_or_else(|_| Self::line(plan.stop), |picture| Self::Picture(Box::new(picture)))
     }
 
-    /// A line that is written over again and again.
+    /// A line that is overwritten.
     fn line(stop: LoadStop) -> Self {
         Self::aside(move || {
             let mut line = LoadLine::new(stop);
@@ -90,20 +89,19 @@ impl Shown {
             let mut log = Log::new(stop);
             move |interval: &Interval| {
                 if let Some(line) = log.add(interval) {
-                    crate::output::say(&line);
+                    crate::terminal::say(&line);
                 }
             }
         })
     }
 
-    /// Where there is no thread to show it, nothing is shown: a load needs none of it.
+    /// Shows nothing if no thread can be started: the load does not need it.
     fn aside<S: FnMut(&Interval)>(show: impl FnOnce() -> S + Send + 'static) -> Self {
         Aside::begin(show).map_or(Self::Nothing, |aside| Self::Lines(Box::new(aside)))
     }
 }
 
-/// Whether the locale has characters beyond ASCII. Where none is set, as in most containers, the
-/// terminal outside of it has them.
+/// Whether the locale is UTF-8. Most containers set no locale, and the terminal outside speaks UTF-8.
 fn speaks_unicode() -> bool {
     let set = |name| std::env::var(name).ok().filter(|locale| !locale.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
@@ -116,7 +114,7 @@ fn speaks_unicode() -> bool {
 /// Time between two lines in a log; a load that is over by then has none.
 const LOG_EVERY: Nanos = Nanos::from_secs(10);
 
-/// Lines about a load where no terminal is.
+/// Lines about a load in a log.
 struct Log {
     stop: LoadStop,
     /// What happened since the last line.

@@ -1,4 +1,4 @@
-//! `joust serve`: what is typed becomes a configuration, and the configuration a server.
+//! `joust serve`: the command line becomes a configuration, and the configuration a server.
 
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
@@ -17,78 +17,81 @@ use crate::trouble::{Ended, Trouble};
 /// Serve a directory, under a concurrency model of your choice
 #[derive(clap::Args)]
 #[command(
-    after_help = "What the command line says goes before what --config says. SIGTERM drains: what is being answered is answered. SIGINT stops at once; SIGHUP reads the configuration again without losing a connection, SIGUSR1 opens the logs again. `joust models` describes the models and their settings.
+    after_help = "The command line overrides --config. `joust models` describes the models and their settings.
 
-Exit codes: 0 ended by a signal, 1 the server could not start or go on, 2 what was typed, or a configuration, is wrong."
+Signals: SIGTERM stops listening, finishes the requests in progress and exits. SIGINT exits at once. SIGHUP reads the configuration again and keeps every connection. SIGUSR1 reopens the logs.
+
+Exit codes: 0 ended by a signal, 1 the server could not start or go on, 2 the command line or the configuration is wrong."
 )]
 pub struct Args {
-    /// The directory
+    /// Directory to serve
     #[arg(conflicts_with = "fixed")]
     dir: Option<PathBuf>,
-    /// Where to listen, unless set 127.0.0.1:8080; port 0 takes a free one
+    /// Address to listen on; port 0 picks a free port [default: 127.0.0.1:8080]
     #[arg(short, long, value_name = "ADDR", value_parser = address)]
     listen: Option<SocketAddr>,
-    /// The concurrency model, unless set reactors
+    /// Concurrency model [default: reactors]
     #[arg(short, long, value_name = "NAME")]
     model: Option<String>,
-    /// A setting of the model by its original name (`joust models` lists them), or a bound, as in
-    /// limits.head_timeout=5s; repeatable
+    /// Set an option of the model by its original name (`joust models` lists them), or another key of the
+    /// configuration, as in limits.head_timeout=5s; repeatable
     #[arg(short, long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// A configuration file (TOML); --print-config shows its form
+    /// Configuration file (TOML); --print-config shows the format
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Answer every path with a page of this size from memory: the ceiling
+    /// Answer every request with a page of this size from memory, to measure the upper limit of a model
     #[arg(long, value_name = "BYTES")]
     fixed: Option<Bytes>,
-    /// A line for each request, appended to this file; off (the default): none
+    /// File that gets a line for each request, or off [default: off]
     #[arg(long, value_name = "FILE|off")]
     access_log: Option<String>,
-    /// What the line holds: common (the default), combined, json, or a format of Apache's directives
+    /// Format of the access log: common, combined, json, or Apache's directives [default: common]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
-    /// What happens to the server, appended to this file; stderr (the default); off: nothing
+    /// File that gets the server's own messages, or stderr, or off [default: stderr]
     #[arg(long, value_name = "FILE|stderr|off")]
     error_log: Option<String>,
-    /// The least grave that it says: emerg, alert, crit, error, warn, notice (the default), info, debug
+    /// Minimum severity that is logged: emerg, alert, crit, error, warn, notice, info or debug [default:
+    /// notice]
     #[arg(long, value_name = "LEVEL")]
     error_level: Option<String>,
     /// List directories that have no index file
     #[arg(long)]
     listing: bool,
-    /// Give up root for this user once port and logs are open
+    /// Switch from root to this user once the port and the logs are open
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
-    /// In this group, unless set the user's own
+    /// Switch to this group [default: the user's own]
     #[arg(long, value_name = "NAME")]
     group: Option<String>,
     /// CPUs to run on, as in 0 or 2,3
     #[arg(long, value_delimiter = ',', value_name = "CPU", value_parser = cpu)]
     cpus: Vec<u32>,
-    /// A fault, so that measuring can be proved; repeatable: delay=5ms, stall=1%,200ms, batch=50ms,
+    /// Plant a fault, to prove that a measurement shows it; repeatable: delay=5ms, stall=1%,200ms, batch=50ms,
     /// pause=every:2s,for:100ms, slots=8, status=503:5%, length=wrong:1%, body=zeros,after:3000,
     /// empty-first, encoding=gzip, keepalive=10, churn=100, nodelay=off, mode=pid
     #[arg(long, value_name = "SPEC")]
     fault: Vec<String>,
-    /// Say what is wrong with the configuration and with what it names, or ok; serve nothing
+    /// Check the configuration and the files that it names: print each fault, or ok; serve nothing
     #[arg(long, conflicts_with = "print_config")]
     check_config: bool,
-    /// A path at which the server shows what it does, to clients on this machine; none unless set
+    /// Path of a status page, for clients on this machine only [default: none]
     #[arg(long, value_name = "PATH")]
     status: Option<String>,
-    /// Run the programs beneath this path of the directory as CGI, as in /cgi-bin/; repeatable
+    /// Run the programs under this path of the directory as CGI, as in /cgi-bin/; repeatable
     #[arg(long, value_name = "PREFIX")]
     cgi: Vec<String>,
-    /// Speak TLS with this certificate chain (PEM); read again when it changes
+    /// Use TLS with this certificate chain (PEM); joust reads it again when it changes
     #[arg(long, value_name = "FILE")]
     tls_cert: Option<PathBuf>,
-    /// Its key, unless both are in one file
+    /// Private key (PEM) [default: the file of --tls-cert]
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Speak TLS with a certificate for localhost that is made at the start; for trying out
+    /// Use TLS with a self-signed certificate for localhost, made at the start; for trials only
     #[arg(long, conflicts_with = "tls_cert")]
     tls_self_signed: bool,
-    /// Print the complete configuration, as a file for --config; serve nothing
+    /// Print the complete configuration as a file for --config; serve nothing
     #[arg(long)]
     print_config: bool,
 }
@@ -131,14 +134,14 @@ pub fn main(args: Args) -> Result<Ended, Trouble> {
     Ok(Ended::Well)
 }
 
-/// All that can be known to be wrong without serving.
+/// Checks all that can be checked without serving.
 fn check(config: &serve::Config) -> Result<Ended, Trouble> {
     let wrong = Service::check(config);
     if wrong.is_empty() {
         output::stdout(b"ok\n")?;
         return Ok(Ended::Well);
     }
-    wrong.iter().for_each(|error| output::say(&error.to_string()));
+    wrong.iter().for_each(|error| crate::terminal::say(&error.to_string()));
     Ok(Ended::Usage)
 }
 
@@ -208,7 +211,7 @@ pub fn model(name: &str) -> Result<&'static Model, Trouble> {
     })
 }
 
-/// What was typed is wrong, or what was asked for cannot be had.
+/// A usage error if the command line is wrong, else a failure.
 fn failed(error: ServeError) -> Trouble {
     let report = miette!("{error}");
     match error {

@@ -13,17 +13,17 @@ use crate::trouble::{Ended, Trouble};
 /// List the servers that studies can run, what is installed, and their settings
 #[derive(clap::Args)]
 #[command(
-    after_help = "A contender of a study names one of them: [[contender]] with server = \"nginx\" and settings.NAME = VALUE. See docs/adding-a-server.md to add another."
+    after_help = "A contender of a study names a server: [[contender]] with server = \"nginx\" and settings.NAME = VALUE. docs/adding-a-server.md says how to add a server."
 )]
 pub struct Args {
-    /// Only this one, with its settings
+    /// Show only this server, with its settings
     server: Option<String>,
-    /// As JSON, with the settings of each
+    /// Print JSON, with the settings of each
     #[arg(long)]
     json: bool,
 }
 
-/// A server, and what there is of it here.
+/// A server, and whether it is installed.
 struct Row {
     adapter: &'static Adapter,
     found: Result<Found, Missing>,
@@ -49,12 +49,12 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     Ok(Ended::Well)
 }
 
-/// A line for a server: name, version or what is wrong, path or what helps.
+/// A line for each server: name, version or what is missing, path or how to get it.
 fn table(rows: &[Row]) -> String {
     let lines: Vec<Vec<String>> = rows.iter().map(|row| line(row).to_vec()).collect();
-    let titles = ["server", "here", "program, or the way out"];
+    let titles = ["server", "version", "program, or how to get it"];
     let remark = "`joust servers NAME` lists the settings of one.";
-    report::rows_text(&titles, &lines, remark, &crate::report::options())
+    report::rows_text(&titles, &lines, remark, &crate::terminal::report_options())
 }
 
 fn line(row: &Row) -> [String; 3] {
@@ -77,20 +77,20 @@ fn not_usable(adapter: &Adapter, missing: &Missing) -> String {
 fn one(row: &Row) -> String {
     let adapter = row.adapter;
     let [name, state, place] = line(row);
-    let mut facts = vec![("here", state)];
+    let mut facts = vec![("version", state)];
     match &row.found {
         Ok(found) if found.binary == PathBuf::new() => {}
         Ok(_) => facts.push(("program", place)),
-        Err(_) => facts.push(("way out", place)),
+        Err(_) => facts.push(("how to get it", place)),
     }
     if !adapter.package.is_empty() {
-        facts.push(("Debian's package", adapter.package.to_owned()));
+        facts.push(("Debian package", adapter.package.to_owned()));
     }
     if let Some(minimum) = adapter.minimum {
-        facts.push(("least version", format!("{}, for {}", minimum.version, minimum.lack)));
+        facts.push(("minimum version", format!("{}, for {}", minimum.version, minimum.lack)));
     }
     if adapter.hands_on {
-        let text = "are handed on as they are: `joust models` lists them";
+        let text = "passed on unchanged; `joust models` lists them";
         facts.push(("further settings", text.to_owned()));
     }
     let setting = |SettingSpec { name, preset, about, kind, .. }: &SettingSpec| {
@@ -103,7 +103,7 @@ fn one(row: &Row) -> String {
         .map_or(adapter.about, |rest| rest.strip_prefix(": ").unwrap_or(adapter.about));
     let terms = adapter.settings.iter().map(setting).collect();
     let listed = report::Listed { title: format!("{name}: {about}"), facts, terms };
-    report::listed_text(&listed, &crate::report::options())
+    report::listed_text(&listed, &crate::terminal::report_options())
 }
 
 fn json_of(rows: &[Row]) -> String {

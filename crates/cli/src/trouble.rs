@@ -1,5 +1,4 @@
-//! How a command ends, and how it says what went wrong: what, on what, why, and the way out. Never a
-//! backtrace.
+//! How a command ends: its exit code, and an error that names what failed, on what, why, and the way out.
 
 use std::error::Error;
 use std::fmt::{self, Debug, Display, Formatter};
@@ -9,57 +8,57 @@ use miette::{Diagnostic, LabeledSpan, Report, SourceCode};
 /// Exit codes; the help text lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// Done.
+    /// Success.
     Well = 0,
-    /// The thing itself failed.
+    /// What was asked for failed.
     Failed = 1,
-    /// What was typed, or a study, is wrong.
+    /// The command line, or a study, is wrong.
     Usage = 2,
-    /// A run that was broken off, or in which every pair is withheld.
+    /// The run was interrupted, or every verdict is withheld.
     Incomplete = 3,
-    /// Measured, but by a generator that was itself the limit, or below the rate that was asked for.
+    /// Measured, but the load generator was the bottleneck, or did not reach the target rate.
     Unbelievable = 4,
-    /// Measured, and a goal that was set is broken, or a regression was found.
+    /// Measured, and a goal was missed or a regression was found.
     GoalBroken = 99,
 }
 
 /// Something that ends the command.
 #[derive(Debug)]
 pub struct Trouble {
-    /// With which code.
+    /// The exit code.
     pub ended: Ended,
-    /// And what is said on stderr.
+    /// The message for stderr.
     pub report: Report,
 }
 
 impl Trouble {
-    /// What was typed is wrong.
+    /// The command line is wrong.
     pub fn usage(report: Report) -> Self {
         Self { ended: Ended::Usage, report }
     }
 
-    /// What was asked for could not be done.
+    /// What was asked for failed.
     pub fn failed(report: Report) -> Self {
         Self { ended: Ended::Failed, report }
     }
 
-    /// Says it on stderr, and returns the exit code.
+    /// Writes the message to stderr, and returns the exit code.
     pub fn show(self) -> Ended {
         // Debug is how miette renders a report for people.
-        crate::output::say(&format!("{:?}", Report::new(Clean::of(self.report))));
+        crate::terminal::say(&format!("{:?}", Report::new(Clean::of(self.report))));
         self.ended
     }
 }
 
-/// A report whose words hold no control characters: a file's name could else move the cursor of a
-/// terminal or colour what follows.
+/// A report without control characters: those in a file's name could move the cursor of a terminal or
+/// colour what follows.
 struct Clean {
     report: Report,
     text: String,
     because: Option<Box<Cause>>,
 }
 
-/// What made it so, as clean.
+/// A cause of the error, cleaned in the same way.
 #[derive(Debug)]
 struct Cause {
     text: String,

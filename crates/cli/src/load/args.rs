@@ -14,7 +14,7 @@ use report::StreamFormat;
 use units::{Bytes, Nanos, PerSecond, Share};
 
 use super::verify::VerifyBodies;
-use crate::output::Place;
+use crate::output::Destination;
 
 /// Enough for an interval of 5 % over four decades, with every rate near the limit tried thrice.
 const TRIES_MAX: u32 = 40;
@@ -391,11 +391,11 @@ pub struct Output {
     pub plain: bool,
     /// Write the record of the load as one JSON object; - is stdout
     #[arg(long, value_name = "FILE")]
-    pub json: Option<Place>,
+    pub json: Option<Destination>,
     /// Write one line per interval (100 ms) while the load runs: CSV if the name ends in .csv, otherwise
     /// a JSON object; - is stdout, and the report then goes to stderr
     #[arg(long, value_name = "FILE", conflicts_with = "search")]
-    pub stream: Option<Place>,
+    pub stream: Option<Destination>,
     /// Format of --stream, whatever the file is named
     #[arg(long, value_name = "FORMAT", value_enum, requires = "stream")]
     pub stream_format: Option<StreamAs>,

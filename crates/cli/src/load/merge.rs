@@ -21,7 +21,9 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         args.output.merge.iter().map(|file| read(file)).collect();
     if let [only] = &args.output.merge[..] {
         let only = only.display();
-        output::say(&format!("note: --merge got one file, so this is the report of {only} alone"));
+        crate::terminal::say(&format!(
+            "note: --merge got one file, so this is the report of {only} alone"
+        ));
     }
     let mut record = load::merge(inputs?).map_err(super::plan::usage)?;
     if !args.checks.slo.is_empty() {

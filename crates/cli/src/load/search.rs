@@ -10,7 +10,7 @@ use units::{Nanos, PerSecond};
 
 use super::args::{Args, Arrivals};
 use super::measure;
-use crate::output::{self, Place};
+use crate::output::{self, Destination};
 use crate::trouble::{Ended, Trouble};
 
 /// How long the closed loop lasts that shows about where the limit is.
@@ -75,15 +75,15 @@ pub fn main(
         {
             let judgements = tried.judgements.iter().map(|judgement| judgement.text.as_str());
             let judgements = judgements.collect::<Vec<_>>().join(", ");
-            output::say(&format!("{}: {judgements}", tried.rate));
+            crate::terminal::say(&format!("{}: {judgements}", tried.rate));
         }
     };
     let found = load::search(&options, &mut at_rate, &mut watch)?;
     if let Some(place) = &args.output.json {
         output::write(place, found.to_json().as_bytes())?;
     }
-    if !args.output.quiet && args.output.json != Some(Place::Stdout) {
-        let text = report::search_text(&found, &crate::report::options());
+    if !args.output.quiet && args.output.json != Some(Destination::Stdout) {
+        let text = report::search_text(&found, &crate::terminal::report_options());
         output::stdout(text.as_bytes())?;
     }
     if let Some(trouble) = gone {

@@ -12,14 +12,14 @@ use record::Interval;
 use report::StreamFormat;
 
 use super::args::{Output, StreamAs};
-use crate::output::{self, Place};
+use crate::output::{self, Destination};
 use crate::screen::Aside;
 use crate::trouble::Trouble;
 
 /// A stream that is being written, until it is ended.
 pub struct Stream {
     aside: Aside,
-    place: Place,
+    place: Destination,
     fault: Arc<Mutex<Option<io::Error>>>,
 }
 
@@ -30,7 +30,7 @@ impl Stream {
         let Some(place) = typed.stream.clone() else { return Ok(None) };
         let format = typed.stream_format.map_or_else(|| by_name(&place), StreamAs::format);
         let opened = match &place {
-            Place::File(path) if !output::is_device(path) => {
+            Destination::File(path) if !output::is_device(path) => {
                 let file = File::create(path);
                 Some(file.map_err(|error| Trouble::failed(output::cannot_write(path, &error)))?)
             }
@@ -57,8 +57,8 @@ impl Stream {
     /// failure; a file that could not be written is one.
     pub fn end(self) -> Result<(), Trouble> {
         let name = match &self.place {
-            Place::Stdout => "stdout".to_owned(),
-            Place::File(path) => path.display().to_string(),
+            Destination::Stdout => "stdout".to_owned(),
+            Destination::File(path) => path.display().to_string(),
         };
         if !self.aside.end() {
             return Err(Trouble::failed(miette!(
@@ -79,11 +79,11 @@ impl Stream {
 }
 
 /// By the end of its name; JSON lines where that does not say.
-fn by_name(place: &Place) -> StreamFormat {
+fn by_name(place: &Destination) -> StreamFormat {
     let is_csv = |path: &Path| path.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
     match place {
-        Place::File(path) if is_csv(path) => StreamFormat::Csv,
-        Place::File(_) | Place::Stdout => StreamFormat::Ndjson,
+        Destination::File(path) if is_csv(path) => StreamFormat::Csv,
+        Destination::File(_) | Destination::Stdout => StreamFormat::Ndjson,
     }
 }
 
@@ -98,11 +98,11 @@ enum Target {
 }
 
 impl Target {
-    fn new(place: &Place, opened: Option<File>) -> Self {
+    fn new(place: &Destination, opened: Option<File>) -> Self {
         match (opened, place) {
             (Some(file), _) => Self::File(file),
-            (None, Place::File(path)) => Self::Device(path.clone()),
-            (None, Place::Stdout) => Self::Stdout,
+            (None, Destination::File(path)) => Self::Device(path.clone()),
+            (None, Destination::Stdout) => Self::Stdout,
         }
     }
 

@@ -1,6 +1,6 @@
-//! `joust run` without a file: contenders and flags become a study, which is written into the folder of
-//! results, and its first lines say what is done. Owns the flags, those lines, and the last one of a pair;
-//! must not know how a study is made or judged. Start reading at [`of`].
+//! `joust run` without a study file: the contenders and flags of the command line become a study, which is
+//! written into the folder of results. Owns the flags, the first lines that say what is done, and the last
+//! line of a pair. Start reading at [`of`].
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -20,12 +20,12 @@ pub const STUDY: &str = "study.toml";
 
 /// What stands below the options.
 pub const AT_LENGTH: &str = "\
-CONTENDER is a server's name (`joust servers` lists them), with settings in brackets where you like, as in \
-'nginx[worker_processes=2,sendfile=off]'; or a command with {port} in it, and {docroot} where it takes the \
-folder to serve; or the http:// URL of a server that runs already. Each is started once and asked alone, and \
-then compared as by a study file, which is written into the folder of results (study.toml).
-STUDY is one word that names an existing file or ends in .toml; all else are contenders. Without either the \
-built-in study `quick` is run.
+CONTENDER is one of three: the name of a server (`joust servers` lists them), with settings in brackets if \
+you like, as in 'nginx[worker_processes=2,sendfile=off]'; a command that contains {port}, and {docroot} for the \
+folder to serve; or the http:// URL of a running server. joust first starts each contender alone to see what it \
+serves, then compares them. The folder of results gets a study file (study.toml) that repeats the run.
+STUDY is a single word that names an existing file or ends in .toml; all other words are contenders. Without \
+any, joust runs the built-in study `quick`.
 
 Examples:
   joust run nginx lighttpd
@@ -35,24 +35,24 @@ Examples:
   joust run --base './server-old {port}' --candidate './server-new {port}'
 
 Exit codes:
-  0   done; with --candidate: it is not worse than the base by more than the margin (2 %)
-  1   failed, as where a contender does not answer
-  2   usage
-  3   interrupted, every verdict is withheld, or a contender never answered; with --candidate: nothing can
-      be said of it, or not yet
+  0   success; with --candidate: it is not worse than the base by more than the margin (2 %)
+  1   failure, as when a contender does not answer
+  2   usage error
+  3   interrupted, every verdict is withheld, or a contender never answered; with --candidate: undecided or
+      withheld
   99  with --candidate: it is worse than the base by more than the margin
 
-Ctrl-C ends a run in order: what was measured is kept and marked incomplete, and --resume DIR goes on with \
-it; a second Ctrl-C ends at once.
+Ctrl-C ends the run after the current visit: the finished visits are kept and marked incomplete, and \
+--resume DIR continues the run. A second Ctrl-C ends at once.
 
-A run into joust-results/ is added to the history there (see `joust history`); with --out, or --resume of a \
-folder elsewhere, it is not: `joust history add DIR` adds it.";
+A run in joust-results/ is added to the history there (see `joust history`). With --out, or --resume of a \
+folder elsewhere, it is not; `joust history add DIR` adds it.";
 
-/// What may be typed beside contenders.
+/// Flags beside contenders.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Without a study file")]
 pub struct Flags {
-    /// What there is; with --candidate: is that worse? Each is a contender as above
+    /// Contender to compare --candidate with
     #[arg(
         long,
         value_name = "CONTENDER",
@@ -60,34 +60,34 @@ pub struct Flags {
         conflicts_with_all = ["words", "resume", "repeat_of"]
     )]
     base: Option<String>,
-    /// What may take the place of --base: exit code 99 where it is worse
+    /// Contender that may replace --base; exit code 99 if it is worse
     #[arg(long, value_name = "CONTENDER", requires = "base")]
     candidate: Option<String>,
-    /// Connections over all [default: 10; without keep-alive 4]
+    /// Number of connections [default: 10; 4 without keep-alive]
     #[arg(short, long, value_name = "N")]
     connections: Option<u64>,
     /// Size of the page that contenders serve from {docroot} [default: 3361]
     #[arg(long, value_name = "BYTES")]
     page: Option<Bytes>,
-    /// Path that is asked for [default: the page, or / where a contender serves something else]
+    /// Path to request [default: the page, or / if a contender serves something else]
     #[arg(long, value_name = "PATH")]
     target: Option<String>,
-    /// Open loop: so many requests a second, whatever the servers do, as in 500/s
+    /// Open loop: send requests at this rate whatever the servers do, as in 500/s
     #[arg(short, long, value_parser = load::parse_rate)]
     rate: Option<PerSecond>,
-    /// A connection for each request; chosen by itself where a contender keeps none
+    /// Open a connection for each request; automatic if a contender closes after each reply
     #[arg(long)]
     no_keepalive: bool,
     /// Metrics that get a verdict, the primary one first: throughput, server_cpu, p50, p99, memory
     #[arg(long, value_name = "METRIC", value_delimiter = ',')]
     metric: Vec<String>,
-    /// A further key of the study, as in visit.measure=1s or margin=5%
+    /// Set any other key of the study, as in visit.measure=1s or margin=5%
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 }
 
 impl Flags {
-    /// The first flag that was typed, if any, and where a study file has the same.
+    /// The first of these flags that was given, and the key of a study file that does the same.
     fn typed(&self) -> Option<(&'static str, &'static str)> {
         let all = [
             (self.connections.is_some(), "-c", "connections in [workload]"),
@@ -107,7 +107,7 @@ pub fn is_study(words: &[String]) -> bool {
     matches!(words, [word] if word.ends_with(".toml") || Path::new(word).is_file())
 }
 
-/// The comparison that was typed; `None` where a study file or nothing was.
+/// The comparison on the command line; `None` if it names a study file or nothing.
 pub fn of(
     words: &[String],
     flags: &Flags,
@@ -121,10 +121,9 @@ pub fn of(
             return flags.typed().map_or(Ok(None), |(flag, key)| {
                 let help = match words {
                     [] => format!("name them, as in `joust run nginx lighttpd {flag} …`"),
-                    _ => format!("change the file: there it is {key}"),
+                    _ => format!("in the study file, set {key}"),
                 };
-                let message =
-                    format!("{flag} is for contenders that are named on the command line");
+                let message = format!("{flag} needs contenders on the command line");
                 Err(Trouble::usage(miette!(help = help, "{message}")))
             });
         }
@@ -159,7 +158,7 @@ fn neither(word: &str, error: BriefError) -> Trouble {
     if word == "quick" {
         return Trouble::usage(miette!(
             help = "`joust run` without STUDY runs `quick`",
-            "cannot read {word}: it is no file"
+            "cannot read {word}: it is not a file"
         ));
     }
     if lab::adapters::named(word).is_ok() {
@@ -170,15 +169,15 @@ fn neither(word: &str, error: BriefError) -> Trouble {
     let near = near.map_or(String::new(), |near| format!(" (did you mean {near}?)"));
     Trouble::usage(miette!(
         help = format!(
-            "as a study: a file that is there, or ends in .toml{near}. As a contender: {}",
+            "a study must be an existing file, or end in .toml{near}; for a contender: {}",
             error.help
         ),
-        "{}; and it is no study file",
+        "{}, and it is not a study file",
         error.message
     ))
 }
 
-/// What was typed, as a shell would take it again.
+/// The command line, quoted for a shell.
 fn line() -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%@+".contains(c);
     let word = |word: String| match !word.is_empty() && word.chars().all(is_plain) {
@@ -189,20 +188,20 @@ fn line() -> String {
     std::iter::once("joust".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// The plan of its text, by the same way as that of a file.
+/// The plan, parsed from its text as a study file is.
 pub fn plan(brief: &Brief, form: Form) -> Result<Plan, Trouble> {
     let plan = study::parse(STUDY, &brief.text(), form);
     plan.map_err(|error| Trouble::usage(super::pointing(error)))
 }
 
-/// Whoever was named is wanted: one that is not installed is not passed over.
+/// Fails if a contender is not installed: one that was named is never left out.
 pub fn all_here(left_out: &[Skipped]) -> Result<(), Trouble> {
     left_out.first().map_or(Ok(()), |Skipped { reason, remedy, .. }| {
-        Err(Trouble::failed(miette!(help = format!("to have it: {remedy}"), "{reason}")))
+        Err(Trouble::failed(miette!(help = format!("to get it: {remedy}"), "{reason}")))
     })
 }
 
-/// Asks each contender alone, and takes from it what all of them are to be asked for.
+/// Requests a page from each contender alone, to learn how all of them are to be loaded.
 pub fn look_at_all(
     brief: &mut Brief,
     plan: &Plan,
@@ -226,8 +225,8 @@ fn not_as_wanted(error: LookError) -> Trouble {
         LookError::Lab(error) => super::trouble(error),
         LookError::Interrupted => Trouble { ended: Ended::Incomplete, report: miette!("{error}") },
         LookError::Unlike { .. } => Trouble::failed(miette!(
-            help = "give {docroot} to a command, so that it serves joust's page, or name a path that all \
-                    answer alike (--target)",
+            help = "add {docroot} to a command, so that it serves joust's page, or name a path that all \
+                    answer alike with --target",
             "{error}"
         )),
         LookError::Contender { help: "", .. } => Trouble::failed(miette!("{error}")),
@@ -235,7 +234,7 @@ fn not_as_wanted(error: LookError) -> Trouble {
     }
 }
 
-/// What is done, in a sentence, what had to be chosen for it, and where the study is that repeats it.
+/// What the run does, what joust had to choose, and where the study is that repeats it.
 pub fn first_lines(brief: &Brief, plan: &Plan, study: &Path) -> Vec<String> {
     let names = brief.names();
     let (last, others) = names.split_last().expect("there are at least two");
@@ -255,22 +254,22 @@ pub fn first_lines(brief: &Brief, plan: &Plan, study: &Path) -> Vec<String> {
     )];
     if let [first, ..] = brief.closing() {
         lines.push(format!(
-            "Without keep-alive, since {first} closes each connection after its reply: all are asked alike."
+            "Without keep-alive for all contenders, because {first} closes each connection after its reply."
         ));
     }
     let bound = brief.bound_to_loopback();
     if !bound.is_empty() {
         lines.push(format!(
-            "Over loopback, for all: {} cannot be put in a network of its own.",
+            "Over loopback for all contenders, because {} cannot run in a network namespace.",
             bound.join(", ")
         ));
     }
     lines.extend(brief.note_on_p99(plan));
-    lines.push(format!("The same as a study file: {}", study.display()));
+    lines.push(format!("Study file that repeats this run: {}", study.display()));
     lines
 }
 
-/// The last line of a pair: which exit code, and why.
+/// The exit code of a pair, and the line that says why.
 pub fn judged(run: &RunRecord) -> (Ended, String) {
     let gate = gate(&run.plan, &run.verdicts);
     let quantity = report::quantity(run.plan.metrics[0]);
@@ -297,12 +296,12 @@ pub fn judged(run: &RunRecord) -> (Ended, String) {
         Answer::Undecided => (
             Ended::Incomplete,
             format!(
-                "undecided: {figure} may be worse by more than {margin} or not; give it more time (-d), \
-                 or a wider margin (--set margin=5%)"
+                "undecided: {figure} may or may not be worse by more than {margin}; allow more time \
+                 (-d) or a wider margin (--set margin=5%)"
             ),
         ),
         Answer::Withheld { reason } => {
-            (Ended::Incomplete, format!("nothing can be said of {figure}: {reason}"))
+            (Ended::Incomplete, format!("no verdict on {figure}: {reason}"))
         }
     };
     (ended, format!("{said} (exit code {})", ended as u8))

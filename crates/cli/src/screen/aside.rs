@@ -1,6 +1,5 @@
-//! Something that is shown by a thread of its own, so that a terminal, or a pipe, that takes nothing
-//! is never waited for by the load. Owns that thread and its bounded end. Start reading at
-//! [`Aside::begin`].
+//! A thread that shows intervals, so that the load never waits for a slow terminal or pipe. Its end is
+//! bounded. Start reading at [`Aside::begin`].
 
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -8,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use record::Interval;
 
-/// How long the end of a load waits for what is shown to have been taken, and how often it looks.
+/// How long the end of a load waits for its output to be read, and how often it looks.
 pub const FAREWELL_MAX: Duration = Duration::from_secs(2);
 const FAREWELL_LOOK: Duration = Duration::from_millis(5);
 
@@ -17,18 +16,18 @@ const WAITING_MAX: usize = 50;
 
 /// A thread that shows intervals, until it is dropped.
 pub struct Aside {
-    /// `None`: it is to end.
+    /// `None` asks the thread to end.
     intervals: Option<SyncSender<Interval>>,
-    /// What found no room, joined.
+    /// Intervals that did not fit, merged.
     left_over: Option<Interval>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Aside {
-    /// Shows with what `show` makes: on the new thread, since it may not move between threads.
+    /// Calls `show` on the new thread, since what it returns may not be `Send`.
     ///
     /// # Errors
-    /// There is no thread.
+    /// No thread could be started.
     pub fn begin<S: FnMut(&Interval)>(
         show: impl FnOnce() -> S + Send + 'static,
     ) -> std::io::Result<Self> {
@@ -40,7 +39,7 @@ impl Aside {
         Ok(Self { intervals: Some(sender), left_over: None, thread: Some(thread) })
     }
 
-    /// Has the interval shown, soon.
+    /// Queues the interval.
     pub fn add(&mut self, interval: &Interval) {
         let next = match self.left_over.take() {
             None => interval.clone(),
@@ -59,7 +58,7 @@ impl Aside {
 }
 
 impl Aside {
-    /// Ends the thread when all has been shown; whether it has, in the time that there is for that.
+    /// Waits until all intervals are shown, for at most [`FAREWELL_MAX`]; returns whether they were.
     pub fn end(mut self) -> bool {
         self.finish()
     }
@@ -90,8 +89,8 @@ impl Drop for Aside {
     }
 }
 
-/// Waits for a thread to end, and leaves it alone where it hangs in a write that nobody reads; whether
-/// it has ended. A panic in it has been told by the hook.
+/// Waits for a thread to end, and returns whether it did. A thread that hangs in a write that nobody reads
+/// is left alone. The panic hook has reported a panic in it.
 pub fn join_within(thread: JoinHandle<()>, most: Duration) -> bool {
     let looks = most.as_millis() / FAREWELL_LOOK.as_millis();
     let ends = (0..looks.max(1)).any(|look| {

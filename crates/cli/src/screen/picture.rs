@@ -1,6 +1,5 @@
-//! The picture of a load: a thread of its own that sums up, draws and listens to keys, so that neither
-//! a slow terminal nor a key is ever waited for by the load. Owns that thread. Start reading at
-//! [`Picture::begin`].
+//! The live picture of a load: a thread that sums up, draws and reads keys, so that the load never waits for
+//! a slow terminal or a key. Start reading at [`Picture::begin`].
 //!
 //! The load's side of it is one copy of an interval, ten times a second. The thread has the lowest
 //! priority on the CPUs of the load: it takes what the load leaves, and nothing from the server.
@@ -93,7 +92,7 @@ impl Drop for Picture {
 struct Painter {
     arrived: Arrived,
     live: Live,
-    /// What is shown while the picture stands still.
+    /// What is shown while the picture is paused.
     frozen: Option<Live>,
     view: View,
     terminal: Terminal<CrosstermBackend<Tty>>,
@@ -127,7 +126,7 @@ impl Painter {
         self.over.load(Ordering::Relaxed) || self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// Makes way for the load. Where that is not allowed, the picture is still worth having.
+    /// Takes the lowest priority. If that is not allowed, the picture is still worth having.
     fn step_back(&self) {
         // On Linux both are of the calling thread alone (man 2 setpriority, "C library/kernel
         // differences").

@@ -1,9 +1,9 @@
-//! The terminal on stderr, taken and given back: raw mode, the alternate screen, the cursor. Owns that
-//! it is given back whatever happens. Start reading at [`take`].
+//! Takes the terminal on stderr (raw mode, alternate screen, cursor), and gives it back whatever happens.
+//! Start reading at [`take`].
 //!
-//! Whoever gives it back (the end of the load, a signal's flag, a panic on any thread) does so under
-//! the lock of stderr, and a frame is written under the same lock and only while the terminal is
-//! taken. So nothing is drawn over what comes after.
+//! The end of the load, a signal's flag and a panic on any thread give it back under the lock of stderr. A
+//! frame is written under the same lock, and only while the terminal is taken, so no frame lands on later
+//! output.
 
 use std::io::{self, Write};
 use std::sync::Once;

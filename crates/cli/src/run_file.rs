@@ -1,0 +1,86 @@
+//! Where the results of `joust run` lie, and how a run file is read back for another command.
+
+use std::path::{Path, PathBuf};
+
+use miette::miette;
+use record::{LoadRecord, ReadError, RunRecord};
+
+use crate::trouble::Trouble;
+
+/// Where runs go unless `--out` names another folder.
+pub const RESULTS: &str = "joust-results";
+
+/// What a file holds.
+pub enum RecordFile {
+    Run(Box<RunRecord>),
+    Load(Box<LoadRecord>),
+}
+
+/// Reads a run file, or the one in a folder. Its verdicts are computed anew from its visits.
+pub fn read(path: &Path) -> Result<RecordFile, Trouble> {
+    let file = if path.is_dir() { path.join("run.json") } else { path.to_owned() };
+    let text = std::fs::read_to_string(&file).map_err(|error| {
+        let folder = file.parent().unwrap_or(Path::new("."));
+        if folder.join(lab::journal::NAME).is_file() && !file.exists() {
+            return Trouble::usage(miette!(
+                help = format!("`{}` continues it and writes the report", resume_command(folder)),
+                "{} holds an interrupted run: its visits are kept, but it has no report yet",
+                folder.display()
+            ));
+        }
+        Trouble::usage(miette!(
+            help = "name a run.json, or a folder below joust-results/",
+            "cannot read {}: {error}",
+            file.display()
+        ))
+    })?;
+    if let Ok(load) = LoadRecord::from_json(&text) {
+        return Ok(RecordFile::Load(Box::new(load)));
+    }
+    let mut run = RunRecord::from_json(&text).map_err(|error| no_run(&file, &error))?;
+    lab::runner::conclude(&mut run);
+    Ok(RecordFile::Run(Box::new(run)))
+}
+
+/// Why a file cannot be read, with the way out unless the error names one.
+fn no_run(file: &Path, error: &ReadError) -> Trouble {
+    let file = file.display();
+    Trouble::usage(match error {
+        ReadError::Shape(cause) if cause.is_eof() => miette!(
+            help = "the file is cut short, as by a full disk or an interrupted copy",
+            "{file}: {error}"
+        ),
+        ReadError::Shape(_) => miette!(
+            help = "`joust run` writes run.json, `joust load --json FILE` the record of one load",
+            "{file}: {error}"
+        ),
+        ReadError::Version { .. }
+        | ReadError::Misfit { .. }
+        | ReadError::Line { .. }
+        | ReadError::Twice => miette!("{file}: {error}"),
+    })
+}
+
+/// The run in a file or folder, and its file.
+pub fn read_run(path: &Path) -> Result<(PathBuf, RunRecord), Trouble> {
+    let file = if path.is_dir() { path.join("run.json") } else { path.to_owned() };
+    match read(&file)? {
+        RecordFile::Run(run) => Ok((file, *run)),
+        RecordFile::Load(_) => Err(Trouble::usage(miette!(
+            help = "name the run.json of a `joust run`, or its folder",
+            "{} is the record of a single load: it has no blocks to compare",
+            file.display()
+        ))),
+    }
+}
+
+/// The command that continues the run in a folder.
+pub fn resume_command(folder: &Path) -> String {
+    let folder = folder.display().to_string();
+    // As a shell takes it.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
+    match folder.chars().all(is_plain) {
+        true => format!("joust run --resume {folder}"),
+        false => format!("joust run --resume '{}'", folder.replace('\'', "'\\''")),
+    }
+}
