@@ -102,7 +102,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         earlier,
     };
     let mut screen = Screen::new(args.quiet);
-    let mut run = runner::run(plan, &options, &mut screen, interrupt).map_err(|error| {
+    let run = runner::run(plan, &options, &mut screen, interrupt).map_err(|error| {
         // It failed before anything was measured: there is nothing new to go on with.
         if options.earlier.is_none() {
             folder.remove(journal::NAME);
@@ -116,10 +116,15 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     if run.visits.is_empty() && matches!(run.ending, Ending::Incomplete { .. }) {
         return Ok(nothing_measured(&folder, &options));
     }
+    finish(run, &folder, args.quiet)
+}
+
+/// Saves the run, shows it, and adds it to the history.
+fn finish(mut run: RunRecord, folder: &ResultsFolder, quiet: bool) -> Result<Ended, Trouble> {
     if let Ending::Incomplete { reason } = &mut run.ending {
         reason.push_str(&format!("; `{}` continues it", resume_command(folder.path())));
     }
-    let saved = save(&folder, &run);
+    let saved = save(folder, &run);
     if saved.is_ok() {
         folder.remove(journal::NAME);
     }
@@ -130,7 +135,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         ));
     }
     // Shown even if it could not be saved: on a full disk this is all that is left of the run.
-    if !args.quiet || saved.is_err() {
+    if !quiet || saved.is_err() {
         let text = report::output("text").expect("text is an output");
         output::stdout((text.render)(&run, &crate::terminal::report_options()).as_bytes())?;
     }
