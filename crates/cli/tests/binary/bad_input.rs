@@ -38,7 +38,7 @@ const MISTAKES: &[(&[&str], i32, &[&str])] = &[
     (&["serve", "--fixed", "1", "--cpus", "0,0"], 2, &["CPU 0 is named twice"]),
     (&["serve", "--fixed", "1000000GB"], 2, &["--fixed", "serve a directory"]),
     (&["serve", "--fixed", "1", "--cpus", "99999"], 2, &["no CPU 99999", "it has"]),
-    (&["run", "/no/study.toml"], 2, &["/no/study.toml", "STUDY is a file"]),
+    (&["run", "/no/study.toml"], 2, &["/no/study.toml", "STUDY must be a file"]),
     (&["run", "--only", "nothing"], 2, &["nothing", "lighttpd"]),
     (&["run", "--out", "/proc/nowhere"], 1, &["/proc/nowhere"]),
     (&["run", "--out", "/etc/hostname"], 1, &["/etc/hostname", "name another one"]),

@@ -50,7 +50,7 @@ fn two_contenders_in_words_are_compared_and_leave_the_study_that_repeats_it() {
     for words in ["(2 contenders)", "a page of 3361 B, 4 connections with keep-alive, 6s at most"] {
         assert!(said.contains(words), "no `{words}` in {said}");
     }
-    assert!(said.contains("Over loopback, for all: joust serve cannot"), "{said}");
+    assert!(said.contains("Over loopback for all contenders, because joust serve cannot"), "{said}");
     let folder = results(dir.path());
     let study = folder.join("study.toml");
     assert!(said.contains("study.toml"), "{said}");
@@ -72,7 +72,7 @@ fn where_one_closes_its_connections_nobody_keeps_any_and_it_is_said() {
     let output = run(dir.path(), &[&args, &BRIEFLY[..]].concat());
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", said(&output));
     let said = said(&output);
-    assert!(said.contains("since python3 closes each connection"), "{said}");
+    assert!(said.contains("because python3 closes each connection"), "{said}");
     assert!(said.contains("4 connections without keep-alive"), "{said}");
     let study = std::fs::read_to_string(results(dir.path()).join("study.toml")).unwrap();
     assert!(
@@ -133,17 +133,17 @@ fn what_is_mistyped_is_refused_before_anything_is_started() {
                 2,
                 &["`ngnix`", "did you mean `nginx`?", "Servers are joust, apache"],
             ),
-            (&["ngnix"], 2, &["`ngnix`", "did you mean `nginx`?", "no study file"]),
+            (&["ngnix"], 2, &["`ngnix`", "did you mean `nginx`?", "not a study file"]),
             (&["studies/quik.toml"], 2, &["studies/quik.toml", "did you mean studies/quick.toml?"]),
             (&["quik"], 2, &["`quik`", "did you mean studies/quick.toml?", "Servers are joust"]),
             (&["quick"], 2, &["runs `quick`"]),
             (&["nginx"], 2, &["at least two contenders, got one: nginx", "joust load URL"]),
             (&["studies/quick.toml", "nginx"], 2, &["stands alone"]),
-            (&["-c", "5"], 2, &["-c is for contenders", "joust run nginx lighttpd -c"]),
+            (&["-c", "5"], 2, &["-c needs contenders", "joust run nginx lighttpd -c"]),
             (
                 &["studies/quick.toml", "--page", "5"],
                 2,
-                &["--page is for contenders", "page in [workload]"],
+                &["--page needs contenders", "page in [workload]"],
             ),
             (&["nginx", "joust", "-c", "0"], 2, &["-c must be from 1", "got 0"]),
             (&["nginx", "joust", "-d", "0"], 2, &["-d must be at least 1s", "got 0s"]),

@@ -140,7 +140,7 @@ fn a_damaged_history_and_a_file_that_moved_are_named_with_the_way_out() {
     assert_eq!(unknown.status.code(), Some(2));
     assert!(said(&unknown).contains("joust one; nginx"), "{}", said(&unknown));
     let mistaken: [(&[&str], [&str; 2]); 3] = [
-        (&["--study", "quik"], ["no run of a study `quik`", "its studies are quick"]),
+        (&["--study", "quik"], ["no run of a study `quik`", "known studies: quick"]),
         (&["--study", "quik", "--contender", "nginx"], ["study `quik`", "quick"]),
         (&["--contender", "nginx", "--cell", "c=1"], ["cell `c=1`", "`joust history` lists"]),
     ];
@@ -199,5 +199,5 @@ fn a_run_into_the_usual_folder_is_in_the_history() {
         .unwrap();
     let done = at(dir.path(), &["run", study, "--quiet"]);
     assert!(matches!(done.status.code(), Some(0 | 3)), "{}", said(&done));
-    assert!(said(&done).contains("warning: the run is not in the history"), "{}", said(&done));
+    assert!(said(&done).contains("warning: the run was not added to the history"), "{}", said(&done));
 }
