@@ -172,7 +172,7 @@ fn ended(run: &RunRecord, is_pair: bool) -> Result<Ended, Trouble> {
         Outcome::Complete => Ended::Well,
         Outcome::Incomplete | Outcome::AllWithheld => Ended::Incomplete,
         Outcome::NotMeasured(names) => {
-            output::say(&format!(
+            crate::terminal::say(&format!(
                 "joust: no visit of {} was measured, so what is said of it is withheld (exit code 3)",
                 names.join(", ")
             ));

@@ -50,7 +50,10 @@ fn two_contenders_in_words_are_compared_and_leave_the_study_that_repeats_it() {
     for words in ["(2 contenders)", "a page of 3361 B, 4 connections with keep-alive, 6s at most"] {
         assert!(said.contains(words), "no `{words}` in {said}");
     }
-    assert!(said.contains("Over loopback for all contenders, because joust serve cannot"), "{said}");
+    assert!(
+        said.contains("Over loopback for all contenders, because joust serve cannot"),
+        "{said}"
+    );
     let folder = results(dir.path());
     let study = folder.join("study.toml");
     assert!(said.contains("study.toml"), "{said}");

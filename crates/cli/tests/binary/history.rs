@@ -199,5 +199,9 @@ fn a_run_into_the_usual_folder_is_in_the_history() {
         .unwrap();
     let done = at(dir.path(), &["run", study, "--quiet"]);
     assert!(matches!(done.status.code(), Some(0 | 3)), "{}", said(&done));
-    assert!(said(&done).contains("warning: the run was not added to the history"), "{}", said(&done));
+    assert!(
+        said(&done).contains("warning: the run was not added to the history"),
+        "{}",
+        said(&done)
+    );
 }
