@@ -39,12 +39,16 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     check_places(&args.output)?;
     let mut plan = plan::plan(args, &say)?;
     let search = search::options(args, &plan)?;
+    let verify = args.checks.verify.as_ref().map(|verify| verify.check(&plan)).transpose()?;
     for place in args.output.json.iter().chain(&args.output.stream) {
         output::can_write(place)?;
     }
     somebody_listens(&plan)?;
-    let oracle = look_up_bodies(&mut plan, &say)?;
-    args.checks.verify.hold(&plan)?;
+    let oracle = look_up_bodies(&mut plan)?;
+    match verify {
+        Some(verify) => verify.hold(&plan, &oracle, &say)?,
+        None => verify::say_what_changes(&oracle, &say),
+    }
     // Before this there is nothing to be ended in order: Ctrl-C ends the wait for a dead server.
     let interrupt = sys::interrupt::install().into_diagnostic().map_err(Trouble::failed)?;
     if let Some(options) = search {
@@ -124,8 +128,8 @@ fn somebody_listens(plan: &LoadPlan) -> Result<(), Trouble> {
 }
 
 /// What is answered before the load is what is compared with during it.
-fn look_up_bodies(plan: &mut LoadPlan, say: &dyn Fn(&str)) -> Result<Oracle, Trouble> {
-    let oracle = load::look_up_bodies(plan).map_err(|error| {
+fn look_up_bodies(plan: &mut LoadPlan) -> Result<Oracle, Trouble> {
+    load::look_up_bodies(plan).map_err(|error| {
         let is_about_the_reply = matches!(
             error,
             FetchError::Cut { .. }
@@ -145,11 +149,7 @@ fn look_up_bodies(plan: &mut LoadPlan, say: &dyn Fn(&str)) -> Result<Oracle, Tro
         } else {
             miette!("{error}")
         })
-    })?;
-    for changing in &oracle.changing {
-        say(&format!("its body is not the same each time and is not compared: {changing}"));
-    }
-    Ok(oracle)
+    })
 }
 
 /// A load, and how its stream ended.

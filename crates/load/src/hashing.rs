@@ -42,13 +42,8 @@ impl Turns {
     /// Of that thread of the load.
     pub(crate) fn new(plan: &LoadPlan, thread: u32) -> Self {
         let bodies = plan.verify.bodies;
-        let is_any = match bodies {
-            Bodies::None | Bodies::Length => false,
-            Bodies::Hash(share) => share > 0.0,
-            Bodies::Sample => true,
-        };
         let seed = plan.seed ^ STREAM.wrapping_add(u64::from(thread) << 32);
-        let next = if is_any { 0 } else { u64::MAX };
+        let next = if bodies.are_hashed() { 0 } else { u64::MAX };
         Self { bodies, random: Pcg64Mcg::seed_from_u64(seed), next, stride: 1 }
     }
 

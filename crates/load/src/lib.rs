@@ -55,7 +55,10 @@ pub use options::{
     CONNECTIONS_MAX, FOLLOW_MAX, INTERVAL_MIN, LoadOptions, PIPELINE_MAX, PlanError, QUEUE_MAX,
     RAW_MAX, THREADS_MAX, TIMEOUT_MAX,
 };
-pub use oracle::{ORACLE_REQUESTS_MAX, Oracle, look_up_bodies};
+pub use oracle::{
+    ORACLE_REQUESTS_MAX, Oracle, Unverified, WhyUnverified, expected_body, look_up_bodies,
+    unverifiable,
+};
 pub use pacing::check as check_pacing;
 pub use pacing::{
     INSTANTS_MAX, LENGTH_MAX, PacingError, RATE_MAX, ReplayError, STAGES_MAX, parse_ramp,

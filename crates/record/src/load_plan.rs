@@ -347,6 +347,17 @@ pub enum Bodies {
     Sample,
 }
 
+impl Bodies {
+    /// Whether the hash of at least one body is to be compared.
+    pub fn are_hashed(self) -> bool {
+        match self {
+            Self::None | Self::Length => false,
+            Self::Hash(share) => share > 0.0,
+            Self::Sample => true,
+        }
+    }
+}
+
 impl Default for Verify {
     fn default() -> Self {
         Self {

@@ -38,10 +38,14 @@ pub(crate) fn statuses(counts: &BTreeMap<u16, u64>) -> String {
     }
 }
 
-/// Statuses, and how many bodies were verified, where any was.
+/// Statuses, and how many bodies were verified: also none, where the plan asks for it.
 pub(crate) fn replies(record: &LoadRecord) -> String {
     let statuses = statuses(&record.status);
     match bodies([record].into_iter()) {
+        None if record.plan.verify.bodies.are_hashed() => {
+            let complete: u64 = record.status.values().sum();
+            format!("{statuses}; bodies verified: none of {}", grouped(complete))
+        }
         None => statuses,
         Some(bodies) => format!("{statuses}; bodies verified: {bodies}"),
     }

@@ -333,9 +333,10 @@ pub struct Checks {
     pub expect_body: Option<String>,
     /// Compare bodies with those fetched three times before the load: none, length, or hash (the
     /// length of all, and the SHA-256 of a sample that costs under 1% of the generator's CPU time);
-    /// hash=1% hashes that share, hash=SHA256 also says what it must be: hash=SHA256,share=1%
-    #[arg(long, value_name = "none|length|hash[=SHARE|=SHA256[,share=SHARE]]", default_value = "hash", value_parser = verify)]
-    pub verify: VerifyBodies,
+    /// hash=1% hashes that share. hash=SHA256 and file=PATH also say what the body must be; they take
+    /// a share too, as in file=PATH,share=1% [default: hash]
+    #[arg(long, value_name = "none|length|hash[=SHARE|=SHA256]|file=PATH", value_parser = verify)]
+    pub verify: Option<VerifyBodies>,
     /// Goals, as in 'p99<5ms' or 'rate>1k/s,errors<0.01%'; exit code 99 where one is broken;
     /// repeatable
     #[arg(long, value_name = "GOALS", value_delimiter = ',')]

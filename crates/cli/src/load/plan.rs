@@ -10,8 +10,8 @@ use load::source::{self, Base, Folder, Listing};
 use load::{LoadOptions, columns_needed, read_column, read_instants};
 use miette::miette;
 use record::{
-    Column, Engine, HttpVersion, LoadPlan, Pacing, Pick, RequestPlan, Stamps, TlsPlan, TlsVersions,
-    Verify,
+    Bodies, Column, Engine, HttpVersion, LoadPlan, Pacing, Pick, RequestPlan, Stamps, TlsPlan,
+    TlsVersions, Verify,
 };
 use units::Nanos;
 
@@ -131,7 +131,7 @@ fn options(args: &Args) -> Result<LoadOptions, Trouble> {
             length: checks.expect_length,
             headers: checks.expect_header.clone(),
             contains: checks.expect_body.clone(),
-            bodies: checks.verify.bodies,
+            bodies: checks.verify.as_ref().map_or(Bodies::Sample, |verify| verify.bodies),
         },
         goals: checks.slo.clone(),
         connections: size.connections,

@@ -132,6 +132,11 @@ const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
     (&["--verify", "md5"], &["--verify", "hash=1%"]),
     (&["--verify", "hash=2"], &["--verify", "0 to 1"]),
     (&["--verify", "hash=0123456789abcdef0123456789"], &["--verify", "64 hex digits"]),
+    (&["--verify", "file=/no/body"], &["--verify", "cannot read /no/body"]),
+    (
+        &["--verify", "hash=100%", "-X", "HEAD"],
+        &["--verify hash=100%", "only GET", "--expect-length"],
+    ),
     (&["--slo", "p99"], &["--slo", "p99<5ms"]),
     (&["--engine", "kqueue"], &["--engine", "uring"]),
     (&["--stamps", "tsc"], &["--stamps", "kernel"]),

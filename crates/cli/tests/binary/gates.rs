@@ -66,6 +66,96 @@ fn a_hash_catches_a_changed_byte_and_a_length_does_not() {
     }
 }
 
+/// What is typed after `--verify` is done, or refused with the reason.
+#[test]
+fn a_load_whose_bodies_cannot_be_verified_is_refused_with_the_reason() {
+    let count = AtomicU64::new(0);
+    let server = Planted::start(move |asked| match asked.line() {
+        "GET /moved" => b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n".to_vec(),
+        "GET /other" => reply("", &count.fetch_add(1, Ordering::Relaxed).to_string()),
+        _ => reply("", "hello"),
+    });
+    let cases: [(&str, &[&str], i32, &[&str]); 5] = [
+        ("/", &["-X", "HEAD"], 2, &["HEAD /", "only GET"]),
+        ("/", &["--body", "x"], 2, &["POST /", "only GET", "--expect-body"]),
+        ("/{seq}", &[], 2, &["placeholders"]),
+        ("/moved", &["--follow", "1"], 1, &["redirect (302)", "name the URL"]),
+        ("/other", &[], 1, &["not the same each time"]),
+    ];
+    for (path, flags, code, words) in cases {
+        let url = server.url(path);
+        for verify in ["hash=100%", "hash", "length"] {
+            let args = [&["load", &url, "-n", "8", "-c", "2", "--verify", verify], flags].concat();
+            let refused = output(&args);
+            assert_eq!(refused.status.code(), Some(code), "{args:?}: {}", said(&refused));
+            let text = said(&refused);
+            assert!(text.contains(&format!("--verify {verify} can compare no body")), "{text}");
+            assert!(words.iter().all(|word| text.contains(word)), "{args:?}: {text}");
+        }
+        // Unless it is asked for, the report says that there was nothing to verify.
+        let args = [&["load", &url, "-n", "8", "-c", "2"], flags].concat();
+        let text = stdout(&output(&args));
+        assert!(text.contains("bodies verified: none of 8"), "{args:?}: {text}");
+    }
+}
+
+#[test]
+fn where_some_bodies_can_be_verified_a_notice_says_how_many() {
+    let server = Planted::start(|_| reply("", "hello"));
+    let dir = tempfile::tempdir().unwrap();
+    let (urls, url) = (dir.path().join("urls.txt"), server.url("/"));
+    std::fs::write(&urls, format!("{url}a\n{url}b POST x=1\n")).unwrap();
+    let args = ["-n", "8", "-c", "1", "--format", "siege", "--verify", "hash=100%"];
+    let some = output(&[&["load", "--from", urls.to_str().unwrap()], &args[..]].concat());
+    assert_eq!(some.status.code(), Some(0), "{}", said(&some));
+    let notice = "--verify hash=100% compares the bodies of 1 of 2 requests; not of POST /b";
+    assert!(said(&some).contains(notice), "{}", said(&some));
+    assert!(stdout(&some).contains("bodies verified: 4 of 8"), "{}", stdout(&some));
+}
+
+/// The body before the load is held against the file, and those of the load against the same hash.
+#[test]
+fn a_file_says_what_every_body_must_be() {
+    let count = AtomicU64::new(0);
+    let server = Planted::start(move |asked| match asked.line() {
+        "GET /changes" if count.fetch_add(1, Ordering::Relaxed) >= 3 => reply("", "hellO"),
+        _ => reply("", "hello"),
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        format!("file={}", path.display())
+    };
+    let (right, wrong) = (file("right", b"hello"), file("wrong", b"hellO"));
+    let load = |path: &str, verify: &str, more: &[&str]| {
+        let url = server.url(path);
+        output(&[&["load", &url, "-n", "8", "-c", "1", "--verify", verify], more].concat())
+    };
+    let whole = load("/", &format!("{right},share=100%"), &[]);
+    assert_eq!(whole.status.code(), Some(0), "{}", said(&whole));
+    assert!(stdout(&whole).contains("bodies verified: 8 of 8"), "{}", stdout(&whole));
+    let changes = load("/changes", &format!("{right},share=100%"), &["--json", "-"]);
+    let record: Value = serde_json::from_str(&stdout(&changes)).unwrap();
+    assert_eq!(record["bodies_verified"]["differ"], 8, "{}", said(&changes));
+    let other = load("/", &wrong, &[]);
+    assert_eq!(other.status.code(), Some(1), "{}", said(&other));
+    assert!(
+        said(&other).contains("GET / is answered with 5 B of SHA-256 2cf24"),
+        "{}",
+        said(&other)
+    );
+    let missing = load("/", "file=/no/such", &[]);
+    assert_eq!(missing.status.code(), Some(2), "{}", said(&missing));
+    assert!(said(&missing).contains("cannot read /no/such: No such file"), "{}", said(&missing));
+    let urls = dir.path().join("urls.txt");
+    std::fs::write(&urls, format!("{0}a\n{0}b\n", server.url("/"))).unwrap();
+    let args = ["load", "--from", urls.to_str().unwrap(), "-n", "8", "--verify", &right];
+    let many = output(&args);
+    assert_eq!(many.status.code(), Some(2), "{}", said(&many));
+    assert!(said(&many).contains("one request, got 2"), "{}", said(&many));
+}
+
 #[test]
 fn a_broken_goal_ends_with_99_and_is_said_before_the_rate() {
     let server = Server::start(&["--fixed", "100"]);
