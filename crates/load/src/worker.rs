@@ -1,7 +1,6 @@
-//! One thread of the load: a loop over a driver, and a match over what came to pass. Owns the slots,
-//! their deadlines and what the thread counts; must not know epoll or io_uring, other threads or the
-//! end of the process. Start reading at [`Worker::run`]; what is done to one connection is in
-//! `connections`.
+//! One thread of the load: a loop over a driver, and a match over each completion. Owns the slots, their
+//! deadlines and what the thread counts. It knows neither the engine (epoll, io_uring) nor other threads.
+//! Start reading at [`Worker::run`]; what is done to one connection is in `connections`.
 //!
 //! # Stamps
 //!
@@ -21,34 +20,31 @@
 //! A thread that sleeps until an instant wakes up late: by the timer's slack (50 us unless set) and
 //! by what it takes to wake an idle CPU (in a virtual machine 50 us and more). So the last stretch
 //! before a request of an open loop is due is spent asking the driver again and again. How long that
-//! is the thread learns from how late it wakes up ([`Margin`]). That time is in no figure of CPU use.
+//! is the thread learns from how late it wakes up ([`crate::margin::Margin`]). That time is in no figure of CPU use.
 
 mod connections;
-mod places;
+mod destinations;
+mod state;
 mod users;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use record::{
-    Asking, BodiesVerified, Interval, LoadPlan, Origin, Redirects, Sample, Scenario, Seats, TlsUse,
-    Users, Wants,
-};
-use sys::driver::{Completion, Driver, Leave, Route, Slot};
+use record::{BodiesVerified, Interval, LoadPlan, Redirects, Scenario, Seats, TlsUse, Wants};
+use sys::driver::{Completion, Driver, Leave, Slot};
 use units::Nanos;
 use wire::tls::TlsClientConfig;
 
-use self::places::{begins, free_places, routes, tunnels};
+use self::destinations::{Destinations, begins, free_places};
+use self::state::{Batch, Budget, Buffers, Places, Requests, Waiting};
+use self::users::PlayedUsers;
 use crate::backlog::{Backlog, BacklogCounts};
 use crate::check::Checks;
 use crate::conn::{Begun, Common, Conn, Heard, Out, State, Then};
 use crate::first_head::FirstHead;
-use crate::free::{Free, FreePlaces};
+use crate::free::Free;
 use crate::hashing::{Counts, Turns};
-use crate::margin::Margin;
 use crate::pacing::{self, Pace, Rest};
-use crate::picker::{self, Picker};
-use crate::prepared::Prepared;
 use crate::recorder::{RawLog, Recorder, Time, Totals};
 use crate::secure::Secure;
 use crate::shares::ThreadShare;
@@ -75,64 +71,29 @@ const INTERRUPT_LOOK: Nanos = Nanos::from_millis(100);
 pub(crate) struct Worker<'a, D: Driver> {
     driver: D,
     plan: &'a LoadPlan,
+    share: ThreadShare,
     stops: Stops<'a>,
-    /// The requests of the plan, as they are sent.
-    prepared: Vec<Prepared>,
-    picker: Picker,
-    /// Requests that were rendered, each once however often it is sent.
-    n_rendered: u64,
+    requests: Requests,
     common: Common,
     conns: Vec<Conn>,
-    /// Who plays the users, if anybody does, and what one asks.
-    users: Option<Box<dyn Users + 'a>>,
-    asking: Asking,
-    /// Users that have left.
-    n_left: u32,
-    /// Those of the plan, and those that users came upon.
-    origins: Vec<Origin>,
-    /// Where each slot connects from and to, by origin.
-    routes: Vec<Vec<Route>>,
-    /// What a proxy is asked before TLS begins, by origin; empty where there is no tunnel.
-    tunnels: Vec<Vec<u8>>,
-    /// Slots whose request goes on, and is to be asked as soon as no more is known of them.
-    going_on: Vec<Slot>,
-    share: ThreadShare,
-    /// Requests that may still be started.
-    quota: u64,
-    /// Requests that were started and have not ended.
-    n_out: u64,
-    free: FreePlaces,
-    /// Places of slots that sit out a backoff.
-    parked: Vec<u32>,
-    drive: Drive,
+    users: PlayedUsers<'a>,
+    destinations: Destinations,
+    budget: Budget,
+    places: Places,
+    request_loop: RequestLoop,
     secure: Option<Secure>,
     timeouts: Timeouts,
     recorder: Recorder,
-    phase: Phase,
+    phase: LoadPhase,
     /// The wake-up that the current batch is stamped with.
     now: Nanos,
-    cpu_began: Nanos,
-    /// How long before an instant it is to be awake.
-    margin: Margin,
-    /// Time that was spent spinning, and whether anything came or was sent since the last wake-up.
-    spun: Nanos,
-    was_busy: bool,
-    /// What ended by the completion in hand.
-    ended: Vec<Sample>,
-    /// A request that was begun and not sent yet, since another on its connection may follow.
-    unsent: Option<Slot>,
-    /// A slot whose next request was begun long ago, and is sent as soon as nothing more is known of it:
-    /// see `take_completions`.
-    held_back: Option<Slot>,
-    /// Requests, and records of TLS, on their way to the driver.
-    rendered: Vec<u8>,
-    records: Vec<u8>,
-    /// What TLS decrypted.
-    plain: Vec<u8>,
+    waiting: Waiting,
+    batch: Batch,
+    buffers: Buffers,
 }
 
-/// What drives the load.
-enum Drive {
+/// When requests are due.
+enum RequestLoop {
     /// Free connections ask, perhaps after a pause.
     Closed(Rest),
     /// Instants are given.
@@ -162,7 +123,7 @@ impl Stops<'_> {
 
 /// Where the load stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum LoadPhase {
     /// Requests are started.
     Running,
     /// The window is over; replies are awaited until `until`.
@@ -212,65 +173,40 @@ impl<'a, D: Driver> Worker<'a, D> {
     ) -> Self {
         let n_slots = share.connections;
         let seats = Seats { thread: share.thread, first: share.first_conn, n: n_slots };
-        let mut users = scenario.map(|scenario| scenario.users(seats));
-        let (free, n_left) = match &mut users {
-            Some(users) => users::places(&mut **users, seats, &begins(plan, share)),
-            None => (free_places(plan, share), 0),
+        let mut users = PlayedUsers::new(plan, seats, scenario);
+        let free = match &mut users.played {
+            Some(_) => users.places(seats, &begins(plan, share)),
+            None => free_places(plan, share),
         };
-        let conn = |_| if users.is_some() { Conn::of_user() } else { Conn::new(plan.pipeline) };
+        let wants = users.played.as_ref().map(|users| users.wants()).unwrap_or_default();
+        let is_played = users.played.is_some();
+        let conn = |_| if is_played { Conn::of_user() } else { Conn::new(plan.pipeline) };
         let backoff = BACKOFF_MS.map(Nanos::from_millis);
         let spans = [plan.timeout, CONTINUE_WAIT].into_iter().chain(backoff).collect();
-        let prepared = |request| {
-            Prepared::new(plan, request).expect("a plan's requests were rendered when it was made")
-        };
-        let drive = match pacing::pace(&plan.pacing, plan.seed, share.turn) {
-            Pace::Closed(rest) => Drive::Closed(rest),
-            Pace::Open(arrivals) => Drive::Open(Backlog::new(arrivals, share.queue_max)),
-        };
         Self {
             driver,
             plan,
-            stops,
-            prepared: plan.requests.iter().map(prepared).collect(),
-            picker: Picker::new(
-                plan,
-                picker::Turn { index: share.thread.into(), of: share.threads.into() },
-            ),
-            n_rendered: 0,
-            common: common(
-                plan,
-                share.thread,
-                users.as_ref().map(|users| users.wants()).unwrap_or_default(),
-            ),
-            conns: (0..n_slots).map(conn).collect(),
-            asking: Asking::new(plan.origins.len() as u32),
-            n_left,
-            origins: plan.origins.clone(),
-            routes: plan.origins.iter().map(|origin| routes(plan, origin)).collect(),
-            tunnels: tunnels(plan, &plan.origins),
-            going_on: Vec::with_capacity(if users.is_some() { n_slots as usize } else { 0 }),
-            users,
             share,
-            quota: share.requests,
-            n_out: 0,
-            free,
-            parked: vec![0; n_slots as usize],
-            drive,
+            stops,
+            requests: Requests::new(plan, share),
+            common: common(plan, share.thread, wants),
+            conns: (0..n_slots).map(conn).collect(),
+            users,
+            destinations: Destinations::new(plan),
+            budget: Budget { quota: share.requests, n_out: 0 },
+            places: Places { free, parked: vec![0; n_slots as usize] },
+            request_loop: match pacing::pace(&plan.pacing, plan.seed, share.turn) {
+                Pace::Closed(rest) => RequestLoop::Closed(rest),
+                Pace::Open(arrivals) => RequestLoop::Open(Backlog::new(arrivals, share.queue_max)),
+            },
             secure: tls.map(|config| Secure::new(config, plan.tls.resume, n_slots)),
             timeouts: Timeouts::new(n_slots, spans),
             recorder: Recorder::new(plan, share.raw_max),
-            phase: Phase::Running,
+            phase: LoadPhase::Running,
             now: Nanos::ZERO,
-            cpu_began: Nanos::ZERO,
-            margin: Margin::new(),
-            spun: Nanos::ZERO,
-            was_busy: false,
-            ended: Vec::with_capacity(plan.pipeline as usize),
-            unsent: None,
-            held_back: None,
-            rendered: Vec::with_capacity(4096),
-            records: Vec::new(),
-            plain: Vec::new(),
+            waiting: Waiting::new(),
+            batch: Batch::new(plan),
+            buffers: Buffers::new(),
         }
     }
 
@@ -284,8 +220,8 @@ impl<'a, D: Driver> Worker<'a, D> {
         mut over: impl FnMut(Interval),
     ) -> io::Result<Measured> {
         self.driver.begin(origin);
-        self.cpu_began = self.driver.cpu();
-        self.recorder.begin(self.cpu_began);
+        self.waiting.cpu_began = self.driver.cpu();
+        self.recorder.begin(self.waiting.cpu_began);
         self.now = self.driver.now();
         self.start_due();
         self.queue_due(self.now);
@@ -296,7 +232,7 @@ impl<'a, D: Driver> Worker<'a, D> {
                 over(self.recorder.next_interval(cpu));
             }
             self.look_for_end();
-            if self.free.first().is_none() {
+            if self.places.free.first().is_none() {
                 // Nobody woke up for these: they are let wait before a reply frees a place.
                 self.queue_due(self.now.saturating_sub(Nanos(1)));
             }
@@ -310,18 +246,20 @@ impl<'a, D: Driver> Worker<'a, D> {
         Ok(self.finish())
     }
 
-    /// Waits until something came to pass or is to be done, and stamps it.
+    /// Waits until a completion comes or something is to be done, and takes the time.
     fn wait(&mut self) -> io::Result<()> {
         let next = self.next_instant();
-        let due = match &self.drive {
+        let due = match &self.request_loop {
             // Where no connection is free, a request that becomes due is not sent, and nothing is
             // gained by being there: the thread sleeps, and what it does is work.
-            Drive::Open(backlog) if self.may_start() && self.free.first().is_some() => {
-                backlog.next_due(self.quota).unwrap_or(Nanos::MAX)
+            RequestLoop::Open(backlog)
+                if self.may_start() && self.places.free.first().is_some() =>
+            {
+                backlog.next_due(self.budget.quota).unwrap_or(Nanos::MAX)
             }
             _ => Nanos::MAX,
         };
-        let margin = self.margin.get();
+        let margin = self.waiting.margin.get();
         if due > next.saturating_add(margin) {
             self.driver.wait(next)?;
             self.now = self.driver.now();
@@ -333,15 +271,15 @@ impl<'a, D: Driver> Worker<'a, D> {
             self.driver.wait(until)?;
             self.now = self.driver.now();
             if self.now >= until {
-                self.margin.overslept(self.now - until);
+                self.waiting.margin.overslept(self.now - until);
             }
             return Ok(());
         }
         let before = self.now;
         self.driver.poll(due.min(next))?;
         self.now = self.driver.now();
-        if !std::mem::take(&mut self.was_busy) {
-            self.spun += self.now.saturating_sub(before);
+        if !std::mem::take(&mut self.waiting.was_busy) {
+            self.waiting.spun += self.now.saturating_sub(before);
         }
         Ok(())
     }
@@ -349,7 +287,7 @@ impl<'a, D: Driver> Worker<'a, D> {
     /// CPU time of this thread but for spinning. Spinning is measured by the clock; a thread that lost
     /// its CPU meanwhile has used less than that, hence the bound.
     fn cpu(&mut self) -> Nanos {
-        self.driver.cpu().saturating_sub(self.spun).max(self.cpu_began)
+        self.driver.cpu().saturating_sub(self.waiting.spun).max(self.waiting.cpu_began)
     }
 
     /// Works off the batch.
@@ -359,7 +297,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         // with the server's FIN, a request sent in between would be lost by our own haste.
         let mut freed = None;
         while let Some(Completion { slot, what }) = self.driver.next() {
-            self.was_busy = true;
+            self.waiting.was_busy = true;
             if freed.is_some() && freed != Some(slot) {
                 self.send_held_back();
                 self.start_due();
@@ -378,7 +316,7 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// Starts requests as long as one is due and a place is free.
     fn start_due(&mut self) {
-        if !self.going_on.is_empty() {
+        if !self.users.going_on.is_empty() {
             self.start_going_on();
         }
         if !self.may_start() {
@@ -386,9 +324,9 @@ impl<'a, D: Driver> Worker<'a, D> {
         }
         loop {
             self.start_waiting();
-            let is_full = self.free.first().is_none();
-            let Drive::Open(backlog) = &mut self.drive else { break };
-            if is_full || !backlog.admit(self.now, self.quota) {
+            let is_full = self.places.free.first().is_none();
+            let RequestLoop::Open(backlog) = &mut self.request_loop else { break };
+            if is_full || !backlog.admit(self.now, self.budget.quota) {
                 break;
             }
         }
@@ -400,10 +338,10 @@ impl<'a, D: Driver> Worker<'a, D> {
     /// request may be dropped for want of room in the queue while there is a place for it.
     fn queue_due(&mut self, by: Nanos) {
         if self.may_start()
-            && let Drive::Open(backlog) = &mut self.drive
+            && let RequestLoop::Open(backlog) = &mut self.request_loop
         {
-            while backlog.admit(by, self.quota) {}
-            backlog.settle(self.quota);
+            while backlog.admit(by, self.budget.quota) {}
+            backlog.settle(self.budget.quota);
         }
     }
 
@@ -411,12 +349,12 @@ impl<'a, D: Driver> Worker<'a, D> {
     #[inline]
     fn start_waiting(&mut self) {
         while self.may_start()
-            && let Some(free) = self.free.first()
+            && let Some(free) = self.places.free.first()
             && let Some(due) = self.next_due(free)
         {
-            self.free.take();
+            self.places.free.take();
             if self.timeouts.is_resting(free.slot, BACKOFF) {
-                self.parked[free.slot.0 as usize] += 1;
+                self.places.parked[free.slot.0 as usize] += 1;
                 self.put_back(due);
                 continue;
             }
@@ -427,33 +365,33 @@ impl<'a, D: Driver> Worker<'a, D> {
     /// When the request for that place was due, if it is; an open loop's is taken from its queue.
     #[inline]
     fn next_due(&mut self, free: Free) -> Option<Nanos> {
-        match &mut self.drive {
-            Drive::Closed(_) => (free.from <= self.now).then_some(free.from),
-            Drive::Open(backlog) => backlog.take(self.now),
+        match &mut self.request_loop {
+            RequestLoop::Closed(_) => (free.from <= self.now).then_some(free.from),
+            RequestLoop::Open(backlog) => backlog.take(self.now),
         }
     }
 
     /// A request that was taken has no connection after all.
     fn put_back(&mut self, due: Nanos) {
-        if let Drive::Open(backlog) = &mut self.drive {
+        if let RequestLoop::Open(backlog) = &mut self.request_loop {
             backlog.put_back(due, self.now);
         }
     }
 
     #[inline]
     fn start(&mut self, free: Free, due: Nanos) {
-        self.was_busy = true;
-        if self.unsent.is_some_and(|unsent| unsent != free.slot) {
+        self.waiting.was_busy = true;
+        if self.batch.unsent.is_some_and(|unsent| unsent != free.slot) {
             self.send_unsent();
         }
-        if self.users.is_some() {
+        if self.users.played.is_some() {
             return self.start_user(free, due);
         }
-        self.quota -= 1;
-        self.n_out += 1;
+        self.budget.quota -= 1;
+        self.budget.n_out += 1;
         self.recorder.started();
-        let request = self.picker.next();
-        let prepared = &self.prepared[request as usize];
+        let request = self.requests.picker.next();
+        let prepared = &self.requests.prepared[request as usize];
         let mut out = Out::new(due, request, prepared.kind());
         out.may_retry = self.plan.retry && prepared.is_idempotent();
         let begun = self.conns[free.slot.0 as usize].begin(out, prepared.origin(), &self.common);
@@ -475,7 +413,7 @@ impl<'a, D: Driver> Worker<'a, D> {
     fn carry_on(&mut self, begun: Begun, slot: Slot) {
         match begun {
             Begun::Waits => {}
-            Begun::Send => self.unsent = Some(slot),
+            Begun::Send => self.batch.unsent = Some(slot),
             Begun::Connect => self.connect(slot),
             Begun::Move => {
                 self.close(slot, Then::Close);
@@ -485,47 +423,47 @@ impl<'a, D: Driver> Worker<'a, D> {
     }
 
     fn may_start(&self) -> bool {
-        self.quota > 0 && self.phase == Phase::Running && !self.is_first_out()
+        self.budget.quota > 0 && self.phase == LoadPhase::Running && !self.is_first_out()
     }
 
     /// Whether the first request is out that goes out alone.
     fn is_first_out(&self) -> bool {
-        self.n_out > 0 && self.common.first_head.as_ref().is_some_and(FirstHead::is_awaited)
+        self.budget.n_out > 0 && self.common.first_head.as_ref().is_some_and(FirstHead::is_awaited)
     }
 
     /// Counts what the completion in hand ended, and frees its places; whether there was any.
     #[inline]
     fn end_requests(&mut self, slot: Slot) -> bool {
-        if self.ended.is_empty() {
+        if self.batch.ended.is_empty() {
             return false;
         }
-        if self.users.is_some() {
+        if self.users.played.is_some() {
             self.end_of_users(slot);
             return true;
         }
         let time = self.time();
-        for mut sample in self.ended.drain(..) {
+        for mut sample in self.batch.ended.drain(..) {
             sample.conn = self.share.first_conn + slot.0;
             self.recorder.ended(&sample, time);
             if self.plan.lost_max.is_some() && sample.is_lost() {
                 self.stops.lost.fetch_add(1, Ordering::Relaxed);
             }
-            self.n_out -= 1;
-            let pause = match &mut self.drive {
-                Drive::Closed(rest) => rest.next(),
-                Drive::Open(_) => Nanos::ZERO,
+            self.budget.n_out -= 1;
+            let pause = match &mut self.request_loop {
+                RequestLoop::Closed(rest) => rest.next(),
+                RequestLoop::Open(_) => Nanos::ZERO,
             };
             if self.timeouts.is_resting(slot, BACKOFF) {
-                self.parked[slot.0 as usize] += 1;
+                self.places.parked[slot.0 as usize] += 1;
             } else {
-                self.free.put(Free { slot, from: self.now.saturating_add(pause) });
+                self.places.free.put(Free { slot, from: self.now.saturating_add(pause) });
             }
         }
         true
     }
 
     fn time(&self) -> Time {
-        if self.phase == Phase::Running { Time::Window } else { Time::Drain }
+        if self.phase == LoadPhase::Running { Time::Window } else { Time::Drain }
     }
 
     /// Ends what timed out, sends bodies that waited long enough, and wakes slots whose backoff is
@@ -535,7 +473,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             match span {
                 TIMEOUT => {
                     let conn = &mut self.conns[slot.0 as usize];
-                    let then = conn.timed_out(self.now, &mut self.common, &mut self.ended);
+                    let then = conn.timed_out(self.now, &mut self.common, &mut self.batch.ended);
                     self.settle(slot, Heard { then, ..Heard::default() });
                     self.end_requests(slot);
                 }
@@ -548,8 +486,8 @@ impl<'a, D: Driver> Worker<'a, D> {
     /// A slot has sat out its backoff.
     fn wake(&mut self, slot: Slot) {
         let index = slot.0 as usize;
-        for _ in 0..std::mem::take(&mut self.parked[index]) {
-            self.free.put(Free { slot, from: self.now });
+        for _ in 0..std::mem::take(&mut self.places.parked[index]) {
+            self.places.free.put(Free { slot, from: self.now });
         }
         if self.conns[index].has_request() {
             self.connect(slot);
@@ -558,7 +496,7 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// Ends the window where its time has come.
     fn look_for_end(&mut self) {
-        if self.phase != Phase::Running {
+        if self.phase != LoadPhase::Running {
             return;
         }
         let duration = self.plan.stop.duration.unwrap_or(Nanos::MAX);
@@ -572,44 +510,46 @@ impl<'a, D: Driver> Worker<'a, D> {
     }
 
     fn end_window(&mut self, end: Nanos, interrupted: bool) {
-        let cpu = self.cpu().saturating_sub(self.cpu_began);
-        let backlog = match &mut self.drive {
-            Drive::Closed(_) => BacklogCounts::default(),
-            Drive::Open(backlog) => backlog.end(end, self.quota),
+        let cpu = self.cpu().saturating_sub(self.waiting.cpu_began);
+        let backlog = match &mut self.request_loop {
+            RequestLoop::Closed(_) => BacklogCounts::default(),
+            RequestLoop::Open(backlog) => backlog.end(end, self.budget.quota),
         };
         let window = Window { end, cpu, interrupted, backlog };
-        self.phase = Phase::Draining { window, until: end.saturating_add(self.plan.drain) };
+        self.phase = LoadPhase::Draining { window, until: end.saturating_add(self.plan.drain) };
     }
 
     fn is_over(&self) -> bool {
         match self.phase {
-            Phase::Running => self.n_out == 0 && !self.may_ever_start(),
-            Phase::Draining { until, .. } => self.n_out == 0 || self.now >= until,
+            LoadPhase::Running => self.budget.n_out == 0 && !self.may_ever_start(),
+            LoadPhase::Draining { until, .. } => self.budget.n_out == 0 || self.now >= until,
         }
     }
 
     /// Whether another request may become due. A replay ends with its last instant, and the load with
     /// it, unless a duration was asked for.
     fn may_ever_start(&self) -> bool {
-        self.quota > 0
-            && match &self.drive {
-                Drive::Closed(_) => self.users.is_none() || self.n_left < self.share.connections,
-                Drive::Open(backlog) => {
+        self.budget.quota > 0
+            && match &self.request_loop {
+                RequestLoop::Closed(_) => {
+                    self.users.played.is_none() || self.users.n_left < self.share.connections
+                }
+                RequestLoop::Open(backlog) => {
                     !backlog.is_empty()
-                        || backlog.next_due(self.quota).is_some()
+                        || backlog.next_due(self.budget.quota).is_some()
                         || self.plan.stop.duration.is_some()
                 }
             }
     }
 
-    /// When to wake up if nothing comes to pass, but for the requests of an open loop: see `wait`.
+    /// When to wake up if no completion comes, apart from the requests of an open loop: see `wait`.
     fn next_instant(&self) -> Nanos {
         let end = match self.phase {
-            Phase::Running => self.plan.stop.duration.unwrap_or(Nanos::MAX),
-            Phase::Draining { until, .. } => until,
+            LoadPhase::Running => self.plan.stop.duration.unwrap_or(Nanos::MAX),
+            LoadPhase::Draining { until, .. } => until,
         };
-        let due = match (&self.drive, self.free.first()) {
-            (Drive::Closed(_), Some(free)) if self.may_start() => free.from,
+        let due = match (&self.request_loop, self.places.free.first()) {
+            (RequestLoop::Closed(_), Some(free)) if self.may_start() => free.from,
             _ => Nanos::MAX,
         };
         let look = self.now.saturating_add(INTERRUPT_LOOK);
@@ -618,16 +558,16 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// Gives up what is out, closes all connections, and hands over what was counted.
     fn finish(mut self) -> Measured {
-        if self.phase == Phase::Running {
+        if self.phase == LoadPhase::Running {
             self.end_window(self.now, false);
         }
-        let Phase::Draining { window, .. } = self.phase else { unreachable!("ended above") };
+        let LoadPhase::Draining { window, .. } = self.phase else { unreachable!("ended above") };
         for index in 0..self.conns.len() {
             let slot = Slot(index as u32);
             let conn = &mut self.conns[index];
             let how = if conn.has_request() { Leave::Abrupt } else { Leave::Orderly };
-            conn.unanswered(self.now, &mut self.ended);
-            for mut sample in self.ended.drain(..) {
+            conn.unanswered(self.now, &mut self.batch.ended);
+            for mut sample in self.batch.ended.drain(..) {
                 sample.conn = self.share.first_conn + slot.0;
                 if let Some(user) = &mut conn.user {
                     user.chain.close(&mut sample);
@@ -640,14 +580,14 @@ impl<'a, D: Driver> Worker<'a, D> {
         }
         let cpu = self.cpu();
         let (last_interval, totals, raw) = self.recorder.finish(self.now, cpu);
-        check_accounting(&totals, self.n_out);
+        check_accounting(&totals, self.budget.n_out);
         Measured {
             engine: self.driver.name(),
             window,
             last_interval,
             totals,
             raw,
-            cpu: cpu.saturating_sub(self.cpu_began),
+            cpu: cpu.saturating_sub(self.waiting.cpu_began),
             tls: self.secure.map(Secure::counts),
             first_head: self.common.first_head.and_then(FirstHead::into_text),
             n_bare_lf: self.common.n_bare_lf,

@@ -22,11 +22,11 @@ impl<D: Driver> Worker<'_, D> {
             What::Received => {
                 let at = self.driver.arrived().unwrap_or(self.now);
                 let bytes = self.driver.received();
-                self.conns[index].received(bytes, at, &mut self.common, &mut self.ended)
+                self.conns[index].received(bytes, at, &mut self.common, &mut self.batch.ended)
             }
             What::Discarded(n_bytes) => {
                 let at = self.driver.arrived().unwrap_or(self.now);
-                self.conns[index].discarded(n_bytes, at, &mut self.common, &mut self.ended)
+                self.conns[index].discarded(n_bytes, at, &mut self.common, &mut self.batch.ended)
             }
             What::Connected => return self.connected(slot),
             What::Closed => {
@@ -37,11 +37,11 @@ impl<D: Driver> Worker<'_, D> {
                 {
                     secure.failed(&error);
                 }
-                Heard::then(conn.closed(self.now, &mut self.common, &mut self.ended))
+                Heard::then(conn.closed(self.now, &mut self.common, &mut self.batch.ended))
             }
             What::Failed(failure) => {
                 let conn = &mut self.conns[index];
-                Heard::then(conn.failed(failure, self.now, &mut self.common, &mut self.ended))
+                Heard::then(conn.failed(failure, self.now, &mut self.common, &mut self.batch.ended))
             }
         };
         self.settle(slot, heard);
@@ -64,9 +64,9 @@ impl<D: Driver> Worker<'_, D> {
         if continues {
             self.send_body(slot);
         }
-        if !self.ended.is_empty() {
+        if !self.batch.ended.is_empty() {
             if self.conns[slot.0 as usize].is_held_back() {
-                self.held_back = Some(slot);
+                self.batch.held_back = Some(slot);
             }
             // The reply that comes next, if one does, has its own time from now on.
             if self.conns[slot.0 as usize].n_sent() > 0 {
@@ -84,7 +84,7 @@ impl<D: Driver> Worker<'_, D> {
     pub(super) fn connect(&mut self, slot: Slot) {
         let conn = &mut self.conns[slot.0 as usize];
         conn.connects(self.driver.now());
-        let routes = &self.routes[conn.origin as usize];
+        let routes = &self.destinations.routes[conn.origin as usize];
         let route = &routes[(self.share.first_conn + slot.0) as usize % routes.len()];
         self.driver.connect(slot, route);
         self.timeouts.arm(slot, TIMEOUT, self.now);
@@ -92,7 +92,7 @@ impl<D: Driver> Worker<'_, D> {
 
     fn connected(&mut self, slot: Slot) {
         let conn = &mut self.conns[slot.0 as usize];
-        let tunnel = &self.tunnels[conn.origin as usize];
+        let tunnel = &self.destinations.tunnels[conn.origin as usize];
         if tunnel.is_empty() {
             return self.established(slot);
         }
@@ -105,7 +105,7 @@ impl<D: Driver> Worker<'_, D> {
         let now = self.driver.arrived().unwrap_or(self.now);
         let conn = &mut self.conns[slot.0 as usize];
         self.recorder.connected(now.saturating_sub(conn.stage_began));
-        let name = self.origins[conn.origin as usize].tls_name.as_deref();
+        let name = self.destinations.origins[conn.origin as usize].tls_name.as_deref();
         let (Some(secure), Some(name)) = (&mut self.secure, name) else {
             conn.connected(None, now);
             return self.send(slot);
@@ -125,8 +125,8 @@ impl<D: Driver> Worker<'_, D> {
         let at = self.driver.arrived().unwrap_or(self.now);
         let conn = &mut self.conns[slot.0 as usize];
         let client = conn.tls.as_mut().expect("only called for TLS");
-        self.plain.clear();
-        let fed = client.feed(self.driver.received(), &mut self.plain);
+        self.buffers.plain.clear();
+        let fed = client.feed(self.driver.received(), &mut self.buffers.plain);
         if client.has_output() {
             self.send_records(slot);
         }
@@ -139,9 +139,10 @@ impl<D: Driver> Worker<'_, D> {
             conn.handshaken();
             self.send(slot);
         }
-        if !self.plain.is_empty() {
+        if !self.buffers.plain.is_empty() {
             let conn = &mut self.conns[slot.0 as usize];
-            let heard = conn.received(&self.plain, at, &mut self.common, &mut self.ended);
+            let heard =
+                conn.received(&self.buffers.plain, at, &mut self.common, &mut self.batch.ended);
             let is_left = heard.then != Then::Keep;
             self.settle(slot, heard);
             if is_left {
@@ -152,7 +153,7 @@ impl<D: Driver> Worker<'_, D> {
             Err(error) => self.tls_failed(slot, &error),
             Ok(event) if event.peer_closed => {
                 let conn = &mut self.conns[slot.0 as usize];
-                let then = conn.closed(self.now, &mut self.common, &mut self.ended);
+                let then = conn.closed(self.now, &mut self.common, &mut self.batch.ended);
                 self.settle(slot, Heard::then(then));
             }
             Ok(_) => {}
@@ -165,14 +166,14 @@ impl<D: Driver> Worker<'_, D> {
             secure.failed(error);
         }
         let then =
-            self.conns[slot.0 as usize].fail(record::Outcome::Tls, self.now, &mut self.ended);
+            self.conns[slot.0 as usize].fail(record::Outcome::Tls, self.now, &mut self.batch.ended);
         self.settle(slot, Heard::then(then));
     }
 
     /// Sends what was begun last and held back in case another followed on its connection.
     #[inline]
     pub(super) fn send_unsent(&mut self) {
-        if let Some(slot) = self.unsent.take() {
+        if let Some(slot) = self.batch.unsent.take() {
             self.send(slot);
         }
     }
@@ -180,7 +181,7 @@ impl<D: Driver> Worker<'_, D> {
     /// Sends what was held back until the reply before it was complete.
     #[inline]
     pub(super) fn send_held_back(&mut self) {
-        if let Some(slot) = self.held_back.take() {
+        if let Some(slot) = self.batch.held_back.take() {
             self.send(slot);
         }
     }
@@ -197,7 +198,7 @@ impl<D: Driver> Worker<'_, D> {
             self.timeouts.arm(slot, TIMEOUT, sent);
             return;
         }
-        let prepared = &self.prepared[out.request as usize];
+        let prepared = &self.requests.prepared[out.request as usize];
         let is_alone = conn.tls.is_none() && self.plan.pipeline == 1;
         match prepared.bytes() {
             Some(bytes) if is_alone && !self.common.cookies && !self.plan.expect_continue => {
@@ -213,25 +214,25 @@ impl<D: Driver> Worker<'_, D> {
 
     /// Requests that are not the same bytes each time, or several at once, or through TLS.
     fn send_rendered(&mut self, slot: Slot, first: u32, sent: Nanos) {
-        self.rendered.clear();
+        self.buffers.rendered.clear();
         let conn = &mut self.conns[slot.0 as usize];
         let mut next = Some(first);
         while let Some(request) = next {
-            let prepared = &self.prepared[request as usize];
-            let from = self.rendered.len();
-            let seq = self.share.turn.index_of(conn.number(&mut self.n_rendered));
+            let prepared = &self.requests.prepared[request as usize];
+            let from = self.buffers.rendered.len();
+            let seq = self.share.turn.index_of(conn.number(&mut self.requests.n_rendered));
             let mut fill = Fill {
                 seq,
                 random: &mut random_of(self.plan.seed, seq),
                 columns: &self.plan.columns,
                 cookies: if self.common.cookies { conn.jar.value() } else { None },
             };
-            let head_len = prepared.render(&mut fill, &mut self.rendered);
+            let head_len = prepared.render(&mut fill, &mut self.buffers.rendered);
             if prepared.expects_continue() {
                 // The body is rendered now, as one with its head, and kept until it is wanted.
                 conn.held_body.clear();
-                conn.held_body.extend_from_slice(&self.rendered[from + head_len..]);
-                self.rendered.truncate(from + head_len);
+                conn.held_body.extend_from_slice(&self.buffers.rendered[from + head_len..]);
+                self.buffers.rendered.truncate(from + head_len);
                 conn.awaits_continue = true;
                 break;
             }
@@ -245,12 +246,12 @@ impl<D: Driver> Worker<'_, D> {
 
     /// Sends `rendered`, through TLS where there is one.
     pub(super) fn send_plain(&mut self, slot: Slot) {
-        self.recorder.sent(self.rendered.len() as u64);
+        self.recorder.sent(self.buffers.rendered.len() as u64);
         match &mut self.conns[slot.0 as usize].tls {
-            None => self.driver.send(slot, &self.rendered),
+            None => self.driver.send(slot, &self.buffers.rendered),
             Some(client) => {
                 // Fails only after an error that the next feed tells as well.
-                client.send(&self.rendered).ok();
+                client.send(&self.buffers.rendered).ok();
                 self.send_records(slot);
             }
         }
@@ -259,10 +260,10 @@ impl<D: Driver> Worker<'_, D> {
     /// Sends what TLS has to send.
     fn send_records(&mut self, slot: Slot) {
         let Some(client) = &mut self.conns[slot.0 as usize].tls else { return };
-        self.records.clear();
-        client.take_output(&mut self.records);
-        if !self.records.is_empty() {
-            self.driver.send(slot, &self.records);
+        self.buffers.records.clear();
+        client.take_output(&mut self.buffers.records);
+        if !self.buffers.records.is_empty() {
+            self.driver.send(slot, &self.buffers.records);
         }
     }
 
@@ -270,8 +271,8 @@ impl<D: Driver> Worker<'_, D> {
     pub(super) fn send_body(&mut self, slot: Slot) {
         let conn = &mut self.conns[slot.0 as usize];
         if std::mem::take(&mut conn.awaits_continue) {
-            self.rendered.clear();
-            self.rendered.append(&mut conn.held_body);
+            self.buffers.rendered.clear();
+            self.buffers.rendered.append(&mut conn.held_body);
             self.send_plain(slot);
             self.timeouts.arm(slot, TIMEOUT, self.now);
         }

@@ -1,4 +1,5 @@
-//! Where connections lead, and from when on they may be used, as the plan has it. Owns no state.
+//! Where connections lead, and from when on they may be used, as the plan has it.
+//! Start reading at [`Destinations`].
 
 use record::{LoadPlan, Origin, Pacing};
 use sys::driver::{Peer, Route, Slot};
@@ -7,6 +8,29 @@ use units::Nanos;
 use crate::free::FreePlaces;
 use crate::proxy;
 use crate::shares::ThreadShare;
+
+/// The origins of the plan, and those that users came upon; by index.
+pub(super) struct Destinations {
+    pub(super) origins: Vec<Origin>,
+    /// How each slot connects: from each local address in turn.
+    pub(super) routes: Vec<Vec<Route>>,
+    /// What a proxy is asked before TLS begins; empty where there is no tunnel.
+    pub(super) tunnels: Vec<Vec<u8>>,
+}
+
+impl Destinations {
+    pub(super) fn new(plan: &LoadPlan) -> Self {
+        let mut all = Self { origins: Vec::new(), routes: Vec::new(), tunnels: Vec::new() };
+        plan.origins.iter().for_each(|origin| all.add(plan, origin.clone()));
+        all
+    }
+
+    pub(super) fn add(&mut self, plan: &LoadPlan, origin: Origin) {
+        self.routes.push(routes(plan, &origin));
+        self.tunnels.push(proxy::connect_request(plan, &origin));
+        self.origins.push(origin);
+    }
+}
 
 /// The places that are free at the start.
 pub(super) fn free_places(plan: &LoadPlan, share: ThreadShare) -> FreePlaces {
@@ -27,13 +51,8 @@ pub(super) fn begins(plan: &LoadPlan, share: ThreadShare) -> impl Fn(Slot) -> Na
     }
 }
 
-/// What a proxy is asked before TLS begins with each origin.
-pub(super) fn tunnels(plan: &LoadPlan, origins: &[Origin]) -> Vec<Vec<u8>> {
-    origins.iter().map(|origin| proxy::connect_request(plan, origin)).collect()
-}
-
 /// How an origin is reached: from each local address in turn.
-pub(super) fn routes(plan: &LoadPlan, origin: &Origin) -> Vec<Route> {
+fn routes(plan: &LoadPlan, origin: &Origin) -> Vec<Route> {
     let to = match &origin.place {
         record::Place::Inet(addr) => Peer::Inet(*addr),
         record::Place::Unix(path) => Peer::Unix(path.clone()),
