@@ -141,14 +141,12 @@ fn generator(
     case: Case,
     busy_poll: bool,
 ) -> Result<LatencyMillis, Box<dyn Error>> {
-    let options = LoadOptions {
-        connections: 1,
-        keep_alive: case.keep_alive,
-        busy_poll,
-        requests: Some(requests),
-        cpus: vec![case.cpu],
-        ..LoadOptions::new(format!("http://{addr}/"))
-    };
+    let mut options = LoadOptions::new(format!("http://{addr}/"));
+    options.draft.connections = 1;
+    options.draft.keep_alive = case.keep_alive;
+    options.draft.busy_poll = busy_poll;
+    options.draft.stop.requests = Some(requests);
+    options.draft.cpus = vec![case.cpu];
     let interrupt = AtomicBool::new(false);
     Ok(run(&options.plan()?, &Control::new(&interrupt))?.service_ms)
 }

@@ -4,7 +4,7 @@
 //!
 //! ```no_run
 //! let mut options = joust_load::LoadOptions::new("http://127.0.0.1:8080/");
-//! options.requests = Some(1000);
+//! options.draft.stop.requests = Some(1000);
 //! let plan = options.plan().expect("a plan");
 //! let interrupt = std::sync::atomic::AtomicBool::new(false);
 //! let record = joust_load::run(&plan, &joust_load::Control::new(&interrupt)).expect("a record");

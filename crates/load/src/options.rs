@@ -1,14 +1,11 @@
-//! From what was typed to a complete [`LoadPlan`]. Owns the defaults and the refusals; must not know
-//! argv or how a plan is carried out. Start reading at [`LoadOptions::plan`].
+//! From what was typed to a complete [`LoadPlan`]. Owns the refusals; the defaults are
+//! [`LoadPlan::get`]'s. Start reading at [`LoadOptions::plan`].
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use record::{
-    Column, Engine, Goal, HttpVersion, LoadPlan, LoadStop, Origin, Pacing, Pick, Place,
-    RequestPlan, Stamps, TlsPlan, Verify,
-};
+use record::{HttpVersion, LoadPlan, LoadStop, Origin, Pacing, Place, RequestPlan};
 use stats::SPAN_MAX;
 use units::Nanos;
 
@@ -58,75 +55,15 @@ pub struct LoadOptions {
     pub body: Vec<u8>,
     /// Requests of a file, instead of `url`, `method` and `body`; `url` then names the file.
     pub asked: Vec<Asked>,
-    /// Which of several requests is next; in order.
-    pub pick: Pick,
-    /// Columns for the placeholders `{csv:FILE:COLUMN}`.
-    pub columns: Vec<Column>,
-    /// 1.1.
-    pub version: HttpVersion,
     /// `user:password` for basic authentication; that of the URL.
     pub user: Option<String>,
-    /// Redirects that are followed within a request, at most; 0: none.
-    pub follow: u32,
     /// `http://[user:password@]host:port` of a proxy; none.
     pub proxy: Option<String>,
-    /// `HOST:PORT:ADDR:PORT`: where to connect instead.
-    pub connect_to: Vec<String>,
     /// Unix socket to connect to, whatever the URL's host.
     pub unix: Option<PathBuf>,
-    /// Local addresses; the kernel's choice.
-    pub sources: Vec<IpAddr>,
-    /// Certificates and versions.
-    pub tls: TlsPlan,
-    /// io_uring where the kernel allows it.
-    pub engine: Engine,
-    /// Whose clock says when bytes arrived; the wake-up's.
-    pub stamps: Stamps,
-    /// Concurrent connections over all threads; 10.
-    pub connections: u32,
-    /// Threads; 1. One thread makes some 10^5 requests a second, and a second thread that shares a
-    /// CPU with the server takes from the server what it measures.
-    pub threads: u32,
-    /// CPUs to pin the threads to, in turn; empty: wherever the kernel likes.
-    pub cpus: Vec<u32>,
-    /// Whether connections are used again; true.
-    pub keep_alive: bool,
-    /// Whether a request that met the close of a kept connection is sent once more; true.
-    pub retry: bool,
-    /// Requests after which the client closes a connection; never.
-    pub requests_per_connection: Option<u64>,
-    /// Requests that may be out on one connection at once; 1.
-    pub pipeline: u32,
-    /// Whether a body waits for `100 Continue`; false.
-    pub expect_continue: bool,
-    /// Whether connections send back the cookies that were set on them; false.
-    pub cookies: bool,
-    /// Whether threads spin instead of sleeping while they wait; false.
-    pub busy_poll: bool,
-    /// End after this many requests.
-    pub requests: Option<u64>,
-    /// End after this time.
-    pub duration: Option<Nanos>,
-    /// Longest wait for connecting, for the first byte and for the rest, each; 10 s. Long enough that
-    /// a stall of seconds is measured, not cut off (a kernel's retries of a lost SYN come at 1, 3 and
-    /// 7 s), short enough that a dead server is told apart from a slow one.
-    pub timeout: Nanos,
-    /// How long replies that are out when the load ends may still take; 1 s.
-    pub drain: Nanos,
-    /// When requests are due; closed loop.
-    pub pacing: Pacing,
-    /// Most requests that are due and wait for a connection; 1 000 000.
-    pub queue_max: u64,
-    /// Which replies count as ok; status 200 to 399, any length.
-    pub verify: Verify,
-    /// What the load is to keep; nothing.
-    pub goals: Vec<Goal>,
-    /// Length of an interval; 100 ms.
-    pub interval: Nanos,
-    /// Most samples in the raw log; 10 000.
-    pub raw_max: u32,
-    /// Seed of whatever is random; 1.
-    pub seed: u64,
+    /// All else, as the plan has it. [`LoadOptions::plan`] checks it, and puts in what the fields above
+    /// ask for: URL, origins, requests and proxy. It has to say when the load ends.
+    pub draft: LoadPlan,
 }
 
 /// Why a plan cannot be made of the options; each text says what to change.
@@ -205,46 +142,19 @@ pub enum PlanError {
 impl LoadOptions {
     /// The defaults, for that URL. When to end is still to be said.
     pub fn new(url: impl Into<String>) -> Self {
-        let plan = LoadPlan::get(([127, 0, 0, 1], 80).into(), "/");
+        let mut draft = LoadPlan::get(([127, 0, 0, 1], 80).into(), "/");
+        draft.stop = LoadStop { requests: None, duration: None };
+        draft.retry = true;
         Self {
             url: url.into(),
             method: "GET".to_owned(),
             headers: Vec::new(),
             body: Vec::new(),
             asked: Vec::new(),
-            pick: plan.pick,
-            columns: Vec::new(),
-            version: plan.version,
             user: None,
-            follow: 0,
             proxy: None,
-            connect_to: Vec::new(),
             unix: None,
-            sources: Vec::new(),
-            tls: plan.tls,
-            engine: plan.engine,
-            stamps: plan.stamps,
-            connections: plan.connections,
-            threads: plan.threads,
-            cpus: Vec::new(),
-            keep_alive: plan.keep_alive,
-            retry: true,
-            requests_per_connection: None,
-            pipeline: plan.pipeline,
-            expect_continue: false,
-            cookies: false,
-            busy_poll: false,
-            requests: None,
-            duration: None,
-            timeout: plan.timeout,
-            drain: plan.drain,
-            pacing: plan.pacing,
-            queue_max: plan.queue_max,
-            verify: plan.verify,
-            goals: Vec::new(),
-            interval: plan.interval,
-            raw_max: plan.raw_max,
-            seed: plan.seed,
+            draft,
         }
     }
 
@@ -254,51 +164,24 @@ impl LoadOptions {
     /// What was typed makes no load; see [`PlanError`].
     pub fn plan(&self) -> Result<LoadPlan, PlanError> {
         self.check_numbers()?;
-        pacing::check(&self.pacing)?;
+        pacing::check(&self.draft.pacing)?;
         self.check_together()?;
-        let proxy = self.proxy.as_deref().map(|typed| proxy::parse(typed, &self.sources));
+        let proxy = self.proxy.as_deref().map(|typed| proxy::parse(typed, &self.draft.sources));
         let proxy = proxy.transpose()?;
         let (origins, requests) = self.requests(proxy.as_ref())?;
         self.check_pipeline(&origins)?;
-        let plan = LoadPlan {
+        let mut plan = LoadPlan {
             url: url::shown(&self.url),
             n_requests: requests.len() as u64,
             origins,
             requests,
-            pick: self.pick,
-            columns: self.columns.clone(),
-            version: self.version,
-            engine: self.engine,
-            stamps: self.stamps,
-            connections: self.connections,
-            threads: self.threads,
-            cpus: self.cpus.clone(),
-            keep_alive: self.keep_alive,
-            requests_per_connection: self.requests_per_connection,
-            pipeline: self.pipeline,
-            expect_continue: self.expect_continue,
-            cookies: self.cookies,
-            follow: self.follow,
-            connect_to: if self.follow > 0 { self.connect_to.clone() } else { Vec::new() },
             proxy,
-            sources: self.sources.clone(),
-            tls: self.tls.clone(),
-            busy_poll: self.busy_poll,
-            stop: LoadStop { requests: self.requests, duration: self.duration },
-            timeout: self.timeout,
-            drain: self.drain,
-            retry: self.retry,
-            lost_max: None,
-            first_alone: false,
-            pacing: self.pacing.clone(),
-            queue_max: self.queue_max,
-            verify: self.verify.clone(),
-            goals: self.goals.clone(),
-            interval: self.interval,
-            raw_max: self.raw_max,
-            seed: self.seed,
-            share: record::Share { index: 0, of: 1 },
+            ..self.draft.clone()
         };
+        if plan.follow == 0 {
+            // The places of the origins are found by it already, and no redirect leads to others.
+            plan.connect_to.clear();
+        }
         for (index, request) in plan.requests.iter().enumerate() {
             let which = || format!("{}, request {}", plan.url, index + 1);
             Prepared::new(&plan, request)
@@ -352,16 +235,16 @@ impl LoadOptions {
     }
 
     fn check_numbers(&self) -> Result<(), PlanError> {
-        let Self { connections, threads, pipeline, queue_max, .. } = *self;
-        let (low, high) = (self.verify.status_min, self.verify.status_max);
+        let LoadPlan { connections, threads, pipeline, queue_max, .. } = self.draft;
+        let (low, high) = (self.draft.verify.status_min, self.draft.verify.status_max);
         let is_share = |share: f64| (0.0..=1.0).contains(&share);
-        let hashed = match self.verify.bodies {
+        let hashed = match self.draft.verify.bodies {
             record::Bodies::Hash(share) => share,
             _ => 0.0,
         };
-        let ends = self.requests.is_some()
-            || self.duration.is_some()
-            || matches!(self.pacing, Pacing::Replay { .. });
+        let ends = self.draft.stop.requests.is_some()
+            || self.draft.stop.duration.is_some()
+            || matches!(self.draft.pacing, Pacing::Replay { .. });
         let refusals = [
             (connections == 0, PlanError::NoConnections),
             (connections > CONNECTIONS_MAX, PlanError::TooManyConnections(connections)),
@@ -369,17 +252,17 @@ impl LoadOptions {
             (threads > THREADS_MAX, PlanError::TooManyThreads(threads)),
             (threads > connections, PlanError::IdleThreads { threads, connections }),
             (!ends, PlanError::Endless),
-            (self.requests == Some(0), PlanError::NoRequests),
-            (self.duration == Some(Nanos::ZERO), PlanError::NoDuration),
-            (self.timeout == Nanos::ZERO, PlanError::NoTimeout),
-            (self.timeout > TIMEOUT_MAX, PlanError::LongTimeout(self.timeout)),
-            (self.interval < INTERVAL_MIN, PlanError::ShortInterval(self.interval)),
-            (self.raw_max > RAW_MAX, PlanError::LongLog(self.raw_max)),
+            (self.draft.stop.requests == Some(0), PlanError::NoRequests),
+            (self.draft.stop.duration == Some(Nanos::ZERO), PlanError::NoDuration),
+            (self.draft.timeout == Nanos::ZERO, PlanError::NoTimeout),
+            (self.draft.timeout > TIMEOUT_MAX, PlanError::LongTimeout(self.draft.timeout)),
+            (self.draft.interval < INTERVAL_MIN, PlanError::ShortInterval(self.draft.interval)),
+            (self.draft.raw_max > RAW_MAX, PlanError::LongLog(self.draft.raw_max)),
             (!(100..=high).contains(&low) || high > 999, PlanError::Status(low, high)),
-            (!is_share(self.tls.resume), PlanError::Part(self.tls.resume)),
+            (!is_share(self.draft.tls.resume), PlanError::Part(self.draft.tls.resume)),
             (!is_share(hashed), PlanError::Part(hashed)),
             (!(1..=PIPELINE_MAX).contains(&pipeline), PlanError::Pipeline(pipeline)),
-            (self.requests_per_connection == Some(0), PlanError::NoRequestsPerConnection),
+            (self.draft.requests_per_connection == Some(0), PlanError::NoRequestsPerConnection),
             (!(1..=QUEUE_MAX).contains(&queue_max), PlanError::Queue(queue_max)),
         ];
         refusals.into_iter().find(|(applies, _)| *applies).map_or(Ok(()), |(_, error)| Err(error))
@@ -387,16 +270,16 @@ impl LoadOptions {
 
     /// What cannot be together.
     fn check_together(&self) -> Result<(), PlanError> {
-        let follows = self.follow > 0;
+        let follows = self.draft.follow > 0;
         let refusals = [
-            (self.follow > FOLLOW_MAX, PlanError::Follow(self.follow)),
+            (self.draft.follow > FOLLOW_MAX, PlanError::Follow(self.draft.follow)),
             (
-                follows && self.pipeline > 1,
+                follows && self.draft.pipeline > 1,
                 PlanError::FollowWith("--pipeline, which does not wait for replies"),
             ),
-            (follows && self.expect_continue, PlanError::FollowWith("--expect-continue")),
+            (follows && self.draft.expect_continue, PlanError::FollowWith("--expect-continue")),
             (
-                self.proxy.is_some() && !self.connect_to.is_empty(),
+                self.proxy.is_some() && !self.draft.connect_to.is_empty(),
                 PlanError::ProxyWith("--connect-to"),
             ),
             (self.proxy.is_some() && self.unix.is_some(), PlanError::ProxyWith("--unix")),
@@ -406,12 +289,16 @@ impl LoadOptions {
 
     fn check_pipeline(&self, origins: &[Origin]) -> Result<(), PlanError> {
         let obstacles = [
-            (!self.keep_alive, "there are no requests after the first without keep-alive"),
-            (self.version == HttpVersion::Http10, "HTTP/1.0 has no pipelining"),
-            (self.expect_continue, "a body that waits for 100 Continue blocks those behind it"),
+            (!self.draft.keep_alive, "there are no requests after the first without keep-alive"),
+            (self.draft.version == HttpVersion::Http10, "HTTP/1.0 has no pipelining"),
+            (
+                self.draft.expect_continue,
+                "a body that waits for 100 Continue blocks those behind it",
+            ),
             (origins.len() > 1, "the URLs lead to different servers"),
         ];
-        let obstacle = obstacles.into_iter().find(|(applies, _)| *applies && self.pipeline > 1);
+        let obstacle =
+            obstacles.into_iter().find(|(applies, _)| *applies && self.draft.pipeline > 1);
         obstacle.map_or(Ok(()), |(_, why)| Err(PlanError::PipelineWith(why)))
     }
 }
@@ -427,7 +314,7 @@ struct Origins<'a> {
 
 impl<'a> Origins<'a> {
     fn new(options: &'a LoadOptions, proxy: Option<SocketAddr>) -> Result<Self, PlanError> {
-        let connect_to = options.connect_to.iter().map(|typed| typed.parse());
+        let connect_to = options.draft.connect_to.iter().map(|typed| typed.parse());
         Ok(Self {
             options,
             connect_to: connect_to.collect::<Result<_, _>>()?,
@@ -463,12 +350,13 @@ impl<'a> Origins<'a> {
         let addr = match self.resolved.get(&(name.clone(), port)) {
             Some(addr) => *addr,
             None => {
-                let addr = url::resolve(&name, port, self.options.sources.first())?;
+                let addr = url::resolve(&name, port, self.options.draft.sources.first())?;
                 self.resolved.insert((name, port), addr);
                 addr
             }
         };
-        let stranger = self.options.sources.iter().find(|from| from.is_ipv4() != addr.is_ipv4());
+        let stranger =
+            self.options.draft.sources.iter().find(|from| from.is_ipv4() != addr.is_ipv4());
         stranger.map_or(Ok(Place::Inet(addr)), |from| Err(PlanError::Family(*from, addr)))
     }
 }
@@ -494,7 +382,7 @@ mod tests {
 
     fn refusal(change: impl FnOnce(&mut LoadOptions)) -> String {
         let mut options = LoadOptions::new("http://127.0.0.1:81/");
-        options.requests = Some(1);
+        options.draft.stop.requests = Some(1);
         change(&mut options);
         options.plan().expect_err("refused").to_string()
     }
@@ -503,42 +391,46 @@ mod tests {
     fn what_makes_no_load_is_refused_with_the_way_out() {
         type Change = fn(&mut LoadOptions);
         let cases: [(&str, Change); 32] = [
-            ("-c", |o| o.connections = 0),
-            ("1000000", |o| o.connections = 1_000_001),
-            ("-t", |o| o.threads = 0),
-            ("-t", |o| (o.threads, o.connections) = (2000, 3000)),
-            ("raise -c", |o| (o.connections, o.threads) = (2, 3)),
-            ("-d", |o| o.requests = None),
-            ("-n", |o| o.requests = Some(0)),
-            ("10s", |o| o.duration = Some(Nanos::ZERO)),
-            ("--timeout", |o| o.timeout = Nanos::ZERO),
-            ("20m", |o| o.timeout = Nanos::from_secs(1201)),
-            ("10ms", |o| o.interval = Nanos(1)),
-            ("10000000", |o| o.raw_max = 10_000_001),
+            ("-c", |o| o.draft.connections = 0),
+            ("1000000", |o| o.draft.connections = 1_000_001),
+            ("-t", |o| o.draft.threads = 0),
+            ("-t", |o| (o.draft.threads, o.draft.connections) = (2000, 3000)),
+            ("raise -c", |o| (o.draft.connections, o.draft.threads) = (2, 3)),
+            ("-d", |o| o.draft.stop.requests = None),
+            ("-n", |o| o.draft.stop.requests = Some(0)),
+            ("10s", |o| o.draft.stop.duration = Some(Nanos::ZERO)),
+            ("--timeout", |o| o.draft.timeout = Nanos::ZERO),
+            ("20m", |o| o.draft.timeout = Nanos::from_secs(1201)),
+            ("10ms", |o| o.draft.interval = Nanos(1)),
+            ("10000000", |o| o.draft.raw_max = 10_000_001),
             ("with a colon", |o| o.headers = vec!["Accept".to_owned()]),
             ("control character", |o| o.headers = vec!["A: b\r\nC: d".to_owned()]),
             ("not a token", |o| o.headers = vec![": b".to_owned()]),
             ("not a token", |o| o.method = "G T".to_owned()),
             ("tunnel", |o| o.method = "CONNECT".to_owned()),
-            ("lower one first", |o| (o.verify.status_min, o.verify.status_max) = (300, 200)),
-            ("--pipeline", |o| o.pipeline = 0),
-            ("without keep-alive", |o| (o.pipeline, o.keep_alive) = (2, false)),
-            ("no pipelining", |o| (o.pipeline, o.version) = (2, HttpVersion::Http10)),
-            ("--queue", |o| o.queue_max = 0),
+            ("lower one first", |o| {
+                (o.draft.verify.status_min, o.draft.verify.status_max) = (300, 200)
+            }),
+            ("--pipeline", |o| o.draft.pipeline = 0),
+            ("without keep-alive", |o| (o.draft.pipeline, o.draft.keep_alive) = (2, false)),
+            ("no pipelining", |o| (o.draft.pipeline, o.draft.version) = (2, HttpVersion::Http10)),
+            ("--queue", |o| o.draft.queue_max = 0),
             ("USER:PASSWORD", |o| o.user = Some("me".to_owned())),
-            ("higher rate", |o| o.pacing = Pacing::Constant { rate: units::PerSecond(0.0) }),
-            ("one family", |o| o.sources = vec!["::1".parse().unwrap()]),
-            ("at most 50, got 51", |o| o.follow = 51),
-            ("with --pipeline, which does not wait", |o| (o.follow, o.pipeline) = (1, 2)),
-            ("--expect-continue", |o| (o.follow, o.expect_continue) = (1, true)),
+            ("higher rate", |o| o.draft.pacing = Pacing::Constant { rate: units::PerSecond(0.0) }),
+            ("one family", |o| o.draft.sources = vec!["::1".parse().unwrap()]),
+            ("at most 50, got 51", |o| o.draft.follow = 51),
+            ("with --pipeline, which does not wait", |o| {
+                (o.draft.follow, o.draft.pipeline) = (1, 2)
+            }),
+            ("--expect-continue", |o| (o.draft.follow, o.draft.expect_continue) = (1, true)),
             ("leave out --connect-to", |o| {
-                (o.proxy, o.connect_to) = (Some("x:1".to_owned()), vec!["::x:1".to_owned()]);
+                (o.proxy, o.draft.connect_to) = (Some("x:1".to_owned()), vec!["::x:1".to_owned()]);
             }),
             ("leave out --unix", |o| {
                 (o.proxy, o.unix) = (Some("x:1".to_owned()), Some("/x".into()));
             }),
             ("names no port", |o| o.proxy = Some("http://127.0.0.1".to_owned())),
-            ("HOST:PORT:ADDR:PORT", |o| o.connect_to = vec!["x".to_owned()]),
+            ("HOST:PORT:ADDR:PORT", |o| o.draft.connect_to = vec!["x".to_owned()]),
         ];
         for (part, change) in cases {
             let text = refusal(change);
@@ -554,7 +446,7 @@ mod tests {
     #[test]
     fn urls_of_one_server_share_its_origin() {
         let mut options = LoadOptions::new("urls.txt");
-        options.requests = Some(1);
+        options.draft.stop.requests = Some(1);
         let urls = ["http://127.0.0.1:81/a", "http://127.0.0.1:82/", "http://127.0.0.1:81/b"];
         options.asked = urls.map(Asked::get).to_vec();
         let plan = options.plan().unwrap();
@@ -570,7 +462,7 @@ mod tests {
     #[test]
     fn a_password_is_a_field_and_not_in_the_plans_url() {
         let mut options = LoadOptions::new("http://me:secret@127.0.0.1:81/");
-        options.requests = Some(1);
+        options.draft.stop.requests = Some(1);
         let plan = options.plan().unwrap();
         assert!(!plan.url.contains("secret"), "{}", plan.url);
         assert!(rendered(&plan).contains("\r\nAuthorization: Basic bWU6c2VjcmV0\r\n"));
@@ -580,7 +472,7 @@ mod tests {
     #[test]
     fn an_authorization_that_was_written_out_is_the_only_one() {
         let mut options = LoadOptions::new("http://me:secret@127.0.0.1:81/");
-        options.requests = Some(1);
+        options.draft.stop.requests = Some(1);
         options.headers = vec!["authorization: Bearer x".to_owned()];
         let request = rendered(&options.plan().unwrap()).to_lowercase();
         assert_eq!(request.matches("authorization").count(), 1, "{request}");
@@ -590,7 +482,7 @@ mod tests {
     #[test]
     fn a_plan_says_where_and_what() {
         let mut options = LoadOptions::new("http://127.0.0.1:81/x?y");
-        options.duration = Some(Nanos::from_secs(3));
+        options.draft.stop.duration = Some(Nanos::from_secs(3));
         options.headers = vec!["Accept:  text/html ".to_owned()];
         let plan = options.plan().unwrap();
         assert_eq!(plan.origin().place, Place::Inet("127.0.0.1:81".parse().unwrap()));
@@ -602,7 +494,7 @@ mod tests {
     #[test]
     fn without_keep_alive_the_request_says_so() {
         let mut options = LoadOptions::new("http://127.0.0.1:81/");
-        (options.requests, options.keep_alive) = (Some(1), false);
+        (options.draft.stop.requests, options.draft.keep_alive) = (Some(1), false);
         let request = rendered(&options.plan().unwrap());
         assert!(request.contains("\r\nConnection: close\r\n"), "{request}");
     }

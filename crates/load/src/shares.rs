@@ -102,9 +102,9 @@ mod tests {
         ) {
             prop_assume!(threads <= connections / agents);
             let mut options = LoadOptions::new("http://127.0.0.1:1/");
-            options.connections = connections;
-            options.threads = threads;
-            options.requests = Some(requests.max(1));
+            options.draft.connections = connections;
+            options.draft.threads = threads;
+            options.draft.stop.requests = Some(requests.max(1));
             let mut plan = options.plan().unwrap();
             plan.share.of = agents;
             let mut sums = (0, 0);
@@ -132,7 +132,8 @@ mod tests {
     #[test]
     fn requests_go_by_connections() {
         let mut options = LoadOptions::new("http://127.0.0.1:1/");
-        (options.connections, options.threads, options.requests) = (3, 2, Some(300));
+        (options.draft.connections, options.draft.threads, options.draft.stop.requests) =
+            (3, 2, Some(300));
         let shares = thread_shares(&options.plan().unwrap());
         let of: Vec<(u32, u64)> = shares.iter().map(|s| (s.connections, s.requests)).collect();
         assert_eq!(of, [(2, 200), (1, 100)]);

@@ -40,36 +40,41 @@ const ROUGH: &[(Act, u32)] = &[
 
 const CASES: &[Case] = &[
     Case { name: "closed", options: |_| {}, bodies: &[100], acts: CALM },
-    Case { name: "no keep-alive", options: |o| o.keep_alive = false, bodies: &[100], acts: CALM },
+    Case {
+        name: "no keep-alive",
+        options: |o| o.draft.keep_alive = false,
+        bodies: &[100],
+        acts: CALM,
+    },
     Case { name: "faults", options: |_| {}, bodies: &[100], acts: ROUGH },
     Case {
         name: "several requests at random, hashed",
-        options: |o| (o.pick, o.verify.bodies) = (Pick::AtRandom, Bodies::Hash(0.5)),
+        options: |o| (o.draft.pick, o.draft.verify.bodies) = (Pick::AtRandom, Bodies::Hash(0.5)),
         bodies: &[0, 10, 3000],
         acts: ROUGH,
     },
     Case { name: "discards", options: |_| {}, bodies: &[100_000, 20_000], acts: ROUGH },
-    Case { name: "pipelining", options: |o| o.pipeline = 8, bodies: &[1, 100], acts: ROUGH },
+    Case { name: "pipelining", options: |o| o.draft.pipeline = 8, bodies: &[1, 100], acts: ROUGH },
     Case {
         name: "thinking",
         options: |o| {
             let pause = Nanos::from_millis(3);
-            o.pacing = Pacing::Think { pause, spread: Spread::Exponential };
+            o.draft.pacing = Pacing::Think { pause, spread: Spread::Exponential };
         },
         bodies: &[100],
         acts: ROUGH,
     },
     Case {
         name: "open loop",
-        options: |o| o.pacing = Pacing::Poisson { rate: PerSecond(5000.0) },
+        options: |o| o.draft.pacing = Pacing::Poisson { rate: PerSecond(5000.0) },
         bodies: &[100],
         acts: CALM,
     },
     Case {
         name: "open loop that the server does not keep up with",
         options: |o| {
-            o.pacing = Pacing::Constant { rate: PerSecond(40_000.0) };
-            o.queue_max = 1000;
+            o.draft.pacing = Pacing::Constant { rate: PerSecond(40_000.0) };
+            o.draft.queue_max = 1000;
         },
         bodies: &[100, 20_000],
         acts: ROUGH,
@@ -88,10 +93,10 @@ const CASES: &[Case] = &[
 /// Allocations of a whole load of `requests` requests, from making its threads to its record.
 fn allocations(requests: u64, case: &Case) -> u64 {
     let mut options = LoadOptions::new("http://127.0.0.1:1/");
-    options.connections = 16;
-    options.requests = Some(requests);
-    options.interval = Nanos::from_secs(100_000);
-    options.raw_max = 100;
+    options.draft.connections = 16;
+    options.draft.stop.requests = Some(requests);
+    options.draft.interval = Nanos::from_secs(100_000);
+    options.draft.raw_max = 100;
     (case.options)(&mut options);
     let mut plan = options.plan().unwrap();
     let request = plan.requests[0].clone();

@@ -26,8 +26,8 @@ fn memory_stays_small() {
 
 fn two_minutes_of_intervals_are_kept_in_a_few_megabytes() {
     let mut options = LoadOptions::new("http://127.0.0.1:1/");
-    options.duration = Some(Nanos::from_secs(120));
-    options.raw_max = 0;
+    options.draft.stop.duration = Some(Nanos::from_secs(120));
+    options.draft.raw_max = 0;
     let plan = options.plan().unwrap();
     let script = Script::new(Nanos::from_millis(10));
     let interrupt = AtomicBool::new(false);
@@ -124,10 +124,11 @@ fn held_at_most(plan: &LoadPlan, watch: &dyn Fn(&Interval)) -> u64 {
 fn ten_thousand_connections_take_less_than_4_kilobytes_each() {
     let held = |connections, pipeline| {
         let mut options = LoadOptions::new("http://127.0.0.1:1/");
-        (options.connections, options.pipeline, options.cookies) = (connections, pipeline, true);
-        options.requests = Some(10 * u64::from(connections) * u64::from(pipeline));
-        options.interval = Nanos::from_secs(1000);
-        options.raw_max = 0;
+        (options.draft.connections, options.draft.pipeline, options.draft.cookies) =
+            (connections, pipeline, true);
+        options.draft.stop.requests = Some(10 * u64::from(connections) * u64::from(pipeline));
+        options.draft.interval = Nanos::from_secs(1000);
+        options.draft.raw_max = 0;
         held_at_most(&options.plan().unwrap(), &|_| ())
     };
     for pipeline in [1, 16] {
@@ -144,12 +145,12 @@ fn ten_times_the_duration_takes_no_more_memory() {
     // so the least of a stretch is compared, not the most.
     let held = |seconds| {
         let mut options = LoadOptions::new("http://127.0.0.1:1/");
-        options.connections = 100;
-        options.pacing = Pacing::Constant { rate: PerSecond(12_000.0) };
-        options.duration = Some(Nanos::from_secs(seconds));
-        options.queue_max = 1000;
-        options.raw_max = 1000;
-        options.interval = Nanos::from_millis(10);
+        options.draft.connections = 100;
+        options.draft.pacing = Pacing::Constant { rate: PerSecond(12_000.0) };
+        options.draft.stop.duration = Some(Nanos::from_secs(seconds));
+        options.draft.queue_max = 1000;
+        options.draft.raw_max = 1000;
+        options.draft.interval = Nanos::from_millis(10);
         let all = Mutex::new(Vec::new());
         held_at_most(&options.plan().unwrap(), &|_| all.lock().unwrap().push(bytes_held()));
         let all = all.into_inner().unwrap();

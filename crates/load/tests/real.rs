@@ -41,7 +41,7 @@ impl Server {
 
     fn plan(&self, change: impl FnOnce(&mut LoadOptions)) -> LoadPlan {
         let mut options = LoadOptions::new(format!("http://{}/x", self.addr));
-        options.requests = Some(200);
+        options.draft.stop.requests = Some(200);
         change(&mut options);
         options.plan().unwrap()
     }
@@ -112,9 +112,9 @@ fn always(reply: &'static [u8]) -> Server {
 fn counts_agree_with_the_servers() {
     let server = always(REPLY);
     let plan = server.plan(|o| {
-        (o.connections, o.threads, o.requests) = (9, 2, Some(3000));
+        (o.draft.connections, o.draft.threads, o.draft.stop.requests) = (9, 2, Some(3000));
         // The one that every kernel has.
-        o.engine = Engine::Epoll;
+        o.draft.engine = Engine::Epoll;
     });
     let record = load(&plan);
     assert_eq!((record.engine.as_str(), record.requests.ok), ("epoll", 3000));
@@ -138,7 +138,7 @@ fn without_keep_alive_the_client_says_so_and_closes() {
         // A server that ignores it: the client closes all the same, or this would never end.
         assert_eq!(conn.request(0), None);
     });
-    let record = load(&server.plan(|o| (o.connections, o.keep_alive) = (4, false)));
+    let record = load(&server.plan(|o| (o.draft.connections, o.draft.keep_alive) = (4, false)));
     assert_eq!((record.requests.ok, record.connects), (200, 200));
     assert_eq!(server.accepted.load(Ordering::SeqCst), 200);
 }
@@ -152,7 +152,8 @@ fn a_delay_of_the_server_is_what_is_measured() {
             conn.reply(REPLY);
         }
     });
-    let record = load(&server.plan(|o| (o.connections, o.requests) = (4, Some(100))));
+    let record =
+        load(&server.plan(|o| (o.draft.connections, o.draft.stop.requests) = (4, Some(100))));
     let service = &record.latencies.service;
     let shortest = record.raw.iter().map(|sample| sample.done - sample.sent).min().unwrap();
     assert!(shortest >= delay.into(), "{shortest} is shorter than the server's delay");
@@ -165,7 +166,7 @@ fn a_delay_of_the_server_is_what_is_measured() {
 fn a_closed_port_refuses_every_request() {
     let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut options = LoadOptions::new(format!("http://{addr}/"));
-    (options.connections, options.requests) = (2, Some(6));
+    (options.draft.connections, options.draft.stop.requests) = (2, Some(6));
     let plan = options.plan().unwrap();
     let record = load(&plan);
     assert_eq!((record.errors.connect_refused, record.requests.failed), (6, 6));
@@ -204,7 +205,8 @@ fn resets_and_closes_are_told_apart_before_and_after_the_first_byte() {
         });
         for engine in ENGINES {
             let plan = server.plan(|o| {
-                (o.connections, o.requests, o.engine) = (4, Some(20), engine);
+                (o.draft.connections, o.draft.stop.requests, o.draft.engine) =
+                    (4, Some(20), engine);
             });
             let Some(record) = load_if_there(&plan) else { continue };
             let errors = &record.errors;
@@ -228,7 +230,7 @@ fn a_reply_and_a_close_that_come_together_fail_nobody() {
             conn.reply(b"HTTP/1.1 200 OK\r\n\r\nuntil close");
         }
     });
-    let record = load(&server.plan(|o| o.connections = 4));
+    let record = load(&server.plan(|o| o.draft.connections = 4));
     assert_eq!((record.requests.ok, record.connects), (200, 200));
     assert_eq!(record.bytes.body, 200 * 11);
 }
@@ -247,8 +249,8 @@ fn kept_connections_that_are_closed_unannounced_fail_no_request() {
             }
         });
         let plan = server.plan(|o| {
-            (o.connections, o.requests, o.engine) = (4, Some(5000), engine);
-            (o.pipeline, o.url) = (pipeline, format!("{}?{{seq}}", o.url));
+            (o.draft.connections, o.draft.stop.requests, o.draft.engine) = (4, Some(5000), engine);
+            (o.draft.pipeline, o.url) = (pipeline, format!("{}?{{seq}}", o.url));
         });
         let Some(record) = load_if_there(&plan) else { continue };
         assert_eq!(record.requests.started, 5000, "{engine:?}");
@@ -276,7 +278,7 @@ fn a_request_is_sent_once_more_as_it_was_and_never_a_third_time() {
             }
         });
         let plan = server.plan(|o| {
-            (o.connections, o.requests, o.engine) = (2, Some(100), engine);
+            (o.draft.connections, o.draft.stop.requests, o.draft.engine) = (2, Some(100), engine);
             o.url = format!("{}?{{seq}}-{{rand}}", o.url);
         });
         let Some(record) = load_if_there(&plan) else { continue };
@@ -304,8 +306,8 @@ fn a_tls_handshake_that_hangs_is_no_timeout_of_connecting() {
     });
     for engine in ENGINES {
         let mut plan = hangs.plan(|o| {
-            (o.url, o.tls.insecure) = (o.url.replace("http:", "https:"), true);
-            (o.connections, o.requests, o.engine) = (2, Some(2), engine);
+            (o.url, o.draft.tls.insecure) = (o.url.replace("http:", "https:"), true);
+            (o.draft.connections, o.draft.stop.requests, o.draft.engine) = (2, Some(2), engine);
         });
         plan.timeout = Nanos::from_millis(150);
         let Some(record) = load_if_there(&plan) else { continue };
@@ -327,7 +329,8 @@ fn timeouts_of_waiting_and_of_reading_are_told_apart() {
     for (reply, waiting) in [(&b""[..], 3), (&REPLY[..12], 0)] {
         let server = always(reply);
         let plan = server.plan(|o| {
-            (o.connections, o.requests, o.timeout) = (3, Some(3), Nanos::from_secs(1));
+            (o.draft.connections, o.draft.stop.requests, o.draft.timeout) =
+                (3, Some(3), Nanos::from_secs(1));
         });
         let record = load(&plan);
         let errors = &record.errors;
@@ -349,8 +352,8 @@ fn a_full_backlog_times_out_connecting() {
         .filter_map(|_| TcpStream::connect_timeout(&addr, Duration::from_millis(50)).ok())
         .collect();
     let mut options = LoadOptions::new(format!("http://{addr}/"));
-    (options.connections, options.requests) = (2, Some(2));
-    options.timeout = Nanos::from_millis(150);
+    (options.draft.connections, options.draft.stop.requests) = (2, Some(2));
+    options.draft.timeout = Nanos::from_millis(150);
     let record = load(&options.plan().unwrap());
     assert_eq!(record.errors.connect_timeout, 2, "{:?}, {} held", record.errors, held.len());
 }
@@ -358,11 +361,11 @@ fn a_full_backlog_times_out_connecting() {
 #[test]
 fn garbage_and_wrong_lengths_are_told_apart() {
     let server = always(b"SSH-2.0-OpenSSH_9.6\r\n");
-    let record = load(&server.plan(|o| o.requests = Some(10)));
+    let record = load(&server.plan(|o| o.draft.stop.requests = Some(10)));
     assert_eq!(record.errors.protocol, 10);
 
     let server = always(REPLY);
-    let mut plan = server.plan(|o| o.requests = Some(10));
+    let mut plan = server.plan(|o| o.draft.stop.requests = Some(10));
     plan.verify.length = Some(Bytes(6));
     assert_eq!(load(&plan).errors.wrong_length, 10);
     plan.verify.length = Some(Bytes(5));
@@ -381,7 +384,7 @@ fn large_replies_and_large_requests_come_through_whole() {
         }
     });
     let mut plan = server.plan(|o| {
-        (o.connections, o.requests) = (3, Some(12));
+        (o.draft.connections, o.draft.stop.requests) = (3, Some(12));
         (o.method, o.body) = ("POST".to_owned(), vec![b'y'; BODY]);
     });
     plan.verify.length = Some(Bytes(BODY as u64));
@@ -403,7 +406,7 @@ fn a_reply_before_the_request_is_wholly_sent_is_taken() {
         std::thread::sleep(Duration::from_millis(100));
     });
     let plan = server.plan(|o| {
-        (o.connections, o.requests) = (2, Some(4));
+        (o.draft.connections, o.draft.stop.requests) = (2, Some(4));
         (o.method, o.body) = ("POST".to_owned(), vec![b'y'; 20_000_000]);
     });
     let record = load(&plan);
@@ -426,10 +429,10 @@ fn a_fetch_returns_head_and_body_as_they_came() {
 
 #[test]
 fn a_fetch_that_fails_says_where() {
-    let silent = always(b"").plan(|o| o.timeout = Nanos::from_millis(100));
+    let silent = always(b"").plan(|o| o.draft.timeout = Nanos::from_millis(100));
     let error = fetch(&silent).unwrap_err();
     assert!(matches!(error, FetchError::Timeout { phase: "begin its reply", .. }), "{error}");
-    let stops = always(&REPLY[..20]).plan(|o| o.timeout = Nanos::from_secs(1));
+    let stops = always(&REPLY[..20]).plan(|o| o.draft.timeout = Nanos::from_secs(1));
     let error = fetch(&stops).unwrap_err();
     assert!(matches!(error, FetchError::Timeout { phase: "complete its reply", .. }), "{error}");
     let cuts = Server::start(|conn| {
@@ -446,8 +449,8 @@ fn a_fetch_that_fails_says_where() {
 fn a_load_can_be_watched_and_interrupted() {
     let server = always(REPLY);
     let plan = server.plan(|o| {
-        (o.requests, o.duration) = (None, Some(Nanos::from_secs(600)));
-        o.interval = Nanos::from_millis(20);
+        (o.draft.stop.requests, o.draft.stop.duration) = (None, Some(Nanos::from_secs(600)));
+        o.draft.interval = Nanos::from_millis(20);
     });
     let (interrupt, n_seen) = (AtomicBool::new(false), AtomicU64::new(0));
     let watch = |_: &record::Interval| {
@@ -463,7 +466,7 @@ fn a_load_can_be_watched_and_interrupted() {
 #[test]
 fn what_the_machine_cannot_do_is_refused_before_the_start() {
     let mut options = LoadOptions::new("http://127.0.0.1:1/");
-    (options.connections, options.requests) = (1_000_000, Some(1));
+    (options.draft.connections, options.draft.stop.requests) = (1_000_000, Some(1));
     let interrupt = AtomicBool::new(false);
     let limit = sys::socket::raise_file_limit().unwrap();
     if limit < 1_000_000 {
@@ -471,7 +474,7 @@ fn what_the_machine_cannot_do_is_refused_before_the_start() {
         assert!(matches!(error, LoadError::Files { .. }), "{error}");
         assert!(error.to_string().contains("ulimit -n"), "{error}");
     }
-    (options.connections, options.cpus) = (1, vec![1023]);
+    (options.draft.connections, options.draft.cpus) = (1, vec![1023]);
     let error = run(&options.plan().unwrap(), &Control::new(&interrupt)).unwrap_err();
     assert!(matches!(error, LoadError::Pin { cpu: 1023, .. }), "{error}");
 }

@@ -116,9 +116,10 @@ fn a_load_keeps_every_sample_that_there_is_room_for() {
         let random = &mut random(seed);
         let (threads, connections, requests, pipeline) = counts(random);
         let mut options = LoadOptions::new("http://127.0.0.1:1/");
-        (options.threads, options.connections) = (threads, connections);
-        (options.requests, options.pipeline) = (Some(requests), pipeline);
-        options.raw_max = u32::try_from(requests).unwrap();
+        let draft = &mut options.draft;
+        (draft.threads, draft.connections) = (threads, connections);
+        (draft.stop.requests, draft.pipeline) = (Some(requests), pipeline);
+        draft.raw_max = u32::try_from(requests).unwrap();
         let plan = options.plan().unwrap();
         let interrupt = AtomicBool::new(false);
         let record = sim::run(&plan, &Control::new(&interrupt), &script(random)).unwrap();

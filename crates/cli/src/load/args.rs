@@ -1,5 +1,6 @@
-//! What can be typed after `joust load`, one struct a group of the help. Owns names, defaults and
-//! texts; must not know what becomes of them. Start reading at [`Args`].
+//! What can be typed after `joust load`, one struct a group of the help. Each has beside it what its flags
+//! mean for the plan (`apply`), where each field is named: a flag that is forgotten there does not
+//! compile. Start reading at [`Args`].
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -7,9 +8,12 @@ use std::str::FromStr;
 
 use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser};
 use clap::{ArgGroup, ValueEnum, value_parser};
-use load::PacingError;
 use load::source::FORMATS;
-use record::{Goal, GoalError, Spread, Stage, TlsVersions, parse_goals};
+use load::{LoadOptions, PacingError};
+use record::{
+    Bodies, Goal, GoalError, HttpVersion, LoadPlan, LoadStop, Pick, Spread, Stage, TlsPlan,
+    TlsVersions, Verify, parse_goals,
+};
 use report::StreamFormat;
 use units::{Bytes, Nanos, PerSecond, Share};
 
@@ -93,6 +97,14 @@ pub struct Size {
     pub threads: u32,
 }
 
+impl Size {
+    pub fn apply(&self, draft: &mut LoadPlan) {
+        let Self { connections, requests, duration, threads } = *self;
+        draft.stop = LoadStop { requests, duration };
+        (draft.connections, draft.threads) = (connections, threads);
+    }
+}
+
 #[derive(clap::Args)]
 #[command(
     next_help_heading = "Pace (unless set: the next request as soon as a connection is free)"
@@ -161,6 +173,28 @@ pub struct Pace {
         requires = "searched"
     )]
     pub tries: u32,
+}
+
+impl Pace {
+    /// The law itself may need files: see `pacing` in `plan`.
+    pub fn apply(&self, draft: &mut LoadPlan) {
+        let Self {
+            queue,
+            rate: _,
+            arrivals: _,
+            ramp: _,
+            stages: _,
+            replay: _,
+            as_recorded: _,
+            speed: _,
+            think: _,
+            search: _,
+            precision: _,
+            rate_max: _,
+            tries: _,
+        } = *self;
+        draft.queue_max = queue;
+    }
 }
 
 /// From one rate to another, and in what time where it is typed.
@@ -242,6 +276,36 @@ pub struct Requests {
     pub http1_0: bool,
 }
 
+impl Requests {
+    /// `from`, `format`, `curl` and `body` may need files: see `plan`.
+    pub fn apply(&self, options: &mut LoadOptions) {
+        let Self {
+            method,
+            headers,
+            body,
+            from: _,
+            format: _,
+            curl: _,
+            shuffle,
+            user,
+            cookies,
+            follow,
+            expect_continue,
+            http1_0,
+        } = self;
+        // As in curl: a body is posted, unless another method is named.
+        let unnamed = if body.is_some() { "POST" } else { "GET" };
+        method.as_deref().unwrap_or(unnamed).clone_into(&mut options.method);
+        options.headers.clone_from(headers);
+        options.user.clone_from(user);
+        let draft = &mut options.draft;
+        draft.pick = if *shuffle { Pick::AtRandom } else { Pick::InOrder };
+        draft.version = if *http1_0 { HttpVersion::Http10 } else { HttpVersion::Http11 };
+        draft.follow = follow.unwrap_or(0);
+        (draft.cookies, draft.expect_continue) = (*cookies, *expect_continue);
+    }
+}
+
 #[derive(clap::Args)]
 #[command(next_help_heading = "Connections")]
 pub struct Connections {
@@ -279,6 +343,30 @@ pub struct Connections {
     pub unix: Option<PathBuf>,
 }
 
+impl Connections {
+    pub fn apply(&self, options: &mut LoadOptions) {
+        let Self {
+            no_keepalive,
+            no_retry,
+            requests_per_connection,
+            pipeline,
+            timeout,
+            connect_to,
+            proxy,
+            source,
+            unix,
+        } = self;
+        options.proxy.clone_from(proxy);
+        options.unix.clone_from(unix);
+        let draft = &mut options.draft;
+        (draft.keep_alive, draft.retry) = (!no_keepalive, !no_retry);
+        draft.requests_per_connection = *requests_per_connection;
+        (draft.pipeline, draft.timeout) = (*pipeline, *timeout);
+        draft.connect_to.clone_from(connect_to);
+        draft.sources.clone_from(source);
+    }
+}
+
 #[derive(clap::Args)]
 #[command(next_help_heading = "TLS (https)")]
 pub struct Tls {
@@ -303,6 +391,17 @@ pub struct Tls {
 }
 
 impl Tls {
+    pub fn apply(&self, draft: &mut LoadPlan) {
+        let Self { cacert, insecure, cert, key, tls_version, tls_resume } = self;
+        draft.tls = TlsPlan {
+            ca: cacert.clone(),
+            insecure: *insecure,
+            client: cert.clone().zip(key.clone()),
+            versions: tls_version.unwrap_or(TlsVersions::Both),
+            resume: tls_resume.map_or(1.0, |share| share.0),
+        };
+    }
+
     /// Flags that were typed and mean nothing without TLS.
     pub fn typed(&self) -> Vec<&'static str> {
         let typed = [
@@ -346,6 +445,30 @@ pub struct Checks {
     pub strict: bool,
 }
 
+impl Checks {
+    pub fn apply(&self, draft: &mut LoadPlan) {
+        // `strict` is about how the program ends.
+        let Self {
+            expect_status,
+            expect_length,
+            expect_header,
+            expect_body,
+            verify,
+            slo,
+            strict: _,
+        } = self;
+        draft.verify = Verify {
+            status_min: expect_status.0,
+            status_max: expect_status.1,
+            length: *expect_length,
+            headers: expect_header.clone(),
+            contains: expect_body.clone(),
+            bodies: verify.as_ref().map_or(Bodies::Sample, |verify| verify.bodies),
+        };
+        draft.goals.clone_from(slo);
+    }
+}
+
 #[derive(clap::Args)]
 #[command(next_help_heading = "Generator")]
 pub struct Generator {
@@ -365,6 +488,23 @@ pub struct Generator {
     /// Seed of whatever is random
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+}
+
+impl Generator {
+    pub fn apply(&self, draft: &mut LoadPlan) {
+        let Self { engine, stamps, ref cpus, busy_poll, seed } = *self;
+        draft.engine = match engine {
+            Engine::Auto => record::Engine::Auto,
+            Engine::Uring => record::Engine::Uring,
+            Engine::Epoll => record::Engine::Epoll,
+        };
+        draft.stamps = match stamps {
+            Stamps::WakeUp => record::Stamps::WakeUp,
+            Stamps::Kernel => record::Stamps::Kernel,
+        };
+        draft.cpus.clone_from(cpus);
+        (draft.busy_poll, draft.seed) = (busy_poll, seed);
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -414,6 +554,15 @@ pub struct Output {
     /// Keep so many single requests in the record
     #[arg(long, value_name = "REQUESTS", default_value_t = 10_000)]
     pub raw: u32,
+}
+
+impl Output {
+    /// The other flags say where the record and the report go.
+    pub fn apply(&self, draft: &mut LoadPlan) {
+        let Self { raw, quiet: _, plain: _, json: _, stream: _, stream_format: _, merge: _ } =
+            *self;
+        draft.raw_max = raw;
+    }
 }
 
 /// As [`StreamFormat`] has it.

@@ -1,5 +1,5 @@
 //! From what was typed to a plan: reads the files that are named. Owns the order in which things are
-//! refused; must not know how a load is carried out. Start reading at [`plan`].
+//! refused. Start reading at [`plan`].
 
 use std::fmt::Display;
 use std::io::Read as _;
@@ -9,10 +9,7 @@ use std::path::{Path, PathBuf};
 use load::source::{self, Base, Folder, Listing};
 use load::{LoadOptions, columns_needed, read_column, read_instants};
 use miette::miette;
-use record::{
-    Bodies, Column, Engine, HttpVersion, LoadPlan, Pacing, Pick, RequestPlan, Stamps, TlsPlan,
-    TlsVersions, Verify,
-};
+use record::{Column, LoadPlan, Pacing, RequestPlan};
 use units::Nanos;
 
 use super::args::{self, Args, Arrivals};
@@ -28,14 +25,14 @@ pub fn plan(args: &Args, say: &dyn Fn(&str)) -> Result<LoadPlan, Trouble> {
         listing.notes.iter().for_each(|note| say(note));
         options.asked = listing.asked;
     }
-    options.columns = columns(args, &options)?;
+    options.draft.columns = columns(args, &options)?;
     literal_braces(args, say);
-    options.pacing = pacing(args, &mut options)?;
-    let ends = options.requests.is_some()
-        || options.duration.is_some()
-        || matches!(options.pacing, Pacing::Replay { .. });
+    options.draft.pacing = pacing(args, &mut options)?;
+    let ends = options.draft.stop.requests.is_some()
+        || options.draft.stop.duration.is_some()
+        || matches!(options.draft.pacing, Pacing::Replay { .. });
     if !ends {
-        options.duration = Some(DURATION);
+        options.draft.stop.duration = Some(DURATION);
     }
     let plan = options.plan().map_err(usage)?;
     check_machine(&plan)?;
@@ -93,73 +90,24 @@ fn check_files(tls: &args::Tls) -> Result<(), Trouble> {
 }
 
 fn options(args: &Args) -> Result<LoadOptions, Trouble> {
-    let Args { size, requests, connections, tls, checks, generator, .. } = args;
+    let Args { size, pace, requests, connections, tls, checks, generator, output, .. } = args;
     let url = match (&args.url, &requests.from) {
         (Some(url), None) => url.clone(),
         (_, Some(file)) => file.display().to_string(),
         (None, None) => "a curl command line".to_owned(),
     };
-    Ok(LoadOptions {
-        method: method(requests).to_owned(),
-        headers: requests.headers.clone(),
-        body: requests.body.as_deref().map_or(Ok(Vec::new()), body)?,
-        pick: if requests.shuffle { Pick::AtRandom } else { Pick::InOrder },
-        version: if requests.http1_0 { HttpVersion::Http10 } else { HttpVersion::Http11 },
-        user: requests.user.clone(),
-        cookies: requests.cookies,
-        expect_continue: requests.expect_continue,
-        follow: requests.follow.unwrap_or(0),
-        proxy: connections.proxy.clone(),
-        connect_to: connections.connect_to.clone(),
-        unix: connections.unix.clone(),
-        sources: connections.source.clone(),
-        keep_alive: !connections.no_keepalive,
-        retry: !connections.no_retry,
-        requests_per_connection: connections.requests_per_connection,
-        pipeline: connections.pipeline,
-        timeout: connections.timeout,
-        tls: TlsPlan {
-            ca: tls.cacert.clone(),
-            insecure: tls.insecure,
-            client: tls.cert.clone().zip(tls.key.clone()),
-            versions: tls.tls_version.unwrap_or(TlsVersions::Both),
-            resume: tls.tls_resume.map_or(1.0, |share| share.0),
-        },
-        verify: Verify {
-            status_min: checks.expect_status.0,
-            status_max: checks.expect_status.1,
-            length: checks.expect_length,
-            headers: checks.expect_header.clone(),
-            contains: checks.expect_body.clone(),
-            bodies: checks.verify.as_ref().map_or(Bodies::Sample, |verify| verify.bodies),
-        },
-        goals: checks.slo.clone(),
-        connections: size.connections,
-        threads: size.threads,
-        requests: size.requests,
-        duration: size.duration,
-        engine: match generator.engine {
-            args::Engine::Auto => Engine::Auto,
-            args::Engine::Uring => Engine::Uring,
-            args::Engine::Epoll => Engine::Epoll,
-        },
-        stamps: match generator.stamps {
-            args::Stamps::WakeUp => Stamps::WakeUp,
-            args::Stamps::Kernel => Stamps::Kernel,
-        },
-        cpus: generator.cpus.clone(),
-        busy_poll: generator.busy_poll,
-        seed: generator.seed,
-        queue_max: args.pace.queue,
-        raw_max: args.output.raw,
-        ..LoadOptions::new(url)
-    })
-}
-
-/// As in curl: who gives a body means to post it, unless another method is named.
-fn method(requests: &args::Requests) -> &str {
-    let unnamed = if requests.body.is_some() { "POST" } else { "GET" };
-    requests.method.as_deref().unwrap_or(unnamed)
+    let mut options = LoadOptions::new(url);
+    options.body = requests.body.as_deref().map_or(Ok(Vec::new()), body)?;
+    requests.apply(&mut options);
+    connections.apply(&mut options);
+    let draft = &mut options.draft;
+    size.apply(draft);
+    pace.apply(draft);
+    tls.apply(draft);
+    checks.apply(draft);
+    generator.apply(draft);
+    output.apply(draft);
+    Ok(options)
 }
 
 fn body(typed: &str) -> Result<Vec<u8>, Trouble> {
@@ -255,13 +203,13 @@ fn pacing(args: &Args, options: &mut LoadOptions) -> Result<Pacing, Trouble> {
         });
     }
     if let Some(args::Ramp { from, to, over }) = pace.ramp {
-        let over = over.or(options.duration).unwrap_or(DURATION);
+        let over = over.or(options.draft.stop.duration).unwrap_or(DURATION);
         return Ok(Pacing::Ramp { from, to, over });
     }
     if let Some(args::Stages(stages)) = pace.stages.clone() {
-        if options.requests.is_none() && options.duration.is_none() {
+        if options.draft.stop.requests.is_none() && options.draft.stop.duration.is_none() {
             let lengths = stages.iter().map(|stage| stage.length);
-            options.duration = Some(lengths.fold(Nanos::ZERO, Nanos::saturating_add));
+            options.draft.stop.duration = Some(lengths.fold(Nanos::ZERO, Nanos::saturating_add));
         }
         return Ok(Pacing::Stages { stages });
     }

@@ -16,7 +16,9 @@ fn hex(bytes: &[u8]) -> String {
 
 /// A load that compares bodies of that length, which the simulated server sends.
 fn verifying(bodies: Bodies, n_bytes: usize) -> (LoadPlan, Script) {
-    let mut plan = plan(|o| (o.connections, o.threads, o.requests) = (8, 2, Some(REQUESTS)));
+    let mut plan = plan(|o| {
+        (o.draft.connections, o.draft.threads, o.draft.stop.requests) = (8, 2, Some(REQUESTS))
+    });
     let sha256 = hex(&sim::body(n_bytes));
     plan.requests[0].expected = Some(ExpectedBody { length: Bytes(n_bytes as u64), sha256 });
     plan.verify.bodies = bodies;

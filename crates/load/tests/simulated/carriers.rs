@@ -9,7 +9,7 @@ use super::common::{MS, ms, plan, run};
 
 /// One connection, three requests, one kind of answer.
 fn of_three(act: Act) -> LoadRecord {
-    let plan = plan(|o| (o.connections, o.requests) = (1, Some(3)));
+    let plan = plan(|o| (o.draft.connections, o.draft.stop.requests) = (1, Some(3)));
     run(&plan, &Script { connect: ms(2), acts: vec![(act, 1)], ..Script::new(MS) })
 }
 
@@ -49,7 +49,7 @@ fn the_head_is_told_apart_from_the_body_and_its_framing() {
 
 #[test]
 fn the_first_request_goes_out_alone_where_the_plan_says_so() {
-    let mut plan = plan(|o| (o.connections, o.requests) = (4, Some(40)));
+    let mut plan = plan(|o| (o.draft.connections, o.draft.stop.requests) = (4, Some(40)));
     plan.first_alone = true;
     let pause = Act::Pause { bytes: 60, gap: ms(5) };
     let record = run(&plan, &Script { acts: vec![(pause, 1)], ..Script::new(ms(20)) });
@@ -64,7 +64,7 @@ fn the_first_request_goes_out_alone_where_the_plan_says_so() {
 
 #[test]
 fn the_first_request_is_tried_again_alone_until_a_head_comes() {
-    let mut plan = plan(|o| (o.connections, o.requests) = (4, Some(3)));
+    let mut plan = plan(|o| (o.draft.connections, o.draft.stop.requests) = (4, Some(3)));
     plan.first_alone = true;
     let record = run(&plan, &Script { acts: vec![(Act::Reset(9), 1)], ..Script::new(MS) });
     assert_eq!((record.requests.failed, record.client.connections_open_max), (3, 1));
@@ -73,7 +73,7 @@ fn the_first_request_is_tried_again_alone_until_a_head_comes() {
 
 #[test]
 fn a_lost_server_ends_the_load_where_the_plan_says_so() {
-    let mut plan = plan(|o| (o.connections, o.requests) = (2, Some(1000)));
+    let mut plan = plan(|o| (o.draft.connections, o.draft.stop.requests) = (2, Some(1000)));
     plan.lost_max = Some(3);
     plan.drain = Nanos::ZERO;
     let script = Script { acts: vec![(Act::Reset(0), 1)], ..Script::new(MS) };

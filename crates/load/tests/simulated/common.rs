@@ -18,8 +18,8 @@ pub(crate) fn ms(millis: u64) -> Nanos {
 
 pub(crate) fn plan(change: impl FnOnce(&mut LoadOptions)) -> LoadPlan {
     let mut options = LoadOptions::new("http://127.0.0.1:1/");
-    options.timeout = Nanos::from_secs(2);
-    options.raw_max = 1_000_000;
+    options.draft.timeout = Nanos::from_secs(2);
+    options.draft.raw_max = 1_000_000;
     change(&mut options);
     options.plan().unwrap()
 }
@@ -226,8 +226,8 @@ fn a_falsified_record_is_caught() {
         |record| record.client.connections_open_max += 1,
     ];
     let plan = plan(|o| {
-        (o.connections, o.duration) = (3, Some(ms(500)));
-        o.pacing = record::Pacing::Constant { rate: units::PerSecond(1700.0) };
+        (o.draft.connections, o.draft.stop.duration) = (3, Some(ms(500)));
+        o.draft.pacing = record::Pacing::Constant { rate: units::PerSecond(1700.0) };
     });
     let truth = run(&plan, &Script::new(ms(1) + Nanos(1)));
     for (index, lie) in lies.into_iter().enumerate() {

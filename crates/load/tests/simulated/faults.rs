@@ -33,7 +33,9 @@ fn outcomes(plan: &LoadPlan, acts: Vec<(Act, u32)>) -> Vec<Outcome> {
 
 #[test]
 fn a_request_that_is_never_answered_has_no_byte_of_the_reply_before_it() {
-    let plan = plan(|o| (o.connections, o.requests, o.timeout) = (1, Some(200), ms(20)));
+    let plan = plan(|o| {
+        (o.draft.connections, o.draft.stop.requests, o.draft.timeout) = (1, Some(200), ms(20))
+    });
     let acts = vec![(Act::Reply, 1), (Act::Stop(0), 1)];
     let record = run(&plan, &Script { acts, ..Script::new(MS) });
     let unanswered = record.raw.iter().filter(|s| s.outcome == Outcome::TimeoutWaiting);
@@ -45,14 +47,17 @@ fn a_request_that_is_never_answered_has_no_byte_of_the_reply_before_it() {
 #[test]
 fn replies_whose_heads_end_lines_in_lf_alone_succeed_and_are_counted() {
     for pipeline in [1, 4] {
-        let plan = plan(|o| (o.connections, o.requests, o.pipeline) = (3, Some(400), pipeline));
+        let plan = plan(|o| {
+            (o.draft.connections, o.draft.stop.requests, o.draft.pipeline) =
+                (3, Some(400), pipeline)
+        });
         let acts = vec![(Act::Reply, 3), (Act::BareLf, 1)];
         let record = run(&plan, &Script { acts, ..Script::new(MS) });
         assert_eq!((record.requests.ok, record.requests.failed), (400, 0));
         let counted = record.bare_lf_replies;
         assert!(counted > 50 && counted < 150, "a quarter of 400, by chance: {counted}");
     }
-    let plan = plan(|o| (o.connections, o.requests) = (3, Some(100)));
+    let plan = plan(|o| (o.draft.connections, o.draft.stop.requests) = (3, Some(100)));
     let record = run(&plan, &Script::new(MS));
     assert_eq!((record.requests.ok, record.bare_lf_replies), (100, 0));
 }
@@ -60,7 +65,7 @@ fn replies_whose_heads_end_lines_in_lf_alone_succeed_and_are_counted() {
 /// Where a chunk begins must not be open to two readings.
 #[test]
 fn a_chunk_size_that_ends_in_lf_alone_is_no_http() {
-    let plan = plan(|o| (o.connections, o.requests) = (1, Some(10)));
+    let plan = plan(|o| (o.draft.connections, o.draft.stop.requests) = (1, Some(10)));
     let acts = vec![(Act::ChunkedBareLf, 1)];
     assert_eq!(outcomes(&plan, acts), [Outcome::Protocol; 10]);
 }
@@ -68,8 +73,8 @@ fn a_chunk_size_that_ends_in_lf_alone_is_no_http() {
 #[test]
 fn a_request_that_is_sent_late_in_a_batch_does_not_end_before_it_was_sent() {
     let plan = plan(|o: &mut LoadOptions| {
-        (o.connections, o.requests, o.pipeline) = (8, Some(4000), 4);
-        o.retry = false;
+        (o.draft.connections, o.draft.stop.requests, o.draft.pipeline) = (8, Some(4000), 4);
+        o.draft.retry = false;
     });
     let acts = vec![(Act::Reply, 9), (Act::Reset(0), 1)];
     let client = Nanos::from_micros(50);
@@ -81,7 +86,8 @@ fn a_request_that_is_sent_late_in_a_batch_does_not_end_before_it_was_sent() {
 #[test]
 fn pipelined_replies_each_belong_to_their_request() {
     let mut plan = plan(|o| {
-        (o.connections, o.requests, o.pipeline, o.retry) = (3, Some(3000), 7, false);
+        (o.draft.connections, o.draft.stop.requests, o.draft.pipeline, o.draft.retry) =
+            (3, Some(3000), 7, false);
     });
     with_bodies(&mut plan, &[0, 10, 200, 3000, 40_000]);
     let acts = vec![
@@ -103,7 +109,9 @@ fn pipelined_replies_each_belong_to_their_request() {
 
 #[test]
 fn requests_behind_a_reply_that_says_close_go_on_the_next_connection() {
-    let plan = plan(|o| (o.connections, o.requests, o.pipeline) = (2, Some(1000), 8));
+    let plan = plan(|o| {
+        (o.draft.connections, o.draft.stop.requests, o.draft.pipeline) = (2, Some(1000), 8)
+    });
     for act in [Act::ReplySayingClose, Act::SayCloseGoOn, Act::UntilClose] {
         assert_eq!(outcomes(&plan, vec![(act, 1)]), vec![Outcome::Ok; 1000], "{act:?}");
     }
@@ -111,7 +119,9 @@ fn requests_behind_a_reply_that_says_close_go_on_the_next_connection() {
 
 #[test]
 fn garbage_amid_pipelined_replies_fails_its_request_and_loses_those_behind() {
-    let plan = plan(|o| (o.connections, o.requests, o.pipeline) = (1, Some(400), 4));
+    let plan = plan(|o| {
+        (o.draft.connections, o.draft.stop.requests, o.draft.pipeline) = (1, Some(400), 4)
+    });
     let all = outcomes(&plan, vec![(Act::Reply, 3), (Act::Garbage, 1)]);
     let count = |wanted| all.iter().filter(|outcome| **outcome == wanted).count();
     let (ok, protocol) = (count(Outcome::Ok), count(Outcome::Protocol));
@@ -122,7 +132,7 @@ fn garbage_amid_pipelined_replies_fails_its_request_and_loses_those_behind() {
 
 #[test]
 fn bytes_that_are_no_http_were_read_all_the_same() {
-    let plan = plan(|o| (o.connections, o.requests) = (1, Some(3)));
+    let plan = plan(|o| (o.draft.connections, o.draft.stop.requests) = (1, Some(3)));
     let head = "HTTP/1.1 200 Any\r\nContent-Length: 100\r\n\r\n".len() as u64;
     for (act, expected) in [(Act::Garbage, 30), (Act::Surplus, head + 101)] {
         let record = run(&plan, &Script { acts: vec![(act, 1)], ..Script::new(MS) });
@@ -132,7 +142,9 @@ fn bytes_that_are_no_http_were_read_all_the_same() {
 
 #[test]
 fn a_reply_that_is_shorter_than_it_says_swallows_the_next() {
-    let mut plan = plan(|o| (o.connections, o.requests, o.timeout) = (1, Some(2), ms(50)));
+    let mut plan = plan(|o| {
+        (o.draft.connections, o.draft.stop.requests, o.draft.timeout) = (1, Some(2), ms(50))
+    });
     with_bodies(&mut plan, &[10, 11]);
     // Alone it is awaited in vain.
     assert_eq!(outcomes(&plan, vec![(Act::Short, 1)]), vec![Outcome::TimeoutReading; 2]);
@@ -144,7 +156,7 @@ fn a_reply_that_is_shorter_than_it_says_swallows_the_next() {
 
 #[test]
 fn interim_replies_are_borne_up_to_their_limit() {
-    let plan = plan(|o| (o.connections, o.requests) = (2, Some(20)));
+    let plan = plan(|o| (o.draft.connections, o.draft.stop.requests) = (2, Some(20)));
     for (n, expected) in [(1, Outcome::Ok), (32, Outcome::Ok), (33, Outcome::Protocol)] {
         let all = outcomes(&plan, vec![(Act::InterimFlood(n), 1)]);
         assert_eq!(all, vec![expected; 20], "{n} interim replies");
@@ -155,7 +167,7 @@ fn interim_replies_are_borne_up_to_their_limit() {
 fn a_body_waits_for_100_continue_and_not_for_ever() {
     let second = Nanos::from_secs(1);
     let plan = plan(|o| {
-        (o.connections, o.requests, o.expect_continue) = (1, Some(6), true);
+        (o.draft.connections, o.draft.stop.requests, o.draft.expect_continue) = (1, Some(6), true);
         (o.method, o.body) = ("POST".to_owned(), b"hello".to_vec());
     });
     // 100 after half the delay, then the body, then the reply; or the final reply at once; or a
@@ -177,7 +189,7 @@ fn a_body_waits_for_100_continue_and_not_for_ever() {
 
 #[test]
 fn bytes_that_were_thrown_away_are_counted_like_those_that_were_read() {
-    let mut plan = plan(|o| (o.connections, o.requests) = (4, Some(200)));
+    let mut plan = plan(|o| (o.draft.connections, o.draft.stop.requests) = (4, Some(200)));
     with_bodies(&mut plan, &[15_000, 100_000, 1_000_000]);
     let whole = Script { segment_bytes: 1448, ..Script::new(MS) };
     let expected = (67 * 15_000 + 67 * 100_000 + 66 * 1_000_000) as u64;
@@ -195,7 +207,9 @@ fn bytes_that_were_thrown_away_are_counted_like_those_that_were_read() {
 #[test]
 fn cookies_are_sent_back() {
     let n_written = |cookies, act| {
-        let plan = plan(|o| (o.connections, o.requests, o.cookies) = (2, Some(20), cookies));
+        let plan = plan(|o| {
+            (o.draft.connections, o.draft.stop.requests, o.draft.cookies) = (2, Some(20), cookies)
+        });
         let record = run(&plan, &Script { acts: vec![(act, 1)], ..Script::new(MS) });
         assert_eq!(record.requests.ok, 20);
         record.bytes.written

@@ -24,7 +24,9 @@ use common::{MS, check, ms, near, plan, run};
 
 #[test]
 fn a_known_delay_is_every_latency_exactly() {
-    let plan = plan(|o| (o.connections, o.threads, o.requests) = (7, 2, Some(7000)));
+    let plan = plan(|o| {
+        (o.draft.connections, o.draft.threads, o.draft.stop.requests) = (7, 2, Some(7000))
+    });
     let script = Script { connect: ms(3), ..Script::new(ms(20)) };
     let record = run(&plan, &script);
     assert_eq!(record.requests.ok, 7000);
@@ -75,7 +77,7 @@ fn a_stall_of_one_second_is_in_the_maximum_and_in_p999_as_theory_says() {
     let stall = Stall { at: Nanos(3_000_500_000), length: Nanos::from_secs(1) };
     for (delay, in_p999) in [(ms(10), true), (ms(5), false)] {
         let duration = Nanos::from_secs(10);
-        let plan = plan(|o| (o.connections, o.duration) = (50, Some(duration)));
+        let plan = plan(|o| (o.draft.connections, o.draft.stop.duration) = (50, Some(duration)));
         let script = Script { stall: Some(stall), ..Script::new(delay) };
         let record = run(&plan, &script);
         let expected = stalled_latencies(50, delay, stall, duration);
@@ -124,7 +126,7 @@ fn every_act_of_a_server_has_its_outcome() {
     ];
     for (act, expected) in cases {
         for keep_alive in [true, false] {
-            let mut plan = plan(|o| (o.connections, o.requests) = (3, Some(20)));
+            let mut plan = plan(|o| (o.draft.connections, o.draft.stop.requests) = (3, Some(20)));
             plan.verify.length = Some(Bytes(100));
             plan.keep_alive = keep_alive;
             let record = run(&plan, &Script { acts: vec![(act, 1)], ..Script::new(ms(5)) });
@@ -149,7 +151,7 @@ fn every_end_of_connecting_has_its_outcome() {
         (Connecting::FailsAtOnce(Failure::Refused), Outcome::ConnectRefused),
     ];
     for (connecting, expected) in cases {
-        let plan = plan(|o| (o.connections, o.requests) = (3, Some(20)));
+        let plan = plan(|o| (o.draft.connections, o.draft.stop.requests) = (3, Some(20)));
         let record = run(&plan, &Script { connects: vec![(connecting, 1)], ..Script::new(MS) });
         let outcomes: Vec<Outcome> = record.raw.iter().map(|sample| sample.outcome).collect();
         assert_eq!(outcomes, vec![expected; 20], "{connecting:?}");
@@ -164,7 +166,7 @@ fn each_phase_has_the_whole_timeout() {
     let timeout = ms(100);
     let cases = [(Act::Stop(0), ms(5) + timeout), (Act::Stop(9), ms(5 + 20) + timeout)];
     for (act, expected) in cases {
-        let mut plan = plan(|o| (o.connections, o.requests) = (1, Some(1)));
+        let mut plan = plan(|o| (o.draft.connections, o.draft.stop.requests) = (1, Some(1)));
         plan.timeout = timeout;
         let script = Script { connect: ms(5), acts: vec![(act, 1)], ..Script::new(ms(20)) };
         let record = run(&plan, &script);
@@ -174,7 +176,8 @@ fn each_phase_has_the_whole_timeout() {
 
 #[test]
 fn a_server_that_is_not_there_is_asked_less_and_less_often() {
-    let plan = plan(|o| (o.connections, o.duration) = (4, Some(Nanos::from_secs(1))));
+    let plan =
+        plan(|o| (o.draft.connections, o.draft.stop.duration) = (4, Some(Nanos::from_secs(1))));
     let connects = vec![(Connecting::FailsAtOnce(Failure::Refused), 1)];
     let record = run(&plan, &Script { connects, ..Script::new(MS) });
     // At 0, 1, 3, 7, 15, 31, 63, 127 ms, and then each 100 ms until 927 ms.
@@ -183,7 +186,7 @@ fn a_server_that_is_not_there_is_asked_less_and_less_often() {
 
 #[test]
 fn a_server_that_comes_up_later_is_found() {
-    let plan = plan(|o| (o.connections, o.requests) = (2, Some(100)));
+    let plan = plan(|o| (o.draft.connections, o.draft.stop.requests) = (2, Some(100)));
     let connects = vec![(Connecting::Fails(Failure::Refused), 3), (Connecting::Well, 1)];
     let record = run(&plan, &Script { connects, ..Script::new(MS) });
     assert!(record.requests.ok > 50 && record.errors.connect_refused > 0, "{:?}", record.requests);
@@ -191,7 +194,7 @@ fn a_server_that_comes_up_later_is_found() {
 
 #[test]
 fn a_close_that_came_with_the_reply_is_nobodys_failure() {
-    let plan = plan(|o| (o.connections, o.requests) = (5, Some(1000)));
+    let plan = plan(|o| (o.draft.connections, o.draft.stop.requests) = (5, Some(1000)));
     let acts = vec![(Act::ReplyThenClose(Nanos::ZERO), 1), (Act::Reply, 1)];
     let record = run(&plan, &Script { acts, ..Script::new(MS) });
     assert_eq!(record.requests.ok, 1000);
@@ -202,7 +205,7 @@ fn a_close_that_came_with_the_reply_is_nobodys_failure() {
 fn replies_after_the_window_are_drained_and_later_ones_unanswered() {
     let cases = [(ms(300), 5, 5, 0), (ms(700), 0, 5, 0), (ms(2000), 0, 0, 5)];
     for (delay, ok_in_window, drained, unanswered) in cases {
-        let mut plan = plan(|o| (o.connections, o.duration) = (5, Some(ms(500))));
+        let mut plan = plan(|o| (o.draft.connections, o.draft.stop.duration) = (5, Some(ms(500))));
         plan.drain = Nanos::from_secs(1);
         let record = run(&plan, &Script::new(delay));
         assert_eq!(record.seconds, 0.5);
@@ -215,7 +218,8 @@ fn replies_after_the_window_are_drained_and_later_ones_unanswered() {
 fn requests_and_duration_end_the_load_whichever_is_first() {
     let ends = |requests, duration| {
         let plan = plan(|o| {
-            (o.connections, o.requests, o.duration) = (1, Some(requests), Some(ms(duration)));
+            (o.draft.connections, o.draft.stop.requests, o.draft.stop.duration) =
+                (1, Some(requests), Some(ms(duration)));
         });
         let record = run(&plan, &Script::new(ms(10)));
         (record.requests.started, record.seconds)
@@ -228,7 +232,8 @@ fn requests_and_duration_end_the_load_whichever_is_first() {
 fn exactly_as_many_requests_are_started_as_planned() {
     for (connections, threads, requests) in [(1, 1, 1), (3, 2, 100), (10, 4, 7), (64, 5, 12_345)] {
         let plan = plan(|o| {
-            (o.connections, o.threads, o.requests) = (connections, threads, Some(requests));
+            (o.draft.connections, o.draft.threads, o.draft.stop.requests) =
+                (connections, threads, Some(requests));
         });
         let record = run(&plan, &Script::new(MS));
         assert_eq!(record.requests.started, requests);
@@ -239,7 +244,9 @@ fn exactly_as_many_requests_are_started_as_planned() {
 
 #[test]
 fn without_keep_alive_each_request_has_its_connection() {
-    let plan = plan(|o| (o.connections, o.requests, o.keep_alive) = (4, Some(100), false));
+    let plan = plan(|o| {
+        (o.draft.connections, o.draft.stop.requests, o.draft.keep_alive) = (4, Some(100), false)
+    });
     let record = run(&plan, &Script { connect: ms(2), ..Script::new(ms(3)) });
     assert_eq!((record.requests.ok, record.connects), (100, 100));
     assert!(record.raw.iter().all(|s| s.done - s.due == ms(5) && s.done - s.sent == ms(3)));
@@ -247,7 +254,7 @@ fn without_keep_alive_each_request_has_its_connection() {
 
 #[test]
 fn a_head_request_expects_no_body() {
-    let mut plan = plan(|o| (o.connections, o.requests) = (2, Some(10)));
+    let mut plan = plan(|o| (o.draft.connections, o.draft.stop.requests) = (2, Some(10)));
     plan.requests[0].method = "HEAD".to_owned();
     plan.verify.length = Some(Bytes(100));
     let record = run(&plan, &Script { body_bytes: 0, ..Script::new(MS) });
@@ -256,7 +263,7 @@ fn a_head_request_expects_no_body() {
 
 #[test]
 fn the_generators_own_delay_is_in_the_lag_and_in_response_but_not_in_service() {
-    let plan = plan(|o| (o.connections, o.requests) = (10, Some(1000)));
+    let plan = plan(|o| (o.draft.connections, o.draft.stop.requests) = (10, Some(1000)));
     let script = Script { client: Nanos::from_micros(100), ..Script::new(ms(10)) };
     let record = run(&plan, &script);
     assert!(record.client.lag_max >= Nanos::from_micros(100));
@@ -269,7 +276,7 @@ fn the_generators_own_delay_is_in_the_lag_and_in_response_but_not_in_service() {
 
 #[test]
 fn with_the_kernels_stamps_the_generators_own_delay_is_in_no_service_time() {
-    let plan = plan(|o| (o.connections, o.requests) = (10, Some(1000)));
+    let plan = plan(|o| (o.draft.connections, o.draft.stop.requests) = (10, Some(1000)));
     let client = Nanos::from_micros(100);
     let record = run(&plan, &Script { client, stamps: true, ..Script::new(ms(10)) });
     assert!(record.raw.iter().all(|sample| sample.done - sample.sent == ms(10)));
@@ -284,7 +291,8 @@ fn an_interrupted_load_keeps_what_it_has() {
         seen.store(interval.ok > 0, Ordering::Relaxed);
         interrupt.store(true, Ordering::Relaxed);
     };
-    let plan = plan(|o| (o.connections, o.duration) = (4, Some(Nanos::from_secs(3600))));
+    let plan =
+        plan(|o| (o.draft.connections, o.draft.stop.duration) = (4, Some(Nanos::from_secs(3600))));
     let control = Control::new(&interrupt).watching(&watch);
     let record = sim::run(&plan, &control, &Script::new(MS)).unwrap();
     check(&record);
@@ -295,8 +303,8 @@ fn an_interrupted_load_keeps_what_it_has() {
 #[test]
 fn a_long_load_has_a_bounded_number_of_intervals() {
     let plan = plan(|o| {
-        (o.connections, o.duration) = (2, Some(Nanos::from_secs(300)));
-        o.raw_max = 100;
+        (o.draft.connections, o.draft.stop.duration) = (2, Some(Nanos::from_secs(300)));
+        o.draft.raw_max = 100;
     });
     let record = run(&plan, &Script::new(ms(50)));
     assert_eq!(record.intervals.len(), 751);
@@ -308,7 +316,8 @@ fn a_long_load_has_a_bounded_number_of_intervals() {
 fn the_same_seed_makes_the_same_record_byte_for_byte() {
     let json = |seed: u64, threads: u32| {
         let plan = plan(|o| {
-            (o.connections, o.threads, o.requests, o.seed) = (12, threads, Some(3000), seed);
+            (o.draft.connections, o.draft.threads, o.draft.stop.requests, o.draft.seed) =
+                (12, threads, Some(3000), seed);
         });
         let acts = vec![(Act::Reply, 90), (Act::Reset(5), 5), (Act::Stop(0), 1)];
         let script = Script { acts, seed, ..Script::new(ms(2)) };
@@ -322,7 +331,9 @@ fn the_same_seed_makes_the_same_record_byte_for_byte() {
 
 #[test]
 fn a_thread_that_cannot_begin_ends_the_load() {
-    let plan = plan(|o| (o.connections, o.threads, o.requests) = (4, 4, Some(1_000_000)));
+    let plan = plan(|o| {
+        (o.draft.connections, o.draft.threads, o.draft.stop.requests) = (4, 4, Some(1_000_000))
+    });
     let interrupt = AtomicBool::new(false);
     let control = Control::new(&interrupt);
     let make = |thread, n_slots| match thread {
@@ -335,7 +346,9 @@ fn a_thread_that_cannot_begin_ends_the_load() {
 
 #[test]
 fn a_thread_that_panics_does_not_leave_the_others_waiting() {
-    let plan = plan(|o| (o.connections, o.threads, o.requests) = (4, 4, Some(1_000_000)));
+    let plan = plan(|o| {
+        (o.draft.connections, o.draft.threads, o.draft.stop.requests) = (4, 4, Some(1_000_000))
+    });
     let interrupt = AtomicBool::new(false);
     let make = |thread, n_slots| {
         assert!(thread != 2, "planted");

@@ -50,9 +50,10 @@ fn asked(n_requests: u64) -> Vec<Asked> {
 impl Agent {
     fn record(&self, n_asked: u64) -> LoadRecord {
         let plan = plan(|options| {
-            (options.connections, options.threads) = (self.connections, self.threads);
-            (options.requests, options.raw_max) = (Some(self.requests), self.raw_max);
-            options.pick = Pick::AtRandom;
+            (options.draft.connections, options.draft.threads) = (self.connections, self.threads);
+            (options.draft.stop.requests, options.draft.raw_max) =
+                (Some(self.requests), self.raw_max);
+            options.draft.pick = Pick::AtRandom;
             options.asked = asked(n_asked);
         });
         let mut script = Script::new(ms(self.delay_ms));
@@ -167,9 +168,9 @@ fn rates_of_agents_that_ran_together_add_up_and_of_those_in_turn_do_not() {
 fn the_rates_that_agents_ask_for_add_up() {
     let record = |rate: f64, seed| {
         let plan = plan(|options| {
-            (options.connections, options.seed) = (8, seed);
-            options.duration = Some(Nanos::from_secs(2));
-            options.pacing = Pacing::Poisson { rate: PerSecond(rate) };
+            (options.draft.connections, options.draft.seed) = (8, seed);
+            options.draft.stop.duration = Some(Nanos::from_secs(2));
+            options.draft.pacing = Pacing::Poisson { rate: PerSecond(rate) };
         });
         let record = run(&plan, &Script::new(ms(5)));
         MergeInput {

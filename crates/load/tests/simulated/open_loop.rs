@@ -107,11 +107,11 @@ fn constant(rate: u64) -> impl Iterator<Item = Nanos> {
 /// A load of a constant rate on one thread, beside what the oracle says of it.
 fn both(queue: &Queue, rate: u64) -> (LoadRecord, Expected) {
     let plan = plan(|o: &mut LoadOptions| {
-        o.connections = queue.n_conns as u32;
-        o.duration = Some(queue.duration);
-        o.drain = Nanos::from_secs(1);
-        o.queue_max = queue.n_max as u64;
-        o.pacing = Pacing::Constant { rate: PerSecond(rate as f64) };
+        o.draft.connections = queue.n_conns as u32;
+        o.draft.stop.duration = Some(queue.duration);
+        o.draft.drain = Nanos::from_secs(1);
+        o.draft.queue_max = queue.n_max as u64;
+        o.draft.pacing = Pacing::Constant { rate: PerSecond(rate as f64) };
     });
     let script = Script { stall: queue.stall, ..Script::new(queue.delay) };
     let record = run(&plan, &script);
@@ -157,7 +157,8 @@ fn one_connection_and_a_stall_of_a_second_make_1000_late_responses_and_one_late_
     assert_eq!(record.open_loop.unwrap().queue_max, 999);
     // A third of all requests is late; a closed loop has one late request, which its p99 does not show.
     assert!(latencies.response.quantile(0.9) > Some(ms(690)));
-    let closed = plan(|o| (o.connections, o.duration) = (1, Some(Nanos::from_secs(3))));
+    let closed =
+        plan(|o| (o.draft.connections, o.draft.stop.duration) = (1, Some(Nanos::from_secs(3))));
     let script = Script { stall: Some(stall), ..Script::new(MS) };
     let closed = run(&closed, &script);
     assert_eq!(closed.raw.iter().filter(|sample| sample.done - sample.due > MS).count(), 1);
@@ -207,8 +208,8 @@ fn below_capacity_nothing_waits() {
 #[test]
 fn a_burst_for_which_connections_are_free_is_not_dropped_however_short_the_queue() {
     let plan = plan(|o| {
-        (o.connections, o.queue_max) = (10, 1);
-        o.pacing = Pacing::Replay { instants: vec![ms(5); 12] };
+        (o.draft.connections, o.draft.queue_max) = (10, 1);
+        o.draft.pacing = Pacing::Replay { instants: vec![ms(5); 12] };
     });
     let open_loop = run(&plan, &Script::new(MS)).open_loop.unwrap();
     let counts = (open_loop.due, open_loop.dropped, open_loop.queue_max);
@@ -218,8 +219,9 @@ fn a_burst_for_which_connections_are_free_is_not_dropped_however_short_the_queue
 #[test]
 fn requests_that_are_due_as_their_connections_become_free_are_not_dropped() {
     let plan = plan(|o| {
-        (o.connections, o.queue_max) = (10, 1);
-        o.pacing = Pacing::Replay { instants: [[Nanos::ZERO; 10], [MS; 10], [ms(2); 10]].concat() };
+        (o.draft.connections, o.draft.queue_max) = (10, 1);
+        o.draft.pacing =
+            Pacing::Replay { instants: [[Nanos::ZERO; 10], [MS; 10], [ms(2); 10]].concat() };
     });
     let record = run(&plan, &Script::new(MS));
     let open_loop = record.open_loop.unwrap();
@@ -230,8 +232,8 @@ fn requests_that_are_due_as_their_connections_become_free_are_not_dropped() {
 fn the_last_of_n_requests_that_wait_do_not_keep_the_thread_awake() {
     // In virtual time a thread that never sleeps never gets on: this test would not end.
     let plan = plan(|o| {
-        (o.connections, o.requests) = (1, Some(50));
-        o.pacing = Pacing::Constant { rate: PerSecond(1e6) };
+        (o.draft.connections, o.draft.stop.requests) = (1, Some(50));
+        o.draft.pacing = Pacing::Constant { rate: PerSecond(1e6) };
     });
     let record = run(&plan, &Script::new(ms(100)));
     assert_eq!((record.requests.ok, record.seconds), (50, 5.0));
@@ -243,8 +245,9 @@ fn where_requests_run_out_the_rate_asked_is_that_of_the_law_not_of_the_last_repl
     for (threads, n) in [(1, 10), (3, 10), (1, 1000)] {
         let law = |connections: u32| {
             plan(|o| {
-                (o.connections, o.threads, o.requests) = (connections, threads, Some(n));
-                o.pacing = Pacing::Constant { rate: PerSecond(10.0) };
+                (o.draft.connections, o.draft.threads, o.draft.stop.requests) =
+                    (connections, threads, Some(n));
+                o.draft.pacing = Pacing::Constant { rate: PerSecond(10.0) };
             })
         };
         // The last of ten is due after 0.9 s and answered at once: the law has a second for them.
@@ -267,7 +270,7 @@ fn where_requests_run_out_the_rate_asked_is_that_of_the_law_not_of_the_last_repl
 fn a_random_law_lasts_until_its_next_instant() {
     let pacing = Pacing::Poisson { rate: PerSecond(100.0) };
     let law = |n| {
-        let plan = plan(|o| (o.pacing, o.requests) = (pacing.clone(), Some(n)));
+        let plan = plan(|o| (o.draft.pacing, o.draft.stop.requests) = (pacing.clone(), Some(n)));
         run(&plan, &Script::new(MS))
     };
     // Two of a hundred Poisson requests are due at the same instants as two of two.
@@ -305,7 +308,8 @@ fn what_is_asked_by_second_is_the_law_s_rate_however_few_there_are_and_whatever_
     ];
     for (pacing, requests, duration, expected) in cases {
         let plan = plan(|o| {
-            (o.pacing, o.requests, o.duration) = (pacing, requests, duration);
+            (o.draft.pacing, o.draft.stop.requests, o.draft.stop.duration) =
+                (pacing, requests, duration);
         });
         let record = run(&plan, &Script::new(MS));
         let open_loop = record.open_loop.unwrap();
@@ -323,8 +327,9 @@ fn requests_that_are_dropped_before_a_pause_leave_the_rate_as_it_was() {
     for pacing in [Pacing::Stages { stages }, Pacing::Replay { instants }] {
         for threads in [1, 2] {
             let plan = plan(|o| {
-                (o.connections, o.threads, o.requests) = (threads, threads, Some(15));
-                (o.queue_max, o.pacing) = (5, pacing.clone());
+                (o.draft.connections, o.draft.threads, o.draft.stop.requests) =
+                    (threads, threads, Some(15));
+                (o.draft.queue_max, o.draft.pacing) = (5, pacing.clone());
             });
             let open_loop = run(&plan, &Script::new(ms(50))).open_loop.unwrap();
             assert!(open_loop.dropped > 0, "{open_loop:?}");
@@ -337,8 +342,9 @@ fn requests_that_are_dropped_before_a_pause_leave_the_rate_as_it_was() {
 #[test]
 fn threads_that_drop_unequally_are_asked_for_no_more_than_the_law() {
     let plan = plan(|o| {
-        (o.connections, o.threads, o.requests, o.queue_max) = (2, 2, Some(100), 2);
-        o.pacing = Pacing::Constant { rate: PerSecond(100.0) };
+        (o.draft.connections, o.draft.threads, o.draft.stop.requests, o.draft.queue_max) =
+            (2, 2, Some(100), 2);
+        o.draft.pacing = Pacing::Constant { rate: PerSecond(100.0) };
     });
     let acts = vec![(Act::Reply, 1), (Act::Pause { bytes: 1, gap: ms(100) }, 1)];
     let record = run(&plan, &Script { acts, ..Script::new(MS) });
@@ -354,8 +360,8 @@ fn threads_that_drop_unequally_are_asked_for_no_more_than_the_law() {
 fn a_replay_is_over_its_own_instants_and_has_no_rate_to_miss() {
     let replayed = |instants: Vec<Nanos>, n: Option<u64>| {
         let plan = plan(|o| {
-            (o.connections, o.requests) = (1, n);
-            o.pacing = Pacing::Replay { instants };
+            (o.draft.connections, o.draft.stop.requests) = (1, n);
+            o.draft.pacing = Pacing::Replay { instants };
         });
         let record = run(&plan, &Script::new(ms(20)));
         assert_eq!((record.rate_missed(), record.requests.ok), (None, 50));
@@ -376,8 +382,8 @@ fn a_replay_is_over_its_own_instants_and_has_no_rate_to_miss() {
 fn n_requests_that_were_begun_too_late_have_missed_their_rate() {
     // One connection of 100 ms serves ten in the second in which the law has 100.
     let plan = plan(|o| {
-        (o.connections, o.requests) = (1, Some(100));
-        o.pacing = Pacing::Constant { rate: PerSecond(100.0) };
+        (o.draft.connections, o.draft.stop.requests) = (1, Some(100));
+        o.draft.pacing = Pacing::Constant { rate: PerSecond(100.0) };
     });
     let record = run(&plan, &Script::new(ms(100)));
     let open_loop = record.open_loop.unwrap();
@@ -390,8 +396,8 @@ fn n_requests_that_were_begun_too_late_have_missed_their_rate() {
 #[test]
 fn requests_that_are_due_while_a_server_refuses_wait_for_it() {
     let plan = plan(|o| {
-        (o.connections, o.duration) = (2, Some(Nanos::from_secs(1)));
-        o.pacing = Pacing::Constant { rate: PerSecond(200.0) };
+        (o.draft.connections, o.draft.stop.duration) = (2, Some(Nanos::from_secs(1)));
+        o.draft.pacing = Pacing::Constant { rate: PerSecond(200.0) };
     });
     let acts = vec![(Act::Reset(0), 1), (Act::Reply, 4)];
     let record = run(&plan, &Script { acts, ..Script::new(MS) });

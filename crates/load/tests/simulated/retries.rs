@@ -11,7 +11,7 @@ use super::common::{MS, ms, near, plan, run};
 
 fn of(acts: Vec<(Act, u32)>, change: impl FnOnce(&mut LoadOptions)) -> LoadRecord {
     let plan = plan(|o| {
-        (o.connections, o.requests) = (1, Some(10));
+        (o.draft.connections, o.draft.stop.requests) = (1, Some(10));
         change(o);
     });
     run(&plan, &Script { acts, connect: ms(2), ..Script::new(ms(5)) })
@@ -54,7 +54,7 @@ fn a_plan_without_retries_loses_the_request_that_met_the_close() {
         (Act::CloseOnNext, Outcome::ClosedBeforeFirstByte, AtEnd::Closed),
     ];
     for (act, outcome, at_end) in cases {
-        let record = of(vec![(act, 1)], |o| o.retry = false);
+        let record = of(vec![(act, 1)], |o| o.draft.retry = false);
         let outcomes: Vec<Outcome> = record.raw.iter().map(|sample| sample.outcome).collect();
         assert_eq!(outcomes, [Outcome::Ok, outcome].repeat(5), "{act:?}");
         assert_eq!(record.raw[1].at_end, at_end);
@@ -69,7 +69,7 @@ fn a_second_end_is_a_failure_and_so_is_one_of_a_connection_that_never_served() {
     }
     // A reply, and then three connections in a row that are reset: the retry fails at the first of them.
     let acts = vec![(Act::CloseOnNext, 1), (Act::Reset(0), 3)];
-    let record = of(acts, |o| o.requests = Some(1000));
+    let record = of(acts, |o| o.draft.stop.requests = Some(1000));
     assert!(record.requests.retried > 100 && record.errors.reset_before_first_byte > 300);
     let retried = record.raw.iter().filter(|sample| sample.carrier == Carrier::Retried);
     assert!(retried.clone().any(|sample| sample.outcome == Outcome::ResetBeforeFirstByte));
@@ -90,7 +90,8 @@ fn only_idempotent_requests_are_sent_twice() {
 /// Part of a reply may be of a request that was carried out.
 #[test]
 fn a_reply_that_has_begun_is_not_asked_for_again() {
-    let record = of(vec![(Act::Reply, 1), (Act::Close(9), 1)], |o| o.requests = Some(200));
+    let record =
+        of(vec![(Act::Reply, 1), (Act::Close(9), 1)], |o| o.draft.stop.requests = Some(200));
     assert_eq!(record.requests.retried, 0);
     assert!(record.errors.closed_after_first_byte > 50);
 }
@@ -98,13 +99,15 @@ fn a_reply_that_has_begun_is_not_asked_for_again() {
 #[test]
 fn of_a_pipeline_that_is_cut_the_unanswered_go_once_more_one_at_a_time() {
     let record = of(vec![(Act::HalfClose(Nanos::ZERO), 1)], |o| {
-        (o.pipeline, o.requests) = (5, Some(10));
+        (o.draft.pipeline, o.draft.stop.requests) = (5, Some(10));
     });
     // Each connection answers one and is closed with it: none of the others is lost a second time.
     assert_eq!((record.requests.ok, record.requests.failed), (10, 0), "{:?}", record.errors);
     assert!(record.requests.retried >= 4, "{:?}", record.requests);
     // One that is closed a moment later loses the second of a pipeline, and then loses it again.
-    let record = of(vec![(Act::CloseOnNext, 1)], |o| (o.pipeline, o.requests) = (2, Some(200)));
+    let record = of(vec![(Act::CloseOnNext, 1)], |o| {
+        (o.draft.pipeline, o.draft.stop.requests) = (2, Some(200))
+    });
     let lost = record.errors.closed_before_first_byte;
     assert_eq!(record.requests.ok + lost, 200);
     assert!(lost > 0 && record.requests.retried >= 2 * lost, "{:?}", record.requests);
@@ -113,8 +116,8 @@ fn of_a_pipeline_that_is_cut_the_unanswered_go_once_more_one_at_a_time() {
 #[test]
 fn an_open_loop_sends_once_more_and_keeps_its_instants() {
     let record = of(vec![(Act::ReplyThenClose(ms(7)), 1)], |o| {
-        (o.requests, o.connections) = (Some(100), 1);
-        o.pacing = Pacing::Constant { rate: PerSecond(100.0) };
+        (o.draft.stop.requests, o.draft.connections) = (Some(100), 1);
+        o.draft.pacing = Pacing::Constant { rate: PerSecond(100.0) };
     });
     assert_eq!((record.requests.ok, record.requests.failed), (100, 0), "{:?}", record.errors);
     assert!(record.requests.retried > 10, "{:?}", record.requests);
@@ -123,7 +126,7 @@ fn an_open_loop_sends_once_more_and_keeps_its_instants() {
 
 #[test]
 fn a_retry_that_finds_no_server_is_the_failure_of_connecting() {
-    let plan = plan(|o| (o.connections, o.requests) = (1, Some(200)));
+    let plan = plan(|o| (o.draft.connections, o.draft.stop.requests) = (1, Some(200)));
     let connects = vec![(Connecting::Well, 1), (Connecting::Fails(Failure::Refused), 1)];
     let acts = vec![(Act::CloseOnNext, 1)];
     let record = run(&plan, &Script { acts, connects, ..Script::new(MS) });

@@ -40,9 +40,10 @@ impl Scene {
 
     fn load(&self, rate: PerSecond, seed: u64) -> record::LoadRecord {
         let mut plan = plan(|o| {
-            (o.connections, o.duration) = (self.connections, Some(Nanos::from_secs(self.seconds)));
-            (o.pacing, o.raw_max, o.seed) = ((self.law)(rate), 10, seed);
-            o.timeout = Nanos::from_secs(60);
+            (o.draft.connections, o.draft.stop.duration) =
+                (self.connections, Some(Nanos::from_secs(self.seconds)));
+            (o.draft.pacing, o.draft.raw_max, o.draft.seed) = ((self.law)(rate), 10, seed);
+            o.draft.timeout = Nanos::from_secs(60);
         });
         plan.drain = Nanos::from_secs(60);
         let slots = Some(Slots { n: self.slots, spread: self.spread });

@@ -240,42 +240,42 @@ fn plan(random: &mut Pcg64Mcg) -> LoadOptions {
     let mut options = LoadOptions::new("a file of requests");
     let r = random;
     options.asked = requests(r);
-    options.pick = one_of(r, &[Pick::InOrder, Pick::AtRandom]);
+    options.draft.pick = one_of(r, &[Pick::InOrder, Pick::AtRandom]);
     let has_bodies = options.asked.iter().any(|asked| !asked.body.is_empty());
     let n_origins = options.asked.iter().filter(|asked| asked.url.contains(":2/")).count();
-    options.connections = r.random_range(1..=20);
-    options.threads = r.random_range(1..=options.connections.min(3));
-    options.keep_alive = !one_in(r, 5);
-    options.version = if one_in(r, 8) { HttpVersion::Http10 } else { HttpVersion::Http11 };
-    options.expect_continue = has_bodies && one_in(r, 2);
-    let may_pipeline = options.keep_alive
-        && options.version == HttpVersion::Http11
-        && !options.expect_continue
+    options.draft.connections = r.random_range(1..=20);
+    options.draft.threads = r.random_range(1..=options.draft.connections.min(3));
+    options.draft.keep_alive = !one_in(r, 5);
+    options.draft.version = if one_in(r, 8) { HttpVersion::Http10 } else { HttpVersion::Http11 };
+    options.draft.expect_continue = has_bodies && one_in(r, 2);
+    let may_pipeline = options.draft.keep_alive
+        && options.draft.version == HttpVersion::Http11
+        && !options.draft.expect_continue
         && n_origins == 0;
-    options.pipeline = if may_pipeline && one_in(r, 2) { r.random_range(2..=8) } else { 1 };
-    options.requests_per_connection = one_in(r, 4).then(|| r.random_range(1..=10));
-    options.cookies = one_in(r, 3);
-    options.retry = !one_in(r, 4);
-    options.pacing = pacing(r);
-    options.requests = one_in(r, 2).then(|| r.random_range(1..=300));
-    let must_end = options.requests.is_none();
-    options.duration = (must_end || one_in(r, 2)).then(|| ms(r.random_range(20..300)));
-    if options.expect_continue && options.duration.is_some() {
+    options.draft.pipeline = if may_pipeline && one_in(r, 2) { r.random_range(2..=8) } else { 1 };
+    options.draft.requests_per_connection = one_in(r, 4).then(|| r.random_range(1..=10));
+    options.draft.cookies = one_in(r, 3);
+    options.draft.retry = !one_in(r, 4);
+    options.draft.pacing = pacing(r);
+    options.draft.stop.requests = one_in(r, 2).then(|| r.random_range(1..=300));
+    let must_end = options.draft.stop.requests.is_none();
+    options.draft.stop.duration = (must_end || one_in(r, 2)).then(|| ms(r.random_range(20..300)));
+    if options.draft.expect_continue && options.draft.stop.duration.is_some() {
         // A second passes before a body is sent unasked.
-        options.duration = Some(ms(r.random_range(500..2500)));
+        options.draft.stop.duration = Some(ms(r.random_range(500..2500)));
     }
-    options.timeout = ms(r.random_range(2..60));
-    options.drain = ms(r.random_range(0..50));
-    options.interval = ms(one_of(r, &[40, 100, 250, 250, 500]));
-    options.queue_max = one_of(r, &[1, 3, 20, 1_000_000]);
-    options.raw_max = one_of(r, &[20_000, 20_000, 100]);
-    options.seed = r.random();
+    options.draft.timeout = ms(r.random_range(2..60));
+    options.draft.drain = ms(r.random_range(0..50));
+    options.draft.interval = ms(one_of(r, &[40, 100, 250, 250, 500]));
+    options.draft.queue_max = one_of(r, &[1, 3, 20, 1_000_000]);
+    options.draft.raw_max = one_of(r, &[20_000, 20_000, 100]);
+    options.draft.seed = r.random();
     checks(r, &mut options);
     options
 }
 
 fn checks(r: &mut Pcg64Mcg, options: &mut LoadOptions) {
-    let verify = &mut options.verify;
+    let verify = &mut options.draft.verify;
     verify.bodies = one_of(
         r,
         &[Bodies::None, Bodies::Length, Bodies::Hash(1.0), Bodies::Hash(0.5), Bodies::Sample],

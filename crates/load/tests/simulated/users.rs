@@ -18,8 +18,10 @@ use super::common::{MS, check, ms, plan};
 
 /// Nothing but the users ends it.
 fn of_users(connections: u32, threads: u32) -> LoadPlan {
-    let mut plan =
-        plan(|o| (o.connections, o.threads, o.requests) = (connections, threads, Some(1)));
+    let mut plan = plan(|o| {
+        (o.draft.connections, o.draft.threads, o.draft.stop.requests) =
+            (connections, threads, Some(1))
+    });
     plan.stop.requests = None;
     plan
 }
@@ -340,7 +342,9 @@ fn of_pilgrims(plan: &LoadPlan, n_legs: u32, script: &Script) -> LoadRecord {
 fn a_request_that_goes_on_is_one_request_with_the_time_of_all_its_legs() {
     let rate = record::Pacing::Constant { rate: units::PerSecond(100.0) };
     for pacing in [record::Pacing::Closed, rate] {
-        let plan = plan(|o| (o.connections, o.requests, o.pacing) = (2, Some(20), pacing));
+        let plan = plan(|o| {
+            (o.draft.connections, o.draft.stop.requests, o.draft.pacing) = (2, Some(20), pacing)
+        });
         let record = of_pilgrims(&plan, 3, &Script::new(ms(2)));
         check(&record);
         let requests = record.requests;
@@ -394,11 +398,11 @@ proptest! {
             Act::Close(10), Act::ReplySayingClose, Act::UntilClose, Act::Stop(10),
         ];
         let plan = plan(|o| {
-            (o.connections, o.threads, o.keep_alive) = (n_conns, 2.min(n_conns), keep_alive);
-            (o.requests, o.duration) = (Some(40), duration.map(ms));
-            (o.timeout, o.drain) = (ms(20), ms(3));
+            (o.draft.connections, o.draft.threads, o.draft.keep_alive) = (n_conns, 2.min(n_conns), keep_alive);
+            (o.draft.stop.requests, o.draft.stop.duration) = (Some(40), duration.map(ms));
+            (o.draft.timeout, o.draft.drain) = (ms(20), ms(3));
             if is_open {
-                o.pacing = record::Pacing::Poisson { rate: units::PerSecond(2000.0) };
+                o.draft.pacing = record::Pacing::Poisson { rate: units::PerSecond(2000.0) };
             }
         });
         let acts = acts.into_iter().map(|index| (all[index], 1)).collect();
