@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use record::{
     ClientUse, Imbalance, Interval, LatencyMillis, LoadPart, LoadPlan, LoadRecord, OpenLoop,
-    Pacing, Pick, RequestCounts, RequestFigures, Sample, TlsUse,
+    Pacing, Pick, RATE_LAWS, RequestCounts, RequestFigures, Sample, TlsUse,
 };
 use stats::Histogram;
 use units::{Nanos, PerSecond};
@@ -220,7 +220,7 @@ fn note_what_differs(inputs: &mut [MergeInput]) {
 /// Whether two agents draw the same instants, or the same requests, and so load the server in step.
 fn is_in_step(one: &LoadPlan, two: &LoadPlan) -> bool {
     let draws = |plan: &LoadPlan| {
-        matches!(plan.pacing, Pacing::Poisson { .. } | Pacing::Jitter { .. })
+        plan.pacing.rate_law().is_some_and(|(law, _)| law.is_random)
             || (plan.pick == Pick::AtRandom && plan.n_requests > 1)
     };
     one.seed == two.seed && one.share == two.share && draws(one) && draws(two)
@@ -381,26 +381,14 @@ fn plan(placed: &[Placed], span: Nanos) -> LoadPlan {
             sum.goals.push(*goal);
         }
     }
-    let rates = |of: fn(&Pacing) -> Option<PerSecond>| {
-        let all: Option<Vec<PerSecond>> = plans().map(|plan| of(&plan.pacing)).collect();
-        all.map(|_| PerSecond(peak(placed, |one| of(&one.plan.pacing).map_or(0.0, |rate| rate.0))))
-    };
-    let constant = rates(|pacing| match pacing {
-        Pacing::Constant { rate } => Some(*rate),
-        _ => None,
+    let summed = RATE_LAWS.iter().find_map(|law| {
+        let rate = |pacing: &Pacing| {
+            pacing.rate_law().filter(|(own, _)| own.name == law.name).map(|(_, rate)| rate.0)
+        };
+        let is_of_all = plans().all(|plan| rate(&plan.pacing).is_some());
+        let peak = || peak(placed, |one| rate(&one.plan.pacing).unwrap_or(0.0));
+        is_of_all.then(|| (law.at)(PerSecond(peak())))
     });
-    let poisson = rates(|pacing| match pacing {
-        Pacing::Poisson { rate } => Some(*rate),
-        _ => None,
-    });
-    let jitter = rates(|pacing| match pacing {
-        Pacing::Jitter { rate } => Some(*rate),
-        _ => None,
-    });
-    let summed = constant
-        .map(|rate| Pacing::Constant { rate })
-        .or(poisson.map(|rate| Pacing::Poisson { rate }))
-        .or(jitter.map(|rate| Pacing::Jitter { rate }));
     sum.pacing = summed.unwrap_or(sum.pacing);
     sum
 }

@@ -99,7 +99,7 @@ pub use machine::{
 pub use memory::{CgroupCounter, CgroupMemory, MemoryAccount, MemoryMethod, unlike_memory};
 pub use noise_floor::{NoiseFloor, NoiseSource};
 pub use outlier::OutlyingVisit;
-pub use pacing::{Pacing, Spread, Stage};
+pub use pacing::{Pacing, RATE_LAWS, RateLaw, Spread, Stage};
 pub use plan::{
     Blocks, Cell, Change, Contender, CpuLayout, Metric, Plan, Published, PublishedFigure,
     SearchPlan, SettingValue, Settings, VisitPlan, Workload,

@@ -1,4 +1,5 @@
-//! The laws by which requests are due, as data.
+//! The laws by which requests are due, as data. Start reading at [`Pacing`]. A law of one rate is a variant
+//! of it and an entry of [`RATE_LAWS`]; flags, help, reports and merged records follow from that entry.
 
 use serde::{Deserialize, Serialize};
 use units::{Nanos, PerSecond};
@@ -52,6 +53,48 @@ pub enum Pacing {
     },
 }
 
+/// A law that spreads the requests of one rate over time.
+#[derive(Debug)]
+pub struct RateLaw {
+    /// What `--arrivals` calls it; as `law` in a record.
+    pub name: &'static str,
+    /// How its requests come, for the help.
+    pub about: &'static str,
+    /// What a report calls it.
+    pub shown: fn(PerSecond) -> String,
+    /// Whether its instants are drawn at random from the seed.
+    pub is_random: bool,
+    /// The law at a rate.
+    pub at: fn(PerSecond) -> Pacing,
+}
+
+/// All of them; the first is the default.
+pub static RATE_LAWS: [&RateLaw; 3] = [&CONSTANT, &POISSON, &JITTER];
+
+static CONSTANT: RateLaw = RateLaw {
+    name: "constant",
+    about: "Evenly",
+    shown: |rate| format!("constant {rate}"),
+    is_random: false,
+    at: |rate| Pacing::Constant { rate },
+};
+
+static POISSON: RateLaw = RateLaw {
+    name: "poisson",
+    about: "Independently of each other, as the requests of many users",
+    shown: |rate| format!("Poisson {rate}"),
+    is_random: true,
+    at: |rate| Pacing::Poisson { rate },
+};
+
+static JITTER: RateLaw = RateLaw {
+    name: "jitter",
+    about: "One in each period, at a random place in it",
+    shown: |rate| format!("{rate} with jitter"),
+    is_random: true,
+    at: |rate| Pacing::Jitter { rate },
+};
+
 /// A constant rate for some time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
@@ -75,5 +118,34 @@ impl Pacing {
     /// Whether instants do not depend on replies.
     pub fn is_open(&self) -> bool {
         !matches!(self, Self::Closed | Self::Think { .. })
+    }
+    /// The law and its rate, where it has one rate.
+    pub fn rate_law(&self) -> Option<(&'static RateLaw, PerSecond)> {
+        match self {
+            Self::Constant { rate } => Some((&CONSTANT, *rate)),
+            Self::Poisson { rate } => Some((&POISSON, *rate)),
+            Self::Jitter { rate } => Some((&JITTER, *rate)),
+            Self::Closed
+            | Self::Think { .. }
+            | Self::Ramp { .. }
+            | Self::Stages { .. }
+            | Self::Replay { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_law_of_one_rate_is_read_back_by_its_name() {
+        for law in RATE_LAWS {
+            let pacing = (law.at)(PerSecond(5.0));
+            let (found, rate) = pacing.rate_law().unwrap();
+            assert_eq!((found.name, rate), (law.name, PerSecond(5.0)));
+            let json = serde_json::to_string(&pacing).unwrap();
+            assert!(json.contains(&format!("\"law\":\"{}\"", law.name)), "{json}");
+        }
     }
 }

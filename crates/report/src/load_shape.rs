@@ -36,9 +36,6 @@ pub(crate) fn law(pacing: &Pacing) -> String {
             };
             format!("closed loop with pauses of {pause} {spread}")
         }
-        Pacing::Constant { rate } => open(format!("constant {rate}")),
-        Pacing::Poisson { rate } => open(format!("Poisson {rate}")),
-        Pacing::Jitter { rate } => open(format!("{rate} with jitter")),
         Pacing::Ramp { from, to, over } => open(format!("ramp from {from} to {to} over {over}")),
         Pacing::Stages { stages } if stages.len() > STAGES_NAMED_MAX => {
             let (Some(first), Some(last)) = (stages.first(), stages.last()) else { unreachable!() };
@@ -51,6 +48,10 @@ pub(crate) fn law(pacing: &Pacing) -> String {
         }
         Pacing::Replay { instants } => {
             open(format!("{} replayed", counted(instants.len() as u64, "instant")))
+        }
+        other => {
+            let (law, rate) = other.rate_law().expect("every other law has one rate");
+            open((law.shown)(rate))
         }
     }
 }

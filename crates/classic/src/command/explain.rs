@@ -4,7 +4,7 @@
 //! The request is read from the bytes that go over the wire, where a plan has them, and not from what it
 //! says of them: what a tool sends is typed, all of it.
 
-use record::{HttpVersion, LoadPlan, Pacing, Place, RequestPlan, TlsVersions};
+use record::{HttpVersion, LoadPlan, Pacing, Place, RATE_LAWS, RequestPlan, TlsVersions};
 use units::Nanos;
 
 /// Longest timeout that `joust load` takes (`load::TIMEOUT_MAX`): some tools wait longer.
@@ -90,12 +90,13 @@ fn words_of(flag: &str, value: String) -> Vec<String> {
 fn pace(plan: &LoadPlan) -> Vec<(&'static str, String)> {
     let mut typed_flags = Vec::new();
     let mut add = |flag, value| typed_flags.push((flag, value));
-    match &plan.pacing {
-        Pacing::Constant { rate } => add("--rate", rate.0.to_string()),
-        Pacing::Jitter { rate } => {
-            add("--rate", rate.0.to_string());
-            add("--arrivals", "jitter".to_owned());
+    if let Some((law, rate)) = plan.pacing.rate_law() {
+        add("--rate", rate.0.to_string());
+        if law.name != RATE_LAWS[0].name {
+            add("--arrivals", law.name.to_owned());
         }
+    }
+    match &plan.pacing {
         // Instants cannot be typed: their mean rate comes nearest.
         Pacing::Replay { instants } => {
             if let (Some(first), Some(last)) = (instants.first(), instants.last())

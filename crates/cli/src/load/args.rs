@@ -6,13 +6,15 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser};
+use clap::builder::{
+    NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser,
+};
 use clap::{ArgGroup, ValueEnum, value_parser};
 use load::source::FORMATS;
 use load::{LoadOptions, PacingError};
 use record::{
-    Bodies, Goal, GoalError, HttpVersion, LoadPlan, LoadStop, Pick, Spread, Stage, TlsPlan,
-    TlsVersions, Verify, parse_goals,
+    Bodies, Goal, GoalError, HttpVersion, LoadPlan, LoadStop, Pick, RATE_LAWS, RateLaw, Spread,
+    Stage, TlsPlan, TlsVersions, Verify, parse_goals,
 };
 use report::StreamFormat;
 use units::{Bytes, Nanos, PerSecond, Share};
@@ -124,11 +126,11 @@ pub struct Pace {
     #[arg(
         long,
         value_name = "LAW",
-        value_enum,
-        default_value_t = Arrivals::Constant,
+        value_parser = rate_laws(),
+        default_value = RATE_LAWS[0].name,
         requires = "at_a_rate"
     )]
-    pub arrivals: Arrivals,
+    pub arrivals: &'static RateLaw,
     /// Open loop: the rate goes from A to B, over the whole duration or the time given
     #[arg(long, value_name = "A:B[:TIME]", value_parser = ramp, groups = ["law", "open"])]
     pub ramp: Option<Ramp>,
@@ -219,16 +221,6 @@ impl FromStr for Goals {
     fn from_str(typed: &str) -> Result<Self, GoalError> {
         parse_goals(typed).map(Self)
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Arrivals {
-    /// Evenly
-    Constant,
-    /// Independently of each other, as the requests of many users
-    Poisson,
-    /// One in each period, at a random place in it
-    Jitter,
 }
 
 #[derive(clap::Args)]
@@ -599,6 +591,15 @@ fn expected_field(typed: &str) -> Result<(String, Option<String>), String> {
         true => Ok((name.to_owned(), value)),
         false => Err("write it as in ETag or 'X-Cache: HIT'".to_owned()),
     }
+}
+
+fn rate_laws() -> impl TypedValueParser<Value = &'static RateLaw> {
+    let value = |law: &&'static RateLaw| PossibleValue::new(law.name).help(law.about);
+    let law_of = |name: String| {
+        let found = RATE_LAWS.into_iter().find(|law| law.name == name);
+        found.expect("the parser allows these names alone")
+    };
+    PossibleValuesParser::new(RATE_LAWS.iter().map(value)).map(law_of)
 }
 
 fn format_names() -> PossibleValuesParser {

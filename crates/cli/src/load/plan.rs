@@ -12,7 +12,7 @@ use miette::miette;
 use record::{Column, LoadPlan, Pacing, RequestPlan};
 use units::Nanos;
 
-use super::args::{self, Args, Arrivals};
+use super::args::{self, Args};
 use crate::trouble::Trouble;
 
 /// How long a load lasts where nothing says so.
@@ -190,17 +190,10 @@ fn literal_braces(args: &Args, say: &dyn Fn(&str)) {
 fn pacing(args: &Args, options: &mut LoadOptions) -> Result<Pacing, Trouble> {
     let pace = &args.pace;
     if !(pace.speed > 0.0 && pace.speed.is_finite()) {
-        return Err(Trouble::usage(miette!(
-            "a speed of {} is none: it is above 0 (--speed)",
-            pace.speed
-        )));
+        return Err(Trouble::usage(miette!("--speed must be above 0, got {}", pace.speed)));
     }
     if let Some(rate) = pace.rate {
-        return Ok(match pace.arrivals {
-            Arrivals::Constant => Pacing::Constant { rate },
-            Arrivals::Poisson => Pacing::Poisson { rate },
-            Arrivals::Jitter => Pacing::Jitter { rate },
-        });
+        return Ok((pace.arrivals.at)(rate));
     }
     if let Some(args::Ramp { from, to, over }) = pace.ramp {
         let over = over.or(options.draft.stop.duration).unwrap_or(DURATION);

@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicBool;
 
 use load::SearchOptions;
 use miette::miette;
-use record::{Limit, LoadPlan, Pacing, SearchRecord};
+use record::{Limit, LoadPlan, SearchRecord};
 use units::{Nanos, PerSecond};
 
-use super::args::{Args, Arrivals};
+use super::args::Args;
 use super::measure;
 use crate::output::{self, Destination};
 use crate::trouble::{Ended, Trouble};
@@ -54,11 +54,7 @@ pub fn main(
     // What chance does in one try it does not do in the next at the same rate.
     let mut seed = plan.seed;
     let mut at_rate = |rate: PerSecond| {
-        let pacing = match args.pace.arrivals {
-            Arrivals::Constant => Pacing::Constant { rate },
-            Arrivals::Poisson => Pacing::Poisson { rate },
-            Arrivals::Jitter => Pacing::Jitter { rate },
-        };
+        let pacing = (args.pace.arrivals.at)(rate);
         let mut load = measure(&LoadPlan { pacing, seed, ..plan.clone() }, args, interrupt)?;
         seed = seed.wrapping_add(1);
         // A rate can kill a server; no lower one brings it back.

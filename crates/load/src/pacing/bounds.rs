@@ -67,12 +67,6 @@ pub fn check(pacing: &Pacing) -> Result<(), PacingError> {
     match pacing {
         Pacing::Closed => Ok(()),
         Pacing::Think { pause, .. } => check_length(*pause, PacingError::NoPause),
-        Pacing::Constant { rate } | Pacing::Poisson { rate } | Pacing::Jitter { rate } => {
-            check_rates([*rate]).map_err(|error| match error {
-                PacingError::Never => PacingError::TooSlow(*rate),
-                other => other,
-            })
-        }
         Pacing::Ramp { from, to, over } => {
             check_rates([*from, *to])?;
             check_length(*over, PacingError::NoRamp)
@@ -82,6 +76,13 @@ pub fn check(pacing: &Pacing) -> Result<(), PacingError> {
             let is_within = instants.last().is_some_and(|last| *last <= LENGTH_MAX);
             let is_good = is_within && instants.len() <= INSTANTS_MAX && instants.is_sorted();
             is_good.then_some(()).ok_or(PacingError::Instants)
+        }
+        other => {
+            let (_, rate) = other.rate_law().expect("every other law has one rate");
+            check_rates([rate]).map_err(|error| match error {
+                PacingError::Never => PacingError::TooSlow(rate),
+                other => other,
+            })
         }
     }
 }

@@ -1,6 +1,6 @@
-//! When requests are due. Owns the laws of arrivals, one file each, and whose turn an instant is;
-//! must not know connections or HTTP. Start reading at [`pace`]. To add a law: its file here, a
-//! variant of [`record::Pacing`], and an arm in [`pace`].
+//! When requests are due. Owns the laws of arrivals, one file each, and whose turn an instant is.
+//! Start reading at [`pace`]. To add a law of one rate: its file here with an arm in [`pace`], and its
+//! variant and entry in `record/src/pacing.rs`.
 //!
 //! A law is one sequence of instants for the whole load. Every thread of every agent draws all of it
 //! from the same seed and keeps its own turns, so that the instants depend neither on how many
@@ -194,7 +194,7 @@ mod testing;
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use record::{Spread, Stage};
+    use record::{RATE_LAWS, Spread, Stage};
 
     use super::testing::{WHOLE, instants};
     use super::*;
@@ -204,15 +204,14 @@ mod tests {
         let seconds = Nanos::from_secs;
         let stages = [(rate, 1), (PerSecond(0.0), 2), (PerSecond(2.0 * rate.0), 1)];
         let stages = stages.map(|(rate, length)| Stage { rate, length: seconds(length) });
-        vec![
-            Pacing::Constant { rate },
-            Pacing::Poisson { rate },
-            Pacing::Jitter { rate },
+        let mut laws: Vec<Pacing> = RATE_LAWS.iter().map(|law| (law.at)(rate)).collect();
+        laws.extend([
             Pacing::Ramp { from: PerSecond(0.0), to: rate, over: seconds(3) },
             Pacing::Ramp { from: rate, to: PerSecond(0.0), over: seconds(3) },
             Pacing::Stages { stages: stages.to_vec() },
             Pacing::Replay { instants: (0..200).map(|n| Nanos(n * n)).collect() },
-        ]
+        ]);
+        laws
     }
 
     proptest! {
@@ -261,7 +260,8 @@ mod tests {
                 let Pace::Open(mut arrivals) = pace(&pacing, seed, turn) else { panic!("an open loop") };
                 for n in 0..300 {
                     let Some(span) = arrivals.span(n) else {
-                        let has_none = matches!(pacing, Pacing::Poisson { .. } | Pacing::Replay { .. });
+                        let is_random = pacing.rate_law().is_some_and(|(law, _)| law.is_random);
+                        let has_none = is_random || matches!(pacing, Pacing::Replay { .. });
                         prop_assert!(has_none, "{:?}", pacing);
                         break;
                     };
@@ -317,7 +317,8 @@ mod tests {
 
     #[test]
     fn same_seed_same_instants_and_another_seed_others() {
-        for pacing in &laws(100.0)[1..3] {
+        let is_random = |pacing: &Pacing| pacing.rate_law().is_some_and(|(law, _)| law.is_random);
+        for pacing in &laws(100.0).into_iter().filter(is_random).collect::<Vec<_>>() {
             let first = instants(pacing, 1, WHOLE, 100);
             assert_eq!(first, instants(pacing, 1, WHOLE, 100), "{pacing:?}");
             assert_ne!(first, instants(pacing, 2, WHOLE, 100), "{pacing:?}");
