@@ -1,4 +1,4 @@
-//! `joust load`: what is typed becomes a plan, a plan a record, a record a report.
+//! `joust load`: flags become a plan, the plan a record, the record a report.
 
 mod args;
 #[cfg(test)]
@@ -43,13 +43,13 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     for place in args.output.json.iter().chain(&args.output.stream) {
         output::can_write(place)?;
     }
-    somebody_listens(&plan)?;
+    check_servers_listen(&plan)?;
     let oracle = look_up_bodies(&mut plan)?;
     match verify {
         Some(verify) => verify.hold(&plan, &oracle, &say)?,
         None => verify::say_what_changes(&oracle, &say),
     }
-    // Before this there is nothing to be ended in order: Ctrl-C ends the wait for a dead server.
+    // Before this Ctrl-C ends the process at once, also while it waits for a dead server.
     let interrupt = sys::interrupt::install().into_diagnostic().map_err(Trouble::failed)?;
     if let Some(options) = search {
         return search::main(args, options, &plan, interrupt);
@@ -94,9 +94,8 @@ fn tell(record: &LoadRecord, args: &Args) -> Result<(), Trouble> {
     output::stdout(report::load_text(record, &crate::terminal::report_options()).as_bytes())
 }
 
-/// Asks before a whole load is spent on an address where nobody is. One connection to each place, no
-/// request: the server's log does not show it.
-fn somebody_listens(plan: &LoadPlan) -> Result<(), Trouble> {
+/// Connects once to each place before the load, and sends nothing: the server's log does not show it.
+fn check_servers_listen(plan: &LoadPlan) -> Result<(), Trouble> {
     if let Some(proxy) = &plan.proxy {
         TcpStream::connect_timeout(&proxy.addr, plan.timeout.into()).map_err(|error| {
             let Proxy { host, addr, .. } = proxy;
@@ -117,8 +116,8 @@ fn somebody_listens(plan: &LoadPlan) -> Result<(), Trouble> {
         };
         connected.map_err(|error| {
             Trouble::failed(miette!(
-                help = "start the server, or mend the address; `ss -ltnx` lists who listens here",
-                "nobody answers at {} ({}): {error}",
+                help = "start the server, or correct the address; `ss -ltnx` lists the listening sockets",
+                "cannot connect to {} ({}): {error}",
                 origin.place,
                 plan.url
             ))
@@ -127,7 +126,7 @@ fn somebody_listens(plan: &LoadPlan) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// What is answered before the load is what is compared with during it.
+/// Fetches the bodies that those of the load are compared with.
 fn look_up_bodies(plan: &mut LoadPlan) -> Result<Oracle, Trouble> {
     load::look_up_bodies(plan).map_err(|error| {
         let is_about_the_reply = matches!(
@@ -142,7 +141,7 @@ fn look_up_bodies(plan: &mut LoadPlan) -> Result<Oracle, Trouble> {
         }
         Trouble::failed(if is_about_the_reply {
             miette!(
-                help = "the request was made alone, to see what is answered (`curl -v URL` shows it); \
+                help = "this request is made before the load, to know the body (`curl -v URL` shows it); \
                         --verify none leaves it out",
                 "{error}"
             )
@@ -250,8 +249,7 @@ fn ended(record: &LoadRecord, strict: bool) -> Result<Ended, Trouble> {
     };
     Err(Trouble::failed(miette!(
         help = help,
-        "no request to {addr} was answered well ({failed} failed, {} unanswered): \
-         {most}{what}{redirected}",
+        "no request to {addr} succeeded ({failed} failed, {} unanswered): {most}{what}{redirected}",
         record.requests.unanswered
     )))
 }
@@ -266,19 +264,25 @@ fn help_with_proxy(why: &str) -> &'static str {
     }
 }
 
-/// What most requests of a load that failed as a whole came to, and the way out.
+/// Why most requests of a load failed, and the way out.
 fn why(outcome: Outcome, status: Option<u16>) -> (String, &'static str) {
     let (what, help) = match outcome {
-        Outcome::ConnectRefused => ("nobody listens there", "start the server, or mend the port"),
-        Outcome::ConnectFailed => ("no connection could be made", "is the address reachable?"),
-        Outcome::ConnectTimeout => ("connecting took too long", "is it up? raise --timeout"),
+        Outcome::ConnectRefused => {
+            ("connection refused: nothing listens there", "start the server, or correct the port")
+        }
+        Outcome::ConnectFailed => {
+            ("no connection could be made", "is the address reachable? try `ping HOST`")
+        }
+        Outcome::ConnectTimeout => {
+            ("connecting took longer than --timeout", "is the server up? raise --timeout")
+        }
         Outcome::TlsTimeout => (
-            "connections were made, but TLS handshakes were not complete in time",
+            "connections were made, but TLS handshakes took longer than --timeout",
             "is it a port for https://? check `openssl s_client -connect HOST:PORT`, or raise --timeout",
         ),
         Outcome::Proxy => ("the proxy failed", "correct the address of the proxy (--proxy)"),
         Outcome::TooManyRedirects => (
-            "there were more redirects than --follow allows",
+            "a request met more redirects than --follow allows",
             "raise --follow; `curl -v URL` shows whether the redirects are a loop",
         ),
         Outcome::BadRedirect => (
@@ -293,19 +297,20 @@ fn why(outcome: Outcome, status: Option<u16>) -> (String, &'static str) {
             return (format!("the status was unexpected, most often {status}"), way_out_of(status));
         }
         Outcome::WrongLength => (
-            "the body had another length than was expected",
-            "mend --expect-length, or see --verify",
+            "the body did not have the expected length",
+            "correct --expect-length; if no length is expected, the body changed since before the load (--verify)",
         ),
-        Outcome::WrongHeader => {
-            ("the reply had not the field that was expected", "mend --expect-header")
-        }
+        Outcome::WrongHeader => (
+            "the reply lacked the expected field",
+            "correct --expect-header; `curl -i URL` shows the fields",
+        ),
         Outcome::WrongBody => (
-            "the body was not as expected",
-            "mend --expect-body, or see --verify; `curl URL` shows one",
+            "the body was not the expected one",
+            "correct --expect-body or --verify; `curl URL` shows the body",
         ),
         Outcome::Protocol => (
-            "what is answered is no well-formed HTTP/1",
-            "`curl -v URL` shows what it is: TLS, another protocol, or a head that is not in order",
+            "the reply is not valid HTTP/1",
+            "`curl -v URL` shows what it is: TLS, another protocol, or a malformed head",
         ),
         Outcome::ResetBeforeFirstByte | Outcome::ResetAfterFirstByte => (
             "the server reset the connection (RST) before the reply was complete",
@@ -315,25 +320,27 @@ fn why(outcome: Outcome, status: Option<u16>) -> (String, &'static str) {
             "the server closed the connection (FIN) before the reply was complete",
             "the log of the server may say why; is it TLS (https://)?",
         ),
-        Outcome::TimeoutWaiting => ("no answer came in time", "raise --timeout"),
-        Outcome::TimeoutReading => ("no reply was complete in time", "raise --timeout"),
-        Outcome::Unanswered | Outcome::Ok => ("no answer came before the end", "raise -d"),
+        Outcome::TimeoutWaiting => ("the reply did not begin within --timeout", "raise --timeout"),
+        Outcome::TimeoutReading => {
+            ("the reply was not complete within --timeout", "raise --timeout")
+        }
+        Outcome::Unanswered | Outcome::Ok => ("no reply came before the load ended", "raise -d"),
     };
     (what.to_owned(), help)
 }
 
-/// What a status that nobody expected asks for.
+/// The way out of an unexpected status.
 fn way_out_of(status: u16) -> &'static str {
     match status {
-        400 => "the server cannot read the request: is it TLS (https://), or a field wrong (-H)?",
+        400 => "the server rejects the request: is it TLS (https://), or is a field wrong (-H)?",
         407 => "give the proxy a user: --proxy http://USER:PASSWORD@HOST:PORT",
-        401 | 403 => "give a user (--user), or mend what the server may read",
+        401 | 403 => "give a user (--user), or check the server's permissions on the file",
         405 | 501 => "name a method that the server allows (-X); --body without -X sends POST",
         408 | 429 | 503 => {
             "the server turns requests away: lower the load (-c, --rate), or its limit"
         }
         500..=599 => "the log of the server says why",
-        404 | 410 => "mend the path of the URL",
-        _ => "mend the request, or say which statuses are good (--expect-status)",
+        404 | 410 => "correct the path of the URL",
+        _ => "correct the request, or allow the status (--expect-status)",
     }
 }

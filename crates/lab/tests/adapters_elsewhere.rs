@@ -231,7 +231,7 @@ fn a_server_elsewhere_that_is_not_there_is_named() {
     assert!(error.contains("no-such-host.invalid:80 cannot be found"), "{error}");
     let url = format!("http://127.0.0.1:{}", free_port());
     let error = bench.start("url", &[("url", &url)], Nanos::from_millis(50)).unwrap_err();
-    assert!(error.to_string().contains("nobody listens there"), "{error}");
+    assert!(error.to_string().contains("nothing listens there"), "{error}");
 }
 
 #[test]

@@ -13,8 +13,8 @@ pub const ROWS_MAX: usize = 10_000_000;
 pub enum ColumnError {
     /// A quote is open at the end of the file, or something follows a closing one.
     #[error(
-        "{file}:{line}: a quoted field does not end as it should: it ends with `\"` before a comma \
-         or the end of the line, and a quote inside is written twice"
+        "{file}:{line}: a quoted field must end with `\"` before a comma or the end of the line; \
+         write a quote inside it twice"
     )]
     Quote {
         /// The file.
@@ -57,7 +57,7 @@ pub enum ColumnError {
         column: String,
     },
     /// Too many rows.
-    #[error("{file} has more than {ROWS_MAX} rows: divide it")]
+    #[error("{file} has more than {ROWS_MAX} rows: split it")]
     TooLong {
         /// The file.
         file: String,

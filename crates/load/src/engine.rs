@@ -34,7 +34,7 @@ pub fn run(plan: &LoadPlan, control: &Control<'_>) -> Result<LoadRecord, LoadErr
             return Err(LoadError::Engine { hint: hint(&source), source });
         }
         (Engine::Auto, Err(source)) => {
-            control.say(&format!("io_uring cannot be used ({source}): the engine is epoll"));
+            control.say(&format!("io_uring cannot be used ({source}): using epoll"));
             false
         }
     };
@@ -62,11 +62,11 @@ pub fn uring_is_available() -> io::Result<()> {
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            "it is switched off (sysctl kernel.io_uring_disabled), or a sandbox forbids it"
+            "it is off (sysctl kernel.io_uring_disabled), or a sandbox forbids it"
         }
         io::ErrorKind::OutOfMemory => {
-            "the limit of locked memory is too low for so many connections"
+            "the limit of locked memory (ulimit -l) is too low for this many connections"
         }
-        _ => "it wants Linux 6.1 or later",
+        _ => "it needs Linux 6.1 or later",
     }
 }

@@ -64,7 +64,7 @@ pub enum FetchError {
         read: Bytes,
     },
     /// The reply is not HTTP, or not well framed.
-    #[error("{addr} sent what is no well-formed reply: {source}")]
+    #[error("{addr} sent a reply that is not valid HTTP/1: {source}")]
     Protocol {
         /// As planned.
         addr: Place,
@@ -108,7 +108,9 @@ pub enum FetchError {
 
 fn cause(failure: Failure) -> String {
     match failure {
-        Failure::Refused => "refused; nobody listens there: is the server started, the port right?",
+        Failure::Refused => {
+            "refused; nothing listens there: is the server started, the port right?"
+        }
         Failure::Reset => "reset in the handshake; a firewall or a full backlog may do that",
         Failure::TimedOut => "no answer; a firewall may drop the packets",
         Failure::FdExhausted => "this process may open no more files: raise `ulimit -n`",

@@ -32,7 +32,7 @@ pub struct MergeInput {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
     /// There is none.
-    #[error("there is no record to merge: name the files that `joust load --json` wrote")]
+    #[error("no record to merge: name the files that `joust load --json` wrote")]
     None,
     /// The same twice.
     #[error("{first} and {second} hold the same load: name each load once")]
@@ -196,12 +196,12 @@ fn note_what_differs(inputs: &mut [MergeInput]) {
             .collect();
         let mut said = Vec::new();
         if !names.is_empty() {
-            said.push(format!("its plan differs from that of {name} in {}", names.join(", ")));
+            said.push(format!("its plan differs from the plan of {name} in {}", names.join(", ")));
         }
         if at > 0 && is_in_step(&plan, &input.record.plan) {
             said.push(format!(
-                "it has the seed of {name}: both drew the same random numbers; give each agent its own \
-                 --seed"
+                "it has the same seed as {name}, so both drew the same random numbers: give each agent its \
+                 own --seed"
             ));
         }
         if lacks_rows && input.record.by_request.is_empty() {
@@ -209,7 +209,7 @@ fn note_what_differs(inputs: &mut [MergeInput]) {
         }
         if has_raw && input.record.raw.is_empty() && input.record.requests.started > 0 {
             said.push(
-                "it kept no single requests (--raw 0), so the merged `raw` has none of this load"
+                "it has no single requests (--raw 0), so the merged `raw` lacks those of this load"
                     .to_owned(),
             );
         }

@@ -72,58 +72,58 @@ pub struct LoadOptions {
 pub enum PlanError {
     #[error(transparent)]
     Url(#[from] UrlError),
-    #[error("0 connections make no load: give at least 1 (-c)")]
-    NoConnections,
-    #[error("{0} connections are more than {CONNECTIONS_MAX} (-c)")]
-    TooManyConnections(u32),
-    #[error("0 threads make no load: give at least 1 (-t)")]
-    NoThreads,
-    #[error("{0} threads are more than {THREADS_MAX} (-t)")]
-    TooManyThreads(u32),
+    #[error("-c must be between 1 and {CONNECTIONS_MAX}, got {0}")]
+    Connections(u32),
+    #[error("-t must be between 1 and {THREADS_MAX}, got {0}")]
+    Threads(u32),
     #[error(
-        "{threads} threads cannot share {connections} connections: each thread needs at least one \
-         (raise -c or lower -t)"
+        "-t must be at most -c, got {threads} threads for {connections} connections: raise -c or \
+         lower -t"
     )]
     IdleThreads { threads: u32, connections: u32 },
-    #[error("nothing says when the load ends: give a number of requests (-n) or a duration (-d)")]
+    #[error("the load has no end: give a number of requests (-n) or a duration (-d)")]
     Endless,
-    #[error("0 requests make no load: give at least 1 (-n)")]
+    #[error("-n must be at least 1, got 0")]
     NoRequests,
-    #[error("a duration of 0 makes no load: give one as in 10s (-d)")]
+    #[error("-d must be longer than 0, as in 10s")]
     NoDuration,
-    #[error("a timeout of 0 fails every request: give one as in 10s (--timeout)")]
+    #[error("--timeout must be longer than 0, as in 10s")]
     NoTimeout,
-    #[error("a timeout of {0} is longer than {TIMEOUT_MAX} (--timeout)")]
+    #[error("--timeout must be at most {TIMEOUT_MAX}, got {0}")]
     LongTimeout(Nanos),
-    #[error("an interval of {0} is shorter than {INTERVAL_MIN}")]
+    #[error("the interval must be at least {INTERVAL_MIN}, got {0}")]
     ShortInterval(Nanos),
-    #[error("a raw log of {0} requests is more than {RAW_MAX}")]
+    #[error("--raw must be at most {RAW_MAX}, got {0}")]
     LongLog(u32),
-    #[error("`{0}` is no header field: write it with a colon, as in -H 'Accept: text/html'")]
+    #[error("-H must be a field with a colon, as in 'Accept: text/html'; got `{0}`")]
     Header(String),
     #[error("{which}: {source}")]
     Request { which: String, source: PrepareError },
-    #[error("CONNECT asks for a tunnel, and a load has no use for one: choose another method (-X)")]
+    #[error("-X must not be CONNECT, which asks for a tunnel: choose another method")]
     Tunnel,
-    #[error("status {0} to {1} is no range: it goes from 100 to 999, the lower one first")]
+    #[error("--expect-status must be between 100 and 999, the lower one first; got {0}-{1}")]
     Status(u16, u16),
-    #[error("a share of {0} is none: it goes from 0 to 1")]
-    Part(f64),
-    #[error("a pipeline of {0} is none: it goes from 1 (none) to {PIPELINE_MAX} (--pipeline)")]
+    #[error("--tls-resume must be between 0 and 1, got {0}")]
+    Resume(f64),
+    #[error("the share of --verify must be between 0 and 1, got {0}")]
+    Hashed(f64),
+    #[error("--pipeline must be 1 (off) to {PIPELINE_MAX}, got {0}")]
     Pipeline(u32),
-    #[error("--pipeline asks for several requests on one connection, and {0}")]
+    #[error("--pipeline cannot be used here: {0}")]
     PipelineWith(&'static str),
     #[error("--follow must be at most {FOLLOW_MAX}, got {0}")]
     Follow(u32),
     #[error("--follow cannot be used with {0}: leave one of them out")]
     FollowWith(&'static str),
-    #[error("--proxy finds the address of each host itself: leave out {0}")]
+    #[error(
+        "--proxy cannot be used with {0}, since the proxy finds each host itself: leave one of them out"
+    )]
     ProxyWith(&'static str),
     #[error(transparent)]
     Proxy(#[from] ProxyError),
-    #[error("0 requests on a connection make no load (--requests-per-connection)")]
+    #[error("--requests-per-connection must be at least 1, got 0")]
     NoRequestsPerConnection,
-    #[error("a queue of {0} requests is none: it goes from 1 to {QUEUE_MAX} (--queue)")]
+    #[error("--queue must be between 1 and {QUEUE_MAX}, got {0}")]
     Queue(u64),
     #[error("{0} has no request in it")]
     NothingAsked(String),
@@ -131,11 +131,9 @@ pub enum PlanError {
     Pacing(#[from] PacingError),
     #[error(transparent)]
     ConnectTo(#[from] ConnectToError),
-    #[error(
-        "{user}: basic authentication is written USER:PASSWORD, without control characters (-u)"
-    )]
+    #[error("-u must be USER:PASSWORD without control characters, got the user `{user}`")]
     User { user: String },
-    #[error("the local address {0} and the server's {1} are not of one family (--source)")]
+    #[error("--source {0} and the server's address {1} must both be IPv4, or both IPv6")]
     Family(IpAddr, SocketAddr),
 }
 
@@ -246,10 +244,8 @@ impl LoadOptions {
             || self.draft.stop.duration.is_some()
             || matches!(self.draft.pacing, Pacing::Replay { .. });
         let refusals = [
-            (connections == 0, PlanError::NoConnections),
-            (connections > CONNECTIONS_MAX, PlanError::TooManyConnections(connections)),
-            (threads == 0, PlanError::NoThreads),
-            (threads > THREADS_MAX, PlanError::TooManyThreads(threads)),
+            (!(1..=CONNECTIONS_MAX).contains(&connections), PlanError::Connections(connections)),
+            (!(1..=THREADS_MAX).contains(&threads), PlanError::Threads(threads)),
             (threads > connections, PlanError::IdleThreads { threads, connections }),
             (!ends, PlanError::Endless),
             (self.draft.stop.requests == Some(0), PlanError::NoRequests),
@@ -259,8 +255,8 @@ impl LoadOptions {
             (self.draft.interval < INTERVAL_MIN, PlanError::ShortInterval(self.draft.interval)),
             (self.draft.raw_max > RAW_MAX, PlanError::LongLog(self.draft.raw_max)),
             (!(100..=high).contains(&low) || high > 999, PlanError::Status(low, high)),
-            (!is_share(self.draft.tls.resume), PlanError::Part(self.draft.tls.resume)),
-            (!is_share(hashed), PlanError::Part(hashed)),
+            (!is_share(self.draft.tls.resume), PlanError::Resume(self.draft.tls.resume)),
+            (!is_share(hashed), PlanError::Hashed(hashed)),
             (!(1..=PIPELINE_MAX).contains(&pipeline), PlanError::Pipeline(pipeline)),
             (self.draft.requests_per_connection == Some(0), PlanError::NoRequestsPerConnection),
             (!(1..=QUEUE_MAX).contains(&queue_max), PlanError::Queue(queue_max)),
@@ -289,7 +285,7 @@ impl LoadOptions {
 
     fn check_pipeline(&self, origins: &[Origin]) -> Result<(), PlanError> {
         let obstacles = [
-            (!self.draft.keep_alive, "there are no requests after the first without keep-alive"),
+            (!self.draft.keep_alive, "without keep-alive a connection has one request"),
             (self.draft.version == HttpVersion::Http10, "HTTP/1.0 has no pipelining"),
             (
                 self.draft.expect_continue,
@@ -407,7 +403,7 @@ mod tests {
             ("control character", |o| o.headers = vec!["A: b\r\nC: d".to_owned()]),
             ("not a token", |o| o.headers = vec![": b".to_owned()]),
             ("not a token", |o| o.method = "G T".to_owned()),
-            ("tunnel", |o| o.method = "CONNECT".to_owned()),
+            ("CONNECT", |o| o.method = "CONNECT".to_owned()),
             ("lower one first", |o| {
                 (o.draft.verify.status_min, o.draft.verify.status_max) = (300, 200)
             }),
@@ -417,16 +413,16 @@ mod tests {
             ("--queue", |o| o.draft.queue_max = 0),
             ("USER:PASSWORD", |o| o.user = Some("me".to_owned())),
             ("higher rate", |o| o.draft.pacing = Pacing::Constant { rate: units::PerSecond(0.0) }),
-            ("one family", |o| o.draft.sources = vec!["::1".parse().unwrap()]),
+            ("both be IPv4", |o| o.draft.sources = vec!["::1".parse().unwrap()]),
             ("at most 50, got 51", |o| o.draft.follow = 51),
             ("with --pipeline, which does not wait", |o| {
                 (o.draft.follow, o.draft.pipeline) = (1, 2)
             }),
             ("--expect-continue", |o| (o.draft.follow, o.draft.expect_continue) = (1, true)),
-            ("leave out --connect-to", |o| {
+            ("with --connect-to", |o| {
                 (o.proxy, o.draft.connect_to) = (Some("x:1".to_owned()), vec!["::x:1".to_owned()]);
             }),
-            ("leave out --unix", |o| {
+            ("with --unix", |o| {
                 (o.proxy, o.unix) = (Some("x:1".to_owned()), Some("/x".into()));
             }),
             ("names no port", |o| o.proxy = Some("http://127.0.0.1".to_owned())),

@@ -43,7 +43,7 @@ pub(crate) const ALL_ROWS: &str = "all";
 /// A placeholder that was begun and is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no placeholder: write {{seq}}, {{rand}}, {{rand:1-100}} (low, then high) or \
+    "`{0}` is not a placeholder: write {{seq}}, {{rand}}, {{rand:1-100}} (low, then high) or \
      {{csv:FILE:COLUMN}}"
 )]
 pub struct PlaceholderError(pub(crate) String);

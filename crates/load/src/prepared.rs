@@ -55,8 +55,8 @@ pub enum PrepareError {
     },
     /// Content-Length of a body whose length changes.
     #[error(
-        "the field `Content-Length` cannot be right for a body with placeholders: leave it out, it \
-         is written for you"
+        "the field `Content-Length` cannot be right for a body with placeholders: leave it out, joust \
+         writes it"
     )]
     Length,
 }

@@ -33,13 +33,13 @@ pub struct Control<'a> {
     scenario: Option<&'a dyn Scenario>,
 }
 
-/// Why there is no record. What befalls a request is in the record; this is about the generator.
+/// Why there is no record: the generator failed. A request that fails is in the record.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The limit of open files is too low.
     #[error(
-        "{connections} connections need {needed} open files, and this process may have {limit}: \
-         raise the limit (ulimit -n {needed}, or LimitNOFILE= of its service) or lower -c"
+        "-c {connections} needs {needed} open files, and the limit of this process is {limit}: raise it \
+         (ulimit -n {needed}, or LimitNOFILE= of its service) or lower -c"
     )]
     Files {
         /// As planned.
@@ -70,7 +70,7 @@ pub enum LoadError {
     /// TLS cannot begin.
     #[error(transparent)]
     Tls(#[from] TlsSetupError),
-    /// The engine that was asked for is not to be had.
+    /// The engine that was asked for cannot be used.
     #[error("io_uring cannot be used: {source}; {hint}, or use --engine epoll")]
     Engine {
         /// What the kernel said.
@@ -82,7 +82,9 @@ pub enum LoadError {
     #[error(transparent)]
     Imbalance(#[from] Imbalance),
     /// The driver failed.
-    #[error("the event loop of the load failed: {0}; if files ran out, raise `ulimit -n`")]
+    #[error(
+        "the event loop of the load failed: {0}; if no file descriptor is left, raise `ulimit -n`"
+    )]
     Driver(#[from] io::Error),
 }
 

@@ -14,7 +14,7 @@ use wire::tls::{
 #[derive(Debug, thiserror::Error)]
 pub enum TlsSetupError {
     /// A file cannot be read.
-    #[error("cannot read {}: {source}; it is to hold PEM", path.display())]
+    #[error("cannot read {}: {source}; it must hold PEM", path.display())]
     File {
         /// As planned.
         path: PathBuf,

@@ -33,18 +33,18 @@ pub enum UrlError {
     NoHost(String),
     /// Name and password with an escape that is none.
     #[error(
-        "`{0}`: the name and password before `@` have a `%` that no two hexadecimal digits follow: \
-         write a percent sign as %25, or give them with -u"
+        "`{0}`: the name and password before `@` have a `%` without two hexadecimal digits after \
+         it: write a percent sign as %25, or give them with -u"
     )]
     UserInfo(String),
     /// A port that is none.
-    #[error("`{0}`: `{1}` is no port: it is a number from 1 to 65535")]
+    #[error("`{0}`: `{1}` is not a port: a port is a number from 1 to 65535")]
     Port(String, String),
     /// An IPv6 address that is none.
-    #[error("`{0}`: `{1}` is no IPv6 address: write it in brackets, as in http://[::1]:8080/")]
+    #[error("`{0}`: `{1}` is not an IPv6 address: write it in brackets, as in http://[::1]:8080/")]
     Ipv6(String, String),
     /// A host name with a character that no host name has.
-    #[error("`{0}`: `{1}` cannot be a host name: it has letters, digits, `-`, `.` and `_`")]
+    #[error("`{0}`: `{1}` is not a host name: use letters, digits, `-`, `.` and `_`")]
     Host(String, String),
     /// Space, control character or a byte outside ASCII.
     #[error("`{0}` has `{1}` in its path: percent-encode it (a space is %20)")]

@@ -171,7 +171,7 @@ fn a_closed_port_refuses_every_request() {
     let record = load(&plan);
     assert_eq!((record.errors.connect_refused, record.requests.failed), (6, 6));
     let error = fetch(&plan).unwrap_err();
-    assert!(error.to_string().contains("refused; nobody listens"), "{error}");
+    assert!(error.to_string().contains("refused; nothing listens"), "{error}");
 }
 
 #[test]

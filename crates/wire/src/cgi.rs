@@ -30,11 +30,11 @@ pub enum CgiFault {
     /// RFC 3875, 5 and 6.3.1.
     #[error(
         "its answer begins with a status line, as of a program that speaks HTTP itself (NPH), \
-         which is not supported: it is to begin with a field, as in `Status: 200`"
+         which is not supported: it must begin with a field, as in `Status: 200`"
     )]
     StatusLine,
     /// RFC 3875, 6.3.
-    #[error("a line of its head is no field, as in `Name: value`")]
+    #[error("a line of its head is not a field, as in `Name: value`")]
     Field,
     /// It would be two lines to someone else.
     #[error("a value in its head has a control character")]
@@ -43,10 +43,10 @@ pub enum CgiFault {
     #[error("its `Status` is not a number from 200 to 599")]
     Status,
     /// RFC 9112, 6.3.
-    #[error("its `Content-Length` is no number, or there are two")]
+    #[error("its `Content-Length` is not a number, or there are two")]
     ContentLength,
     /// RFC 3875, 6.3.
-    #[error("one of `Status`, `Location`, `Content-Type` stands twice in its head")]
+    #[error("one of `Status`, `Location`, `Content-Type` appears twice in its head")]
     Repeated,
     /// RFC 3875, 6.2.
     #[error("its head has none of `Content-Type`, `Location` and `Status`")]

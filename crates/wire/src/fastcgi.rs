@@ -124,16 +124,16 @@ pub enum Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FastCgiFault {
     /// Not FastCGI, most likely.
-    #[error("its answer is not FastCGI: a record begins with {0}, its version, which should be 1")]
+    #[error("its answer is not FastCGI: the version of a record is {0}, but must be 1")]
     Version(u8),
     /// Of a request that was not made.
-    #[error("it answers request {0}, and the only one is 1")]
+    #[error("it answers request {0}, but the only request is 1")]
     Request(u16),
     /// Not 8 bytes.
-    #[error("its end of the request is of {0} bytes, and should be of 8")]
+    #[error("its end of the request has {0} bytes, but must have 8")]
     EndLength(u16),
     /// The connection was to be silent.
-    #[error("it sends after the end of the request")]
+    #[error("it sends data after the end of the request")]
     AfterEnd,
 }
 

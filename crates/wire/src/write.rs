@@ -30,9 +30,7 @@ pub enum WriteError {
     #[error("the value of field `{0}` has a control character (a line break, perhaps): remove it")]
     FieldValue(String),
     /// The framing is the writer's.
-    #[error(
-        "the field `{0}` contradicts the body that is sent: leave it out, it is written for you"
-    )]
+    #[error("the field `{0}` contradicts the body that is sent: leave it out, joust writes it")]
     Framing(String),
 }
 

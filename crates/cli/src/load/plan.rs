@@ -43,7 +43,7 @@ pub fn plan(args: &Args, say: &dyn Fn(&str)) -> Result<LoadPlan, Trouble> {
         load::check_tls(&plan).map_err(usage)?;
     } else {
         args.tls.typed().iter().for_each(|flag| {
-            say(&format!("{flag} changes nothing here: no URL begins with https://"));
+            say(&format!("{flag} has no effect: no URL begins with https://"));
         });
     }
     Ok(plan)
@@ -70,7 +70,7 @@ fn check_machine(plan: &LoadPlan) -> Result<(), Trouble> {
             || source.is_unspecified()
             || matches!(source, IpAddr::V4(source) if source.is_broadcast());
         if is_of_many {
-            return Err(refused(&"it is no address of one machine"));
+            return Err(refused(&"it is not the address of one machine"));
         }
         UdpSocket::bind((*source, 0)).map_err(|error| refused(&error))?;
     }
@@ -173,14 +173,13 @@ fn columns(args: &Args, options: &LoadOptions) -> Result<Vec<Column>, Trouble> {
     Ok(columns)
 }
 
-/// What looks like a placeholder where the user typed it, and is none, goes out as it stands: that may
-/// be meant, or mistyped.
+/// Says what looks like a placeholder and is sent unchanged, in case it is a typing error.
 fn literal_braces(args: &Args, say: &dyn Fn(&str)) {
     let fields = args.requests.headers.iter().filter_map(|line| line.split_once(':'));
     let texts = args.url.iter().map(String::as_str).chain(fields.map(|(_, value)| value));
     for braces in texts.filter_map(load::literal_braces) {
         say(&format!(
-            "{braces} goes out as it stands; placeholders are {{seq}}, {{rand}}, {{rand:1-100}} and \
+            "{braces} is sent unchanged: it is not a placeholder. Placeholders are {{seq}}, {{rand}}, {{rand:1-100}} and \
              {{csv:FILE:COLUMN}}"
         ));
     }

@@ -28,7 +28,7 @@ pub fn options(args: &Args, plan: &LoadPlan) -> Result<Option<SearchOptions>, Tr
     options.check().map_err(super::plan::usage)?;
     match options.refused_where_kept().filter(|_| plan.keeps_connections()) {
         Some(reason) => Err(Trouble::usage(miette!(
-            help = "connect anew for each request (--no-keepalive), or set a goal on the response",
+            help = "open a new connection for each request (--no-keepalive), or set a goal on the response",
             "{reason}"
         ))),
         None => Ok(Some(options)),
@@ -59,7 +59,7 @@ pub fn main(
         seed = seed.wrapping_add(1);
         // A rate can kill a server; no lower one brings it back.
         if load.requests.ok == 0
-            && let Err(trouble) = super::somebody_listens(plan)
+            && let Err(trouble) = super::check_servers_listen(plan)
         {
             (gone, load.interrupted) = (Some(trouble), true);
         }
@@ -90,7 +90,7 @@ pub fn main(
         _ if args.checks.strict && found.limit == Limit::Generator => Ok(Ended::Unbelievable),
         Some(_) => Ok(Ended::Well),
         None if found.limit == Limit::Samples => Err(Trouble::failed(miette!(
-            help = "tries that are longer (-d) have more requests; a lower percentile takes fewer",
+            help = "use longer tries (-d), which have more requests, or a lower percentile, which needs fewer",
             "the goals {}",
             found.none_held()
         ))),

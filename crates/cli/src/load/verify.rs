@@ -155,9 +155,7 @@ fn nothing_to_compare(flag: &str, unverified: &[Unverified]) -> miette::Report {
     };
     let help = match first.why {
         WhyUnverified::Redirect(_) => "name the URL that the redirect leads to",
-        WhyUnverified::Status(_) => {
-            "mend the URL, or say which statuses are good (--expect-status)"
-        }
+        WhyUnverified::Status(_) => "correct the URL, or allow the status (--expect-status)",
         _ => OTHER_CHECKS,
     };
     miette!(help = help, "{flag} can compare no body of this load: {first}{more}")

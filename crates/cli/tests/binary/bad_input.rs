@@ -56,9 +56,9 @@ const MISTAKES: &[(&[&str], i32, &[&str])] = &[
 const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
     (&["-c", "x"], &["--connections"]),
     (&["-n", "x"], &["--requests"]),
-    (&["-n", "0"], &["0 requests", "-n"]),
-    (&["-d", "0s"], &["duration of 0", "10s"]),
-    (&["-t", "0"], &["0 threads", "-t"]),
+    (&["-n", "0"], &["-n must be at least 1, got 0"]),
+    (&["-d", "0s"], &["-d must be longer than 0", "10s"]),
+    (&["-t", "0"], &["-t must be between 1", "got 0"]),
     (&["-r", "fast"], &["--rate", "500/s"]),
     (&["-r", "0"], &["--rate", "higher rate"]),
     (&["-r", "5", "--arrivals", "burst"], &["--arrivals", "poisson"]),
@@ -70,7 +70,7 @@ const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
     (&["--replay", "/dev/null"], &["/dev/null", "no instant"]),
     (&["--as-recorded"], &["--from"]),
     (&["--speed", "2"], &["--replay", "--as-recorded"]),
-    (&["--replay", "/dev/null", "--speed", "0"], &["speed of 0", "--speed"]),
+    (&["--replay", "/dev/null", "--speed", "0"], &["--speed must be above 0, got 0"]),
     (&["--think", "soon"], &["--think", "10s"]),
     (&["--queue", "5"], &["--rate"]),
     (&["-r", "5", "--queue", "0"], &["--queue"]),
@@ -116,8 +116,8 @@ const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
     (&["--source", "1.2.3"], &["--source"]),
     (&["--source", "192.0.2.1"], &["--source", "192.0.2.1", "`ip address`"]),
     (&["--source", "224.0.0.1"], &["--source", "224.0.0.1", "`ip address`"]),
-    (&["--source", "0.0.0.0"], &["--source", "no address of one machine"]),
-    (&["--source", "::1"], &["one family", "--source"]),
+    (&["--source", "0.0.0.0"], &["--source", "not the address of one machine"]),
+    (&["--source", "::1"], &["both be IPv4", "--source"]),
     (&["--unix", "/x", "--source", "127.0.0.2"], &["--unix", "--source"]),
     (&["--cert", "c.pem"], &["--key"]),
     (&["--key", "k.pem"], &["--cert"]),
@@ -143,7 +143,7 @@ const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
     (&["--cpus", "x"], &["--cpus"]),
     (&["--cpus", "99999"], &["--cpus", "CPU 99999", "it may use"]),
     (&["--seed", "x"], &["--seed"]),
-    (&["--raw", "99999999"], &["raw log", "10000000"]),
+    (&["--raw", "99999999"], &["--raw", "10000000"]),
     (&["--merge", "a.json"], &["--merge", "cannot be used with"]),
     (&["--stream", "/no/folder/x.csv"], &["/no/folder/x.csv", "cannot write"]),
     (&["--stream-format", "csv"], &["--stream"]),
@@ -209,7 +209,7 @@ fn files_of_tls_are_read_before_anything_is_sent_and_flags_without_it_are_named(
     let idle = output(&[&["load", "http://127.0.0.1:1/"], &idle[..]].concat());
     let said = String::from_utf8_lossy(&idle.stderr);
     for flag in ["--insecure", "--tls-version", "--tls-resume"] {
-        assert!(said.contains(&format!("{flag} changes nothing here")), "{said}");
+        assert!(said.contains(&format!("{flag} has no effect")), "{said}");
     }
 }
 
@@ -217,7 +217,7 @@ fn files_of_tls_are_read_before_anything_is_sent_and_flags_without_it_are_named(
 fn what_looks_like_a_placeholder_and_is_none_is_said() {
     let typed = ["http://127.0.0.1:1/{seq}/{id}", "-H", "X-Id: {sq}"];
     let said = said(&output(&[&["load"], &typed[..]].concat()));
-    for braces in ["{id} goes out as it stands", "{sq} goes out as it stands"] {
+    for braces in ["{id} is sent unchanged", "{sq} is sent unchanged"] {
         assert!(said.contains(braces), "{said}");
     }
     assert!(!said.contains("{seq} goes"), "{said}");
@@ -238,7 +238,7 @@ fn a_load_that_failed_as_a_whole_says_what_would_mend_it() {
         ("/absent", &[], &["most often 404", "the path of the URL"]),
         ("/tls", &[], &["most often 400", "https://"]),
         ("/full", &[], &["most often 503", "lower the load"]),
-        ("/two", &["--verify", "none"], &["no well-formed HTTP/1", "curl -v"]),
+        ("/two", &["--verify", "none"], &["not valid HTTP/1", "curl -v"]),
         ("/two", &[], &["Content-Length", "--verify none"]),
     ];
     for (target, flags, words) in cases {

@@ -1,5 +1,4 @@
-//! What a law may ask for. Owns the bounds of rates and times, and the words in which a law is
-//! refused; must not know how it was typed. Start reading at [`check`].
+//! What a law may ask for: the bounds of rates and times, and the errors. Start reading at [`check`].
 
 use record::{Pacing, Stage};
 use units::{Nanos, ParseError, PerSecond};
@@ -7,7 +6,7 @@ use units::{Nanos, ParseError, PerSecond};
 /// Highest rate that can be asked for: one request in 10 ns, beyond any generator.
 pub const RATE_MAX: PerSecond = PerSecond(100e6);
 
-/// Longest time that a law may name, a leap year. Less than one request in it is no rate.
+/// Longest time that a law may name, a leap year. A rate must give at least one request in it.
 pub const LENGTH_MAX: Nanos = Nanos::from_secs(366 * 24 * 3600);
 
 /// Most stages.
@@ -31,31 +30,31 @@ pub enum PacingError {
     #[error("{0}")]
     Quantity(#[from] ParseError),
     /// A rate above the highest.
-    #[error("{0} is too fast: no machine can make more than {RATE_MAX}")]
+    #[error("the rate must be at most {RATE_MAX}, got {0}")]
     TooFast(PerSecond),
     /// A rate that is zero where it must not be, or that gives no request in a year.
     #[error("at {}/s no request would be due within a year: write a higher rate, as in 500/s", .0.0)]
     TooSlow(PerSecond),
     /// All its rates are zero.
-    #[error("all rates are zero, and no request would ever be due: one must be above zero")]
+    #[error("all rates are zero: at least one must be above zero")]
     Never,
     /// A pause of no length.
-    #[error("a pause of 0s is none, and none is the default: leave it out, or write it as in 50ms")]
+    #[error("--think must be longer than 0, as in 50ms; leave it out for no pause")]
     NoPause,
     /// A ramp that takes no time.
-    #[error("a ramp takes time: write a longer one, or a jump as stages, as in 100/s:10s,5k/s:30s")]
+    #[error("the time of a ramp must be longer than 0; --stages 100/s:10s,5k/s:30s makes a jump")]
     NoRamp,
     /// A stage of no length.
-    #[error("a stage takes time: leave it out, or give it a length as in 1k/s:10s")]
+    #[error("the length of a stage must be longer than 0, as in 1k/s:10s")]
     NoStage,
     /// A time above the longest, or a sum of such.
-    #[error("{0} is too long: a law ends within {LENGTH_MAX}")]
+    #[error("the time must be at most {LENGTH_MAX}, got {0}")]
     TooLong(Nanos),
     /// More stages than the bound.
-    #[error("{0} stages are too many: at most {STAGES_MAX}")]
+    #[error("--stages must have at most {STAGES_MAX} stages, got {0}")]
     TooManyStages(usize),
     /// A replay of nothing, of too much, or out of order.
-    #[error("a replay has from 1 to {INSTANTS_MAX} instants in rising order, within {LENGTH_MAX}")]
+    #[error("a replay must have 1 to {INSTANTS_MAX} instants in rising order, within {LENGTH_MAX}")]
     Instants,
 }
 

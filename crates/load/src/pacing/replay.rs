@@ -37,7 +37,7 @@ impl Law for Replay {
 pub enum ReplayError {
     /// A line that says no time.
     #[error(
-        "line {line}: `{text}` is no instant: write seconds (12.5), a span with its unit (10ms), a \
+        "line {line}: `{text}` is not an instant: write seconds (12.5), a span with its unit (10ms), a \
          time (2000-10-10T13:55:36.5Z) or a line of an access log ([10/Oct/2000:13:55:36 -0700]); \
          a line that begins with # is a comment"
     )]
@@ -49,8 +49,8 @@ pub enum ReplayError {
     },
     /// Times of day among seconds.
     #[error(
-        "line {line}: `{text}` is not written as the instants before it: a replay has either \
-         numbers, which count from any start, or times of day"
+        "line {line}: `{text}` has another form than the instants before it: use either numbers, \
+         which count from any start, or times of day"
     )]
     Mixed {
         /// Its number, from 1.
@@ -59,22 +59,21 @@ pub enum ReplayError {
         text: String,
     },
     /// More lines than a replay may have.
-    #[error("line {line}: a replay has at most {INSTANTS_MAX} instants: split the file")]
+    #[error("line {line}: a replay must have at most {INSTANTS_MAX} instants: split the file")]
     TooMany {
         /// Number of the first line that is too many, from 1.
         line: usize,
     },
     /// The first and the last instant lie too far apart for a load.
     #[error(
-        "from the first instant to the last it is {hours} hours, and a load lasts {LENGTH_MAX} at \
-         most: is a line in another unit?"
+        "the replay must last at most {LENGTH_MAX}, got {hours} hours: is a line in another unit?"
     )]
     TooLong {
         /// What lies between them.
         hours: i128,
     },
     /// No instant at all.
-    #[error("there is no instant in it: write one a line, as in 0.0 or 12.5 (seconds)")]
+    #[error("the file has no instants: write one a line, as in 0.0 or 12.5 (seconds)")]
     Empty,
 }
 
@@ -285,8 +284,8 @@ mod tests {
         }
         let long = error(&format!("{}\n", "x".repeat(10_000)));
         assert!(long.len() < 400, "{long}");
-        assert!(error("").contains("no instant"));
-        assert!(error("# nothing\n\n").contains("no instant"));
+        assert!(error("").contains("no instants"));
+        assert!(error("# nothing\n\n").contains("no instants"));
         assert!(error("0\n2000-10-10T13:55:36Z\n").contains("line 2"));
         assert!(error("0\n1699999999").contains("another unit"));
     }

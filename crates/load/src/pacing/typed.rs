@@ -1,5 +1,4 @@
-//! Laws as they are typed: rates, ramps, stages, pauses; a bare time is seconds. Owns their forms; must
-//! not know flags.
+//! Laws as they are typed: rates, ramps, stages, pauses; a bare time is seconds.
 //! Start reading at [`parse_stages`].
 
 use record::{Pacing, Spread, Stage};
@@ -122,18 +121,18 @@ mod tests {
             (ramp("1/s:x"), "`x`", "500/s"),
             (ramp("0:0"), "rates are zero", "above zero"),
             (ramp("1/s:2/s:soon"), "`soon`", "2m"),
-            (ramp("1/s:2/s:0s"), "ramp takes time", "stages"),
+            (ramp("1/s:2/s:0s"), "time of a ramp", "stages"),
             (ramp("1/s:2/s:9000h"), "9000h", "8784h"),
             (stages(""), "``", "1k/s:10s"),
             (stages("1k/s"), "`1k/s`", "1k/s:10s"),
             (stages("1k/s:10s,"), "``", "1k/s:10s"),
-            (stages("1k/s:0s"), "stage takes time", "10s"),
+            (stages("1k/s:0s"), "length of a stage", "10s"),
             (stages("0:10s,0:20s"), "rates are zero", "above zero"),
             (stages("1/s:5000h,1/s:5000h"), "10000h", "8784h"),
             (stages(&many), "1001", "1000"),
             (think("soon"), "`soon`", "10s"),
             (think("normal:50ms"), "`normal:50ms`", "exp:50ms"),
-            (think("0"), "0s", "default"),
+            (think("0"), "longer than 0", "50ms"),
         ];
         for (message, what, way_out) in cases {
             assert!(message.contains(what) && message.contains(way_out), "{message}");

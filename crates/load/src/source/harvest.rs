@@ -40,7 +40,7 @@ impl SourceError {
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// No such format.
-    #[error("there is no format `{name}`: take one of {names}")]
+    #[error("unknown format `{name}`: use one of {names}")]
     NoFormat {
         /// What was typed.
         name: String,
@@ -48,10 +48,10 @@ pub enum Fault {
         names: String,
     },
     /// A text of no format.
-    #[error("this looks like none of the formats {0}: name the one that it is in")]
+    #[error("cannot tell the format of the file: name it, one of {0}")]
     Unlike(String),
     /// Nothing to ask for.
-    #[error("there is no request in it: give at least one")]
+    #[error("the file has no requests: give at least one")]
     Empty,
     /// Over the bound.
     #[error("more than {REQUESTS_MAX} requests: give fewer lines, and weights where lines repeat")]
@@ -77,16 +77,16 @@ pub enum Fault {
     #[error("`{0}` has a space, a control character or a byte outside ASCII: percent-encode it")]
     Url(String),
     /// A method that is none.
-    #[error("`{0}` is no method: write it as in GET or PROPFIND")]
+    #[error("`{0}` is not a method: write it as in GET or PROPFIND")]
     Method(String),
     /// A field that is none.
-    #[error("`{0}` is no header field: write it as in `Accept: text/html`, on one line")]
+    #[error("`{0}` is not a header field: write it as in `Accept: text/html`, on one line")]
     Field(String),
     /// Some with, some without.
-    #[error("some requests have a time and some have none: give all of them one, or none")]
+    #[error("only some requests have a time: give every request one, or none at all")]
     SomeTimes,
     /// JSON that is none, or says something else.
-    #[error("{0}: it is no HTTP Archive as browsers save it, or not whole")]
+    #[error("{0}: not a complete HTTP Archive as browsers save it")]
     Json(serde_json::Error),
     /// What the format does not allow, and the way out.
     #[error("{0}")]

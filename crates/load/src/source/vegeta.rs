@@ -196,7 +196,7 @@ mod tests {
             "vegeta",
             &[
                 ("GET http://a/\n\nget http://b/", "file:3: `get http://b/` is no target"),
-                ("GET http://a/\nnonsense", "file:2: `nonsense` is no header field"),
+                ("GET http://a/\nnonsense", "file:2: `nonsense` is not a header field"),
                 ("GET http://a/\n@none", "file:2: cannot read `none`"),
                 ("PUT http://a/\n@<<E\nx", "does not end"),
                 ("{\"method\":\"GET\",\"url\":\"/\",\"body\":\"?\"}", "no base64"),

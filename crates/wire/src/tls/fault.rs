@@ -37,7 +37,7 @@ impl std::fmt::Display for PemFile {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsConfigError {
     /// No section of the kind that is needed.
-    #[error("{file} holds nothing of its kind in PEM: {hint}")]
+    #[error("{file} holds no PEM section of its kind: {hint}")]
     Nothing {
         /// Where it was looked for.
         file: PemFile,
@@ -54,8 +54,8 @@ pub enum TlsConfigError {
     },
     /// Certificate and key are not a pair.
     #[error(
-        "{key} does not match {certificate}; the own certificate must be the first in its file, those \
-         of authorities follow"
+        "{key} does not match {certificate}: the server's or client's own certificate must be the first \
+         in its file, before those of authorities"
     )]
     KeyMismatch {
         /// Whose it is.
@@ -71,8 +71,8 @@ pub enum TlsConfigError {
     KeyWithoutCertificate,
     /// Nobody is trusted on this machine.
     #[error(
-        "this machine has no certificates of authorities ({why}): install ca-certificates, or say \
-         whom to trust with --cacert FILE, or nobody to be checked with --insecure"
+        "this machine has no certificates of authorities ({why}): install ca-certificates, name some \
+         with --cacert FILE, or check nothing with --insecure"
     )]
     NoMachineAuthorities {
         /// What the library said.
@@ -96,16 +96,16 @@ impl TlsConfigError {
         let hint = if pem.is_empty() {
             "it is empty"
         } else if is_key && has(b"ENCRYPTED") {
-            "the key is encrypted, and nobody can be asked for its password here; take that off with \
+            "the key is encrypted, and joust cannot ask for its password; remove it with \
              `openssl pkey -in FILE -out PLAIN`"
         } else if has(b"-----BEGIN CERTIFICATE-----") {
             "it is a certificate; were the two files exchanged?"
         } else if has(b"PRIVATE KEY-----") {
             "it is a key; were the two files exchanged?"
         } else if pem[0] == 0x30 && is_key {
-            "it looks like DER; `openssl pkey -inform der -in FILE -out PEM` changes that"
+            "it looks like DER; `openssl pkey -inform der -in FILE -out PEM` converts it"
         } else if pem[0] == 0x30 {
-            "it looks like DER; `openssl x509 -inform der -in FILE -out PEM` changes that"
+            "it looks like DER; `openssl x509 -inform der -in FILE -out PEM` converts it"
         } else {
             "is it the right file?"
         };
@@ -126,7 +126,9 @@ impl TlsConfigError {
     /// `file` is PEM, but what it holds is not what it says.
     pub(super) fn unusable(file: PemFile, error: Error) -> Self {
         let why = match error {
-            Error::InvalidCertificate(fault) => format!("no X.509 that can be read ({fault})"),
+            Error::InvalidCertificate(fault) => {
+                format!("not a readable X.509 certificate ({fault})")
+            }
             Error::General(why) => why,
             error => error.to_string(),
         };
@@ -219,7 +221,7 @@ pub enum TlsError {
         hint: &'static str,
     },
     /// Nothing in common.
-    #[error("client and server have nothing in common: {0}")]
+    #[error("client and server share no version or cipher: {0}")]
     Incompatible(String),
     /// The server broke the protocol.
     #[error("the server breaks the TLS protocol: {0}")]
@@ -227,7 +229,7 @@ pub enum TlsError {
     /// TCP ended before the handshake did.
     #[error(
         "the server closed the connection in the middle of the TLS handshake: does this port speak \
-         TLS? `openssl s_client -connect HOST:PORT` shows what it says"
+         TLS? `openssl s_client -connect HOST:PORT` shows what it sends"
     )]
     EndInHandshake,
     /// TCP ended without close_notify.

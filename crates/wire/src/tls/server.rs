@@ -88,10 +88,10 @@ pub enum TlsServerError {
     #[error("the client refuses: {0}")]
     Alert(String),
     /// Nothing in common.
-    #[error("client and server have nothing in common: {0}")]
+    #[error("client and server share no version or cipher: {0}")]
     Incompatible(String),
     /// The client breaks the protocol, or does not speak it.
-    #[error("no TLS that can be understood: {0}")]
+    #[error("not valid TLS: {0}")]
     Protocol(String),
 }
 
