@@ -148,7 +148,7 @@ fn take_ours(tool: &Tool, args: &mut Vec<String>) -> Result<(Ours, Chosen), Stri
 
 /// Runs the load, and prints what the tool reports.
 fn load(run: Run, with_footnotes: bool) -> ExitCode {
-    let Run { mut plan, footnotes, mut teller, scenario } = run;
+    let Run { mut plan, footnotes, mut printer, scenario } = run;
     if scenario.is_some() {
         // The load ends when its users have left. The plan's number of requests is for --explain only,
         // because a tool may divide it among users in another way.
@@ -159,15 +159,15 @@ fn load(run: Run, with_footnotes: bool) -> ExitCode {
         Ok(interrupt) => interrupt,
         Err(error) => return failed(&format!("cannot catch Ctrl-C: {error}")),
     };
-    print(&teller.opening());
+    print(&printer.opening());
     let began = sys::clock::wall();
-    let teller = RefCell::new(teller);
+    let printer = RefCell::new(printer);
     let (started, done) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
     let watch = |interval: &Interval| {
         started.set(started.get() + interval.started);
         done.set(done.get() + interval.ok + interval.errors.total());
         let so_far = Progress { started: started.get(), done: done.get(), elapsed: interval.end() };
-        print(&teller.borrow_mut().progress(&so_far));
+        print(&printer.borrow_mut().progress(&so_far));
     };
     let control = Control::new(interrupt).watching(&watch);
     let control = match &scenario {
@@ -179,7 +179,7 @@ fn load(run: Run, with_footnotes: bool) -> ExitCode {
         Err(error) => return failed(&error.to_string()),
     };
     let finished = Finished { record: &record, began, local_time: &local_time };
-    let closing = match command::close(&mut **teller.borrow_mut(), &finished) {
+    let closing = match command::close(&mut **printer.borrow_mut(), &finished) {
         Ok(closing) => closing,
         Err(lost) => return failed(&lost.to_string()),
     };
@@ -191,7 +191,7 @@ fn load(run: Run, with_footnotes: bool) -> ExitCode {
             crate::terminal::say(&format!("joust: {note}"));
         }
     }
-    if let Some(Said { texts, code }) = teller.borrow_mut().afterwards() {
+    if let Some(Said { texts, code }) = printer.borrow_mut().afterwards() {
         print(&texts);
         return code.into();
     }

@@ -109,10 +109,10 @@ fn check_servers_listen(plan: &LoadPlan) -> Result<(), Trouble> {
     }
     for origin in &plan.origins {
         let connected = match &origin.place {
-            record::Place::Inet(addr) => {
+            record::ServerAddress::Inet(addr) => {
                 TcpStream::connect_timeout(addr, plan.timeout.into()).map(drop)
             }
-            record::Place::Unix(path) => UnixStream::connect(path).map(drop),
+            record::ServerAddress::Unix(path) => UnixStream::connect(path).map(drop),
         };
         connected.map_err(|error| {
             Trouble::failed(miette!(

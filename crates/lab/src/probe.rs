@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 use load::{FetchError, Fetched};
-use record::{LoadPlan, LoadStop, Origin, Place};
+use record::{LoadPlan, LoadStop, Origin, ServerAddress};
 use units::Nanos;
 
 /// Where a server is, and what requests call it.
@@ -26,7 +26,7 @@ impl From<SocketAddr> for Address {
 impl Address {
     /// As a load has it.
     pub fn origin(&self) -> Origin {
-        Origin { place: Place::Inet(self.socket), host: self.host.clone(), tls_name: None }
+        Origin { place: ServerAddress::Inet(self.socket), host: self.host.clone(), tls_name: None }
     }
 
     /// A load of `requests` for `target`, one after the other on one connection; each phase of each

@@ -220,7 +220,7 @@ fn a_page_in_the_url_is_what_is_asked_for() {
         (plan.url.as_str(), plan.requests[0].target.as_str()),
         (url.as_str(), "/a/page?x=1")
     );
-    assert_eq!(plan.origin().place, record::Place::Inet(own.addr()));
+    assert_eq!(plan.origin().place, record::ServerAddress::Inet(own.addr()));
 }
 
 #[test]

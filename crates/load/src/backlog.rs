@@ -134,11 +134,11 @@ mod tests {
     use units::PerSecond;
 
     use super::*;
-    use crate::pacing::{Pace, Turn, pace};
+    use crate::pacing::{ArrivalShare, Pace, pace};
 
     fn backlog(n_max: u64) -> Backlog {
         let pacing = Pacing::Constant { rate: PerSecond(1000.0) };
-        let Pace::Open(arrivals) = pace(&pacing, 1, Turn { first: 0, n: 1, of: 1 }) else {
+        let Pace::Open(arrivals) = pace(&pacing, 1, ArrivalShare { first: 0, n: 1, of: 1 }) else {
             panic!("an open loop")
         };
         Backlog::new(arrivals, n_max)

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use units::Nanos;
 use wire::Fields;
 
-use crate::hashing::{Counts, Different, Turns};
+use crate::hashing::{Different, HashCounts, HashTurns};
 
 /// What all replies of a load are measured by.
 pub(crate) struct Checks {
@@ -66,7 +66,7 @@ impl Checks {
 
     /// What a complete reply amounts to. Where its body was hashed, `counts` is told.
     #[inline]
-    pub(crate) fn judge(&self, reply: &Judged<'_>, counts: &mut Counts) -> Outcome {
+    pub(crate) fn judge(&self, reply: &Judged<'_>, counts: &mut HashCounts) -> Outcome {
         let Judged { request, status, body_bytes, is_head, has_headers, watch, .. } = *reply;
         let differs = |length: Option<u64>| length.is_some_and(|length| length != body_bytes);
         if !(self.status_min..=self.status_max).contains(&status) {
@@ -121,7 +121,7 @@ pub(crate) struct BodyWatch {
 impl BodyWatch {
     /// A reply begins, the `nth` of its thread.
     #[inline]
-    pub(crate) fn begin(&mut self, checks: &Checks, turns: &mut Turns, request: u32, nth: u64) {
+    pub(crate) fn begin(&mut self, checks: &Checks, turns: &mut HashTurns, request: u32, nth: u64) {
         self.is_found = false;
         self.is_hashed = false;
         if turns.is_due(nth)
@@ -174,7 +174,7 @@ impl BodyWatch {
 
     /// Whether the body, which was hashed, is another one; counted.
     #[cold]
-    fn differs(&self, body: &Body, reply: &Judged<'_>, counts: &mut Counts) -> bool {
+    fn differs(&self, body: &Body, reply: &Judged<'_>, counts: &mut HashCounts) -> bool {
         let hash = self.hash.as_deref().expect("a body that is hashed has a hash");
         let sha256: [u8; 32] = hash.clone().finalize().into();
         let Judged { request, at, .. } = *reply;
@@ -228,8 +228,8 @@ mod tests {
     /// The same with what was counted.
     fn judge_counted(plan: &LoadPlan, pieces: &[&[u8]]) -> (Outcome, BodiesVerified) {
         let checks = Checks::new(plan);
-        let (mut watch, mut counts) = (BodyWatch::default(), Counts::default());
-        watch.begin(&checks, &mut Turns::new(plan, 0), 0, 0);
+        let (mut watch, mut counts) = (BodyWatch::default(), HashCounts::default());
+        watch.begin(&checks, &mut HashTurns::new(plan, 0), 0, 0);
         pieces.iter().for_each(|piece| watch.see(&checks, piece));
         let reply = Judged {
             request: 0,
@@ -265,7 +265,7 @@ mod tests {
         let plan = plan(Bodies::Length, None, b"hello");
         let checks = Checks::new(&plan);
         let mut watch = BodyWatch::default();
-        watch.begin(&checks, &mut Turns::new(&plan, 0), 0, 0);
+        watch.begin(&checks, &mut HashTurns::new(&plan, 0), 0, 0);
         assert!(!watch.wants_body(&checks));
         assert_eq!(judge(&plan, &[b"jello"]), Outcome::Ok);
         assert_eq!(judge(&plan, &[b"jelly!"]), Outcome::WrongLength);

@@ -25,10 +25,10 @@ use wire::{Event, Fields, ReplyHead, ReplyLimits, ReplyParser, ReplyTotals, Requ
 use crate::check::{BodyWatch, Checks, Judged};
 use crate::cookies::Jar;
 use crate::first_head::FirstHead;
-use crate::hashing::{Counts, Turns};
+use crate::hashing::{HashCounts, HashTurns};
 use crate::location;
 use crate::proxy::{self, Tunnel};
-use crate::user::{self, Kept, User};
+use crate::user::{self, KeptReply, User};
 
 /// A body of which so much is to come may be thrown away in the kernel. Below that, the rest mostly
 /// came with the head, and asking costs more than the copy.
@@ -36,14 +36,14 @@ const DISCARD_MIN: u64 = 16 * 1024;
 
 /// A connection slot.
 pub(crate) struct Conn {
-    state: State,
+    state: ConnState,
     /// Index of the origin that it is or will be connected to.
     pub(crate) origin: u32,
     parser: ReplyParser,
     pub(crate) tls: Option<Box<TlsClient>>,
     pub(crate) jar: Jar,
     /// Requests, the oldest first; the first `n_sent` of them are sent.
-    outs: VecDeque<Out>,
+    outs: VecDeque<SentRequest>,
     n_sent: usize,
     /// Requests that were sent on this connection.
     n_requests: u64,
@@ -71,7 +71,7 @@ pub(crate) struct Conn {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum ConnState {
     /// There is no connection.
     Down,
     Connecting,
@@ -84,7 +84,7 @@ pub(crate) enum State {
 
 /// A request that was begun and has not ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Out {
+pub(crate) struct SentRequest {
     pub(crate) due: Nanos,
     /// Index in the plan.
     pub(crate) request: u32,
@@ -100,7 +100,7 @@ pub(crate) struct Out {
     pub(crate) asked: (u32, u32),
 }
 
-impl Out {
+impl SentRequest {
     /// A request that is begun.
     #[inline]
     pub(crate) fn new(due: Nanos, request: u32, kind: RequestKind) -> Self {
@@ -124,7 +124,7 @@ struct Reply {
 }
 
 /// What all connections of a thread have in common.
-pub(crate) struct Common {
+pub(crate) struct ConnContext {
     pub(crate) checks: Checks,
     pub(crate) keep_alive: bool,
     pub(crate) cookies: bool,
@@ -133,8 +133,8 @@ pub(crate) struct Common {
     /// Replies whose reading was begun, on all connections: every so many are looked at closely.
     pub(crate) n_replies: u64,
     /// Which of them have their bodies hashed, and what came of it.
-    pub(crate) turns: Turns,
-    pub(crate) bodies: Counts,
+    pub(crate) turns: HashTurns,
+    pub(crate) bodies: HashCounts,
     /// Replies whose heads end lines in LF alone.
     pub(crate) n_bare_lf: u64,
     /// Where the plan asks for it.
@@ -147,12 +147,12 @@ pub(crate) struct Common {
     /// What users want to see of replies.
     pub(crate) wants: Wants,
     /// What was kept of replies that are complete: their places among what ended, in rising order.
-    pub(crate) kept: Vec<(usize, Kept)>,
+    pub(crate) kept: Vec<(usize, KeptReply)>,
 }
 
 /// What the worker is to do when a request was begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Begun {
+pub(crate) enum StartAction {
     /// Nothing: it waits.
     Waits,
     /// Connect.
@@ -165,7 +165,7 @@ pub(crate) enum Begun {
 
 /// What the worker is to do after bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Heard {
+pub(crate) struct ReceiveResult {
     /// The first byte of a reply came: the time for reading begins.
     pub(crate) first_byte: bool,
     /// The server wants the body.
@@ -173,12 +173,12 @@ pub(crate) struct Heard {
     /// So many bytes of a body that nobody will look at are to come.
     pub(crate) discard: u64,
     /// What became of the connection.
-    pub(crate) then: Then,
+    pub(crate) then: NextStep,
 }
 
 /// What becomes of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Then {
+pub(crate) enum NextStep {
     /// It goes on.
     #[default]
     Keep,
@@ -193,7 +193,7 @@ pub(crate) enum Then {
 impl Conn {
     pub(crate) fn new(pipeline: u32) -> Self {
         Self {
-            state: State::Down,
+            state: ConnState::Down,
             origin: 0,
             parser: ReplyParser::new(ReplyLimits::DEFAULT),
             tls: None,
@@ -220,13 +220,13 @@ impl Conn {
         Self { user: Some(Box::default()), ..Self::new(1) }
     }
 
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> ConnState {
         self.state
     }
 
     /// Whether the connection is established, TLS or not.
     pub(crate) fn is_connected(&self) -> bool {
-        matches!(self.state, State::Handshaking | State::Up)
+        matches!(self.state, ConnState::Handshaking | ConnState::Up)
     }
 
     /// Whether a request was begun and has not ended.
@@ -258,32 +258,37 @@ impl Conn {
 
     /// Begins a request to that origin.
     #[inline]
-    pub(crate) fn begin(&mut self, out: Out, origin: u32, common: &Common) -> Begun {
+    pub(crate) fn begin(
+        &mut self,
+        out: SentRequest,
+        origin: u32,
+        common: &ConnContext,
+    ) -> StartAction {
         self.outs.push_back(out);
         match self.state {
-            State::Up if self.origin != origin => {
+            ConnState::Up if self.origin != origin => {
                 assert_eq!(self.outs.len(), 1, "only a free connection changes its origin");
                 self.origin = origin;
-                Begun::Move
+                StartAction::Move
             }
-            State::Up if self.n_requests < common.requests_per_connection => Begun::Send,
-            State::Down => {
+            ConnState::Up if self.n_requests < common.requests_per_connection => StartAction::Send,
+            ConnState::Down => {
                 self.origin = origin;
-                Begun::Connect
+                StartAction::Connect
             }
-            _ => Begun::Waits,
+            _ => StartAction::Waits,
         }
     }
 
     /// Begins another request behind the one that was begun just now, to be sent with it.
-    pub(crate) fn begin_behind(&mut self, out: Out) {
+    pub(crate) fn begin_behind(&mut self, out: SentRequest) {
         self.outs.push_back(out);
     }
 
     /// It begins to connect.
     pub(crate) fn connects(&mut self, now: Nanos) {
-        assert_eq!(self.state, State::Down, "only a slot without a connection connects");
-        self.state = State::Connecting;
+        assert_eq!(self.state, ConnState::Down, "only a slot without a connection connects");
+        self.state = ConnState::Connecting;
         self.stage_began = now;
         self.has_served = false;
         self.peer_closed = false;
@@ -300,29 +305,29 @@ impl Conn {
     /// It is connected, and begins to shake hands if there is a TLS client.
     pub(crate) fn connected(&mut self, tls: Option<Box<TlsClient>>, now: Nanos) {
         assert!(
-            matches!(self.state, State::Connecting | State::Tunnelling),
+            matches!(self.state, ConnState::Connecting | ConnState::Tunnelling),
             "only a connecting slot gets connected"
         );
-        self.state = if tls.is_some() { State::Handshaking } else { State::Up };
+        self.state = if tls.is_some() { ConnState::Handshaking } else { ConnState::Up };
         self.tls = tls;
         self.stage_began = now;
     }
 
     /// It is connected to a proxy, which is asked for a tunnel.
     pub(crate) fn tunnels(&mut self) {
-        self.state = State::Tunnelling;
+        self.state = ConnState::Tunnelling;
         proxy::expect_tunnel(&mut self.parser);
     }
 
     /// The TLS handshake is done.
     pub(crate) fn handshaken(&mut self) {
-        self.state = State::Up;
+        self.state = ConnState::Up;
     }
 
     /// The next request that is to be sent on this connection, counted as sent at `now`.
     #[inline]
-    pub(crate) fn next_to_send(&mut self, now: Nanos, common: &Common) -> Option<Out> {
-        if self.state != State::Up || self.n_requests >= common.requests_per_connection {
+    pub(crate) fn next_to_send(&mut self, now: Nanos, common: &ConnContext) -> Option<SentRequest> {
+        if self.state != ConnState::Up || self.n_requests >= common.requests_per_connection {
             return None;
         }
         if self.is_cautious && self.n_sent > 0 {
@@ -350,10 +355,10 @@ impl Conn {
         &mut self,
         bytes: &[u8],
         at: Nanos,
-        common: &mut Common,
+        common: &mut ConnContext,
         ended: &mut Vec<Sample>,
-    ) -> Heard {
-        let mut heard = Heard::default();
+    ) -> ReceiveResult {
+        let mut heard = ReceiveResult::default();
         let mut left = bytes;
         loop {
             if !self.reply.has_begun && !left.is_empty() {
@@ -407,7 +412,7 @@ impl Conn {
                         return heard;
                     }
                     heard.then = self.complete(totals, at, common, ended);
-                    if heard.then != Then::Keep || left.is_empty() {
+                    if heard.then != NextStep::Keep || left.is_empty() {
                         return heard;
                     }
                 }
@@ -420,18 +425,18 @@ impl Conn {
         &mut self,
         n_bytes: u64,
         at: Nanos,
-        common: &mut Common,
+        common: &mut ConnContext,
         ended: &mut Vec<Sample>,
-    ) -> Heard {
+    ) -> ReceiveResult {
         self.parser.discarded(n_bytes);
         self.reply.bytes_read += n_bytes;
         let heard = self.received(&[], at, common, ended);
         // What was asked for once is not asked for again: the driver still throws it away.
-        Heard { discard: 0, ..heard }
+        ReceiveResult { discard: 0, ..heard }
     }
 
     #[inline]
-    fn begin_reply(&mut self, at: Nanos, common: &mut Common) {
+    fn begin_reply(&mut self, at: Nanos, common: &mut ConnContext) {
         self.reply =
             Reply { has_begun: true, first_byte: at, has_headers: true, ..Reply::default() };
         let request = self.outs[0].request;
@@ -453,7 +458,7 @@ impl Conn {
         jar: &mut Jar,
         head: ReplyHead,
         fields: Fields<'_>,
-        common: &mut Common,
+        common: &mut ConnContext,
     ) {
         reply.status = head.status;
         if head.status / 100 == 3 && common.redirect.is_none() {
@@ -472,9 +477,9 @@ impl Conn {
         &mut self,
         bytes: &[u8],
         at: Nanos,
-        common: &mut Common,
+        common: &mut ConnContext,
         ended: &mut Vec<Sample>,
-    ) -> Then {
+    ) -> NextStep {
         if let Some(first) = common.first_head.as_mut().filter(|first| first.is_awaited()) {
             first.see_garbage(bytes);
         }
@@ -488,29 +493,29 @@ impl Conn {
     fn unasked(
         &mut self,
         bytes: &[u8],
-        heard: Heard,
-        common: &mut Common,
+        heard: ReceiveResult,
+        common: &mut ConnContext,
         at: Nanos,
         ended: &mut Vec<Sample>,
-    ) -> Heard {
-        if self.state != State::Tunnelling {
-            return Heard { then: Then::Close, ..heard };
+    ) -> ReceiveResult {
+        if self.state != ConnState::Tunnelling {
+            return ReceiveResult { then: NextStep::Close, ..heard };
         }
         let then = match proxy::read_tunnel(&mut self.parser, bytes) {
-            Tunnel::Awaited => Then::Keep,
+            Tunnel::Awaited => NextStep::Keep,
             Tunnel::Open => {
                 self.parser.reset();
-                Then::Tunnelled
+                NextStep::Tunnelled
             }
             Tunnel::Refused(why) => {
                 common.proxy_failure.get_or_insert(why);
                 self.fail(Outcome::Proxy, at, ended)
             }
         };
-        Heard { then, ..heard }
+        ReceiveResult { then, ..heard }
     }
 
-    fn discardable(&self, common: &Common) -> u64 {
+    fn discardable(&self, common: &ConnContext) -> u64 {
         let n_bytes = self.parser.discardable();
         let may = n_bytes >= DISCARD_MIN
             && self.tls.is_none()
@@ -521,7 +526,7 @@ impl Conn {
     }
 
     /// Whether what follows a complete reply may be another one.
-    fn awaits_another(&self, common: &Common) -> bool {
+    fn awaits_another(&self, common: &ConnContext) -> bool {
         self.n_sent > 1 && self.reply.keep_alive && common.keep_alive
     }
 
@@ -531,9 +536,9 @@ impl Conn {
         &mut self,
         totals: ReplyTotals,
         at: Nanos,
-        common: &mut Common,
+        common: &mut ConnContext,
         ended: &mut Vec<Sample>,
-    ) -> Then {
+    ) -> NextStep {
         let out = self.outs.pop_front().expect("a reply is read only while a request is out");
         self.n_sent -= 1;
         let reply = Judged {
@@ -559,19 +564,19 @@ impl Conn {
         self.has_served = true;
         self.failures = 0;
         self.is_cautious = self.is_cautious && self.has_retried();
-        if keeps { Then::Keep } else { Then::Close }
+        if keeps { NextStep::Keep } else { NextStep::Close }
     }
 
     /// The connection was closed. Returns which backoff the slot has to sit out before it connects
     /// again, from 0; `None`: none.
-    pub(crate) fn down(&mut self, then: Then) -> Option<u8> {
+    pub(crate) fn down(&mut self, then: NextStep) -> Option<u8> {
         let had_served = self.has_served;
-        self.state = State::Down;
+        self.state = ConnState::Down;
         self.tls = None;
         self.n_sent = 0;
         self.awaits_continue = false;
         self.reply = Reply::default();
-        if then != Then::Abandon {
+        if then != NextStep::Abandon {
             return None;
         }
         self.failures = self.failures.saturating_add(1);
@@ -581,7 +586,7 @@ impl Conn {
     }
 
     #[inline]
-    fn sample(&self, out: Out, outcome: Outcome, done: Nanos, bytes_body: u64) -> Sample {
+    fn sample(&self, out: SentRequest, outcome: Outcome, done: Nanos, bytes_body: u64) -> Sample {
         // What came to pass is stamped with the wake-up, and befalls a request that was sent later in
         // the same batch too: no sooner than it was sent.
         let first_byte = match self.reply.first_byte {
@@ -621,14 +626,14 @@ mod tests {
     /// What a body that only the connection's end ends counts as, where TCP ends.
     fn outcome_of_an_end(tls: Option<Box<TlsClient>>) -> Outcome {
         let plan = LoadPlan::get(([127, 0, 0, 1], 80).into(), "/");
-        let mut common = Common {
+        let mut common = ConnContext {
             checks: Checks::new(&plan),
             keep_alive: true,
             cookies: false,
             requests_per_connection: u64::MAX,
             n_replies: 0,
-            turns: Turns::new(&plan, 0),
-            bodies: Counts::default(),
+            turns: HashTurns::new(&plan, 0),
+            bodies: HashCounts::default(),
             n_bare_lf: 0,
             first_head: None,
             is_proxied: false,
@@ -640,8 +645,8 @@ mod tests {
         let now = Nanos(1);
         let mut ended = Vec::new();
         let mut conn = Conn::new(1);
-        let out = Out::new(now, 0, RequestKind::Other);
-        assert_eq!(conn.begin(out, 0, &common), Begun::Connect);
+        let out = SentRequest::new(now, 0, RequestKind::Other);
+        assert_eq!(conn.begin(out, 0, &common), StartAction::Connect);
         conn.connects(now);
         conn.connected(tls, now);
         conn.handshaken();

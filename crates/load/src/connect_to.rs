@@ -3,7 +3,7 @@
 
 use std::str::FromStr;
 
-use crate::url::Target;
+use crate::url::UrlTarget;
 
 /// A rule. An empty host or port on the left stands for any, on the right for the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct ConnectToError(String);
 
 impl ConnectTo {
     /// Name and port to connect to instead, where the rule applies.
-    pub(crate) fn apply(&self, target: &Target) -> Option<(String, u16)> {
+    pub(crate) fn apply(&self, target: &UrlTarget) -> Option<(String, u16)> {
         let is_host = self.host.as_ref().is_none_or(|host| host.eq_ignore_ascii_case(&target.name));
         let is_port = self.port.is_none_or(|port| port == target.port);
         (is_host && is_port).then(|| {

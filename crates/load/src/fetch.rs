@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
-use record::{LoadPlan, Origin, Place};
+use record::{LoadPlan, Origin, ServerAddress};
 use sys::clock;
 use sys::driver::{Driver, Failure, Leave, Peer, Route, Slot, What};
 use sys::epoll_driver::EpollDriver;
@@ -43,7 +43,7 @@ pub enum FetchError {
     #[error("cannot connect to {addr}: {}", cause(*failure))]
     Connect {
         /// As planned.
-        addr: Place,
+        addr: ServerAddress,
         /// What the kernel said.
         failure: Failure,
     },
@@ -59,7 +59,7 @@ pub enum FetchError {
     #[error("{addr} closed the connection before its reply was complete ({read} read)")]
     Cut {
         /// As planned.
-        addr: Place,
+        addr: ServerAddress,
         /// What had come.
         read: Bytes,
     },
@@ -67,7 +67,7 @@ pub enum FetchError {
     #[error("{addr} sent a reply that is not valid HTTP/1: {source}")]
     Protocol {
         /// As planned.
-        addr: Place,
+        addr: ServerAddress,
         /// What is wrong with it.
         source: ReplyError,
     },
@@ -75,7 +75,7 @@ pub enum FetchError {
     #[error("{addr} did not {phase} within {timeout}: it hangs, is overloaded, or drops packets")]
     Timeout {
         /// As planned.
-        addr: Place,
+        addr: ServerAddress,
         /// "accept the connection", "begin its reply" or "complete its reply".
         phase: &'static str,
         /// As planned.
@@ -85,7 +85,7 @@ pub enum FetchError {
     #[error("the reply of {addr} is longer than {FETCH_BODY_MAX}: choose a smaller file")]
     TooLong {
         /// As planned.
-        addr: Place,
+        addr: ServerAddress,
     },
     /// The caller gave it up.
     #[error("interrupted")]
@@ -97,7 +97,7 @@ pub enum FetchError {
     #[error("{addr}: {source}")]
     Tls {
         /// As planned.
-        addr: Place,
+        addr: ServerAddress,
         /// What is wrong.
         source: TlsError,
     },
@@ -217,8 +217,8 @@ impl Fetching<'_> {
         let plan = self.plan;
         self.driver.begin(clock::monotonic());
         let to = match &self.origin.place {
-            Place::Inet(addr) => Peer::Inet(*addr),
-            Place::Unix(path) => Peer::Unix(path.clone()),
+            ServerAddress::Inet(addr) => Peer::Inet(*addr),
+            ServerAddress::Unix(path) => Peer::Unix(path.clone()),
         };
         self.driver.connect(SLOT, &Route { to, from: plan.sources.first().copied() });
         let mut deadline = self.driver.now().saturating_add(plan.timeout);
@@ -245,7 +245,7 @@ impl Fetching<'_> {
         }
     }
 
-    fn addr(&self) -> Place {
+    fn addr(&self) -> ServerAddress {
         self.origin.place.clone()
     }
 

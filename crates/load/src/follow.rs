@@ -18,7 +18,7 @@ use std::sync::Mutex;
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
 use record::{
-    Answer, Asking, LoadPlan, Origin, Outcome, Place, Scenario, Seats, Turn, Users, Wants,
+    Answer, Asking, LoadPlan, Origin, Outcome, Scenario, Seats, ServerAddress, Turn, Users, Wants,
     is_redirect,
 };
 
@@ -28,7 +28,7 @@ use crate::location::{self, Hop};
 use crate::picker::{self, Picker};
 use crate::prepared::{Fill, Prepared};
 use crate::shares::{ThreadShare, thread_shares};
-use crate::url::{self, Target};
+use crate::url::{self, UrlTarget};
 
 /// Most hosts that are looked up, and most origins of a thread besides the plan's. A redirect to one
 /// more leads nowhere: a server that names new hosts for ever fills no memory.
@@ -49,17 +49,17 @@ impl<'a> Follow<'a> {
     }
 
     /// Where a redirect leads to; `None` where nobody knows.
-    fn place(&self, target: &Target) -> Option<Place> {
+    fn place(&self, target: &UrlTarget) -> Option<ServerAddress> {
         if let Some(proxy) = &self.plan.proxy {
-            return Some(Place::Inet(proxy.addr));
+            return Some(ServerAddress::Inet(proxy.addr));
         }
-        if let Place::Unix(path) = &self.plan.origin().place {
-            return Some(Place::Unix(path.clone()));
+        if let ServerAddress::Unix(path) = &self.plan.origin().place {
+            return Some(ServerAddress::Unix(path.clone()));
         }
         let elsewhere = self.connect_to.iter().find_map(|rule| rule.apply(target));
         let (name, port) = elsewhere.unwrap_or_else(|| (target.name.clone(), target.port));
         let from = self.plan.sources.first();
-        self.address(name, port, from).map(Place::Inet)
+        self.address(name, port, from).map(ServerAddress::Inet)
     }
 
     fn address(&self, name: String, port: u16, from: Option<&IpAddr>) -> Option<SocketAddr> {
@@ -83,7 +83,7 @@ impl Scenario for Follow<'_> {
         let plan = self.plan;
         let mut shares = thread_shares(plan).into_iter();
         let share = shares.find(|share| share.thread == seats.thread).expect("a seat has a share");
-        let turn = picker::Turn { index: share.thread.into(), of: share.threads.into() };
+        let turn = picker::ThreadIndex { index: share.thread.into(), of: share.threads.into() };
         let prepared =
             |request| Prepared::new(plan, request).expect("rendered when it was planned");
         let known = |origin: &Origin| {
@@ -115,7 +115,7 @@ struct Followers<'a> {
     random: Pcg64Mcg,
     n_begun: u64,
     /// By number: those of the plan, and those that redirects led to.
-    origins: Vec<Target>,
+    origins: Vec<UrlTarget>,
     /// The last of them, which the worker hears of with the next request.
     added: Vec<Origin>,
     users: Vec<User>,
@@ -238,10 +238,10 @@ impl Followers<'_> {
         let plan = self.follow.plan;
         let user = &mut self.users[index];
         let here = &self.origins[user.origin as usize];
-        let base = Target { target: std::mem::take(&mut user.target), ..here.clone() };
+        let base = UrlTarget { target: std::mem::take(&mut user.target), ..here.clone() };
         let next = location::resolve(&base, location)?;
         let is_same = location::is_same_origin(here, &next);
-        let is_next = |known: &Target| location::is_same_origin(known, &next);
+        let is_next = |known: &UrlTarget| location::is_same_origin(known, &next);
         if !is_same {
             user.origin = match self.origins.iter().position(is_next) {
                 Some(known) => known as u32,
@@ -250,7 +250,7 @@ impl Followers<'_> {
                     let place = self.follow.place(&next)?;
                     let tls_name = next.is_tls.then(|| next.name.clone());
                     self.added.push(Origin { place, host: next.host.clone(), tls_name });
-                    self.origins.push(Target { target: String::new(), ..next.clone() });
+                    self.origins.push(UrlTarget { target: String::new(), ..next.clone() });
                     self.origins.len() as u32 - 1
                 }
             };

@@ -8,12 +8,12 @@ use units::Nanos;
 
 /// Free places, in the order in which they may be used.
 pub(crate) struct FreePlaces {
-    places: VecDeque<Free>,
+    places: VecDeque<FreePlace>,
 }
 
 /// A free place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Free {
+pub(crate) struct FreePlace {
     /// Its connection.
     pub(crate) slot: Slot,
     /// From when on it may be used: when it became free, or when its pause ends.
@@ -26,7 +26,7 @@ impl FreePlaces {
     /// once leave in one write.
     pub(crate) fn new(n_slots: u32, per_slot: u32, from: impl Fn(Slot) -> Nanos) -> Self {
         let of_slot = |slot| {
-            let free = Free { slot, from: from(slot) };
+            let free = FreePlace { slot, from: from(slot) };
             (0..per_slot).map(move |_| free)
         };
         Self { places: (0..n_slots).flat_map(|index| of_slot(Slot(index))).collect() }
@@ -34,20 +34,20 @@ impl FreePlaces {
 
     /// The place that may be used first.
     #[inline]
-    pub(crate) fn first(&self) -> Option<Free> {
+    pub(crate) fn first(&self) -> Option<FreePlace> {
         self.places.front().copied()
     }
 
     /// Takes it.
     #[inline]
-    pub(crate) fn take(&mut self) -> Option<Free> {
+    pub(crate) fn take(&mut self) -> Option<FreePlace> {
         self.places.pop_front()
     }
 
     /// A place becomes free. Without pauses, and with pauses of one length, each is later than all
     /// before it; only random pauses are sorted in, from the back.
     #[inline]
-    pub(crate) fn put(&mut self, free: Free) {
+    pub(crate) fn put(&mut self, free: FreePlace) {
         let mut at = self.places.len();
         while at > 0 && self.places[at - 1].from > free.from {
             at -= 1;
@@ -71,7 +71,7 @@ mod tests {
         fn places_come_by_time_and_then_in_the_order_of_putting(from in prop::collection::vec(0u64..20, 1..60)) {
             let mut places = FreePlaces::new(0, 1, |_| Nanos::ZERO);
             for (index, &from) in from.iter().enumerate() {
-                places.put(Free { slot: Slot(index as u32), from: Nanos(from) });
+                places.put(FreePlace { slot: Slot(index as u32), from: Nanos(from) });
             }
             let mut expected: Vec<(u64, usize)> = from.iter().copied().zip(0..).collect();
             expected.sort_unstable();

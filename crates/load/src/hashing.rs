@@ -1,5 +1,5 @@
 //! Which replies have their bodies hashed, and what came of it. Owns the choice, the counts and what a
-//! look may cost; must not know how a body is hashed (see `check`). Start reading at [`Turns`].
+//! look may cost; must not know how a body is hashed (see `check`). Start reading at [`HashTurns`].
 //!
 //! The first reply of a thread is hashed, and then one after a random number of others, drawn from the
 //! plan's seed: every k-th would meet the same one of a server's processes again and again. A reply
@@ -29,7 +29,7 @@ const LOOK_NS_A_BYTE: f64 = 0.8;
 const LOOK_NS_A_BYTE_SLOW: f64 = 5.0;
 
 /// Whose turn it is to be hashed, on one thread.
-pub(crate) struct Turns {
+pub(crate) struct HashTurns {
     bodies: Bodies,
     random: Pcg64Mcg,
     /// Number of the next reply that is hashed; `u64::MAX`: none is.
@@ -38,7 +38,7 @@ pub(crate) struct Turns {
     stride: u64,
 }
 
-impl Turns {
+impl HashTurns {
     /// Of that thread of the load.
     pub(crate) fn new(plan: &LoadPlan, thread: u32) -> Self {
         let bodies = plan.verify.bodies;
@@ -86,7 +86,7 @@ fn look_ns_a_byte() -> f64 {
 
 /// Bodies that were hashed and compared on one thread.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct HashCounts {
     verified: u64,
     /// Of them.
     differ: u64,
@@ -104,7 +104,7 @@ pub(crate) struct Different {
     pub(crate) sha256: [u8; 32],
 }
 
-impl Counts {
+impl HashCounts {
     /// A body was compared; `different` where it is not the expected one.
     pub(crate) fn add(&mut self, different: Option<Different>) {
         self.verified += 1;
@@ -134,10 +134,10 @@ impl Counts {
 mod tests {
     use super::*;
 
-    fn turns(bodies: Bodies, seed: u64) -> Turns {
+    fn turns(bodies: Bodies, seed: u64) -> HashTurns {
         let mut plan = LoadPlan::get(([127, 0, 0, 1], 80).into(), "/");
         (plan.verify.bodies, plan.seed) = (bodies, seed);
-        Turns::new(&plan, 0)
+        HashTurns::new(&plan, 0)
     }
 
     /// The numbers that are hashed of so many replies.

@@ -5,7 +5,7 @@
 use record::{Redirect, is_redirect};
 use wire::Fields;
 
-use crate::url::{self, Target};
+use crate::url::{self, UrlTarget};
 
 /// Most bytes of a Location that a record keeps.
 const LOCATION_MAX: usize = 200;
@@ -25,7 +25,7 @@ pub(crate) struct Hop<'a> {
 /// The URL that `location` means in the reply to a request to `base`; `None` where it is no http URL.
 /// Its fragment, name and password are left out: no server hears of the one, and the others would be
 /// a server's to choose.
-pub(crate) fn resolve(base: &Target, location: &[u8]) -> Option<Target> {
+pub(crate) fn resolve(base: &UrlTarget, location: &[u8]) -> Option<UrlTarget> {
     let text = encoded(location);
     let reference = text.split('#').next().unwrap_or_default();
     let scheme = if base.is_tls { "https" } else { "http" };
@@ -48,14 +48,14 @@ pub(crate) fn resolve(base: &Target, location: &[u8]) -> Option<Target> {
         }
     };
     let query = query.map_or_else(String::new, |query| format!("?{query}"));
-    Some(Target { target: format!("{path}{query}"), user: None, ..base.clone() })
+    Some(UrlTarget { target: format!("{path}{query}"), user: None, ..base.clone() })
 }
 
-fn absolute(url: &str) -> Option<Target> {
+fn absolute(url: &str) -> Option<UrlTarget> {
     let target = url::parse(url).ok()?;
     let (path, query) = path_and_query(&target.target);
     let query = query.map_or_else(String::new, |query| format!("?{query}"));
-    Some(Target { target: without_dots(path) + &query, user: None, ..target })
+    Some(UrlTarget { target: without_dots(path) + &query, user: None, ..target })
 }
 
 /// RFC 3986, 3.1.
@@ -102,7 +102,7 @@ fn without_dots(path: &str) -> String {
 }
 
 /// Whether two URLs have one origin: what was meant for the one may be sent to the other.
-pub(crate) fn is_same_origin(one: &Target, other: &Target) -> bool {
+pub(crate) fn is_same_origin(one: &UrlTarget, other: &UrlTarget) -> bool {
     one.is_tls == other.is_tls
         && one.port == other.port
         && one.name.eq_ignore_ascii_case(&other.name)
@@ -211,7 +211,7 @@ mod tests {
 
     use super::*;
 
-    fn shown(target: &Target) -> String {
+    fn shown(target: &UrlTarget) -> String {
         let scheme = if target.is_tls { "https" } else { "http" };
         format!("{scheme}://{}{}", target.host, target.target)
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use record::{HttpVersion, LoadPlan, LoadStop, Origin, Pacing, Place, RequestPlan};
+use record::{HttpVersion, LoadPlan, LoadStop, Origin, Pacing, RequestPlan, ServerAddress};
 use stats::SPAN_MAX;
 use units::Nanos;
 
@@ -13,8 +13,8 @@ use crate::connect_to::{ConnectTo, ConnectToError};
 use crate::pacing::{self, PacingError};
 use crate::prepared::{PrepareError, Prepared};
 use crate::proxy::{self, ProxyError};
-use crate::source::{self, Asked};
-use crate::url::{self, Target, UrlError};
+use crate::source::{self, ListedRequest};
+use crate::url::{self, UrlError, UrlTarget};
 
 /// Most connections of one load: the index of a slot and the descriptors of a process fit well.
 pub const CONNECTIONS_MAX: u32 = 1_000_000;
@@ -54,7 +54,7 @@ pub struct LoadOptions {
     /// Request body; none.
     pub body: Vec<u8>,
     /// Requests of a file, instead of `url`, `method` and `body`; `url` then names the file.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<ListedRequest>,
     /// `user:password` for basic authentication; that of the URL.
     pub user: Option<String>,
     /// `http://[user:password@]host:port` of a proxy; none.
@@ -193,11 +193,11 @@ impl LoadOptions {
         &self,
         proxy: Option<&record::Proxy>,
     ) -> Result<(Vec<Origin>, Vec<RequestPlan>), PlanError> {
-        let typed = Asked {
+        let typed = ListedRequest {
             method: self.method.clone(),
             body: self.body.clone(),
             templated: true,
-            ..Asked::get(&self.url)
+            ..ListedRequest::get(&self.url)
         };
         let asked = if self.asked.is_empty() { std::slice::from_ref(&typed) } else { &self.asked };
         let further: Vec<(String, String)> =
@@ -321,7 +321,7 @@ impl<'a> Origins<'a> {
     }
 
     /// Index of the origin of that URL.
-    fn of(&mut self, target: &Target) -> Result<u32, PlanError> {
+    fn of(&mut self, target: &UrlTarget) -> Result<u32, PlanError> {
         let origin = Origin {
             place: self.place(target)?,
             host: target.host.clone(),
@@ -334,12 +334,12 @@ impl<'a> Origins<'a> {
         }) as u32)
     }
 
-    fn place(&mut self, target: &Target) -> Result<Place, PlanError> {
+    fn place(&mut self, target: &UrlTarget) -> Result<ServerAddress, PlanError> {
         if let Some(path) = &self.options.unix {
-            return Ok(Place::Unix(path.clone()));
+            return Ok(ServerAddress::Unix(path.clone()));
         }
         if let Some(addr) = self.proxy {
-            return Ok(Place::Inet(addr));
+            return Ok(ServerAddress::Inet(addr));
         }
         let redirected = self.connect_to.iter().find_map(|rule| rule.apply(target));
         let (name, port) = redirected.unwrap_or_else(|| (target.name.clone(), target.port));
@@ -353,7 +353,7 @@ impl<'a> Origins<'a> {
         };
         let stranger =
             self.options.draft.sources.iter().find(|from| from.is_ipv4() != addr.is_ipv4());
-        stranger.map_or(Ok(Place::Inet(addr)), |from| Err(PlanError::Family(*from, addr)))
+        stranger.map_or(Ok(ServerAddress::Inet(addr)), |from| Err(PlanError::Family(*from, addr)))
     }
 }
 
@@ -444,15 +444,15 @@ mod tests {
         let mut options = LoadOptions::new("urls.txt");
         options.draft.stop.requests = Some(1);
         let urls = ["http://127.0.0.1:81/a", "http://127.0.0.1:82/", "http://127.0.0.1:81/b"];
-        options.asked = urls.map(Asked::get).to_vec();
+        options.asked = urls.map(ListedRequest::get).to_vec();
         let plan = options.plan().unwrap();
         assert_eq!(plan.origins.len(), 2);
         let origins: Vec<u32> = plan.requests.iter().map(|request| request.origin).collect();
         assert_eq!(origins, [0, 1, 0]);
         options.unix = Some("/run/x.sock".into());
-        let places: Vec<Place> =
+        let places: Vec<ServerAddress> =
             options.plan().unwrap().origins.into_iter().map(|origin| origin.place).collect();
-        assert_eq!(places, vec![Place::Unix("/run/x.sock".into()); 2]);
+        assert_eq!(places, vec![ServerAddress::Unix("/run/x.sock".into()); 2]);
     }
 
     #[test]
@@ -481,7 +481,7 @@ mod tests {
         options.draft.stop.duration = Some(Nanos::from_secs(3));
         options.headers = vec!["Accept:  text/html ".to_owned()];
         let plan = options.plan().unwrap();
-        assert_eq!(plan.origin().place, Place::Inet("127.0.0.1:81".parse().unwrap()));
+        assert_eq!(plan.origin().place, ServerAddress::Inet("127.0.0.1:81".parse().unwrap()));
         assert_eq!((&*plan.origin().host, &*plan.requests[0].target), ("127.0.0.1:81", "/x?y"));
         let request = rendered(&plan);
         assert_eq!(request, "GET /x?y HTTP/1.1\r\nHost: 127.0.0.1:81\r\nAccept: text/html\r\n\r\n");

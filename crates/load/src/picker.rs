@@ -14,7 +14,7 @@ const STREAM: u64 = u64::from_be_bytes(*b"requests");
 
 /// Which thread picks, among the threads of all agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub(crate) struct ThreadIndex {
     /// 0 to `of` - 1.
     pub(crate) index: u64,
     /// Number of threads, at least 1.
@@ -62,7 +62,7 @@ impl Picker {
     ///
     /// # Panics
     /// If the plan has no request or a weight of 0: it has neither.
-    pub(crate) fn new(plan: &LoadPlan, turn: Turn) -> Self {
+    pub(crate) fn new(plan: &LoadPlan, turn: ThreadIndex) -> Self {
         assert!(turn.index < turn.of, "turn {} of {}", turn.index, turn.of);
         let requests = &plan.requests;
         assert!(!requests.is_empty(), "a plan has at least one request");
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn in_order_each_stands_as_often_in_a_row_as_its_weight_says() {
-        let alone = Turn { index: 0, of: 1 };
+        let alone = ThreadIndex { index: 0, of: 1 };
         let mut picker = Picker::new(&plan(&[1, 3, 2], Pick::InOrder), alone);
         assert_eq!(take(&mut picker, 8), [0, 1, 1, 1, 2, 2, 0, 1]);
         let mut picker = Picker::new(&plan(&[1, 1, 1], Pick::InOrder), alone);
@@ -168,7 +168,8 @@ mod tests {
         let mut picker = Picker::new(&plan(&[u32::MAX], Pick::InOrder), alone);
         assert_eq!(take(&mut picker, 2), [0, 0]);
         let most = plan(&[u32::MAX, u32::MAX], Pick::InOrder);
-        let mut picker = Picker::new(&most, Turn { index: u64::from(u32::MAX) - 1, of: 1 << 32 });
+        let mut picker =
+            Picker::new(&most, ThreadIndex { index: u64::from(u32::MAX) - 1, of: 1 << 32 });
         assert_eq!(take(&mut picker, 3), [0, 0, 1]);
     }
 
@@ -180,8 +181,8 @@ mod tests {
         ) {
             let plan = plan(&weights, Pick::InOrder);
             let mut threads: Vec<Picker> =
-                (0..of).map(|index| Picker::new(&plan, Turn { index, of })).collect();
-            let mut one = Picker::new(&plan, Turn { index: 0, of: 1 });
+                (0..of).map(|index| Picker::new(&plan, ThreadIndex { index, of })).collect();
+            let mut one = Picker::new(&plan, ThreadIndex { index: 0, of: 1 });
             for position in 0..60 {
                 let next = threads[(position % of) as usize].next();
                 prop_assert_eq!(next, one.next(), "position {}", position);
@@ -212,7 +213,7 @@ mod tests {
         let n = 600_000;
         let plan = plan(&weights, Pick::AtRandom);
         for index in 0..3 {
-            let mut picker = Picker::new(&plan, Turn { index, of: 3 });
+            let mut picker = Picker::new(&plan, ThreadIndex { index, of: 3 });
             let mut counts = [0.0; 6];
             (0..n).for_each(|_| counts[picker.next() as usize] += 1.0);
             let total = f64::from(weights.iter().sum::<u32>());
@@ -226,7 +227,8 @@ mod tests {
     #[test]
     fn the_choice_hangs_on_the_seed_and_on_the_thread() {
         let mut plan = plan(&[1, 1, 1, 1], Pick::AtRandom);
-        let of = |plan: &LoadPlan, index| take(&mut Picker::new(plan, Turn { index, of: 2 }), 50);
+        let of =
+            |plan: &LoadPlan, index| take(&mut Picker::new(plan, ThreadIndex { index, of: 2 }), 50);
         let first = of(&plan, 0);
         assert_eq!(first, of(&plan, 0));
         assert_ne!(first, of(&plan, 1));

@@ -9,7 +9,7 @@ const RAND_MAX: u64 = i64::MAX as u64;
 
 /// A piece of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Piece<'a> {
+pub(crate) enum TemplatePiece<'a> {
     /// As it stands.
     Text(&'a [u8]),
     /// Something that differs from one sending to the next.
@@ -52,7 +52,7 @@ pub struct PlaceholderError(pub(crate) String);
 ///
 /// # Errors
 /// `{rand:` or `{csv:` is there and what follows makes no sense.
-pub(crate) fn split(text: &[u8]) -> Result<Vec<Piece<'_>>, PlaceholderError> {
+pub(crate) fn split(text: &[u8]) -> Result<Vec<TemplatePiece<'_>>, PlaceholderError> {
     let mut pieces = Vec::new();
     let (mut start, mut at) = (0, 0);
     while let Some(found) = text[at..].iter().position(|&byte| byte == b'{') {
@@ -64,13 +64,13 @@ pub(crate) fn split(text: &[u8]) -> Result<Vec<Piece<'_>>, PlaceholderError> {
         };
         let Some(placeholder) = placeholder(&text[at..end])? else { continue };
         if start < open {
-            pieces.push(Piece::Text(&text[start..open]));
+            pieces.push(TemplatePiece::Text(&text[start..open]));
         }
-        pieces.push(Piece::Hole(placeholder));
+        pieces.push(TemplatePiece::Hole(placeholder));
         (start, at) = (end + 1, end + 1);
     }
     if start < text.len() {
-        pieces.push(Piece::Text(&text[start..]));
+        pieces.push(TemplatePiece::Text(&text[start..]));
     }
     Ok(pieces)
 }
@@ -114,14 +114,14 @@ fn file_and_column(place: &str) -> Option<(&str, &str)> {
 /// Whether `text` has a placeholder, a mistaken one included.
 pub(crate) fn is_templated(text: impl AsRef<[u8]>) -> bool {
     split(text.as_ref())
-        .map_or(true, |pieces| pieces.iter().any(|piece| matches!(piece, Piece::Hole(_))))
+        .map_or(true, |pieces| pieces.iter().any(|piece| matches!(piece, TemplatePiece::Hole(_))))
 }
 
 /// The first that begins in `text` as a placeholder does and is none: an open brace, the word after it,
 /// and the brace that closes it if one is there. JSON has none: there a brace is followed by a quote.
 pub fn literal_braces(text: &str) -> Option<&str> {
     split(text.as_bytes()).ok()?.into_iter().find_map(|piece| {
-        let Piece::Text(text) = piece else { return None };
+        let TemplatePiece::Text(text) = piece else { return None };
         let text = str::from_utf8(text).expect("placeholders are whole characters");
         let of_a_word = |at: &usize| text[at + 1..].starts_with(char::is_alphabetic);
         let begun = &text[text.match_indices('{').map(|(at, _)| at).find(of_a_word)?..];
@@ -143,7 +143,7 @@ pub fn columns_needed(request: &RequestPlan) -> Result<Vec<(String, String)>, Pl
     let values = request.headers.iter().map(|(_, value)| value.as_bytes());
     for text in [request.target.as_bytes(), &request.body].into_iter().chain(values) {
         for piece in split(text)? {
-            let Piece::Hole(Placeholder::Csv { file, column }) = piece else { continue };
+            let TemplatePiece::Hole(Placeholder::Csv { file, column }) = piece else { continue };
             let one = (file.to_owned(), column.to_owned());
             if !needed.contains(&one) {
                 needed.push(one);
@@ -162,25 +162,28 @@ mod tests {
     #[test]
     fn placeholders_are_found_and_other_braces_stay() {
         let csv = Placeholder::Csv { file: "a:b/u.csv", column: "name" };
-        let cases: [(&str, &[Piece<'_>]); 6] = [
+        let cases: [(&str, &[TemplatePiece<'_>]); 6] = [
             ("", &[]),
-            ("{}{ }{a}{SEQ}{{", &[Piece::Text(b"{}{ }{a}{SEQ}{{")]),
-            ("{seq}", &[Piece::Hole(Placeholder::Seq)]),
+            ("{}{ }{a}{SEQ}{{", &[TemplatePiece::Text(b"{}{ }{a}{SEQ}{{")]),
+            ("{seq}", &[TemplatePiece::Hole(Placeholder::Seq)]),
             (
                 "a{{rand:1-6}}",
                 &[
-                    Piece::Text(b"a{"),
-                    Piece::Hole(Placeholder::Rand { low: 1, high: 6 }),
-                    Piece::Text(b"}"),
+                    TemplatePiece::Text(b"a{"),
+                    TemplatePiece::Hole(Placeholder::Rand { low: 1, high: 6 }),
+                    TemplatePiece::Text(b"}"),
                 ],
             ),
-            ("{csv:a:b/u.csv:name}", &[Piece::Hole(csv)]),
+            ("{csv:a:b/u.csv:name}", &[TemplatePiece::Hole(csv)]),
             (
                 "{\"n\":{rand}}",
                 &[
-                    Piece::Text(b"{\"n\":"),
-                    Piece::Hole(Placeholder::Rand { low: 0, high: 9_223_372_036_854_775_807 }),
-                    Piece::Text(b"}"),
+                    TemplatePiece::Text(b"{\"n\":"),
+                    TemplatePiece::Hole(Placeholder::Rand {
+                        low: 0,
+                        high: 9_223_372_036_854_775_807,
+                    }),
+                    TemplatePiece::Text(b"}"),
                 ],
             ),
         ];
@@ -237,10 +240,10 @@ mod tests {
                 let mut joined = Vec::new();
                 for piece in pieces {
                     match piece {
-                        Piece::Text(text) => joined.extend_from_slice(text),
-                        Piece::Hole(Placeholder::Seq) => joined.extend_from_slice(b"{seq}"),
-                        Piece::Hole(Placeholder::Rand { .. }) => joined.extend_from_slice(b"{rand}"),
-                        Piece::Hole(Placeholder::Csv { file, column }) =>
+                        TemplatePiece::Text(text) => joined.extend_from_slice(text),
+                        TemplatePiece::Hole(Placeholder::Seq) => joined.extend_from_slice(b"{seq}"),
+                        TemplatePiece::Hole(Placeholder::Rand { .. }) => joined.extend_from_slice(b"{rand}"),
+                        TemplatePiece::Hole(Placeholder::Csv { file, column }) =>
                             joined.extend_from_slice(format!("{{csv:{file}:{column}}}").as_bytes()),
                     }
                 }

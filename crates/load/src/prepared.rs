@@ -12,7 +12,7 @@ use rand_pcg::Pcg64Mcg;
 use record::{Column, HttpVersion, LoadPlan, RequestPlan};
 use wire::{RequestHead, RequestKind, RequestLayout, Version, WriteError};
 
-use crate::placeholders::{Piece, Placeholder, PlaceholderError, split};
+use crate::placeholders::{Placeholder, PlaceholderError, TemplatePiece, split};
 use crate::proxy;
 
 /// What a placeholder stands for while the head is checked; it is allowed everywhere.
@@ -179,7 +179,7 @@ impl Prepared {
         };
         let (bytes, layout) = head.render_with_layout()?;
         let cookies = names("cookie").and_then(|index| layout.values[index].clone());
-        let mut cut = Cut::new(plan, &bytes, layout.head);
+        let mut cut = HoleCutter::new(plan, &bytes, layout.head);
         cut.replace(layout.target.clone(), &target, true)?;
         cut.fields(&layout, &headers, cookies.as_ref())?;
         let whole_head = cut.end_head(&layout, body_varies, cookies.is_none());
@@ -324,32 +324,39 @@ fn push_component(out: &mut Vec<u8>, value: &[u8]) {
     }
 }
 
-fn pieces<'a>(request: &RequestPlan, text: &'a [u8]) -> Result<Vec<Piece<'a>>, PlaceholderError> {
-    if request.templated { split(text) } else { Ok(vec![Piece::Text(text)]) }
+fn pieces<'a>(
+    request: &RequestPlan,
+    text: &'a [u8],
+) -> Result<Vec<TemplatePiece<'a>>, PlaceholderError> {
+    if request.templated { split(text) } else { Ok(vec![TemplatePiece::Text(text)]) }
 }
 
-fn has_holes(pieces: &[Piece<'_>]) -> bool {
-    pieces.iter().any(|piece| matches!(piece, Piece::Hole(_)))
+fn has_holes(pieces: &[TemplatePiece<'_>]) -> bool {
+    pieces.iter().any(|piece| matches!(piece, TemplatePiece::Hole(_)))
 }
 
 /// The text with a sample in each hole.
-fn sample(pieces: &[Piece<'_>]) -> Vec<u8> {
+fn sample(pieces: &[TemplatePiece<'_>]) -> Vec<u8> {
     let parts = pieces.iter().map(|piece| match piece {
-        Piece::Text(text) => text,
-        Piece::Hole(_) => SAMPLE.as_bytes(),
+        TemplatePiece::Text(text) => text,
+        TemplatePiece::Hole(_) => SAMPLE.as_bytes(),
     });
     parts.collect::<Vec<_>>().concat()
 }
 
 /// As [`sample`], for what was a string: placeholders are whole characters, so it is one again.
-fn sample_text(pieces: &[Piece<'_>]) -> String {
+fn sample_text(pieces: &[TemplatePiece<'_>]) -> String {
     String::from_utf8(sample(pieces)).expect("a string without its placeholders is a string")
 }
 
 /// Values of columns that go into a field must not end it.
-fn check_values(plan: &LoadPlan, field: &str, pieces: &[Piece<'_>]) -> Result<(), PrepareError> {
+fn check_values(
+    plan: &LoadPlan,
+    field: &str,
+    pieces: &[TemplatePiece<'_>],
+) -> Result<(), PrepareError> {
     for piece in pieces {
-        let Piece::Hole(Placeholder::Csv { file, column }) = piece else { continue };
+        let TemplatePiece::Hole(Placeholder::Csv { file, column }) = piece else { continue };
         let values = &plan.columns[column_index(plan, file, column)?].values;
         let is_wrong = |value: &String| value.bytes().any(|b| b.is_ascii_control() && b != b'\t');
         if let Some(index) = values.iter().position(is_wrong) {
@@ -372,7 +379,7 @@ fn column_index(plan: &LoadPlan, file: &str, name: &str) -> Result<usize, Prepar
 }
 
 /// Takes the samples out of rendered bytes, from the front to the end, and notes the holes.
-struct Cut<'a> {
+struct HoleCutter<'a> {
     plan: &'a LoadPlan,
     bytes: &'a [u8],
     head: usize,
@@ -381,7 +388,7 @@ struct Cut<'a> {
     holes: Vec<Hole>,
 }
 
-impl<'a> Cut<'a> {
+impl<'a> HoleCutter<'a> {
     fn new(plan: &'a LoadPlan, bytes: &'a [u8], head: usize) -> Self {
         let text = Vec::with_capacity(bytes.len());
         Self { plan, bytes, head, done: 0, text, holes: Vec::new() }
@@ -401,18 +408,18 @@ impl<'a> Cut<'a> {
     fn replace(
         &mut self,
         range: Range<usize>,
-        pieces: &[Piece<'_>],
+        pieces: &[TemplatePiece<'_>],
         encoded: bool,
     ) -> Result<(), PrepareError> {
         self.keep_until(range.start);
         for piece in pieces {
             match *piece {
-                Piece::Text(text) => self.text.extend_from_slice(text),
-                Piece::Hole(Placeholder::Seq) => self.hole(Value::Seq),
-                Piece::Hole(Placeholder::Rand { low, high }) => {
+                TemplatePiece::Text(text) => self.text.extend_from_slice(text),
+                TemplatePiece::Hole(Placeholder::Seq) => self.hole(Value::Seq),
+                TemplatePiece::Hole(Placeholder::Rand { low, high }) => {
                     self.hole(Value::Rand { low, high });
                 }
-                Piece::Hole(Placeholder::Csv { file, column }) => {
+                TemplatePiece::Hole(Placeholder::Csv { file, column }) => {
                     let column = column_index(self.plan, file, column)?;
                     self.hole(Value::Csv { column, encoded });
                 }
@@ -426,7 +433,7 @@ impl<'a> Cut<'a> {
     fn fields(
         &mut self,
         layout: &RequestLayout,
-        headers: &[Vec<Piece<'_>>],
+        headers: &[Vec<TemplatePiece<'_>>],
         cookies: Option<&Range<usize>>,
     ) -> Result<(), PrepareError> {
         for (range, pieces) in layout.values.iter().zip(headers) {

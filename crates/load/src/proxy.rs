@@ -167,7 +167,7 @@ pub(crate) fn expect_tunnel(parser: &mut ReplyParser) {
 
 #[cfg(test)]
 mod tests {
-    use record::Place;
+    use record::ServerAddress;
     use wire::ReplyLimits;
 
     use super::*;
@@ -198,7 +198,7 @@ mod tests {
     fn a_tunnel_is_asked_for_by_host_and_port() {
         let mut plan = LoadPlan::get(([127, 0, 0, 1], 81).into(), "/");
         plan.proxy = Some(parse("http://me:x@127.0.0.1:3128", &[]).unwrap());
-        let place = Place::Inet(([127, 0, 0, 1], 3128).into());
+        let place = ServerAddress::Inet(([127, 0, 0, 1], 3128).into());
         let origin = |host: &str, name: Option<&str>| Origin {
             place: place.clone(),
             host: host.to_owned(),

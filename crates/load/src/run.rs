@@ -150,7 +150,7 @@ pub fn run_on<D: Driver>(
             let (report, make) = (report.clone(), &make);
             let stops = Stops { interrupt: control.interrupt, abort: &abort, lost: &lost };
             let tls = tls.as_ref();
-            let seat = Seat { thread, share: *share, plan, stops, tls, scenario };
+            let seat = LoadThread { thread, share: *share, plan, stops, tls, scenario };
             thread::Builder::new()
                 .name(format!("load-{thread}"))
                 .spawn_scoped(scope, move || seat.work(make, &opened, &report))
@@ -169,7 +169,7 @@ pub fn run_on<D: Driver>(
 }
 
 /// What a thread tells the one that gathers.
-enum Report {
+enum ThreadReport {
     /// It can begin; it waits for its gate.
     Ready,
     /// An interval is over.
@@ -183,7 +183,7 @@ enum Report {
 }
 
 /// One thread's place in a load.
-struct Seat<'a> {
+struct LoadThread<'a> {
     thread: usize,
     share: ThreadShare,
     plan: &'a LoadPlan,
@@ -193,30 +193,30 @@ struct Seat<'a> {
 }
 
 /// Reports that its thread panics, so that the others are not waited for in vain.
-struct Witness<'a>(&'a Sender<Report>);
+struct PanicReporter<'a>(&'a Sender<ThreadReport>);
 
-impl Drop for Witness<'_> {
+impl Drop for PanicReporter<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.send(Report::Panicked).ok();
+            self.0.send(ThreadReport::Panicked).ok();
         }
     }
 }
 
-impl Seat<'_> {
+impl LoadThread<'_> {
     fn work<D: Driver>(
         self,
         make: &(impl Fn(usize, u32) -> io::Result<D> + Sync),
         opened: &Receiver<Nanos>,
-        report: &Sender<Report>,
+        report: &Sender<ThreadReport>,
     ) {
-        let _witness = Witness(report);
+        let _witness = PanicReporter(report);
         let last = match self.measure(make, opened, report) {
             Ok(Some(measured)) => {
-                Report::Done { thread: self.thread, measured: Box::new(measured) }
+                ThreadReport::Done { thread: self.thread, measured: Box::new(measured) }
             }
             Ok(None) => return,
-            Err(error) => Report::Failed(error),
+            Err(error) => ThreadReport::Failed(error),
         };
         // The receiver is gone only when another thread has failed; then nobody asks.
         report.send(last).ok();
@@ -227,7 +227,7 @@ impl Seat<'_> {
         &self,
         make: &(impl Fn(usize, u32) -> io::Result<D> + Sync),
         opened: &Receiver<Nanos>,
-        report: &Sender<Report>,
+        report: &Sender<ThreadReport>,
     ) -> Result<Option<Measured>, LoadError> {
         if let Some(cpu) = cpu_of(self.plan, self.thread) {
             pin(&[cpu])?;
@@ -237,11 +237,11 @@ impl Seat<'_> {
         let driver = make(self.thread, self.share.connections)?;
         let worker =
             Worker::new(driver, self.plan, self.share, self.stops, self.tls, self.scenario);
-        report.send(Report::Ready).ok();
+        report.send(ThreadReport::Ready).ok();
         let Ok(origin) = opened.recv() else { return Ok(None) };
         let over = |interval| {
             let interval = Box::new(interval);
-            report.send(Report::Over { thread: self.thread, interval }).ok();
+            report.send(ThreadReport::Over { thread: self.thread, interval }).ok();
         };
         Ok(Some(worker.run(origin, over)?))
     }
@@ -264,31 +264,31 @@ fn gather(
     plan: &LoadPlan,
     control: &Control<'_>,
     gates: Vec<Sender<Nanos>>,
-    reports: &Receiver<Report>,
+    reports: &Receiver<ThreadReport>,
 ) -> Result<LoadRecord, LoadError> {
     let n_threads = gates.len();
     let mut n_ready = 0;
     let mut gathered = Gathered::new(n_threads);
     while gathered.measured.len() < n_threads {
         match reports.recv().expect("a thread reports its end before it ends") {
-            Report::Ready => {
+            ThreadReport::Ready => {
                 n_ready += 1;
                 if n_ready == n_threads {
                     let origin = clock::monotonic();
                     gates.iter().for_each(|gate| gate.send(origin).expect("it waits"));
                 }
             }
-            Report::Over { thread, interval } => gathered.take(thread, *interval),
-            Report::Done { thread, mut measured } => {
+            ThreadReport::Over { thread, interval } => gathered.take(thread, *interval),
+            ThreadReport::Done { thread, mut measured } => {
                 if let Some(last) = measured.last_interval.take() {
                     gathered.take(thread, last);
                 }
                 gathered.n_over[thread] = usize::MAX;
                 gathered.measured.push((thread, measured));
             }
-            Report::Failed(error) => return Err(error),
+            ThreadReport::Failed(error) => return Err(error),
             // Not seen by the caller: the scope panics when it has joined the thread.
-            Report::Panicked => return Err(LoadError::Driver(io::Error::other("a panic"))),
+            ThreadReport::Panicked => return Err(LoadError::Driver(io::Error::other("a panic"))),
         }
         gathered.settle(control);
     }

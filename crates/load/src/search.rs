@@ -1,6 +1,6 @@
 //! The highest rate at which goals hold: which rate is tried next, and when enough is known. Owns the
 //! strategy; a load is made by whoever calls it. Must not know clocks, sockets or terminals.
-//! Start reading at [`search`], then [`Tally::next`].
+//! Start reading at [`search`], then [`TriedRates::next`].
 //!
 //! A try is a coin whose chances change with the rate: far below the limit it holds, far above it
 //! does not, and near it either may come. So a rate is believed by how its tries agree. `repeats` of
@@ -137,7 +137,7 @@ pub fn search<E>(
 ) -> Result<SearchRecord, E> {
     options.check().expect("options that were checked");
     let mut record = begun(options);
-    let mut tally = Tally::default();
+    let mut tally = TriedRates::default();
     loop {
         let next = if record.tries.len() as u64 >= u64::from(options.tries_max) {
             Next::End(SearchEnding::Tries)
@@ -254,11 +254,11 @@ enum Leaning {
 
 /// Every rate that was tried, in rising order.
 #[derive(Debug, Default)]
-struct Tally {
+struct TriedRates {
     levels: Vec<Level>,
 }
 
-impl Tally {
+impl TriedRates {
     fn add(&mut self, tried: &Try) {
         let at = self.levels.partition_point(|level| level.rate < tried.rate);
         if self.levels.get(at).is_none_or(|level| level.rate != tried.rate) {

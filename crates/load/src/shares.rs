@@ -4,7 +4,7 @@
 
 use record::LoadPlan;
 
-use crate::pacing::Turn;
+use crate::pacing::ArrivalShare;
 
 /// What one thread does of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,10 +23,10 @@ pub(crate) struct ThreadShare {
     pub(crate) thread: u32,
     pub(crate) threads: u32,
     /// Which requests of the whole load are its own.
-    pub(crate) turn: Turn,
+    pub(crate) turn: ArrivalShare,
 }
 
-impl Turn {
+impl ArrivalShare {
     /// Number in the whole load of the `n`th request, from 0, of whose turn this is.
     pub(crate) fn index_of(self, n: u64) -> u64 {
         let own = u64::from(self.n);
@@ -59,7 +59,7 @@ pub(crate) fn thread_shares(plan: &LoadPlan) -> Vec<ThreadShare> {
             queue_max: part(part(plan.queue_max, agents, agent), threads, thread).max(1),
             thread: (agent * u64::from(plan.threads) + thread) as u32,
             threads: (agents * u64::from(plan.threads)) as u32,
-            turn: Turn { first: first as u32, n: n_conns as u32, of: plan.connections },
+            turn: ArrivalShare { first: first as u32, n: n_conns as u32, of: plan.connections },
         };
         first_conn += n_conns;
         share

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 
 /// Where a URL leads, by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct UrlTarget {
     /// Host as a resolver takes it, without brackets ("localhost", "::1").
     pub name: String,
     /// Port; 80 where none is given, 443 for https.
@@ -66,7 +66,7 @@ pub enum UrlError {
 ///
 /// # Errors
 /// It is not an http URL; see [`UrlError`].
-pub fn parse(url: &str) -> Result<Target, UrlError> {
+pub fn parse(url: &str) -> Result<UrlTarget, UrlError> {
     let typed = url.trim();
     let owned = || typed.to_owned();
     let (is_tls, rest) = match typed.split_once("://") {
@@ -95,7 +95,7 @@ pub fn parse(url: &str) -> Result<Target, UrlError> {
     let target = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
     let bracketed = if name.contains(':') { format!("[{name}]") } else { name.clone() };
     let host = if port == own_port { bracketed } else { format!("{bracketed}:{port}") };
-    Ok(Target { name, port, host, is_tls, user, target })
+    Ok(UrlTarget { name, port, host, is_tls, user, target })
 }
 
 /// The text without its percent escapes; `None` where one is none.

@@ -11,20 +11,20 @@ pub(crate) struct User {
     /// What it asked last; [`crate::conn::Out::asked`] are places in it.
     pub(crate) asked: Vec<u8>,
     /// The reply that is being read, as far as it is wanted.
-    pub(crate) kept: Kept,
+    pub(crate) kept: KeptReply,
     pub(crate) keeps_body: bool,
     /// What its request had been answered before it went on.
-    pub(crate) chain: Chain,
+    pub(crate) chain: RequestChain,
 }
 
 /// Replies that a request was answered before its last one.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Chain {
+pub(crate) struct RequestChain {
     /// The first of them; bytes are those of all.
     first: Option<Sample>,
 }
 
-impl Chain {
+impl RequestChain {
     /// Another reply, which was not the last.
     pub(crate) fn add(&mut self, hop: &Sample) {
         let first = self.first.get_or_insert(Sample { bytes_read: 0, bytes_body: 0, ..*hop });
@@ -58,7 +58,7 @@ impl Chain {
 
 /// What is kept of a reply.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct KeptReply {
     pub(crate) head: Vec<u8>,
     pub(crate) body: Vec<u8>,
 }

@@ -40,11 +40,13 @@ use self::state::{Batch, Budget, Buffers, Places, Requests, Waiting};
 use self::users::PlayedUsers;
 use crate::backlog::{Backlog, BacklogCounts};
 use crate::check::Checks;
-use crate::conn::{Begun, Common, Conn, Heard, Out, State, Then};
+use crate::conn::{
+    Conn, ConnContext, ConnState, NextStep, ReceiveResult, SentRequest, StartAction,
+};
 use crate::first_head::FirstHead;
-use crate::free::Free;
-use crate::hashing::{Counts, Turns};
-use crate::pacing::{self, Pace, Rest};
+use crate::free::FreePlace;
+use crate::hashing::{HashCounts, HashTurns};
+use crate::pacing::{self, Pace, Pauses};
 use crate::recorder::{RawLog, Recorder, Time, Totals};
 use crate::secure::Secure;
 use crate::shares::ThreadShare;
@@ -74,7 +76,7 @@ pub(crate) struct Worker<'a, D: Driver> {
     share: ThreadShare,
     stops: Stops<'a>,
     requests: Requests,
-    common: Common,
+    common: ConnContext,
     conns: Vec<Conn>,
     users: PlayedUsers<'a>,
     destinations: Destinations,
@@ -95,7 +97,7 @@ pub(crate) struct Worker<'a, D: Driver> {
 /// When requests are due.
 enum RequestLoop {
     /// Free connections ask, perhaps after a pause.
-    Closed(Rest),
+    Closed(Pauses),
     /// Instants are given.
     Open(Backlog),
 }
@@ -307,7 +309,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             if self.end_requests(slot) {
                 freed = Some(slot);
                 if self.conns[slot.0 as usize].n_sent() == 0 {
-                    self.driver.is_content(slot);
+                    self.driver.reply_complete(slot);
                 }
             }
         }
@@ -364,7 +366,7 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// When the request for that place was due, if it is; an open loop's is taken from its queue.
     #[inline]
-    fn next_due(&mut self, free: Free) -> Option<Nanos> {
+    fn next_due(&mut self, free: FreePlace) -> Option<Nanos> {
         match &mut self.request_loop {
             RequestLoop::Closed(_) => (free.from <= self.now).then_some(free.from),
             RequestLoop::Open(backlog) => backlog.take(self.now),
@@ -379,7 +381,7 @@ impl<'a, D: Driver> Worker<'a, D> {
     }
 
     #[inline]
-    fn start(&mut self, free: Free, due: Nanos) {
+    fn start(&mut self, free: FreePlace, due: Nanos) {
         self.waiting.was_busy = true;
         if self.batch.unsent.is_some_and(|unsent| unsent != free.slot) {
             self.send_unsent();
@@ -392,7 +394,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.recorder.started();
         let request = self.requests.picker.next();
         let prepared = &self.requests.prepared[request as usize];
-        let mut out = Out::new(due, request, prepared.kind());
+        let mut out = SentRequest::new(due, request, prepared.kind());
         out.may_retry = self.plan.retry && prepared.is_idempotent();
         let begun = self.conns[free.slot.0 as usize].begin(out, prepared.origin(), &self.common);
         self.follow(begun, free, due);
@@ -400,9 +402,9 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// Does what a request that was begun needs.
     #[inline]
-    fn follow(&mut self, begun: Begun, free: Free, due: Nanos) {
-        let Free { slot, from } = free;
-        if matches!(begun, Begun::Send | Begun::Connect) {
+    fn follow(&mut self, begun: StartAction, free: FreePlace, due: Nanos) {
+        let FreePlace { slot, from } = free;
+        if matches!(begun, StartAction::Send | StartAction::Connect) {
             self.recorder.late(self.now.saturating_sub(due.max(from)));
         }
         self.carry_on(begun, slot);
@@ -410,13 +412,13 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// The same, of a request that goes on.
     #[inline]
-    fn carry_on(&mut self, begun: Begun, slot: Slot) {
+    fn carry_on(&mut self, begun: StartAction, slot: Slot) {
         match begun {
-            Begun::Waits => {}
-            Begun::Send => self.batch.unsent = Some(slot),
-            Begun::Connect => self.connect(slot),
-            Begun::Move => {
-                self.close(slot, Then::Close);
+            StartAction::Waits => {}
+            StartAction::Send => self.batch.unsent = Some(slot),
+            StartAction::Connect => self.connect(slot),
+            StartAction::Move => {
+                self.close(slot, NextStep::Close);
                 self.connect(slot);
             }
         }
@@ -456,7 +458,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             if self.timeouts.is_resting(slot, BACKOFF) {
                 self.places.parked[slot.0 as usize] += 1;
             } else {
-                self.places.free.put(Free { slot, from: self.now.saturating_add(pause) });
+                self.places.free.put(FreePlace { slot, from: self.now.saturating_add(pause) });
             }
         }
         true
@@ -474,7 +476,7 @@ impl<'a, D: Driver> Worker<'a, D> {
                 TIMEOUT => {
                     let conn = &mut self.conns[slot.0 as usize];
                     let then = conn.timed_out(self.now, &mut self.common, &mut self.batch.ended);
-                    self.settle(slot, Heard { then, ..Heard::default() });
+                    self.settle(slot, ReceiveResult { then, ..ReceiveResult::default() });
                     self.end_requests(slot);
                 }
                 CONTINUE => self.send_body(slot),
@@ -487,7 +489,7 @@ impl<'a, D: Driver> Worker<'a, D> {
     fn wake(&mut self, slot: Slot) {
         let index = slot.0 as usize;
         for _ in 0..std::mem::take(&mut self.places.parked[index]) {
-            self.places.free.put(Free { slot, from: self.now });
+            self.places.free.put(FreePlace { slot, from: self.now });
         }
         if self.conns[index].has_request() {
             self.connect(slot);
@@ -574,7 +576,7 @@ impl<'a, D: Driver> Worker<'a, D> {
                 }
                 self.recorder.unanswered(&sample);
             }
-            if self.conns[index].state() != State::Down {
+            if self.conns[index].state() != ConnState::Down {
                 self.driver.close(slot, how);
             }
         }
@@ -599,15 +601,15 @@ impl<'a, D: Driver> Worker<'a, D> {
 }
 
 /// What the connections of a thread have in common at the start; users want that of replies.
-fn common(plan: &LoadPlan, thread: u32, wants: Wants) -> Common {
-    Common {
+fn common(plan: &LoadPlan, thread: u32, wants: Wants) -> ConnContext {
+    ConnContext {
         checks: Checks::new(plan),
         keep_alive: plan.keep_alive,
         cookies: plan.cookies,
         requests_per_connection: plan.requests_per_connection.unwrap_or(u64::MAX),
         n_replies: 0,
-        turns: Turns::new(plan, thread),
-        bodies: Counts::default(),
+        turns: HashTurns::new(plan, thread),
+        bodies: HashCounts::default(),
         n_bare_lf: 0,
         first_head: plan.first_alone.then(FirstHead::default),
         is_proxied: plan.proxy.is_some(),

@@ -89,8 +89,8 @@ pub use load::{
     ByteCounts, ClientUse, LoadPart, LoadRecord, OpenLoop, RequestCounts, ThreadUse, TlsUse,
 };
 pub use load_plan::{
-    Bodies, Column, Engine, ExpectedBody, HttpVersion, LoadPlan, LoadStop, Origin, Pick, Place,
-    RequestPlan, Share, Stamps, TlsPlan, TlsVersions, Verify, is_idempotent,
+    Bodies, Column, Engine, ExpectedBody, HttpVersion, LoadPlan, LoadStop, Origin, Pick,
+    RequestPlan, ServerAddress, Share, Stamps, TlsPlan, TlsVersions, Verify, is_idempotent,
 };
 pub use machine::{
     Calm, Course, Disturbance, Foreign, MachineSeries, Network, NetworkKind, Prepared,

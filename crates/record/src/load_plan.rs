@@ -112,7 +112,7 @@ pub struct LoadPlan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// Where to connect.
-    pub place: Place,
+    pub place: ServerAddress,
     /// Host field of each request ("localhost:8080").
     pub host: String,
     /// The name that the certificate is to have, where the connection is TLS.
@@ -122,14 +122,14 @@ pub struct Origin {
 /// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum ServerAddress {
     /// TCP.
     Inet(SocketAddr),
     /// A unix socket.
     Unix(PathBuf),
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Inet(addr) => addr.fmt(f),
@@ -398,7 +398,7 @@ impl LoadPlan {
         let host = addr.to_string();
         Self {
             url: format!("http://{host}{target}"),
-            origins: vec![Origin { place: Place::Inet(addr), host, tls_name: None }],
+            origins: vec![Origin { place: ServerAddress::Inet(addr), host, tls_name: None }],
             requests: vec![RequestPlan::get(target)],
             n_requests: 1,
             pick: Pick::InOrder,

@@ -188,7 +188,7 @@ impl Asking {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Place;
+    use crate::ServerAddress;
 
     #[test]
     fn requests_lie_behind_one_another_and_origins_are_numbered_behind_the_plans() {
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!((first.number, first.is_head, second.is_head), (7, false, true));
         assert_eq!(&asking.bytes()[second.bytes.clone()], b"HEAD /b HTTP/1.1\r\n\r\n");
         assert_eq!(first.bytes.end, second.bytes.start);
-        let place = Place::Inet(([127, 0, 0, 1], 80).into());
+        let place = ServerAddress::Inet(([127, 0, 0, 1], 80).into());
         let origin = Origin { place, host: "b".to_owned(), tls_name: None };
         assert_eq!((asking.add_origin(origin.clone()), asking.add_origin(origin)), (2, 3));
         assert_eq!((asking.take_added().count(), asking.take_added().count()), (2, 0));

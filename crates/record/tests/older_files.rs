@@ -2,8 +2,8 @@
 //! The fixtures were written by those versions; `run_1.json` is cut down to one short visit.
 
 use joust_record::{
-    Engine, HttpVersion, LoadPlan, LoadRecord, LoadStop, MemoryMethod, Pacing, Pick, Place,
-    RequestPlan, RunRecord,
+    Engine, HttpVersion, LoadPlan, LoadRecord, LoadStop, MemoryMethod, Pacing, Pick, RequestPlan,
+    RunRecord, ServerAddress,
 };
 use units::Nanos;
 
@@ -15,7 +15,7 @@ fn a_load_of_version_1_has_one_request_of_one_origin() {
     let load = LoadRecord::from_json(LOAD_1).unwrap();
     let plan = &load.plan;
     let addr = "127.0.0.1:41895".parse().unwrap();
-    assert_eq!(plan.origin().place, Place::Inet(addr));
+    assert_eq!(plan.origin().place, ServerAddress::Inet(addr));
     assert_eq!((plan.origin().host.as_str(), &plan.origin().tls_name), ("127.0.0.1:41895", &None));
     let headers = vec![("Accept".to_owned(), "text/html".to_owned())];
     assert_eq!(plan.requests, [RequestPlan { headers, ..RequestPlan::get("/index.html") }]);

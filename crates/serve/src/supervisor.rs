@@ -39,7 +39,7 @@ use site::log::{ErrorLog, Level, Reopen};
 use sys::clock;
 use sys::identity::Identity;
 use sys::process::{self, Ended, Pid, Signal};
-use sys::signals::{Asked, Mail, Stop};
+use sys::signals::{Mail, Stop, SupervisorEvent};
 use units::Nanos;
 use wire::tls::TicketKeys;
 
@@ -214,10 +214,12 @@ impl Supervisor<'_> {
             let retry_in = self.retry.as_ref().map(|(at, _)| at.saturating_sub(clock::monotonic()));
             let most = retry_in.unwrap_or(Nanos::from_secs(60));
             match self.mail.next(most).map_err(system(broken))? {
-                Some(Asked::End(stop)) => self.end(stop),
-                Some(Asked::Reload) if !self.ending && self.over.is_none() => self.reload(),
-                Some(Asked::Reopen) => self.reopen(),
-                Some(Asked::Reload | Asked::ChildEnded) => {}
+                Some(SupervisorEvent::End(stop)) => self.end(stop),
+                Some(SupervisorEvent::Reload) if !self.ending && self.over.is_none() => {
+                    self.reload()
+                }
+                Some(SupervisorEvent::Reopen) => self.reopen(),
+                Some(SupervisorEvent::Reload | SupervisorEvent::ChildEnded) => {}
                 // Now and then: a key that nobody may use any more is not to lie here.
                 None => self.tickets.keep_up(),
             }

@@ -144,7 +144,7 @@ pub trait Driver {
     /// more that is already there; it reports that no later than what arrives after it. Worth calling
     /// where a reply was complete: whoever took all that was asked for cannot know that it was all
     /// there is, and would ask once more.
-    fn is_content(&mut self, slot: Slot) {
+    fn reply_complete(&mut self, slot: Slot) {
         let _ = slot;
     }
 

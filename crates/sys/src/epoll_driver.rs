@@ -39,7 +39,7 @@ use units::Nanos;
 use crate::clock;
 use crate::driver::{Completion, Driver, Failure, Leave, Peer, Route, Slot, What};
 use crate::epoll::{EVENTS_MAX, Epoll, EventFlags, Ready};
-use crate::shared::{self, FULL_RECVS_MAX, Interest, Phase, Timing};
+use crate::shared::{self, ConnPhase, FULL_RECVS_MAX, Interest, Timing};
 use crate::socket::{self, Handshake};
 
 /// Bytes taken by one recv. Replies of 1 MB over loopback, 16 connections, CPU time a reply: 210 us
@@ -81,7 +81,7 @@ struct Conn {
     socket: Option<OwnedFd>,
     /// Raised by each close, so that an event of an earlier use is known for what it is.
     generation: u32,
-    phase: Phase,
+    phase: ConnPhase,
     /// Bytes that the kernel has not taken yet, from `unsent_from` on. Keeps its memory.
     unsent: Vec<u8>,
     unsent_from: usize,
@@ -174,7 +174,7 @@ impl EpollDriver {
 
     fn fails(&mut self, slot: Slot, failure: Failure) {
         let conn = &mut self.conns[slot.0 as usize];
-        conn.phase = Phase::Failed;
+        conn.phase = ConnPhase::Failed;
         self.failures.push_back((slot, conn.generation, failure));
     }
 
@@ -205,7 +205,9 @@ impl EpollDriver {
         let Rest { slot, generation, flags, .. } = event;
         let conn = &mut self.conns[slot.0 as usize];
         let socket = match (&conn.socket, conn.phase) {
-            (Some(socket), phase) if phase != Phase::Failed && conn.generation == generation => {
+            (Some(socket), phase)
+                if phase != ConnPhase::Failed && conn.generation == generation =>
+            {
                 socket
             }
             _ => return None,
@@ -216,13 +218,13 @@ impl EpollDriver {
             return None;
         }
         let gone = EventFlags::ERR | EventFlags::HUP;
-        if conn.phase == Phase::Connecting {
+        if conn.phase == ConnPhase::Connecting {
             if flags.intersects(gone) {
-                conn.phase = Phase::Failed;
+                conn.phase = ConnPhase::Failed;
                 let error = socket::pending_error(socket);
                 return Some(What::Failed(error.as_ref().map_or(Failure::Reset, Failure::from)));
             }
-            conn.phase = Phase::Open;
+            conn.phase = ConnPhase::Open;
             let more = EventFlags::IN | EventFlags::RDHUP;
             self.rest = flags.intersects(more).then_some(event);
             return Some(What::Connected);
@@ -235,7 +237,7 @@ impl EpollDriver {
         }
         let has_more = flags.intersects(EventFlags::IN | EventFlags::RDHUP | gone);
         // Behind the end only a send can fail: each edge would tell the end once more.
-        if conn.send_failure.is_none() && (conn.phase == Phase::Ended || !has_more) {
+        if conn.send_failure.is_none() && (conn.phase == ConnPhase::Ended || !has_more) {
             return None;
         }
         self.receive(event, flags)
@@ -296,11 +298,11 @@ impl Conn {
     fn ends(&mut self, error: Option<&io::Error>) -> What {
         match self.send_failure.take().or_else(|| error.map(Failure::from)) {
             Some(failure) => {
-                self.phase = Phase::Failed;
+                self.phase = ConnPhase::Failed;
                 What::Failed(failure)
             }
             None => {
-                self.phase = Phase::Ended;
+                self.phase = ConnPhase::Ended;
                 What::Closed
             }
         }
@@ -347,7 +349,7 @@ impl Driver for EpollDriver {
                 let stands = socket::stands(&socket);
                 let conn = self.conn(slot);
                 conn.socket = Some(socket);
-                conn.phase = if stands { Phase::Open } else { Phase::Connecting };
+                conn.phase = if stands { ConnPhase::Open } else { ConnPhase::Connecting };
                 conn.is_inet = matches!(route.to, Peer::Inet(_));
                 if stands {
                     let generation = conn.generation;
@@ -385,7 +387,7 @@ impl Driver for EpollDriver {
         }
     }
 
-    fn is_content(&mut self, slot: Slot) {
+    fn reply_complete(&mut self, slot: Slot) {
         let ends = EventFlags::RDHUP | EventFlags::ERR | EventFlags::HUP;
         // The end came with the event, and no other event tells it. All else that arrives is an edge.
         let looks = |rest: &Rest| rest.flags.is_some_and(|flags| !flags.intersects(ends));
@@ -402,7 +404,7 @@ impl Driver for EpollDriver {
             socket::reset_on_close(&socket).ok();
         }
         conn.generation = conn.generation.wrapping_add(1);
-        conn.phase = Phase::default();
+        conn.phase = ConnPhase::default();
         conn.forget_unsent();
         conn.send_failure = None;
         conn.unfinished = None;

@@ -26,7 +26,7 @@ pub(crate) const FULL_RECVS_MAX: u8 = 16;
 
 /// How a connection stands.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum ConnPhase {
     #[default]
     Connecting,
     Open,
@@ -36,7 +36,7 @@ pub(crate) enum Phase {
     Failed,
 }
 
-impl Phase {
+impl ConnPhase {
     /// Whether bytes can be sent.
     pub(crate) fn can_send(self) -> bool {
         matches!(self, Self::Open | Self::Ended)

@@ -87,7 +87,7 @@ impl Drop for Signals {
 
 /// What the process that supervises a server is asked for, or learns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum SupervisorEvent {
     /// SIGTERM or SIGINT.
     End(Stop),
     /// SIGHUP: read the configuration again.
@@ -125,7 +125,7 @@ impl Mail {
     ///
     /// # Errors
     /// None in practice.
-    pub fn next(&self, timeout: Nanos) -> io::Result<Option<Asked>> {
+    pub fn next(&self, timeout: Nanos) -> io::Result<Option<SupervisorEvent>> {
         if let Some(asked) = self.take()? {
             return Ok(Some(asked));
         }
@@ -133,17 +133,17 @@ impl Mail {
         self.take()
     }
 
-    fn take(&self) -> io::Result<Option<Asked>> {
+    fn take(&self) -> io::Result<Option<SupervisorEvent>> {
         const TERM: u32 = Signal::SIGTERM as u32;
         const INT: u32 = Signal::SIGINT as u32;
         const HUP: u32 = Signal::SIGHUP as u32;
         const USR1: u32 = Signal::SIGUSR1 as u32;
         Ok(self.fd.read_signal()?.map(|info| match info.ssi_signo {
-            TERM => Asked::End(Stop::Drain),
-            INT => Asked::End(Stop::AtOnce),
-            HUP => Asked::Reload,
-            USR1 => Asked::Reopen,
-            _ => Asked::ChildEnded,
+            TERM => SupervisorEvent::End(Stop::Drain),
+            INT => SupervisorEvent::End(Stop::AtOnce),
+            HUP => SupervisorEvent::Reload,
+            USR1 => SupervisorEvent::Reopen,
+            _ => SupervisorEvent::ChildEnded,
         }))
     }
 }
@@ -387,11 +387,11 @@ mod tests {
         sent.into_iter().for_each(to_this_thread);
         // The kernel hands them out by number.
         let expected = [
-            Asked::Reload,
-            Asked::End(Stop::AtOnce),
-            Asked::Reopen,
-            Asked::End(Stop::Drain),
-            Asked::ChildEnded,
+            SupervisorEvent::Reload,
+            SupervisorEvent::End(Stop::AtOnce),
+            SupervisorEvent::Reopen,
+            SupervisorEvent::End(Stop::Drain),
+            SupervisorEvent::ChildEnded,
         ];
         for asked in expected {
             assert_eq!(mail.next(Nanos::from_secs(60)).unwrap(), Some(asked));

@@ -36,7 +36,7 @@ use units::Nanos;
 
 use crate::clock;
 use crate::driver::{Completion, Driver, Failure, Leave, Peer, Route, Slot, What};
-use crate::shared::{Phase, Receive, Timing};
+use crate::shared::{ConnPhase, Receive, Timing};
 use crate::socket::{self, Handshake};
 use crate::uring::buffers::{Buffers, Filled, Shape};
 use crate::uring::ring::{self, Ring};
@@ -50,7 +50,7 @@ mod receives;
 
 use alarm::{Alarm, End};
 use chains::{Chains, Event};
-use conn::{Conn, Kind, Receiving};
+use conn::{Conn, Operation, Receiving};
 use receives::Header;
 
 /// Sends that may be pending before they are handed over, and completions that may be worked off
@@ -206,14 +206,14 @@ impl UringDriver {
         self.n_starved
     }
 
-    fn token(&self, slot: Slot, kind: Kind) -> u64 {
+    fn token(&self, slot: Slot, kind: Operation) -> u64 {
         conn::token(kind, self.conns[slot.0 as usize].generation, slot)
     }
 
     /// Pushes an operation on a slot's socket.
-    fn push(&mut self, slot: Slot, kind: Kind, entry: squeue::Entry) {
+    fn push(&mut self, slot: Slot, kind: Operation, entry: squeue::Entry) {
         self.conns[slot.0 as usize].batch = self.batch;
-        if kind != Kind::Send {
+        if kind != Operation::Send {
             self.n_in_flight += 1;
         }
         let entry = entry.user_data(self.token(slot, kind));
@@ -225,7 +225,7 @@ impl UringDriver {
     }
 
     fn cancel(&mut self, entry: &squeue::Entry) {
-        let entry = entry.clone().user_data(conn::token(Kind::Cancel, 0, Slot(0)));
+        let entry = entry.clone().user_data(conn::token(Operation::Cancel, 0, Slot(0)));
         // SAFETY: a cancellation names no memory.
         let pushed = unsafe { self.ring.push(&entry) };
         self.note(pushed);
@@ -241,7 +241,7 @@ impl UringDriver {
     /// to receive next is only known then.
     fn receive(&mut self, slot: Slot) {
         let conn = &mut self.conns[slot.0 as usize];
-        let idle = conn.phase == Phase::Open && conn.receiving.is_none() && !conn.starved;
+        let idle = conn.phase == ConnPhase::Open && conn.receiving.is_none() && !conn.starved;
         if !idle || self.worked_on == Some(slot) || !self.chains.is_empty_of(slot) {
             return;
         }
@@ -251,7 +251,7 @@ impl UringDriver {
         let socket = conn.socket.as_ref().expect("an open connection has a socket");
         conn.receiving = Some(Receiving::Repeated);
         let entry = receives::repeated(Fd(socket.as_raw_fd()), self.header.as_ref());
-        self.push(slot, Kind::Receive, entry);
+        self.push(slot, Operation::Receive, entry);
     }
 
     /// The last completion is worked off.
@@ -303,7 +303,7 @@ impl UringDriver {
         let (start, n_bytes) = (conn.unsent.as_ptr(), conn.unsent.len() as u32);
         let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
         let entry = opcode::Send::new(Fd(socket.as_raw_fd()), start, n_bytes).flags(flags).build();
-        self.push(slot, Kind::SendRest, entry);
+        self.push(slot, Operation::SendRest, entry);
     }
 
     /// Hands over what is pending and takes what came of it at once.
@@ -379,7 +379,7 @@ impl UringDriver {
         self.staged.push(Staged { slot, from, n_bytes: bytes.len() });
         let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
         let entry = opcode::Send::new(fd, start, bytes.len() as u32).flags(flags).build();
-        self.push(slot, Kind::Send, entry.flags(squeue::Flags::SKIP_SUCCESS));
+        self.push(slot, Operation::Send, entry.flags(squeue::Flags::SKIP_SUCCESS));
     }
 }
 
@@ -414,13 +414,13 @@ impl Driver for UringDriver {
             let fd = Fd(socket.as_raw_fd());
             let conn = &mut self.conns[slot.0 as usize];
             conn.socket = Some(socket);
-            conn.phase = Phase::Connecting;
+            conn.phase = ConnPhase::Connecting;
             conn.is_inet = matches!(route.to, Peer::Inet(_));
             if stands {
                 self.connected(slot, Some(self.timing.now()));
             } else {
                 let writable = u32::from(libc::POLLOUT as u16);
-                self.push(slot, Kind::Connect, opcode::PollAdd::new(fd, writable).build());
+                self.push(slot, Operation::Connect, opcode::PollAdd::new(fd, writable).build());
             }
         });
         if let Err(error) = connecting {
@@ -454,7 +454,7 @@ impl Driver for UringDriver {
     }
 
     fn discard(&mut self, slot: Slot, n_bytes: u64) {
-        let token = self.token(slot, Kind::Receive);
+        let token = self.token(slot, Operation::Receive);
         let conn = &mut self.conns[slot.0 as usize];
         let Some(socket) = conn.socket.as_ref().filter(|_| conn.is_inet) else { return };
         conn.interest.discard(socket, n_bytes);
@@ -465,7 +465,7 @@ impl Driver for UringDriver {
         }
     }
 
-    fn is_content(&mut self, slot: Slot) {
+    fn reply_complete(&mut self, slot: Slot) {
         let conn = &mut self.conns[slot.0 as usize];
         if conn.is_readable && !conn.drains && self.chains.take_back_readable(slot) {
             conn.is_readable = false;
@@ -481,10 +481,10 @@ impl Driver for UringDriver {
         if self.conns[slot.0 as usize].receiving == Some(Receiving::Polled) {
             self.end_poll(slot);
         }
-        let token = self.token(slot, Kind::SendRest);
+        let token = self.token(slot, Operation::SendRest);
         let conn = &mut self.conns[slot.0 as usize];
         if let Some(socket) = conn.socket.take() {
-            let connecting = conn.phase == Phase::Connecting;
+            let connecting = conn.phase == ConnPhase::Connecting;
             let under_way = conn.receiving.is_some() || conn.sending || connecting;
             conn::leave(&socket, how, under_way);
         }

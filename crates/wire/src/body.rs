@@ -68,7 +68,7 @@ pub enum Piece<'a> {
 /// Reads one body; see [`BodyDecoder::decode`].
 #[derive(Debug, Clone)]
 pub struct BodyDecoder {
-    state: State,
+    state: ChunkState,
     limits: BodyLimits,
     /// Body bytes to come in `Exact` and `ChunkData`; the size read so far in `ChunkSize`.
     left: u64,
@@ -79,7 +79,7 @@ pub struct BodyDecoder {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ChunkState {
     Exact,
     UntilClose,
     ChunkSize,
@@ -114,10 +114,10 @@ impl BodyDecoder {
     /// For a body of that framing.
     pub fn new(framing: Framing, limits: BodyLimits) -> Self {
         let (state, left) = match framing {
-            Framing::None => (State::Exact, 0),
-            Framing::Length(length) => (State::Exact, length),
-            Framing::Chunked => (State::ChunkSize, 0),
-            Framing::UntilClose => (State::UntilClose, 0),
+            Framing::None => (ChunkState::Exact, 0),
+            Framing::Length(length) => (ChunkState::Exact, length),
+            Framing::Chunked => (ChunkState::ChunkSize, 0),
+            Framing::UntilClose => (ChunkState::UntilClose, 0),
         };
         Self { state, limits, left, digits: 0, extension_bytes: 0, trailer_bytes: 0 }
     }
@@ -133,11 +133,11 @@ impl BodyDecoder {
         loop {
             let rest = &bytes[used..];
             match (self.state, rest) {
-                (State::Done, _) => return Ok((used, Piece::Done)),
-                (State::Exact, _) if self.left == 0 => self.state = State::Done,
+                (ChunkState::Done, _) => return Ok((used, Piece::Done)),
+                (ChunkState::Exact, _) if self.left == 0 => self.state = ChunkState::Done,
                 (_, []) => return Ok((used, Piece::NeedMore)),
-                (State::UntilClose, _) => return Ok((bytes.len(), Piece::Data(rest))),
-                (State::Exact | State::ChunkData, _) => {
+                (ChunkState::UntilClose, _) => return Ok((bytes.len(), Piece::Data(rest))),
+                (ChunkState::Exact | ChunkState::ChunkData, _) => {
                     let count = rest.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
                     self.take(count as u64);
                     return Ok((used + count, Piece::Data(&rest[..count])));
@@ -153,8 +153,8 @@ impl BodyDecoder {
     /// Whether the body is complete if the peer closes now.
     pub fn is_complete_at_eof(&self) -> bool {
         match self.state {
-            State::UntilClose | State::Done => true,
-            State::Exact => self.left == 0,
+            ChunkState::UntilClose | ChunkState::Done => true,
+            ChunkState::Exact => self.left == 0,
             _ => false,
         }
     }
@@ -164,8 +164,8 @@ impl BodyDecoder {
     /// closing. 0 where the next byte is framing, or where there is none.
     pub fn discardable(&self) -> u64 {
         match self.state {
-            State::Exact | State::ChunkData => self.left,
-            State::UntilClose => u64::MAX,
+            ChunkState::Exact | ChunkState::ChunkData => self.left,
+            ChunkState::UntilClose => u64::MAX,
             _ => 0,
         }
     }
@@ -179,7 +179,7 @@ impl BodyDecoder {
             n_bytes <= self.discardable(),
             "only bytes that are certain to be body are discarded"
         );
-        if self.state != State::UntilClose {
+        if self.state != ChunkState::UntilClose {
             self.take(n_bytes);
         }
     }
@@ -187,48 +187,48 @@ impl BodyDecoder {
     /// Passes over data of a state that counts them.
     fn take(&mut self, n_bytes: u64) {
         self.left -= n_bytes;
-        if self.left == 0 && self.state == State::ChunkData {
-            self.state = State::DataCr;
+        if self.left == 0 && self.state == ChunkState::ChunkData {
+            self.state = ChunkState::DataCr;
         }
     }
 
     /// The state after a byte of chunk framing.
-    fn framing_byte(&mut self, state: State, byte: u8) -> Result<State, BodyFault> {
+    fn framing_byte(&mut self, state: ChunkState, byte: u8) -> Result<ChunkState, BodyFault> {
         match state {
-            State::ChunkSize | State::SizeLf => self.size_line_byte(state, byte),
-            State::BeforeExtension
-            | State::ExtensionStart
-            | State::ExtensionName
-            | State::AfterName
-            | State::ValueStart
-            | State::TokenValue
-            | State::QuotedValue
-            | State::QuotedPair
-            | State::AfterQuoted => self.extension_byte(state, byte),
-            State::DataCr if byte == b'\r' => Ok(State::DataLf),
-            State::DataLf if byte == b'\n' => Ok(State::ChunkSize),
-            State::DataCr | State::DataLf => Err(BodyFault::DataEnd),
+            ChunkState::ChunkSize | ChunkState::SizeLf => self.size_line_byte(state, byte),
+            ChunkState::BeforeExtension
+            | ChunkState::ExtensionStart
+            | ChunkState::ExtensionName
+            | ChunkState::AfterName
+            | ChunkState::ValueStart
+            | ChunkState::TokenValue
+            | ChunkState::QuotedValue
+            | ChunkState::QuotedPair
+            | ChunkState::AfterQuoted => self.extension_byte(state, byte),
+            ChunkState::DataCr if byte == b'\r' => Ok(ChunkState::DataLf),
+            ChunkState::DataLf if byte == b'\n' => Ok(ChunkState::ChunkSize),
+            ChunkState::DataCr | ChunkState::DataLf => Err(BodyFault::DataEnd),
             _ => self.trailer_byte(state, byte),
         }
     }
 
     /// `chunk-size [ chunk-ext ] CRLF` (RFC 9112, 7.1).
-    fn size_line_byte(&mut self, state: State, byte: u8) -> Result<State, BodyFault> {
+    fn size_line_byte(&mut self, state: ChunkState, byte: u8) -> Result<ChunkState, BodyFault> {
         match (state, byte) {
-            (State::SizeLf, b'\n') => {
+            (ChunkState::SizeLf, b'\n') => {
                 self.digits = 0;
-                Ok(if self.left == 0 { State::TrailerStart } else { State::ChunkData })
+                Ok(if self.left == 0 { ChunkState::TrailerStart } else { ChunkState::ChunkData })
             }
-            (State::SizeLf, _) | (_, b'\n') => Err(BodyFault::LineEnd),
+            (ChunkState::SizeLf, _) | (_, b'\n') => Err(BodyFault::LineEnd),
             (_, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => self.size_digit(byte),
             _ if self.digits == 0 => Err(BodyFault::ChunkSize),
-            (_, b'\r') => Ok(State::SizeLf),
-            (_, b' ' | b'\t' | b';') => self.extension_byte(State::BeforeExtension, byte),
+            (_, b'\r') => Ok(ChunkState::SizeLf),
+            (_, b' ' | b'\t' | b';') => self.extension_byte(ChunkState::BeforeExtension, byte),
             _ => Err(BodyFault::ChunkSize),
         }
     }
 
-    fn size_digit(&mut self, byte: u8) -> Result<State, BodyFault> {
+    fn size_digit(&mut self, byte: u8) -> Result<ChunkState, BodyFault> {
         const DIGITS_MAX: u8 = (u64::BITS / 4) as u8;
         if self.digits == DIGITS_MAX {
             return Err(BodyFault::ChunkSize);
@@ -236,41 +236,49 @@ impl BodyDecoder {
         let digit = char::from(byte).to_digit(16).expect("the caller matched a hexadecimal digit");
         self.digits += 1;
         self.left = self.left << 4 | u64::from(digit);
-        Ok(State::ChunkSize)
+        Ok(ChunkState::ChunkSize)
     }
 
     /// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )` (RFC 9112, 7.1.1). What it says
     /// is not heeded, but a reader that heeds quotes must not find another end of the line in it.
-    fn extension_byte(&mut self, state: State, byte: u8) -> Result<State, BodyFault> {
+    fn extension_byte(&mut self, state: ChunkState, byte: u8) -> Result<ChunkState, BodyFault> {
         let next = match (state, byte) {
-            (State::ExtensionName | State::TokenValue | State::AfterQuoted, b'\r') => {
-                return Ok(State::SizeLf);
+            (
+                ChunkState::ExtensionName | ChunkState::TokenValue | ChunkState::AfterQuoted,
+                b'\r',
+            ) => {
+                return Ok(ChunkState::SizeLf);
             }
             (_, b'\n') => return Err(BodyFault::LineEnd),
-            (State::QuotedValue, b'"') => State::AfterQuoted,
-            (State::QuotedValue, b'\\') => State::QuotedPair,
-            (State::QuotedValue | State::QuotedPair, b'\t' | b' '..=b'~' | 0x80..) => {
-                State::QuotedValue
+            (ChunkState::QuotedValue, b'"') => ChunkState::AfterQuoted,
+            (ChunkState::QuotedValue, b'\\') => ChunkState::QuotedPair,
+            (ChunkState::QuotedValue | ChunkState::QuotedPair, b'\t' | b' '..=b'~' | 0x80..) => {
+                ChunkState::QuotedValue
             }
             (
-                State::BeforeExtension
-                | State::ExtensionName
-                | State::AfterName
-                | State::TokenValue
-                | State::AfterQuoted,
+                ChunkState::BeforeExtension
+                | ChunkState::ExtensionName
+                | ChunkState::AfterName
+                | ChunkState::TokenValue
+                | ChunkState::AfterQuoted,
                 b';',
-            ) => State::ExtensionStart,
-            (State::ExtensionName | State::AfterName, b'=') => State::ValueStart,
-            (State::BeforeExtension | State::TokenValue | State::AfterQuoted, b' ' | b'\t') => {
-                State::BeforeExtension
+            ) => ChunkState::ExtensionStart,
+            (ChunkState::ExtensionName | ChunkState::AfterName, b'=') => ChunkState::ValueStart,
+            (
+                ChunkState::BeforeExtension | ChunkState::TokenValue | ChunkState::AfterQuoted,
+                b' ' | b'\t',
+            ) => ChunkState::BeforeExtension,
+            (ChunkState::ExtensionName | ChunkState::AfterName, b' ' | b'\t') => {
+                ChunkState::AfterName
             }
-            (State::ExtensionName | State::AfterName, b' ' | b'\t') => State::AfterName,
-            (State::ExtensionStart | State::ValueStart, b' ' | b'\t') => state,
-            (State::ValueStart, b'"') => State::QuotedValue,
-            (State::ExtensionStart | State::ExtensionName, _) if is_token_byte(byte) => {
-                State::ExtensionName
+            (ChunkState::ExtensionStart | ChunkState::ValueStart, b' ' | b'\t') => state,
+            (ChunkState::ValueStart, b'"') => ChunkState::QuotedValue,
+            (ChunkState::ExtensionStart | ChunkState::ExtensionName, _) if is_token_byte(byte) => {
+                ChunkState::ExtensionName
             }
-            (State::ValueStart | State::TokenValue, _) if is_token_byte(byte) => State::TokenValue,
+            (ChunkState::ValueStart | ChunkState::TokenValue, _) if is_token_byte(byte) => {
+                ChunkState::TokenValue
+            }
             _ => return Err(BodyFault::Extension),
         };
         if self.extension_bytes == self.limits.extension_bytes_max {
@@ -282,18 +290,20 @@ impl BodyDecoder {
 
     /// `*( field-line CRLF ) CRLF` after the last chunk. Trailer fields are checked and dropped,
     /// never merged into the head (RFC 9110, 6.5.1).
-    fn trailer_byte(&mut self, state: State, byte: u8) -> Result<State, BodyFault> {
+    fn trailer_byte(&mut self, state: ChunkState, byte: u8) -> Result<ChunkState, BodyFault> {
         let next = match (state, byte) {
-            (State::TrailerStart, b'\r') => return Ok(State::LastLf),
-            (State::LastLf, b'\n') => return Ok(State::Done),
-            (State::TrailerLf, b'\n') => State::TrailerStart,
-            (State::LastLf | State::TrailerLf, _) | (_, b'\n') => return Err(BodyFault::LineEnd),
-            (State::TrailerName, b':') => State::TrailerValue,
-            (State::TrailerStart | State::TrailerName, _) if is_token_byte(byte) => {
-                State::TrailerName
+            (ChunkState::TrailerStart, b'\r') => return Ok(ChunkState::LastLf),
+            (ChunkState::LastLf, b'\n') => return Ok(ChunkState::Done),
+            (ChunkState::TrailerLf, b'\n') => ChunkState::TrailerStart,
+            (ChunkState::LastLf | ChunkState::TrailerLf, _) | (_, b'\n') => {
+                return Err(BodyFault::LineEnd);
             }
-            (State::TrailerValue, b'\r') => State::TrailerLf,
-            (State::TrailerValue, b'\t' | b' '..=b'~' | 0x80..) => State::TrailerValue,
+            (ChunkState::TrailerName, b':') => ChunkState::TrailerValue,
+            (ChunkState::TrailerStart | ChunkState::TrailerName, _) if is_token_byte(byte) => {
+                ChunkState::TrailerName
+            }
+            (ChunkState::TrailerValue, b'\r') => ChunkState::TrailerLf,
+            (ChunkState::TrailerValue, b'\t' | b' '..=b'~' | 0x80..) => ChunkState::TrailerValue,
             _ => return Err(BodyFault::Trailer),
         };
         if self.trailer_bytes == self.limits.trailer_bytes_max {

@@ -84,7 +84,7 @@ impl CgiHead {
         if bytes.starts_with(b"HTTP/") {
             return Err(CgiFault::StatusLine);
         }
-        let mut seen = Seen::default();
+        let mut seen = CgiFields::default();
         let mut rest = bytes;
         while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
             let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
@@ -108,7 +108,7 @@ impl CgiHead {
 
 /// What was read of a head.
 #[derive(Default)]
-struct Seen<'a> {
+struct CgiFields<'a> {
     count: usize,
     status: Option<(u16, &'a [u8])>,
     location: Option<&'a [u8]>,
@@ -117,7 +117,7 @@ struct Seen<'a> {
     fields: Vec<u8>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> CgiFields<'a> {
     fn field(&mut self, line: &'a [u8]) -> Result<(), CgiFault> {
         self.count += 1;
         if self.count > FIELDS_MAX {

@@ -181,7 +181,7 @@ pub enum Eof {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Phase {
+enum ReplyPhase {
     Head,
     Body,
     /// After a reply that ends the connection.
@@ -192,9 +192,9 @@ enum Phase {
 /// Reads the replies of one connection, in order.
 #[derive(Debug)]
 pub struct ReplyParser {
-    phase: Phase,
+    phase: ReplyPhase,
     body: BodyDecoder,
-    /// Of the reply in `Phase::Body`.
+    /// Of the reply in `ReplyPhase::Body`.
     keep_alive: bool,
     /// Of the current reply, so far.
     totals: ReplyTotals,
@@ -214,7 +214,7 @@ impl ReplyParser {
     /// For a fresh connection.
     pub fn new(limits: ReplyLimits) -> Self {
         Self {
-            phase: Phase::Head,
+            phase: ReplyPhase::Head,
             body: BodyDecoder::new(Framing::None, limits.body),
             keep_alive: true,
             totals: ReplyTotals::default(),
@@ -230,7 +230,7 @@ impl ReplyParser {
     /// Ready for another connection; memory is kept.
     pub fn reset(&mut self) {
         self.expected.clear();
-        self.next_reply(Phase::Head);
+        self.next_reply(ReplyPhase::Head);
     }
 
     /// Says that a request was sent: its reply comes after those of earlier ones.
@@ -252,14 +252,14 @@ impl ReplyParser {
     #[inline]
     pub fn feed<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Step<'a>, ReplyError> {
         match self.phase {
-            Phase::Head => self.feed_head(bytes),
-            Phase::Body => self.feed_body(bytes),
-            Phase::Closed if !bytes.is_empty() => {
-                self.phase = Phase::Failed(ReplyError::AfterClose);
+            ReplyPhase::Head => self.feed_head(bytes),
+            ReplyPhase::Body => self.feed_body(bytes),
+            ReplyPhase::Closed if !bytes.is_empty() => {
+                self.phase = ReplyPhase::Failed(ReplyError::AfterClose);
                 Err(ReplyError::AfterClose)
             }
-            Phase::Closed => Ok(Step { used: 0, event: Event::NeedMore }),
-            Phase::Failed(error) => Err(error),
+            ReplyPhase::Closed => Ok(Step { used: 0, event: Event::NeedMore }),
+            ReplyPhase::Failed(error) => Err(error),
         }
     }
 
@@ -269,8 +269,8 @@ impl ReplyParser {
     /// heads and in chunk framing.
     pub fn discardable(&self) -> u64 {
         match self.phase {
-            Phase::Body => self.body.discardable(),
-            Phase::Head | Phase::Closed | Phase::Failed(_) => 0,
+            ReplyPhase::Body => self.body.discardable(),
+            ReplyPhase::Head | ReplyPhase::Closed | ReplyPhase::Failed(_) => 0,
         }
     }
 
@@ -284,7 +284,7 @@ impl ReplyParser {
             n_bytes <= self.discardable(),
             "only bytes that are certain to be body are discarded"
         );
-        if let Phase::Body = self.phase {
+        if let ReplyPhase::Body = self.phase {
             self.body.discarded(n_bytes);
             self.totals.wire_bytes += n_bytes;
             self.totals.body_bytes += n_bytes;
@@ -297,9 +297,9 @@ impl ReplyParser {
     /// A reply was cut.
     pub fn eof(&mut self) -> Result<Eof, ReplyError> {
         match self.phase {
-            Phase::Failed(error) => Err(error),
-            Phase::Body if self.body.is_complete_at_eof() => Ok(Eof::Done(self.finish())),
-            Phase::Body => Err(self.fail(ReplyError::CutInBody)),
+            ReplyPhase::Failed(error) => Err(error),
+            ReplyPhase::Body if self.body.is_complete_at_eof() => Ok(Eof::Done(self.finish())),
+            ReplyPhase::Body => Err(self.fail(ReplyError::CutInBody)),
             _ if self.totals().wire_bytes > 0 => Err(self.fail(ReplyError::CutInHead)),
             _ if self.expected.is_empty() => Ok(Eof::Idle),
             _ => Ok(Eof::BeforeReply),
@@ -394,7 +394,7 @@ impl ReplyParser {
             Ok(Some(head)) => {
                 self.keep_alive = head.keep_alive;
                 self.body = BodyDecoder::new(head.framing, self.limits.body);
-                self.phase = Phase::Body;
+                self.phase = ReplyPhase::Body;
                 Ok(Some(head))
             }
             Ok(None) if self.interim == self.limits.interim_max => {
@@ -429,11 +429,11 @@ impl ReplyParser {
     fn finish(&mut self) -> ReplyTotals {
         let totals = self.totals;
         self.expected.pop_front();
-        self.next_reply(if self.keep_alive { Phase::Head } else { Phase::Closed });
+        self.next_reply(if self.keep_alive { ReplyPhase::Head } else { ReplyPhase::Closed });
         totals
     }
 
-    fn next_reply(&mut self, phase: Phase) {
+    fn next_reply(&mut self, phase: ReplyPhase) {
         self.phase = phase;
         self.totals = ReplyTotals::default();
         self.interim = 0;
@@ -445,7 +445,7 @@ impl ReplyParser {
     }
 
     fn fail(&mut self, error: ReplyError) -> ReplyError {
-        self.phase = Phase::Failed(error);
+        self.phase = ReplyPhase::Failed(error);
         error
     }
 }

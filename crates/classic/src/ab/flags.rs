@@ -106,7 +106,7 @@ impl Flags {
 /// # Errors
 /// What ab says instead of running.
 pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
-    let mut typed = Typed::new();
+    let mut typed = TypedFlags::new();
     let mut getopt = Getopt::new(LETTERS, Order::Apr, call.args);
     let mut complaint = None;
     for item in getopt.by_ref() {
@@ -153,7 +153,7 @@ fn refused(call: &Call<'_>, flag: &str, why: &str) -> Said {
 }
 
 /// Flags as they come.
-struct Typed {
+struct TypedFlags {
     flags: Flags,
     requests: i32,
     concurrency: i32,
@@ -165,7 +165,7 @@ struct Typed {
     old_tls: Option<String>,
 }
 
-impl Typed {
+impl TypedFlags {
     fn new() -> Self {
         let flags = Flags {
             requests: 1,

@@ -8,9 +8,9 @@ mod flags;
 mod footnotes;
 mod html;
 mod plan;
+mod printer;
 mod read;
 mod server;
-mod teller;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -44,8 +44,8 @@ fn command(call: &Call<'_>) -> Asked {
     };
     match plan::plan(&flags, call.world) {
         Ok((plan, footnotes)) => {
-            let teller = Box::new(teller::Ab::new(flags));
-            Asked::Run(Box::new(Run { plan, footnotes, teller, scenario: None }))
+            let printer = Box::new(printer::Ab::new(flags));
+            Asked::Run(Box::new(Run { plan, footnotes, printer, scenario: None }))
         }
         Err(said) => Asked::Said(said),
     }

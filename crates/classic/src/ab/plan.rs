@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
 
-use record::{HttpVersion, LoadPlan, LoadStop, Origin, Place, RequestPlan, TlsPlan, Verify};
+use record::{
+    HttpVersion, LoadPlan, LoadStop, Origin, RequestPlan, ServerAddress, TlsPlan, Verify,
+};
 use units::Nanos;
 
 use super::flags::Flags;
@@ -55,7 +57,7 @@ pub(super) fn plan(
     let host = url.host_field.clone();
     let plan = LoadPlan {
         url: shown(flags),
-        origins: vec![Origin { place: Place::Inet(addr), host, tls_name }],
+        origins: vec![Origin { place: ServerAddress::Inet(addr), host, tls_name }],
         requests: vec![request(flags, head)],
         version: HttpVersion::Http10,
         connections: flags.concurrency,

@@ -8,11 +8,11 @@ use units::{Bytes, Nanos};
 
 use super::figures::Figures;
 use super::flags::{self, Flags};
+use super::printer::Ab;
 use super::server::Server;
-use super::teller::Ab;
 use super::{html, read, text};
 use crate::command::testing::{World, args, sample};
-use crate::command::{Call, Chosen, Finished, LocalTime, Progress, Stream, Teller as _};
+use crate::command::{Call, Chosen, Finished, LocalTime, Printer as _, Progress, Stream};
 use crate::{DocumentLength, Report};
 
 fn flags(line: &str) -> Flags {

@@ -109,9 +109,9 @@ fn counts(text: &mut String, flags: &Flags, figures: &Figures) -> std::fmt::Resu
 }
 
 /// What a warning calls a row, its label, and its span.
-type Phase = (&'static str, &'static str, fn(&Times) -> u64);
+type TimeRow = (&'static str, &'static str, fn(&Times) -> u64);
 
-const PHASES: [Phase; 4] = [
+const TIME_ROWS: [TimeRow; 4] = [
     ("Connect:   ", "the initial connection time", |times| times.connect),
     ("Processing:", "the processing time", |times| times.total - times.connect),
     ("Waiting:   ", "the waiting time", |times| times.wait),
@@ -120,7 +120,7 @@ const PHASES: [Phase; 4] = [
 
 fn connection_times(text: &mut String, flags: &Flags, times: &[Times]) -> std::fmt::Result {
     text.push_str("\nConnection Times (ms)\n");
-    let rows = PHASES.map(|(label, name, span)| (label, name, Row::of(times, span)));
+    let rows = TIME_ROWS.map(|(label, name, span)| (label, name, Row::of(times, span)));
     if !flags.confidence {
         text.push_str("              min   avg   max\n");
         for (label, _, row) in rows {

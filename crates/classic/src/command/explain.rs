@@ -4,7 +4,7 @@
 //! The request is read from the bytes that go over the wire, where a plan has them, and not from what it
 //! says of them: what a tool sends is typed, all of it.
 
-use record::{HttpVersion, LoadPlan, Pacing, Place, RATE_LAWS, RequestPlan, TlsVersions};
+use record::{HttpVersion, LoadPlan, Pacing, RATE_LAWS, RequestPlan, ServerAddress, TlsVersions};
 use units::Nanos;
 
 /// Longest timeout that `joust load` takes (`load::TIMEOUT_MAX`): some tools wait longer.
@@ -50,7 +50,7 @@ pub fn explain(plan: &LoadPlan) -> String {
     for source in &plan.sources {
         add("--source", source.to_string());
     }
-    if let Place::Unix(path) = &plan.origin().place {
+    if let ServerAddress::Unix(path) = &plan.origin().place {
         add("--unix", path.display().to_string());
     }
     if request.proxied(plan).is_some() {
@@ -203,7 +203,8 @@ impl Wire {
     /// TLS or a unix socket, as `joust load` reaches none.
     fn proxied(&self, plan: &LoadPlan) -> Option<&str> {
         let origin = plan.origin();
-        let is_reached = matches!(origin.place, Place::Inet(_)) && origin.tls_name.is_none();
+        let is_reached =
+            matches!(origin.place, ServerAddress::Inet(_)) && origin.tls_name.is_none();
         Some(&*self.target).filter(|target| is_reached && target.starts_with("http://"))
     }
 

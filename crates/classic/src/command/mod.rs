@@ -3,7 +3,7 @@
 //! not know any tool, how a load is made, or where bytes go. Start reading at [`Asked`].
 //!
 //! The program around it (`cli`) calls a tool's function with the arguments, carries out the
-//! [`Run`], and lets its [`Teller`] speak: before, while and after. All that a tool wants of the world
+//! [`Run`], and lets its [`Printer`] speak: before, while and after. All that a tool wants of the world
 //! comes by [`Surroundings`], so that a test can be one.
 
 mod explain;
@@ -161,14 +161,14 @@ pub struct Run {
     /// What is otherwise than in the original, known before the load; see [`Closing::footnotes`].
     pub footnotes: Vec<String>,
     /// Who speaks.
-    pub teller: Box<dyn Teller>,
+    pub printer: Box<dyn Printer>,
     /// Who plays the users, where what they ask depends on what they were answered; the requests of
     /// the plan only stand for them then.
     pub scenario: Option<Box<dyn Scenario>>,
 }
 
 /// What a tool prints of a load, as it goes.
-pub trait Teller {
+pub trait Printer {
     /// Before the first request.
     fn opening(&mut self) -> Texts;
 

@@ -5,7 +5,7 @@
 
 use record::{Imbalance, LoadRecord};
 
-use super::{Closing, Finished, Teller};
+use super::{Closing, Finished, Printer};
 
 /// How a report accounts for the requests of a load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,8 +37,8 @@ impl Tally {
 ///
 /// # Errors
 /// They do not agree: then there is no report.
-pub fn close(teller: &mut dyn Teller, finished: &Finished<'_>) -> Result<Closing, Imbalance> {
-    let closing = teller.closing(finished);
+pub fn close(printer: &mut dyn Printer, finished: &Finished<'_>) -> Result<Closing, Imbalance> {
+    let closing = printer.closing(finished);
     if let Some(tally) = closing.tally {
         tally.check(finished.record)?;
     }
@@ -54,7 +54,7 @@ mod tests {
     /// Half of the results, as a log has them that keeps every other sample.
     struct Forgetful(Tally);
 
-    impl Teller for Forgetful {
+    impl Printer for Forgetful {
         fn opening(&mut self) -> super::super::Texts {
             super::super::Texts::default()
         }
@@ -72,8 +72,8 @@ mod tests {
         let finished =
             Finished { record: &record, began: units::Nanos::ZERO, local_time: &local_time };
         let closed = |counted, by_outcome, left_out| {
-            let mut teller = Forgetful(Tally { counted, by_outcome, left_out });
-            close(&mut teller, &finished).map(|_| ()).map_err(|wrong| wrong.to_string())
+            let mut printer = Forgetful(Tally { counted, by_outcome, left_out });
+            close(&mut printer, &finished).map(|_| ()).map_err(|wrong| wrong.to_string())
         };
         assert_eq!(closed(28, 28, 2), Ok(()));
         let lost = closed(15, 15, 0).unwrap_err();

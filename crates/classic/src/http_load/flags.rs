@@ -98,7 +98,7 @@ impl Timer {
 
 /// Flags as they come.
 #[derive(Default)]
-struct Typed {
+struct TypedFlags {
     parallel: u32,
     rate: u32,
     starts_by_rate: Option<bool>,
@@ -117,7 +117,7 @@ struct Typed {
 /// # Errors
 /// What http_load says instead of running.
 pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
-    let mut typed = Typed::default();
+    let mut typed = TypedFlags::default();
     let mut args = call.args;
     while let [word, rest @ ..] = args
         && word.starts_with('-')
@@ -157,7 +157,7 @@ fn usage(call: &Call<'_>) -> Said {
     Said { texts: Texts::err(text), code: 1 }
 }
 
-impl Typed {
+impl TypedFlags {
     fn take(&mut self, flag: &str, value: &str, call: &Call<'_>) -> Result<(), Said> {
         let at_least_1 = |name: &str| match atoi(value) {
             number if number < 1 => Err(fatal(call, &format!("{name} must be at least 1"))),

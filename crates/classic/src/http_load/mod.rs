@@ -7,9 +7,9 @@ mod figures;
 mod flags;
 mod footnotes;
 mod plan;
+mod printer;
 mod random;
 mod read;
-mod teller;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -42,9 +42,9 @@ fn command(call: &Call<'_>) -> Asked {
     match planned {
         Ok(plan::Planned { plan, footnotes, subject, scenario }) => {
             let checksums = scenario.as_ref().map(checksum::Checksums::found);
-            let teller = Box::new(teller::HttpLoad::new(subject, checksums));
+            let printer = Box::new(printer::HttpLoad::new(subject, checksums));
             let scenario = scenario.map(|scenario| Box::new(scenario) as Box<dyn record::Scenario>);
-            Asked::Run(Box::new(Run { plan, footnotes, teller, scenario }))
+            Asked::Run(Box::new(Run { plan, footnotes, printer, scenario }))
         }
         Err(said) => Asked::Said(said),
     }

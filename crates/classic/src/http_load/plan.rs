@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 
 use rand::RngExt as _;
 use record::{
-    HttpVersion, LoadPlan, LoadStop, Origin, Pacing, Pick, Place, RequestPlan, TlsPlan, Verify,
+    HttpVersion, LoadPlan, LoadStop, Origin, Pacing, Pick, RequestPlan, ServerAddress, TlsPlan,
+    Verify,
 };
 use units::{Nanos, PerSecond};
 
@@ -71,7 +72,7 @@ pub(super) fn plan(flags: Flags, call: &Call<'_>) -> Result<Planned, Said> {
         return Err(refused(call, "-jitter for so long", &why));
     };
     let first = origins[0].place.clone();
-    let Place::Inet(addr) = first else { unreachable!("http_load knows no others") };
+    let ServerAddress::Inet(addr) = first else { unreachable!("http_load knows no others") };
     let connections = match (flags.start, flags.end) {
         (Start::Parallel(n), End::Fetches(fetches)) => n.min(fetches),
         (Start::Parallel(n), End::Seconds(_)) => n,
@@ -154,7 +155,7 @@ fn requests(
                 let addr = resolve(host, port, call)?;
                 // An address in place of the name: then TLS sends none, as http_load does not.
                 let tls_name = url.is_tls.then(|| addr.ip().to_string());
-                let (place, host) = (Place::Inet(addr), url.host.clone());
+                let (place, host) = (ServerAddress::Inet(addr), url.host.clone());
                 origins.push(Origin { place, host, tls_name });
                 let number = origins.len() as u32 - 1;
                 numbers.insert(key, number);
@@ -279,7 +280,7 @@ mod tests {
         let plan = planned("-proxy p -p 2 -f 5 urls", b"http://a/x\nhttps://b/y").unwrap().plan;
         assert!(sent(&plan)[0].starts_with("GET http://a:80/x HTTP/1.0\r\nHost: a\r\n"));
         assert!(sent(&plan)[1].starts_with("GET https://b:443/y HTTP/1.0\r\nHost: b\r\n"));
-        let place = Place::Inet(([127, 0, 0, 1], 80).into());
+        let place = ServerAddress::Inet(([127, 0, 0, 1], 80).into());
         assert!(plan.origins.iter().all(|origin| origin.place == place));
     }
 

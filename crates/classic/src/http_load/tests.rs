@@ -8,11 +8,11 @@ use super::checksum::Fetched;
 use super::figures::{Figures, Spans};
 use super::flags::{self, Flags};
 use super::plan::{SLOTS, Subject};
-use super::teller::HttpLoad;
+use super::printer::HttpLoad;
 use super::{read, text};
 use crate::command::Chosen;
 use crate::command::testing::{World, args, sample};
-use crate::command::{Call, Closing, Finished, Progress, Stream, Teller as _};
+use crate::command::{Call, Closing, Finished, Printer as _, Progress, Stream};
 
 const URLS: [&str; 2] = ["http://h/a", "http://h/b"];
 

@@ -50,7 +50,7 @@ const NAME_MAX: usize = 255;
 
 /// Settings, and what siege has said by the time that it has them.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Typed {
+pub(super) struct TypedFlags {
     pub(super) settings: Settings,
     pub(super) said: Texts,
 }
@@ -68,7 +68,7 @@ fn takes(letter: char) -> Takes {
 ///
 /// # Errors
 /// What siege says instead of running.
-pub(super) fn parse(call: &Call<'_>) -> Result<Typed, Said> {
+pub(super) fn parse(call: &Call<'_>) -> Result<TypedFlags, Said> {
     let names: Vec<(&str, Takes)> =
         NAMES.iter().map(|(name, letter)| (*name, takes(*letter))).collect();
     let walk = || Getopt::new(LETTERS, Order::Permuted, call.args).with_names(&names);
@@ -164,7 +164,7 @@ fn take(to: &mut Settings, letter: char, value: String) -> Result<(), Said> {
     Ok(())
 }
 
-fn finish(mut settings: Settings, mut said: Texts) -> Result<Typed, Said> {
+fn finish(mut settings: Settings, mut said: Texts) -> Result<TypedFlags, Said> {
     settings.settle();
     if settings.conflicts() {
         let text = "CONFIG conflict: selected time and repetition based testing";
@@ -186,7 +186,7 @@ fn finish(mut settings: Settings, mut said: Texts) -> Result<Typed, Said> {
             format!("unable to allocate memory for {n} simulated browser: Cannot allocate memory");
         return Err(behind(&said, fatal(&why)));
     }
-    Ok(Typed { settings, said })
+    Ok(TypedFlags { settings, said })
 }
 
 #[cfg(test)]
@@ -197,7 +197,7 @@ mod tests {
     use crate::command::testing::{World, args};
     use crate::command::{Chosen, Stream};
 
-    fn parsed(words: &[String]) -> Result<Typed, Said> {
+    fn parsed(words: &[String]) -> Result<TypedFlags, Said> {
         let world = World {
             files: [("rc", &b"parser = true\n"[..]), ("few", b"limit = -5\n")].into(),
             variables: [("SIEGERC", "rc")].into(),

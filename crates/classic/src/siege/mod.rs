@@ -14,11 +14,11 @@ mod html;
 mod lines;
 mod log;
 mod plan;
+mod printer;
 mod read;
 mod request;
 mod settings;
 mod style;
-mod teller;
 #[cfg(test)]
 mod tests;
 mod text;

@@ -4,12 +4,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use record::{HttpVersion, LoadPlan, LoadStop, Origin, Place, RequestPlan, TlsPlan, Verify};
+use record::{
+    HttpVersion, LoadPlan, LoadStop, Origin, RequestPlan, ServerAddress, TlsPlan, Verify,
+};
 use units::Nanos;
 
-use super::flags::Typed;
+use super::flags::TypedFlags;
+use super::printer::Siege;
 use super::settings::Settings;
-use super::teller::Teller;
 use super::text::{self, NotifyLevel, notify};
 use super::urls::{self, Method, Scheme, Url};
 use super::users::{Battle, Besiegers, place};
@@ -23,8 +25,8 @@ const REFUSED: u8 = 1;
 ///
 /// # Errors
 /// What siege says instead, or why joust does not do as siege would.
-pub(super) fn run(typed: Typed, call: &Call<'_>) -> Result<Run, Said> {
-    let Typed { settings, said } = typed;
+pub(super) fn run(typed: TypedFlags, call: &Call<'_>) -> Result<Run, Said> {
+    let TypedFlags { settings, said } = typed;
     let mut complaints = String::new();
     let urls = match targets(&settings, call, &mut complaints) {
         Ok(urls) => urls,
@@ -48,8 +50,8 @@ pub(super) fn run(typed: Typed, call: &Call<'_>) -> Result<Run, Said> {
         Arc::new(Battle::new(settings, urls, login_urls, call.world.network(), call.world.clock()));
     let plan = plan(&battle);
     let scenario = Besiegers::new(Arc::clone(&battle), plan.origin().clone());
-    let teller = Teller::new(battle, said, log_is_new);
-    Ok(Run { plan, footnotes, teller: Box::new(teller), scenario: Some(Box::new(scenario)) })
+    let printer = Siege::new(battle, said, log_is_new);
+    Ok(Run { plan, footnotes, printer: Box::new(printer), scenario: Some(Box::new(scenario)) })
 }
 
 /// The URL that was typed, or those of the file.
@@ -114,13 +116,13 @@ fn plan(battle: &Battle) -> LoadPlan {
     let first = &battle.urls[0];
     // One that cannot be reached is never asked.
     let nowhere = || Origin {
-        place: Place::Inet(([127, 0, 0, 1], 0).into()),
+        place: ServerAddress::Inet(([127, 0, 0, 1], 0).into()),
         host: first.host.clone(),
         tls_name: None,
     };
     let reachable = battle.urls.iter().find_map(|url| place(battle, url).ok());
     let origin = reachable.unwrap_or_else(nowhere);
-    let Place::Inet(addr) = origin.place else { unreachable!("siege has no unix sockets") };
+    let ServerAddress::Inet(addr) = origin.place else { unreachable!("siege has no unix sockets") };
     let version = if settings.is_http11 { HttpVersion::Http11 } else { HttpVersion::Http10 };
     let client = settings.certificate.clone().map(|certificate| {
         let key = settings.key.clone().unwrap_or_else(|| certificate.clone());

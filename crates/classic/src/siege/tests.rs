@@ -66,7 +66,7 @@ fn play(run: &mut Run, answers: impl Fn(&str, &str) -> Answered) -> (Vec<String>
         |_| LocalTime { year: 2026, month: 1, day: 2, weekday: 5, hour: 3, minute: 4, second: 5 };
     let record = LoadRecord { seconds: 1.0, ..LoadRecord::empty(run.plan.clone()) };
     let finished = Finished { record: &record, began: Nanos::ZERO, local_time: &local_time };
-    let closing = run.teller.closing(&finished);
+    let closing = run.printer.closing(&finished);
     (asked, closing.texts.on(Stream::Out), closing.texts.on(Stream::Err))
 }
 

@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use record::{
-    Answer, Asking, Origin, Outcome, Place, Scenario, Seats, Turn, Users, WantedBodies, Wants,
+    Answer, Asking, Origin, Outcome, Scenario, Seats, ServerAddress, Turn, Users, WantedBodies,
+    Wants,
 };
 use units::Nanos;
 
@@ -111,7 +112,7 @@ pub(super) fn place(battle: &Battle, url: &Url) -> io::Result<Origin> {
     let (host, port) = peer(battle, url);
     let known = u16::try_from(port).ok().filter(|port| *port > 0);
     let port = known.ok_or(io::ErrorKind::AddrNotAvailable)?;
-    let place = Place::Inet(battle.address(bare(host), port)?);
+    let place = ServerAddress::Inet(battle.address(bare(host), port)?);
     let tls_name = (url.scheme == Scheme::Https).then(|| bare(&url.host).to_owned());
     Ok(Origin { place, host: format!("{}:{}", url.host, url.port), tls_name })
 }

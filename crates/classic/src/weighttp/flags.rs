@@ -42,7 +42,7 @@ pub(super) struct Url {
 }
 
 /// Flags as they come.
-struct Typed {
+struct TypedFlags {
     requests: u64,
     threads: u8,
     clients: u16,
@@ -57,7 +57,7 @@ struct Typed {
 /// What weighttp says instead of running.
 pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
     let none = Vec::new();
-    let mut typed = Typed {
+    let mut typed = TypedFlags {
         requests: 0,
         threads: 1,
         clients: 1,
@@ -119,7 +119,7 @@ example: weighttpd -n 10000 -c 10 -t 2 -k -H \"User-Agent: foo\" localhost/index
 
 ";
 
-impl Typed {
+impl TypedFlags {
     fn take(&mut self, letter: char, value: String) {
         match letter {
             '6' => self.ipv6 = true,

@@ -5,14 +5,14 @@
 mod flags;
 mod footnotes;
 mod new;
+mod printer;
 mod read;
-mod teller;
 #[cfg(test)]
 mod tests;
 mod text;
 mod workers;
 
-use record::{LoadPlan, LoadStop, Origin, Place, RequestPlan, Scenario, TlsPlan, Verify};
+use record::{LoadPlan, LoadStop, Origin, RequestPlan, Scenario, ServerAddress, TlsPlan, Verify};
 use units::Nanos;
 
 use self::flags::Flags;
@@ -62,9 +62,9 @@ fn old(call: &Call<'_>) -> Result<Run, Said> {
     let rules = Rules::Old { keep_alive: flags.keep_alive };
     let workers = Workers::new(flags.request(), flags.requests, flags.threads, rules);
     let footnotes = of_https(flags.url.is_tls);
-    let teller = Box::new(teller::Weighttp::new(flags, workers.shared()));
+    let printer = Box::new(printer::Weighttp::new(flags, workers.shared()));
     let scenario: Box<dyn Scenario> = Box::new(workers);
-    Ok(Run { plan, footnotes, teller, scenario: Some(scenario) })
+    Ok(Run { plan, footnotes, printer, scenario: Some(scenario) })
 }
 
 /// As the other tools have it, which verify no certificate.
@@ -95,7 +95,7 @@ fn plan(flags: &Flags, call: &Call<'_>) -> Result<LoadPlan, Said> {
     Ok(LoadPlan {
         url: format!("{}://{host}{}", if url.is_tls { "https" } else { "http" }, url.path),
         origins: vec![Origin {
-            place: Place::Inet(addr),
+            place: ServerAddress::Inet(addr),
             host,
             tls_name: url.is_tls.then(|| url.host.clone()),
         }],

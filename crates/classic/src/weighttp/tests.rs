@@ -7,13 +7,13 @@ use record::{Answer, Asking, LoadPlan, LoadRecord, Outcome, Sample, Scenario as 
 use units::{Bytes, Nanos};
 
 use super::flags::{self, BANNER, Flags};
-use super::teller::Weighttp;
+use super::printer::Weighttp;
 use super::workers::tests::sample;
 use super::workers::{Counts, Rules, Shared, Workers};
 use super::{read, text};
 use crate::command::Chosen;
 use crate::command::testing::{World, args};
-use crate::command::{Call, Closing, Finished, Progress, Stream, Teller as _};
+use crate::command::{Call, Closing, Finished, Printer as _, Progress, Stream};
 
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n";
 

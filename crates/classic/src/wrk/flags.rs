@@ -63,7 +63,7 @@ impl Flags {
 /// # Errors
 /// What wrk says instead of running.
 pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
-    let mut typed = Typed::default();
+    let mut typed = TypedFlags::default();
     let mut getopt = Getopt::new(LETTERS, Order::Permuted, call.args).with_names(&NAMES);
     for item in getopt.by_ref() {
         let complaint = item.gnu_complaint(call.program).unwrap_or_default();
@@ -84,7 +84,7 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
 }
 
 /// Flags as they come.
-struct Typed {
+struct TypedFlags {
     connections: u64,
     threads: u64,
     duration: u64,
@@ -96,7 +96,7 @@ struct Typed {
     version: usize,
 }
 
-impl Default for Typed {
+impl Default for TypedFlags {
     fn default() -> Self {
         Self {
             connections: 10,
@@ -111,7 +111,7 @@ impl Default for Typed {
     }
 }
 
-impl Typed {
+impl TypedFlags {
     /// `None`: wrk prints its usage.
     fn take(&mut self, letter: char, value: String) -> Option<()> {
         match letter {
@@ -171,7 +171,7 @@ impl Typed {
 pub(super) const VERSION: &str = "wrk 4.1.0 [epoll] Copyright (C) 2012 Will Glozer\n";
 
 /// A complaint, then how wrk is used.
-fn usage(typed: &Typed, complaint: &str) -> Said {
+fn usage(typed: &TypedFlags, complaint: &str) -> Said {
     let texts = Texts::out(VERSION.repeat(typed.version)).and_err(complaint);
     Said { texts: texts.and_out(include_str!("usage.txt")), code: 1 }
 }

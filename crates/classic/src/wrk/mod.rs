@@ -11,10 +11,10 @@ mod flags;
 mod footnotes;
 mod lua;
 mod plan;
+mod printer;
 mod read;
 mod script_counts;
 mod stats;
-mod teller;
 #[cfg(test)]
 mod tests;
 mod text;

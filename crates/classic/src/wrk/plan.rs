@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use record::{LoadPlan, LoadStop, Origin, Place, RequestPlan, Scenario, TlsPlan, Verify};
+use record::{LoadPlan, LoadStop, Origin, RequestPlan, Scenario, ServerAddress, TlsPlan, Verify};
 use units::Nanos;
 
 use super::flags::{Flags, VERSION};
 use super::footnotes;
 use super::lua::{Script, ScriptUsers, Scripts};
-use super::teller::Wrk;
+use super::printer::Wrk;
 use crate::command::{Run, Said, Stream, Surroundings, strerror};
 
 /// wrk itself never gives up waiting for a reply: as long as joust can wait. Longer loads are rare.
@@ -55,8 +55,8 @@ pub(super) fn prepare(flags: Flags, world: &dyn Surroundings) -> Result<Run, Sai
     };
     let footnotes = footnotes::before(&flags);
     let scripts = script.map(|_| scripts);
-    let teller = Box::new(Wrk::new(flags, complaints, scripts));
-    Ok(Run { plan, footnotes, teller, scenario })
+    let printer = Box::new(Wrk::new(flags, complaints, scripts));
+    Ok(Run { plan, footnotes, printer, scenario })
 }
 
 /// A script that cannot be read is complained of once for each state, and wrk runs on without it.
@@ -93,7 +93,7 @@ fn origins(flags: &Flags, places: &[SocketAddr]) -> (Vec<Origin>, Vec<u32>) {
     };
     let numbers = places.iter().map(&mut number).collect();
     let origin = |place| Origin {
-        place: Place::Inet(place),
+        place: ServerAddress::Inet(place),
         host: host.clone(),
         tls_name: url.is_tls().then(|| url.host.clone()),
     };

@@ -10,11 +10,11 @@ use units::{Bytes, Nanos};
 
 use super::figures::{Errors, Figures};
 use super::flags::{self, Flags};
+use super::printer::Wrk;
 use super::stats::Stats;
-use super::teller::Wrk;
 use super::{command, footnotes, read, text};
 use crate::command::testing::{World, args};
-use crate::command::{Asked, Call, Chosen, Finished, Run, Said, Stream, Teller as _};
+use crate::command::{Asked, Call, Chosen, Finished, Printer as _, Run, Said, Stream};
 
 fn flags(line: &str) -> Flags {
     let args = args(line);
@@ -274,13 +274,13 @@ fn a_script_that_was_compiled_is_not_loaded() {
             assert(load(function() local now = all; all = nil; return now end))",
     ] {
         let mut run = asked("-t 1 -s x.lua http://h/", script).unwrap();
-        let said = run.teller.opening().on(Stream::Err);
+        let said = run.printer.opening().on(Stream::Err);
         assert!(said.contains("attempt to load chunk with wrong mode"), "{script}: {said}");
     }
     let script = "x = 1; assert(loadstring('x = x + 1'))(); assert(load('x = x + y', 'z', 'b', \
         { x = 5, y = 6 }))(); assert(load(function() end)); assert(x == 2)";
     let mut run = asked("-s x.lua http://h/", script).unwrap();
-    assert_eq!(run.teller.opening().on(Stream::Err), "");
+    assert_eq!(run.printer.opening().on(Stream::Err), "");
 }
 
 /// What was said on stderr instead of running, and the exit code.
@@ -314,7 +314,7 @@ fn what_ends_wrk_before_its_first_request_is_told_as_wrk_tells_it() {
     for (script, why) in cases {
         if why.is_empty() {
             let mut run = asked("-t1 -c1 -s x.lua http://h/", script).expect("wrk runs on");
-            assert_eq!(run.teller.opening().on(Stream::Err), "x.lua: x.lua:1: boom\n".repeat(2));
+            assert_eq!(run.printer.opening().on(Stream::Err), "x.lua: x.lua:1: boom\n".repeat(2));
             continue;
         }
         let text = format!("PANIC: unprotected error in call to Lua API ({why})\n");
@@ -336,8 +336,8 @@ fn what_ends_wrk_before_its_first_request_is_told_as_wrk_tells_it() {
     assert_eq!(refused("-s x.lua http://h/", script), (text, 1));
     let unread = asked("-t2 -c2 -s none.lua http://h/", "").expect("wrk runs on");
     let line = "none.lua: cannot open none.lua: No such file or directory\n";
-    let Run { mut teller, .. } = unread;
-    assert_eq!(teller.opening().on(Stream::Err), line.repeat(3));
+    let Run { mut printer, .. } = unread;
+    assert_eq!(printer.opening().on(Stream::Err), line.repeat(3));
 }
 
 /// Whatever a script sees is told by its first request.

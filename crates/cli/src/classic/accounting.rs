@@ -34,7 +34,7 @@ fn carried_out(line: &str, script: &Script) -> (LoadRecord, Closing) {
     if run.scenario.is_some() {
         run.plan.stop.requests = None;
     }
-    run.teller.opening();
+    run.printer.opening();
     let interrupt = AtomicBool::new(false);
     let control = Control::new(&interrupt);
     let control = match &run.scenario {
@@ -44,7 +44,7 @@ fn carried_out(line: &str, script: &Script) -> (LoadRecord, Closing) {
     let record = sim::run(&run.plan, &control, script).unwrap_or_else(|e| panic!("{line}: {e}"));
     let dated = |_| local_time();
     let finished = Finished { record: &record, began: Nanos::ZERO, local_time: &dated };
-    let closing = command::close(&mut *run.teller, &finished);
+    let closing = command::close(&mut *run.printer, &finished);
     let closing = closing.unwrap_or_else(|lost| panic!("{line}: {lost}"));
     (record, closing)
 }

@@ -14,12 +14,12 @@ use sys::driver::Failure;
 use units::Nanos;
 use wire::Eof;
 
-use super::{Common, Conn, Out, Reply, State, Then};
+use super::{Conn, ConnContext, ConnState, NextStep, Reply, SentRequest};
 use crate::proxy;
 
 /// How a server ended a connection in the midst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cut {
+enum BrokenOff {
     /// RST, or another error.
     Reset,
     /// FIN.
@@ -40,25 +40,25 @@ impl Conn {
     pub(crate) fn closed(
         &mut self,
         at: Nanos,
-        common: &mut Common,
+        common: &mut ConnContext,
         ended: &mut Vec<Sample>,
-    ) -> Then {
+    ) -> NextStep {
         self.peer_closed = true;
         match self.state {
-            State::Connecting | State::Tunnelling if common.is_proxied => {
+            ConnState::Connecting | ConnState::Tunnelling if common.is_proxied => {
                 common.proxy_failure.get_or_insert_with(|| "closed the connection".to_owned());
                 return self.fail(Outcome::Proxy, at, ended);
             }
-            State::Connecting | State::Tunnelling => {
+            ConnState::Connecting | ConnState::Tunnelling => {
                 return self.fail(Outcome::ConnectFailed, at, ended);
             }
-            State::Handshaking => return self.fail(Outcome::Tls, at, ended),
-            State::Down => return Then::Close,
-            State::Up if self.n_sent == 0 => {
+            ConnState::Handshaking => return self.fail(Outcome::Tls, at, ended),
+            ConnState::Down => return NextStep::Close,
+            ConnState::Up if self.n_sent == 0 => {
                 self.is_replacing = true;
-                return Then::Close;
+                return NextStep::Close;
             }
-            State::Up => {}
+            ConnState::Up => {}
         }
         let is_told = self.tls.as_ref().is_none_or(|client| client.end().is_ok());
         match self.parser.eof() {
@@ -66,7 +66,7 @@ impl Conn {
                 self.reply.keep_alive = false;
                 self.complete(totals, at, common, ended)
             }
-            Ok(_) | Err(_) => self.lost(self.cut(Cut::Closed), at, ended),
+            Ok(_) | Err(_) => self.lost(self.cut(BrokenOff::Closed), at, ended),
         }
     }
 
@@ -75,22 +75,24 @@ impl Conn {
         &mut self,
         failure: Failure,
         at: Nanos,
-        common: &mut Common,
+        common: &mut ConnContext,
         ended: &mut Vec<Sample>,
-    ) -> Then {
+    ) -> NextStep {
         let outcome = match (self.state, failure) {
             (_, Failure::FdExhausted) => Outcome::FdExhausted,
             (_, Failure::PortExhausted) => Outcome::PortExhausted,
-            (State::Connecting | State::Tunnelling, _) if common.is_proxied => {
+            (ConnState::Connecting | ConnState::Tunnelling, _) if common.is_proxied => {
                 common.proxy_failure.get_or_insert_with(|| proxy::lost(failure));
                 Outcome::Proxy
             }
-            (State::Tunnelling, _) => Outcome::ConnectFailed,
-            (State::Connecting, Failure::Refused) => Outcome::ConnectRefused,
-            (State::Connecting, Failure::TimedOut) => Outcome::ConnectTimeout,
-            (State::Connecting, _) => Outcome::ConnectFailed,
-            (State::Handshaking, _) => Outcome::Tls,
-            (State::Down | State::Up, _) => return self.lost(self.cut(Cut::Reset), at, ended),
+            (ConnState::Tunnelling, _) => Outcome::ConnectFailed,
+            (ConnState::Connecting, Failure::Refused) => Outcome::ConnectRefused,
+            (ConnState::Connecting, Failure::TimedOut) => Outcome::ConnectTimeout,
+            (ConnState::Connecting, _) => Outcome::ConnectFailed,
+            (ConnState::Handshaking, _) => Outcome::Tls,
+            (ConnState::Down | ConnState::Up, _) => {
+                return self.lost(self.cut(BrokenOff::Reset), at, ended);
+            }
         };
         self.fail(outcome, at, ended)
     }
@@ -99,28 +101,28 @@ impl Conn {
     pub(crate) fn timed_out(
         &mut self,
         at: Nanos,
-        common: &mut Common,
+        common: &mut ConnContext,
         ended: &mut Vec<Sample>,
-    ) -> Then {
+    ) -> NextStep {
         let outcome = match self.state {
-            State::Connecting | State::Tunnelling if common.is_proxied => {
-                let what = if self.state == State::Tunnelling { "CONNECT" } else { "at all" };
+            ConnState::Connecting | ConnState::Tunnelling if common.is_proxied => {
+                let what = if self.state == ConnState::Tunnelling { "CONNECT" } else { "at all" };
                 common.proxy_failure.get_or_insert_with(|| {
                     format!("did not answer {what} within the timeout (--timeout)")
                 });
                 Outcome::Proxy
             }
-            State::Connecting | State::Tunnelling => Outcome::ConnectTimeout,
-            State::Handshaking => Outcome::TlsTimeout,
-            State::Down | State::Up if self.reply.has_begun => Outcome::TimeoutReading,
-            State::Down | State::Up => Outcome::TimeoutWaiting,
+            ConnState::Connecting | ConnState::Tunnelling => Outcome::ConnectTimeout,
+            ConnState::Handshaking => Outcome::TlsTimeout,
+            ConnState::Down | ConnState::Up if self.reply.has_begun => Outcome::TimeoutReading,
+            ConnState::Down | ConnState::Up => Outcome::TimeoutWaiting,
         };
         self.fail(outcome, at, ended)
     }
 
     /// The server ended the connection while requests were out: those that may go out once more, on the
     /// next one, if this one had served.
-    fn lost(&mut self, outcome: Outcome, at: Nanos, ended: &mut Vec<Sample>) -> Then {
+    fn lost(&mut self, outcome: Outcome, at: Nanos, ended: &mut Vec<Sample>) -> NextStep {
         // Part of a reply is a sign of a server that serves, too.
         let has_served = self.has_served || self.reply.has_begun;
         self.end_all(outcome, if has_served { Again::IfAllowed } else { Again::No }, at, ended)
@@ -128,7 +130,12 @@ impl Conn {
 
     /// The requests that are out fail: the oldest with `outcome`, those behind it likewise, but for
     /// what befell its reply alone. On a connection that is up, those that were not sent stay.
-    pub(crate) fn fail(&mut self, outcome: Outcome, at: Nanos, ended: &mut Vec<Sample>) -> Then {
+    pub(crate) fn fail(
+        &mut self,
+        outcome: Outcome,
+        at: Nanos,
+        ended: &mut Vec<Sample>,
+    ) -> NextStep {
         self.end_all(outcome, Again::No, at, ended)
     }
 
@@ -138,14 +145,15 @@ impl Conn {
         again: Again,
         at: Nanos,
         ended: &mut Vec<Sample>,
-    ) -> Then {
-        let n_lost = if self.state == State::Up { self.n_sent } else { self.outs.len() };
+    ) -> NextStep {
+        let n_lost = if self.state == ConnState::Up { self.n_sent } else { self.outs.len() };
         let body_bytes = self.parser.totals().body_bytes;
         let mut n_kept = 0;
         for index in 0..n_lost {
             let out = self.outs[index];
             if again == Again::IfAllowed && out.may_retry && !self.reply.has_begun {
-                self.outs[n_kept] = Out { carrier: Carrier::Retried, may_retry: false, ..out };
+                self.outs[n_kept] =
+                    SentRequest { carrier: Carrier::Retried, may_retry: false, ..out };
                 n_kept += 1;
                 continue;
             }
@@ -161,7 +169,7 @@ impl Conn {
         }
         self.outs.drain(n_kept..n_lost);
         self.n_sent = 0;
-        Then::Abandon
+        NextStep::Abandon
     }
 
     /// Gives up all requests that are out, at the end of the load.
@@ -174,12 +182,12 @@ impl Conn {
         }
     }
 
-    fn cut(&self, cut: Cut) -> Outcome {
+    fn cut(&self, cut: BrokenOff) -> Outcome {
         match (cut, self.reply.has_begun) {
-            (Cut::Reset, false) => Outcome::ResetBeforeFirstByte,
-            (Cut::Reset, true) => Outcome::ResetAfterFirstByte,
-            (Cut::Closed, false) => Outcome::ClosedBeforeFirstByte,
-            (Cut::Closed, true) => Outcome::ClosedAfterFirstByte,
+            (BrokenOff::Reset, false) => Outcome::ResetBeforeFirstByte,
+            (BrokenOff::Reset, true) => Outcome::ResetAfterFirstByte,
+            (BrokenOff::Closed, false) => Outcome::ClosedBeforeFirstByte,
+            (BrokenOff::Closed, true) => Outcome::ClosedAfterFirstByte,
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The closed loop: a connection asks again when its reply is complete, at once or after a pause. Owns
-//! the lengths of pauses; must not know connections. Start reading at [`Rest`].
+//! the lengths of pauses; must not know connections. Start reading at [`Pauses`].
 //!
 //! The rate is the server's: while it stalls, nobody asks. A pause is a user's time to think: with n
 //! connections, pauses of mean Z and responses of mean R the rate is n / (R + Z), which is Little's
@@ -13,7 +13,7 @@ use super::exponential;
 
 /// The pause of a connection between a reply and its next request. One for all connections of a
 /// thread: their pauses are independent of one another either way.
-pub(crate) struct Rest {
+pub(crate) struct Pauses {
     lengths: Lengths,
 }
 
@@ -22,7 +22,7 @@ enum Lengths {
     Exponential { mean_ns: f64, random: Box<Pcg64Mcg> },
 }
 
-impl Rest {
+impl Pauses {
     /// No pauses.
     pub(crate) fn none() -> Self {
         Self { lengths: Lengths::Constant(Nanos::ZERO) }

@@ -30,14 +30,14 @@ use units::{Nanos, PerSecond};
 
 pub use bounds::check;
 pub use bounds::{INSTANTS_MAX, LENGTH_MAX, PacingError, RATE_MAX, STAGES_MAX};
-pub(crate) use closed::Rest;
+pub(crate) use closed::Pauses;
 pub use replay::{ReplayError, read_instants};
 pub use typed::{parse_ramp, parse_rate, parse_stages, parse_think};
 
 /// How a load is paced, as one thread of the generator follows it.
 pub(crate) enum Pace {
     /// A connection asks again when its reply is complete and it has rested.
-    Closed(Rest),
+    Closed(Pauses),
     /// Requests are due at instants that no reply changes.
     Open(Arrivals),
 }
@@ -58,7 +58,7 @@ pub(crate) trait Law: Send {
 /// `first..first + n`. Numbers are those of connections in the whole load, over all agents and
 /// threads: each connection's share is the same but for one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub(crate) struct ArrivalShare {
     /// First number of this thread.
     pub(crate) first: u32,
     /// How many numbers are this thread's, at least 1.
@@ -70,7 +70,7 @@ pub(crate) struct Turn {
 /// The instants at which this thread's requests are due, in rising order.
 pub(crate) struct Arrivals {
     law: Box<dyn Law>,
-    turn: Turn,
+    turn: ArrivalShare,
     /// Number of the law's next instant, modulo `turn.of`.
     number: u32,
     next: Option<Nanos>,
@@ -80,13 +80,13 @@ pub(crate) struct Arrivals {
 ///
 /// # Panics
 /// If the law is one that [`check`] refuses, or the turn no part of a whole.
-pub(crate) fn pace(pacing: &Pacing, seed: u64, turn: Turn) -> Pace {
+pub(crate) fn pace(pacing: &Pacing, seed: u64, turn: ArrivalShare) -> Pace {
     assert_eq!(check(pacing), Ok(()), "a plan's law is within its bounds");
     let law: Box<dyn Law> = match pacing {
-        Pacing::Closed => return Pace::Closed(Rest::none()),
+        Pacing::Closed => return Pace::Closed(Pauses::none()),
         Pacing::Think { pause, spread } => {
             let random = random(seed, RESTS.wrapping_add(turn.first.into()));
-            return Pace::Closed(Rest::new(*pause, *spread, random));
+            return Pace::Closed(Pauses::new(*pause, *spread, random));
         }
         Pacing::Constant { rate } => Box::new(constant::Constant::new(*rate)),
         Pacing::Poisson { rate } => Box::new(poisson::Poisson::new(*rate, random(seed, ARRIVALS))),
@@ -95,13 +95,16 @@ pub(crate) fn pace(pacing: &Pacing, seed: u64, turn: Turn) -> Pace {
         Pacing::Stages { stages } => Box::new(stages::Stages::new(stages)),
         Pacing::Replay { instants } => {
             let own = replay::Replay::new(instants, turn);
-            return Pace::Open(Arrivals::new(Box::new(own), Turn { first: 0, n: 1, of: 1 }));
+            return Pace::Open(Arrivals::new(
+                Box::new(own),
+                ArrivalShare { first: 0, n: 1, of: 1 },
+            ));
         }
     };
     Pace::Open(Arrivals::new(law, turn))
 }
 
-impl Turn {
+impl ArrivalShare {
     /// Whether the instant of that number, modulo `of`, is this thread's.
     #[inline]
     fn has(self, number: u32) -> bool {
@@ -110,8 +113,8 @@ impl Turn {
 }
 
 impl Arrivals {
-    fn new(law: Box<dyn Law>, turn: Turn) -> Self {
-        let Turn { first, n, of } = turn;
+    fn new(law: Box<dyn Law>, turn: ArrivalShare) -> Self {
+        let ArrivalShare { first, n, of } = turn;
         assert!(n > 0 && u64::from(first) + u64::from(n) <= u64::from(of), "a part of a whole");
         let mut arrivals = Self { law, turn, number: 0, next: None };
         arrivals.next = arrivals.draw();
@@ -227,7 +230,7 @@ mod tests {
                 let mut merged = vec![None; whole.len()];
                 let mut first = 0;
                 for &n in &parts {
-                    let own = instants(&pacing, seed, Turn { first, n, of }, 500);
+                    let own = instants(&pacing, seed, ArrivalShare { first, n, of }, 500);
                     let numbers = (0..whole.len() as u32).filter(|g| (first..first + n).contains(&(g % of)));
                     for (number, instant) in numbers.zip(own) {
                         merged[number as usize] = Some(instant);
@@ -255,7 +258,7 @@ mod tests {
             seed: u64,
             first in 0u32..3,
         ) {
-            let turn = Turn { first, n: 2, of: 5 };
+            let turn = ArrivalShare { first, n: 2, of: 5 };
             for pacing in laws(rate) {
                 let Pace::Open(mut arrivals) = pace(&pacing, seed, turn) else { panic!("an open loop") };
                 for n in 0..300 {
@@ -329,7 +332,8 @@ mod tests {
     fn threads_rest_independently() {
         let pacing = Pacing::Think { pause: Nanos::from_secs(1), spread: Spread::Exponential };
         let pauses = |first| {
-            let Pace::Closed(mut rest) = pace(&pacing, 1, Turn { first, n: 1, of: 2 }) else {
+            let Pace::Closed(mut rest) = pace(&pacing, 1, ArrivalShare { first, n: 1, of: 2 })
+            else {
                 panic!("a closed loop")
             };
             [rest.next(), rest.next(), rest.next()]

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use units::Nanos;
 
 use super::bounds::{INSTANTS_MAX, LENGTH_MAX};
-use super::{Law, Turn};
+use super::{ArrivalShare, Law};
 
 /// Longest part of a line that an error shows.
 const SHOWN_CHARS_MAX: usize = 60;
@@ -18,7 +18,7 @@ pub(crate) struct Replay(std::vec::IntoIter<Nanos>);
 
 impl Replay {
     /// Those of all `instants`, which rise, that have their turn: what a thread does not need it does not hold.
-    pub(crate) fn new(instants: &[Nanos], turn: Turn) -> Self {
+    pub(crate) fn new(instants: &[Nanos], turn: ArrivalShare) -> Self {
         let numbered = (0..turn.of).cycle().zip(instants);
         let own: Vec<Nanos> =
             numbered.filter(|(number, _)| turn.has(*number)).map(|(_, at)| *at).collect();

@@ -13,14 +13,14 @@ use super::{Law, instant, nanos_for};
 /// Request g where the integral of the rate reaches g. A rate of zero is a pause; the last stage goes
 /// on, or, if it is a pause, ends everything.
 pub(crate) struct Stages {
-    stages: Vec<Begun>,
+    stages: Vec<StageStart>,
     /// Index of the stage of the last request.
     current: usize,
     /// Number of the next request.
     number: u64,
 }
 
-struct Begun {
+struct StageStart {
     at: Nanos,
     /// Integral of the rate over all stages before.
     n_before: f64,
@@ -32,7 +32,7 @@ impl Stages {
     pub(crate) fn new(stages: &[Stage]) -> Self {
         let (mut at, mut n_before) = (Nanos::ZERO, 0.0);
         let begin = |stage: &Stage| {
-            let begun = Begun { at, n_before, rate: stage.rate };
+            let begun = StageStart { at, n_before, rate: stage.rate };
             at += stage.length;
             n_before = near_whole(n_before + stage.rate.0 * stage.length.0 as f64 / 1e9);
             begun
@@ -56,7 +56,7 @@ impl Law for Stages {
 
     fn span(&self, n: u64) -> Option<Nanos> {
         // A pause that follows the `n` is none of their time; one at the end comes after them all.
-        let is_begun = |stage: &&Begun| stage.n_before < n as f64;
+        let is_begun = |stage: &&StageStart| stage.n_before < n as f64;
         let Some(stage) = self.stages.iter().rfind(is_begun) else { return Some(Nanos::ZERO) };
         if stage.rate.0 == 0.0 {
             return Some(stage.at);

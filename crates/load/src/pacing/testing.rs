@@ -4,13 +4,13 @@
 use record::Pacing;
 use units::Nanos;
 
-use super::{Pace, Turn, pace};
+use super::{ArrivalShare, Pace, pace};
 
 /// One thread does everything.
-pub(super) const WHOLE: Turn = Turn { first: 0, n: 1, of: 1 };
+pub(super) const WHOLE: ArrivalShare = ArrivalShare { first: 0, n: 1, of: 1 };
 
 /// The first instants of an open loop that are of that turn, among the first `n` of the whole.
-pub(super) fn instants(pacing: &Pacing, seed: u64, turn: Turn, n: u32) -> Vec<Nanos> {
+pub(super) fn instants(pacing: &Pacing, seed: u64, turn: ArrivalShare, n: u32) -> Vec<Nanos> {
     let Pace::Open(mut arrivals) = pace(pacing, seed, turn) else { panic!("an open loop") };
     let numbers = (0..n).filter(|g| (turn.first..turn.first + turn.n).contains(&(g % turn.of)));
     numbers.map_while(|_| arrivals.take()).collect()

@@ -6,7 +6,7 @@
 //! at the times of the log, which are whole seconds.
 
 use super::harvest::{Fault, Harvest, instant};
-use super::{Asked, Base, Format, Listing, SourceError, escaped, first_line, lines};
+use super::{Base, Format, ListedRequest, Listing, SourceError, escaped, first_line, lines};
 
 /// Access logs.
 pub(super) static FORMAT: Format = Format {
@@ -40,7 +40,9 @@ fn read(text: &str, base: &Base<'_>) -> Result<Listing, SourceError> {
         })?;
         n_bodies += u64::from(matches!(method, "POST" | "PUT" | "PATCH"));
         let method = method.to_owned();
-        harvest.push(Asked { method, at: Some(at), ..Asked::get(target) }).map_err(refuse)?;
+        harvest
+            .push(ListedRequest { method, at: Some(at), ..ListedRequest::get(target) })
+            .map_err(refuse)?;
     }
     if n_passed > 0 {
         harvest.note(format!(

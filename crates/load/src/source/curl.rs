@@ -8,7 +8,9 @@
 
 use super::harvest::{Fault, Harvest};
 use super::shell::{self, Command};
-use super::{Asked, Base, Format, Listing, SourceError, basic_auth, first_line, form_encoded};
+use super::{
+    Base, Format, ListedRequest, Listing, SourceError, basic_auth, first_line, form_encoded,
+};
 use crate::placeholders;
 
 /// curl command lines.
@@ -213,7 +215,7 @@ struct Line {
     has_glob_off: bool,
 }
 
-fn requests(command: &Command, harvest: &mut Harvest<'_>) -> Result<Vec<Asked>, Fault> {
+fn requests(command: &Command, harvest: &mut Harvest<'_>) -> Result<Vec<ListedRequest>, Fault> {
     let mut words = command.words.iter().map(Vec::as_slice).peekable();
     words.next_if_eq(&&b"$"[..]);
     if words.next() != Some(b"curl") {
@@ -378,7 +380,7 @@ impl Line {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Vec<Asked>, Fault> {
+    fn finish(mut self) -> Result<Vec<ListedRequest>, Fault> {
         if self.urls.is_empty() {
             return refused("this curl line has no URL: was it copied whole?");
         }
@@ -414,7 +416,7 @@ impl Line {
             }
             let url = queried(url, &query);
             let (method, headers, body) = (method.clone(), headers.clone(), body.clone());
-            Ok(Asked { method, headers, body, ..Asked::get(url) })
+            Ok(ListedRequest { method, headers, body, ..ListedRequest::get(url) })
         };
         self.urls.into_iter().map(with_query).collect()
     }
@@ -489,8 +491,8 @@ fn check_pattern(url: &str) -> Result<(), Fault> {
         text.contains(&b'{') || text.contains(&b'[')
     };
     let has_pattern = pieces.iter().any(|piece| match piece {
-        placeholders::Piece::Text(text) => is_pattern(text),
-        placeholders::Piece::Hole(_) => false,
+        placeholders::TemplatePiece::Text(text) => is_pattern(text),
+        placeholders::TemplatePiece::Hole(_) => false,
     });
     if has_pattern {
         return refused(format!(

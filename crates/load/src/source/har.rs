@@ -8,7 +8,7 @@ use base64::Engine as _;
 use serde::Deserialize;
 
 use super::harvest::{Fault, Harvest, instant};
-use super::{Asked, Base, Format, Listing, SourceError, is_absolute};
+use super::{Base, Format, ListedRequest, Listing, SourceError, is_absolute};
 
 /// HTTP Archive.
 pub(super) static FORMAT: Format = Format {
@@ -112,7 +112,7 @@ fn read(text: &str, base: &Base<'_>) -> Result<Listing, SourceError> {
     harvest.finish()
 }
 
-fn asked(entry: Entry) -> Result<Asked, Fault> {
+fn asked(entry: Entry) -> Result<ListedRequest, Fault> {
     let request = entry.request;
     let at = entry.started_date_time.map(|text| {
         text.parse::<jiff::Timestamp>().ok().and_then(instant).ok_or_else(|| {
@@ -126,12 +126,12 @@ fn asked(entry: Entry) -> Result<Asked, Fault> {
         name.starts_with(':') || OF_THE_CONNECTION.iter().any(|n| n.eq_ignore_ascii_case(name))
     };
     let fields = request.headers.into_iter().filter(|field| !is_ours(&field.name));
-    let mut asked = Asked {
+    let mut asked = ListedRequest {
         method: request.method,
         headers: fields.map(|field| (field.name, field.value)).collect(),
         at: at.transpose()?,
         // A fragment stays in the browser, but some tools record it.
-        ..Asked::get(request.url.split('#').next().unwrap_or_default())
+        ..ListedRequest::get(request.url.split('#').next().unwrap_or_default())
     };
     if let Some(data) = request.post_data {
         if !data.mime_type.is_empty() && !asked.has_field("content-type") {

@@ -5,7 +5,7 @@ use std::io;
 
 use units::Nanos;
 
-use super::{Asked, Base, Listing, is_absolute};
+use super::{Base, ListedRequest, Listing, is_absolute};
 use crate::placeholders;
 
 /// Most requests of a file.
@@ -96,7 +96,7 @@ pub enum Fault {
 /// Requests as they are found.
 pub(super) struct Harvest<'a> {
     base: &'a Base<'a>,
-    asked: Vec<Asked>,
+    asked: Vec<ListedRequest>,
     notes: Vec<String>,
     n_bytes: u64,
 }
@@ -124,7 +124,7 @@ impl<'a> Harvest<'a> {
     }
 
     /// Takes a request, if it can be sent.
-    pub(super) fn push(&mut self, mut asked: Asked) -> Result<(), Fault> {
+    pub(super) fn push(&mut self, mut asked: ListedRequest) -> Result<(), Fault> {
         if self.asked.len() == REQUESTS_MAX {
             return Err(Fault::TooMany);
         }
@@ -151,7 +151,7 @@ impl<'a> Harvest<'a> {
     }
 
     /// As [`Harvest::push`], for what was written by hand: placeholders in it are meant.
-    pub(super) fn push_written(&mut self, mut asked: Asked) -> Result<(), Fault> {
+    pub(super) fn push_written(&mut self, mut asked: ListedRequest) -> Result<(), Fault> {
         let is_templated = |text: &[u8]| placeholders::is_templated(text);
         asked.templated = is_templated(asked.url.as_bytes())
             || is_templated(&asked.body)
@@ -218,7 +218,7 @@ mod tests {
     use super::super::testing::try_read;
     use super::*;
 
-    fn push(asked: Asked, url: Option<&str>) -> Result<String, Fault> {
+    fn push(asked: ListedRequest, url: Option<&str>) -> Result<String, Fault> {
         let files = super::super::Folder("/".into());
         let base = Base { name: "f", url, files: &files, variables: &|_| None };
         let mut harvest = Harvest::new(&base);
@@ -236,9 +236,9 @@ mod tests {
             ("/", Some("h"), "http://h/"),
         ];
         for (url, base, expected) in cases {
-            assert_eq!(push(Asked::get(url), base).unwrap(), expected);
+            assert_eq!(push(ListedRequest::get(url), base).unwrap(), expected);
         }
-        let refused = |url, base| push(Asked::get(url), base).unwrap_err();
+        let refused = |url, base| push(ListedRequest::get(url), base).unwrap_err();
         assert!(matches!(refused("/b", None), Fault::Relative(_)));
         assert!(matches!(refused("/b", Some("ftp://x")), Fault::Scheme(_)));
         assert!(matches!(refused("ftp://a/b", None), Fault::Scheme(_)));
@@ -249,14 +249,14 @@ mod tests {
 
     #[test]
     fn what_no_request_can_have_is_refused() {
-        let field = |name: &str, value: &str| Asked {
+        let field = |name: &str, value: &str| ListedRequest {
             headers: vec![(name.to_owned(), value.to_owned())],
-            ..Asked::get("http://a/")
+            ..ListedRequest::get("http://a/")
         };
         for (name, value) in [("A b", "c"), ("", "c"), ("A", "b\r\nC: d"), ("A", "\0")] {
             assert!(matches!(push(field(name, value), None), Err(Fault::Field(_))), "{name}");
         }
-        let asked = Asked { method: "G T".to_owned(), ..Asked::get("http://a/") };
+        let asked = ListedRequest { method: "G T".to_owned(), ..ListedRequest::get("http://a/") };
         assert!(matches!(push(asked, None), Err(Fault::Method(_))));
         let error = try_read("{\"url\":\"/\",\"at\":1}\n{\"url\":\"/\"}", None).unwrap_err();
         assert!(matches!(error.fault, Fault::SomeTimes));
@@ -280,7 +280,8 @@ mod tests {
         };
         let mut harvest = Harvest::new(&base);
         harvest.n_bytes = BODY_BYTES_MAX - 2;
-        let body = |n: usize| Asked { body: vec![b'x'; n], ..Asked::get("http://a/") };
+        let body =
+            |n: usize| ListedRequest { body: vec![b'x'; n], ..ListedRequest::get("http://a/") };
         harvest.push(body(2)).unwrap();
         assert!(matches!(harvest.push(body(1)), Err(Fault::TooLarge)));
     }

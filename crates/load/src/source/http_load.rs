@@ -2,7 +2,7 @@
 //! the others. Start reading at [`FORMAT`]. Source: `http_load.c`, 12mar2006, `read_url_file`.
 
 use super::harvest::Harvest;
-use super::{Asked, Base, Format, Listing, SourceError, is_absolute};
+use super::{Base, Format, ListedRequest, Listing, SourceError, is_absolute};
 
 /// http_load's list of URLs.
 pub(super) static FORMAT: Format =
@@ -19,7 +19,7 @@ fn read(text: &str, base: &Base<'_>) -> Result<Listing, SourceError> {
     let mut harvest = Harvest::new(base);
     for (index, line) in text.lines().enumerate() {
         if !line.trim().is_empty() {
-            let pushed = harvest.push_written(Asked::get(line.trim()));
+            let pushed = harvest.push_written(ListedRequest::get(line.trim()));
             pushed.map_err(|fault| SourceError::new(base, Some(index + 1), fault))?;
         }
     }

@@ -7,7 +7,7 @@ use units::Nanos;
 
 use super::harvest::{Fault, Harvest, instant, json_line};
 use super::pairs::Pairs;
-use super::{Asked, Base, Format, Listing, SourceError, first_line, is_object, lines};
+use super::{Base, Format, ListedRequest, Listing, SourceError, first_line, is_object, lines};
 
 /// JSON lines.
 pub(super) static FORMAT: Format = Format {
@@ -76,16 +76,16 @@ fn push(line: &str, harvest: &mut Harvest<'_>) -> Result<(), Fault> {
     if weight == 0 {
         return Err(Fault::Format("a weight is at least 1: leave the line out instead".to_owned()));
     }
-    let asked = Asked {
+    let asked = ListedRequest {
         method: line.method.unwrap_or_else(|| if body.is_empty() { "GET" } else { "POST" }.into()),
         headers: line.headers.map(|pairs| pairs.0).unwrap_or_default(),
         body,
         weight,
         at: line.at.map(at).transpose()?,
-        ..Asked::get(line.url)
+        ..ListedRequest::get(line.url)
     };
     match line.templated {
-        Some(templated) => harvest.push(Asked { templated, ..asked }),
+        Some(templated) => harvest.push(ListedRequest { templated, ..asked }),
         None => harvest.push_written(asked),
     }
 }

@@ -23,7 +23,7 @@ pub use harvest::{BODY_BYTES_MAX, Fault, REQUESTS_MAX, SourceError};
 
 /// One request of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct ListedRequest {
     /// Absolute: `http://` or `https://`.
     pub url: String,
     /// Method ("GET").
@@ -40,7 +40,7 @@ pub struct Asked {
     pub templated: bool,
 }
 
-impl Asked {
+impl ListedRequest {
     /// `GET url`, once.
     pub(crate) fn get(url: impl Into<String>) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl Asked {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
     /// At least one. All of them have a time, or none has.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<ListedRequest>,
     /// What of the file is not in them, a line for each kind, for the user to read.
     pub notes: Vec<String>,
 }
@@ -244,7 +244,7 @@ pub(crate) mod testing {
 
     /// Requests as lines: method, URL, fields, body.
     pub(crate) fn shown(listing: &Listing) -> Vec<String> {
-        let show = |asked: &Asked| {
+        let show = |asked: &ListedRequest| {
             let mut line = format!("{} {}", asked.method, asked.url);
             for (name, value) in &asked.headers {
                 line += &format!(" | {name}: {value}");

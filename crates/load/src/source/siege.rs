@@ -9,7 +9,9 @@
 use std::collections::HashMap;
 
 use super::harvest::{Fault, Harvest};
-use super::{Asked, Base, Format, Listing, SourceError, escaped, first_line, is_absolute, lines};
+use super::{
+    Base, Format, ListedRequest, Listing, SourceError, escaped, first_line, is_absolute, lines,
+};
 
 /// siege's urls.txt.
 pub(super) static FORMAT: Format = Format {
@@ -127,16 +129,16 @@ fn unset(name: &str) -> Fault {
 }
 
 /// A line as siege reads it: URL, and perhaps method and body.
-fn request(line: &str, harvest: &Harvest<'_>) -> Result<Asked, Fault> {
+fn request(line: &str, harvest: &Harvest<'_>) -> Result<ListedRequest, Fault> {
     let found = METHODS.iter().find_map(|method| {
         let at = line.find(&format!(" {method}"))?;
         let after = &line[at + 1 + method.len()..];
         (after.is_empty() || after.starts_with([' ', '\t'])).then_some((at, *method, after))
     });
     let Some((at, method, data)) = found else {
-        return Ok(Asked::get(escaped(line.as_bytes())));
+        return Ok(ListedRequest::get(escaped(line.as_bytes())));
     };
-    let mut asked = Asked::get(escaped(line[..at].trim().as_bytes()));
+    let mut asked = ListedRequest::get(escaped(line[..at].trim().as_bytes()));
     method.clone_into(&mut asked.method);
     let mut data = data.trim();
     let mut content_type = FORM;

@@ -8,7 +8,9 @@ use serde::Deserialize;
 
 use super::harvest::{Fault, Harvest, json_line};
 use super::pairs::Pairs;
-use super::{Asked, Base, Format, Listing, SourceError, first_line, is_absolute, is_object, lines};
+use super::{
+    Base, Format, ListedRequest, Listing, SourceError, first_line, is_absolute, is_object, lines,
+};
 
 /// vegeta's targets.
 pub(super) static FORMAT: Format = Format {
@@ -75,14 +77,14 @@ fn read(text: &str, base: &Base<'_>) -> Result<Listing, SourceError> {
     harvest.finish()
 }
 
-fn from_json(line: &str) -> Result<Asked, Fault> {
+fn from_json(line: &str) -> Result<ListedRequest, Fault> {
     let target: Target = serde_json::from_str(line).map_err(json_line)?;
     let body = target.body.unwrap_or_default();
     let body = base64::engine::general_purpose::STANDARD.decode(body).map_err(|error| {
         Fault::Format(format!("`body` is no base64 ({error}): vegeta's JSON has its bodies so"))
     })?;
     let headers = target.header.map(|pairs| pairs.0).unwrap_or_default();
-    Ok(Asked { method: target.method, headers, body, ..Asked::get(target.url) })
+    Ok(ListedRequest { method: target.method, headers, body, ..ListedRequest::get(target.url) })
 }
 
 /// A target from its request line to an empty line, the body, or the next request line. `at` is the
@@ -92,7 +94,7 @@ fn from_lines<'a>(
     lines: &mut Peekable<impl Iterator<Item = (usize, &'a str)>>,
     at: &mut usize,
     harvest: &Harvest<'_>,
-) -> Result<Asked, Fault> {
+) -> Result<ListedRequest, Fault> {
     let (method, url) = line.split_once(' ').filter(|(method, _)| is_method(method)).ok_or_else(|| {
         Fault::Format(format!(
             "`{}` is no target: write METHOD URL, as in GET http://127.0.0.1/, and an empty line \
@@ -100,7 +102,7 @@ fn from_lines<'a>(
             line.escape_debug()
         ))
     })?;
-    let mut asked = Asked { method: method.to_owned(), ..Asked::get(url.trim()) };
+    let mut asked = ListedRequest { method: method.to_owned(), ..ListedRequest::get(url.trim()) };
     while let Some((number, line)) = lines.next_if(|(_, line)| !is_request_line(line.trim())) {
         *at = number;
         let line = line.trim();

@@ -9,7 +9,7 @@ use units::Nanos;
 use wire::tls::TlsError;
 
 use super::{BACKOFF, BACKOFF_MS, CONTINUE, TIMEOUT, Worker};
-use crate::conn::{Heard, State, Then};
+use crate::conn::{ConnState, NextStep, ReceiveResult};
 use crate::prepared::Fill;
 
 impl<D: Driver> Worker<'_, D> {
@@ -31,17 +31,22 @@ impl<D: Driver> Worker<'_, D> {
             What::Connected => return self.connected(slot),
             What::Closed => {
                 let conn = &mut self.conns[index];
-                if conn.state() == State::Handshaking
+                if conn.state() == ConnState::Handshaking
                     && let (Some(secure), Some(client)) = (&mut self.secure, &conn.tls)
                     && let Err(error) = client.end()
                 {
                     secure.failed(&error);
                 }
-                Heard::then(conn.closed(self.now, &mut self.common, &mut self.batch.ended))
+                ReceiveResult::then(conn.closed(self.now, &mut self.common, &mut self.batch.ended))
             }
             What::Failed(failure) => {
                 let conn = &mut self.conns[index];
-                Heard::then(conn.failed(failure, self.now, &mut self.common, &mut self.batch.ended))
+                ReceiveResult::then(conn.failed(
+                    failure,
+                    self.now,
+                    &mut self.common,
+                    &mut self.batch.ended,
+                ))
             }
         };
         self.settle(slot, heard);
@@ -49,11 +54,11 @@ impl<D: Driver> Worker<'_, D> {
 
     /// Does what bytes, their end or their absence ask for.
     #[inline]
-    pub(super) fn settle(&mut self, slot: Slot, heard: Heard) {
-        let Heard { first_byte, continues, discard, then } = heard;
-        if then != Then::Keep {
+    pub(super) fn settle(&mut self, slot: Slot, heard: ReceiveResult) {
+        let ReceiveResult { first_byte, continues, discard, then } = heard;
+        if then != NextStep::Keep {
             match then {
-                Then::Tunnelled => self.established(slot),
+                NextStep::Tunnelled => self.established(slot),
                 _ => self.leave(slot, then),
             }
             return;
@@ -143,7 +148,7 @@ impl<D: Driver> Worker<'_, D> {
             let conn = &mut self.conns[slot.0 as usize];
             let heard =
                 conn.received(&self.buffers.plain, at, &mut self.common, &mut self.batch.ended);
-            let is_left = heard.then != Then::Keep;
+            let is_left = heard.then != NextStep::Keep;
             self.settle(slot, heard);
             if is_left {
                 return;
@@ -154,7 +159,7 @@ impl<D: Driver> Worker<'_, D> {
             Ok(event) if event.peer_closed => {
                 let conn = &mut self.conns[slot.0 as usize];
                 let then = conn.closed(self.now, &mut self.common, &mut self.batch.ended);
-                self.settle(slot, Heard::then(then));
+                self.settle(slot, ReceiveResult::then(then));
             }
             Ok(_) => {}
         }
@@ -167,7 +172,7 @@ impl<D: Driver> Worker<'_, D> {
         }
         let then =
             self.conns[slot.0 as usize].fail(record::Outcome::Tls, self.now, &mut self.batch.ended);
-        self.settle(slot, Heard::then(then));
+        self.settle(slot, ReceiveResult::then(then));
     }
 
     /// Sends what was begun last and held back in case another followed on its connection.
@@ -280,7 +285,7 @@ impl<D: Driver> Worker<'_, D> {
 
     /// The connection is of no more use. Requests that were not answered, though the server closed in
     /// order, that are sent once more, or that were never sent, go on the next one.
-    pub(super) fn leave(&mut self, slot: Slot, then: Then) {
+    pub(super) fn leave(&mut self, slot: Slot, then: NextStep) {
         match self.close(slot, then) {
             Some(level) => {
                 let level = usize::from(level).min(BACKOFF_MS.len() - 1);
@@ -296,17 +301,17 @@ impl<D: Driver> Worker<'_, D> {
     }
 
     /// Closes the connection; returns the backoff that its slot has to sit out.
-    pub(super) fn close(&mut self, slot: Slot, then: Then) -> Option<u8> {
+    pub(super) fn close(&mut self, slot: Slot, then: NextStep) -> Option<u8> {
         let conn = &mut self.conns[slot.0 as usize];
         if conn.is_connected() {
             self.recorder.disconnected();
         }
-        let says_goodbye = then == Then::Close && conn.state() == State::Up;
+        let says_goodbye = then == NextStep::Close && conn.state() == ConnState::Up;
         if let Some(client) = conn.tls.as_mut().filter(|_| says_goodbye) {
             client.close();
             self.send_records(slot);
         }
-        let how = if then == Then::Abandon { Leave::Abrupt } else { Leave::Orderly };
+        let how = if then == NextStep::Abandon { Leave::Abrupt } else { Leave::Orderly };
         self.driver.close(slot, how);
         self.conns[slot.0 as usize].down(then)
     }
@@ -318,8 +323,8 @@ fn random_of(seed: u64, seq: u64) -> Pcg64Mcg {
     Pcg64Mcg::seed_from_u64(seed ^ seq.rotate_left(32))
 }
 
-impl Heard {
-    fn then(then: Then) -> Self {
+impl ReceiveResult {
+    fn then(then: NextStep) -> Self {
         Self { then, ..Self::default() }
     }
 }

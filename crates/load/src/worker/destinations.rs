@@ -54,8 +54,8 @@ pub(super) fn begins(plan: &LoadPlan, share: ThreadShare) -> impl Fn(Slot) -> Na
 /// How an origin is reached: from each local address in turn.
 fn routes(plan: &LoadPlan, origin: &Origin) -> Vec<Route> {
     let to = match &origin.place {
-        record::Place::Inet(addr) => Peer::Inet(*addr),
-        record::Place::Unix(path) => Peer::Unix(path.clone()),
+        record::ServerAddress::Inet(addr) => Peer::Inet(*addr),
+        record::ServerAddress::Unix(path) => Peer::Unix(path.clone()),
     };
     let one = |from| Route { to: to.clone(), from };
     if plan.sources.is_empty() || matches!(to, Peer::Unix(_)) {

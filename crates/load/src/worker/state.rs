@@ -71,7 +71,7 @@ impl Requests {
         let prepared = |request| {
             Prepared::new(plan, request).expect("a plan's requests were rendered when it was made")
         };
-        let turn = picker::Turn { index: share.thread.into(), of: share.threads.into() };
+        let turn = picker::ThreadIndex { index: share.thread.into(), of: share.threads.into() };
         Self {
             prepared: plan.requests.iter().map(prepared).collect(),
             picker: Picker::new(plan, turn),

@@ -10,9 +10,9 @@ use units::Nanos;
 use wire::RequestKind;
 
 use super::{BACKOFF, RequestLoop, Worker};
-use crate::conn::{Begun, Out};
-use crate::free::{Free, FreePlaces};
-use crate::user::Kept;
+use crate::conn::{SentRequest, StartAction};
+use crate::free::{FreePlace, FreePlaces};
+use crate::user::KeptReply;
 
 /// Who plays the users, if anybody does, and where their turns stand.
 pub(super) struct PlayedUsers<'a> {
@@ -45,7 +45,7 @@ impl<'a> PlayedUsers<'a> {
             match users.first(seats.first + index) {
                 Turn::After(pause) => {
                     let slot = Slot(index);
-                    places.put(Free { slot, from: begins(slot).saturating_add(pause) });
+                    places.put(FreePlace { slot, from: begins(slot).saturating_add(pause) });
                 }
                 Turn::Leaves => self.n_left += 1,
                 Turn::GoesOn | Turn::Fails(_) => unreachable!("nothing was asked that could go on"),
@@ -62,14 +62,14 @@ fn method(request: &[u8]) -> &[u8] {
 
 impl<D: Driver> Worker<'_, D> {
     /// A user has its turn.
-    pub(super) fn start_user(&mut self, free: Free, due: Nanos) {
+    pub(super) fn start_user(&mut self, free: FreePlace, due: Nanos) {
         self.ask_user(free.slot);
         let n_asked = self.users.asking.requests().len() as u64;
         if n_asked == 0 {
             match self.users.asking.comes_again() {
                 Some(pause) => {
                     let from = self.now.saturating_add(pause);
-                    self.places.free.put(Free { slot: free.slot, from });
+                    self.places.free.put(FreePlace { slot: free.slot, from });
                 }
                 None => self.users.n_left += 1,
             }
@@ -110,7 +110,7 @@ impl<D: Driver> Worker<'_, D> {
     }
 
     /// Begins what a user asked, at least one request.
-    fn begin_asked(&mut self, slot: Slot, due: Nanos) -> Begun {
+    fn begin_asked(&mut self, slot: Slot, due: Nanos) -> StartAction {
         let conn = &mut self.conns[slot.0 as usize];
         let user = conn.user.as_mut().expect("made with the connection");
         user.asked.clear();
@@ -118,7 +118,7 @@ impl<D: Driver> Worker<'_, D> {
         let mut begun = None;
         for asked in self.users.asking.requests() {
             let kind = if asked.is_head { RequestKind::Head } else { RequestKind::Other };
-            let mut out = Out::new(due, asked.number, kind);
+            let mut out = SentRequest::new(due, asked.number, kind);
             out.asked = (asked.bytes.start as u32, asked.bytes.end as u32);
             let asked_bytes = &self.users.asking.bytes()[asked.bytes.clone()];
             out.may_retry = self.plan.retry && record::is_idempotent(method(asked_bytes));
@@ -131,11 +131,11 @@ impl<D: Driver> Worker<'_, D> {
     }
 
     /// Sends what a user asked, as far as it may go on this connection; `first` is counted as sent.
-    pub(super) fn send_asked(&mut self, slot: Slot, first: Out, sent: Nanos) {
+    pub(super) fn send_asked(&mut self, slot: Slot, first: SentRequest, sent: Nanos) {
         self.buffers.rendered.clear();
         let conn = &mut self.conns[slot.0 as usize];
         let mut next = Some(first);
-        while let Some(Out { asked: (start, end), .. }) = next {
+        while let Some(SentRequest { asked: (start, end), .. }) = next {
             let user = conn.user.as_ref().expect("made with the connection");
             self.buffers.rendered.extend_from_slice(&user.asked[start as usize..end as usize]);
             next = conn.next_to_send(sent, &self.common);
@@ -154,7 +154,7 @@ impl<D: Driver> Worker<'_, D> {
         for (index, mut sample) in self.batch.ended.drain(..).enumerate() {
             sample.conn = self.share.first_conn + slot.0;
             let of_it = kept.next_if(|(place, _)| *place == index);
-            let Kept { head, body } = of_it.map(|(_, kept)| kept).unwrap_or_default();
+            let KeptReply { head, body } = of_it.map(|(_, kept)| kept).unwrap_or_default();
             turn = users.heard(&Answer { sample: &sample, head: &head, body: &body });
             match turn {
                 Turn::GoesOn => {
@@ -192,7 +192,7 @@ impl<D: Driver> Worker<'_, D> {
         if self.timeouts.is_resting(slot, BACKOFF) {
             self.places.parked[slot.0 as usize] += 1;
         } else {
-            self.places.free.put(Free { slot, from: self.now.saturating_add(pause) });
+            self.places.free.put(FreePlace { slot, from: self.now.saturating_add(pause) });
         }
     }
 }

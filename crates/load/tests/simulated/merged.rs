@@ -2,7 +2,7 @@
 //! loads lay in time. Start reading at the first test.
 
 use joust_load::sim::{Connecting, Script};
-use joust_load::source::Asked;
+use joust_load::source::ListedRequest;
 use joust_load::{MergeError, MergeInput, merge};
 use proptest::prelude::*;
 use record::{LoadRecord, Pacing, Pick};
@@ -34,8 +34,8 @@ const AGENT: Agent = Agent {
     raw_max: 100,
 };
 
-fn asked(n_requests: u64) -> Vec<Asked> {
-    let one = |n| Asked {
+fn asked(n_requests: u64) -> Vec<ListedRequest> {
+    let one = |n| ListedRequest {
         url: format!("http://127.0.0.1:1/{n}"),
         method: "GET".to_owned(),
         headers: Vec::new(),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use joust_load::LoadOptions;
 use joust_load::sim::{self, Act, Connecting, Script, Stall};
-use joust_load::source::Asked;
+use joust_load::source::ListedRequest;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use record::{
@@ -288,7 +288,7 @@ fn checks(r: &mut Pcg64Mcg, options: &mut LoadOptions) {
     }
 }
 
-fn requests(r: &mut Pcg64Mcg) -> Vec<Asked> {
+fn requests(r: &mut Pcg64Mcg) -> Vec<ListedRequest> {
     let n_requests = r.random_range(1..=4);
     let two_origins = one_in(r, 5);
     let one = |_| {
@@ -300,7 +300,7 @@ fn requests(r: &mut Pcg64Mcg) -> Vec<Asked> {
         if templated {
             headers.push(("X-Number".to_owned(), "{seq}".to_owned()));
         }
-        Asked {
+        ListedRequest {
             url: format!("http://127.0.0.1:{origin}/{n_bytes}"),
             method: method.to_owned(),
             headers,

@@ -9,8 +9,8 @@ use joust_load::Control;
 use joust_load::sim::{self, Act, Script, body};
 use proptest::prelude::*;
 use record::{
-    Answer, Asking, LoadPlan, LoadRecord, Origin, Outcome, Place, Scenario, Seats, Turn, Users,
-    WantedBodies, Wants,
+    Answer, Asking, LoadPlan, LoadRecord, Origin, Outcome, Scenario, Seats, ServerAddress, Turn,
+    Users, WantedBodies, Wants,
 };
 use units::Nanos;
 
@@ -268,7 +268,7 @@ impl Users for Steps {
 
     fn ask(&mut self, _: u32, asking: &mut Asking) {
         if self.0 == 1 {
-            let place = Place::Inet(([127, 0, 0, 2], 80).into());
+            let place = ServerAddress::Inet(([127, 0, 0, 2], 80).into());
             let origin = Origin { place, host: "b".to_owned(), tls_name: None };
             asking.origin = asking.add_origin(origin);
         }

@@ -10,7 +10,7 @@ use io_uring::types::{TimeoutFlags, Timespec};
 use io_uring::{opcode, squeue};
 use units::Nanos;
 
-use super::conn::{self, Kind};
+use super::conn::{self, Operation};
 use crate::driver::Slot;
 
 /// Waits shorter than this have a timer of their own: they are paced, and end when they are due.
@@ -63,7 +63,7 @@ impl Alarm {
 
 /// By which its completion is known.
 pub(super) fn token() -> u64 {
-    conn::token(Kind::Alarm, 0, Slot(0))
+    conn::token(Operation::Alarm, 0, Slot(0))
 }
 
 #[cfg(test)]

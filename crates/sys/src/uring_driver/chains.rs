@@ -33,7 +33,7 @@ pub(super) struct Chains {
     links: Vec<Link>,
     /// The first of the links that are in no chain.
     free: u32,
-    chains: Vec<Chain>,
+    chains: Vec<SlotEvents>,
     /// Slots with a chain, in the order in which they got it; also some whose chain was cleared.
     turns: VecDeque<Slot>,
     n_events: usize,
@@ -46,7 +46,7 @@ struct Link {
 }
 
 #[derive(Clone, Copy)]
-struct Chain {
+struct SlotEvents {
     first: u32,
     last: u32,
     /// Whether the slot is in `turns`.
@@ -58,7 +58,7 @@ impl Chains {
     pub(super) fn new(n_slots: u32, n_buffers: u32) -> Self {
         let n_links = n_slots as usize * LINKS_PER_SLOT + n_buffers as usize;
         let next = |at: usize| if at + 1 == n_links { NONE } else { at as u32 + 1 };
-        let chain = Chain { first: NONE, last: NONE, has_turn: false };
+        let chain = SlotEvents { first: NONE, last: NONE, has_turn: false };
         Self {
             links: (0..n_links).map(|at| Link { event: Event::Closed, next: next(at) }).collect(),
             free: 0,

@@ -6,10 +6,10 @@ use std::io;
 use io_uring::cqueue;
 
 use super::chains::Event;
-use super::conn::{self, Kind};
+use super::conn::{self, Operation};
 use super::{UringDriver, alarm, receives};
 use crate::driver::{Failure, Slot};
-use crate::shared::Phase;
+use crate::shared::ConnPhase;
 use crate::socket;
 use units::Nanos;
 
@@ -24,7 +24,7 @@ impl UringDriver {
             }
             return;
         };
-        if ended && kind != Kind::Send {
+        if ended && kind != Operation::Send {
             self.n_in_flight -= 1;
         }
         if token != self.token(slot, kind) {
@@ -35,12 +35,12 @@ impl UringDriver {
             return;
         }
         match kind {
-            Kind::Connect => self.connect_ended(slot, result),
-            Kind::Receive => self.arrived_on(slot, completion),
-            Kind::Send => self.sent_in_part(slot, result),
-            Kind::SendRest => self.sent_rest(slot, result),
-            Kind::Poll => self.polled(slot, completion),
-            Kind::Cancel | Kind::Alarm => {}
+            Operation::Connect => self.connect_ended(slot, result),
+            Operation::Receive => self.arrived_on(slot, completion),
+            Operation::Send => self.sent_in_part(slot, result),
+            Operation::SendRest => self.sent_rest(slot, result),
+            Operation::Poll => self.polled(slot, completion),
+            Operation::Cancel | Operation::Alarm => {}
         }
     }
 
@@ -57,7 +57,7 @@ impl UringDriver {
 
     /// The connection stands, since `at`, if that is known.
     pub(super) fn connected(&mut self, slot: Slot, at: Option<Nanos>) {
-        self.conns[slot.0 as usize].phase = Phase::Open;
+        self.conns[slot.0 as usize].phase = ConnPhase::Open;
         self.chains.append(slot, Event::Connected(at));
     }
 
@@ -90,7 +90,7 @@ impl UringDriver {
             ..=0 => match conn.send_failure.take() {
                 Some(failure) => self.fails(slot, failure),
                 None => {
-                    conn.phase = Phase::Ended;
+                    conn.phase = ConnPhase::Ended;
                     self.chains.append(slot, Event::Closed);
                 }
             },
@@ -139,7 +139,7 @@ impl UringDriver {
     /// received, and the failure told behind it.
     pub(super) fn send_fails(&mut self, slot: Slot, errno: i32) {
         let conn = &mut self.conns[slot.0 as usize];
-        if conn.phase == Phase::Open {
+        if conn.phase == ConnPhase::Open {
             conn.send_failure = Some(failure(errno));
             if conn.polled {
                 // The event that told of it may have been read already.
@@ -153,8 +153,8 @@ impl UringDriver {
 
     pub(super) fn fails(&mut self, slot: Slot, failure: Failure) {
         let conn = &mut self.conns[slot.0 as usize];
-        if conn.phase != Phase::Failed {
-            conn.phase = Phase::Failed;
+        if conn.phase != ConnPhase::Failed {
+            conn.phase = ConnPhase::Failed;
             self.chains.append(slot, Event::Failed(failure));
         }
     }

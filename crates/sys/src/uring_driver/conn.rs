@@ -5,7 +5,7 @@ use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 
 use crate::driver::{Failure, Leave, Slot, What};
-use crate::shared::{Interest, Phase};
+use crate::shared::{ConnPhase, Interest};
 use crate::socket;
 
 /// How a connection learns of what comes.
@@ -23,7 +23,7 @@ pub(super) struct Conn {
     pub(super) socket: Option<OwnedFd>,
     /// Raised by each close, so that a completion of an earlier use is known for what it is.
     pub(super) generation: u32,
-    pub(super) phase: Phase,
+    pub(super) phase: ConnPhase,
     /// How what comes is learned of at the moment.
     pub(super) receiving: Option<Receiving>,
     /// Whether it is polled and read by recv(2) from now on: see `polled`.
@@ -63,11 +63,11 @@ impl Conn {
     pub(super) fn ends(&mut self, failure: Option<Failure>) -> What {
         match self.send_failure.take().or(failure) {
             Some(failure) => {
-                self.phase = Phase::Failed;
+                self.phase = ConnPhase::Failed;
                 What::Failed(failure)
             }
             None => {
-                self.phase = Phase::Ended;
+                self.phase = ConnPhase::Ended;
                 What::Closed
             }
         }
@@ -76,7 +76,7 @@ impl Conn {
     /// The connection is closed: what is left is memory, and a new generation.
     pub(super) fn reset(&mut self) {
         self.generation = self.generation.wrapping_add(1);
-        self.phase = Phase::default();
+        self.phase = ConnPhase::default();
         self.receiving = None;
         self.polled = false;
         self.drains = false;
@@ -92,7 +92,7 @@ impl Conn {
 
 /// What an operation is, in the upper four bits of its token.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Operation {
     Connect = 1,
     Receive = 2,
     /// Of staged bytes: completes only if it fails.
@@ -109,18 +109,18 @@ pub(super) enum Kind {
 const GENERATION_MASK: u32 = (1 << 28) - 1;
 
 /// The token of an operation: kind, generation, slot.
-pub(super) fn token(kind: Kind, generation: u32, slot: Slot) -> u64 {
+pub(super) fn token(kind: Operation, generation: u32, slot: Slot) -> u64 {
     (kind as u64) << 60 | u64::from(generation & GENERATION_MASK) << 32 | u64::from(slot.0)
 }
 
 /// Kind and slot of a token; `None` of one that belongs to no slot.
-pub(super) fn parse(token: u64) -> Option<(Kind, Slot)> {
+pub(super) fn parse(token: u64) -> Option<(Operation, Slot)> {
     let kind = match token >> 60 {
-        1 => Kind::Connect,
-        2 => Kind::Receive,
-        3 => Kind::Send,
-        4 => Kind::SendRest,
-        6 => Kind::Poll,
+        1 => Operation::Connect,
+        2 => Operation::Receive,
+        3 => Operation::Send,
+        4 => Operation::SendRest,
+        6 => Operation::Poll,
         _ => return None,
     };
     Some((kind, Slot(token as u32)))

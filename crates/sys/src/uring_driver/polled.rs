@@ -13,9 +13,9 @@ use std::os::fd::AsRawFd as _;
 
 use super::UringDriver;
 use super::chains::Event;
-use super::conn::{Kind, Receiving};
+use super::conn::{Operation, Receiving};
 use crate::driver::{Failure, Slot, What};
-use crate::shared::{self, FULL_RECVS_MAX, Phase};
+use crate::shared::{self, ConnPhase, FULL_RECVS_MAX};
 
 /// What a polled connection waits for.
 const EVENTS: u32 = (libc::POLLIN | libc::POLLRDHUP) as u32;
@@ -31,12 +31,12 @@ impl UringDriver {
         conn.receiving = Some(Receiving::Polled);
         let socket = conn.socket.as_ref().expect("an open connection has a socket");
         let entry = opcode::PollAdd::new(Fd(socket.as_raw_fd()), EVENTS).multi(true).build();
-        self.push(slot, Kind::Poll, entry);
+        self.push(slot, Operation::Poll, entry);
     }
 
     /// Ends the poll of a slot that is closed.
     pub(super) fn end_poll(&mut self, slot: Slot) {
-        let token = self.token(slot, Kind::Poll);
+        let token = self.token(slot, Operation::Poll);
         let entry = opcode::AsyncCancel::new(token).build();
         self.cancel(&entry.flags(squeue::Flags::SKIP_SUCCESS));
     }
@@ -55,7 +55,7 @@ impl UringDriver {
     /// Something may be there.
     pub(super) fn readable(&mut self, slot: Slot) {
         let conn = &mut self.conns[slot.0 as usize];
-        if conn.phase == Phase::Open && !std::mem::replace(&mut conn.is_readable, true) {
+        if conn.phase == ConnPhase::Open && !std::mem::replace(&mut conn.is_readable, true) {
             self.chains.append(slot, Event::Readable);
         }
     }
@@ -65,7 +65,7 @@ impl UringDriver {
         let stamped = self.header.is_some();
         let conn = &mut self.conns[slot.0 as usize];
         conn.is_readable = false;
-        let socket = conn.socket.as_ref().filter(|_| conn.phase == Phase::Open)?;
+        let socket = conn.socket.as_ref().filter(|_| conn.phase == ConnPhase::Open)?;
         let taken = shared::take(socket, &mut conn.interest, &mut self.direct, stamped);
         let taken = match taken {
             Ok(Some(taken)) if taken.n_bytes > 0 => taken,

@@ -2,7 +2,7 @@
 //! as if it had read them. Start reading at [`trace_with_losses`].
 
 use crate::messages::pieces;
-use crate::replies::{Seen, Trace, feed_all, parser, see_body};
+use crate::replies::{ObservedReply, Trace, feed_all, parser, see_body};
 use joust_wire::{Eof, Event, ReplyLimits, ReplyParser, ReplyTotals, RequestKind};
 
 /// Like `trace`, but before each byte that share of what may be discarded is withheld from the
@@ -32,7 +32,7 @@ pub(crate) fn trace_with_losses(
     }
     let eof = parser.eof();
     if let Ok(Eof::Done(totals)) = eof {
-        seen.push(Seen::Done(totals));
+        seen.push(ObservedReply::Done(totals));
     }
     (seen, eof)
 }

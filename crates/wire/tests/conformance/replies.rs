@@ -8,7 +8,7 @@ use joust_wire::{
 
 /// An event with its bytes, neighbouring body events joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum ObservedReply {
     Interim(u16),
     Head(ReplyHead, Vec<(String, Vec<u8>)>),
     Body(Vec<u8>),
@@ -23,7 +23,7 @@ struct Reply {
     body: Vec<u8>,
 }
 
-pub(crate) type Trace = (Vec<Seen>, Result<Eof, ReplyError>);
+pub(crate) type Trace = (Vec<ObservedReply>, Result<Eof, ReplyError>);
 
 /// Feeds the pieces, then the end of the stream.
 pub(crate) fn trace<'a>(
@@ -40,7 +40,7 @@ pub(crate) fn trace<'a>(
     }
     let eof = parser.eof();
     if let Ok(Eof::Done(totals)) = eof {
-        seen.push(Seen::Done(totals));
+        seen.push(ObservedReply::Done(totals));
     }
     (seen, eof)
 }
@@ -49,7 +49,7 @@ pub(crate) fn trace<'a>(
 pub(crate) fn feed_all(
     parser: &mut ReplyParser,
     piece: &[u8],
-    seen: &mut Vec<Seen>,
+    seen: &mut Vec<ObservedReply>,
 ) -> Result<(), ReplyError> {
     let mut rest = piece;
     loop {
@@ -63,10 +63,10 @@ pub(crate) fn feed_all(
                 assert_eq!(used.len(), rest.len(), "more is asked for only when all was used");
                 needs_more = true;
             }
-            Event::Interim { status } => seen.push(Seen::Interim(status)),
+            Event::Interim { status } => seen.push(ObservedReply::Interim(status)),
             Event::Head { head, fields } => {
                 let fields = fields.iter().map(|(name, value)| (name.to_owned(), value.to_vec()));
-                seen.push(Seen::Head(head, fields.collect()));
+                seen.push(ObservedReply::Head(head, fields.collect()));
             }
             Event::Body(data) => {
                 assert!(!data.is_empty(), "a body event has bytes");
@@ -76,7 +76,7 @@ pub(crate) fn feed_all(
                 see_body(seen, data);
             }
             Event::Done(of_reply) => {
-                seen.push(Seen::Done(of_reply));
+                seen.push(ObservedReply::Done(of_reply));
                 totals = Some(of_reply);
             }
         }
@@ -90,10 +90,10 @@ pub(crate) fn feed_all(
 }
 
 /// Adds body bytes to what was seen.
-pub(crate) fn see_body(seen: &mut Vec<Seen>, data: &[u8]) {
+pub(crate) fn see_body(seen: &mut Vec<ObservedReply>, data: &[u8]) {
     match seen.last_mut() {
-        Some(Seen::Body(body)) => body.extend_from_slice(data),
-        _ => seen.push(Seen::Body(data.to_vec())),
+        Some(ObservedReply::Body(body)) => body.extend_from_slice(data),
+        _ => seen.push(ObservedReply::Body(data.to_vec())),
     }
 }
 
@@ -109,13 +109,13 @@ fn complete((seen, _): &Trace) -> Vec<Reply> {
     let mut current: Option<Reply> = None;
     for event in seen {
         match event {
-            Seen::Interim(_) => {}
-            Seen::Head(head, _) => {
+            ObservedReply::Interim(_) => {}
+            ObservedReply::Head(head, _) => {
                 let (status, keep_alive) = (head.status, head.keep_alive);
                 current = Some(Reply { status, keep_alive, body: Vec::new() });
             }
-            Seen::Body(body) => current.as_mut().expect("after a head").body.extend(body),
-            Seen::Done(totals) => {
+            ObservedReply::Body(body) => current.as_mut().expect("after a head").body.extend(body),
+            ObservedReply::Done(totals) => {
                 let reply = current.take().expect("after a head");
                 assert_eq!(totals.body_bytes, reply.body.len() as u64, "body bytes are counted");
                 replies.push(reply);
@@ -271,16 +271,16 @@ fn a_head_whose_lines_end_in_lf_alone_is_read_as_the_same_with_crlf_and_says_so(
         let mut said = Vec::new();
         for event in &mut seen {
             match event {
-                Seen::Head(head, _) => said.push(std::mem::take(&mut head.bare_lf)),
-                Seen::Done(totals) => totals.wire_bytes = 0,
-                Seen::Interim(_) | Seen::Body(_) => {}
+                ObservedReply::Head(head, _) => said.push(std::mem::take(&mut head.bare_lf)),
+                ObservedReply::Done(totals) => totals.wire_bytes = 0,
+                ObservedReply::Interim(_) | ObservedReply::Body(_) => {}
             }
         }
         (seen, eof, said)
     };
     let (expected, eof, said) = read(strict, 1000);
     assert_eq!((eof, said), (Ok(Eof::Idle), vec![false, false]));
-    assert!(expected.contains(&Seen::Body(b"a\r\n\nb\r".to_vec())), "{expected:?}");
+    assert!(expected.contains(&ObservedReply::Body(b"a\r\n\nb\r".to_vec())), "{expected:?}");
     for bytes in [all, one, end] {
         for size in [1, 2, 7, 1000] {
             let read = read(bytes, size);

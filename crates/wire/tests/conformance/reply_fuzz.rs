@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use crate::discarding::trace_with_losses;
 use crate::messages::{changed, pieces, reply_limits, sizes, streams, valid_streams};
-use crate::replies::{Seen, feed_all, trace};
+use crate::replies::{ObservedReply, feed_all, trace};
 use crate::reply_oracle::{Reading, read_stream};
 
 /// Replies to pipelined requests, then the end of the stream.
@@ -110,7 +110,7 @@ fn every_file_of_the_corpus_is_what_its_name_says() {
     assert!(corpus.len() >= 40, "the corpus is found: {} files", corpus.len());
     for (name, input) in corpus {
         let Reading { seen, ending } = check_input(&input);
-        let n_done = seen.iter().filter(|seen| matches!(seen, Seen::Done(_))).count();
+        let n_done = seen.iter().filter(|seen| matches!(seen, ObservedReply::Done(_))).count();
         let n_requests = input.iter().take_while(|&&b| b != b'\n').filter(|&&b| b != b'!').count();
         let was_cut =
             |reason: &ReplyError| matches!(reason, ReplyError::CutInHead | ReplyError::CutInBody);
@@ -157,7 +157,7 @@ fn changed_files_of_the_corpus_are_read_as_the_oracle_reads_them() {
 
 /// Requests that were all answered, and that to the last byte.
 fn is_clean(Reading { seen, ending }: &Reading, n_requests: usize) -> bool {
-    let n_done = seen.iter().filter(|seen| matches!(seen, Seen::Done(_))).count();
+    let n_done = seen.iter().filter(|seen| matches!(seen, ObservedReply::Done(_))).count();
     ending.is_ok() && n_done == n_requests
 }
 

@@ -11,13 +11,13 @@ use joust_wire::{
     ReplyLimits, ReplyTotals, RequestKind, Version,
 };
 
-use crate::replies::{Seen, see_body};
+use crate::replies::{ObservedReply, see_body};
 
 /// What the bytes of a connection mean that the peer closed after them.
 #[derive(Debug)]
 pub(crate) struct Reading {
     /// All there is to see before the end or the refusal.
-    pub(crate) seen: Vec<Seen>,
+    pub(crate) seen: Vec<ObservedReply>,
     pub(crate) ending: Result<Eof, Refusal>,
 }
 
@@ -45,7 +45,7 @@ struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     limits: &'a ReplyLimits,
-    seen: Vec<Seen>,
+    seen: Vec<ObservedReply>,
 }
 
 impl<'a> Reader<'a> {
@@ -66,7 +66,7 @@ impl<'a> Reader<'a> {
             let body_bytes = self.read_body(head.framing)?;
             let wire_bytes = (self.at - start) as u64;
             let totals = ReplyTotals { wire_bytes, body_bytes };
-            self.seen.push(Seen::Done(totals));
+            self.seen.push(ObservedReply::Done(totals));
             if head.framing == Framing::UntilClose {
                 return Ok(Eof::Done(totals));
             }
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
                 100..=199 if n_interim == self.limits.interim_max => {
                     return refuse(last_byte, ReplyError::TooManyInterim);
                 }
-                100..=199 => self.seen.push(Seen::Interim(head.status)),
+                100..=199 => self.seen.push(ObservedReply::Interim(head.status)),
                 _ => {
                     let (framing, keep_alive) =
                         head.framing(kind).map_err(|reasons| Refusal { at: last_byte, reasons })?;
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
                     let crlf = text.windows(2).filter(|pair| pair == b"\r\n").count();
                     let bare_lf = crlf < text.iter().filter(|&&byte| byte == b'\n').count();
                     let head = ReplyHead { status, version, keep_alive, framing, bare_lf };
-                    self.seen.push(Seen::Head(head, fields));
+                    self.seen.push(ObservedReply::Head(head, fields));
                     self.at = end;
                     return Ok(head);
                 }

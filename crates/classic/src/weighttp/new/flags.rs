@@ -73,7 +73,7 @@ pub(super) struct Flags {
 /// # Errors
 /// What weighttp says instead of running.
 pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
-    let mut typed = Typed::new();
+    let mut typed = TypedFlags::new();
     let mut getopt = Getopt::new(LETTERS, Order::Permuted, call.args);
     for item in getopt.by_ref() {
         match item {
@@ -158,7 +158,7 @@ example:
 ";
 
 /// Flags as they come.
-struct Typed {
+struct TypedFlags {
     flags: Flags,
     threads: i32,
     clients: i32,
@@ -171,7 +171,7 @@ struct Typed {
     body_file: Option<String>,
 }
 
-impl Typed {
+impl TypedFlags {
     fn new() -> Self {
         let flags = Flags {
             requests: 0,

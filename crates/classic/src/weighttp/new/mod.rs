@@ -4,8 +4,8 @@
 
 mod figures;
 mod flags;
+mod printer;
 mod request;
-mod teller;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -37,6 +37,6 @@ pub(super) fn run(call: &Call<'_>) -> Result<Run, Said> {
                 .to_owned(),
         );
     }
-    let teller = Box::new(teller::Weighttp::new(flags, shared));
-    Ok(Run { plan, footnotes, teller, scenario })
+    let printer = Box::new(printer::Weighttp::new(flags, shared));
+    Ok(Run { plan, footnotes, printer, scenario })
 }

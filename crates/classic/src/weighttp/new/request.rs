@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
-use record::{LoadPlan, LoadStop, Origin, Place, RequestPlan, Verify};
+use record::{LoadPlan, LoadStop, Origin, RequestPlan, ServerAddress, Verify};
 use units::Nanos;
 
 use super::super::flags::{default_port, host_field, scheme};
@@ -54,8 +54,8 @@ pub(super) fn plan(flags: &Flags, call: &Call<'_>) -> Result<(LoadPlan, Vec<u8>)
         ..RequestPlan::get(url.path)
     };
     let addr = match &place {
-        Place::Inet(addr) => *addr,
-        Place::Unix(_) => SocketAddr::from(([127, 0, 0, 1], url.port)),
+        ServerAddress::Inet(addr) => *addr,
+        ServerAddress::Unix(_) => SocketAddr::from(([127, 0, 0, 1], url.port)),
     };
     let plan = LoadPlan {
         url: format!("{}://{host}{}", if url.is_tls { "https" } else { "http" }, url.path),
@@ -99,9 +99,9 @@ fn host(url: &Url<'_>) -> String {
     host_field(url.is_tls, url.host, url.port)
 }
 
-fn place(flags: &Flags, url: &Url<'_>, call: &Call<'_>) -> Result<Place, Said> {
+fn place(flags: &Flags, url: &Url<'_>, call: &Call<'_>) -> Result<ServerAddress, Said> {
     let (host, port) = match &flags.proxy {
-        Some(path) if path.starts_with('/') => return Ok(Place::Unix(path.into())),
+        Some(path) if path.starts_with('/') => return Ok(ServerAddress::Unix(path.into())),
         Some(proxy) => match proxy.rsplit_once(':') {
             Some((host, digits)) => {
                 let port = digits.parse().ok().filter(|port| *port > 0);
@@ -115,7 +115,7 @@ fn place(flags: &Flags, url: &Url<'_>, call: &Call<'_>) -> Result<Place, Said> {
     let found = call.world.resolve(host, port).unwrap_or_default();
     let addr = found.into_iter().find(|addr| addr.is_ipv6() == flags.ipv6);
     let unknown = || fatal(&format!("could not resolve hostname: {host}"));
-    Ok(Place::Inet(addr.ok_or_else(unknown)?))
+    Ok(ServerAddress::Inet(addr.ok_or_else(unknown)?))
 }
 
 fn sources(flags: &Flags, call: &Call<'_>) -> Result<Vec<IpAddr>, Said> {
@@ -226,10 +226,10 @@ mod tests {
     #[test]
     fn places_are_addresses_proxies_and_unix_sockets() {
         let place = |words: &[&str]| planned(words).map(|plan| plan.origins[0].place.clone());
-        let inet = |port| Place::Inet(([127, 0, 0, 1], port).into());
+        let inet = |port| ServerAddress::Inet(([127, 0, 0, 1], port).into());
         assert_eq!(place(&["-n1", "h:81"]), Ok(inet(81)));
         assert_eq!(place(&["-n1", "-Xp:99", "h:81"]), Ok(inet(99)));
-        assert_eq!(place(&["-n1", "-X/run/s", "h"]), Ok(Place::Unix("/run/s".into())));
+        assert_eq!(place(&["-n1", "-X/run/s", "h"]), Ok(ServerAddress::Unix("/run/s".into())));
         let plan = planned(&["-n9", "-B127.0.0.2,127.0.0.3", "-K3", "h"]).unwrap();
         assert_eq!((plan.sources.len(), plan.pipeline), (2, 3));
         let said = |text: &str| Err(format!("\nerror: {text}\n\n"));

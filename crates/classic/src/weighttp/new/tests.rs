@@ -9,11 +9,11 @@ use super::super::workers::tests::sample;
 use super::super::workers::{Rules, Workers};
 use super::figures::Figures;
 use super::flags::{self, BANNER, Flags};
-use super::teller::Weighttp;
+use super::printer::Weighttp;
 use super::text;
 use crate::command::Chosen;
 use crate::command::testing::{World, args};
-use crate::command::{Call, Closing, Finished, Stream, Teller as _};
+use crate::command::{Call, Closing, Finished, Printer as _, Stream};
 
 fn flags(line: &str) -> Flags {
     let (args, world) = (args(line), World::default());

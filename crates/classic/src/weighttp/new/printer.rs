@@ -9,7 +9,7 @@ use super::super::{footnotes, text as old};
 use super::figures::Figures;
 use super::flags::{BANNER, Flags};
 use super::text;
-use crate::command::{Closing, Finished, OutFile, Progress, Teller, Texts};
+use crate::command::{Closing, Finished, OutFile, Printer, Progress, Texts};
 
 /// weighttp in one run.
 pub(super) struct Weighttp {
@@ -48,7 +48,7 @@ impl Weighttp {
     }
 }
 
-impl Teller for Weighttp {
+impl Printer for Weighttp {
     fn opening(&mut self) -> Texts {
         let Flags { requests, clients, threads, quiet, .. } = self.flags;
         if quiet {

@@ -7,7 +7,7 @@ use super::figures::{Fatal, Figures};
 use super::flags::Flags;
 use super::server::Server;
 use super::{files, footnotes, html, plan, text};
-use crate::command::{Closing, Finished, OutFile, Progress, Teller, Texts};
+use crate::command::{Closing, Finished, OutFile, Printer, Progress, Texts};
 
 /// ab in one run.
 pub(super) struct Ab {
@@ -67,7 +67,7 @@ impl Ab {
     }
 }
 
-impl Teller for Ab {
+impl Printer for Ab {
     fn opening(&mut self) -> Texts {
         let mut text = text::opening(&self.flags);
         if self.flags.verbosity >= 2 {

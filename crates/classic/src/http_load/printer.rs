@@ -8,7 +8,7 @@ use super::figures::Figures;
 use super::footnotes;
 use super::plan::Subject;
 use super::text::{general, report};
-use crate::command::{Closing, Finished, Progress, Teller, Texts};
+use crate::command::{Closing, Finished, Printer, Progress, Texts};
 
 /// How often -verbose tells of progress.
 const PROGRESS: Nanos = Nanos::from_secs(60);
@@ -30,7 +30,7 @@ impl HttpLoad {
     }
 }
 
-impl Teller for HttpLoad {
+impl Printer for HttpLoad {
     fn opening(&mut self) -> Texts {
         Texts::default()
     }

@@ -7,7 +7,7 @@ use super::figures::{Errors, Figures};
 use super::flags::{Flags, VERSION};
 use super::lua::Scripts;
 use super::{footnotes, text};
-use crate::command::{Closing, Finished, Said, Tally, Teller, Texts};
+use crate::command::{Closing, Finished, Printer, Said, Tally, Texts};
 
 /// wrk in one run.
 pub(super) struct Wrk {
@@ -38,7 +38,7 @@ fn account(figures: &Figures, record: &record::LoadRecord) -> Tally {
     }
 }
 
-impl Teller for Wrk {
+impl Printer for Wrk {
     fn opening(&mut self) -> Texts {
         let version = if self.flags.version { VERSION } else { "" };
         if let Some(scripts) = &self.scripts {

@@ -1,5 +1,5 @@
 //! What siege says, when, and on which stream. Owns the order of things; must not know how figures are
-//! counted. Start reading at [`Teller`].
+//! counted. Start reading at [`Siege`].
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use super::{footnotes, log, text};
 use crate::command::{self, Closing, Finished, Progress, Texts};
 
 /// siege in one run.
-pub(super) struct Teller {
+pub(super) struct Siege {
     battle: Arc<Battle>,
     /// What its arguments made it say.
     said: Texts,
     log_is_new: bool,
 }
 
-impl Teller {
+impl Siege {
     pub(super) fn new(battle: Arc<Battle>, said: Texts, log_is_new: bool) -> Self {
         Self { battle, said, log_is_new }
     }
@@ -27,7 +27,7 @@ impl Teller {
     }
 }
 
-impl command::Teller for Teller {
+impl command::Printer for Siege {
     fn opening(&mut self) -> Texts {
         let settings = &self.battle.settings;
         let mut texts = std::mem::take(&mut self.said);

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::flags::{BANNER, Flags};
 use super::workers::{Shared, part};
 use super::{footnotes, text};
-use crate::command::{Closing, Finished, Progress, Teller, Texts};
+use crate::command::{Closing, Finished, Printer, Progress, Texts};
 
 /// As a shell has it of a program that Ctrl-C ended: weighttp does not catch it.
 const INTERRUPTED: u8 = 130;
@@ -37,7 +37,7 @@ impl Weighttp {
     }
 }
 
-impl Teller for Weighttp {
+impl Printer for Weighttp {
     fn opening(&mut self) -> Texts {
         let Flags { requests, clients, threads, .. } = self.flags;
         Texts::out(BANNER.to_owned() + &text::opening(requests, clients, threads))
