@@ -7,10 +7,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use record::{Contender, Plan};
+use record::Plan;
 use units::Nanos;
 
-use crate::adapters::{self, Search};
+use crate::adapters::{self, Role, Search};
 use crate::error::LabError;
 use crate::oracle::{self, Reference};
 use crate::server::{Running, ServerError, Start, scratch, site};
@@ -92,7 +92,7 @@ pub fn look(
             |said: String, help| LookError::Contender { name: contender.name.clone(), said, help };
         let found = adapter.installed(&search).map_err(|missing| refused(missing.reason, ""))?;
         let target = plan.target(0, index);
-        let runs_already = contender.server == "url";
+        let runs_already = adapter.role == Role::RunsAlready;
         let start = Start {
             adapter,
             found: &found,
@@ -107,7 +107,7 @@ pub fn look(
         };
         let running = Running::start(&start).map_err(|error| match error {
             ServerError::Interrupted { .. } => LookError::Interrupted,
-            error => refused(said(&error, runs_already), way_out(contender, &error)),
+            error => refused(said(&error, runs_already), way_out(adapter.role, &error)),
         })?;
         let looked = ask(&running, &target).map_err(|text| refused(text, ""));
         running.stop().map_err(|error| refused(error.to_string(), ""))?;
@@ -182,8 +182,8 @@ fn keep(log_tail: &str) -> Option<PathBuf> {
     Some(file.keep().ok()?.1)
 }
 
-fn way_out(contender: &Contender, error: &ServerError) -> &'static str {
-    let is_command = contender.server == "command";
+fn way_out(role: Role, error: &ServerError) -> &'static str {
+    let is_command = role == Role::AnyProgram;
     match error {
         ServerError::NotReady { last, .. } if last.contains("it redirects ") => {
             "name the path that it answers itself, as in --target /"
@@ -191,7 +191,7 @@ fn way_out(contender: &Contender, error: &ServerError) -> &'static str {
         ServerError::NotReady { last, .. } if is_of_status(last) => {
             "name a path that it answers with 200, as in --target /"
         }
-        ServerError::NotReady { .. } if contender.server == "url" => {
+        ServerError::NotReady { .. } if role == Role::RunsAlready => {
             "start it first, or check host and port: `curl -v URL` shows what is there"
         }
         ServerError::NotReady { .. } if is_command => {

@@ -108,7 +108,7 @@ impl Ground {
     /// For visits of these.
     pub(crate) fn of(installed: &[Installed]) -> Result<Self, LabError> {
         let layout = cpus::layout().map_err(failed("cannot see which CPUs there are"))?;
-        let fixed = installed.iter().find(|one| !one.adapter.is_movable).map(|one| {
+        let fixed = installed.iter().find(|one| !one.adapter.is_movable()).map(|one| {
             let name = one.adapter.name;
             format!("a contender (`server = \"{name}\"`) cannot be put in a network of its own")
         });

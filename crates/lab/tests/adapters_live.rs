@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-use joust_lab::adapters::{self, Adapter, Found, Search};
+use joust_lab::adapters::{self, Adapter, Found, Search, Way};
 use joust_lab::oracle;
 use joust_lab::server::{self, Running, Start};
 use record::{SettingValue, Settings};
@@ -14,30 +14,10 @@ use units::{Bytes, Nanos};
 /// Generous: the machine may be busy with other things.
 const PATIENCE: Nanos = Nanos::from_secs(60);
 
-/// A server and settings.
-type Way = (&'static str, &'static [(&'static str, &'static str)]);
-
 /// Each server with each way to run it that differs in its processes.
-const WAYS: &[Way] = &[
-    ("apache", &[("mpm", "prefork")]),
-    ("apache", &[("mpm", "worker")]),
-    ("apache", &[("mpm", "event")]),
-    ("nginx", &[]),
-    ("nginx", &[("worker_processes", "4"), ("reuseport", "on")]),
-    ("lighttpd", &[]),
-    ("lighttpd", &[("server.max-worker", "4")]),
-    ("h2o", &[]),
-    ("h2o", &[("num-threads", "2"), ("file.etag", "off")]),
-    ("caddy", &[]),
-    ("caddy", &[("GOMAXPROCS", "1"), ("encode", "gzip")]),
-    ("tomcat", &[]),
-    ("tomcat", &[("protocol", "Nio2"), ("gc", "Serial"), ("-Xmx", "64m"), ("compression", "on")]),
-    ("mini-httpd", &[]),
-    ("joust", &[("model", "reactor")]),
-    ("joust", &[("model", "prefork")]),
-    ("joust", &[("model", "worker")]),
-    ("joust", &[("model", "pool")]),
-];
+fn ways() -> impl Iterator<Item = (&'static Adapter, Way)> {
+    adapters::ALL.iter().flat_map(|adapter| adapter.ways.iter().map(move |way| (*adapter, *way)))
+}
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
     let text = |value: &str| SettingValue::Text(value.to_owned());
@@ -113,8 +93,8 @@ fn each_server_answers_with_the_same_bytes_and_leaves_nothing() {
     let bench = Bench::new(3361);
     let (mut ran, mut skipped) = (0, 0);
     let mut references = Vec::new();
-    for &(name, pairs) in WAYS {
-        let adapter = adapters::named(name).unwrap();
+    for (adapter, pairs) in ways() {
+        let name = adapter.name;
         let Some(found) = found(adapter) else {
             skipped += 1;
             continue;
@@ -211,8 +191,8 @@ const PRINT: [&str; 4] = ["apache", "nginx", "lighttpd", "caddy"];
 #[test]
 fn what_a_server_does_and_says_of_its_configuration_is_what_was_rendered() {
     let bench = Bench::new(3361);
-    for &(name, pairs) in WAYS {
-        let adapter = adapters::named(name).unwrap();
+    for (adapter, pairs) in ways() {
+        let name = adapter.name;
         let Some(found) = found(adapter) else { continue };
         let settings = settings(pairs);
         let running = Running::start(&bench.start(adapter, &found, &settings)).unwrap();
@@ -242,7 +222,7 @@ fn what_a_server_does_and_says_of_its_configuration_is_what_was_rendered() {
 
 #[test]
 fn settings_of_keep_alive_and_backlog_are_seen_at_the_running_server() {
-    let ways: &[Way] = &[
+    let ways: &[(&str, Way)] = &[
         ("apache", &[("MaxKeepAliveRequests", "100"), ("ListenBacklog", "77")]),
         ("nginx", &[("keepalive_requests", "100"), ("backlog", "77")]),
         ("lighttpd", &[("server.max-keep-alive-requests", "100"), ("server.listen-backlog", "77")]),
@@ -270,7 +250,7 @@ fn a_program_of_the_site_is_run_where_cgi_is_on_and_only_there() {
     let bench = Bench::new(100);
     let sleep = Nanos::from_millis(1);
     let target = server::sleeper(&bench.docroot, sleep).unwrap();
-    let ways: &[Way] = &[
+    let ways: &[(&str, Way)] = &[
         ("apache", &[("mpm", "prefork")]),
         ("apache", &[("mpm", "worker")]),
         ("apache", &[("mpm", "event")]),

@@ -300,14 +300,12 @@ fn a_command_that_never_listens_is_given_up_and_ended() {
 
 #[test]
 fn a_server_that_is_not_installed_is_named_with_its_package() {
-    let adapters = ["apache", "nginx", "lighttpd", "h2o", "caddy", "tomcat", "mini-httpd"];
     let listed = stdout(&output(&["servers", "--json"]));
     let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
     let missing =
         listed["servers"].as_array().unwrap().iter().find(|one| one["installed"] == false);
     let Some(missing) = missing else { return };
     let name = missing["name"].as_str().unwrap();
-    assert!(adapters.contains(&name));
     let dir = tempfile::tempdir().unwrap();
     each_ends_soon(dir.path(), &[(&["joust", name], 1, &[name, "apt-get install"])]);
 }

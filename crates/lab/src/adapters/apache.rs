@@ -9,7 +9,7 @@ use super::sizing;
 use super::values::{Kind, SettingSpec, Values};
 use super::{
     Adapter, AdapterError, Answers, Found, Minimum, NO_FILE_CACHE, Parity, Rendered, Request,
-    SEEN_ONLY, Search, on_off, read, shown, version_printed,
+    SEEN_ONLY, SERVER, Search, on_off, read, shown, version_printed,
 };
 
 /// Apache httpd.
@@ -20,11 +20,11 @@ pub(super) static ITEM: Adapter = Adapter {
     minimum: Some(Minimum { version: "2.4", lack: "MPMs as modules, and MaxRequestWorkers" }),
     find,
     settings: SETTINGS,
-    hands_on: false,
-    is_movable: true,
     agree,
     configure,
     parity,
+    ways: &[&[("mpm", "prefork")], &[("mpm", "worker")], &[("mpm", "event")]],
+    ..SERVER
 };
 
 /// Where Debian's apache2 has its modules.

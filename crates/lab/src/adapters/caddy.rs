@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::values::{Kind, SettingSpec, Values};
 use super::{
     Adapter, AdapterError, Answers, Found, Minimum, NO_FILE_CACHE, NOT_SET, Parity, Rendered,
-    Request, SEEN_ONLY, Search, on_off, read, shown,
+    Request, SEEN_ONLY, SERVER, Search, on_off, read, shown,
 };
 
 /// Caddy.
@@ -18,11 +18,11 @@ pub(super) static ITEM: Adapter = Adapter {
     minimum: Some(Minimum { version: "2.6", lack: "the option `protocols`" }),
     find,
     settings: SETTINGS,
-    hands_on: false,
-    is_movable: true,
     agree,
     configure,
     parity,
+    ways: &[&[], &[("GOMAXPROCS", "1"), ("encode", "gzip")]],
+    ..SERVER
 };
 
 static SETTINGS: &[SettingSpec] = &[

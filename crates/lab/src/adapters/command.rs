@@ -10,7 +10,7 @@ use sys::child::Signal;
 use super::values::{Kind, SettingSpec, Values};
 use super::words::words;
 use super::{
-    Adapter, AdapterError, Answers, Found, Missing, Parity, Reached, Rendered, Request, Search,
+    Adapter, AdapterError, Answers, Found, Missing, Parity, Reached, Rendered, Request, Role, SERVER, Search,
     is_program, shown,
 };
 
@@ -18,18 +18,18 @@ use super::{
 pub(super) static ITEM: Adapter = Adapter {
     name: "command",
     about: "any program that serves HTTP: its settings say how it is started",
-    package: "",
-    minimum: None,
     find: |_: &Search| Some(Found { binary: PathBuf::new(), version: String::new() }),
     settings: SETTINGS,
-    hands_on: false,
-    is_movable: false,
+    role: Role::AnyProgram,
     agree,
     configure,
     parity: |_, _| Parity {
         answers: Answers::unknown(HIDDEN),
         shown: shown([("user", "whoever runs joust".to_owned())]),
     },
+    ways: &[],
+    missing,
+    ..SERVER
 };
 
 /// The setting that names the signal to end with.
@@ -108,7 +108,7 @@ fn agree(values: &Values) -> Result<(), AdapterError> {
 
 /// What is missing where the program of a `command` is not there; `None` where it is, or where it lies
 /// in a folder that is made for each start.
-pub(super) fn missing(values: &Values, search: &Search) -> Option<Missing> {
+fn missing(values: &Values, search: &Search) -> Option<Missing> {
     let program = words(values.given("command")?).ok()?.into_iter().next()?;
     if ["{docroot}", "{dir}", "{port}"].iter().any(|mark| program.contains(mark)) {
         return None;

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use super::values::{Kind, SettingSpec, Values};
 use super::{
-    Adapter, Answers, Found, Minimum, Parity, Rendered, Request, SEEN_ONLY, Search, counted,
+    Adapter, Answers, Found, Minimum, Parity, Rendered, Request, SEEN_ONLY, SERVER, Search, counted,
     on_off, shown, version_printed,
 };
 
@@ -19,11 +19,10 @@ pub(super) static ITEM: Adapter = Adapter {
     minimum: Some(Minimum { version: "2.0", lack: "`compress` and `file.send-compressed`" }),
     find,
     settings: SETTINGS,
-    hands_on: false,
-    is_movable: true,
-    agree: |_| Ok(()),
     configure,
     parity,
+    ways: &[&[], &[("num-threads", "2"), ("file.etag", "off")]],
+    ..SERVER
 };
 
 /// A file that was opened serves all requests of the same turn of the loop, and is closed after it: with 64

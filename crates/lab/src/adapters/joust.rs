@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use super::sizing::{self, Sizes};
 use super::values::{Kind, SettingSpec, Values};
 use super::{
-    Adapter, Answer, Answers, Found, NO_FILE_CACHE, NOT_SET, Parity, Rendered, Request, SEEN_ONLY,
+    Adapter, Answer, Answers, Found, NO_FILE_CACHE, NOT_SET, Parity, Rendered, Request, SEEN_ONLY, SERVER,
     Search, counted, on_off, read, version_printed,
 };
 
@@ -15,15 +15,13 @@ use super::{
 pub(super) static ITEM: Adapter = Adapter {
     name: "joust",
     about: "joust's own server, with any of its concurrency models",
-    package: "",
-    minimum: None,
     find,
     settings: SETTINGS,
     hands_on: true,
-    is_movable: true,
-    agree: |_| Ok(()),
     configure,
     parity,
+    ways: &[&[("model", "reactor")], &[("model", "prefork")], &[("model", "worker")], &[("model", "pool")]],
+    ..SERVER
 };
 
 const COUNT: Kind = Kind::Number { min: 0, max: u32::MAX as u64 };

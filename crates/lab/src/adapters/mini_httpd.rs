@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::values::{Kind, SettingSpec, Values};
 use super::{
-    Adapter, Answers, Found, NO_FILE_CACHE, NOT_SET, Parity, Rendered, Request, SEEN_ONLY, Search,
+    Adapter, Answers, Found, NO_FILE_CACHE, NOT_SET, Parity, Rendered, Request, SEEN_ONLY, SERVER, Search,
     on_off, shown, version_printed,
 };
 
@@ -15,14 +15,11 @@ pub(super) static ITEM: Adapter = Adapter {
     name: "mini-httpd",
     about: "mini-httpd: a process for each connection, without keep-alive",
     package: "mini-httpd",
-    minimum: None,
     find,
     settings: SETTINGS,
-    hands_on: false,
-    is_movable: true,
-    agree: |_| Ok(()),
     configure,
     parity,
+    ..SERVER
 };
 
 static SETTINGS: &[SettingSpec] = &[

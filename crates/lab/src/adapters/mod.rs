@@ -216,9 +216,11 @@ pub struct Adapter {
     pub settings: &'static [SettingSpec],
     /// Whether settings that are not listed are handed on, for the server itself to refuse.
     pub hands_on: bool,
-    /// Whether it listens at the address that it is told, so that it can be put in a network of its
-    /// own; else it is reached at 127.0.0.1, or where it runs.
-    pub is_movable: bool,
+    /// What the lab can do with it.
+    pub role: Role,
+    /// Each way to run it that differs in its processes, as names and values of settings. Tests start them
+    /// all, and look for what is left of each.
+    pub ways: &'static [Way],
     /// Refuses settings that do not go together; each for itself is right already.
     pub agree: fn(&Values) -> Result<(), AdapterError>,
     /// Makes the configuration.
@@ -226,7 +228,43 @@ pub struct Adapter {
     /// Reads what decides comparability from the configuration: from what the check printed, and where
     /// that is empty (it was not run, or there is none) from the files as rendered.
     pub parity: fn(&Rendered, &str) -> Parity,
+    /// What is missing here that its settings name; [`Adapter::find`] looks for the server itself.
+    pub missing: fn(&Values, &Search) -> Option<Missing>,
+    /// What whoever starts a study should know before any load.
+    pub note: fn(&Values) -> Option<String>,
 }
+
+/// Settings with which a server is run.
+pub type Way = &'static [(&'static str, &'static str)];
+
+/// What the lab can do with a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It is configured and started, at any address.
+    Server,
+    /// It is started by a command line at 127.0.0.1, and configures itself.
+    AnyProgram,
+    /// It runs already: it is neither started nor ended.
+    RunsAlready,
+}
+
+/// What most servers have in common. An adapter names what it has beside that.
+pub(super) const SERVER: Adapter = Adapter {
+    name: "",
+    about: "",
+    package: "",
+    minimum: None,
+    find: |_| None,
+    settings: &[],
+    hands_on: false,
+    role: Role::Server,
+    ways: &[&[]],
+    agree: |_| Ok(()),
+    configure: |_, _| Rendered::of(Vec::new()),
+    parity: |_, _| Parity { answers: Answers::unknown("no adapter says"), shown: Vec::new() },
+    missing: |_, _| None,
+    note: |_| None,
+};
 
 /// What an adapter says of how its server is configured.
 #[derive(Debug)]
@@ -255,6 +293,12 @@ impl Adapter {
         let values = Values::read(self, settings)?;
         (self.agree)(&values)?;
         Ok(values)
+    }
+
+    /// Whether it listens at the address that it is told, so that it can be put in a network of its
+    /// own; else it is reached at 127.0.0.1, or where it runs.
+    pub fn is_movable(&self) -> bool {
+        self.role == Role::Server
     }
 
     /// Whether it has a setting of that name, or hands on what it does not know.
@@ -333,9 +377,8 @@ impl Adapter {
     /// As there; that program is not there.
     pub fn installed_with(&self, search: &Search, settings: &Settings) -> Result<Found, Missing> {
         let found = self.installed(search)?;
-        let names_program = std::ptr::eq(self, &command::ITEM);
-        let values = self.check(settings).ok().filter(|_| names_program);
-        match values.and_then(|values| command::missing(&values, search)) {
+        let values = self.check(settings).ok();
+        match values.and_then(|values| (self.missing)(&values, search)) {
             Some(missing) => Err(missing),
             None => Ok(found),
         }
@@ -376,13 +419,12 @@ pub fn named(name: &str) -> Result<&'static Adapter, AdapterError> {
 }
 
 /// What whoever starts a study should know of its contenders before any load: that one of them is
-/// not on this machine. Nothing is resolved: only the words of the settings are looked at.
+/// not on this machine. No name is resolved.
 pub fn notes(plan: &Plan) -> Vec<String> {
     let of_one = |contender: &record::Contender| {
         let adapter = named(&contender.server).ok()?;
         let values = adapter.check(&contender.settings).ok()?;
-        let note = std::ptr::eq(adapter, &url::ITEM).then(|| url::note(&values))??;
-        Some(format!("{}: {note}", contender.name))
+        Some(format!("{}: {}", contender.name, (adapter.note)(&values)?))
     };
     plan.contenders.iter().filter_map(of_one).collect()
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::values::{Kind, SettingSpec, Values};
 use super::{
-    Adapter, Answers, Found, Minimum, NO_FILE_CACHE, Parity, Rendered, Request, SEEN_ONLY, Search,
+    Adapter, Answers, Found, Minimum, NO_FILE_CACHE, Parity, Rendered, Request, SEEN_ONLY, SERVER, Search,
     counted, on_off, read, shown, version_printed,
 };
 
@@ -21,11 +21,10 @@ pub(super) static ITEM: Adapter = Adapter {
     }),
     find,
     settings: SETTINGS,
-    hands_on: false,
-    is_movable: true,
-    agree: |_| Ok(()),
     configure,
     parity,
+    ways: &[&[], &[("worker_processes", "4"), ("reuseport", "on")]],
+    ..SERVER
 };
 
 const COUNT: Kind = Kind::Number { min: 0, max: u32::MAX as u64 };

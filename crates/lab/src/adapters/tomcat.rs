@@ -13,7 +13,7 @@ use std::process::Command;
 use super::values::{Kind, SettingSpec, Values};
 use super::words::words;
 use super::{
-    Adapter, AdapterError, Answers, Found, Minimum, Parity, Rendered, Request, SEEN_ONLY, Search,
+    Adapter, AdapterError, Answers, Found, Minimum, Parity, Rendered, Request, SEEN_ONLY, SERVER, Search,
     on_off, read, shown,
 };
 
@@ -25,11 +25,11 @@ pub(super) static ITEM: Adapter = Adapter {
     minimum: Some(Minimum { version: "10.0", lack: "jakarta servlets" }),
     find,
     settings: SETTINGS,
-    hands_on: false,
-    is_movable: true,
     agree,
     configure,
     parity,
+    ways: &[&[], &[("protocol", "Nio2"), ("gc", "Serial"), ("-Xmx", "64m"), ("compression", "on")]],
+    ..SERVER
 };
 
 /// Where Debian's tomcat10 has its programs and libraries.

@@ -6,25 +6,25 @@ use std::path::PathBuf;
 
 use super::values::{Kind, SettingSpec, Values};
 use super::{
-    Adapter, AdapterError, Answers, Found, Parity, Reached, Rendered, Request, Search, shown,
+    Adapter, AdapterError, Answers, Found, Parity, Reached, Rendered, Request, Role, SERVER, Search, shown,
 };
 
 /// A server elsewhere.
 pub(super) static ITEM: Adapter = Adapter {
     name: "url",
     about: "a server that runs already: not started, no figures of its processes",
-    package: "",
-    minimum: None,
     find: |_: &Search| Some(Found { binary: PathBuf::new(), version: String::new() }),
     settings: SETTINGS,
-    hands_on: false,
-    is_movable: false,
+    role: Role::RunsAlready,
     agree,
     configure,
     parity: |_, _| Parity {
         answers: Answers::unknown(HIDDEN),
         shown: shown([("user", "unknown".to_owned())]),
     },
+    ways: &[],
+    note,
+    ..SERVER
 };
 
 /// Why its switches are not known.
@@ -101,7 +101,7 @@ fn configure(_: &Request, values: &Values) -> Rendered {
 }
 
 /// What to say before a load leaves this machine; `None` where it does not.
-pub(super) fn note(values: &Values) -> Option<String> {
+fn note(values: &Values) -> Option<String> {
     let parts = parts(values.text("url")).ok()?;
     let is_here = parts.host.eq_ignore_ascii_case("localhost")
         || parts.host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());

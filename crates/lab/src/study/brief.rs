@@ -152,7 +152,7 @@ impl Brief {
 
     /// Those that keep a run on loopback, since they cannot be put in a network of their own.
     pub fn bound_to_loopback(&self) -> Vec<&str> {
-        let bound = self.contenders.iter().filter(|one| !one.adapter.is_movable);
+        let bound = self.contenders.iter().filter(|one| !one.adapter.is_movable());
         bound.map(|one| one.name.as_str()).collect()
     }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-use joust_lab::adapters::{self, Search};
+use joust_lab::adapters::{self, Adapter, Search, Way};
 use joust_lab::server::{self, Running, Start};
 use record::{SettingValue, Settings};
 use units::{Bytes, Nanos};
@@ -13,21 +13,17 @@ use units::{Bytes, Nanos};
 /// Generous: the machine may be busy with other things.
 const PATIENCE: Nanos = Nanos::from_secs(60);
 
+/// A program of the tests that is started by its command line.
+const A_PROGRAM: (&str, Way) =
+    ("command", &[("command", "perl {stand-in} serve {docroot} --listen 127.0.0.1:{port}")]);
+
 /// Each way to run a server that differs in its processes.
-const WAYS: &[(&str, &[(&str, &str)])] = &[
-    ("joust", &[("model", "reactor")]),
-    ("joust", &[("model", "prefork")]),
-    ("apache", &[("mpm", "prefork")]),
-    ("apache", &[("mpm", "worker")]),
-    ("apache", &[("mpm", "event")]),
-    ("nginx", &[("worker_processes", "2")]),
-    ("lighttpd", &[("server.max-worker", "2")]),
-    ("h2o", &[("num-threads", "2")]),
-    ("caddy", &[]),
-    ("tomcat", &[("-Xmx", "64m")]),
-    ("mini-httpd", &[]),
-    ("command", &[("command", "perl {stand-in} serve {docroot} --listen 127.0.0.1:{port}")]),
-];
+fn ways() -> Vec<(&'static str, Way)> {
+    let of = |adapter: &&'static Adapter| adapter.ways.iter().map(|way| (adapter.name, *way));
+    let mut all: Vec<_> = adapters::ALL.iter().flat_map(of).collect();
+    all.push(A_PROGRAM);
+    all
+}
 
 /// How a server did.
 pub(crate) struct Row {
@@ -49,7 +45,7 @@ pub(crate) fn all(rounds: usize, joust: PathBuf) -> Vec<Row> {
     let scratch = server::scratch().expect("/tmp may be written to");
     let docroot = server::site(scratch.path(), &[Bytes(3361)]).expect("/tmp has room");
     let search = Search::new(joust);
-    let rows = WAYS.iter().map(|way| row(way, rounds, &search, scratch.path(), &docroot)).collect();
+    let rows = ways().iter().map(|way| row(way, rounds, &search, scratch.path(), &docroot)).collect();
     let path = scratch.path().to_owned();
     drop(scratch);
     assert!(!path.exists(), "{} is left", path.display());
@@ -57,7 +53,7 @@ pub(crate) fn all(rounds: usize, joust: PathBuf) -> Vec<Row> {
 }
 
 fn row(
-    (name, pairs): &(&str, &[(&str, &str)]),
+    (name, pairs): &(&str, Way),
     rounds: usize,
     search: &Search,
     scratch: &Path,

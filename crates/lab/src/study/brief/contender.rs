@@ -8,7 +8,7 @@ use record::{SettingValue, Settings};
 
 use super::BriefError;
 use super::draft::quoted;
-use crate::adapters::{self, Adapter, Kind, words};
+use crate::adapters::{self, Adapter, Kind, Role, words};
 
 /// Longest word of a command that becomes part of a name.
 const WORD_MAX: usize = 24;
@@ -38,7 +38,7 @@ pub(super) fn read(word: &str, cwd: &Path) -> Result<Chosen, BriefError> {
         url(word)
     } else if let Some((name, inside)) = bracketed(word) {
         let mut chosen = server(name, settings(word, inside)?)?;
-        if chosen.adapter.name == COMMAND {
+        if chosen.adapter.role == Role::AnyProgram {
             chosen.settings.entry(CWD.to_owned()).or_insert_with(|| folder(cwd));
         }
         chosen
@@ -103,15 +103,15 @@ fn server(name: &str, settings: Settings) -> Result<Chosen, BriefError> {
     let adapter = adapters::named(name).map_err(|error| unknown(name, &error.to_string()))?;
     let text = |key: &str| settings.get(key).map(ToString::to_string);
     // With settings of its own it is what it would have been by itself.
-    let (name, takes_page) = match adapter.name {
-        URL => (text(URL).map(|url| authority(&url).to_owned()), false),
-        COMMAND => {
+    let (name, takes_page) = match adapter.role {
+        Role::RunsAlready => (text(URL).map(|url| authority(&url).to_owned()), false),
+        Role::AnyProgram => {
             let line = text(COMMAND).unwrap_or_default();
             let program = line.split_whitespace().next().unwrap_or_default();
             let last = program.rsplit('/').next().unwrap_or_default().to_owned();
             (Some(last).filter(|name| !name.is_empty()), line.contains("{docroot}"))
         }
-        _ => (None, true),
+        Role::Server => (None, true),
     };
     let name = name.unwrap_or_else(|| adapter.name.to_owned());
     Ok(Chosen { name, adapter, settings, takes_page })
@@ -120,8 +120,8 @@ fn server(name: &str, settings: Settings) -> Result<Chosen, BriefError> {
 fn unknown(word: &str, said: &str) -> BriefError {
     let names: Vec<&str> = adapters::ALL
         .iter()
+        .filter(|adapter| adapter.role == Role::Server)
         .map(|adapter| adapter.name)
-        .filter(|name| ![URL, COMMAND].contains(name))
         .collect();
     let has_port = word.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let near = said.split_once(": did you mean ").map(|(_, name)| format!("did you mean {name} "));
@@ -239,9 +239,9 @@ fn with_words(one: &Chosen) -> String {
 /// The name of one, with what it has that not all of its like have.
 fn longer(one: &Chosen, alike: &[&Chosen]) -> String {
     let text = |key: &str| one.settings.get(key).map(ToString::to_string).unwrap_or_default();
-    match one.adapter.name {
-        URL => text(URL).trim_start_matches("http://").to_owned(),
-        COMMAND => {
+    match one.adapter.role {
+        Role::RunsAlready => text(URL).trim_start_matches("http://").to_owned(),
+        Role::AnyProgram => {
             let words_of = |one: &Chosen| {
                 let line = one.settings.get(COMMAND).map(ToString::to_string).unwrap_or_default();
                 words(&line).unwrap_or_default()
@@ -253,7 +253,7 @@ fn longer(one: &Chosen, alike: &[&Chosen]) -> String {
             });
             differing.next().map_or(one.name.clone(), |(_, word)| format!("{} {word}", one.name))
         }
-        _ => {
+        Role::Server => {
             let differs = |(key, value): &(&String, &SettingValue)| {
                 alike.iter().any(|other| other.settings.get(*key) != Some(value))
             };
@@ -277,7 +277,7 @@ fn is_word(one: &Chosen, key: &str, value: &SettingValue) -> bool {
     let text = value.to_string();
     let is_word =
         text.starts_with(|c: char| c.is_ascii_alphabetic()) && text != "on" && text != "off";
-    takes_words && is_word && ![URL, COMMAND].contains(&one.adapter.name)
+    takes_words && is_word && one.adapter.role == Role::Server
 }
 
 /// Its table in a study.
