@@ -8,7 +8,7 @@ pub mod analysis;
 mod budget;
 mod by_tool;
 mod calls;
-pub mod canary;
+pub mod calibration;
 mod capacity;
 mod cgroup;
 pub mod clients;

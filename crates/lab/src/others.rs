@@ -1,5 +1,5 @@
 //! Owns what happens beside a visit: CPU time of processes that are neither the server's nor the
-//! load's, and clocks that were set or stood still. Must not judge: that is `canary`.
+//! load's, and clocks that were set or stood still. Must not judge: that is `calibration`.
 //!
 //! Others' time is the sum over all processes of their own and their ended children's ticks: a child
 //! that ends hands its time to its parent, so that nothing of it is lost. Reading it
@@ -40,17 +40,17 @@ impl Before {
         Self { others: others(ours), clocks: Clocks::read() }
     }
 
-    /// What has happened since; `canary` is handed through.
+    /// What has happened since; `calibration` is handed through.
     pub(crate) fn since(
         &self,
         ours: &BTreeSet<u32>,
         series: &MachineSeries,
-        canary: Option<Nanos>,
+        calibration: Option<Nanos>,
     ) -> Calm {
         let clocks = Clocks::read();
         let (suspended, clock_step_ns) = clocks.jumps_since(&self.clocks);
         Calm {
-            canary,
+            calibration,
             steal: steal(series),
             foreign: Some(foreign(&self.others, &others(ours))),
             throttled: throttled(series),

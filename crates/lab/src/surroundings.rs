@@ -1,5 +1,5 @@
 //! Owns what is done around every visit of a run, in this order: a network, the same state, the
-//! canary; the server is started; counters are read while it is loaded; was the machine disturbed?
+//! calibration; the server is started; counters are read while it is loaded; was the machine disturbed?
 //! Must not know servers or loads. Start reading at [`Keeper`].
 
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::path::Path;
 use record::{CpuLayout, Prepared, Surroundings};
 use units::Nanos;
 
-use crate::canary::{self, Canary};
+use crate::calibration::{self, Calibration};
 use crate::netns::Net;
 use crate::others::Before;
 use crate::prepare::{Drawn, draw, prepare};
@@ -29,9 +29,9 @@ pub struct Keeper {
     /// Why all visits are made over the machine's own network, where they are.
     loopback: Option<String>,
     layout: CpuLayout,
-    canary: Canary,
-    /// What each canary took so far.
-    canaries: Vec<Nanos>,
+    calibration: Calibration,
+    /// What each calibration took so far.
+    calibrations: Vec<Nanos>,
 }
 
 /// A visit's surroundings, ready for its server to be started.
@@ -40,7 +40,7 @@ pub struct Ready {
     /// What the server is to be started under.
     pub conditions: Conditions,
     prepared: Prepared,
-    canary: Nanos,
+    calibration: Nanos,
 }
 
 /// A load that is watched.
@@ -52,15 +52,15 @@ pub struct Watching {
 }
 
 impl Keeper {
-    /// For the visits of a run; times the canary's work once. `loopback`: why they are to be made over
+    /// For the visits of a run; times the calibration's work once. `loopback`: why they are to be made over
     /// the machine's own network, all of them, since figures over two networks cannot be compared; see
     /// [`no_namespaces`].
     ///
     /// # Errors
     /// No thread left.
     pub fn new(seed: u64, layout: &CpuLayout, loopback: Option<String>) -> io::Result<Self> {
-        let canary = Canary::calibrate(&layout.server)?;
-        Ok(Self { seed, loopback, layout: layout.clone(), canary, canaries: Vec::new() })
+        let calibration = Calibration::calibrate(&layout.server)?;
+        Ok(Self { seed, loopback, layout: layout.clone(), calibration, calibrations: Vec::new() })
     }
 
     /// A network to start a server in, a fresh one unless all are loopback.
@@ -81,7 +81,7 @@ impl Keeper {
     }
 
     /// Before a visit's server is started: a fresh network where permitted, the same state, and the
-    /// canary. `number` tells the visit from all others of the run, `fixed` is the port of a server that
+    /// calibration. `number` tells the visit from all others of the run, `fixed` is the port of a server that
     /// has the same one in every visit.
     ///
     /// # Errors
@@ -90,9 +90,9 @@ impl Keeper {
         let net = self.net()?;
         let Drawn { padding, port } = draw(self.seed, number);
         let prepared = Prepared { padding, port, ..prepare(&net, docroot, fixed, TIME_WAIT_MAX)? };
-        let canary = self.canary.sing(&self.layout.server)?;
+        let calibration = self.calibration.time(&self.layout.server)?;
         let conditions = Conditions { net, padding, port: Some(port) };
-        Ok(Ready { conditions, prepared, canary })
+        Ok(Ready { conditions, prepared, calibration })
     }
 
     /// When the server answers and the load is about to begin, which is planned to take `length`.
@@ -111,9 +111,9 @@ impl Keeper {
     pub fn after(&mut self, watching: Watching, running: &Running) -> Surroundings {
         let Watching { ready, before, sampler } = watching;
         let (series, processes) = sampler.finish();
-        let calm = before.since(&ours(running), &series, Some(ready.canary));
-        let disturbance = canary::judge(&calm, canary::usual(&self.canaries));
-        self.canaries.push(ready.canary);
+        let calm = before.since(&ours(running), &series, Some(ready.calibration));
+        let disturbance = calibration::judge(&calm, calibration::usual(&self.calibrations));
+        self.calibrations.push(ready.calibration);
         Surroundings {
             network: ready.conditions.net.facts().clone(),
             prepared: ready.prepared,

@@ -148,9 +148,10 @@ pub struct ProcessesUse {
 /// What tells a calm machine from a disturbed one.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calm {
-    /// How long a fixed piece of work took on the server's CPU just before; `None` where the run had
-    /// none.
-    pub canary: Option<Nanos>,
+    /// How long the calibration workload, a fixed piece of work, took on the server's CPU just before;
+    /// `None` where the run had none.
+    #[serde(rename = "canary")]
+    pub calibration: Option<Nanos>,
     /// Part of the CPUs' time that the hypervisor gave to others.
     pub steal: Option<Share>,
     /// CPU time of processes that are neither the server's nor the load's.
@@ -189,8 +190,9 @@ pub enum Disturbance {
     Steal { share: Share },
     /// Another process used CPU time.
     ForeignCpu { share_of_a_core: Share, most: Option<String> },
-    /// A fixed piece of work took longer than usual.
-    SlowCanary { took: Nanos, usual: Nanos },
+    /// The calibration workload took longer than usual.
+    #[serde(rename = "slow_canary")]
+    SlowCalibration { took: Nanos, usual: Nanos },
 }
 
 impl Disturbance {
@@ -208,7 +210,7 @@ impl Disturbance {
             Self::Throttled { .. } => "a quota of CPU time stopped us",
             Self::Steal { .. } => "the hypervisor gave our CPUs to others",
             Self::ForeignCpu { .. } => "other processes used the CPUs",
-            Self::SlowCanary { .. } => "the machine was slow",
+            Self::SlowCalibration { .. } => "the machine was slow",
         }
     }
 }
@@ -232,9 +234,9 @@ impl fmt::Display for Disturbance {
                 write!(f, "other processes used {share_of_a_core} of a core")?;
                 most.as_ref().map_or(Ok(()), |name| write!(f, ", most of it `{name}`"))
             }
-            Self::SlowCanary { took, usual } => write!(
+            Self::SlowCalibration { took, usual } => write!(
                 f,
-                "the machine was slow: a fixed piece of work took {took}, in this run usually {usual}"
+                "the machine was slow: the calibration workload took {took}, in this run usually {usual}"
             ),
         }
     }

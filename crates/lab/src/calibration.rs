@@ -1,6 +1,5 @@
-//! Owns the canary, a fixed piece of work that is timed on the server's CPUs just before each visit,
-//! and the rule which visits count as disturbed. Must not know servers, nor what is done about a
-//! disturbed visit. Start reading at [`judge`].
+//! Owns the calibration workload, a fixed piece of work that is timed on the server's CPUs just before each
+//! visit, and the rule which visits count as disturbed. Start reading at [`judge`].
 
 use std::hint::black_box;
 use std::io;
@@ -16,11 +15,11 @@ const PIECE_MIN: Nanos = Nanos::from_millis(2);
 /// The quickest of so many pieces is the machine undisturbed.
 const PIECES: usize = 10;
 
-/// A canary this much slower than is usual in the run is a machine that was slower: more than
+/// The machine was slower if the calibration took this much longer than is usual in the run: more than
 /// twice the difference that studies usually look for.
-const CANARY_SLOWER_MAX: Share = Share(0.05);
+const SLOWER_MAX: Share = Share(0.05);
 /// Canaries before one can be said to be unusual.
-const CANARIES_MIN: usize = 3;
+const TIMES_MIN: usize = 3;
 /// Part of our CPUs' time that the hypervisor may give to others.
 const STEAL_MAX: Share = Share(0.01);
 /// Part of one core that others may use.
@@ -37,11 +36,11 @@ const SLEPT_MAX: Nanos = Nanos::from_millis(100);
 
 /// The fixed piece of work, as long as is right for this machine.
 #[derive(Debug, Clone, Copy)]
-pub struct Canary {
+pub struct Calibration {
     turns: u64,
 }
 
-impl Canary {
+impl Calibration {
     /// Finds how much work takes 20 ms here; finding it takes about twice that long.
     ///
     /// # Errors
@@ -62,7 +61,7 @@ impl Canary {
     ///
     /// # Errors
     /// No thread left.
-    pub fn sing(&self, cpus: &[u32]) -> io::Result<Nanos> {
+    pub fn time(&self, cpus: &[u32]) -> io::Result<Nanos> {
         pinned(cpus, || timed(self.turns))
     }
 }
@@ -71,14 +70,14 @@ impl Canary {
 fn pinned<T: Send>(cpus: &[u32], work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread =
-            std::thread::Builder::new().name("canary".to_owned()).spawn_scoped(scope, || {
+            std::thread::Builder::new().name("calibration".to_owned()).spawn_scoped(scope, || {
                 if let [first, ..] = cpus {
                     // Where that fails the work is done elsewhere, which is no worse than not at all.
                     let _ = affinity::pin(&[*first]);
                 }
                 work()
             })?;
-        thread.join().map_err(|_| io::Error::other("the canary's thread panicked"))
+        thread.join().map_err(|_| io::Error::other("the calibration's thread panicked"))
     })
 }
 
@@ -101,15 +100,15 @@ fn work(turns: u64) -> u64 {
     state
 }
 
-/// What the canary usually takes: the median of the run so far. `None` with fewer than three.
-pub fn usual(canaries: &[Nanos]) -> Option<Nanos> {
-    let mut sorted = canaries.to_vec();
+/// What the calibration usually takes: the median of the run so far. `None` with fewer than three.
+pub fn usual(calibrations: &[Nanos]) -> Option<Nanos> {
+    let mut sorted = calibrations.to_vec();
     sorted.sort_unstable();
-    (sorted.len() >= CANARIES_MIN).then(|| sorted[sorted.len() / 2])
+    (sorted.len() >= TIMES_MIN).then(|| sorted[sorted.len() / 2])
 }
 
 /// Whether a visit was disturbed, and by what; the strongest reason where there are several. `usual`
-/// is what the canary usually takes in this run. What was not measured is no reason.
+/// is what the calibration usually takes in this run. What was not measured is no reason.
 pub fn judge(calm: &Calm, usual: Option<Nanos>) -> Option<Disturbance> {
     if calm.suspended > SLEPT_MAX {
         return Some(Disturbance::Suspended { slept: calm.suspended });
@@ -135,9 +134,9 @@ pub fn judge(calm: &Calm, usual: Option<Nanos>) -> Option<Disturbance> {
             return Some(Disturbance::ForeignCpu { share_of_a_core, most });
         }
     }
-    let (took, usual) = (calm.canary?, usual?);
-    let is_slow = took.0 as f64 > usual.0 as f64 * (1.0 + CANARY_SLOWER_MAX.0);
-    is_slow.then_some(Disturbance::SlowCanary { took, usual })
+    let (took, usual) = (calm.calibration?, usual?);
+    let is_slow = took.0 as f64 > usual.0 as f64 * (1.0 + SLOWER_MAX.0);
+    is_slow.then_some(Disturbance::SlowCalibration { took, usual })
 }
 
 #[cfg(test)]
@@ -148,7 +147,7 @@ mod tests {
 
     fn calm() -> Calm {
         Calm {
-            canary: Some(Nanos::from_millis(20)),
+            calibration: Some(Nanos::from_millis(20)),
             steal: Some(Share(0.0)),
             foreign: Some(Foreign::default()),
             throttled: Some((0, Nanos::ZERO)),
@@ -164,7 +163,7 @@ mod tests {
         assert_eq!(judge(&calm(), USUAL), None);
         assert_eq!(judge(&Calm::default(), None), None);
         let nearly = Calm {
-            canary: Some(Nanos::from_micros(20_900)),
+            calibration: Some(Nanos::from_micros(20_900)),
             steal: Some(Share(0.01)),
             foreign: Some(Foreign { cpu: Nanos::from_millis(200), most: None }),
             clock_step_ns: -49_000_000,
@@ -197,8 +196,8 @@ mod tests {
                 "other processes used 3% of a core, most of it `cc1`",
             ),
             (
-                Calm { canary: Some(Nanos::from_millis(22)), ..calm() },
-                "the machine was slow: a fixed piece of work took 22ms, in this run usually 20ms",
+                Calm { calibration: Some(Nanos::from_millis(22)), ..calm() },
+                "the machine was slow: the calibration workload took 22ms, in this run usually 20ms",
             ),
         ];
         for (calm, words) in cases {
@@ -221,27 +220,27 @@ mod tests {
     }
 
     #[test]
-    fn one_canary_alone_is_never_unusual() {
-        let canaries = [30, 20, 21].map(Nanos::from_millis);
-        assert_eq!(usual(&canaries[..2]), None);
-        assert_eq!(usual(&canaries), Some(Nanos::from_millis(21)));
-        let slow = Calm { canary: Some(Nanos::from_secs(1)), ..calm() };
-        assert_eq!(judge(&slow, usual(&canaries[..2])), None);
+    fn one_calibration_alone_is_never_unusual() {
+        let calibrations = [30, 20, 21].map(Nanos::from_millis);
+        assert_eq!(usual(&calibrations[..2]), None);
+        assert_eq!(usual(&calibrations), Some(Nanos::from_millis(21)));
+        let slow = Calm { calibration: Some(Nanos::from_secs(1)), ..calm() };
+        assert_eq!(judge(&slow, usual(&calibrations[..2])), None);
     }
 
     #[test]
     fn the_work_is_fixed_and_grows_with_its_turns() {
         assert_eq!(work(1000), work(1000));
         assert_ne!(work(1000), work(1001));
-        let canary = Canary::calibrate(&[]).unwrap();
-        assert!(canary.turns > 1024, "a CPU of this century does more in 20 ms: {canary:?}");
+        let calibration = Calibration::calibrate(&[]).unwrap();
+        assert!(calibration.turns > 1024, "a CPU of this century does more in 20 ms: {calibration:?}");
         // Ten times the work takes longer, however busy the machine is: CPU time says so.
         let cpu = |turns| {
             let begun = clock::thread_cpu();
             black_box(work(black_box(turns)));
             clock::thread_cpu() - begun
         };
-        assert!(cpu(canary.turns * 10) > cpu(canary.turns));
-        assert!(canary.sing(&affinity::allowed().unwrap()).unwrap() > Nanos::ZERO);
+        assert!(cpu(calibration.turns * 10) > cpu(calibration.turns));
+        assert!(calibration.time(&affinity::allowed().unwrap()).unwrap() > Nanos::ZERO);
     }
 }
