@@ -83,7 +83,7 @@ pub fn needs() -> Vec<&'static str> {
 
 /// What a check saw; its name, severity and advice are the check's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct Observation {
     /// How sure it is.
     pub certainty: Certainty,
     /// Index of each contender it touches; empty: all of them.
@@ -101,7 +101,7 @@ impl Check {
         OF_LIKE_CONTENDERS.contains(&self.name)
     }
 
-    fn finding(&self, seen: Seen) -> Finding {
+    fn finding(&self, seen: Observation) -> Finding {
         Finding {
             check: self.name.to_owned(),
             severity: self.severity,

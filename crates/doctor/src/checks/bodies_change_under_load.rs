@@ -10,7 +10,7 @@
 use record::{BodiesVerified, Certainty, Severity, Visit, WrongBody};
 
 use super::Check;
-use crate::{Evidence, Seen, words};
+use crate::{Evidence, Observation, words};
 
 /// See the module.
 pub(crate) const ITEM: Check = Check {
@@ -28,11 +28,11 @@ pub(crate) const ITEM: Check = Check {
 /// Hex digits that tell two bodies apart for a reader.
 const DIGITS: usize = 12;
 
-fn look(evidence: &Evidence) -> Vec<Seen> {
+fn look(evidence: &Evidence) -> Vec<Observation> {
     evidence.contenders().filter_map(|contender| look_at(evidence, contender)).collect()
 }
 
-fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
+fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
     let counts = || evidence.run.measured(contender).flat_map(each);
     let sum = |of: fn(&BodiesVerified) -> u64| counts().map(|(_, bodies)| of(bodies)).sum::<u64>();
     let (visit, first) =
@@ -44,7 +44,7 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
         words::grouped(sum(|bodies| bodies.verified)),
         place(visit, first),
     );
-    Some(Seen { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+    Some(Observation { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
 }
 
 /// What each load of a visit verified: the one that was measured, or those of a search.

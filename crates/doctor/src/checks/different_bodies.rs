@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use record::{Certainty, Severity};
 
 use super::Check;
-use crate::{Evidence, Seen, words};
+use crate::{Evidence, Observation, words};
 
 /// See the module.
 pub(crate) const ITEM: Check = Check {
@@ -31,7 +31,7 @@ pub(crate) const ITEM: Check = Check {
 /// Hex digits that tell two bodies apart for a reader.
 const DIGITS: usize = 12;
 
-fn look(evidence: &Evidence) -> Vec<Seen> {
+fn look(evidence: &Evidence) -> Vec<Observation> {
     let mut by_body: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     // A contender that never answered has no body; that is said by its visits.
     let answered = evidence.run.contenders.iter().enumerate();
@@ -47,7 +47,7 @@ fn look(evidence: &Evidence) -> Vec<Seen> {
         });
         let others: Vec<String> =
             others.map(|(body, contenders)| sent(evidence, body, contenders)).collect();
-        Seen {
+        Observation {
             certainty: Certainty::Confirmed,
             contenders: contenders.clone(),
             evidence: format!(
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    fn run_with_bodies(bodies: &[&str], reference: Option<usize>) -> Vec<Seen> {
+    fn run_with_bodies(bodies: &[&str], reference: Option<usize>) -> Vec<Observation> {
         let names = ["a", "b", "c", "d"];
         let mut run = testdata::run(&names[..bodies.len()], 8);
         run.plan.reference = reference;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use record::{Certainty, Severity};
 
 use super::Check;
-use crate::{Evidence, Seen, words};
+use crate::{Evidence, Observation, words};
 
 /// See the module.
 pub(crate) const ITEM: Check = Check {
@@ -28,7 +28,7 @@ pub(crate) const ITEM: Check = Check {
 };
 
 /// One for all contenders: they shared the machine.
-fn look(evidence: &Evidence) -> Vec<Seen> {
+fn look(evidence: &Evidence) -> Vec<Observation> {
     let mut causes: BTreeMap<&str, u64> = BTreeMap::new();
     let (mut disturbed, mut all) = (0, 0);
     let mut contenders = Vec::new();
@@ -62,7 +62,7 @@ fn look(evidence: &Evidence) -> Vec<Seen> {
     }
     let is_much = is_uneven || 2 * disturbed >= all;
     let certainty = if is_much { Certainty::Confirmed } else { Certainty::Suspected };
-    vec![Seen { certainty, contenders, evidence: text }]
+    vec![Observation { certainty, contenders, evidence: text }]
 }
 
 /// Whether the parts of the contenders, each with its disturbed visits and all that are used, lie so far

@@ -14,7 +14,7 @@
 use record::{Certainty, ErrorCounts, Outcome, Severity};
 
 use super::Check;
-use crate::{Evidence, Seen, words};
+use crate::{Evidence, Observation, words};
 
 /// See the module.
 pub(crate) const ITEM: Check = Check {
@@ -34,11 +34,11 @@ const FAILED_SHARE_MAX: f64 = 0.00001;
 /// Standard deviations by which a number must exceed that share: chance does so once in 1,000 studies.
 const BEYOND_CHANCE: f64 = 3.09;
 
-fn look(evidence: &Evidence) -> Vec<Seen> {
+fn look(evidence: &Evidence) -> Vec<Observation> {
     evidence.contenders().filter_map(|contender| look_at(evidence, contender)).collect()
 }
 
-fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
+fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
     let mut ok = 0;
     let mut errors = ErrorCounts::default();
     for (visit, load) in evidence.loads(contender) {
@@ -66,7 +66,7 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
         words::percent(failed as f64 / all as f64),
         words::list(&kinds),
     );
-    Some(Seen { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+    Some(Observation { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
 }
 
 /// Whether more failed than the limit allows, chance aside. Twice the root of a Poisson count is about

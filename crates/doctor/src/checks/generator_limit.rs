@@ -21,7 +21,7 @@ use record::{Certainty, Limit, LoadRecord, ServerUse, Severity, Visit};
 use units::Nanos;
 
 use super::Check;
-use crate::{Evidence, Seen, words};
+use crate::{Evidence, Observation, words};
 
 /// See the module.
 pub(crate) const ITEM: Check = Check {
@@ -40,8 +40,8 @@ pub(crate) const ITEM: Check = Check {
 /// the generator's; what remains is the time in which all its connections wait at once.
 const BUSY_MIN: f64 = 0.85;
 
-fn look(evidence: &Evidence) -> Vec<Seen> {
-    let found: Vec<Seen> =
+fn look(evidence: &Evidence) -> Vec<Observation> {
+    let found: Vec<Observation> =
         evidence.contenders().filter_map(|contender| searched(evidence, contender)).collect();
     if !found.is_empty() {
         return found;
@@ -51,7 +51,7 @@ fn look(evidence: &Evidence) -> Vec<Seen> {
 }
 
 /// A search says itself what it met; most of a contender's searches must have met the generator.
-fn searched(evidence: &Evidence, contender: usize) -> Option<Seen> {
+fn searched(evidence: &Evidence, contender: usize) -> Option<Observation> {
     let searches = evidence.run.measured(contender).filter_map(|visit| visit.search.as_ref());
     let (mut limited, mut all) = (0usize, 0usize);
     for search in searches {
@@ -63,12 +63,12 @@ fn searched(evidence: &Evidence, contender: usize) -> Option<Seen> {
         "{}: {limited} of {all} searches for the highest rate ended at the generator's own limit",
         evidence.name(contender)
     );
-    let seen = Seen { certainty: Certainty::Confirmed, contenders: vec![contender], evidence };
+    let seen = Observation { certainty: Certainty::Confirmed, contenders: vec![contender], evidence };
     (2 * limited > all).then_some(seen)
 }
 
 /// Each has CPUs of its own.
-fn apart(evidence: &Evidence, contender: usize) -> Option<Seen> {
+fn apart(evidence: &Evidence, contender: usize) -> Option<Observation> {
     let (client, server) = medians(evidence, contender)?;
     if client < BUSY_MIN || client <= server {
         return None;
@@ -79,11 +79,11 @@ fn apart(evidence: &Evidence, contender: usize) -> Option<Seen> {
         words::percent(client),
         words::percent(server),
     );
-    Some(Seen { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+    Some(Observation { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
 }
 
 /// Both run on the same CPUs.
-fn shared(evidence: &Evidence, contender: usize) -> Option<Seen> {
+fn shared(evidence: &Evidence, contender: usize) -> Option<Observation> {
     let (client, server) = medians(evidence, contender)?;
     if client + server < BUSY_MIN {
         return None;
@@ -95,7 +95,7 @@ fn shared(evidence: &Evidence, contender: usize) -> Option<Seen> {
         words::percent(client),
         words::percent(server),
     );
-    Some(Seen { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+    Some(Observation { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
 }
 
 /// How busy generator and server were, 0 to 1; `None` where no visit tells of both.

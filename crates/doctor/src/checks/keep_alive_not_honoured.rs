@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use record::{Certainty, Severity};
 
 use super::Check;
-use crate::{Evidence, Seen, words};
+use crate::{Evidence, Observation, words};
 
 /// See the module.
 pub(crate) const ITEM: Check = Check {
@@ -58,7 +58,7 @@ struct Closing {
     said: String,
 }
 
-fn look(evidence: &Evidence) -> Vec<Seen> {
+fn look(evidence: &Evidence) -> Vec<Observation> {
     if !evidence.run.plan.cells[0].workload.keep_alive {
         return Vec::new();
     }
@@ -68,7 +68,7 @@ fn look(evidence: &Evidence) -> Vec<Seen> {
     for closing in evidence.contenders().filter_map(|contender| look_at(evidence, contender)) {
         by_limit.entry(closing.limit).or_default().push(closing);
     }
-    let seen = |alike: Vec<Closing>| Seen {
+    let seen = |alike: Vec<Closing>| Observation {
         certainty: Certainty::Confirmed,
         contenders: alike.iter().map(|one| one.contender).collect(),
         evidence: alike.into_iter().map(|one| one.said).collect::<Vec<_>>().join(". "),

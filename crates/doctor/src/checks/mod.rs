@@ -19,7 +19,7 @@ mod visits_too_short;
 
 use record::Severity;
 
-use crate::{Evidence, Seen};
+use crate::{Evidence, Observation};
 
 /// Every check, by name.
 pub const CHECKS: &[&Check] = &[
@@ -55,5 +55,5 @@ pub struct Check {
     /// Paths of facts that must be snapshot before and after each visit ("/proc/net/netstat").
     pub needs: &'static [&'static str],
     /// Looks for it; one entry for each time it is seen, most often a contender.
-    pub look: fn(&Evidence) -> Vec<Seen>,
+    pub look: fn(&Evidence) -> Vec<Observation>,
 }

@@ -10,7 +10,7 @@ use record::{Certainty, Settled, Severity};
 use units::Nanos;
 
 use super::Check;
-use crate::{Evidence, Seen, words};
+use crate::{Evidence, Observation, words};
 
 /// See the module.
 pub(crate) const ITEM: Check = Check {
@@ -24,11 +24,11 @@ pub(crate) const ITEM: Check = Check {
     look,
 };
 
-fn look(evidence: &Evidence) -> Vec<Seen> {
+fn look(evidence: &Evidence) -> Vec<Observation> {
     evidence.contenders().filter_map(|contender| look_at(evidence, contender)).collect()
 }
 
-fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
+fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
     let visits = evidence.run.measured(contender);
     let all: Vec<Settled> = visits.filter_map(|visit| visit.settled).collect();
     let unsteady = all.iter().filter(|settled| !settled.steady);
@@ -41,7 +41,7 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
         number,
         words::count(all.len() as u64, "visit"),
     );
-    Some(Seen {
+    Some(Observation {
         certainty: if is_most { Certainty::Confirmed } else { Certainty::Suspected },
         contenders: vec![contender],
         evidence,

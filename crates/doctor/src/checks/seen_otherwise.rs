@@ -6,7 +6,7 @@ use record::{Certainty, Severity};
 
 use super::Check;
 use crate::parity::{self, Switch};
-use crate::{Evidence, Seen};
+use crate::{Evidence, Observation};
 
 /// See the module.
 pub(crate) const ITEM: Check = Check {
@@ -23,7 +23,7 @@ pub(crate) const ITEM: Check = Check {
 /// Opened files for a request from which on one is opened for each: some are opened now and then.
 const EACH: f64 = 0.5;
 
-fn look(evidence: &Evidence) -> Vec<Seen> {
+fn look(evidence: &Evidence) -> Vec<Observation> {
     let contenders = evidence.run.contenders.iter().enumerate();
     let pages = parity::pages_asked(&evidence.run.plan, 0);
     contenders
@@ -35,7 +35,7 @@ fn look(evidence: &Evidence) -> Vec<Seen> {
             let is_off = stated == "off";
             let is_on = stated.starts_with("on");
             let differs = (is_off && opens < EACH) || (is_on && opens >= EACH);
-            differs.then(|| Seen {
+            differs.then(|| Observation {
                 certainty: Certainty::Suspected,
                 contenders: vec![index],
                 evidence: format!(
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    fn seen(stated: &str, opens: &str) -> Vec<Seen> {
+    fn seen(stated: &str, opens: &str) -> Vec<Observation> {
         let mut run = testdata::run(&["a", "b"], 8);
         for (name, value) in [("file_cache", stated), ("seen_file_opens", opens)] {
             run.contenders[1].parity.insert(name.to_owned(), value.to_owned());

@@ -9,7 +9,7 @@
 use record::{Certainty, Metric, Severity};
 
 use super::Check;
-use crate::{Evidence, Seen, words};
+use crate::{Evidence, Observation, words};
 
 /// See the module.
 pub(crate) const ITEM: Check = Check {
@@ -22,7 +22,7 @@ pub(crate) const ITEM: Check = Check {
     look,
 };
 
-fn look(evidence: &Evidence) -> Vec<Seen> {
+fn look(evidence: &Evidence) -> Vec<Observation> {
     let metrics = evidence.run.plan.metrics.iter().filter_map(|&metric| quantile(metric));
     let looks = metrics.flat_map(|asked| {
         evidence.contenders().filter_map(move |contender| look_at(evidence, contender, asked))
@@ -39,7 +39,7 @@ fn quantile(metric: Metric) -> Option<(&'static str, f64)> {
     }
 }
 
-fn look_at(evidence: &Evidence, contender: usize, (name, q): (&str, f64)) -> Option<Seen> {
+fn look_at(evidence: &Evidence, contender: usize, (name, q): (&str, f64)) -> Option<Observation> {
     let needed = stats::samples_needed(q);
     let visits = evidence.run.measured(contender);
     let counts: Vec<u64> =
@@ -54,7 +54,7 @@ fn look_at(evidence: &Evidence, contender: usize, (name, q): (&str, f64)) -> Opt
         words::grouped(*least),
         words::grouped(needed),
     );
-    Some(Seen { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+    Some(Observation { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
 }
 
 #[cfg(test)]

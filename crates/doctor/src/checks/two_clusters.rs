@@ -17,7 +17,7 @@
 //!
 //! Measured, 20 000 sessions each of n = 10, 12, 15, 20, 30, 40 visits. Alarms in 10 000 sessions of one
 //! mode: normal logs (lognormal rates) 5, 3, 3, 2, 0, 0; Student's t5 3, 4, 0, 1, 0, 0; the most
-//! two-faced of unimodal laws, exponential and uniform, at most 84 (n = 20). Seen of modes 10 standard
+//! two-faced of unimodal laws, exponential and uniform, at most 84 (n = 20). Observation of modes 10 standard
 //! deviations apart: 74 % at n = 10, 90 % at 12, 98 % at 15, all from 20 on. A limit of 10 in BIC
 //! alone would give 25 alarms in 10 000 of normal logs at n = 10, and 440 of exponential ones at 40.
 
@@ -26,7 +26,7 @@ use stats::TwoGaussians;
 use units::{Bytes, PerSecond};
 
 use super::Check;
-use crate::{Evidence, Seen, words};
+use crate::{Evidence, Observation, words};
 
 /// See the module.
 pub(crate) const ITEM: Check = Check {
@@ -57,12 +57,12 @@ const SEPARATION_MIN: f64 = 6.0;
 /// Seed of the simulation behind the dip's p: a verdict must not change with the day.
 const DIP_SEED: u64 = 1;
 
-fn look(evidence: &Evidence) -> Vec<Seen> {
+fn look(evidence: &Evidence) -> Vec<Observation> {
     let Some(&metric) = evidence.run.plan.metrics.first() else { return Vec::new() };
     evidence.contenders().filter_map(|contender| look_at(evidence, contender, metric)).collect()
 }
 
-fn look_at(evidence: &Evidence, contender: usize, metric: Metric) -> Option<Seen> {
+fn look_at(evidence: &Evidence, contender: usize, metric: Metric) -> Option<Observation> {
     let blocks = logs_by_block(evidence, contender, metric);
     let others: Vec<Vec<(u32, f64)>> = (evidence.contenders())
         .filter(|&other| other != contender)
@@ -86,7 +86,7 @@ fn look_at(evidence: &Evidence, contender: usize, metric: Metric) -> Option<Seen
         true => Certainty::Confirmed,
         false => Certainty::Suspected,
     };
-    Some(Seen { certainty, contenders: vec![contender], evidence })
+    Some(Observation { certainty, contenders: vec![contender], evidence })
 }
 
 /// Logs of a contender's values, each with its block.

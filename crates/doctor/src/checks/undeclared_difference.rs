@@ -8,7 +8,7 @@
 use record::{Certainty, Severity};
 
 use super::Check;
-use crate::{Evidence, Seen, parity, words};
+use crate::{Evidence, Observation, parity, words};
 
 /// See the module.
 pub(crate) const ITEM: Check = Check {
@@ -22,14 +22,14 @@ pub(crate) const ITEM: Check = Check {
     look,
 };
 
-fn look(evidence: &Evidence) -> Vec<Seen> {
+fn look(evidence: &Evidence) -> Vec<Observation> {
     let plan = &evidence.run.plan;
     let pages = parity::pages_asked(plan, 0);
     let found = parity::differences(&evidence.run.contenders, &plan.declared, &pages);
     found.iter().map(|difference| seen(*evidence, difference)).collect()
 }
 
-fn seen(evidence: Evidence<'_>, difference: &parity::Difference) -> Seen {
+fn seen(evidence: Evidence<'_>, difference: &parity::Difference) -> Observation {
     let value =
         |(value, who): &(String, Vec<usize>)| format!("{value} for {}", evidence.names(who));
     let values: Vec<String> = difference.values.iter().map(value).collect();
@@ -38,7 +38,7 @@ fn seen(evidence: Evidence<'_>, difference: &parity::Difference) -> Seen {
     contenders.sort_unstable();
     let switch = difference.switch.replace('_', " ");
     let evidence = format!("{switch}: {}", words::list(&values));
-    Seen { certainty: Certainty::Confirmed, contenders, evidence }
+    Observation { certainty: Certainty::Confirmed, contenders, evidence }
 }
 
 #[cfg(test)]
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    fn with_backlogs(backlogs: &[&str]) -> Vec<Seen> {
+    fn with_backlogs(backlogs: &[&str]) -> Vec<Observation> {
         let names = ["a", "b", "c"];
         let mut run = testdata::run(&names[..backlogs.len()], 8);
         for (facts, backlog) in run.contenders.iter_mut().zip(backlogs) {

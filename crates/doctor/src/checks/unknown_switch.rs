@@ -7,7 +7,7 @@
 use record::{Certainty, Severity};
 
 use super::Check;
-use crate::{Evidence, Seen, parity, words};
+use crate::{Evidence, Observation, parity, words};
 
 /// See the module.
 pub(crate) const ITEM: Check = Check {
@@ -21,12 +21,12 @@ pub(crate) const ITEM: Check = Check {
     look,
 };
 
-fn look(evidence: &Evidence) -> Vec<Seen> {
+fn look(evidence: &Evidence) -> Vec<Observation> {
     let found = parity::unknowns(&evidence.run.contenders, &evidence.run.plan.declared);
     found.into_iter().map(|unknown| seen(*evidence, unknown)).collect()
 }
 
-fn seen(evidence: Evidence<'_>, unknown: parity::Unknown) -> Seen {
+fn seen(evidence: Evidence<'_>, unknown: parity::Unknown) -> Observation {
     let switches: Vec<String> =
         unknown.switches.iter().map(|switch| switch.replace('_', " ")).collect();
     let why = match unknown.reasons.is_empty() {
@@ -35,7 +35,7 @@ fn seen(evidence: Evidence<'_>, unknown: parity::Unknown) -> Seen {
     };
     let names = evidence.names(&unknown.contenders);
     let evidence = format!("not known of {names}: {}{why}", words::list(&switches));
-    Seen { certainty: Certainty::Confirmed, contenders: unknown.contenders, evidence }
+    Observation { certainty: Certainty::Confirmed, contenders: unknown.contenders, evidence }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@
 use record::{Certainty, Severity};
 
 use super::Check;
-use crate::{Evidence, Seen, words};
+use crate::{Evidence, Observation, words};
 
 /// See the module.
 pub(crate) const ITEM: Check = Check {
@@ -31,11 +31,11 @@ pub(crate) const ITEM: Check = Check {
 /// worker that ends, or wait for a second after a lost SYN.
 const UNSERVED_MAX: f64 = 0.05;
 
-fn look(evidence: &Evidence) -> Vec<Seen> {
+fn look(evidence: &Evidence) -> Vec<Observation> {
     evidence.contenders().filter_map(|contender| look_at(evidence, contender)).collect()
 }
 
-fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
+fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
     let (mut asked, mut unserved) = (0, 0);
     for (_, load) in evidence.loads(contender) {
         asked += u64::from(load.connections);
@@ -52,7 +52,7 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
         words::count(asked, "connection"),
         words::percent(share),
     );
-    Some(Seen { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+    Some(Observation { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
 }
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ mod tests {
     use crate::testdata;
 
     /// Eight visits of a and b, of 64 connections each, where so many of b's in each visit waited.
-    fn seen_with(unanswered: u64) -> Vec<Seen> {
+    fn seen_with(unanswered: u64) -> Vec<Observation> {
         let mut run = testdata::run(&["a", "b"], 8);
         for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
             let requests = &mut visit.load.as_mut().unwrap().requests;

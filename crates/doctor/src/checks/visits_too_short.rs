@@ -16,7 +16,7 @@ use record::{Certainty, Interval, LoadRecord, Severity, Visit};
 use units::{Bytes, Nanos};
 
 use super::Check;
-use crate::{Evidence, Seen, words};
+use crate::{Evidence, Observation, words};
 
 /// See the module.
 pub(crate) const ITEM: Check = Check {
@@ -36,7 +36,7 @@ const ROUNDS_ENOUGH: u64 = 4;
 /// Longest page that is sent in one go: the most that TCP hands to a device at a time.
 const PAGE_AT_ONCE: Bytes = Bytes(65_536);
 
-fn look(evidence: &Evidence) -> Vec<Seen> {
+fn look(evidence: &Evidence) -> Vec<Observation> {
     evidence.contenders().filter_map(|contender| look_at(evidence, contender)).collect()
 }
 
@@ -54,7 +54,7 @@ impl Ended {
     }
 }
 
-fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
+fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
     let visits = evidence.run.measured(contender);
     let all: Vec<Ended> = visits.filter_map(|visit| ended(evidence, visit)).collect();
     let below = |rounds| all.iter().filter(move |ended| ended.below(rounds));
@@ -75,7 +75,7 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Seen> {
         words::grouped(least.requests),
         words::count(least.connections, "connection"),
     );
-    Some(Seen { certainty, contenders: vec![contender], evidence })
+    Some(Observation { certainty, contenders: vec![contender], evidence })
 }
 
 /// `None` where it does not matter how many ended, and where nobody counted. In an open loop requests do
@@ -130,7 +130,7 @@ mod tests {
         run
     }
 
-    fn seen(run: &RunRecord) -> Vec<Seen> {
+    fn seen(run: &RunRecord) -> Vec<Observation> {
         look(&Evidence::of(run))
     }
 
