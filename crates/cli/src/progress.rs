@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use lab::session::{Place, Progress, Watch};
+use lab::session::{PlannedVisit, Progress, Watch};
 use record::{Interval, LoadStop, Plan, Skipped, Visit};
 use units::PerSecond;
 
@@ -65,13 +65,13 @@ impl Watch for Screen {
         self.bar.set_message(format!("starting {} to see what it serves", self.names[contender]));
     }
 
-    fn visit_begins(&mut self, place: Place, progress: Progress) {
-        let name = &self.names[place.contender];
-        let doing = format!("block {}: {name}", place.block + 1);
-        if !self.terminal && self.block_said != Some(place.block) {
-            self.block_said = Some(place.block);
+    fn visit_begins(&mut self, planned: PlannedVisit, progress: Progress) {
+        let name = &self.names[planned.contender];
+        let doing = format!("block {}: {name}", planned.block + 1);
+        if !self.terminal && self.block_said != Some(planned.block) {
+            self.block_said = Some(planned.block);
             let left = clock(progress.left.into());
-            self.say(&format!("block {}, about {left} left", place.block + 1));
+            self.say(&format!("block {}, about {left} left", planned.block + 1));
         }
         self.show(progress, doing);
     }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use joust_lab::runner::{RunOptions, run};
-use joust_lab::session::{Place, Progress, Watch};
+use joust_lab::session::{PlannedVisit, Progress, Watch};
 use joust_lab::study;
 use record::{Metric, RunRecord, Visit};
 use units::{Nanos, Share};
@@ -55,8 +55,8 @@ impl Ticks {
 }
 
 impl Watch for Neighbours<'_> {
-    fn visit_begins(&mut self, place: Place, _: Progress) {
-        if place.position == 0 {
+    fn visit_begins(&mut self, planned: PlannedVisit, _: Progress) {
+        if planned.position == 0 {
             wait_for_quiet(self.foreign_max);
             self.begun = (std::time::Instant::now(), Ticks::now());
         }

@@ -18,7 +18,7 @@ use crate::error::LabError;
 use crate::journal::Keeping;
 use crate::oracle::{self, OracleError};
 use crate::server::{self, Conditions, Running, ServerError, Start, Stopped};
-use crate::session::{Failure, Place, Stage};
+use crate::session::{Failure, PlannedVisit, Stage};
 use crate::settle::Settling;
 use crate::surroundings::{Keeper, Ready, no_namespaces};
 use crate::tree::{Observe, Observed, Observer};
@@ -512,14 +512,14 @@ impl Stage for Machine<'_> {
         self.keeping.as_mut().map_or(Ok(()), |keeping| keeping.keep(visit))
     }
 
-    fn visit(&mut self, place: Place) -> Result<Option<Visit>, LabError> {
-        let mut visit = unmeasured(place, self.now());
-        let Installed { adapter, found } = &self.installed[place.contender];
-        let fixed = adapter.fixed_port(found, &self.contender(place.contender).settings);
-        let ready = self.keeper.before(&self.docroot, number(place), fixed);
+    fn visit(&mut self, planned: PlannedVisit) -> Result<Option<Visit>, LabError> {
+        let mut visit = unmeasured(planned, self.now());
+        let Installed { adapter, found } = &self.installed[planned.contender];
+        let fixed = adapter.fixed_port(found, &self.contender(planned.contender).settings);
+        let ready = self.keeper.before(&self.docroot, number(planned), fixed);
         let ready =
             ready.map_err(failed("cannot bring the machine to its state before a visit"))?;
-        let mut running = match self.start(place.cell, place.contender, &ready.conditions) {
+        let mut running = match self.start(planned.cell, planned.contender, &ready.conditions) {
             Ok(running) => running,
             Err(_) if self.interrupt.load(Ordering::Relaxed) => return Ok(None),
             Err(Failure { reason, log_tail, .. }) => {
@@ -531,7 +531,7 @@ impl Stage for Machine<'_> {
         self.watch_load(&mut running, ready, &mut visit)?;
         match running.stop() {
             Ok(stopped) => {
-                self.note_end(place.contender, &stopped);
+                self.note_end(planned.contender, &stopped);
                 count_logged(&mut visit, stopped.logged);
             }
             // A server that could not be ended would be there in the next visit.
@@ -556,23 +556,23 @@ fn failed(what: &str) -> impl FnOnce(io::Error) -> LabError + use<> {
 }
 
 /// A number of its own for each visit of a run, the same in a run that goes on.
-fn number(place: Place) -> u64 {
+fn number(planned: PlannedVisit) -> u64 {
     /// Above any count of cells, contenders or attempts, so that no two places share a number.
     const RADIX: u64 = 100_003;
-    let parts = [u64::from(place.attempt), place.cell as u64, place.contender as u64];
+    let parts = [u64::from(planned.attempt), planned.cell as u64, planned.contender as u64];
     parts
         .into_iter()
-        .fold(u64::from(place.block), |number, part| number.wrapping_mul(RADIX).wrapping_add(part))
+        .fold(u64::from(planned.block), |number, part| number.wrapping_mul(RADIX).wrapping_add(part))
 }
 
 /// A visit of which nothing is known yet.
-fn unmeasured(place: Place, started: Nanos) -> Visit {
+fn unmeasured(planned: PlannedVisit, started: Nanos) -> Visit {
     Visit {
-        cell: place.cell,
-        contender: place.contender,
-        block: place.block,
-        position: place.position,
-        attempt: place.attempt,
+        cell: planned.cell,
+        contender: planned.contender,
+        block: planned.block,
+        position: planned.position,
+        attempt: planned.attempt,
         started,
         ..Visit::default()
     }

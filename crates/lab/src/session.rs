@@ -37,7 +37,7 @@ pub trait Stage {
     ///
     /// # Errors
     /// Of the harness only.
-    fn visit(&mut self, place: Place) -> Result<Option<Visit>, LabError>;
+    fn visit(&mut self, planned: PlannedVisit) -> Result<Option<Visit>, LabError>;
 
     /// What the reader should know of the visits and starts made since the last call.
     fn take_notes(&mut self) -> Vec<String> {
@@ -56,7 +56,7 @@ pub trait Stage {
 
 /// Which visit of the design.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct PlannedVisit {
     /// Index of the cell.
     pub cell: usize,
     /// Index of the contender.
@@ -91,8 +91,8 @@ pub trait Watch {
         let _ = contender;
     }
     /// A visit begins.
-    fn visit_begins(&mut self, place: Place, progress: Progress) {
-        let _ = (place, progress);
+    fn visit_begins(&mut self, planned: PlannedVisit, progress: Progress) {
+        let _ = (planned, progress);
     }
     /// A visit has ended, well or not.
     fn visit_ends(&mut self, visit: &Visit, progress: Progress) {
@@ -365,9 +365,9 @@ impl Session<'_> {
                     continue;
                 }
                 let position = position as u32;
-                let place = Place { cell: *cell, contender, block, position, attempt: 0 };
-                left.retain(|&place| place != (*cell, contender));
-                if self.is_made(place) {
+                let planned = PlannedVisit { cell: *cell, contender, block, position, attempt: 0 };
+                left.retain(|&other| other != (*cell, contender));
+                if self.is_made(planned) {
                     continue;
                 }
                 let end = self.stage.now() + self.costs.visit(*cell, contender, Unseen::Least);
@@ -375,7 +375,7 @@ impl Session<'_> {
                 if self.costs.is_too_late(end) {
                     return Ok(Some(Ending::Budget));
                 }
-                if !self.visit(place, &left, open)? {
+                if !self.visit(planned, &left, open)? {
                     return Ok(Some(broken_off()));
                 }
             }
@@ -384,10 +384,10 @@ impl Session<'_> {
     }
 
     /// Whether an earlier part of the run made this visit.
-    fn is_made(&self, place: Place) -> bool {
+    fn is_made(&self, planned: PlannedVisit) -> bool {
         self.visits.iter().rev().any(|visit| {
             let at = (visit.block, visit.cell, visit.contender);
-            at == (place.block, place.cell, place.contender) && visit.state != VisitState::Disturbed
+            at == (planned.block, planned.cell, planned.contender) && visit.state != VisitState::Disturbed
         })
     }
 
@@ -395,17 +395,17 @@ impl Session<'_> {
     /// interrupted. `left`: those of the block that are made after it.
     fn visit(
         &mut self,
-        place: Place,
+        planned: PlannedVisit,
         left: &[(usize, usize)],
         open: &[usize],
     ) -> Result<bool, LabError> {
-        let with_this = [&[(place.cell, place.contender)], left].concat();
+        let with_this = [&[(planned.cell, planned.contender)], left].concat();
         for attempt in 0..=REPEATS_MAX {
-            let place = Place { attempt, ..place };
-            let progress = self.progress(place.block, &with_this, open);
-            self.watch.visit_begins(place, progress);
+            let planned = PlannedVisit { attempt, ..planned };
+            let progress = self.progress(planned.block, &with_this, open);
+            self.watch.visit_begins(planned, progress);
             let begun = self.stage.now();
-            let Some(mut visit) = self.stage.visit(place)? else { return Ok(false) };
+            let Some(mut visit) = self.stage.visit(planned)? else { return Ok(false) };
             self.tell_notes();
             let again = attempt < self.repeats_left(&visit, &with_this)
                 && visit.state == VisitState::Measured
@@ -415,9 +415,9 @@ impl Session<'_> {
             }
             self.note(&visit);
             let took = self.stage.now() - begun;
-            self.costs.visited(place.cell, place.contender, took, again);
+            self.costs.visited(planned.cell, planned.contender, took, again);
             let ahead = if again { &with_this } else { left };
-            let progress = self.progress(place.block, ahead, open);
+            let progress = self.progress(planned.block, ahead, open);
             self.watch.visit_ends(&visit, progress);
             self.visits.push(visit);
             self.stage.keep(self.visits.last().expect("one was pushed"))?;

@@ -6,7 +6,7 @@ mod simulate;
 use std::sync::atomic::AtomicBool;
 
 use joust_lab::LabError;
-use joust_lab::session::{Before, Failure, Place, Stage, play};
+use joust_lab::session::{Before, Failure, PlannedVisit, Stage, play};
 use joust_lab::verdict::verdicts;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64;
@@ -95,9 +95,9 @@ impl Stage for Troubled<'_> {
         self.machine.discover(contender)
     }
 
-    fn visit(&mut self, place: Place) -> Result<Option<Visit>, LabError> {
-        let mut visit = self.machine.visit(place)?;
-        let trouble = (self.trouble)(&mut self.random, place.contender, self.visits);
+    fn visit(&mut self, planned: PlannedVisit) -> Result<Option<Visit>, LabError> {
+        let mut visit = self.machine.visit(planned)?;
+        let trouble = (self.trouble)(&mut self.random, planned.contender, self.visits);
         self.visits += 1;
         if let Some(rate) = visit.as_mut().and_then(|visit| visit.rate_per_s.as_mut()) {
             *rate *= trouble.exp();

@@ -3,7 +3,7 @@
 mod simulate;
 
 use joust_lab::analysis::{CellVisits, analyse, noise_floor, ranking, scalability, tails};
-use joust_lab::session::{Place, Stage};
+use joust_lab::session::{PlannedVisit, Stage};
 use joust_lab::verdict::verdicts;
 use record::{
     Cell, Certainty, Finding, Interval, LoadPlan, LoadRecord, Metric, NoiseSource, PairVerdict,
@@ -19,8 +19,8 @@ fn simulated(rates: &[f64], blocks: u32, seed: u64) -> Vec<Visit> {
     (0..blocks)
         .flat_map(|block| (0..rates.len()).map(move |contender| (block, contender)))
         .map(|(block, contender)| {
-            let place = Place { cell: 0, contender, block, position: contender as u32, attempt: 0 };
-            stage.visit(place).unwrap().unwrap()
+            let planned = PlannedVisit { cell: 0, contender, block, position: contender as u32, attempt: 0 };
+            stage.visit(planned).unwrap().unwrap()
         })
         .collect()
 }
@@ -36,8 +36,8 @@ fn exact(blocks: u32, rate: impl Fn(u32, usize) -> f64, contenders: usize) -> Ve
     (0..blocks)
         .flat_map(|block| (0..contenders).map(move |contender| (block, contender)))
         .map(|(block, contender)| {
-            let place = Place { cell: 0, contender, block, position: contender as u32, attempt: 0 };
-            measured(place, rate(block, contender))
+            let planned = PlannedVisit { cell: 0, contender, block, position: contender as u32, attempt: 0 };
+            measured(planned, rate(block, contender))
         })
         .collect()
 }
@@ -60,12 +60,12 @@ fn contenders_that_are_not_told_apart_share_a_letter() {
     }
     let ranking = rank(&visits, &pairs, 3).unwrap();
     let letters: Vec<(usize, &str)> =
-        ranking.places.iter().map(|place| (place.contender, place.letters.as_str())).collect();
+        ranking.places.iter().map(|planned| (planned.contender, planned.letters.as_str())).collect();
     assert_eq!(letters, [(1, "a"), (2, "ab"), (0, "b")]);
     assert!(ranking.overlapping && ranking.unranked.is_empty());
     assert_eq!((ranking.top(), ranking.blocks), (vec![1, 2], 16));
     assert!((ranking.places[2].to_first / (10.0 / 11.0) - 1.0).abs() < 0.02, "{ranking:?}");
-    let shares: f64 = ranking.places.iter().map(|place| place.best.0).sum();
+    let shares: f64 = ranking.places.iter().map(|planned| planned.best.0).sum();
     assert!((shares - 1.0).abs() < 1e-9 && ranking.places[0].best.0 > 0.9, "{ranking:?}");
 }
 
@@ -86,7 +86,7 @@ fn who_is_withheld_has_no_place_and_the_others_keep_theirs() {
     withheld(&mut pairs, 1);
     let ranking = rank(&visits, &pairs, 3).unwrap();
     assert_eq!(ranking.unranked, [1]);
-    assert_eq!(ranking.places.iter().map(|place| place.contender).collect::<Vec<_>>(), [2, 0]);
+    assert_eq!(ranking.places.iter().map(|planned| planned.contender).collect::<Vec<_>>(), [2, 0]);
     assert!(!ranking.overlapping);
     withheld(&mut pairs, 0);
     assert_eq!(rank(&visits, &pairs, 3), None, "one alone is not ranked");
@@ -94,7 +94,7 @@ fn who_is_withheld_has_no_place_and_the_others_keep_theirs() {
 
 /// A visit whose service times are `main`, and `stalls` of 1000 requests 40 ms later.
 fn timed(block: u32, contender: usize, main: Nanos, stalls: u64) -> Visit {
-    let mut visit = measured(Place { cell: 0, contender, block, position: 0, attempt: 0 }, 1000.0);
+    let mut visit = measured(PlannedVisit { cell: 0, contender, block, position: 0, attempt: 0 }, 1000.0);
     let mut interval = Interval::new(Nanos::ZERO, Nanos::from_millis(100));
     for n in 0..1000u64 {
         let late = if n < stalls { Nanos::from_millis(40) } else { Nanos::ZERO };
@@ -189,7 +189,7 @@ fn cells_that_differ_in_connections_alone_give_the_law_and_two_of_them_none() {
     {
         let connections = plan.cells[cell].workload.connections;
         let noisy = rate(f64::from(connections)) * wobble(block, contender + connections as usize);
-        visits.push(measured(Place { cell, contender, block, position: 0, attempt: 0 }, noisy));
+        visits.push(measured(PlannedVisit { cell, contender, block, position: 0, attempt: 0 }, noisy));
     }
     let said = analyse(&plan, &visits, &[], &verdicts(&plan, &visits, &[]));
     assert_eq!(said.scalability.len(), 2, "one a contender, with keep-alive: {said:?}");
@@ -222,7 +222,7 @@ fn a_cell_whose_figures_are_void_is_no_level_of_the_law() {
     for (cell, block) in (0..4).flat_map(|cell| (0..10).map(move |block| (cell, block))) {
         for contender in [0, 1] {
             let rate = 1e4 * wobble(block, contender + cell);
-            visits.push(measured(Place { cell, contender, block, position: 0, attempt: 0 }, rate));
+            visits.push(measured(PlannedVisit { cell, contender, block, position: 0, attempt: 0 }, rate));
         }
     }
     let void = |cell, contender| Finding {
@@ -279,7 +279,7 @@ fn one_wild_visit_of_33_moves_no_ratio_and_hides_no_planted_5_percent() {
                 matches!(verdict, Verdict::Ratio { low, high, .. } if high < 1.0 && low > 0.9);
             assert_eq!(is_told, is_planted, "{wild}: {verdict:?}");
             let level = |ranking: &record::Ranking| {
-                let of_b = ranking.places.iter().find(|place| place.contender == 1).unwrap();
+                let of_b = ranking.places.iter().find(|planned| planned.contender == 1).unwrap();
                 (of_b.to_first, of_b.best.0)
             };
             let ((seen, best), (clean, best_clean)) = (level(&ranking), level(&as_clean));

@@ -7,7 +7,7 @@ mod simulate;
 use std::sync::atomic::AtomicBool;
 
 use joust_lab::LabError;
-use joust_lab::session::{Before, Failure, Place, Stage, play};
+use joust_lab::session::{Before, Failure, PlannedVisit, Stage, play};
 use joust_lab::verdict::verdicts;
 use record::{ContenderFacts, Estimate, Metric, PairVerdict, Plan, Verdict, Visit};
 use simulate::{Noise, Simulated, plan};
@@ -45,11 +45,11 @@ impl Stage for Affected<'_> {
         self.machine.discover(contender)
     }
 
-    fn visit(&mut self, place: Place) -> Result<Option<Visit>, LabError> {
+    fn visit(&mut self, planned: PlannedVisit) -> Result<Option<Visit>, LabError> {
         let lost = self.effects.drift * f64::from(self.visits)
-            + self.effects.position * f64::from(place.position);
+            + self.effects.position * f64::from(planned.position);
         self.visits += 1;
-        let mut visit = self.machine.visit(place)?;
+        let mut visit = self.machine.visit(planned)?;
         if let Some(rate) = visit.as_mut().and_then(|visit| visit.rate_per_s.as_mut()) {
             *rate *= (-lost).exp();
         }
@@ -109,8 +109,8 @@ fn by_hand(effects: Effects, order: &[(usize, u32)], blocks: u32, seed: u64) -> 
     let mut stage = Affected { machine, effects, visits: 0 };
     let mut sums = [0.0; 2];
     for &(contender, position) in order {
-        let place = Place { cell: 0, contender, block: 0, position, attempt: 0 };
-        let visit = stage.visit(place).unwrap().unwrap();
+        let planned = PlannedVisit { cell: 0, contender, block: 0, position, attempt: 0 };
+        let visit = stage.visit(planned).unwrap().unwrap();
         sums[contender] += visit.rate_per_s.unwrap().ln();
     }
     (sums[0] - sums[1]) / f64::from(blocks)

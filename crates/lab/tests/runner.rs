@@ -5,7 +5,7 @@ mod simulate;
 use std::sync::atomic::AtomicBool;
 
 use joust_lab::LabError;
-use joust_lab::session::{Before, Place, Played, Progress, Stage as _, Watch, play};
+use joust_lab::session::{Before, PlannedVisit, Played, Progress, Stage as _, Watch, play};
 use record::{Blocks, Ending, Verdict, Visit, VisitState};
 use simulate::{Noise, Simulated, plan};
 use units::{Nanos, Share};
@@ -13,15 +13,15 @@ use units::{Nanos, Share};
 /// Remembers all it was told.
 #[derive(Debug, Default)]
 struct Notes {
-    begun: Vec<Place>,
+    begun: Vec<PlannedVisit>,
     ended: usize,
     left: Vec<Nanos>,
     messages: Vec<String>,
 }
 
 impl Watch for Notes {
-    fn visit_begins(&mut self, place: Place, progress: Progress) {
-        self.begun.push(place);
+    fn visit_begins(&mut self, planned: PlannedVisit, progress: Progress) {
+        self.begun.push(planned);
         self.left.push(progress.left);
     }
     fn visit_ends(&mut self, _: &Visit, _: Progress) {
@@ -69,8 +69,8 @@ fn each_block_visits_all_in_an_order_that_the_seed_repeats() {
     assert_eq!(first, design(1));
     assert_ne!(first, design(2));
     for block in first.chunks(5) {
-        assert!(block.iter().all(|place| place.block == block[0].block));
-        let mut contenders: Vec<usize> = block.iter().map(|place| place.contender).collect();
+        assert!(block.iter().all(|planned| planned.block == block[0].block));
+        let mut contenders: Vec<usize> = block.iter().map(|planned| planned.contender).collect();
         contenders.sort_unstable();
         assert_eq!(contenders, [0, 1, 2, 3, 4]);
     }
@@ -121,7 +121,7 @@ fn a_contender_that_never_starts_is_given_up_after_the_first_try() {
     let mut plan = plan(&["a", "b", "c"]);
     plan.budget = Nanos::from_secs(38);
     let (played, notes) = played(&plan, &mut stage);
-    assert_eq!(notes.begun.iter().filter(|place| place.contender == 1).count(), 0);
+    assert_eq!(notes.begun.iter().filter(|planned| planned.contender == 1).count(), 0);
     assert_eq!(played.ending, Ending::Narrow, "the others have the time that it does not take");
     assert!(notes.messages.iter().any(|text| text == "b is left out from here on"));
     let of = |n| played.visits.iter().filter(move |visit| visit.contender == n).count();

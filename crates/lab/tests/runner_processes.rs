@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use joust_lab::LabError;
 use joust_lab::runner::{Outcome, RunOptions, outcome, run};
 use joust_lab::server;
-use joust_lab::session::{Place, Progress, Watch};
+use joust_lab::session::{PlannedVisit, Progress, Watch};
 use joust_lab::study::{self, Form};
 use record::{Ending, Metric, Plan, RunRecord, Verdict, Visit, VisitState};
 
@@ -60,13 +60,13 @@ fn assert_none_is_left() {
 
 /// Sets the flag when a visit begins.
 struct Interrupter<'a> {
-    at: Place,
+    at: PlannedVisit,
     flag: &'a AtomicBool,
 }
 
 impl Watch for Interrupter<'_> {
-    fn visit_begins(&mut self, place: Place, _: Progress) {
-        if (place.block, place.position) == (self.at.block, self.at.position) {
+    fn visit_begins(&mut self, planned: PlannedVisit, _: Progress) {
+        if (planned.block, planned.position) == (self.at.block, self.at.position) {
             self.flag.store(true, Ordering::Relaxed);
         }
     }
@@ -148,15 +148,15 @@ fn an_interrupt_inside_a_visit_keeps_those_before_it() {
     long.visit.measure = units::Nanos::from_secs(600);
     long.budget = units::Nanos::from_secs(86_400);
     let flag = AtomicBool::new(false);
-    let at = Place { cell: 0, contender: 0, block: 0, position: 0, attempt: 0 };
+    let at = PlannedVisit { cell: 0, contender: 0, block: 0, position: 0, attempt: 0 };
     let run = run(long, &options(), &mut Interrupter { at, flag: &flag }, &flag).unwrap();
-    assert!(run.visits.is_empty(), "a visit of ten minutes did not take place");
+    assert!(run.visits.is_empty(), "a visit of ten minutes did not take planned");
     assert!(matches!(run.ending, Ending::Incomplete { .. }), "{:?}", run.ending);
     assert_eq!(outcome(&run), Outcome::Incomplete);
     assert_none_is_left();
 
     let flag = AtomicBool::new(false);
-    let at = Place { cell: 0, contender: 0, block: 1, position: 1, attempt: 0 };
+    let at = PlannedVisit { cell: 0, contender: 0, block: 1, position: 1, attempt: 0 };
     let mut watch = Interrupter { at, flag: &flag };
     let run = joust_lab::runner::run(plan(&["left", "right"]), &options(), &mut watch, &flag);
     assert_eq!(run.unwrap().visits.len(), 3);

@@ -2,7 +2,7 @@
 
 mod simulate;
 
-use joust_lab::session::Place;
+use joust_lab::session::PlannedVisit;
 use joust_lab::verdict::{narrow_enough, verdicts};
 use record::{
     BoundCause, Certainty, Finding, MemoryMethod, Metric, PairVerdict, Plan, Severity, ShortOf,
@@ -19,7 +19,7 @@ fn wobble(block: u32, spread: f64) -> f64 {
 
 /// One visit a block of each, rates as given; the first wobbles.
 fn visits(rates: &[f64], blocks: u32, spread: f64) -> Vec<Visit> {
-    let place = |block, contender| Place {
+    let planned = |block, contender| PlannedVisit {
         cell: 0,
         contender,
         block,
@@ -30,7 +30,7 @@ fn visits(rates: &[f64], blocks: u32, spread: f64) -> Vec<Visit> {
         .flat_map(|block| (0..rates.len()).map(move |contender| (block, contender)))
         .map(|(block, contender)| {
             let noise = if contender == 0 { wobble(block, spread) } else { 1.0 };
-            measured(place(block, contender), rates[contender] * noise)
+            measured(planned(block, contender), rates[contender] * noise)
         })
         .collect()
 }

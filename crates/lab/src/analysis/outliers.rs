@@ -8,7 +8,7 @@ use record::{Metric, OutlyingVisit};
 use super::CellVisits;
 
 /// A contender and a block.
-type Place = (usize, u32);
+type ContenderBlock = (usize, u32);
 
 /// The outlying visits of one cell by one metric, by contender and block.
 ///
@@ -16,7 +16,7 @@ type Place = (usize, u32);
 /// ([`stats::outlying`]): a slow minute of the machine slows both, and makes none. Of the two visits the odd
 /// one is that which differs more from its contender's others, by what the rest of the block did.
 pub fn outliers(of: &CellVisits<'_>, metric: Metric) -> Vec<OutlyingVisit> {
-    let values: BTreeMap<Place, f64> = of
+    let values: BTreeMap<ContenderBlock, f64> = of
         .usable()
         .into_iter()
         .filter_map(|(place, visit)| Some((place, visit.value(metric).filter(|v| *v > 0.0)?)))
@@ -27,13 +27,13 @@ pub fn outliers(of: &CellVisits<'_>, metric: Metric) -> Vec<OutlyingVisit> {
     };
     let usual: BTreeMap<usize, f64> = of.contenders.iter().filter_map(usual).collect();
     // How far each visit lies from its contender's usual value.
-    let own: BTreeMap<Place, f64> = values
+    let own: BTreeMap<ContenderBlock, f64> = values
         .iter()
         .filter_map(|(place, value)| Some((*place, (value / usual.get(&place.0)?).ln())))
         .collect();
-    let odd: BTreeSet<Place> =
+    let odd: BTreeSet<ContenderBlock> =
         of.pairs.iter().flat_map(|&(a, b)| suspect(&own, a, b)).map(|two| odd(&own, two)).collect();
-    let named = |(contender, block): Place| OutlyingVisit {
+    let named = |(contender, block): ContenderBlock| OutlyingVisit {
         cell: of.cell,
         metric,
         contender,
@@ -46,9 +46,9 @@ pub fn outliers(of: &CellVisits<'_>, metric: Metric) -> Vec<OutlyingVisit> {
 }
 
 /// Both visits of the blocks in which the ratio of a over b is outlying.
-fn suspect(own: &BTreeMap<Place, f64>, a: usize, b: usize) -> Vec<[Place; 2]> {
+fn suspect(own: &BTreeMap<ContenderBlock, f64>, a: usize, b: usize) -> Vec<[ContenderBlock; 2]> {
     let of_a = own.iter().filter(|((contender, _), _)| *contender == a);
-    let (both, logs): (Vec<[Place; 2]>, Vec<f64>) = of_a
+    let (both, logs): (Vec<[ContenderBlock; 2]>, Vec<f64>) = of_a
         .filter_map(|(&(_, block), log)| {
             Some(([(a, block), (b, block)], log - own.get(&(b, block))?))
         })
@@ -58,8 +58,8 @@ fn suspect(own: &BTreeMap<Place, f64>, a: usize, b: usize) -> Vec<[Place; 2]> {
 
 /// Of two visits of a block the one that is further off; where they are the only ones each is as far off
 /// the other, and the further from its contender's usual value is meant.
-fn odd(own: &BTreeMap<Place, f64>, two: [Place; 2]) -> Place {
-    let distance = |place: Place| (off(own, place).abs(), own[&place].abs());
+fn odd(own: &BTreeMap<ContenderBlock, f64>, two: [ContenderBlock; 2]) -> ContenderBlock {
+    let distance = |place: ContenderBlock| (off(own, place).abs(), own[&place].abs());
     let [a, b] = two.map(distance);
     let is_tie = (a.0 - b.0).abs() < 1e-9;
     let a_is_further = if is_tie { a.1 >= b.1 } else { a.0 > b.0 };
@@ -67,7 +67,7 @@ fn odd(own: &BTreeMap<Place, f64>, two: [Place; 2]) -> Place {
 }
 
 /// How far a visit lies from its contender's usual value beyond what the others of its block do.
-fn off(own: &BTreeMap<Place, f64>, (contender, block): Place) -> f64 {
+fn off(own: &BTreeMap<ContenderBlock, f64>, (contender, block): ContenderBlock) -> f64 {
     let others = own.iter().filter(|((one, at), _)| *at == block && *one != contender);
     let others: Vec<f64> = others.map(|(_, log)| *log).collect();
     own[&(contender, block)] - stats::median(&others).unwrap_or(0.0)

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use joust_lab::LabError;
-use joust_lab::session::{Failure, Place, Stage};
+use joust_lab::session::{Failure, PlannedVisit, Stage};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64;
 use record::{
@@ -174,25 +174,25 @@ impl Stage for Simulated<'_> {
         })
     }
 
-    fn visit(&mut self, place: Place) -> Result<Option<Visit>, LabError> {
+    fn visit(&mut self, planned: PlannedVisit) -> Result<Option<Visit>, LabError> {
         if self.interrupted_in == Some(self.visits) {
             return Ok(None);
         }
         self.visits += 1;
         let started = self.now;
-        self.now += if self.dead.contains(&place.contender) {
+        self.now += if self.dead.contains(&planned.contender) {
             self.dead_takes
         } else {
             self.visit_takes + Nanos(self.slows_by.0 * (self.visits as u64 - 1))
         };
-        let effect = self.block_effect(place.block) + self.draw(|noise| &noise.residuals);
+        let effect = self.block_effect(planned.block) + self.draw(|noise| &noise.residuals);
         let turn = if self.visits.is_multiple_of(2) { 1.0 } else { -1.0 };
-        let own = self.noisy_cell.filter(|(cell, _)| *cell == place.cell);
+        let own = self.noisy_cell.filter(|(cell, _)| *cell == planned.cell);
         let own = own.map_or(0.0, |(_, share)| turn * share);
-        let rate = self.rates_per_s[place.contender] * effect.exp() * (1.0 + own);
-        let fails = self.dead.contains(&place.contender)
-            || self.fails_in.get(&place.contender).is_some_and(|in_| in_.contains(&place.block));
-        let mut visit = measured(place, rate);
+        let rate = self.rates_per_s[planned.contender] * effect.exp() * (1.0 + own);
+        let fails = self.dead.contains(&planned.contender)
+            || self.fails_in.get(&planned.contender).is_some_and(|in_| in_.contains(&planned.block));
+        let mut visit = measured(planned, rate);
         visit.started = started;
         if self.silent_in.contains(&(self.visits - 1)) {
             visit.rate_per_s = Some(0.0);
@@ -211,14 +211,14 @@ impl Stage for Simulated<'_> {
 }
 
 /// A visit with a rate, and CPU time and memory that go with it.
-pub(crate) fn measured(place: Place, rate_per_s: f64) -> Visit {
+pub(crate) fn measured(planned: PlannedVisit, rate_per_s: f64) -> Visit {
     let requests = rate_per_s.round() as u64;
     Visit {
-        cell: place.cell,
-        contender: place.contender,
-        block: place.block,
-        position: place.position,
-        attempt: place.attempt,
+        cell: planned.cell,
+        contender: planned.contender,
+        block: planned.block,
+        position: planned.position,
+        attempt: planned.attempt,
         started: Nanos::ZERO,
         state: VisitState::Measured,
         ready_after: Nanos::from_millis(5),
