@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use record::{Plan, ToolRun, Visit, Workload};
 use units::Nanos;
 
-use crate::clients::{self, ClientError, ClientRun, Kind, Order};
+use crate::clients::{self, ClientError, ClientRun, ClientKind, Order};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -39,7 +39,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), ClientError> {
                 let order = order(plan, &work, &plan.target(cell, contender), addr);
                 // A tool that knows no duration is told a number, which is found by a first run.
                 let counts_only =
-                    matches!(&client.kind, Kind::Program(program) if program.counts_only);
+                    matches!(&client.kind, ClientKind::Program(program) if program.counts_only);
                 let enough = counts_only.then_some(u64::from(work.connections));
                 client.say(&Order { requests: enough, ..order })?;
             }

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use super::sizing;
-use super::values::{Kind, SettingSpec, Values};
+use super::values::{SettingKind, SettingSpec, Values};
 use super::{
     Adapter, AdapterError, Answers, Found, Minimum, NO_FILE_CACHE, Parity, Rendered, Request,
     SEEN_ONLY, SERVER, Search, on_off, read, shown, version_printed,
@@ -30,14 +30,14 @@ pub(super) static ITEM: Adapter = Adapter {
 /// Where Debian's apache2 has its modules.
 const MODULES: &str = "/usr/lib/apache2/modules";
 
-const COUNT: Kind = Kind::Number { min: 0, max: i32::MAX as u64 };
-const POSITIVE: Kind = Kind::Number { min: 1, max: i32::MAX as u64 };
+const COUNT: SettingKind = SettingKind::Number { min: 0, max: i32::MAX as u64 };
+const POSITIVE: SettingKind = SettingKind::Number { min: 1, max: i32::MAX as u64 };
 const SIZED: &str = "(sized to the connections)";
 
 static SETTINGS: &[SettingSpec] = &[
     SettingSpec::new(
         "mpm",
-        Kind::Choice(&["prefork", "worker", "event"]),
+        SettingKind::Choice(&["prefork", "worker", "event"]),
         "event",
         "The multi-processing module: who holds a connection.",
     ),
@@ -48,19 +48,19 @@ static SETTINGS: &[SettingSpec] = &[
     SettingSpec::new("MaxSpareThreads", POSITIVE, SIZED, "worker, event: most idle threads."),
     SettingSpec::new(
         "ThreadsPerChild",
-        Kind::Number { min: 1, max: 20_000 },
+        SettingKind::Number { min: 1, max: 20_000 },
         "25",
         "worker, event: threads of a child.",
     ),
     SettingSpec::new(
         "ThreadLimit",
-        Kind::Number { min: 1, max: 20_000 },
+        SettingKind::Number { min: 1, max: 20_000 },
         "(ThreadsPerChild, at least 64)",
         "worker, event: bound of ThreadsPerChild.",
     ),
     SettingSpec::new(
         "AsyncRequestWorkerFactor",
-        Kind::Word,
+        SettingKind::Word,
         "2",
         "event: connections beyond threads that a child takes on.",
     ),
@@ -73,7 +73,7 @@ static SETTINGS: &[SettingSpec] = &[
     .also(&["MaxClients"]),
     SettingSpec::new(
         "ServerLimit",
-        Kind::Number { min: 1, max: 200_000 },
+        SettingKind::Number { min: 1, max: 200_000 },
         "(what MaxRequestWorkers needs)",
         "Most children.",
     ),
@@ -90,7 +90,7 @@ static SETTINGS: &[SettingSpec] = &[
         "511",
         "Connections the kernel holds until they are accepted.",
     ),
-    SettingSpec::new("KeepAlive", Kind::Switch, "on", "More than one request on a connection."),
+    SettingSpec::new("KeepAlive", SettingKind::Switch, "on", "More than one request on a connection."),
     SettingSpec::new("KeepAliveTimeout", COUNT, "5", "Seconds an idle connection is kept."),
     SettingSpec::new(
         "MaxKeepAliveRequests",
@@ -101,26 +101,26 @@ static SETTINGS: &[SettingSpec] = &[
     SettingSpec::new("TimeOut", POSITIVE, "60", "Seconds to wait for a client."),
     SettingSpec::new(
         "EnableSendfile",
-        Kind::Switch,
+        SettingKind::Switch,
         "off",
         "Whether files are sent by sendfile(2).",
     ),
-    SettingSpec::new("EnableMMAP", Kind::Switch, "on", "Whether files are mapped into memory."),
+    SettingSpec::new("EnableMMAP", SettingKind::Switch, "on", "Whether files are mapped into memory."),
     SettingSpec::new(
         "FileETag",
-        Kind::Choice(&["MTime Size", "None"]),
+        SettingKind::Choice(&["MTime Size", "None"]),
         "MTime Size",
         "What an ETag is made of.",
     ),
     SettingSpec::new(
         "CustomLog",
-        Kind::Choice(&["off", "common", "combined"]),
+        SettingKind::Choice(&["off", "common", "combined"]),
         "off",
         "Access log, into the server's folder.",
     ),
     SettingSpec::new(
         "cgi",
-        Kind::Switch,
+        SettingKind::Switch,
         "off",
         "Whether what lies in /cgi-bin/ of the site is run: by mod_cgi under prefork, else by \
          mod_cgid, which forks from a process of its own (`ScriptAlias`).",

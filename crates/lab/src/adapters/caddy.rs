@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::values::{Kind, SettingSpec, Values};
+use super::values::{SettingKind, SettingSpec, Values};
 use super::{
     Adapter, AdapterError, Answers, Found, Minimum, NO_FILE_CACHE, NOT_SET, Parity, Rendered,
     Request, SEEN_ONLY, SERVER, Search, on_off, read, shown,
@@ -28,37 +28,37 @@ pub(super) static ITEM: Adapter = Adapter {
 static SETTINGS: &[SettingSpec] = &[
     SettingSpec::new(
         "GOMAXPROCS",
-        Kind::Number { min: 1, max: 4096 },
+        SettingKind::Number { min: 1, max: 4096 },
         "(the CPUs that it may run on)",
         "Threads that run Go code at once.",
     ),
     SettingSpec::new(
         "GOGC",
-        Kind::Word,
+        SettingKind::Word,
         "100",
         "Growth of the heap, in percent, after which garbage is collected; off: never.",
     ),
     SettingSpec::new(
         "idle",
-        Kind::Word,
+        SettingKind::Word,
         "5m",
         "How long an idle connection is kept (`timeouts { idle }`).",
     ),
     SettingSpec::new(
         "read_header",
-        Kind::Word,
+        SettingKind::Word,
         "1m",
         "How long a request's head may take (`timeouts { read_header }`). Caddy's own is no limit.",
     ),
     SettingSpec::new(
         "encode",
-        Kind::Choice(&["off", "gzip", "zstd"]),
+        SettingKind::Choice(&["off", "gzip", "zstd"]),
         "off",
         "Whether replies are compressed for those who ask.",
     ),
     SettingSpec::new(
         "log",
-        Kind::Choice(&["off", "json", "console"]),
+        SettingKind::Choice(&["off", "json", "console"]),
         "off",
         "Access log, into the server's folder.",
     ),

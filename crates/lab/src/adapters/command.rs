@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sys::child::Signal;
 
-use super::values::{Kind, SettingSpec, Values};
+use super::values::{SettingKind, SettingSpec, Values};
 use super::words::words;
 use super::{
     Adapter, AdapterError, Answers, Found, Missing, Parity, Reached, Rendered, Request, Role, SERVER, Search,
@@ -41,32 +41,32 @@ const HIDDEN: &str = "a program of your own: only what shows from outside is kno
 static SETTINGS: &[SettingSpec] = &[
     SettingSpec::new(
         "command",
-        Kind::Line,
+        SettingKind::Line,
         "(must be given)",
         "Program and arguments; '...' and \"...\" hold a word together. {port}: the port it shall \
          listen on, at 127.0.0.1; {docroot}: the site; {dir}: a folder of its own, where it is started.",
     ),
     SettingSpec::new(
         "port",
-        Kind::Number { min: 1, max: 65_535 },
+        SettingKind::Number { min: 1, max: 65_535 },
         "(a free one, in place of {port})",
         "The port it listens on, for a program that cannot be told.",
     ),
     SettingSpec::new(
         "cwd",
-        Kind::Line,
+        SettingKind::Line,
         "(the folder of its own)",
         "The folder it is started in, absolute; the program and its arguments may then be relative to it.",
     ),
     SettingSpec::new(
         "ready",
-        Kind::Word,
+        SettingKind::Word,
         "(what the study asks for)",
         "What is asked for to see whether it answers, as in /health; it is ready with a 200.",
     ),
     SettingSpec::new(
         STOP,
-        Kind::Choice(&["TERM", "INT", "QUIT", "HUP", "KILL"]),
+        SettingKind::Choice(&["TERM", "INT", "QUIT", "HUP", "KILL"]),
         "TERM",
         "The signal that asks it to end. What is left 5 s later is killed.",
     ),

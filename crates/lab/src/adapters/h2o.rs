@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::values::{Kind, SettingSpec, Values};
+use super::values::{SettingKind, SettingSpec, Values};
 use super::{
     Adapter, Answers, Found, Minimum, Parity, Rendered, Request, SEEN_ONLY, SERVER, Search, counted,
     on_off, shown, version_printed,
@@ -29,12 +29,12 @@ pub(super) static ITEM: Adapter = Adapter {
 /// connections 151 opens for 9,347 requests (2.2.5).
 const FILE_CACHE: &str = "on (descriptor, a turn of the loop)";
 
-const POSITIVE: Kind = Kind::Number { min: 1, max: i32::MAX as u64 };
+const POSITIVE: SettingKind = SettingKind::Number { min: 1, max: i32::MAX as u64 };
 
 static SETTINGS: &[SettingSpec] = &[
     SettingSpec::new(
         "num-threads",
-        Kind::Number { min: 1, max: 1024 },
+        SettingKind::Number { min: 1, max: 1024 },
         "1",
         "Threads with an event loop each. h2o's own is one for each CPU of the machine.",
     ),
@@ -52,26 +52,26 @@ static SETTINGS: &[SettingSpec] = &[
     ),
     SettingSpec::new(
         "tcp-fastopen",
-        Kind::Number { min: 0, max: 65_535 },
+        SettingKind::Number { min: 0, max: 65_535 },
         "0",
         "Length of the queue of TCP Fast Open; 0: off. h2o's own is 4096.",
     ),
     SettingSpec::new(
         "compress",
-        Kind::Choice(&["off", "on", "gzip"]),
+        SettingKind::Choice(&["off", "on", "gzip"]),
         "off",
         "Whether replies are compressed for those who ask.",
     ),
     SettingSpec::new(
         "file.send-compressed",
-        Kind::Switch,
+        SettingKind::Switch,
         "off",
         "Whether FILE.gz is sent in place of FILE to those who take it.",
     ),
-    SettingSpec::new("file.etag", Kind::Switch, "on", "Whether replies have an ETag."),
+    SettingSpec::new("file.etag", SettingKind::Switch, "on", "Whether replies have an ETag."),
     SettingSpec::new(
         "access-log",
-        Kind::Choice(&["off", "combined"]),
+        SettingKind::Choice(&["off", "combined"]),
         "off",
         "Access log, into the server's folder.",
     ),

@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 
 use super::sizing::{self, Sizes};
-use super::values::{Kind, SettingSpec, Values};
+use super::values::{SettingKind, SettingSpec, Values};
 use super::{
     Adapter, Answer, Answers, Found, NO_FILE_CACHE, NOT_SET, Parity, Rendered, Request, SEEN_ONLY, SERVER,
     Search, counted, on_off, read, version_printed,
@@ -24,20 +24,20 @@ pub(super) static ITEM: Adapter = Adapter {
     ..SERVER
 };
 
-const COUNT: Kind = Kind::Number { min: 0, max: u32::MAX as u64 };
-const POSITIVE: Kind = Kind::Number { min: 1, max: u32::MAX as u64 };
+const COUNT: SettingKind = SettingKind::Number { min: 0, max: u32::MAX as u64 };
+const POSITIVE: SettingKind = SettingKind::Number { min: 1, max: u32::MAX as u64 };
 
 static SETTINGS: &[SettingSpec] = &[
     SettingSpec::new(
         "model",
-        Kind::Word,
+        SettingKind::Word,
         "reactor",
         "The concurrency model: `joust serve --help` lists them.",
     ),
-    SettingSpec::new("KeepAlive", Kind::Switch, "on", "More than one request on a connection."),
+    SettingSpec::new("KeepAlive", SettingKind::Switch, "on", "More than one request on a connection."),
     SettingSpec::new(
         "KeepAliveTimeout",
-        Kind::Word,
+        SettingKind::Word,
         "5",
         "Seconds (or with a unit, as in 500ms) an idle connection is kept.",
     ),
@@ -55,20 +55,20 @@ static SETTINGS: &[SettingSpec] = &[
     ),
     SettingSpec::new(
         "FileCache",
-        Kind::Word,
+        SettingKind::Word,
         "1",
         "Seconds (or with a unit, as in 500ms) that a file once read is sent from memory without a look at the disk; off or 0: each request opens and reads it.",
     ),
     SettingSpec::new(
         "access-log",
-        Kind::Choice(&["off", "common", "combined"]),
+        SettingKind::Choice(&["off", "common", "combined"]),
         "off",
         "Access log, into the server's folder.",
     )
     .also(&["AccessLog"]),
     SettingSpec::new(
         "cgi",
-        Kind::Switch,
+        SettingKind::Switch,
         "off",
         "Whether what lies in /cgi-bin/ of the site is run (`--cgi`).",
     ),

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::values::{Kind, SettingSpec, Values};
+use super::values::{SettingKind, SettingSpec, Values};
 use super::{
     Adapter, Answer, Answers, Found, Minimum, Parity, Rendered, Request, SEEN_ONLY, SERVER, Search,
     counted, on_off, read, shown, version_printed,
@@ -27,8 +27,8 @@ pub(super) static ITEM: Adapter = Adapter {
     ..SERVER
 };
 
-const COUNT: Kind = Kind::Number { min: 0, max: 65_535 };
-const POSITIVE: Kind = Kind::Number { min: 1, max: 65_535 };
+const COUNT: SettingKind = SettingKind::Number { min: 0, max: 65_535 };
+const POSITIVE: SettingKind = SettingKind::Number { min: 1, max: 65_535 };
 
 static SETTINGS: &[SettingSpec] = &[
     SettingSpec::new(
@@ -39,13 +39,13 @@ static SETTINGS: &[SettingSpec] = &[
     ),
     SettingSpec::new(
         "server.event-handler",
-        Kind::Choice(&["linux-sysepoll", "poll"]),
+        SettingKind::Choice(&["linux-sysepoll", "poll"]),
         "linux-sysepoll",
         "How the loop waits.",
     ),
     SettingSpec::new(
         "server.network-backend",
-        Kind::Choice(&["sendfile", "writev", "write"]),
+        SettingKind::Choice(&["sendfile", "writev", "write"]),
         "sendfile",
         "How files are sent.",
     ),
@@ -88,26 +88,26 @@ static SETTINGS: &[SettingSpec] = &[
     ),
     SettingSpec::new(
         "server.stat-cache-engine",
-        Kind::Choice(&["simple", "inotify", "disable"]),
+        SettingKind::Choice(&["simple", "inotify", "disable"]),
         "simple",
         "How long what stat(2) said is believed: a second, until a change, or not.",
     ),
     SettingSpec::new(
         "static-file.etags",
-        Kind::Choice(&["enable", "disable"]),
+        SettingKind::Choice(&["enable", "disable"]),
         "enable",
         "Whether replies have an ETag.",
     ),
     SettingSpec::new(
         "accesslog",
-        Kind::Choice(&["off", "combined"]),
+        SettingKind::Choice(&["off", "combined"]),
         "off",
         "Access log, into the server's folder.",
     )
     .also(&["accesslog.filename"]),
     SettingSpec::new(
         "cgi",
-        Kind::Switch,
+        SettingKind::Switch,
         "off",
         "Whether what lies in /cgi-bin/ of the site is run (mod_cgi, `cgi.assign`).",
     ),
@@ -177,7 +177,7 @@ fn text(request: &Request, values: &Values) -> String {
             ("server.max-fds", _) => {
                 values.number_or(spec.name, (connections * 2).clamp(4096, 65_535)).to_string()
             }
-            (_, Kind::Number { .. }) => values.text(spec.name).to_owned(),
+            (_, SettingKind::Number { .. }) => values.text(spec.name).to_owned(),
             _ => quoted(values.text(spec.name)),
         };
         line(spec.name, &value);

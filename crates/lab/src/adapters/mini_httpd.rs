@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::values::{Kind, SettingSpec, Values};
+use super::values::{SettingKind, SettingSpec, Values};
 use super::{
     Adapter, Answers, Found, NO_FILE_CACHE, NOT_SET, Parity, Rendered, Request, SEEN_ONLY, SERVER, Search,
     on_off, shown, version_printed,
@@ -25,20 +25,20 @@ pub(super) static ITEM: Adapter = Adapter {
 static SETTINGS: &[SettingSpec] = &[
     SettingSpec::new(
         "max_age",
-        Kind::Number { min: 0, max: i32::MAX as u64 },
+        SettingKind::Number { min: 0, max: i32::MAX as u64 },
         "(none)",
         "Seconds in the fields Expires and Cache-Control.",
     ),
-    SettingSpec::new("charset", Kind::Word, "utf-8", "Character set of text."),
+    SettingSpec::new("charset", SettingKind::Word, "utf-8", "Character set of text."),
     SettingSpec::new(
         "logfile",
-        Kind::Choice(&["off", "combined"]),
+        SettingKind::Choice(&["off", "combined"]),
         "off",
         "Access log, into the server's folder.",
     ),
     SettingSpec::new(
         "cgi",
-        Kind::Switch,
+        SettingKind::Switch,
         "off",
         "Whether what lies in /cgi-bin/ of the site is run (`cgipat`).",
     ),

@@ -28,7 +28,7 @@ use sys::child::Signal;
 
 use crate::nearest::suggestion;
 use doctor::parity::{Answer, Answers};
-pub use values::{Kind, SettingSpec, Values};
+pub use values::{SettingKind, SettingSpec, Values};
 use version::is_before;
 pub(crate) use version::version_printed;
 pub(crate) use words::words;

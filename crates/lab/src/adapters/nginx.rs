@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::values::{Kind, SettingSpec, Values};
+use super::values::{SettingKind, SettingSpec, Values};
 use super::{
     Adapter, Answers, Found, Minimum, NO_FILE_CACHE, Parity, Rendered, Request, SEEN_ONLY, SERVER, Search,
     counted, on_off, read, shown, version_printed,
@@ -27,8 +27,8 @@ pub(super) static ITEM: Adapter = Adapter {
     ..SERVER
 };
 
-const COUNT: Kind = Kind::Number { min: 0, max: u32::MAX as u64 };
-const POSITIVE: Kind = Kind::Number { min: 1, max: u32::MAX as u64 };
+const COUNT: SettingKind = SettingKind::Number { min: 0, max: u32::MAX as u64 };
+const POSITIVE: SettingKind = SettingKind::Number { min: 1, max: u32::MAX as u64 };
 
 /// Directives of the main block, of `events` and of `http`, in this order in the file.
 const MAIN: &[&str] = &["worker_processes", "worker_rlimit_nofile"];
@@ -50,7 +50,7 @@ const HTTP: &[&str] = &[
 static SETTINGS: &[SettingSpec] = &[
     SettingSpec::new(
         "worker_processes",
-        Kind::Number { min: 1, max: 512 },
+        SettingKind::Number { min: 1, max: 512 },
         "1",
         "Worker processes.",
     ),
@@ -68,11 +68,11 @@ static SETTINGS: &[SettingSpec] = &[
     ),
     SettingSpec::new(
         "multi_accept",
-        Kind::Switch,
+        SettingKind::Switch,
         "off",
         "Whether a wake-up accepts all waiting connections.",
     ),
-    SettingSpec::new("accept_mutex", Kind::Switch, "off", "Whether workers accept in turn."),
+    SettingSpec::new("accept_mutex", SettingKind::Switch, "off", "Whether workers accept in turn."),
     SettingSpec::new(
         "backlog",
         POSITIVE,
@@ -81,21 +81,21 @@ static SETTINGS: &[SettingSpec] = &[
     ),
     SettingSpec::new(
         "reuseport",
-        Kind::Switch,
+        SettingKind::Switch,
         "off",
         "A listening socket for each worker (`listen ... reuseport`).",
     ),
-    SettingSpec::new("sendfile", Kind::Switch, "off", "Whether files are sent by sendfile(2)."),
+    SettingSpec::new("sendfile", SettingKind::Switch, "off", "Whether files are sent by sendfile(2)."),
     SettingSpec::new(
         "tcp_nopush",
-        Kind::Switch,
+        SettingKind::Switch,
         "off",
         "Head and file in full packets (TCP_CORK), with sendfile.",
     ),
-    SettingSpec::new("tcp_nodelay", Kind::Switch, "on", "TCP_NODELAY on kept connections."),
+    SettingSpec::new("tcp_nodelay", SettingKind::Switch, "on", "TCP_NODELAY on kept connections."),
     SettingSpec::new(
         "aio",
-        Kind::Choice(&["off", "on", "threads"]),
+        SettingKind::Choice(&["off", "on", "threads"]),
         "off",
         "Whether files are read asynchronously.",
     ),
@@ -118,22 +118,22 @@ static SETTINGS: &[SettingSpec] = &[
         "60",
         "Seconds after which an open file that is kept is looked up again.",
     ),
-    SettingSpec::new("etag", Kind::Switch, "on", "Whether replies have an ETag."),
+    SettingSpec::new("etag", SettingKind::Switch, "on", "Whether replies have an ETag."),
     SettingSpec::new(
         "gzip",
-        Kind::Switch,
+        SettingKind::Switch,
         "off",
         "Whether replies are compressed for those who ask.",
     ),
     SettingSpec::new(
         "reset_timedout_connection",
-        Kind::Switch,
+        SettingKind::Switch,
         "off",
         "Whether connections that time out are reset.",
     ),
     SettingSpec::new(
         "access_log",
-        Kind::Choice(&["off", "combined"]),
+        SettingKind::Choice(&["off", "combined"]),
         "off",
         "Access log, into the server's folder. nginx's own is on.",
     ),

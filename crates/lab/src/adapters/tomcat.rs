@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use super::values::{Kind, SettingSpec, Values};
+use super::values::{SettingKind, SettingSpec, Values};
 use super::words::words;
 use super::{
     Adapter, AdapterError, Answers, Found, Minimum, Parity, Rendered, Request, SEEN_ONLY, SERVER, Search,
@@ -42,7 +42,7 @@ const FILE_CACHE: &str = "on (content, 5 s); above 512 KiB: off";
 /// (`NioEndpoint.processSendfile`).
 const FILE_CACHE_BESIDE_SENDFILE: &str = "on (content, 5 s); above 48 KiB: off";
 
-const POSITIVE: Kind = Kind::Number { min: 1, max: i32::MAX as u64 };
+const POSITIVE: SettingKind = SettingKind::Number { min: 1, max: i32::MAX as u64 };
 const MILLISECONDS: &str = "60000";
 
 /// Attributes of the Connector, in this order in server.xml.
@@ -62,7 +62,7 @@ const CONNECTOR: &[&str] = &[
 static SETTINGS: &[SettingSpec] = &[
     SettingSpec::new(
         "protocol",
-        Kind::Choice(&["Nio", "Nio2"]),
+        SettingKind::Choice(&["Nio", "Nio2"]),
         "Nio",
         "The connector: org.apache.coyote.http11.Http11NioProtocol or ...Nio2Protocol.",
     ),
@@ -76,60 +76,60 @@ static SETTINGS: &[SettingSpec] = &[
     ),
     SettingSpec::new(
         "maxConnections",
-        Kind::OrUnlimited,
+        SettingKind::OrUnlimited,
         "(two for each connection, at least 8192)",
         "Connections held; past it they wait in the backlog.",
     ),
     SettingSpec::new(
         "maxKeepAliveRequests",
-        Kind::OrUnlimited,
+        SettingKind::OrUnlimited,
         "-1",
         "Requests on a connection; 1: no keep-alive. Tomcat's own 100 would make reconnects part of the load.",
     ),
     SettingSpec::new(
         "keepAliveTimeout",
-        Kind::OrUnlimited,
+        SettingKind::OrUnlimited,
         MILLISECONDS,
         "Milliseconds an idle connection is kept.",
     ),
     SettingSpec::new(
         "connectionTimeout",
-        Kind::OrUnlimited,
+        SettingKind::OrUnlimited,
         MILLISECONDS,
         "Milliseconds to wait for a request.",
     ),
-    SettingSpec::new("tcpNoDelay", Kind::Switch, "on", "TCP_NODELAY."),
+    SettingSpec::new("tcpNoDelay", SettingKind::Switch, "on", "TCP_NODELAY."),
     SettingSpec::new(
         "useSendfile",
-        Kind::Switch,
+        SettingKind::Switch,
         "on",
         "Whether files above 48 KiB are sent by sendfile(2).",
     ),
     SettingSpec::new(
         "compression",
-        Kind::Choice(&["off", "on", "force"]),
+        SettingKind::Choice(&["off", "on", "force"]),
         "off",
         "Whether replies are compressed for those who ask.",
     ),
     SettingSpec::new(
         "AccessLogValve",
-        Kind::Choice(&["off", "common", "combined"]),
+        SettingKind::Choice(&["off", "common", "combined"]),
         "off",
         "Access log, into the server's folder.",
     )
     .also(&["accesslog"]),
-    SettingSpec::new("-Xms", Kind::Word, "(the JVM's)", "Heap at the start, as in 64m.")
+    SettingSpec::new("-Xms", SettingKind::Word, "(the JVM's)", "Heap at the start, as in 64m.")
         .also(&["Xms"]),
-    SettingSpec::new("-Xmx", Kind::Word, "(the JVM's)", "Most heap, as in 512m.").also(&["Xmx"]),
+    SettingSpec::new("-Xmx", SettingKind::Word, "(the JVM's)", "Most heap, as in 512m.").also(&["Xmx"]),
     SettingSpec::new(
         "gc",
-        Kind::Choice(&["default", "Serial", "Parallel", "G1", "Z", "Shenandoah"]),
+        SettingKind::Choice(&["default", "Serial", "Parallel", "G1", "Z", "Shenandoah"]),
         "default",
         "Garbage collector (`-XX:+Use...GC`); by default the JVM chooses by CPUs and memory.",
     ),
     SettingSpec::new(
         "jvm",
-        Kind::Line,
+        SettingKind::Line,
         "(none)",
         "Further options of the JVM, as on its command line.",
     ),

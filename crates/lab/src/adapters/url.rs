@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use super::values::{Kind, SettingSpec, Values};
+use super::values::{SettingKind, SettingSpec, Values};
 use super::{
     Adapter, AdapterError, Answers, Found, Parity, Reached, Rendered, Request, Role, SERVER, Search, shown,
 };
@@ -32,7 +32,7 @@ const HIDDEN: &str = "it runs elsewhere: only what shows from outside is known";
 
 static SETTINGS: &[SettingSpec] = &[SettingSpec::new(
     "url",
-    Kind::Word,
+    SettingKind::Word,
     "(must be given)",
     "Where it is: http://HOST:PORT, or with the path of a page to ask for in place of the study's. The \
      page must be as long as the study says.",

@@ -16,7 +16,7 @@ pub struct SettingSpec {
     /// Older names of the same setting that the server still takes.
     pub aliases: &'static [&'static str],
     /// What it takes.
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// The value without a word of the study. In parentheses: a rule by which it is sized.
     pub preset: &'static str,
     /// What it does, in a sentence; and why the preset is not the server's own, where it is not.
@@ -27,7 +27,7 @@ impl SettingSpec {
     /// A setting with one name.
     pub(super) const fn new(
         name: &'static str,
-        kind: Kind,
+        kind: SettingKind,
         preset: &'static str,
         about: &'static str,
     ) -> Self {
@@ -42,7 +42,7 @@ impl SettingSpec {
 
 /// What a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SettingKind {
     /// A whole number, bounds included.
     #[expect(missing_docs, reason = "the bounds")]
     Number { min: u64, max: u64 },
@@ -129,7 +129,7 @@ impl Values {
     }
 }
 
-impl Kind {
+impl SettingKind {
     /// The value as the configuration will hold it; `None` where it is of another kind.
     fn accept(self, value: &SettingValue) -> Option<String> {
         let text = value.to_string();

@@ -1,13 +1,13 @@
 //! ab: by `-t`, which must stand before the number of requests that it would otherwise set.
 
-use super::{Client, Kind, Order, Program, Said, found};
+use super::{Client, ClientKind, Order, Program, Said, found};
 
 /// ab.
 pub(super) static ITEM: Client = Client {
     name: "ab",
     about: "ApacheBench: a closed loop on one thread, HTTP/1.0",
     package: "apache2-utils",
-    kind: Kind::Program(Program {
+    kind: ClientKind::Program(Program {
         find: |search| found(search, "ab", "-V", "ApacheBench, Version "),
         say,
         reads: "ab",

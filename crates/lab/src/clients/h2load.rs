@@ -1,13 +1,13 @@
 //! h2load: with HTTP/1.1, which is what the other tools speak.
 
-use super::{Client, Kind, Order, Program, Said, found};
+use super::{Client, ClientKind, Order, Program, Said, found};
 
 /// h2load.
 pub(super) static ITEM: Client = Client {
     name: "h2load",
     about: "h2load: a closed loop on several threads, here with HTTP/1.1",
     package: "nghttp2-client",
-    kind: Kind::Program(Program {
+    kind: ClientKind::Program(Program {
         find: |search| found(search, "h2load", "--version", "h2load nghttp2/"),
         say,
         reads: "h2load",

@@ -1,13 +1,13 @@
 //! hey: without what it would do of its own accord (compression, redirects).
 
-use super::{Client, Kind, Order, Program, Said, found_silent};
+use super::{Client, ClientKind, Order, Program, Said, found_silent};
 
 /// hey.
 pub(super) static ITEM: Client = Client {
     name: "hey",
     about: "hey: a closed loop of one goroutine a connection, HTTP/1.1",
     package: "hey",
-    kind: Kind::Program(Program {
+    kind: ClientKind::Program(Program {
         // It has no way to say its version.
         find: |search| found_silent(search, "hey"),
         say,

@@ -1,13 +1,13 @@
 //! http_load: by a file of URLs, of which there is one.
 
-use super::{Client, Kind, Order, Program, Said, found_silent};
+use super::{Client, ClientKind, Order, Program, Said, found_silent};
 
 /// http_load.
 pub(super) static ITEM: Client = Client {
     name: "http_load",
     about: "http_load: a new connection for each request, on one thread, closed or open loop",
     package: "",
-    kind: Kind::Program(Program {
+    kind: ClientKind::Program(Program {
         // It has no way to say its version.
         find: |search| found_silent(search, "http_load"),
         say,

@@ -1,13 +1,13 @@
 //! httperf: connections at a rate, one request each.
 
-use super::{Client, Kind, Order, Program, Said, found};
+use super::{Client, ClientKind, Order, Program, Said, found};
 
 /// httperf.
 pub(super) static ITEM: Client = Client {
     name: "httperf",
     about: "httperf: an open loop of connections at a rate",
     package: "httperf",
-    kind: Kind::Program(Program {
+    kind: ClientKind::Program(Program {
         find: |search| found(search, "httperf", "--version", "httperf: httperf-"),
         say,
         reads: "httperf",

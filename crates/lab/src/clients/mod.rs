@@ -41,7 +41,7 @@ static LOAD: Client = Client {
     name: "load",
     about: "joust's own generator: every phase of every request timed, closed and open loop",
     package: "",
-    kind: Kind::Ours,
+    kind: ClientKind::Ours,
 };
 
 /// What loads a server in a study.
@@ -54,12 +54,12 @@ pub struct Client {
     /// Debian's package that brings it; empty for ours, and for those that Debian does not have.
     pub package: &'static str,
     /// Whether it is a program, and how it is asked.
-    pub kind: Kind,
+    pub kind: ClientKind,
 }
 
 /// How a client is run.
 #[derive(Debug)]
-pub enum Kind {
+pub enum ClientKind {
     /// Our own generator, in this process.
     Ours,
     /// A program.
@@ -199,8 +199,8 @@ impl Client {
     /// Where its program is; `None` where it is not installed, or has none.
     pub fn find(&self, search: &Search) -> Option<Found> {
         match &self.kind {
-            Kind::Ours => None,
-            Kind::Program(program) => (program.find)(search),
+            ClientKind::Ours => None,
+            ClientKind::Program(program) => (program.find)(search),
         }
     }
 
@@ -211,16 +211,16 @@ impl Client {
     pub fn say(&self, order: &Order) -> Result<Said, ClientError> {
         let refused = |reason| ClientError::Refused { client: self.name, reason };
         match &self.kind {
-            Kind::Ours => Err(refused("it runs inside joust, and is not started".to_owned())),
-            Kind::Program(program) => (program.say)(order).map_err(refused),
+            ClientKind::Ours => Err(refused("it runs inside joust, and is not started".to_owned())),
+            ClientKind::Program(program) => (program.say)(order).map_err(refused),
         }
     }
 
     /// What the tool counts differently from us, a sentence each; empty for our own.
     pub fn counts_differently(&self) -> &'static [&'static str] {
         match &self.kind {
-            Kind::Ours => &[],
-            Kind::Program(program) => {
+            ClientKind::Ours => &[],
+            ClientKind::Program(program) => {
                 classic::named(program.reads).map_or(&[], |tool| tool.counts_differently)
             }
         }
@@ -229,7 +229,7 @@ impl Client {
     /// The command that installs it.
     pub fn remedy(&self) -> String {
         match (&self.kind, self.package) {
-            (Kind::Ours, _) => "it is part of joust".to_owned(),
+            (ClientKind::Ours, _) => "it is part of joust".to_owned(),
             (_, "") => format!(
                 "Debian has no package of {0}: build it, into /usr/local/bin/{0}",
                 self.name
@@ -444,7 +444,7 @@ mod tests {
         for client in ALL {
             assert_eq!(named(client.name).unwrap().name, client.name);
             assert!(!client.remedy().is_empty());
-            if let Kind::Program(program) = &client.kind {
+            if let ClientKind::Program(program) = &client.kind {
                 assert!(classic::named(program.reads).is_some(), "{}", client.name);
                 assert!(!client.counts_differently().is_empty(), "{}", client.name);
             }

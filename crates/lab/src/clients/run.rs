@@ -19,7 +19,7 @@ use sys::clock;
 use tempfile::TempDir;
 use units::{Bytes, Nanos};
 
-use super::{Client, ClientError, Kind, Order, Program, Said, typed};
+use super::{Client, ClientError, ClientKind, Order, Program, Said, typed};
 use crate::adapters::Found;
 use crate::server;
 use crate::tree::Tree;
@@ -105,7 +105,7 @@ pub fn run(
     order: &Order,
     bench: &Bench,
 ) -> Result<ClientRun, ClientError> {
-    let Kind::Program(program) = &client.kind else {
+    let ClientKind::Program(program) = &client.kind else {
         return Err(client.say(order).expect_err("our own generator is never said to a program"));
     };
     if program.counts_only && order.requests.is_none() {

@@ -1,6 +1,6 @@
 //! siege: by a configuration file of its own, since a user's would decide what is measured.
 
-use super::{Client, Kind, Order, Program, Said, found_silent};
+use super::{Client, ClientKind, Order, Program, Said, found_silent};
 use crate::adapters::{Found, Search};
 
 /// siege.
@@ -8,7 +8,7 @@ pub(super) static ITEM: Client = Client {
     name: "siege",
     about: "siege: a closed loop of one thread a user",
     package: "siege",
-    kind: Kind::Program(Program { find, say, reads: "siege", counts_only: false }),
+    kind: ClientKind::Program(Program { find, say, reads: "siege", counts_only: false }),
 };
 
 /// It prints its version with every report; asked for it alone, it writes a folder into the home of

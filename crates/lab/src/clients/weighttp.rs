@@ -1,13 +1,13 @@
 //! weighttp: by a number of requests, which is all that 0.4 can be told.
 
-use super::{Client, Kind, Order, Program, Said, found};
+use super::{Client, ClientKind, Order, Program, Said, found};
 
 /// weighttp.
 pub(super) static ITEM: Client = Client {
     name: "weighttp",
     about: "weighttp: a closed loop on several threads, a number of requests",
     package: "",
-    kind: Kind::Program(Program {
+    kind: ClientKind::Program(Program {
         find: |search| found(search, "weighttp", "-v", "weighttp "),
         say,
         reads: "weighttp",

@@ -1,13 +1,13 @@
 //! wrk: by its duration, with its distribution.
 
-use super::{Client, Kind, Order, Program, Said, found};
+use super::{Client, ClientKind, Order, Program, Said, found};
 
 /// wrk.
 pub(super) static ITEM: Client = Client {
     name: "wrk",
     about: "wrk: a closed loop on several threads, HTTP/1.1",
     package: "wrk",
-    kind: Kind::Program(Program {
+    kind: ClientKind::Program(Program {
         find: |search| found(search, "wrk", "-v", "wrk "),
         say,
         reads: "wrk",

@@ -8,7 +8,7 @@ use record::{SettingValue, Settings};
 
 use super::BriefError;
 use super::draft::quoted;
-use crate::adapters::{self, Adapter, Kind, Role, words};
+use crate::adapters::{self, Adapter, SettingKind, Role, words};
 
 /// Longest word of a command that becomes part of a name.
 const WORD_MAX: usize = 24;
@@ -273,7 +273,7 @@ fn said(one: &Chosen, key: &str, value: &SettingValue) -> String {
 /// Whether the value says enough without the name of the setting.
 fn is_word(one: &Chosen, key: &str, value: &SettingValue) -> bool {
     let spec = one.adapter.settings.iter().find(|spec| spec.name == key);
-    let takes_words = spec.is_some_and(|spec| matches!(spec.kind, Kind::Choice(_) | Kind::Word));
+    let takes_words = spec.is_some_and(|spec| matches!(spec.kind, SettingKind::Choice(_) | SettingKind::Word));
     let text = value.to_string();
     let is_word =
         text.starts_with(|c: char| c.is_ascii_alphabetic()) && text != "on" && text != "off";
