@@ -25,7 +25,7 @@ pub(crate) struct Costs<'a> {
     /// What starting each contender alone took, and ending it.
     starts: Vec<Nanos>,
     /// By cell and contender.
-    seen: BTreeMap<(usize, usize), Seen>,
+    seen: BTreeMap<(usize, usize), VisitTimes>,
     /// Longest time between two blocks, in which intervals are looked at.
     between: Nanos,
     /// Visits that were made, and those of them that were made again.
@@ -35,7 +35,7 @@ pub(crate) struct Costs<'a> {
 
 /// Visits of one contender in one cell.
 #[derive(Debug, Default, Clone, Copy)]
-struct Seen {
+struct VisitTimes {
     sum: Nanos,
     count: u64,
     last: Nanos,
@@ -43,7 +43,7 @@ struct Seen {
 
 /// How much a visit of which none was seen costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unseen {
+pub(crate) enum UnknownCost {
     /// At least.
     Least,
     /// At most, as far as it is planned.
@@ -70,7 +70,7 @@ impl<'a> Costs<'a> {
     /// A visit was made; `again`: it is made once more.
     pub(crate) fn visited(&mut self, cell: usize, contender: usize, took: Nanos, again: bool) {
         let seen = self.seen.entry((cell, contender)).or_default();
-        *seen = Seen { sum: seen.sum + took, count: seen.count + 1, last: took };
+        *seen = VisitTimes { sum: seen.sum + took, count: seen.count + 1, last: took };
         self.made += 1;
         self.made_again += u64::from(again);
     }
@@ -87,14 +87,14 @@ impl<'a> Costs<'a> {
 
     /// A visit that is made once: the mean of those so far or the last one, whichever took longer, because
     /// a machine that slows down goes on doing so.
-    pub(crate) fn visit(&self, cell: usize, contender: usize, unseen: Unseen) -> Nanos {
+    pub(crate) fn visit(&self, cell: usize, contender: usize, unseen: UnknownCost) -> Nanos {
         match self.seen.get(&(cell, contender)) {
             Some(seen) => seen.last.max(Nanos(seen.sum.0 / seen.count)),
             None => {
                 let planned = self.load(cell, contender, unseen) + self.starts[contender];
                 match unseen {
-                    Unseen::Least => planned.max(self.usual()),
-                    Unseen::Most => planned,
+                    UnknownCost::Least => planned.max(self.usual()),
+                    UnknownCost::Most => planned,
                 }
             }
         }
@@ -107,7 +107,7 @@ impl<'a> Costs<'a> {
     }
 
     /// Those visits, with as many of them made again as were so far.
-    pub(crate) fn visits(&self, places: &[(usize, usize)], unseen: Unseen) -> Nanos {
+    pub(crate) fn visits(&self, places: &[(usize, usize)], unseen: UnknownCost) -> Nanos {
         let once: u64 = places.iter().map(|&(cell, who)| self.visit(cell, who, unseen).0).sum();
         let used = self.made - self.made_again;
         let again = once as f64 * self.made_again as f64 / used.max(1) as f64;
@@ -115,7 +115,7 @@ impl<'a> Costs<'a> {
     }
 
     /// A block of those visits, and what comes before it.
-    pub(crate) fn block(&self, places: &[(usize, usize)], unseen: Unseen) -> Nanos {
+    pub(crate) fn block(&self, places: &[(usize, usize)], unseen: UnknownCost) -> Nanos {
         self.between + self.visits(places, unseen)
     }
 
@@ -125,23 +125,23 @@ impl<'a> Costs<'a> {
     }
 
     /// The load of a visit and what surrounds it.
-    fn load(&self, cell: usize, contender: usize, unseen: Unseen) -> Nanos {
+    fn load(&self, cell: usize, contender: usize, unseen: UnknownCost) -> Nanos {
         let visit = self.plan.visit;
         let tries = |tries: u32| Nanos(visit.load().0.saturating_mul(tries.into()));
         let search = self.plan.search.as_ref().map(|search| search.tries_max);
         let load = match (search, unseen) {
-            (None, Unseen::Least) => visit.load(),
-            (None, Unseen::Most) => visit.load().saturating_add(visit.settle),
-            (Some(_), Unseen::Least) => visit.warm_up.saturating_add(tries(SEARCH_LOADS_MIN)),
+            (None, UnknownCost::Least) => visit.load(),
+            (None, UnknownCost::Most) => visit.load().saturating_add(visit.settle),
+            (Some(_), UnknownCost::Least) => visit.warm_up.saturating_add(tries(SEARCH_LOADS_MIN)),
             // A load before them shows about where the limit is.
-            (Some(most), Unseen::Most) => {
+            (Some(most), UnknownCost::Most) => {
                 visit.load().saturating_add(visit.settle).saturating_add(tries(most))
             }
         };
         match unseen {
-            Unseen::Least => load,
+            UnknownCost::Least => load,
             // A request that was begun just before the end has its whole sleep before it.
-            Unseen::Most => {
+            UnknownCost::Most => {
                 load + AROUND + self.plan.work(cell, contender).sleep.unwrap_or_default()
             }
         }

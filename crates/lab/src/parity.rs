@@ -34,7 +34,7 @@ const PATIENCE: Nanos = Nanos::from_secs(5);
 
 /// What was seen; what could not be seen is `None`.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub struct Seen {
+pub struct ObservedSwitches {
     /// What it calls itself (the field Server).
     pub server: Option<String>,
     /// Version of HTTP in its status line ("1.1").
@@ -66,8 +66,8 @@ pub struct Kept {
 
 /// Asks a running server for `target` in several ways. Its sockets are looked at where it is: see
 /// [`listening`].
-pub fn probe(address: &Address, target: &str) -> Seen {
-    let mut seen = Seen { kept: kept(address, target), ..Seen::default() };
+pub fn probe(address: &Address, target: &str) -> ObservedSwitches {
+    let mut seen = ObservedSwitches { kept: kept(address, target), ..ObservedSwitches::default() };
     // As a load with keep-alive asks, not the last request of a connection.
     let mut plain = address.plan(target, 1, PATIENCE);
     plain.keep_alive = true;
@@ -83,7 +83,7 @@ pub fn probe(address: &Address, target: &str) -> Seen {
     seen
 }
 
-impl Seen {
+impl ObservedSwitches {
     fn read_head(&mut self, head: &str) {
         let status = head.lines().next().unwrap_or_default();
         let version = status.split(' ').next().and_then(|word| word.strip_prefix("HTTP/"));
@@ -107,7 +107,7 @@ pub fn watch(processes: &[u32], address: &Address, target: &str) -> Result<Calls
 }
 
 /// Puts what was seen above what was read.
-pub fn lay_over(parity: &mut BTreeMap<String, String>, seen: Seen) {
+pub fn lay_over(parity: &mut BTreeMap<String, String>, seen: ObservedSwitches) {
     let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();
     let mut put = |name: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -261,7 +261,7 @@ mod tests {
     fn a_server_that_closes_each_connection_has_no_keep_alive() {
         let mut parity = BTreeMap::from([("keep_alive".to_owned(), "on".to_owned())]);
         let server = planted(1, "ETag: \"x\"\r\n");
-        lay_over(&mut parity, Seen { listening: listening(&server), ..probe(&server, "/") });
+        lay_over(&mut parity, ObservedSwitches { listening: listening(&server), ..probe(&server, "/") });
         assert_eq!(
             (parity["keep_alive"].as_str(), parity["keep_alive_requests"].as_str()),
             ("off", "1")
@@ -294,6 +294,6 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr: Address = listener.local_addr().unwrap().into();
         drop(listener);
-        assert_eq!(probe(&addr, "/"), Seen::default());
+        assert_eq!(probe(&addr, "/"), ObservedSwitches::default());
     }
 }

@@ -504,7 +504,7 @@ impl Running {
     }
 
     /// What can be seen from where the load is, and of its sockets from where it is.
-    fn seen(&self) -> parity::Seen {
+    fn seen(&self) -> parity::ObservedSwitches {
         let probe = || parity::probe(&self.address, self.target(PAGE));
         let mut seen = self.net.at_client(probe).unwrap_or_default();
         if self.tree().is_some() {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use record::{ContenderFacts, Disturbance, Ending, Plan, Skipped, Visit, VisitState};
 use units::Nanos;
 
-use crate::budget::{Costs, Unseen};
+use crate::budget::{Costs, UnknownCost};
 use crate::error::LabError;
 use crate::schedule::Schedule;
 use crate::verdict::narrow_enough;
@@ -212,7 +212,7 @@ impl Session<'_> {
     /// Refuses a budget that the load of one block alone would exceed, before anyone is started.
     fn check_budget(&mut self) -> Result<(), LabError> {
         let places = self.places(&(0..self.plan.cells.len()).collect::<Vec<_>>());
-        let (now, block) = (self.stage.now(), self.costs.block(&places, Unseen::Least));
+        let (now, block) = (self.stage.now(), self.costs.block(&places, UnknownCost::Least));
         match self.measured_any() || now + block <= self.plan.budget {
             true => Ok(()),
             false => Err(self.no_block(now, block, places.len())),
@@ -314,14 +314,14 @@ impl Session<'_> {
     /// longer than there is time for.
     fn fits(&mut self, open: &[usize], now: Nanos) -> Result<bool, LabError> {
         let places = self.places(open);
-        let block = self.costs.block(&places, Unseen::Most);
+        let block = self.costs.block(&places, UnknownCost::Most);
         if now + block <= self.plan.budget {
             return Ok(true);
         }
         if self.measured_any() || self.costs.saw_any() {
             return Ok(false);
         }
-        let least = self.costs.block(&places, Unseen::Least);
+        let least = self.costs.block(&places, UnknownCost::Least);
         if now + least > self.plan.budget {
             return Err(self.no_block(now, block, places.len()));
         }
@@ -370,7 +370,7 @@ impl Session<'_> {
                 if self.is_made(planned) {
                     continue;
                 }
-                let end = self.stage.now() + self.costs.visit(*cell, contender, Unseen::Least);
+                let end = self.stage.now() + self.costs.visit(*cell, contender, UnknownCost::Least);
                 // Visits took longer than in any block before.
                 if self.costs.is_too_late(end) {
                     return Ok(Some(Ending::Budget));
@@ -432,7 +432,7 @@ impl Session<'_> {
     /// to fit into the budget. One in which no request was finished withholds every rate of its contender, so
     /// it is made again whatever others have cost, and where disturbed visits are kept too.
     fn repeats_left(&mut self, visit: &Visit, with_this: &[(usize, usize)]) -> u32 {
-        let end = self.stage.now() + self.costs.visits(with_this, Unseen::Most);
+        let end = self.stage.now() + self.costs.visits(with_this, UnknownCost::Most);
         if end > self.plan.budget {
             return 0;
         }
@@ -491,8 +491,8 @@ impl Session<'_> {
     /// `left`: visits of this block that are still to be made.
     fn progress(&mut self, block: u32, left: &[(usize, usize)], open: &[usize]) -> Progress {
         let elapsed = self.stage.now();
-        let block_time = self.costs.block(&self.places(open), Unseen::Most);
-        let this_block = self.costs.visits(left, Unseen::Most).0;
+        let block_time = self.costs.block(&self.places(open), UnknownCost::Most);
+        let this_block = self.costs.visits(left, UnknownCost::Most).0;
         let remaining = self.plan.budget.saturating_sub(elapsed + Nanos(this_block));
         let blocks =
             (remaining.0 / block_time.0.max(1)).min(u64::from(self.plan.blocks.max - block - 1));

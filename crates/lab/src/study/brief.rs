@@ -13,7 +13,7 @@ use units::{Bytes, Nanos, PerSecond};
 use super::work::{CONNECTIONS_MAX, PAGE_MAX};
 use super::{METRICS, SEED_MAX};
 use crate::nearest::suggestion;
-use contender::Chosen;
+use contender::NamedContender;
 use draft::{Draft, quoted};
 
 /// Connections where none are asked for: as many as `joust load` has.
@@ -106,7 +106,7 @@ pub struct Wishes {
 /// A comparison in a few words.
 #[derive(Debug, Clone)]
 pub struct Brief {
-    contenders: Vec<Chosen>,
+    contenders: Vec<NamedContender>,
     is_pair: bool,
     wishes: Wishes,
     /// Contenders that close every connection, as far as was seen.
@@ -127,7 +127,7 @@ impl Brief {
                 (all, false)
             }
             Who::Pair { base, candidate } => {
-                let named = |word, name: &str| Ok(Chosen { name: name.to_owned(), ..read(word)? });
+                let named = |word, name: &str| Ok(NamedContender { name: name.to_owned(), ..read(word)? });
                 (vec![named(base, "base")?, named(candidate, "candidate")?], true)
             }
         };

@@ -12,7 +12,7 @@ use crate::adapters::{self, Adapter};
 pub(super) const CONTENDER: [&str; 5] = ["name", "server", "settings", "work", "only"];
 
 /// A contender and the places in the file of what it says.
-struct Typed<'a> {
+struct LocatedContender<'a> {
     section: &'a Section<'a>,
     adapter: &'static Adapter,
     contender: Contender,
@@ -64,11 +64,11 @@ pub(super) fn contenders(
 
 fn read<'a>(
     section: &'a Section<'a>,
-    others: &[Typed<'_>],
+    others: &[LocatedContender<'_>],
     axes: &[Axis],
     form: Form,
     source: Source<'_>,
-) -> Result<Option<Typed<'a>>, StudyError> {
+) -> Result<Option<LocatedContender<'a>>, StudyError> {
     let name = section.text("name")?.ok_or_else(|| section.missing("name", "name = \"nginx\""))?;
     let taken = others.iter().any(|other| other.contender.name == *name.get_ref());
     if taken || name.get_ref().trim().is_empty() {
@@ -92,11 +92,11 @@ fn read<'a>(
     let contender =
         Contender { name: name.into_inner(), server: server.into_inner(), settings, work, cells };
     let places = typed.into_iter().map(|(key, _)| key).collect();
-    Ok(Some(Typed { section, adapter, contender, places }))
+    Ok(Some(LocatedContender { section, adapter, contender, places }))
 }
 
 /// One contender a point of the axis.
-fn along<'a>(one: &Typed<'a>, axis: &Axis) -> Vec<Typed<'a>> {
+fn along<'a>(one: &LocatedContender<'a>, axis: &Axis) -> Vec<LocatedContender<'a>> {
     let at = |point: &super::axes::Point| {
         let mut contender = one.contender.clone();
         contender.name = format!("{} {}", contender.name, point.label);
@@ -106,12 +106,12 @@ fn along<'a>(one: &Typed<'a>, axis: &Axis) -> Vec<Typed<'a>> {
             contender.settings.insert(key.get_ref().clone(), value.clone());
             places.push(key.clone());
         }
-        Typed { section: one.section, adapter: one.adapter, contender, places }
+        LocatedContender { section: one.section, adapter: one.adapter, contender, places }
     };
     axis.points.iter().map(at).collect()
 }
 
-fn check(one: &Typed<'_>, source: Source<'_>) -> Result<(), StudyError> {
+fn check(one: &LocatedContender<'_>, source: Source<'_>) -> Result<(), StudyError> {
     let Contender { name, settings, .. } = &one.contender;
     let Err(error) = one.adapter.check(settings) else { return Ok(()) };
     let culprit = culprit(one.adapter, settings);

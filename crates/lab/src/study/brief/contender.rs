@@ -19,7 +19,7 @@ const EXAMPLE: &str = "'python3 -m http.server {port} -d {docroot}'";
 
 /// A contender as it was typed.
 #[derive(Debug, Clone)]
-pub(super) struct Chosen {
+pub(super) struct NamedContender {
     pub(super) name: String,
     pub(super) adapter: &'static Adapter,
     pub(super) settings: Settings,
@@ -32,7 +32,7 @@ pub(super) struct Chosen {
 ///
 /// # Errors
 /// It is none of these, or its settings are wrong.
-pub(super) fn read(word: &str, cwd: &Path) -> Result<Chosen, BriefError> {
+pub(super) fn read(word: &str, cwd: &Path) -> Result<NamedContender, BriefError> {
     let word = word.trim();
     let chosen = if word.starts_with("http://") || word.starts_with("https://") {
         url(word)
@@ -55,10 +55,10 @@ pub(super) fn read(word: &str, cwd: &Path) -> Result<Chosen, BriefError> {
     Ok(chosen)
 }
 
-fn url(word: &str) -> Chosen {
+fn url(word: &str) -> NamedContender {
     let name = authority(word).to_owned();
     let settings = Settings::from([(URL.to_owned(), SettingValue::Text(word.to_owned()))]);
-    Chosen { name, adapter: adapter(URL), settings, takes_page: false }
+    NamedContender { name, adapter: adapter(URL), settings, takes_page: false }
 }
 
 fn authority(url: &str) -> &str {
@@ -66,7 +66,7 @@ fn authority(url: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or(rest)
 }
 
-fn command(word: &str, cwd: &Path) -> Result<Chosen, BriefError> {
+fn command(word: &str, cwd: &Path) -> Result<NamedContender, BriefError> {
     if word.ends_with(".toml") && !word.contains('{') {
         return Err(BriefError::new(
             format!("a study file stands alone, and `{word}` stands beside something else"),
@@ -92,14 +92,14 @@ fn command(word: &str, cwd: &Path) -> Result<Chosen, BriefError> {
         (CWD.to_owned(), folder(cwd)),
     ]);
     let takes_page = word.contains("{docroot}");
-    Ok(Chosen { name: name.to_owned(), adapter: adapter(COMMAND), settings, takes_page })
+    Ok(NamedContender { name: name.to_owned(), adapter: adapter(COMMAND), settings, takes_page })
 }
 
 fn folder(cwd: &Path) -> SettingValue {
     SettingValue::Text(cwd.display().to_string())
 }
 
-fn server(name: &str, settings: Settings) -> Result<Chosen, BriefError> {
+fn server(name: &str, settings: Settings) -> Result<NamedContender, BriefError> {
     let adapter = adapters::named(name).map_err(|error| unknown(name, &error.to_string()))?;
     let text = |key: &str| settings.get(key).map(ToString::to_string);
     // With settings of its own it is what it would have been by itself.
@@ -114,7 +114,7 @@ fn server(name: &str, settings: Settings) -> Result<Chosen, BriefError> {
         Role::Server => (None, true),
     };
     let name = name.unwrap_or_else(|| adapter.name.to_owned());
-    Ok(Chosen { name, adapter, settings, takes_page })
+    Ok(NamedContender { name, adapter, settings, takes_page })
 }
 
 fn unknown(word: &str, said: &str) -> BriefError {
@@ -206,11 +206,11 @@ fn parts(inside: &str) -> Vec<String> {
 }
 
 /// Gives those of one name what they differ in, or a number.
-pub(super) fn tell_apart(all: &mut [Chosen]) {
+pub(super) fn tell_apart(all: &mut [NamedContender]) {
     let plain: Vec<String> = all.iter().map(|one| one.name.clone()).collect();
     let longer: Vec<String> = (0..all.len())
         .map(|index| {
-            let alike: Vec<&Chosen> = all
+            let alike: Vec<&NamedContender> = all
                 .iter()
                 .zip(&plain)
                 .filter(|(_, name)| **name == plain[index])
@@ -230,19 +230,19 @@ pub(super) fn tell_apart(all: &mut [Chosen]) {
 
 /// The name of the only one of its kind, with those of its settings that say enough by themselves: the model
 /// of our own server.
-fn with_words(one: &Chosen) -> String {
+fn with_words(one: &NamedContender) -> String {
     let words = one.settings.iter().filter(|(key, value)| is_word(one, key, value));
     let words = words.map(|(_, value)| value.to_string());
     std::iter::once(one.name.clone()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// The name of one, with what it has that not all of its like have.
-fn longer(one: &Chosen, alike: &[&Chosen]) -> String {
+fn longer(one: &NamedContender, alike: &[&NamedContender]) -> String {
     let text = |key: &str| one.settings.get(key).map(ToString::to_string).unwrap_or_default();
     match one.adapter.role {
         Role::RunsAlready => text(URL).trim_start_matches("http://").to_owned(),
         Role::AnyProgram => {
-            let words_of = |one: &Chosen| {
+            let words_of = |one: &NamedContender| {
                 let line = one.settings.get(COMMAND).map(ToString::to_string).unwrap_or_default();
                 words(&line).unwrap_or_default()
             };
@@ -266,12 +266,12 @@ fn longer(one: &Chosen, alike: &[&Chosen]) -> String {
 }
 
 /// A setting in a name: a word that says enough by itself stands alone, as a model's.
-fn said(one: &Chosen, key: &str, value: &SettingValue) -> String {
+fn said(one: &NamedContender, key: &str, value: &SettingValue) -> String {
     if is_word(one, key, value) { value.to_string() } else { format!("{key}={value}") }
 }
 
 /// Whether the value says enough without the name of the setting.
-fn is_word(one: &Chosen, key: &str, value: &SettingValue) -> bool {
+fn is_word(one: &NamedContender, key: &str, value: &SettingValue) -> bool {
     let spec = one.adapter.settings.iter().find(|spec| spec.name == key);
     let takes_words = spec.is_some_and(|spec| matches!(spec.kind, SettingKind::Choice(_) | SettingKind::Word));
     let text = value.to_string();
@@ -281,7 +281,7 @@ fn is_word(one: &Chosen, key: &str, value: &SettingValue) -> bool {
 }
 
 /// Its table in a study.
-pub(super) fn table(one: &Chosen) -> String {
+pub(super) fn table(one: &NamedContender) -> String {
     let mut text = format!(
         "[[contender]]\nname = {}\nserver = {}\n",
         quoted(&one.name),
