@@ -9,7 +9,7 @@ use record::{Metric, PairVerdict, Plan, Verdict};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
     /// The answer.
-    pub answer: Answer,
+    pub answer: GateAnswer,
     /// Candidate over base, with the interval that the answer was taken from; `None` where nothing was
     /// measured, or none of it may be relied on. An end that is open is 0 or infinite.
     pub ratio: Option<(f64, f64, f64)>,
@@ -17,7 +17,7 @@ pub struct Gate {
 
 /// The three answers.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum GateAnswer {
     /// The whole interval is worse than the margin allows.
     Worse,
     /// No part of the interval is.
@@ -37,25 +37,25 @@ pub fn gate(plan: &Plan, verdicts: &[PairVerdict]) -> Gate {
     let of = |pair: &&PairVerdict| pair.metric == metric && pair.a.max(pair.b) == 1;
     let Some(pair) = verdicts.iter().find(of) else {
         let reason = "the two were not compared".to_owned();
-        return Gate { answer: Answer::Withheld { reason }, ratio: None };
+        return Gate { answer: GateAnswer::Withheld { reason }, ratio: None };
     };
     let Some((ratio, low, high)) = candidate_over_base(pair) else {
         let reason = match &pair.verdict {
             Verdict::Withheld { reason } => reason.clone(),
             _ => "too few blocks were measured for an interval".to_owned(),
         };
-        return Gate { answer: Answer::Withheld { reason }, ratio: None };
+        return Gate { answer: GateAnswer::Withheld { reason }, ratio: None };
     };
     let (margin, more_is_better) =
         (plan.margin.0, matches!(metric, Metric::Throughput | Metric::Capacity));
     // How much more of what is bad the candidate has, at best and at worst.
     let (best, worst) = if more_is_better { (1.0 / high, 1.0 / low) } else { (low, high) };
     let answer = if best > 1.0 + margin {
-        Answer::Worse
+        GateAnswer::Worse
     } else if worst <= 1.0 + margin || matches!(pair.verdict, Verdict::NoDifference { .. }) {
-        Answer::NotWorse
+        GateAnswer::NotWorse
     } else {
-        Answer::Undecided
+        GateAnswer::Undecided
     };
     Gate { answer, ratio: Some((ratio, low, high)) }
 }
@@ -103,13 +103,13 @@ mod tests {
         let said = |(ratio, low, high)| Verdict::Ratio { ratio, low, high };
         // Base over candidate: throughput of the candidate is less where the ratio is above 1.
         for (metric, interval, answer) in [
-            (Metric::Throughput, (1.06, 1.04, 1.08), Answer::Worse),
-            (Metric::Throughput, (1.04, 1.01, 1.07), Answer::Undecided),
-            (Metric::Throughput, (1.0, 0.99, 1.015), Answer::NotWorse),
-            (Metric::Throughput, (0.5, 0.4, 0.6), Answer::NotWorse),
-            (Metric::ServerCpu, (0.94, 0.92, 0.96), Answer::Worse),
-            (Metric::ServerCpu, (1.06, 1.04, 1.08), Answer::NotWorse),
-            (Metric::P99, (0.99, 0.90, 1.10), Answer::Undecided),
+            (Metric::Throughput, (1.06, 1.04, 1.08), GateAnswer::Worse),
+            (Metric::Throughput, (1.04, 1.01, 1.07), GateAnswer::Undecided),
+            (Metric::Throughput, (1.0, 0.99, 1.015), GateAnswer::NotWorse),
+            (Metric::Throughput, (0.5, 0.4, 0.6), GateAnswer::NotWorse),
+            (Metric::ServerCpu, (0.94, 0.92, 0.96), GateAnswer::Worse),
+            (Metric::ServerCpu, (1.06, 1.04, 1.08), GateAnswer::NotWorse),
+            (Metric::P99, (0.99, 0.90, 1.10), GateAnswer::Undecided),
         ] {
             let (plan, pair) = run(metric, interval, said(interval));
             let gate = gate(&plan, &[pair]);
@@ -127,20 +127,20 @@ mod tests {
             gate(&plan, &[PairVerdict { a, b: 1 - a, ..pair }]).answer
         };
         let bound = |a, ratio| answer(a, wide, Verdict::AtLeast { ratio, cause: Ceiling });
-        assert_eq!(bound(0, 1.25), Answer::Worse);
-        assert_eq!(bound(1, 1.25), Answer::NotWorse);
-        assert_eq!(bound(0, 0.8), Answer::Undecided);
+        assert_eq!(bound(0, 1.25), GateAnswer::Worse);
+        assert_eq!(bound(1, 1.25), GateAnswer::NotWorse);
+        assert_eq!(bound(0, 0.8), GateAnswer::Undecided);
         let most = |a, ratio| answer(a, wide, Verdict::AtMost { ratio, cause: Ceiling });
-        assert_eq!((most(0, 0.8), most(1, 0.8)), (Answer::NotWorse, Answer::Worse));
+        assert_eq!((most(0, 0.8), most(1, 0.8)), (GateAnswer::NotWorse, GateAnswer::Worse));
         // The interval itself is known, however wide it is.
         let far = (4.0, 1.5, 9.0);
         let cause = record::BoundCause::WideInterval;
-        assert_eq!(answer(0, far, Verdict::AtLeast { ratio: 1.5, cause }), Answer::Worse);
-        assert_eq!(answer(1, far, Verdict::AtLeast { ratio: 1.5, cause }), Answer::NotWorse);
+        assert_eq!(answer(0, far, Verdict::AtLeast { ratio: 1.5, cause }), GateAnswer::Worse);
+        assert_eq!(answer(1, far, Verdict::AtLeast { ratio: 1.5, cause }), GateAnswer::NotWorse);
         let reason = "the generator was the limit for both".to_owned();
         let (plan, pair) = run(Metric::Throughput, wide, Verdict::Withheld { reason });
         let withheld = gate(&plan, &[pair]);
-        assert!(matches!(withheld.answer, Answer::Withheld { .. }), "{withheld:?}");
+        assert!(matches!(withheld.answer, GateAnswer::Withheld { .. }), "{withheld:?}");
         assert_eq!(withheld.ratio, None);
     }
 }

@@ -9,7 +9,7 @@ use record::{CpuLayout, Ending, Facts, Integrity, Journal, NetworkKind, RunRecor
 use units::Nanos;
 
 use crate::error::LabError;
-use crate::session::Before;
+use crate::session::EarlierVisits;
 
 /// Name of the file in a folder of results. It is gone when the run is saved.
 pub const NAME: &str = "journal.jsonl";
@@ -58,7 +58,7 @@ pub struct Earlier {
     /// What it planned and measured. Its plan is the one to carry out.
     pub journal: Journal,
     /// Where to go on.
-    pub before: Before,
+    pub before: EarlierVisits,
 }
 
 /// What is left to do of a run that was killed or interrupted; `folder` is that of its results.
@@ -85,7 +85,7 @@ pub fn go_on(folder: &Path) -> Result<Earlier, LabError> {
     };
     let block = journal.visits.iter().map(|visit| visit.block).max().unwrap_or(0);
     let elapsed = elapsed(&journal);
-    let before = Before { visits: journal.visits.clone(), elapsed, block, floor: 0 };
+    let before = EarlierVisits { visits: journal.visits.clone(), elapsed, block, floor: 0 };
     Ok(Earlier { journal, before })
 }
 
@@ -102,7 +102,7 @@ pub fn repeat(folder: &Path) -> Result<Earlier, LabError> {
     journal.plan.budget = journal.plan.budget.saturating_add(elapsed);
     // How many the study asks for stays: what it has is no fewer for being repeated.
     let floor = journal.plan.blocks.min.saturating_add(block);
-    let before = Before { visits: journal.visits.clone(), elapsed, block, floor };
+    let before = EarlierVisits { visits: journal.visits.clone(), elapsed, block, floor };
     Ok(Earlier { journal, before })
 }
 

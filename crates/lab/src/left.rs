@@ -36,7 +36,7 @@ const PID: PidfdFlags = PidfdFlags::empty();
 
 /// What was ended of a joust that was killed.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedRemains {
     /// Processes.
     pub processes: u32,
     /// Cgroups.
@@ -70,8 +70,8 @@ pub(crate) fn note(dir: &Path, pid: u32, cgroup: Option<&Path>) -> io::Result<()
 }
 
 /// Ends what was written down in the folders below `scratch`, whose joust is gone.
-pub(crate) fn end_noted(scratch: &Path) -> Ended {
-    let mut ended = Ended::default();
+pub(crate) fn end_noted(scratch: &Path) -> EndedRemains {
+    let mut ended = EndedRemains::default();
     for dir in fs::read_dir(scratch).into_iter().flatten().flatten() {
         let text = written_by_us(&dir.path().join(NOTE)).unwrap_or_default();
         if let Some(note) = read(&text, &boot()) {
@@ -113,7 +113,7 @@ fn read(text: &str, boot: &str) -> Option<Note> {
     Some(Note { pid, started, cgroup })
 }
 
-fn end(note: &Note, ended: &mut Ended) {
+fn end(note: &Note, ended: &mut EndedRemains) {
     let never = ourselves();
     let mut seen = BTreeSet::new();
     for _ in 0..LOOKS_MAX {
@@ -200,7 +200,7 @@ mod tests {
         let ended = end_noted(scratch.path());
         assert!(ended.processes >= 2, "{ended:?}");
         assert!(!child.wait().unwrap().success());
-        assert_eq!(end_noted(scratch.path()), Ended::default(), "there is nothing left to end");
+        assert_eq!(end_noted(scratch.path()), EndedRemains::default(), "there is nothing left to end");
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
         folder(scratch.path(), &format!("{boot} {pid} {started}"));
         folder(scratch.path(), &format!("{boot} {pid} 0 /sys/fs/cgroup\n"));
         folder(scratch.path(), "");
-        assert_eq!(end_noted(scratch.path()), Ended::default());
+        assert_eq!(end_noted(scratch.path()), EndedRemains::default());
         assert_eq!(child.try_wait().unwrap(), None);
         for pid in tree::descendants(pid) {
             sys::child::send(pid, sys::child::Signal::SIGKILL).unwrap();

@@ -92,19 +92,19 @@ pub(crate) struct GoingOn {
     /// The load tools that the plan names.
     pub(crate) tools: Tools,
     /// Where all visits are made.
-    pub(crate) ground: Ground,
+    pub(crate) ground: MachineLayout,
 }
 
 /// What all visits of a run have in common of the machine.
 #[derive(Debug, Default)]
-pub(crate) struct Ground {
+pub(crate) struct MachineLayout {
     /// Which CPUs are whose.
     pub(crate) layout: CpuLayout,
     /// Why all visits are made over loopback, where they are.
     pub(crate) loopback: Option<String>,
 }
 
-impl Ground {
+impl MachineLayout {
     /// For visits of these.
     pub(crate) fn of(installed: &[Installed]) -> Result<Self, LabError> {
         let layout = cpus::layout().map_err(failed("cannot see which CPUs there are"))?;
@@ -135,7 +135,7 @@ impl<'a> Machine<'a> {
     ) -> Result<Self, LabError> {
         let began = sys::clock::monotonic();
         let GoingOn { elapsed, keeping, tools, ground } = going_on;
-        let Ground { layout, loopback } = ground;
+        let MachineLayout { layout, loopback } = ground;
         let scratch = server::scratch().map_err(failed("cannot make a folder below /tmp"))?;
         let docroot = server::site(scratch.path(), &plan.pages())
             .map_err(failed("cannot make the site below /tmp"))?;

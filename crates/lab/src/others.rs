@@ -5,7 +5,7 @@
 //! that ends hands its time to its parent, so that nothing of it is lost. Reading it
 //! is a walk over /proc, made before and after the load. The kernel's own work for the load, done by its
 //! threads `ksoftirqd`, is not others'.
-//! Start reading at [`Before::now`].
+//! Start reading at [`BeforeLoad::now`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,7 +21,7 @@ const CLOCK_TRIES: u32 = 5;
 
 /// What was so before a load.
 #[derive(Debug)]
-pub(crate) struct Before {
+pub(crate) struct BeforeLoad {
     clocks: Clocks,
     others: BTreeMap<u32, Ticks>,
 }
@@ -34,7 +34,7 @@ struct Ticks {
     reaped: u64,
 }
 
-impl Before {
+impl BeforeLoad {
     /// As it is now. `ours` are processes whose time is not foreign, and with them their children.
     pub(crate) fn now(ours: &BTreeSet<u32>) -> Self {
         Self { others: others(ours), clocks: Clocks::read() }
@@ -188,7 +188,7 @@ mod tests {
     fn a_stranger_that_works_is_seen_and_named_and_ours_are_not() {
         let me = BTreeSet::from([std::process::id()]);
         let nobody = BTreeSet::new();
-        let (before, before_me) = (Before::now(&nobody), Before::now(&me));
+        let (before, before_me) = (BeforeLoad::now(&nobody), BeforeLoad::now(&me));
         let mut stranger =
             Command::new("/bin/sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         while proc_stat::stat(stranger.id()).unwrap().own_ticks < 3 {

@@ -23,13 +23,13 @@ pub(crate) struct Roll {
     is_cheap: bool,
     tree: Tree,
     now: BTreeSet<u32>,
-    before: BTreeMap<u32, Counted>,
+    before: BTreeMap<u32, ProcessCounters>,
     used: ProcessesUse,
 }
 
 /// Counters of one process.
 #[derive(Debug, Default, Clone, Copy)]
-struct Counted {
+struct ProcessCounters {
     voluntary: u64,
     forced: u64,
     faults_major: u64,
@@ -87,11 +87,11 @@ impl Roll {
     }
 }
 
-fn counted(pid: u32) -> Counted {
+fn counted(pid: u32) -> ProcessCounters {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"));
-    let mut counted = Counted {
+    let mut counted = ProcessCounters {
         faults_major: proc_stat::stat(pid).map_or(0, |stat| stat.faults_major),
-        ..Counted::default()
+        ..ProcessCounters::default()
     };
     for task in tasks.into_iter().flatten().flatten() {
         let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();

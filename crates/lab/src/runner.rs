@@ -15,8 +15,8 @@ use crate::clients;
 use crate::error::LabError;
 use crate::facts;
 use crate::journal::{Earlier, Keeping, check_machine, check_setup};
-use crate::machine::{GoingOn, Ground, Installed, Machine, Tool, Tools};
-use crate::session::{Before, Stage as _, Watch, play};
+use crate::machine::{GoingOn, MachineLayout, Installed, Machine, Tool, Tools};
+use crate::session::{EarlierVisits, Stage as _, Watch, play};
 use crate::study;
 use crate::trial;
 use crate::verdict::verdicts;
@@ -113,8 +113,8 @@ pub fn run(
     let Present { plan, tools, installed, mut skipped } = present(plan, &search)?;
     let mut started = jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
     let facts = facts::gather();
-    let mut before = Before::default();
-    let ground = Ground::of(&installed)?;
+    let mut before = EarlierVisits::default();
+    let ground = MachineLayout::of(&installed)?;
     let setup = Setup {
         joust: options.joust_version.clone(),
         versions: installed.iter().map(|one| one.found.version.clone()).collect(),

@@ -64,7 +64,7 @@ impl Sampler {
             }
             // Where that fails the client's counters are those of the machine, under that name.
             let entered = net.client().is_some_and(|client| client.enter().is_ok());
-            let mut readings = Readings::open(tree, entered);
+            let mut readings = CounterReadings::open(tree, entered);
             readings.read();
             // The one who waits for it is there until it has come.
             let _ = ready.send(());
@@ -99,7 +99,7 @@ type Parse = fn(&str, &str, &mut Counters);
 type Counters = BTreeMap<String, u64>;
 
 #[derive(Debug)]
-struct Source {
+struct CounterFile {
     name: String,
     parse: Parse,
     file: File,
@@ -108,15 +108,15 @@ struct Source {
 }
 
 #[derive(Debug)]
-struct Readings {
-    sources: Vec<Source>,
+struct CounterReadings {
+    sources: Vec<CounterFile>,
     at: Vec<Nanos>,
     roll: Option<Roll>,
     cpu_before: Nanos,
     began: Nanos,
 }
 
-impl Readings {
+impl CounterReadings {
     fn open(tree: Option<Tree>, is_apart: bool) -> Self {
         let cpu_before = clock::thread_cpu();
         let ours = "/proc/thread-self/net".to_owned();
@@ -142,7 +142,7 @@ impl Readings {
             wanted.push(("quota".to_owned(), path, quota));
         }
         let opened = wanted.into_iter().filter_map(|(name, path, parse)| {
-            Some(Source { name, parse, file: File::open(path).ok()?, texts: Vec::new() })
+            Some(CounterFile { name, parse, file: File::open(path).ok()?, texts: Vec::new() })
         });
         let sources = opened.collect();
         let (at, began) = (Vec::new(), clock::monotonic());
@@ -174,7 +174,7 @@ impl Readings {
     }
 }
 
-fn counters(sources: &[Source], reading: usize) -> Counters {
+fn counters(sources: &[CounterFile], reading: usize) -> Counters {
     let mut counters = Counters::new();
     for source in sources {
         let text = String::from_utf8_lossy(&source.texts[reading]);

@@ -28,7 +28,7 @@ use tempfile::TempDir;
 use units::Nanos;
 
 use crate::adapters::{Account, Adapter, AdapterError, Found, Reached, Rendered, Request};
-pub use crate::left::Ended;
+pub use crate::left::EndedRemains;
 use crate::netns::Net;
 use crate::parity;
 use crate::probe::{self, Address};
@@ -291,7 +291,7 @@ impl Running {
                 check_open(start, account, dir)?;
             }
         }
-        let ground = Ground { account, scratch: &scratch, docroot: &docroot, conditions };
+        let ground = CheckedStart { account, scratch: &scratch, docroot: &docroot, conditions };
         let net = &conditions.net;
         let mut tried = 1;
         loop {
@@ -305,9 +305,9 @@ impl Running {
         }
     }
 
-    fn start_at(start: &Start, ground: &Ground, free: SocketAddr) -> Result<Self, ServerError> {
+    fn start_at(start: &Start, ground: &CheckedStart, free: SocketAddr) -> Result<Self, ServerError> {
         let server = start.adapter.name;
-        let Ground { account, scratch, docroot, conditions } = *ground;
+        let CheckedStart { account, scratch, docroot, conditions } = *ground;
         let net = &conditions.net;
         let dir = tempfile::Builder::new()
             .prefix(&format!("{server}-"))
@@ -586,7 +586,7 @@ enum Readiness {
 }
 
 /// What a start finds on this machine, all of it checked.
-struct Ground<'a> {
+struct CheckedStart<'a> {
     account: Option<&'a Account>,
     scratch: &'a Path,
     docroot: &'a Path,
@@ -809,7 +809,7 @@ mod tests {
                 interrupt: &UNINTERRUPTED,
             };
             let conditions = Conditions::over(Net::loopback("for a test"));
-            let ground = Ground {
+            let ground = CheckedStart {
                 account: account.as_ref(),
                 scratch: scratch.path(),
                 docroot: &docroot,

@@ -129,7 +129,7 @@ pub struct Played {
 
 /// What there is of a run that goes on.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub struct Before {
+pub struct EarlierVisits {
     /// Visits that need not be made again.
     pub visits: Vec<Visit>,
     /// Time they took, of the budget; the stage's clock begins there.
@@ -149,7 +149,7 @@ pub struct Before {
 /// the budget does not hold one block, and failures of the harness before anything was measured.
 pub fn play(
     plan: &Plan,
-    before: Before,
+    before: EarlierVisits,
     stage: &mut dyn Stage,
     watch: &mut dyn Watch,
     interrupt: &AtomicBool,
@@ -203,7 +203,7 @@ struct Session<'a> {
     contenders: Vec<ContenderFacts>,
     standing: Vec<Standing>,
     visits: Vec<Visit>,
-    /// [`Before::floor`].
+    /// [`EarlierVisits::floor`].
     floor: u32,
     costs: Costs<'a>,
 }

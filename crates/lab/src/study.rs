@@ -23,7 +23,7 @@ use crate::nearest::{nearest, suggestion};
 pub use crate::study_error::StudyError;
 pub use schema::schema;
 
-use keys::{Located, Section, Source};
+use keys::{Located, Section, StudySource};
 
 /// The study that is run where none is named.
 const QUICK: &str = include_str!("../../../studies/quick.toml");
@@ -106,7 +106,7 @@ pub fn read(path: &Path, form: Form) -> Result<Plan, LabError> {
 /// # Errors
 /// The first thing that is wrong, with its place.
 pub fn parse(file: &str, text: &str, form: Form) -> Result<Plan, StudyError> {
-    let source = Source { file, text };
+    let source = StudySource { file, text };
     let document = DeTable::parse(text)
         .map_err(|error| source.error(error.span().unwrap_or(0..0), error.message().to_owned()))?;
     // An error about the file as a whole points to its first line, not at every line.
@@ -185,7 +185,7 @@ pub fn budget_holds_no_block(plan: &Plan, budget: Nanos) -> Option<String> {
 }
 
 /// The study's name becomes a folder's: letters, digits, hyphens and underscores.
-fn name(top: &Section<'_>, source: Source<'_>) -> Result<String, StudyError> {
+fn name(top: &Section<'_>, source: StudySource<'_>) -> Result<String, StudyError> {
     let name = top.text("name")?.ok_or_else(|| top.missing("name", "name = \"my-study\""))?;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let text = name.get_ref();
@@ -220,7 +220,7 @@ fn short(
     plan: &mut Plan,
     top: &Section<'_>,
     form: Form,
-    source: Source<'_>,
+    source: StudySource<'_>,
 ) -> Result<(), StudyError> {
     let Some(section) = top.section("short", "[short]", &SHORT)? else { return Ok(()) };
     let blocks = Blocks {
@@ -249,7 +249,7 @@ fn short(
 fn reference(
     top: &Section<'_>,
     contenders: &[Contender],
-    source: Source<'_>,
+    source: StudySource<'_>,
 ) -> Result<Option<usize>, StudyError> {
     let Some(name) = top.text("reference")? else { return Ok(None) };
     let names: Vec<&str> = contenders.iter().map(|one| one.name.as_str()).collect();
@@ -264,7 +264,7 @@ fn reference(
 fn search(
     top: &Section<'_>,
     (contenders, cells): (&[Contender], &[Cell]),
-    source: Source<'_>,
+    source: StudySource<'_>,
 ) -> Result<Option<SearchPlan>, StudyError> {
     let Some(section) = top.section("search", "[search]", &SEARCH)? else { return Ok(None) };
     let goals =
@@ -287,12 +287,12 @@ fn search(
     }
 }
 
-fn keep_disturbed(top: &Section<'_>, source: Source<'_>) -> Result<bool, StudyError> {
+fn keep_disturbed(top: &Section<'_>, source: StudySource<'_>) -> Result<bool, StudyError> {
     const KEY: &str = "keep_disturbed";
     top.get(KEY).map_or(Ok(false), |value| source.flag(KEY, value))
 }
 
-fn declared(top: &Section<'_>, source: Source<'_>) -> Result<Vec<String>, StudyError> {
+fn declared(top: &Section<'_>, source: StudySource<'_>) -> Result<Vec<String>, StudyError> {
     let declared = top.texts("declared")?.unwrap_or_default();
     let known: Vec<&str> = doctor::parity::Switch::ALL.iter().map(|switch| switch.name()).collect();
     for one in &declared {
@@ -311,7 +311,7 @@ fn declared(top: &Section<'_>, source: Source<'_>) -> Result<Vec<String>, StudyE
     Ok(declared.into_iter().map(Spanned::into_inner).collect())
 }
 
-fn blocks(top: &Section<'_>, source: Source<'_>) -> Result<Blocks, StudyError> {
+fn blocks(top: &Section<'_>, source: StudySource<'_>) -> Result<Blocks, StudyError> {
     let standard = Blocks { min: 8, max: 40, half_width: Share(0.02) };
     let Some(section) = top.section("blocks", "[blocks]", &BLOCKS)? else { return Ok(standard) };
     let min = section.whole("min", 2..=BLOCKS_MAX)?;
@@ -337,7 +337,7 @@ fn blocks(top: &Section<'_>, source: Source<'_>) -> Result<Blocks, StudyError> {
     })
 }
 
-fn visit(top: &Section<'_>, source: Source<'_>) -> Result<VisitPlan, StudyError> {
+fn visit(top: &Section<'_>, source: StudySource<'_>) -> Result<VisitPlan, StudyError> {
     let standard = VisitPlan {
         warm_up: Nanos::from_secs(1),
         settle: Nanos::ZERO,
@@ -353,7 +353,7 @@ fn visit(top: &Section<'_>, source: Source<'_>) -> Result<VisitPlan, StudyError>
 
 fn measure(
     section: &Section<'_>,
-    source: Source<'_>,
+    source: StudySource<'_>,
 ) -> Result<Option<Spanned<Nanos>>, StudyError> {
     let measure = section.quantity::<Nanos>("measure")?;
     if let Some(short) = measure.as_ref().filter(|measure| *measure.get_ref() < MEASURE_MIN) {
@@ -364,7 +364,7 @@ fn measure(
     Ok(measure)
 }
 
-fn metrics(top: &Section<'_>, source: Source<'_>) -> Result<Vec<Metric>, StudyError> {
+fn metrics(top: &Section<'_>, source: StudySource<'_>) -> Result<Vec<Metric>, StudyError> {
     const EXAMPLE: &str = "metrics = [\"throughput\"], or leave it out for all";
     let Some(typed) = top.get("metrics") else {
         // A capacity is measured by a search alone.
@@ -388,11 +388,11 @@ fn metrics(top: &Section<'_>, source: Source<'_>) -> Result<Vec<Metric>, StudyEr
     Ok(metrics)
 }
 
-fn metric(value: Located<'_>, source: Source<'_>) -> Result<Metric, StudyError> {
+fn metric(value: Located<'_>, source: StudySource<'_>) -> Result<Metric, StudyError> {
     metric_named(&source.text("metric", value)?, value.span(), source)
 }
 
-fn metric_named(name: &str, span: Range<usize>, source: Source<'_>) -> Result<Metric, StudyError> {
+fn metric_named(name: &str, span: Range<usize>, source: StudySource<'_>) -> Result<Metric, StudyError> {
     let found = METRICS.iter().find(|(known, _)| *known == name).map(|(_, metric)| *metric);
     found.ok_or_else(|| {
         source
@@ -401,7 +401,7 @@ fn metric_named(name: &str, span: Range<usize>, source: Source<'_>) -> Result<Me
     })
 }
 
-fn margin(top: &Section<'_>, source: Source<'_>) -> Result<Share, StudyError> {
+fn margin(top: &Section<'_>, source: StudySource<'_>) -> Result<Share, StudyError> {
     let Some(margin) = top.quantity::<Share>("margin")? else { return Ok(Share(0.02)) };
     if margin.get_ref().0 <= 0.0 || margin.get_ref().0 > MARGIN_MAX {
         return Err(source

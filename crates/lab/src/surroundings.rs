@@ -11,7 +11,7 @@ use units::Nanos;
 
 use crate::calibration::{self, Calibration};
 use crate::netns::Net;
-use crate::others::Before;
+use crate::others::BeforeLoad;
 use crate::prepare::{Drawn, draw, prepare};
 use crate::sampler::{Sampler, Watched};
 use crate::server::{Conditions, Running};
@@ -47,7 +47,7 @@ pub struct Ready {
 #[derive(Debug)]
 pub struct Watching {
     ready: Ready,
-    before: Before,
+    before: BeforeLoad,
     sampler: Sampler,
 }
 
@@ -100,7 +100,7 @@ impl Keeper {
     /// # Errors
     /// No thread left.
     pub fn watch(&self, ready: Ready, running: &Running, length: Nanos) -> io::Result<Watching> {
-        let before = Before::now(&ours(running));
+        let before = BeforeLoad::now(&ours(running));
         let watched =
             Watched { net: running.net(), tree: running.tree(), length, cpus: &self.layout.client };
         let sampler = Sampler::start(&watched)?;

@@ -201,7 +201,7 @@ impl Tree {
             // Where that fails the reading is right all the same, only less discreet.
             let _ = affinity::pin(&plan.cpus);
         }
-        let mut seen = Readings::new(Sight::here());
+        let mut seen = TreeReadings::new(Sight::here());
         seen.look(self);
         let mut open = true;
         // Under load, where that begins before the window: it costs what is measured nothing.
@@ -334,7 +334,7 @@ const LEAD: Nanos = Nanos::from_millis(5);
 
 /// What several readings add up to.
 #[derive(Debug)]
-struct Readings {
+struct TreeReadings {
     sight: Sight,
     known: BTreeSet<u32>,
     born: BTreeSet<u32>,
@@ -348,7 +348,7 @@ struct Readings {
     threads: u32,
 }
 
-impl Readings {
+impl TreeReadings {
     fn new(sight: Sight) -> Self {
         // The first reading puts in its own.
         let account = MemoryAccount { method: MemoryMethod::PagesOnce, ..MemoryAccount::default() };
@@ -629,7 +629,7 @@ mod tests {
             (ms(20), ms(745), &[]),
         ];
         for (cost, until, expected) in cases {
-            let seen = Readings { cost, under_load: true, ..Readings::new(Sight::Marks) };
+            let seen = TreeReadings { cost, under_load: true, ..TreeReadings::new(Sight::Marks) };
             let due =
                 std::iter::successors(seen.due(Nanos::ZERO, until), |at| seen.due(*at, until));
             assert_eq!(
@@ -638,7 +638,7 @@ mod tests {
             );
         }
         // A tool's load has no warm-up of ours: its first reading is made, and sets the pause.
-        let seen = Readings { cost: ms(40), ..Readings::new(Sight::Marks) };
+        let seen = TreeReadings { cost: ms(40), ..TreeReadings::new(Sight::Marks) };
         assert!(seen.due(Nanos::ZERO, ms(2085)).is_some_and(|at| at < ms(300)));
     }
 

@@ -6,7 +6,7 @@ mod simulate;
 use std::sync::atomic::AtomicBool;
 
 use joust_lab::LabError;
-use joust_lab::session::{Before, Failure, PlannedVisit, Stage, play};
+use joust_lab::session::{EarlierVisits, Failure, PlannedVisit, Stage, play};
 use joust_lab::verdict::verdicts;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64;
@@ -18,7 +18,7 @@ use units::{Nanos, Share};
 fn session(plan: &Plan, noise: &Noise, seed: u64, ratio: f64) -> PairVerdict {
     let mut stage = Simulated::new(noise, seed, &[10e3 * ratio, 10e3]);
     let played =
-        play(plan, Before::default(), &mut stage, &mut (), &AtomicBool::new(false)).unwrap();
+        play(plan, EarlierVisits::default(), &mut stage, &mut (), &AtomicBool::new(false)).unwrap();
     verdicts(plan, &played.visits, &[]).remove(0)
 }
 
@@ -119,7 +119,7 @@ fn equal_servers_are_called_different_in_at_most_5_of_100_whatever_the_noise() {
             // Who is visited first in a block is drawn from the seed of the study.
             let study = Plan { seed, ..study.clone() };
             let stop = AtomicBool::new(false);
-            let played = play(&study, Before::default(), &mut stage, &mut (), &stop).unwrap();
+            let played = play(&study, EarlierVisits::default(), &mut stage, &mut (), &stop).unwrap();
             verdicts(&study, &played.visits, &[]).remove(0)
         };
         let all: Vec<PairVerdict> = (50_000..50_000 + SESSIONS).map(pair).collect();
@@ -149,7 +149,7 @@ fn few_blocks_call_no_more_equal_servers_different_than_many() {
         let differs = |seed: &u64| {
             let mut stage = Simulated::new(&noise, 30_000 + seed, &[10e3, 10e3]);
             let played =
-                play(&study, Before::default(), &mut stage, &mut (), &AtomicBool::new(false));
+                play(&study, EarlierVisits::default(), &mut stage, &mut (), &AtomicBool::new(false));
             let mut visits = played.unwrap().visits;
             visits.retain(|visit| visit.block < blocks);
             let pair = verdicts(&study, &visits, &[]).remove(0);

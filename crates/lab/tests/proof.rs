@@ -7,7 +7,7 @@ mod simulate;
 use std::sync::atomic::AtomicBool;
 
 use joust_lab::LabError;
-use joust_lab::session::{Before, Failure, PlannedVisit, Stage, play};
+use joust_lab::session::{EarlierVisits, Failure, PlannedVisit, Stage, play};
 use joust_lab::verdict::verdicts;
 use record::{ContenderFacts, Estimate, Metric, PairVerdict, Plan, Verdict, Visit};
 use simulate::{Noise, Simulated, plan};
@@ -70,7 +70,7 @@ fn session(study: &Plan, noise: &Noise, effects: Effects, ratio: f64, seed: u64)
     let mut stage = Affected { machine, effects, visits: 0 };
     let study = Plan { seed, ..study.clone() };
     let played =
-        play(&study, Before::default(), &mut stage, &mut (), &AtomicBool::new(false)).unwrap();
+        play(&study, EarlierVisits::default(), &mut stage, &mut (), &AtomicBool::new(false)).unwrap();
     verdicts(&study, &played.visits, &[]).remove(0)
 }
 

@@ -5,7 +5,7 @@ mod simulate;
 use std::sync::atomic::AtomicBool;
 
 use joust_lab::LabError;
-use joust_lab::session::{Before, PlannedVisit, Played, Progress, Stage as _, Watch, play};
+use joust_lab::session::{EarlierVisits, PlannedVisit, Played, Progress, Stage as _, Watch, play};
 use record::{Blocks, Ending, Verdict, Visit, VisitState};
 use simulate::{Noise, Simulated, plan};
 use units::{Nanos, Share};
@@ -34,7 +34,7 @@ impl Watch for Notes {
 
 fn played(plan: &record::Plan, stage: &mut Simulated<'_>) -> (Played, Notes) {
     let mut notes = Notes::default();
-    let played = play(plan, Before::default(), stage, &mut notes, &AtomicBool::new(false)).unwrap();
+    let played = play(plan, EarlierVisits::default(), stage, &mut notes, &AtomicBool::new(false)).unwrap();
     (played, notes)
 }
 
@@ -106,7 +106,7 @@ fn an_interrupt_before_the_first_visit_leaves_an_incomplete_run() {
     let noise = Noise::none();
     let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4]);
     let played =
-        play(&plan(&["a", "b"]), Before::default(), &mut stage, &mut (), &AtomicBool::new(true))
+        play(&plan(&["a", "b"]), EarlierVisits::default(), &mut stage, &mut (), &AtomicBool::new(true))
             .unwrap();
     assert!(played.visits.is_empty());
     assert!(matches!(played.ending, Ending::Incomplete { .. }));
@@ -188,7 +188,7 @@ fn a_run_takes_at_most_five_percent_more_than_its_budget() {
         stage.start_takes = Nanos::from_millis(machine.start_ms);
         stage.slows_by = Nanos::from_millis(machine.slows_by_ms);
         stage.disturbed_in = (0..1000).filter(|_| machine.disturbed).collect();
-        let played = play(&plan, Before::default(), &mut stage, &mut (), &AtomicBool::new(false));
+        let played = play(&plan, EarlierVisits::default(), &mut stage, &mut (), &AtomicBool::new(false));
         let took = stage.now();
         assert!(took.0 <= plan.budget.0 / 20 * 21, "{n}: {took} of {}", plan.budget);
         match played {
@@ -212,7 +212,7 @@ fn a_budget_that_holds_no_block_is_told_before_the_first_visit() {
     let mut short = plan(&["a", "b"]);
     short.budget = Nanos::from_secs(8);
     let mut notes = Notes::default();
-    let error = play(&short, Before::default(), &mut stage, &mut notes, &AtomicBool::new(false))
+    let error = play(&short, EarlierVisits::default(), &mut stage, &mut notes, &AtomicBool::new(false))
         .unwrap_err();
     let text = error.to_string();
     assert!(text.starts_with("the budget of 8s does not hold one block: its 2 visits"), "{text}");
@@ -257,7 +257,7 @@ fn with_fewer_than_two_that_answer_there_is_no_run_and_the_logs_say_why() {
     let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4]);
     stage.dead.insert(0);
     let error =
-        play(&plan(&["a", "b"]), Before::default(), &mut stage, &mut (), &AtomicBool::new(false))
+        play(&plan(&["a", "b"]), EarlierVisits::default(), &mut stage, &mut (), &AtomicBool::new(false))
             .unwrap_err();
     assert!(matches!(error, LabError::NoneAnswers { .. }));
     let text = error.to_string();
@@ -354,7 +354,7 @@ fn a_run_that_goes_on_makes_no_visit_twice_and_keeps_to_the_order() {
     let rates = [1e4, 2e4, 3e4];
     let (whole, notes) = played(&plan, &mut Simulated::new(&noise, 1, &rates));
     let cut = 25;
-    let before = Before {
+    let before = EarlierVisits {
         block: whole.visits[cut].block,
         visits: whole.visits[..cut].to_vec(),
         elapsed: Nanos::from_secs(25),

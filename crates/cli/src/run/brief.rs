@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use lab::gate::{Answer, gate};
+use lab::gate::{GateAnswer, gate};
 use lab::look::{LookError, look};
 use lab::study::brief::{Brief, BriefError, Who, Wishes};
 use lab::study::{self, Form};
@@ -287,20 +287,20 @@ pub fn judged(run: &RunRecord) -> (Ended, String) {
         None => quantity.to_owned(),
     };
     let (ended, said) = match gate.answer {
-        Answer::Worse => {
+        GateAnswer::Worse => {
             (Ended::GoalBroken, format!("a regression: {figure}, worse by more than {margin}"))
         }
-        Answer::NotWorse => {
+        GateAnswer::NotWorse => {
             (Ended::Well, format!("no regression: {figure}, not worse by more than {margin}"))
         }
-        Answer::Undecided => (
+        GateAnswer::Undecided => (
             Ended::Incomplete,
             format!(
                 "undecided: {figure} may or may not be worse by more than {margin}; allow more time \
                  (-d) or a wider margin (--set margin=5%)"
             ),
         ),
-        Answer::Withheld { reason } => {
+        GateAnswer::Withheld { reason } => {
             (Ended::Incomplete, format!("no verdict on {figure}: {reason}"))
         }
     };

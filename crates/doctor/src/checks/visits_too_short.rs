@@ -42,12 +42,12 @@ fn look(evidence: &Evidence) -> Vec<Observation> {
 
 /// Requests that ended in what was measured of a visit, and the connections they ended on.
 #[derive(Clone, Copy)]
-struct Ended {
+struct EndedRequests {
     requests: u64,
     connections: u64,
 }
 
-impl Ended {
+impl EndedRequests {
     /// Whether the requests are fewer than so many on each connection.
     fn below(self, rounds: u64) -> bool {
         self.requests < rounds * self.connections
@@ -56,7 +56,7 @@ impl Ended {
 
 fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
     let visits = evidence.run.measured(contender);
-    let all: Vec<Ended> = visits.filter_map(|visit| ended(evidence, visit)).collect();
+    let all: Vec<EndedRequests> = visits.filter_map(|visit| ended(evidence, visit)).collect();
     let below = |rounds| all.iter().filter(move |ended| ended.below(rounds));
     let (certainty, rounds) =
         [(Certainty::Confirmed, ROUNDS_MIN), (Certainty::Suspected, ROUNDS_ENOUGH)]
@@ -80,7 +80,7 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
 
 /// `None` where it does not matter how many ended, and where nobody counted. In an open loop requests do
 /// not wait for each other.
-fn ended(evidence: &Evidence, visit: &Visit) -> Option<Ended> {
+fn ended(evidence: &Evidence, visit: &Visit) -> Option<EndedRequests> {
     let work = evidence.run.plan.work(visit.cell, visit.contender);
     let is_sent_at_once = work.is_page() && work.page <= PAGE_AT_ONCE;
     if work.rate.is_some() || work.sleep.is_some() || is_sent_at_once {
@@ -89,7 +89,7 @@ fn ended(evidence: &Evidence, visit: &Visit) -> Option<Ended> {
     let claimed = || visit.tool.as_ref()?.claimed.requests_done;
     let counted = visit.load.as_ref().map(|load| ended_in(load, visit.cut));
     let requests = counted.or_else(claimed)?;
-    Some(Ended { requests, connections: u64::from(work.connections) })
+    Some(EndedRequests { requests, connections: u64::from(work.connections) })
 }
 
 /// Requests that ended from the cut to the end of the load, well or not. What came while it drained was

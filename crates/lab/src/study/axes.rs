@@ -9,7 +9,7 @@
 use record::{Cell, Change, Contender, SettingValue, Workload};
 use toml::Spanned;
 
-use super::keys::{Item, Located, Section, Source, setting};
+use super::keys::{Item, Located, Section, StudySource, setting};
 use super::{Form, StudyError, work};
 use crate::adapters::Adapter;
 use crate::nearest::{nearest, suggestion};
@@ -52,7 +52,7 @@ pub(super) struct Point {
 pub(super) fn axes(
     top: &Section<'_>,
     form: Form,
-    source: Source<'_>,
+    source: StudySource<'_>,
 ) -> Result<Vec<Axis>, StudyError> {
     let sections = top.sections("axis", "[[axis]]", &AXIS)?;
     let mut axes: Vec<Axis> = Vec::new();
@@ -70,7 +70,7 @@ pub(super) fn axes(
     Ok(axes)
 }
 
-fn axis(section: &Section<'_>, form: Form, source: Source<'_>) -> Result<Axis, StudyError> {
+fn axis(section: &Section<'_>, form: Form, source: StudySource<'_>) -> Result<Axis, StudyError> {
     let over =
         section.text("over")?.ok_or_else(|| section.missing("over", "over = \"connections\""))?;
     let values = section
@@ -111,7 +111,7 @@ fn fill(
     points: &mut [Point],
     key: &Spanned<String>,
     values: &[Located<'_>],
-    source: Source<'_>,
+    source: StudySource<'_>,
 ) -> Result<(), StudyError> {
     for (point, value) in points.iter_mut().zip(values) {
         if work::is_key(key.get_ref()) {
@@ -130,7 +130,7 @@ fn label(
     section: &Section<'_>,
     over: &Spanned<String>,
     values: &[Located<'_>],
-    source: Source<'_>,
+    source: StudySource<'_>,
 ) -> Result<(), StudyError> {
     let labels = section.texts("labels")?;
     if let Some(labels) = labels.as_ref().filter(|labels| labels.len() != values.len()) {
@@ -154,7 +154,7 @@ fn label(
     Ok(())
 }
 
-fn makes(section: &Section<'_>, points: &[Point], source: Source<'_>) -> Result<Makes, StudyError> {
+fn makes(section: &Section<'_>, points: &[Point], source: StudySource<'_>) -> Result<Makes, StudyError> {
     let has_settings = !points[0].settings.is_empty();
     let Some(typed) = section.text("as")? else {
         return Ok(if has_settings { Makes::Contenders } else { Makes::Cells });
@@ -176,7 +176,7 @@ fn kept(
     points: Vec<Point>,
     section: &Section<'_>,
     form: Form,
-    source: Source<'_>,
+    source: StudySource<'_>,
 ) -> Result<Vec<Point>, StudyError> {
     let Some(short) = section.get("short") else { return Ok(points) };
     let mut wanted = Vec::new();
@@ -213,7 +213,7 @@ impl Axis {
     }
 
     /// `settings`: those that servers of the study have.
-    pub(super) fn applies_to_nobody(&self, settings: &[&str], source: Source<'_>) -> StudyError {
+    pub(super) fn applies_to_nobody(&self, settings: &[&str], source: StudySource<'_>) -> StudyError {
         let over = self.over.get_ref();
         let known: Vec<&str> = settings.iter().copied().chain(work::KEYS).collect();
         let meant =
@@ -264,7 +264,7 @@ pub(super) fn only(
     section: &Section<'_>,
     axes: &[Axis],
     form: Form,
-    source: Source<'_>,
+    source: StudySource<'_>,
 ) -> Result<Option<Vec<usize>>, StudyError> {
     let tables = section.free_tables("only")?;
     let Some(place) = tables.iter().flatten().map(|(key, _)| key.span()).next() else {
@@ -292,7 +292,7 @@ pub(super) fn only(
 fn fitting(
     typed: &[Item<'_>],
     making: &[&Axis],
-    source: Source<'_>,
+    source: StudySource<'_>,
 ) -> Result<Vec<usize>, StudyError> {
     let mut wanted: Vec<Option<Vec<String>>> = vec![None; making.len()];
     for (key, list) in typed {

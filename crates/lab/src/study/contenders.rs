@@ -5,7 +5,7 @@ use record::{Contender, Settings};
 use toml::Spanned;
 
 use super::axes::{Axis, Makes};
-use super::keys::{Section, Source, setting};
+use super::keys::{Section, StudySource, setting};
 use super::{Form, StudyError, work};
 use crate::adapters::{self, Adapter};
 
@@ -25,7 +25,7 @@ pub(super) fn contenders(
     top: &Section<'_>,
     axes: &[Axis],
     form: Form,
-    source: Source<'_>,
+    source: StudySource<'_>,
 ) -> Result<Vec<Contender>, StudyError> {
     const EXAMPLE: &str = "[[contender]] with name and server, at least twice";
     let sections = top.sections("contender", "[[contender]]", &CONTENDER)?;
@@ -67,7 +67,7 @@ fn read<'a>(
     others: &[LocatedContender<'_>],
     axes: &[Axis],
     form: Form,
-    source: Source<'_>,
+    source: StudySource<'_>,
 ) -> Result<Option<LocatedContender<'a>>, StudyError> {
     let name = section.text("name")?.ok_or_else(|| section.missing("name", "name = \"nginx\""))?;
     let taken = others.iter().any(|other| other.contender.name == *name.get_ref());
@@ -111,7 +111,7 @@ fn along<'a>(one: &LocatedContender<'a>, axis: &Axis) -> Vec<LocatedContender<'a
     axis.points.iter().map(at).collect()
 }
 
-fn check(one: &LocatedContender<'_>, source: Source<'_>) -> Result<(), StudyError> {
+fn check(one: &LocatedContender<'_>, source: StudySource<'_>) -> Result<(), StudyError> {
     let Contender { name, settings, .. } = &one.contender;
     let Err(error) = one.adapter.check(settings) else { return Ok(()) };
     let culprit = culprit(one.adapter, settings);

@@ -20,12 +20,12 @@ pub(super) type Item<'a> = (Spanned<String>, Located<'a>);
 
 /// The file that errors point into.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Source<'a> {
+pub(super) struct StudySource<'a> {
     pub(super) file: &'a str,
     pub(super) text: &'a str,
 }
 
-impl Source<'_> {
+impl StudySource<'_> {
     /// A quantity with a unit ("150ms", "3KB", "2%"); a bare number is read where its type takes one.
     pub(super) fn quantity<T>(self, key: &str, value: Located<'_>) -> Result<T, StudyError>
     where
@@ -98,7 +98,7 @@ impl Source<'_> {
 /// One table of the file, with the keys that it may have.
 #[derive(Debug, Clone)]
 pub(super) struct Section<'a> {
-    source: Source<'a>,
+    source: StudySource<'a>,
     /// As it is written in the file ("[workload]").
     title: &'a str,
     span: Range<usize>,
@@ -112,7 +112,7 @@ impl<'a> Section<'a> {
     /// A key that is not in `known`: reported before anything that is missing, because a mistyped
     /// key is why something is missing.
     pub(super) fn open(
-        source: Source<'a>,
+        source: StudySource<'a>,
         title: &'a str,
         span: Range<usize>,
         table: &'a DeTable<'a>,
@@ -270,7 +270,7 @@ pub(super) fn integer(value: &DeValue<'_>) -> Option<i64> {
 pub(super) fn setting(
     key: &str,
     value: Located<'_>,
-    source: Source<'_>,
+    source: StudySource<'_>,
 ) -> Result<SettingValue, StudyError> {
     let refused = || {
         source

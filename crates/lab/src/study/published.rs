@@ -4,7 +4,7 @@
 use record::{Cell, Contender, Metric, Published, PublishedFigure};
 use units::Bytes;
 
-use super::keys::{Located, Section, Source};
+use super::keys::{Located, Section, StudySource};
 use super::{Form, StudyError, metric, metric_named};
 use crate::nearest::suggestion;
 
@@ -18,7 +18,7 @@ pub(super) fn published(
     top: &Section<'_>,
     (contenders, cells): (&[Contender], &[Cell]),
     form: Form,
-    source: Source<'_>,
+    source: StudySource<'_>,
 ) -> Result<Option<Published>, StudyError> {
     let Some(section) = top.section("published", "[published]", &PUBLISHED)? else {
         return Ok(None);
@@ -57,7 +57,7 @@ fn of_metric(
     rows: Located<'_>,
     (contenders, cells): (&[Contender], &[Cell]),
     form: Form,
-    source: Source<'_>,
+    source: StudySource<'_>,
 ) -> Result<Vec<PublishedFigure>, StudyError> {
     let mut figures = Vec::new();
     for row in source.list("figures", rows)? {
@@ -88,7 +88,7 @@ fn of_metric(
 fn over(
     section: &Section<'_>,
     contenders: &[Contender],
-    source: Source<'_>,
+    source: StudySource<'_>,
 ) -> Result<Option<usize>, StudyError> {
     let Some(name) = section.text("over")? else { return Ok(None) };
     let found = index(name.get_ref(), contenders.iter().map(|one| one.name.as_str()));
@@ -106,7 +106,7 @@ struct Row {
 }
 
 /// `None`: it is no row.
-fn figure(metric: Metric, row: Located<'_>, source: Source<'_>) -> Result<Option<Row>, StudyError> {
+fn figure(metric: Metric, row: Located<'_>, source: StudySource<'_>) -> Result<Option<Row>, StudyError> {
     let items = source.list("figures", row)?;
     let [contender, cell, value, of @ ..] = items.as_slice() else { return Ok(None) };
     let of = match of {

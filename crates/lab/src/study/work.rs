@@ -5,7 +5,7 @@ use record::{Bodies, Change, Pacing, Workload};
 use units::{Bytes, Nanos, PerSecond, Share};
 
 use super::StudyError;
-use super::keys::{Located, Section, Source};
+use super::keys::{Located, Section, StudySource};
 
 /// Most connections of a study: what one client address may hold to one port.
 pub(super) const CONNECTIONS_MAX: u64 = 60_000;
@@ -43,7 +43,7 @@ pub(super) fn set(
     change: &mut Change,
     key: &str,
     value: Located<'_>,
-    source: Source<'_>,
+    source: StudySource<'_>,
 ) -> Result<(), StudyError> {
     let count = |most| Ok(source.whole(key, value, 1..=most)? as u32);
     match key {
@@ -62,7 +62,7 @@ pub(super) fn set(
     Ok(())
 }
 
-fn page(value: Located<'_>, source: Source<'_>) -> Result<Bytes, StudyError> {
+fn page(value: Located<'_>, source: StudySource<'_>) -> Result<Bytes, StudyError> {
     let page: Bytes = source.quantity("page", value)?;
     if page <= PAGE_MAX {
         return Ok(page);
@@ -70,28 +70,28 @@ fn page(value: Located<'_>, source: Source<'_>) -> Result<Bytes, StudyError> {
     Err(source.error(value.span(), format!("`page` must be at most {PAGE_MAX}, not {page}")))
 }
 
-fn rate(value: Located<'_>, source: Source<'_>) -> Result<PerSecond, StudyError> {
+fn rate(value: Located<'_>, source: StudySource<'_>) -> Result<PerSecond, StudyError> {
     let rate: PerSecond = source.quantity("rate", value)?;
     let checked = load::check_pacing(&Pacing::Constant { rate });
     checked.map_err(|error| source.error(value.span(), format!("`rate`: {error}")))?;
     Ok(rate)
 }
 
-fn timeout(value: Located<'_>, source: Source<'_>) -> Result<Nanos, StudyError> {
+fn timeout(value: Located<'_>, source: StudySource<'_>) -> Result<Nanos, StudyError> {
     match source.quantity("timeout", value)? {
         Nanos::ZERO => Err(source.error(value.span(), "`timeout` is zero")),
         timeout => Ok(timeout),
     }
 }
 
-fn client(value: Located<'_>, source: Source<'_>) -> Result<String, StudyError> {
+fn client(value: Located<'_>, source: StudySource<'_>) -> Result<String, StudyError> {
     let name = source.text("client", value)?;
     let found = crate::clients::named(&name);
     found.map_err(|error| source.error(value.span(), error.to_string()))?;
     Ok(name)
 }
 
-fn target(value: Located<'_>, source: Source<'_>) -> Result<String, StudyError> {
+fn target(value: Located<'_>, source: StudySource<'_>) -> Result<String, StudyError> {
     let target = source.text("target", value)?;
     if target.starts_with('/') && target.chars().all(|c| c.is_ascii_graphic()) {
         return Ok(target);
@@ -101,7 +101,7 @@ fn target(value: Located<'_>, source: Source<'_>) -> Result<String, StudyError> 
 }
 
 /// Which bodies are verified under load.
-fn verify(value: Located<'_>, source: Source<'_>) -> Result<Bodies, StudyError> {
+fn verify(value: Located<'_>, source: StudySource<'_>) -> Result<Bodies, StudyError> {
     match value.get_ref().as_str() {
         Some("off") => return Ok(Bodies::None),
         Some("auto") => return Ok(Bodies::Sample),
@@ -118,7 +118,7 @@ fn verify(value: Located<'_>, source: Source<'_>) -> Result<Bodies, StudyError> 
 }
 
 /// How long a program of the site sleeps.
-pub(super) fn sleep(value: Located<'_>, source: Source<'_>) -> Result<Nanos, StudyError> {
+pub(super) fn sleep(value: Located<'_>, source: StudySource<'_>) -> Result<Nanos, StudyError> {
     let sleep: Nanos = source.quantity("sleep", value)?;
     if (SLEEP_MIN..=SLEEP_MAX).contains(&sleep) {
         return Ok(sleep);
@@ -128,7 +128,7 @@ pub(super) fn sleep(value: Located<'_>, source: Source<'_>) -> Result<Nanos, Stu
 }
 
 /// The change that a table of keys of a workload makes.
-pub(super) fn change(section: &Section<'_>, source: Source<'_>) -> Result<Change, StudyError> {
+pub(super) fn change(section: &Section<'_>, source: StudySource<'_>) -> Result<Change, StudyError> {
     let mut change = Change::default();
     for (key, value) in section.items() {
         set(&mut change, key.get_ref(), value, source)?;
@@ -146,7 +146,7 @@ pub(super) fn change(section: &Section<'_>, source: Source<'_>) -> Result<Change
 pub(super) fn workload(
     top: &Section<'_>,
     axes: &[&str],
-    source: Source<'_>,
+    source: StudySource<'_>,
 ) -> Result<Workload, StudyError> {
     const EXAMPLE: &str = "[workload] with page = \"3361\" and connections = 64";
     let section = top
