@@ -1,5 +1,4 @@
-//! Owns what a check may look at, and the views of it that several checks share. Must not judge.
-//! Start reading at [`Evidence`].
+//! Owns what a check may look at, and the views of it that several checks share. Start reading at [`Evidence`].
 
 use record::{LoadRecord, RunRecord, Visit};
 

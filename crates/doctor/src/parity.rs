@@ -1,6 +1,5 @@
-//! Owns what must be alike for two servers to do the same work, and in which of it a run's
-//! contenders differ or may differ. Must not know how a switch was read. Start reading at [`Switch`] and
-//! [`differences`].
+//! Owns what must be alike for two servers to do the same work, and in which of it a run's contenders differ or
+//! may differ. Start reading at [`Switch`] and [`differences`].
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Owns made-up runs for the tests of checks: clean as they come, to be planted with one artifact.
-//! Must not know any check. Start reading at [`run`].
+//! Owns made-up runs for the tests of checks: clean as they come, to be planted with one artifact. Start
+//! reading at [`run`].
 
 use std::collections::BTreeMap;
 

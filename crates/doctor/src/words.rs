@@ -1,5 +1,4 @@
-//! Owns how figures are put into the sentences of findings. Must not know any check.
-//! Start reading at [`count`].
+//! Owns how figures are put into the sentences of findings. Start reading at [`count`].
 
 use units::Share;
 

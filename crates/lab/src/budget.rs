@@ -1,5 +1,5 @@
-//! Owns what visits cost in time, from what is planned and what was seen of them, and so whether more of
-//! them fit into a budget. Must not know clocks or servers. Start reading at [`Costs`].
+//! Owns what visits cost in time, from what is planned and what was seen of them, and so whether more of them
+//! fit into a budget. Start reading at [`Costs`].
 //!
 //! A visit costs more than its load: the network, the calibration workload, the server's start and end. Before a
 //! contender's first visit that is what starting it alone took, and all that a visit may take beside its

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use record::{Plan, ToolRun, Visit, Workload};
 use units::Nanos;
 
-use crate::clients::{self, ClientError, ClientRun, ClientKind, Order};
+use crate::clients::{self, ClientError, ClientKind, ClientRun, Order};
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -69,14 +69,16 @@ impl Calibration {
 /// Runs `work` on a thread of its own, on the first of `cpus` where there is one.
 fn pinned<T: Send>(cpus: &[u32], work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
-        let thread =
-            std::thread::Builder::new().name("calibration".to_owned()).spawn_scoped(scope, || {
+        let thread = std::thread::Builder::new().name("calibration".to_owned()).spawn_scoped(
+            scope,
+            || {
                 if let [first, ..] = cpus {
                     // Where that fails the work is done elsewhere, which is no worse than not at all.
                     let _ = affinity::pin(&[*first]);
                 }
                 work()
-            })?;
+            },
+        )?;
         thread.join().map_err(|_| io::Error::other("the calibration's thread panicked"))
     })
 }
@@ -233,7 +235,10 @@ mod tests {
         assert_eq!(work(1000), work(1000));
         assert_ne!(work(1000), work(1001));
         let calibration = Calibration::calibrate(&[]).unwrap();
-        assert!(calibration.turns > 1024, "a CPU of this century does more in 20 ms: {calibration:?}");
+        assert!(
+            calibration.turns > 1024,
+            "a CPU of this century does more in 20 ms: {calibration:?}"
+        );
         // Ten times the work takes longer, however busy the machine is: CPU time says so.
         let cpu = |turns| {
             let begun = clock::thread_cpu();

@@ -1,6 +1,6 @@
-//! Owns what a server does for a request, seen as the system calls that it makes: whether it opens the file
-//! for each, asks for its state, in how many writes it replies. What its configuration says is what was
-//! meant; this is what happens. Must not know which server it is. Start reading at [`observe`].
+//! Owns what a server does for a request, seen as the system calls that it makes: whether it opens the file for
+//! each, asks for its state, in how many writes it replies. What its configuration says is what was meant; this
+//! is what happens. Start reading at [`observe`].
 //!
 //! Before anything is measured, and never while: a traced server is many times slower.
 

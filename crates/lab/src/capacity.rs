@@ -1,5 +1,5 @@
-//! Owns the visit that looks for the highest rate a server holds: a search by open-loop loads on one
-//! running server. Must not know servers. Start reading at [`find`].
+//! Owns the visit that looks for the highest rate a server holds: a search by open-loop loads on one running
+//! server. Start reading at [`find`].
 //!
 //! A search makes each try once ([`SearchOptions::repeats`] 1): a chance that misleads one search is
 //! averaged over blocks, each with a fresh start, which is what the interval of the verdict is made of.

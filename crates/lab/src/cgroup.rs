@@ -1,8 +1,7 @@
-//! Owns the cgroup that a server runs in for one visit: it counts the CPU time of every process that
-//! ever was in it, names those that are, with version 2 ends them all at once, and counts memory where
-//! memory is counted anyhow. Absent where we
-//! may not make one (not root, a container with /sys read-only); `tree` has another way then.
-//! Must not know servers.
+//! Owns the cgroup that a server runs in for one visit: it counts the CPU time of every process that ever was
+//! in it, names those that are, with version 2 ends them all at once, and counts memory where memory is counted
+//! anyhow. Absent where we may not make one (not root, a container with /sys read-only); `tree` has another way
+//! then.
 
 use std::fs::{self, File};
 use std::io;

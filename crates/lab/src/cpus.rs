@@ -1,4 +1,4 @@
-//! Owns the division of the machine's CPUs between server and generator. Must not know either.
+//! Owns the division of the machine's CPUs between server and generator.
 //!
 //! The server gets the upper half of the cores, the generator the lower one with CPU 0: the boot CPU
 //! takes most device interrupts, timers and housekeeping, and the kernel charges that time to

@@ -1,6 +1,5 @@
-//! Owns what a finished run of two contenders says to whoever waits for an exit code: is the candidate
-//! worse than the base by more than the margin? Must not know exit codes or how it is worded.
-//! Start reading at [`gate`].
+//! Owns what a finished run of two contenders says to whoever waits for an exit code: is the candidate worse
+//! than the base by more than the margin? Start reading at [`gate`].
 
 use record::BoundCause::Ceiling;
 use record::{Metric, PairVerdict, Plan, Verdict};

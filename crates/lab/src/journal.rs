@@ -1,5 +1,5 @@
-//! Owns the file in which a run's visits are kept while it goes on, and how a run goes on from one.
-//! Must not know how visits are made. Start reading at [`go_on`].
+//! Owns the file in which a run's visits are kept while it goes on, and how a run goes on from one. Start
+//! reading at [`go_on`].
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};

@@ -1,5 +1,5 @@
-//! Owns what a joust that was killed left running, and the end of it: each server's folder names the
-//! processes that were started in it, so that the next run finds them. Must not know servers.
+//! Owns what a joust that was killed left running, and the end of it: each server's folder names the processes
+//! that were started in it, so that the next run finds them.
 //!
 //! A server ends with its joust in every way but one: when the guardian of [`sys::child`] is killed
 //! with it, or before. No stranger is ever ended: a process is ours if its number and the tick it
@@ -200,7 +200,11 @@ mod tests {
         let ended = end_noted(scratch.path());
         assert!(ended.processes >= 2, "{ended:?}");
         assert!(!child.wait().unwrap().success());
-        assert_eq!(end_noted(scratch.path()), EndedRemains::default(), "there is nothing left to end");
+        assert_eq!(
+            end_noted(scratch.path()),
+            EndedRemains::default(),
+            "there is nothing left to end"
+        );
     }
 
     #[test]

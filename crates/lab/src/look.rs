@@ -1,7 +1,6 @@
-//! Owns a first look at the contenders of a plan, before anything is measured: each is started once and
-//! asked alone, so that whoever typed them learns within seconds that one does not run, that one closes
-//! every connection, or that they serve different pages. Must not know how they were typed.
-//! Start reading at [`look`].
+//! Owns a first look at the contenders of a plan, before anything is measured: each is started once and asked
+//! alone, so that whoever typed them learns within seconds that one does not run, that one closes every
+//! connection, or that they serve different pages. Start reading at [`look`].
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Owns the stage of a real run: this machine, its installed servers, one visit after another. Must
-//! not know the design of an experiment or what is concluded. Start reading at [`Machine`].
+//! Owns the stage of a real run: this machine, its installed servers, one visit after another. Start reading at
+//! [`Machine`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -560,9 +560,9 @@ fn number(planned: PlannedVisit) -> u64 {
     /// Above any count of cells, contenders or attempts, so that no two places share a number.
     const RADIX: u64 = 100_003;
     let parts = [u64::from(planned.attempt), planned.cell as u64, planned.contender as u64];
-    parts
-        .into_iter()
-        .fold(u64::from(planned.block), |number, part| number.wrapping_mul(RADIX).wrapping_add(part))
+    parts.into_iter().fold(u64::from(planned.block), |number, part| {
+        number.wrapping_mul(RADIX).wrapping_add(part)
+    })
 }
 
 /// A visit of which nothing is known yet.

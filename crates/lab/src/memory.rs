@@ -1,5 +1,4 @@
-//! Owns the accounting of a process tree's memory: every page frame that any of its processes maps,
-//! once. Must not know when it is taken, nor of whom.
+//! Owns the accounting of a process tree's memory: every page frame that any of its processes maps, once.
 //!
 //! What it counts does not depend on processes outside the tree, as PSS does, which divides a page over
 //! all that map it. A page of a file counts while a process of the tree maps it, also where the page

@@ -1,4 +1,4 @@
-//! Owns the guess at what was meant by a mistyped name. Must not know what the names stand for.
+//! Owns the guess at what was meant by a mistyped name.
 
 /// The candidate nearest to `typed`, where it is near enough to be what was meant: at most a third
 /// of the letters wrong, capitals, hyphens and underscores aside.

@@ -1,6 +1,5 @@
-//! Owns the network that one server and its load meet over: a namespace each, joined by a veth pair
-//! with Ethernet's MTU, where that is permitted; else the machine's loopback. Which of the two it is
-//! is data. Must not know servers or loads.
+//! Owns the network that one server and its load meet over: a namespace each, joined by a veth pair with
+//! Ethernet's MTU, where that is permitted; else the machine's loopback. Which of the two it is is data.
 //!
 //! The load has a namespace of its own, too, though one for the server would do: then nothing on the
 //! machine is changed (no interface, no route, no address that could be someone's, no setting), the

@@ -1,7 +1,6 @@
-//! Owns the out-of-band reference: what each contender answers when it is asked alone, before any
-//! load, and whether all of them do the same work. A tool that takes the first answer under load as
-//! the norm counts a wrong first answer as success and all others as failures. Must not know which
-//! server it asks.
+//! Owns the out-of-band reference: what each contender answers when it is asked alone, before any load, and
+//! whether all of them do the same work. A tool that takes the first answer under load as the norm counts a
+//! wrong first answer as success and all others as failures.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,7 +1,7 @@
-//! Owns what can be seen of a running server from outside, the same for all of them: does it keep
-//! connections and for how many requests, which version of HTTP, what it compresses, how long its
-//! heads are, its backlog. What a server prints of its configuration is what it understood; this is
-//! what it does. Must not know which server it is. Start reading at [`probe`].
+//! Owns what can be seen of a running server from outside, the same for all of them: does it keep connections
+//! and for how many requests, which version of HTTP, what it compresses, how long its heads are, its backlog.
+//! What a server prints of its configuration is what it understood; this is what it does. Start reading at
+//! [`probe`].
 //!
 //! Cost: a handful of fetches of the page, and `REQUESTS_FEW` HEAD requests; then `REQUESTS` more,
 //! for at most `LONGEST`; the same again, up to ten times, where a limit shows and is looked for.
@@ -261,7 +261,10 @@ mod tests {
     fn a_server_that_closes_each_connection_has_no_keep_alive() {
         let mut parity = BTreeMap::from([("keep_alive".to_owned(), "on".to_owned())]);
         let server = planted(1, "ETag: \"x\"\r\n");
-        lay_over(&mut parity, ObservedSwitches { listening: listening(&server), ..probe(&server, "/") });
+        lay_over(
+            &mut parity,
+            ObservedSwitches { listening: listening(&server), ..probe(&server, "/") },
+        );
         assert_eq!(
             (parity["keep_alive"].as_str(), parity["keep_alive_requests"].as_str()),
             ("off", "1")

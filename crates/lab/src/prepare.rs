@@ -1,6 +1,6 @@
-//! Owns what is brought to the same state before each visit, and what is left to chance on purpose
-//! and recorded: sockets in TIME_WAIT, the page cache, the length of the server's environment. Must
-//! not know which server it is. Start reading at [`prepare`].
+//! Owns what is brought to the same state before each visit, and what is left to chance on purpose and
+//! recorded: sockets in TIME_WAIT, the page cache, the length of the server's environment. Start reading at
+//! [`prepare`].
 
 use std::fs::{self, File};
 use std::io;

@@ -1,5 +1,5 @@
-//! Owns one request made alone, to see whether a server answers and with what: the same request
-//! that a load would make, on a connection of its own. Must not know which server it is.
+//! Owns one request made alone, to see whether a server answers and with what: the same request that a load
+//! would make, on a connection of its own.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;

@@ -1,5 +1,5 @@
-//! Owns the roll of a server's processes over a load: who came, who went, how often they were
-//! switched, what they had open. Must not know their CPU time and memory (that is `tree`).
+//! Owns the roll of a server's processes over a load: who came, who went, how often they were switched, what
+//! they had open.
 //!
 //! Who is there is one small file of the cgroup a reading; without a cgroup it is a walk over all
 //! processes of the machine, which is made at both ends only. Context switches are

@@ -1,5 +1,5 @@
-//! Owns the folder of a run's results: its name, and files that appear in it whole or not at all.
-//! Must not know what is in the files. Start reading at [`ResultsFolder`].
+//! Owns the folder of a run's results: its name, and files that appear in it whole or not at all. Start reading
+//! at [`ResultsFolder`].
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};

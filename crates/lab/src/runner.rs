@@ -1,5 +1,5 @@
-//! Owns a whole run: what is installed, the session on this machine, findings and verdicts, the
-//! record of it all. Must not know rendering, folders of results or argv. Start reading at [`run`].
+//! Owns a whole run: what is installed, the session on this machine, findings and verdicts, the record of it
+//! all. Start reading at [`run`].
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -15,7 +15,7 @@ use crate::clients;
 use crate::error::LabError;
 use crate::facts;
 use crate::journal::{Earlier, Keeping, check_machine, check_setup};
-use crate::machine::{GoingOn, MachineLayout, Installed, Machine, Tool, Tools};
+use crate::machine::{GoingOn, Installed, Machine, MachineLayout, Tool, Tools};
 use crate::session::{EarlierVisits, Stage as _, Watch, play};
 use crate::study;
 use crate::trial;

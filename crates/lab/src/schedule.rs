@@ -1,5 +1,5 @@
-//! Owns the order of visits: randomised complete blocks, each contender once in each cell, so that what
-//! drifts with time falls on all alike. Must not know what a visit is. Start reading at [`Schedule`].
+//! Owns the order of visits: randomised complete blocks, each contender once in each cell, so that what drifts
+//! with time falls on all alike. Start reading at [`Schedule`].
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;

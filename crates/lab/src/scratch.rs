@@ -1,5 +1,5 @@
-//! Owns the folder that a run works in: servers' own folders and the site they serve. It lies where
-//! every account may enter, and is removed even after a run that was killed. Must not know servers.
+//! Owns the folder that a run works in: servers' own folders and the site they serve. It lies where every
+//! account may enter, and is removed even after a run that was killed.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -11,13 +11,13 @@ use tempfile::TempDir;
 use units::{Bytes, Nanos};
 
 use crate::cgroup;
-use crate::left::{self, Ended};
+use crate::left::{self, EndedRemains};
 
 /// A folder for the folders of servers and their site; removed when dropped.
 #[derive(Debug)]
 pub struct Scratch {
     dir: TempDir,
-    ended: Ended,
+    ended: EndedRemains,
     // Held as long as we live, so that `sweep` of another process leaves the folder alone. The
     // kernel lets go of it however we end.
     _lock: File,
@@ -30,7 +30,7 @@ impl Scratch {
     }
 
     /// What was ended, when it was made, of a joust that was killed.
-    pub fn ended(&self) -> Ended {
+    pub fn ended(&self) -> EndedRemains {
         self.ended
     }
 }
@@ -65,11 +65,11 @@ pub fn scratch() -> io::Result<Scratch> {
 
 /// Ends the servers and removes the scratch folders of a joust of ours that is gone: its lock can be
 /// had. A folder that is being made has no lock file yet and is left alone, unless that was long ago.
-fn sweep() -> Ended {
+fn sweep() -> EndedRemains {
     use std::os::unix::fs::MetadataExt as _;
     let me = rustix::process::geteuid().as_raw();
-    let Ok(entries) = fs::read_dir(SCRATCH_ROOT) else { return Ended::default() };
-    let mut ended = Ended { cgroups: cgroup::sweep(), ..Ended::default() };
+    let Ok(entries) = fs::read_dir(SCRATCH_ROOT) else { return EndedRemains::default() };
+    let mut ended = EndedRemains { cgroups: cgroup::sweep(), ..EndedRemains::default() };
     for path in entries.flatten().map(|entry| entry.path()) {
         let named = path.file_name().and_then(|name| name.to_str());
         let is_scratch = named.is_some_and(|name| name.starts_with(SCRATCH_PREFIX));

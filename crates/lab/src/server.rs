@@ -305,7 +305,11 @@ impl Running {
         }
     }
 
-    fn start_at(start: &Start, ground: &CheckedStart, free: SocketAddr) -> Result<Self, ServerError> {
+    fn start_at(
+        start: &Start,
+        ground: &CheckedStart,
+        free: SocketAddr,
+    ) -> Result<Self, ServerError> {
         let server = start.adapter.name;
         let CheckedStart { account, scratch, docroot, conditions } = *ground;
         let net = &conditions.net;

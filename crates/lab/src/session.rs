@@ -387,7 +387,8 @@ impl Session<'_> {
     fn is_made(&self, planned: PlannedVisit) -> bool {
         self.visits.iter().rev().any(|visit| {
             let at = (visit.block, visit.cell, visit.contender);
-            at == (planned.block, planned.cell, planned.contender) && visit.state != VisitState::Disturbed
+            at == (planned.block, planned.cell, planned.contender)
+                && visit.state != VisitState::Disturbed
         })
     }
 

@@ -1,7 +1,6 @@
-//! Owns when a server has warmed up: a JVM compiles while it is loaded, and what is measured before it
-//! is done is another program. Loads of about a second go on until the rates of the last ones are one
-//! level by the change-point test of `stats`, or the time for it is used up. Must not know how a load
-//! is made. Start reading at [`Settling`].
+//! Owns when a server has warmed up: a JVM compiles while it is loaded, and what is measured before it is done
+//! is another program. Loads of about a second go on until the rates of the last ones are one level by the
+//! change-point test of `stats`, or the time for it is used up. Start reading at [`Settling`].
 
 use record::{Interval, LoadRecord, Settled};
 use stats::{Better, Steadiness};

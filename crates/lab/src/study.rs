@@ -1,5 +1,5 @@
-//! Owns the study file: TOML to a complete `Plan`, or an error that points into the file. Must not
-//! know how a plan is carried out. Start reading at [`parse`].
+//! Owns the study file: TOML to a complete `Plan`, or an error that points into the file. Start reading at
+//! [`parse`].
 
 mod axes;
 pub mod brief;
@@ -392,7 +392,11 @@ fn metric(value: Located<'_>, source: StudySource<'_>) -> Result<Metric, StudyEr
     metric_named(&source.text("metric", value)?, value.span(), source)
 }
 
-fn metric_named(name: &str, span: Range<usize>, source: StudySource<'_>) -> Result<Metric, StudyError> {
+fn metric_named(
+    name: &str,
+    span: Range<usize>,
+    source: StudySource<'_>,
+) -> Result<Metric, StudyError> {
     let found = METRICS.iter().find(|(known, _)| *known == name).map(|(_, metric)| *metric);
     found.ok_or_else(|| {
         source

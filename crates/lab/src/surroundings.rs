@@ -1,6 +1,6 @@
-//! Owns what is done around every visit of a run, in this order: a network, the same state, the
-//! calibration; the server is started; counters are read while it is loaded; was the machine disturbed?
-//! Must not know servers or loads. Start reading at [`Keeper`].
+//! Owns what is done around every visit of a run, in this order: a network, the same state, the calibration;
+//! the server is started; counters are read while it is loaded; was the machine disturbed? Start reading at
+//! [`Keeper`].
 
 use std::collections::BTreeSet;
 use std::io;

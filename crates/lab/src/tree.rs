@@ -1,6 +1,5 @@
-//! Owns the accounting of a server's whole process tree: which processes it is, the CPU time they
-//! used (ended ones included), their memory, their number. Must not know which server it is, nor
-//! what loads it.
+//! Owns the accounting of a server's whole process tree: which processes it is, the CPU time they used (ended
+//! ones included), their memory, their number.
 //!
 //! CPU time comes from a cgroup where one can be made: exact to a microsecond, and nothing that
 //! forks or ends escapes it. Else it is summed from `/proc/PID/task/*/schedstat` (nanoseconds, live

@@ -1,5 +1,5 @@
-//! Owns what one visit comes to: which part of the load is measured, and what the server used in it.
-//! Must not know how servers are started or stopped. Start reading at [`Window`].
+//! Owns what one visit comes to: which part of the load is measured, and what the server used in it. Start
+//! reading at [`Window`].
 
 use record::{
     Interval, LoadPlan, LoadRecord, LoadStop, Pacing, Plan, Verify, Visit, VisitState, Workload,

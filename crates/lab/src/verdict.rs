@@ -1,6 +1,5 @@
-//! Owns what may be said of each pair of contenders: visits paired by block, the estimate, and which
-//! of the six wordings holds. Must not know how visits are made or shown.
-//! Start reading at [`verdicts`].
+//! Owns what may be said of each pair of contenders: visits paired by block, the estimate, and which of the six
+//! wordings holds. Start reading at [`verdicts`].
 //!
 //! A ceiling acts by metric, because a closed loop ties the metrics together:
 //! - throughput: that of a limited contender is a lower bound of what it can do;

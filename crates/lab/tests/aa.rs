@@ -119,7 +119,8 @@ fn equal_servers_are_called_different_in_at_most_5_of_100_whatever_the_noise() {
             // Who is visited first in a block is drawn from the seed of the study.
             let study = Plan { seed, ..study.clone() };
             let stop = AtomicBool::new(false);
-            let played = play(&study, EarlierVisits::default(), &mut stage, &mut (), &stop).unwrap();
+            let played =
+                play(&study, EarlierVisits::default(), &mut stage, &mut (), &stop).unwrap();
             verdicts(&study, &played.visits, &[]).remove(0)
         };
         let all: Vec<PairVerdict> = (50_000..50_000 + SESSIONS).map(pair).collect();
@@ -148,8 +149,13 @@ fn few_blocks_call_no_more_equal_servers_different_than_many() {
     for blocks in [3, 4, 5, 7] {
         let differs = |seed: &u64| {
             let mut stage = Simulated::new(&noise, 30_000 + seed, &[10e3, 10e3]);
-            let played =
-                play(&study, EarlierVisits::default(), &mut stage, &mut (), &AtomicBool::new(false));
+            let played = play(
+                &study,
+                EarlierVisits::default(),
+                &mut stage,
+                &mut (),
+                &AtomicBool::new(false),
+            );
             let mut visits = played.unwrap().visits;
             visits.retain(|visit| visit.block < blocks);
             let pair = verdicts(&study, &visits, &[]).remove(0);

@@ -19,7 +19,8 @@ fn simulated(rates: &[f64], blocks: u32, seed: u64) -> Vec<Visit> {
     (0..blocks)
         .flat_map(|block| (0..rates.len()).map(move |contender| (block, contender)))
         .map(|(block, contender)| {
-            let planned = PlannedVisit { cell: 0, contender, block, position: contender as u32, attempt: 0 };
+            let planned =
+                PlannedVisit { cell: 0, contender, block, position: contender as u32, attempt: 0 };
             stage.visit(planned).unwrap().unwrap()
         })
         .collect()
@@ -36,7 +37,8 @@ fn exact(blocks: u32, rate: impl Fn(u32, usize) -> f64, contenders: usize) -> Ve
     (0..blocks)
         .flat_map(|block| (0..contenders).map(move |contender| (block, contender)))
         .map(|(block, contender)| {
-            let planned = PlannedVisit { cell: 0, contender, block, position: contender as u32, attempt: 0 };
+            let planned =
+                PlannedVisit { cell: 0, contender, block, position: contender as u32, attempt: 0 };
             measured(planned, rate(block, contender))
         })
         .collect()
@@ -59,8 +61,11 @@ fn contenders_that_are_not_told_apart_share_a_letter() {
         pair.verdict = Verdict::Undecided { more_blocks: Some(5), margin: plan.margin };
     }
     let ranking = rank(&visits, &pairs, 3).unwrap();
-    let letters: Vec<(usize, &str)> =
-        ranking.places.iter().map(|planned| (planned.contender, planned.letters.as_str())).collect();
+    let letters: Vec<(usize, &str)> = ranking
+        .places
+        .iter()
+        .map(|planned| (planned.contender, planned.letters.as_str()))
+        .collect();
     assert_eq!(letters, [(1, "a"), (2, "ab"), (0, "b")]);
     assert!(ranking.overlapping && ranking.unranked.is_empty());
     assert_eq!((ranking.top(), ranking.blocks), (vec![1, 2], 16));
@@ -94,7 +99,8 @@ fn who_is_withheld_has_no_place_and_the_others_keep_theirs() {
 
 /// A visit whose service times are `main`, and `stalls` of 1000 requests 40 ms later.
 fn timed(block: u32, contender: usize, main: Nanos, stalls: u64) -> Visit {
-    let mut visit = measured(PlannedVisit { cell: 0, contender, block, position: 0, attempt: 0 }, 1000.0);
+    let mut visit =
+        measured(PlannedVisit { cell: 0, contender, block, position: 0, attempt: 0 }, 1000.0);
     let mut interval = Interval::new(Nanos::ZERO, Nanos::from_millis(100));
     for n in 0..1000u64 {
         let late = if n < stalls { Nanos::from_millis(40) } else { Nanos::ZERO };
@@ -189,7 +195,10 @@ fn cells_that_differ_in_connections_alone_give_the_law_and_two_of_them_none() {
     {
         let connections = plan.cells[cell].workload.connections;
         let noisy = rate(f64::from(connections)) * wobble(block, contender + connections as usize);
-        visits.push(measured(PlannedVisit { cell, contender, block, position: 0, attempt: 0 }, noisy));
+        visits.push(measured(
+            PlannedVisit { cell, contender, block, position: 0, attempt: 0 },
+            noisy,
+        ));
     }
     let said = analyse(&plan, &visits, &[], &verdicts(&plan, &visits, &[]));
     assert_eq!(said.scalability.len(), 2, "one a contender, with keep-alive: {said:?}");
@@ -222,7 +231,10 @@ fn a_cell_whose_figures_are_void_is_no_level_of_the_law() {
     for (cell, block) in (0..4).flat_map(|cell| (0..10).map(move |block| (cell, block))) {
         for contender in [0, 1] {
             let rate = 1e4 * wobble(block, contender + cell);
-            visits.push(measured(PlannedVisit { cell, contender, block, position: 0, attempt: 0 }, rate));
+            visits.push(measured(
+                PlannedVisit { cell, contender, block, position: 0, attempt: 0 },
+                rate,
+            ));
         }
     }
     let void = |cell, contender| Finding {

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use joust_lab::adapters::{self, Found, Search};
-use joust_lab::clients::{self, Bench, Client, ClientError, ClientRun, GRACE, ClientKind, Order};
+use joust_lab::clients::{self, Bench, Client, ClientError, ClientKind, ClientRun, GRACE, Order};
 use joust_lab::server::{self, Running, Scratch, Start};
 use record::{SettingValue, Settings};
 use units::{Bytes, Nanos, PerSecond};
@@ -96,7 +96,8 @@ fn for_client(client: &Client, order: Order) -> Order {
 /// Every program among the clients that is here, and how many are not.
 fn installed() -> (Vec<(&'static Client, Found)>, u32) {
     let (mut here, mut skipped) = (Vec::new(), 0);
-    for client in clients::ALL.iter().filter(|client| matches!(client.kind, ClientKind::Program(_))) {
+    for client in clients::ALL.iter().filter(|client| matches!(client.kind, ClientKind::Program(_)))
+    {
         match client.find(&search()) {
             Some(found) => here.push((*client, found)),
             None => {

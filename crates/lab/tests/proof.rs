@@ -70,7 +70,8 @@ fn session(study: &Plan, noise: &Noise, effects: Effects, ratio: f64, seed: u64)
     let mut stage = Affected { machine, effects, visits: 0 };
     let study = Plan { seed, ..study.clone() };
     let played =
-        play(&study, EarlierVisits::default(), &mut stage, &mut (), &AtomicBool::new(false)).unwrap();
+        play(&study, EarlierVisits::default(), &mut stage, &mut (), &AtomicBool::new(false))
+            .unwrap();
     verdicts(&study, &played.visits, &[]).remove(0)
 }
 

@@ -34,7 +34,8 @@ impl Watch for Notes {
 
 fn played(plan: &record::Plan, stage: &mut Simulated<'_>) -> (Played, Notes) {
     let mut notes = Notes::default();
-    let played = play(plan, EarlierVisits::default(), stage, &mut notes, &AtomicBool::new(false)).unwrap();
+    let played =
+        play(plan, EarlierVisits::default(), stage, &mut notes, &AtomicBool::new(false)).unwrap();
     (played, notes)
 }
 
@@ -105,9 +106,14 @@ fn what_was_measured_before_an_interrupt_is_kept_and_called_incomplete() {
 fn an_interrupt_before_the_first_visit_leaves_an_incomplete_run() {
     let noise = Noise::none();
     let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4]);
-    let played =
-        play(&plan(&["a", "b"]), EarlierVisits::default(), &mut stage, &mut (), &AtomicBool::new(true))
-            .unwrap();
+    let played = play(
+        &plan(&["a", "b"]),
+        EarlierVisits::default(),
+        &mut stage,
+        &mut (),
+        &AtomicBool::new(true),
+    )
+    .unwrap();
     assert!(played.visits.is_empty());
     assert!(matches!(played.ending, Ending::Incomplete { .. }));
 }
@@ -188,7 +194,8 @@ fn a_run_takes_at_most_five_percent_more_than_its_budget() {
         stage.start_takes = Nanos::from_millis(machine.start_ms);
         stage.slows_by = Nanos::from_millis(machine.slows_by_ms);
         stage.disturbed_in = (0..1000).filter(|_| machine.disturbed).collect();
-        let played = play(&plan, EarlierVisits::default(), &mut stage, &mut (), &AtomicBool::new(false));
+        let played =
+            play(&plan, EarlierVisits::default(), &mut stage, &mut (), &AtomicBool::new(false));
         let took = stage.now();
         assert!(took.0 <= plan.budget.0 / 20 * 21, "{n}: {took} of {}", plan.budget);
         match played {
@@ -212,8 +219,9 @@ fn a_budget_that_holds_no_block_is_told_before_the_first_visit() {
     let mut short = plan(&["a", "b"]);
     short.budget = Nanos::from_secs(8);
     let mut notes = Notes::default();
-    let error = play(&short, EarlierVisits::default(), &mut stage, &mut notes, &AtomicBool::new(false))
-        .unwrap_err();
+    let error =
+        play(&short, EarlierVisits::default(), &mut stage, &mut notes, &AtomicBool::new(false))
+            .unwrap_err();
     let text = error.to_string();
     assert!(text.starts_with("the budget of 8s does not hold one block: its 2 visits"), "{text}");
     assert!(text.contains("take 5.7s") && text.contains("4s went by"), "{text}");
@@ -256,9 +264,14 @@ fn with_fewer_than_two_that_answer_there_is_no_run_and_the_logs_say_why() {
     let noise = Noise::none();
     let mut stage = Simulated::new(&noise, 1, &[1e4, 2e4]);
     stage.dead.insert(0);
-    let error =
-        play(&plan(&["a", "b"]), EarlierVisits::default(), &mut stage, &mut (), &AtomicBool::new(false))
-            .unwrap_err();
+    let error = play(
+        &plan(&["a", "b"]),
+        EarlierVisits::default(),
+        &mut stage,
+        &mut (),
+        &AtomicBool::new(false),
+    )
+    .unwrap_err();
     assert!(matches!(error, LabError::NoneAnswers { .. }));
     let text = error.to_string();
     assert!(text.contains("a: it did not start") && text.contains("oops"), "{text}");

@@ -1,5 +1,4 @@
-//! Owns the check that bodies under load are those that were sent before it. Must not know how they were
-//! compared. Start reading at [`look`].
+//! Owns the check that bodies under load are those that were sent before it. Start reading at [`look`].
 //!
 //! A server whose cache, disk or backend gives way under load can go on answering with status 200 and
 //! the right length. Such replies count as good in every tool that looks at no more than that, and are

@@ -1,5 +1,4 @@
-//! Owns the check that contenders do the same work: they sent the same body. Must not know how it was
-//! fetched. Start reading at [`look`].
+//! Owns the check that contenders do the same work: they sent the same body. Start reading at [`look`].
 //!
 //! One contender with compression on, an error page or another file sends fewer bytes and looks fast.
 //! The bodies compared were fetched alone before the run, so that no first answer under load becomes

@@ -1,6 +1,6 @@
-//! Owns the check that visits are used although the machine was disturbed meanwhile. A disturbed visit
-//! is made again; where that was tried too often, or the study says `keep_disturbed`, the last one is
-//! used. Must not know how a disturbance is told. Start reading at [`look`].
+//! Owns the check that visits are used although the machine was disturbed meanwhile. A disturbed visit is made
+//! again; where that was tried too often, or the study says `keep_disturbed`, the last one is used. Start
+//! reading at [`look`].
 //!
 //! Blocks are interleaved, so that what disturbs all alike moves no estimate: it widens the interval, and
 //! may leave too few blocks to see a difference. Therefore it is a note, and confirmed from half of the

@@ -1,5 +1,4 @@
-//! Owns the check that what was measured are answers, not failures. Must not know how a request
-//! fails. Start reading at [`look`].
+//! Owns the check that what was measured are answers, not failures. Start reading at [`look`].
 //!
 //! An error page from memory and a connection reset at once are the fastest answers there are, and
 //! tools that count every reply (wrk, weighttp) print them as requests/s. joust's rate is of good

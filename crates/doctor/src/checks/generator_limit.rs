@@ -1,5 +1,4 @@
-//! Owns the check that it was the server that set the pace, and not the generator. Must not know how
-//! load is made. Start reading at [`look`].
+//! Owns the check that it was the server that set the pace, and not the generator. Start reading at [`look`].
 //!
 //! The utilisation law: each request needs S seconds of a resource, so at X requests/s the resource
 //! is busy the share X S of the time, and X can be at most 1 / S. In a closed loop X rises until some
@@ -63,7 +62,8 @@ fn searched(evidence: &Evidence, contender: usize) -> Option<Observation> {
         "{}: {limited} of {all} searches for the highest rate ended at the generator's own limit",
         evidence.name(contender)
     );
-    let seen = Observation { certainty: Certainty::Confirmed, contenders: vec![contender], evidence };
+    let seen =
+        Observation { certainty: Certainty::Confirmed, contenders: vec![contender], evidence };
     (2 * limited > all).then_some(seen)
 }
 

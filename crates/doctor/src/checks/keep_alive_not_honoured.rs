@@ -1,5 +1,4 @@
-//! Owns the check that connections were kept where that was asked. Must not know who closed them.
-//! Start reading at [`look`].
+//! Owns the check that connections were kept where that was asked. Start reading at [`look`].
 //!
 //! A server that ends a connection after 100 requests (Apache's and Tomcat's default) or 1,000
 //! (nginx) makes its client connect again: two more round trips, a new socket on both ends, and

@@ -1,6 +1,6 @@
-//! Owns the list of checks and what a check is. Must not know what any of them looks for.
-//! To add one: a file here, `mod name;` and `&name::ITEM` below; in the file, a planted test that
-//! must fire and a clean one that must stay silent. Start reading at [`Check`].
+//! Owns the list of checks and what a check is. To add one: a file here, `mod name;` and `&name::ITEM` below;
+//! in the file, a planted test that must fire and a clean one that must stay silent. Start reading at
+//! [`Check`].
 
 mod bodies_change_under_load;
 mod different_bodies;

@@ -1,6 +1,5 @@
-//! Owns the check that a server had warmed up before it was measured, where the study asks for that
-//! ([visit] settle). Must not know how it is warmed up, nor how a steady rate is told. Start reading at
-//! [`look`].
+//! Owns the check that a server had warmed up before it was measured, where the study asks for that ([visit]
+//! settle). Start reading at [`look`].
 //!
 //! A JVM compiles what is called often; until it is done each second is faster than the one before,
 //! and the mean over a visit is that of no program that anybody runs (Barrett et al. 2017, Virtual

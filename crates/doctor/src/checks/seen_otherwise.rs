@@ -1,6 +1,5 @@
 //! Owns the check that what is stated of a server's cache of files is what it was seen to do: one without a
-//! cache opens the file for each request, one with a cache does not. Must not know how it was seen.
-//! Start reading at [`look`].
+//! cache opens the file for each request, one with a cache does not. Start reading at [`look`].
 
 use record::{Certainty, Severity};
 

@@ -1,5 +1,4 @@
-//! Owns the check that visits hold enough requests for the quantiles asked of them. Must not know how
-//! a quantile is estimated. Start reading at [`look`].
+//! Owns the check that visits hold enough requests for the quantiles asked of them. Start reading at [`look`].
 //!
 //! With fewer than ln 0.025 / ln q requests, not one of them lies beyond the true q-quantile more
 //! often than once in 40 times: the "p99" is then a smaller quantile (368 for p99, 6 for the median).

@@ -1,5 +1,4 @@
-//! Owns the check that the visits of one contender are one population. Must not know what splits
-//! them. Start reading at [`look`].
+//! Owns the check that the visits of one contender are one population. Start reading at [`look`].
 //!
 //! A server that lands on one of two levels by what it drew at its start (a hash seed, which CPU, how
 //! connections fell on workers) has no single speed: the mean of the two is one that it never runs
@@ -17,7 +16,7 @@
 //!
 //! Measured, 20 000 sessions each of n = 10, 12, 15, 20, 30, 40 visits. Alarms in 10 000 sessions of one
 //! mode: normal logs (lognormal rates) 5, 3, 3, 2, 0, 0; Student's t5 3, 4, 0, 1, 0, 0; the most
-//! two-faced of unimodal laws, exponential and uniform, at most 84 (n = 20). Observation of modes 10 standard
+//! two-faced of unimodal laws, exponential and uniform, at most 84 (n = 20). Seen of modes 10 standard
 //! deviations apart: 74 % at n = 10, 90 % at 12, 98 % at 15, all from 20 on. A limit of 10 in BIC
 //! alone would give 25 alarms in 10 000 of normal logs at n = 10, and 440 of exponential ones at 40.
 

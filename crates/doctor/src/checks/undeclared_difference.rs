@@ -1,6 +1,5 @@
-//! Owns the check that contenders differ only in what the study is about: keep-alive and its limits,
-//! backlog, logs, sendfile, compression, TLS, version of HTTP, workers, size of the head. Must not
-//! know how these were read back. Start reading at [`look`].
+//! Owns the check that contenders differ only in what the study is about: keep-alive and its limits, backlog,
+//! logs, sendfile, compression, TLS, version of HTTP, workers, size of the head. Start reading at [`look`].
 //!
 //! Two servers with two default configurations are a comparison of defaults. That may be what is
 //! asked; then the study says so, and this check is silent.

@@ -1,5 +1,5 @@
-//! Owns the check that what decides the work of a request is known of every contender. Must not know how it
-//! was read. Start reading at [`look`].
+//! Owns the check that what decides the work of a request is known of every contender. Start reading at
+//! [`look`].
 //!
 //! Of a program that a study starts by its command line, and of a server that runs already, only what shows
 //! from outside is known. It may have a cache of files, or a log, where the others have none.

@@ -1,5 +1,4 @@
-//! Owns the check that every connection was served. Must not know how a server hands out its
-//! workers. Start reading at [`look`].
+//! Owns the check that every connection was served. Start reading at [`look`].
 //!
 //! A server with fewer slots than there are connections (MaxRequestWorkers 8 under 32 of them, with
 //! keep-alive) answers those that it accepted, and fast, since few compete; the others stay in its

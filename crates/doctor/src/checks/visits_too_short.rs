@@ -1,5 +1,5 @@
 //! Owns the check that a visit of a closed loop is long against a large reply: that requests ended on its
-//! connections several times over. Must not know how a server shares itself out. Start reading at [`look`].
+//! connections several times over. Start reading at [`look`].
 //!
 //! A server that is fair to 1000 connections has sent each of them a thousandth of what it had time
 //! for; one that takes 256 at a time has finished those, and let the others wait. Where the time is

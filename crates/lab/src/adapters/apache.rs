@@ -90,7 +90,12 @@ static SETTINGS: &[SettingSpec] = &[
         "511",
         "Connections the kernel holds until they are accepted.",
     ),
-    SettingSpec::new("KeepAlive", SettingKind::Switch, "on", "More than one request on a connection."),
+    SettingSpec::new(
+        "KeepAlive",
+        SettingKind::Switch,
+        "on",
+        "More than one request on a connection.",
+    ),
     SettingSpec::new("KeepAliveTimeout", COUNT, "5", "Seconds an idle connection is kept."),
     SettingSpec::new(
         "MaxKeepAliveRequests",
@@ -105,7 +110,12 @@ static SETTINGS: &[SettingSpec] = &[
         "off",
         "Whether files are sent by sendfile(2).",
     ),
-    SettingSpec::new("EnableMMAP", SettingKind::Switch, "on", "Whether files are mapped into memory."),
+    SettingSpec::new(
+        "EnableMMAP",
+        SettingKind::Switch,
+        "on",
+        "Whether files are mapped into memory.",
+    ),
     SettingSpec::new(
         "FileETag",
         SettingKind::Choice(&["MTime Size", "None"]),

@@ -10,8 +10,8 @@ use sys::child::Signal;
 use super::values::{SettingKind, SettingSpec, Values};
 use super::words::words;
 use super::{
-    Adapter, AdapterError, Answers, Found, Missing, Parity, Reached, Rendered, Request, Role, SERVER, Search,
-    is_program, shown,
+    Adapter, AdapterError, Answers, Found, Missing, Parity, Reached, Rendered, Request, Role,
+    SERVER, Search, is_program, shown,
 };
 
 /// Any program.

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 
 use super::values::{SettingKind, SettingSpec, Values};
 use super::{
-    Adapter, Answers, Found, Minimum, Parity, Rendered, Request, SEEN_ONLY, SERVER, Search, counted,
-    on_off, shown, version_printed,
+    Adapter, Answers, Found, Minimum, Parity, Rendered, Request, SEEN_ONLY, SERVER, Search,
+    counted, on_off, shown, version_printed,
 };
 
 /// h2o.

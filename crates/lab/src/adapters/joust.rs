@@ -7,8 +7,8 @@ use std::ffi::OsString;
 use super::sizing::{self, Sizes};
 use super::values::{SettingKind, SettingSpec, Values};
 use super::{
-    Adapter, Answer, Answers, Found, NO_FILE_CACHE, NOT_SET, Parity, Rendered, Request, SEEN_ONLY, SERVER,
-    Search, counted, on_off, read, version_printed,
+    Adapter, Answer, Answers, Found, NO_FILE_CACHE, NOT_SET, Parity, Rendered, Request, SEEN_ONLY,
+    SERVER, Search, counted, on_off, read, version_printed,
 };
 
 /// Our own server.
@@ -20,7 +20,12 @@ pub(super) static ITEM: Adapter = Adapter {
     hands_on: true,
     configure,
     parity,
-    ways: &[&[("model", "reactor")], &[("model", "prefork")], &[("model", "worker")], &[("model", "pool")]],
+    ways: &[
+        &[("model", "reactor")],
+        &[("model", "prefork")],
+        &[("model", "worker")],
+        &[("model", "pool")],
+    ],
     ..SERVER
 };
 
@@ -34,7 +39,12 @@ static SETTINGS: &[SettingSpec] = &[
         "reactor",
         "The concurrency model: `joust serve --help` lists them.",
     ),
-    SettingSpec::new("KeepAlive", SettingKind::Switch, "on", "More than one request on a connection."),
+    SettingSpec::new(
+        "KeepAlive",
+        SettingKind::Switch,
+        "on",
+        "More than one request on a connection.",
+    ),
     SettingSpec::new(
         "KeepAliveTimeout",
         SettingKind::Word,

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 
 use super::values::{SettingKind, SettingSpec, Values};
 use super::{
-    Adapter, Answers, Found, NO_FILE_CACHE, NOT_SET, Parity, Rendered, Request, SEEN_ONLY, SERVER, Search,
-    on_off, shown, version_printed,
+    Adapter, Answers, Found, NO_FILE_CACHE, NOT_SET, Parity, Rendered, Request, SEEN_ONLY, SERVER,
+    Search, on_off, shown, version_printed,
 };
 
 /// mini-httpd.

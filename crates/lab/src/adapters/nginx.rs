@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 
 use super::values::{SettingKind, SettingSpec, Values};
 use super::{
-    Adapter, Answers, Found, Minimum, NO_FILE_CACHE, Parity, Rendered, Request, SEEN_ONLY, SERVER, Search,
-    counted, on_off, read, shown, version_printed,
+    Adapter, Answers, Found, Minimum, NO_FILE_CACHE, Parity, Rendered, Request, SEEN_ONLY, SERVER,
+    Search, counted, on_off, read, shown, version_printed,
 };
 
 /// nginx.
@@ -85,7 +85,12 @@ static SETTINGS: &[SettingSpec] = &[
         "off",
         "A listening socket for each worker (`listen ... reuseport`).",
     ),
-    SettingSpec::new("sendfile", SettingKind::Switch, "off", "Whether files are sent by sendfile(2)."),
+    SettingSpec::new(
+        "sendfile",
+        SettingKind::Switch,
+        "off",
+        "Whether files are sent by sendfile(2).",
+    ),
     SettingSpec::new(
         "tcp_nopush",
         SettingKind::Switch,

@@ -13,8 +13,8 @@ use std::process::Command;
 use super::values::{SettingKind, SettingSpec, Values};
 use super::words::words;
 use super::{
-    Adapter, AdapterError, Answers, Found, Minimum, Parity, Rendered, Request, SEEN_ONLY, SERVER, Search,
-    on_off, read, shown,
+    Adapter, AdapterError, Answers, Found, Minimum, Parity, Rendered, Request, SEEN_ONLY, SERVER,
+    Search, on_off, read, shown,
 };
 
 /// Tomcat.
@@ -120,7 +120,8 @@ static SETTINGS: &[SettingSpec] = &[
     .also(&["accesslog"]),
     SettingSpec::new("-Xms", SettingKind::Word, "(the JVM's)", "Heap at the start, as in 64m.")
         .also(&["Xms"]),
-    SettingSpec::new("-Xmx", SettingKind::Word, "(the JVM's)", "Most heap, as in 512m.").also(&["Xmx"]),
+    SettingSpec::new("-Xmx", SettingKind::Word, "(the JVM's)", "Most heap, as in 512m.")
+        .also(&["Xmx"]),
     SettingSpec::new(
         "gc",
         SettingKind::Choice(&["default", "Serial", "Parallel", "G1", "Z", "Shenandoah"]),

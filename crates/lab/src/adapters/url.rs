@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use super::values::{SettingKind, SettingSpec, Values};
 use super::{
-    Adapter, AdapterError, Answers, Found, Parity, Reached, Rendered, Request, Role, SERVER, Search, shown,
+    Adapter, AdapterError, Answers, Found, Parity, Reached, Rendered, Request, Role, SERVER,
+    Search, shown,
 };
 
 /// A server elsewhere.

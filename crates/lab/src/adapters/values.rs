@@ -1,5 +1,5 @@
-//! Owns settings as an adapter sees them: declared with kind and default, read from a study, and
-//! asked for by name. Must not know any one server.
+//! Owns settings as an adapter sees them: declared with kind and default, read from a study, and asked for by
+//! name.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! Owns versions of servers: as they print them, and which is before which. Must not know any one
-//! server.
+//! Owns versions of servers: as they print them, and which is before which.
 
 use std::cmp::Ordering;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Owns the way from a line of text to the words of a command. Must not know what they start. There
-//! is no shell behind it: nothing is expanded, and a word cannot become two.
+//! Owns the way from a line of text to the words of a command. There is no shell behind it: nothing is
+//! expanded, and a word cannot become two.
 
 /// Words of a line, parted by white space; '...' and "..." hold it together.
 ///

@@ -1,6 +1,5 @@
-//! Owns what is asked of a cell beside its verdicts: who is best, how far the tails differ and why,
-//! how throughput grows, what the machine can show at all, which visits stand out. Must not know how
-//! visits are made or shown, and changes no verdict. Start reading at [`analyse`].
+//! Owns what is asked of a cell beside its verdicts: who is best, how far the tails differ and why, how
+//! throughput grows, what the machine can show at all, which visits stand out. Start reading at [`analyse`].
 //!
 //! Each takes the visits of one cell (of several that differ in connections: [`scalability`]).
 

@@ -1,5 +1,4 @@
-//! Owns the smallest difference that this machine can show at so many blocks. Must not know what the
-//! contenders are, beyond whether two are the same. Start reading at [`noise_floor`].
+//! Owns the smallest difference that this machine can show at so many blocks. Start reading at [`noise_floor`].
 
 use record::{Contender, Estimate, Metric, NoiseFloor, NoiseSource};
 use stats::Paired;

@@ -1,5 +1,4 @@
-//! Owns how a contender's throughput grows with connections, over the cells of a study. Must not know
-//! what else the cells differ in: the caller picks those that differ in nothing else. Start reading at
+//! Owns how a contender's throughput grows with connections, over the cells of a study. Start reading at
 //! [`scalability`].
 
 use record::{Metric, Plan, Scalability, Visit, VisitState};

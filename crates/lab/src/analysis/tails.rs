@@ -1,5 +1,5 @@
-//! Owns the comparison of whole distributions of service time, pair by pair, and how much of a
-//! difference is stalls. Must not know how it is shown. Start reading at [`tails`].
+//! Owns the comparison of whole distributions of service time, pair by pair, and how much of a difference is
+//! stalls. Start reading at [`tails`].
 
 use record::{Explanation, Modes, Part, Shift, ShiftPoint, StallMode};
 use stats::{Contribution, Histogram, Profile, SideModes};

@@ -1,5 +1,5 @@
-//! Owns one run of a load tool: its folder, its process, its bounded output, its end, and what it
-//! used. Must not know any tool. Start reading at [`run`].
+//! Owns one run of a load tool: its folder, its process, its bounded output, its end, and what it used. Start
+//! reading at [`run`].
 //!
 //! A tool is a child like a server is: in a group of its own, with a guardian, ended by force when it
 //! takes too long, when we unwind, or when we are killed. What it prints is read all along, so that it

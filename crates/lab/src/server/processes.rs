@@ -1,6 +1,5 @@
-//! Owns the processes of a started server: spawned into a group, a cgroup and under a guardian, and
-//! ended to the last one. Must not know readiness, configuration, or what a server is for.
-//! Start reading at [`Processes::spawn`] and [`Processes::end`].
+//! Owns the processes of a started server: spawned into a group, a cgroup and under a guardian, and ended to
+//! the last one. Start reading at [`Processes::spawn`] and [`Processes::end`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

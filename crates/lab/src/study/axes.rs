@@ -1,5 +1,5 @@
-//! Owns the axes of a study: lists of values that make cells of a workload or contenders of settings.
-//! Must not know what the values mean. Start reading at [`Axis`].
+//! Owns the axes of a study: lists of values that make cells of a workload or contenders of settings. Start
+//! reading at [`Axis`].
 //!
 //! Axes are crossed; keys that stand together in one axis (`with`) are paired, value by value. A key
 //! of the workload makes cells, in which contenders are compared; a setting of servers makes
@@ -154,7 +154,11 @@ fn label(
     Ok(())
 }
 
-fn makes(section: &Section<'_>, points: &[Point], source: StudySource<'_>) -> Result<Makes, StudyError> {
+fn makes(
+    section: &Section<'_>,
+    points: &[Point],
+    source: StudySource<'_>,
+) -> Result<Makes, StudyError> {
     let has_settings = !points[0].settings.is_empty();
     let Some(typed) = section.text("as")? else {
         return Ok(if has_settings { Makes::Contenders } else { Makes::Cells });
@@ -213,7 +217,11 @@ impl Axis {
     }
 
     /// `settings`: those that servers of the study have.
-    pub(super) fn applies_to_nobody(&self, settings: &[&str], source: StudySource<'_>) -> StudyError {
+    pub(super) fn applies_to_nobody(
+        &self,
+        settings: &[&str],
+        source: StudySource<'_>,
+    ) -> StudyError {
         let over = self.over.get_ref();
         let known: Vec<&str> = settings.iter().copied().chain(work::KEYS).collect();
         let meant =

@@ -127,7 +127,8 @@ impl Brief {
                 (all, false)
             }
             Who::Pair { base, candidate } => {
-                let named = |word, name: &str| Ok(NamedContender { name: name.to_owned(), ..read(word)? });
+                let named =
+                    |word, name: &str| Ok(NamedContender { name: name.to_owned(), ..read(word)? });
                 (vec![named(base, "base")?, named(candidate, "candidate")?], true)
             }
         };

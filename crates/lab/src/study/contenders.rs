@@ -1,5 +1,5 @@
-//! Owns the contenders of a study file, each with its settings checked by its adapter. Must not know
-//! the workload's values. Start reading at [`contenders`].
+//! Owns the contenders of a study file, each with its settings checked by its adapter. Start reading at
+//! [`contenders`].
 
 use record::{Contender, Settings};
 use toml::Spanned;

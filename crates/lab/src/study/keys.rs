@@ -1,5 +1,5 @@
-//! Owns the reading of typed keys from a TOML table, each with its place in the file. Must not know
-//! what the keys mean. Start reading at [`Section`].
+//! Owns the reading of typed keys from a TOML table, each with its place in the file. Start reading at
+//! [`Section`].
 
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};

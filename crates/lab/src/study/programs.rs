@@ -1,6 +1,5 @@
 //! Owns what a study must agree on where a program of the site is asked for: that every contender runs
-//! programs, and that visits are long beside its sleep. Must not know how a program is made or run. Start
-//! reading at [`check`].
+//! programs, and that visits are long beside its sleep. Start reading at [`check`].
 
 use record::{Contender, Plan};
 use units::Nanos;

@@ -1,5 +1,4 @@
-//! Owns the figures that a study carries from elsewhere. Must not know today's. Start reading at
-//! [`published`].
+//! Owns the figures that a study carries from elsewhere. Start reading at [`published`].
 
 use record::{Cell, Contender, Metric, Published, PublishedFigure};
 use units::Bytes;
@@ -106,7 +105,11 @@ struct Row {
 }
 
 /// `None`: it is no row.
-fn figure(metric: Metric, row: Located<'_>, source: StudySource<'_>) -> Result<Option<Row>, StudyError> {
+fn figure(
+    metric: Metric,
+    row: Located<'_>,
+    source: StudySource<'_>,
+) -> Result<Option<Row>, StudyError> {
     let items = source.list("figures", row)?;
     let [contender, cell, value, of @ ..] = items.as_slice() else { return Ok(None) };
     let of = match of {

@@ -1,5 +1,5 @@
-//! Owns the keys of a workload: read one by one, from `[workload]`, an axis or a contender. Must not
-//! know who is asked. Start reading at [`set`].
+//! Owns the keys of a workload: read one by one, from `[workload]`, an axis or a contender. Start reading at
+//! [`set`].
 
 use record::{Bodies, Change, Pacing, Workload};
 use units::{Bytes, Nanos, PerSecond, Share};

@@ -191,7 +191,10 @@ impl Stage for Simulated<'_> {
         let own = own.map_or(0.0, |(_, share)| turn * share);
         let rate = self.rates_per_s[planned.contender] * effect.exp() * (1.0 + own);
         let fails = self.dead.contains(&planned.contender)
-            || self.fails_in.get(&planned.contender).is_some_and(|in_| in_.contains(&planned.block));
+            || self
+                .fails_in
+                .get(&planned.contender)
+                .is_some_and(|in_| in_.contains(&planned.block));
         let mut visit = measured(planned, rate);
         visit.started = started;
         if self.silent_in.contains(&(self.visits - 1)) {

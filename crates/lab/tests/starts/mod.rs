@@ -45,7 +45,8 @@ pub(crate) fn all(rounds: usize, joust: PathBuf) -> Vec<Row> {
     let scratch = server::scratch().expect("/tmp may be written to");
     let docroot = server::site(scratch.path(), &[Bytes(3361)]).expect("/tmp has room");
     let search = Search::new(joust);
-    let rows = ways().iter().map(|way| row(way, rounds, &search, scratch.path(), &docroot)).collect();
+    let rows =
+        ways().iter().map(|way| row(way, rounds, &search, scratch.path(), &docroot)).collect();
     let path = scratch.path().to_owned();
     drop(scratch);
     assert!(!path.exists(), "{} is left", path.display());

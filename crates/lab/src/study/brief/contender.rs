@@ -1,5 +1,5 @@
-//! Owns the reading of one contender from a word of the command line, and short names that tell them
-//! apart. Must not know the rest of a study. Start reading at [`read`].
+//! Owns the reading of one contender from a word of the command line, and short names that tell them apart.
+//! Start reading at [`read`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use record::{SettingValue, Settings};
 
 use super::BriefError;
 use super::draft::quoted;
-use crate::adapters::{self, Adapter, SettingKind, Role, words};
+use crate::adapters::{self, Adapter, Role, SettingKind, words};
 
 /// Longest word of a command that becomes part of a name.
 const WORD_MAX: usize = 24;
@@ -273,7 +273,8 @@ fn said(one: &NamedContender, key: &str, value: &SettingValue) -> String {
 /// Whether the value says enough without the name of the setting.
 fn is_word(one: &NamedContender, key: &str, value: &SettingValue) -> bool {
     let spec = one.adapter.settings.iter().find(|spec| spec.name == key);
-    let takes_words = spec.is_some_and(|spec| matches!(spec.kind, SettingKind::Choice(_) | SettingKind::Word));
+    let takes_words =
+        spec.is_some_and(|spec| matches!(spec.kind, SettingKind::Choice(_) | SettingKind::Word));
     let text = value.to_string();
     let is_word =
         text.starts_with(|c: char| c.is_ascii_alphabetic()) && text != "on" && text != "off";

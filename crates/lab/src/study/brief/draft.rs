@@ -1,5 +1,5 @@
-//! Owns the layout of a study that is written by a program: keys in sections, each with a remark, and what
-//! is set by key over it. Must not know what the keys mean. Start reading at [`Draft`].
+//! Owns the layout of a study that is written by a program: keys in sections, each with a remark, and what is
+//! set by key over it. Start reading at [`Draft`].
 
 use std::fmt::Write as _;
 
