@@ -68,10 +68,7 @@ pub struct Args {
     /// CPUs to run on, as in 0 or 2,3
     #[arg(long, value_delimiter = ',', value_name = "CPU", value_parser = cpu)]
     cpus: Vec<u32>,
-    /// Plant a fault, to prove that a measurement shows it; repeatable: delay=5ms, stall=1%,200ms, batch=50ms,
-    /// pause=every:2s,for:100ms, slots=8, status=503:5%, length=wrong:1%, body=zeros,after:3000,
-    /// empty-first, encoding=gzip, keepalive=10, churn=100, nodelay=off, mode=pid
-    #[arg(long, value_name = "SPEC")]
+    #[arg(long, value_name = "SPEC", help = fault_help())]
     fault: Vec<String>,
     /// Check the configuration and the files that it names: print each fault, or ok; serve nothing
     #[arg(long, conflicts_with = "print_config")]
@@ -94,6 +91,14 @@ pub struct Args {
     /// Print the complete configuration as a file for --config; serve nothing
     #[arg(long)]
     print_config: bool,
+}
+
+fn fault_help() -> String {
+    let examples: Vec<&str> = serve::Fault::examples().collect();
+    format!(
+        "Plant a fault, to prove that a measurement shows it; repeatable: {}",
+        examples.join(", ")
+    )
 }
 
 fn address(typed: &str) -> Result<SocketAddr, &'static str> {

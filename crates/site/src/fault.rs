@@ -138,7 +138,7 @@ pub(crate) struct Hold {
 }
 
 /// A fault that can be typed.
-struct Kind {
+struct FaultKind {
     /// What stands before the first `=`.
     name: &'static str,
     /// All of the forms that it has.
@@ -150,7 +150,7 @@ struct Kind {
 }
 
 /// Every fault.
-static ALL: &[&Kind] = &[
+static ALL: &[&FaultKind] = &[
     &delay::ITEM,
     &stall::ITEM,
     &pause::ITEM,
@@ -174,6 +174,21 @@ pub struct Fault {
     /// The one it is of, where that may be there only once.
     unique: Option<&'static str>,
     effect: Arc<dyn Effect>,
+}
+
+impl FaultKind {
+    /// The first of its forms, as it can be typed.
+    fn example(&self) -> &'static str {
+        let ends = [" or ", ", with ", " ("].map(|end| self.forms.find(end));
+        &self.forms[..ends.into_iter().flatten().min().unwrap_or(self.forms.len())]
+    }
+}
+
+impl Fault {
+    /// One of each kind, as it can be typed: for a help text.
+    pub fn examples() -> impl Iterator<Item = &'static str> {
+        ALL.iter().map(|kind| kind.example())
+    }
 }
 
 impl FromStr for Fault {
@@ -402,5 +417,17 @@ impl Release {
     pub(crate) fn bytes_max(&self, sent: u64, now: Nanos) -> Option<usize> {
         let at = self.body_at.filter(|&at| sent < at)?;
         (now < self.body_until || self.flaws.is_split).then_some((at - sent) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_every_kind_can_be_typed() {
+        for example in Fault::examples() {
+            assert!(example.parse::<Fault>().is_ok(), "{example}");
+        }
     }
 }

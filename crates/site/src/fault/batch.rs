@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use units::Nanos;
 
-use super::{Effect, HOLD_MAX, Kind, spec};
+use super::{Effect, FaultKind, HOLD_MAX, spec};
 
 /// The fault.
-pub(super) static ITEM: Kind = Kind {
+pub(super) static ITEM: FaultKind = FaultKind {
     name: "batch",
     forms: "batch=50ms (answers leave only at multiples of it since the start)",
     is_unique: true,

@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
-use super::{Answered, Draw, Effect, Flaws, Kind, spec};
+use super::{Answered, Draw, Effect, FaultKind, Flaws, spec};
 
 /// The fault.
-pub(super) static ITEM: Kind = Kind {
+pub(super) static ITEM: FaultKind = FaultKind {
     name: "body",
     forms: "body=zeros,after:3000 (after 3000 answers bodies are zeros, all of them without `after`)",
     is_unique: true,

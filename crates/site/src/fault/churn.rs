@@ -11,10 +11,10 @@
 
 use std::sync::Arc;
 
-use super::{Effect, Kind, spec};
+use super::{Effect, FaultKind, spec};
 
 /// The fault.
-pub(super) static ITEM: Kind = Kind {
+pub(super) static ITEM: FaultKind = FaultKind {
     name: "churn",
     forms: "churn=100 (answers after which the process that serves ends, or else the connection)",
     is_unique: true,

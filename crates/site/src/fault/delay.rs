@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use units::Nanos;
 
-use super::{Draw, Effect, HOLD_MAX, Hold, Kind, spec};
+use super::{Draw, Effect, FaultKind, HOLD_MAX, Hold, spec};
 
 /// The fault.
-pub(super) static ITEM: Kind = Kind {
+pub(super) static ITEM: FaultKind = FaultKind {
     name: "delay",
     forms: "delay=5ms or delay=exp:2ms (exponentially distributed with that mean), with ,seed=N",
     is_unique: false,

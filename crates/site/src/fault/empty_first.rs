@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use super::{Answered, Draw, Effect, Flaws, Kind};
+use super::{Answered, Draw, Effect, FaultKind, Flaws};
 
 /// The fault.
-pub(super) static ITEM: Kind = Kind {
+pub(super) static ITEM: FaultKind = FaultKind {
     name: "empty-first",
     forms: "empty-first (the first answer of each connection has an empty body)",
     is_unique: true,

@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
-use super::{Answered, Draw, Effect, Flaws, Kind};
+use super::{Answered, Draw, Effect, FaultKind, Flaws};
 
 /// The fault.
-pub(super) static ITEM: Kind = Kind {
+pub(super) static ITEM: FaultKind = FaultKind {
     name: "encoding",
     forms: "encoding=gzip (answers are in gzip though nobody asked for it)",
     is_unique: true,

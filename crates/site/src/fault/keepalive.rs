@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
-use super::{Answered, Draw, Effect, Flaws, Kind, spec};
+use super::{Answered, Draw, Effect, FaultKind, Flaws, spec};
 
 /// The fault.
-pub(super) static ITEM: Kind = Kind {
+pub(super) static ITEM: FaultKind = FaultKind {
     name: "keepalive",
     forms: "keepalive=10 (answers after which a connection is closed without a word)",
     is_unique: true,

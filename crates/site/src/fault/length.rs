@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use super::{Answered, Draw, Effect, Flaws, Kind, spec};
+use super::{Answered, Draw, Effect, FaultKind, Flaws, spec};
 
 /// The fault.
-pub(super) static ITEM: Kind = Kind {
+pub(super) static ITEM: FaultKind = FaultKind {
     name: "length",
     forms: "length=wrong:1% (that share of the answers is a byte short of its length), with ,seed=N",
     is_unique: true,

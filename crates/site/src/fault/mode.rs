@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use units::Nanos;
 
-use super::{Effect, Kind, spec};
+use super::{Effect, FaultKind, spec};
 
 /// The fault.
-pub(super) static ITEM: Kind = Kind {
+pub(super) static ITEM: FaultKind = FaultKind {
     name: "mode",
     forms: "mode=pid (every second start needs more CPU time for a request), with ,cost:5us and ,seed=N",
     is_unique: true,

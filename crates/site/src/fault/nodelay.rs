@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use super::{Answered, Draw, Effect, Flaws, Kind};
+use super::{Answered, Draw, Effect, FaultKind, Flaws};
 
 /// The fault.
-pub(super) static ITEM: Kind = Kind {
+pub(super) static ITEM: FaultKind = FaultKind {
     name: "nodelay",
     forms: "nodelay=off (head and body in two sends, without TCP_NODELAY)",
     is_unique: true,

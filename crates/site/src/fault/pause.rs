@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use units::Nanos;
 
-use super::{Effect, Kind, spec};
+use super::{Effect, FaultKind, spec};
 
 /// The fault.
-pub(super) static ITEM: Kind = Kind {
+pub(super) static ITEM: FaultKind = FaultKind {
     name: "pause",
     forms: "pause=every:2s,for:100ms (2 s, 4 s, 6 s ... after the start) or pause=at:1s,for:1s (once)",
     is_unique: false,

@@ -9,10 +9,10 @@
 
 use std::sync::Arc;
 
-use super::{Effect, Kind, spec};
+use super::{Effect, FaultKind, spec};
 
 /// The fault.
-pub(super) static ITEM: Kind = Kind {
+pub(super) static ITEM: FaultKind = FaultKind {
     name: "slots",
     forms: "slots=8 (requests in work at once, for as long as delay and stall say)",
     is_unique: true,

@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
-use super::{Answered, Draw, Effect, Flaws, Kind, spec};
+use super::{Answered, Draw, Effect, FaultKind, Flaws, spec};
 
 /// The fault.
-pub(super) static ITEM: Kind = Kind {
+pub(super) static ITEM: FaultKind = FaultKind {
     name: "status",
     forms: "status=503:5% (that share of the requests gets that error at once), with ,seed=N",
     is_unique: false,
