@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use site::config::{Content, ErrorLogTo, GatewayConfig, GatewayKind, SiteConfig};
-use site::gateway::Responders;
+use site::gateway::SpawnedApplications;
 use site::log::Level;
 use sys::append;
 use sys::identity::{self, Identity};
@@ -81,7 +81,10 @@ pub(crate) fn logs(config: &Config) -> BTreeSet<PathBuf> {
 ///
 /// # Errors
 /// What was asked for and could not be done.
-pub(crate) fn give_up(service: &Service, confine: bool) -> Result<Option<Responders>, ServeError> {
+pub(crate) fn give_up(
+    service: &Service,
+    confine: bool,
+) -> Result<Option<SpawnedApplications>, ServeError> {
     let errors = &service.errors;
     service.reopen.only_take();
     // While everything that it names can be found.
@@ -99,7 +102,7 @@ pub(crate) fn give_up(service: &Service, confine: bool) -> Result<Option<Respond
         ),
         None => {}
     }
-    let responders = service.start_responders()?;
+    let applications = service.start_applications()?;
     match confinement {
         Ok(ruleset) => {
             let abi = ruleset.abi();
@@ -114,7 +117,7 @@ pub(crate) fn give_up(service: &Service, confine: bool) -> Result<Option<Respond
         }
         Err((level, why)) => errors.note(level, format_args!("not confined: {why}")),
     }
-    Ok(responders)
+    Ok(applications)
 }
 
 /// What is to be enforced; or why nothing is, and how much that matters.

@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use site::gateway::{self, Responders};
+use site::gateway::{self, SpawnedApplications};
 use site::log::Level;
 use site::{Shortage, Site};
 use sys::identity::Identity;
@@ -153,19 +153,22 @@ impl Service {
     /// # Errors
     /// What the model could not get from the kernel.
     pub fn run(&self) -> Result<(), ServeError> {
-        self.run_beside(self.start_responders()?)
+        self.run_beside(self.start_applications()?)
     }
 
     /// Starts the applications that end with the server; `None`: there are none.
     ///
     /// # Errors
-    /// As [`Responders::start`].
-    pub(crate) fn start_responders(&self) -> Result<Option<Responders>, ServeError> {
-        Ok(Responders::start(&self.gateways, &self.errors, &self.cpus)?)
+    /// As [`SpawnedApplications::start`].
+    pub(crate) fn start_applications(&self) -> Result<Option<SpawnedApplications>, ServeError> {
+        Ok(SpawnedApplications::start(&self.gateways, &self.errors, &self.cpus)?)
     }
 
     /// As [`Service::run`], beside applications that end with it, whatever ends it.
-    pub(crate) fn run_beside(&self, responders: Option<Responders>) -> Result<(), ServeError> {
+    pub(crate) fn run_beside(
+        &self,
+        applications: Option<SpawnedApplications>,
+    ) -> Result<(), ServeError> {
         if !self.cpus.is_empty() {
             sys::affinity::pin(&self.cpus).map_err(|source| ServeError::System {
                 doing: "cannot run on the CPUs that it was given",
@@ -190,7 +193,7 @@ impl Service {
         self.note_start();
         let result = (self.serve)(self);
         gateway::wind_up();
-        drop(responders);
+        drop(applications);
         // What programs have left running, once the applications had their time.
         let _ = self.gateways.marks.kill_all();
         self.log.flush();

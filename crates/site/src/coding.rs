@@ -1,6 +1,6 @@
 //! Content codings: which of them a client takes, and how a content is put into one. Owns the reading
 //! of Accept-Encoding and the codecs; must not know files or caches.
-//! Start reading at [`Wants::read`].
+//! Start reading at [`ContentPreferences::read`].
 
 use std::io::{self, Write as _};
 
@@ -189,7 +189,7 @@ fn window_log(len: usize) -> u32 {
 /// What a client takes: of each coding, and of none at all, how much it is liked, from 1 on, and 0
 /// where it is refused. Two clients with the same wants get the same content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wants {
+pub(crate) struct ContentPreferences {
     codings: [u8; 3],
     identity: u8,
     /// It asks for a range, so that what has to be put into a coding first is not worth it.
@@ -198,13 +198,13 @@ pub(crate) struct Wants {
     pub(crate) json: bool,
 }
 
-impl Default for Wants {
+impl Default for ContentPreferences {
     fn default() -> Self {
         Self { codings: [0; 3], identity: 1, is_ranged: false, json: false }
     }
 }
 
-impl Wants {
+impl ContentPreferences {
     /// From the values of Accept-Encoding (RFC 9110, 12.5.3). Without any, no coding is used, though
     /// each would be allowed: who does not speak of codings mostly knows none.
     pub(crate) fn read<'a>(values: impl Iterator<Item = &'a [u8]>) -> Self {
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     fn ranks(value: &str) -> [u8; 4] {
-        let wants = Wants::read([value.as_bytes()].into_iter());
+        let wants = ContentPreferences::read([value.as_bytes()].into_iter());
         let [br, zstd, gzip] = Coding::ALL.map(|coding| wants.rank(Some(coding)));
         [br, zstd, gzip, wants.rank(None)]
     }

@@ -4,7 +4,7 @@
 
 mod gateway;
 mod host;
-mod look;
+mod presentation;
 mod rule;
 mod status;
 pub mod table;
@@ -23,15 +23,15 @@ use table::Table;
 
 pub use gateway::{GatewayConfig, GatewayKind, HalfClosed, Mapping, Spawn};
 pub use host::{ErrorPage, HostConfig, HostTable, OwnPage};
-pub use look::Look;
+pub use presentation::Presentation;
 pub use rule::{AuthConfig, RuleConfig};
 pub use status::{StatusAllow, StatusConfig, path as status_path};
 pub use tls::{CertificateFiles, MinVersion, TlsConfig};
 
 /// The tables of a file that are read as a whole, in the order in which they are shown.
 pub static TABLES: &[&Table] = &[
-    &look::TYPES,
-    &look::COMPRESSION,
+    &presentation::TYPES,
+    &presentation::COMPRESSION,
     &host::ERRORS,
     &rule::TABLE,
     &host::HOSTS,
@@ -57,7 +57,7 @@ pub struct SiteConfig {
     /// Whether a directory without an index is listed (403 otherwise).
     pub listing: bool,
     /// How files are shown.
-    pub look: Look,
+    pub presentation: Presentation,
     /// The pages that stand for errors, by status.
     pub errors: BTreeMap<String, ErrorPage>,
     /// What is done with requests that fit a pattern, in order.
@@ -162,7 +162,7 @@ impl SiteConfig {
             error_log: ErrorLogConfig::default(),
             index: vec!["index.html".to_owned(), "index.htm".to_owned()],
             listing: false,
-            look: Look::default(),
+            presentation: Presentation::default(),
             errors: BTreeMap::new(),
             rules: Vec::new(),
             hosts: Vec::new(),

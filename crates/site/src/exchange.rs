@@ -13,19 +13,19 @@
 //! target, while it is fresh; the answer that sends it whole, by that content and the second.
 
 mod answer;
-mod asked;
 mod body;
 mod conditions;
 mod deadlines;
-mod held;
+mod fault_release;
+mod flawed_answer;
+mod gateway_relay;
 mod input;
 mod journal;
 mod output;
 mod ranges;
-mod relay;
-mod secure;
-mod stamp;
-mod wrong;
+mod rendered_time;
+mod request_summary;
+mod tls_layer;
 
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -41,16 +41,16 @@ pub use crate::gateway::Awaited;
 use crate::gateway::Call;
 use crate::hosts::{Decision, Verdict};
 use crate::status;
-use answer::{Connection, Desk, Recent};
-use asked::{Asked, Method};
+use answer::{Answerer, Connection, LastFile};
 use body::Body;
+pub use gateway_relay::Progress;
+use gateway_relay::RelayedAnswer;
 use input::Input;
 use journal::Journal;
 use output::{Output, Outputs};
-use relay::Answering;
-pub use relay::Progress;
-use secure::Secure;
-use stamp::Stamp;
+use rendered_time::RenderedTime;
+use request_summary::{Method, RequestSummary};
+use tls_layer::TlsLayer;
 
 /// One connection.
 #[derive(Debug)]
@@ -60,14 +60,14 @@ pub struct Exchange<'s> {
     state: State,
     parser: RequestParser,
     /// What the head asked for that the parser read last.
-    asked: Asked,
+    summary: RequestSummary,
     /// What was decided from that head.
     decision: Decision,
     input: Input,
     output: Output,
     journal: Journal,
-    stamp: Stamp,
-    recent: Recent,
+    stamp: RenderedTime,
+    recent: LastFile,
     /// Requests that were answered or refused.
     requests: u32,
     /// Bytes that were received.
@@ -81,7 +81,7 @@ pub struct Exchange<'s> {
     release: Release,
     /// The request that a program or an application is to answer, from the end of its head to the end
     /// of its answer. Boxed: most connections never have one.
-    call: Option<Box<Call<'s, Answering>>>,
+    call: Option<Box<Call<'s, RelayedAnswer>>>,
     /// The next answer is the last.
     finishing: bool,
     /// A request that has been read waits for [`Exchange::answer`].
@@ -91,7 +91,7 @@ pub struct Exchange<'s> {
     /// Where on the status board it was accepted, until it has ended.
     accepted_at: Option<u32>,
     /// What lies between it and the socket; `None`: nothing.
-    secure: Option<Box<Secure>>,
+    tls: Option<Box<TlsLayer>>,
 }
 
 /// What comes next in the input.
@@ -204,14 +204,14 @@ impl<'s> Exchange<'s> {
             peer,
             state: State::first(site, now),
             parser: RequestParser::new(limits),
-            asked: Asked::nothing(),
+            summary: RequestSummary::nothing(),
             decision: Decision::default(),
             // The parser needs two bytes more to tell a head that is too long; a body, some room.
             input: Input::new(limits.head_bytes_max + 4096),
             output: Output::default(),
             journal: Journal::default(),
-            stamp: Stamp::new(),
-            recent: Recent::default(),
+            stamp: RenderedTime::new(),
+            recent: LastFile::default(),
             requests: 0,
             bytes_in: 0,
             deadline: Nanos::ZERO,
@@ -222,7 +222,7 @@ impl<'s> Exchange<'s> {
             answers_wait: false,
             half_closed: false,
             accepted_at: Some(site.board.accepted()),
-            secure: Secure::of(site),
+            tls: TlsLayer::of(site),
         };
         exchange.rearm(now);
         exchange.show(now);
@@ -247,14 +247,14 @@ impl<'s> Exchange<'s> {
         self.bytes_in = 0;
         self.finishing = false;
         self.half_closed = false;
-        self.secure = Secure::of(self.site);
+        self.tls = TlsLayer::of(self.site);
         self.rearm(now);
         self.show(now);
     }
 
     /// What the connection needs now. The time is asked only where a fault is planted.
     pub fn want(&mut self, now: impl FnOnce() -> Nanos) -> Want<'_> {
-        if self.secure.is_some() {
+        if self.tls.is_some() {
             return self.want_secure(now);
         }
         if !self.output.is_empty() {
@@ -271,7 +271,7 @@ impl<'s> Exchange<'s> {
     /// connections at once, and so has to look at all of them.
     pub fn outgoing(&self, now: impl FnOnce() -> Nanos) -> Option<(&[u8], &[u8])> {
         // With TLS only what was encrypted may leave, which `want` does.
-        if self.output.is_empty() || self.secure.is_some() {
+        if self.output.is_empty() || self.tls.is_some() {
             return None;
         }
         match self.to_send(now) {
@@ -311,7 +311,7 @@ impl<'s> Exchange<'s> {
 
     /// `count` bytes were put into the slice of [`Want::Read`]; 0: the peer has closed its side.
     pub fn received(&mut self, count: usize, now: Nanos) {
-        if self.secure.is_some() {
+        if self.tls.is_some() {
             return self.received_secure(count, now);
         }
         self.half_closed |= count == 0;
@@ -326,7 +326,7 @@ impl<'s> Exchange<'s> {
 
     /// `count` bytes of [`Want::Write`] or [`Want::File`] were taken by the kernel.
     pub fn wrote(&mut self, count: usize, now: Nanos) {
-        if self.secure.is_some() {
+        if self.tls.is_some() {
             return self.wrote_secure(count, now);
         }
         self.has_sent(count, now);
@@ -357,8 +357,8 @@ impl<'s> Exchange<'s> {
         self.note_unfinished(now);
         self.journal.cut(self.output.sent(), &self.site.log);
         self.output.reset();
-        if let Some(secure) = &mut self.secure {
-            secure.abandon();
+        if let Some(tls) = &mut self.tls {
+            tls.abandon();
         }
         self.state = State::Close(Close::Normal);
         self.deadline = Nanos::MAX;
@@ -411,9 +411,7 @@ impl<'s> Exchange<'s> {
     /// Whether the connection waits for the first byte of a request, with nothing else to do.
     pub fn is_idle(&self) -> bool {
         let between = matches!(self.state, State::Head(_)) && self.input.is_empty();
-        between
-            && self.output.is_empty()
-            && self.secure.as_ref().is_none_or(|secure| secure.is_idle())
+        between && self.output.is_empty() && self.tls.as_ref().is_none_or(|tls| tls.is_idle())
     }
 
     /// The server ends, or this child of it: the next answer is the last one, and says so. A
@@ -490,16 +488,16 @@ impl<'s> Exchange<'s> {
         if !is_known && !self.read_head(now) {
             return false;
         }
-        let Self { asked, decision, .. } = self;
-        if let Some(route) = asked.gateway {
+        let Self { summary, decision, .. } = self;
+        if let Some(route) = summary.gateway {
             return self.call_gateway(route, now);
         }
-        let body_is_due = asked.framing != Framing::None && !matches!(self.state, State::Answer);
+        let body_is_due = summary.framing != Framing::None && !matches!(self.state, State::Answer);
         if body_is_due {
             // One who waits for our word is told at once where the answer is no anyway.
             let is_refused = decision.verdict != Verdict::Serve
-                || !matches!(asked.method, Method::Get | Method::Head);
-            let answers_now = asked.expects_continue && is_refused;
+                || !matches!(summary.method, Method::Get | Method::Head);
+            let answers_now = summary.expects_continue && is_refused;
             if !answers_now {
                 return self.begin_body(now);
             }
@@ -509,15 +507,16 @@ impl<'s> Exchange<'s> {
             return false;
         }
         self.plan_answer();
-        let Self { asked, decision, input, site, .. } = self;
+        let Self { summary, decision, input, site, .. } = self;
         let bytes = input.bytes();
         self.stamp.set((site.wall_s)(), site.log.zone());
-        let ends = self.finishing || body_is_due || (asked.has_body && is_refused(decision, asked));
+        let ends =
+            self.finishing || body_is_due || (summary.has_body && is_refused(decision, summary));
         let keep_alive = site.config.keep_alive;
         let keep_alive = KeepAlive { enabled: keep_alive.enabled && !ends, ..keep_alive };
-        let conn = connection(keep_alive, self.requests, asked);
-        let (head_len, asked_to_close) = (asked.head_len, !asked.keep_alive);
-        let mut desk = Desk {
+        let conn = connection(keep_alive, self.requests, summary);
+        let (head_len, asked_to_close) = (summary.head_len, !summary.keep_alive);
+        let mut answerer = Answerer {
             site,
             client: self.peer,
             requests_before: self.requests,
@@ -532,7 +531,7 @@ impl<'s> Exchange<'s> {
             flaws: site.faults.is_some().then_some(&mut self.release.flaws),
             now,
         };
-        desk.answer(&bytes[..head_len], asked, conn);
+        answerer.answer(&bytes[..head_len], summary, conn);
         self.input.used(head_len);
         self.count();
         self.state = match conn.keeps {
@@ -548,19 +547,19 @@ impl<'s> Exchange<'s> {
     /// Reads the first head of the input, and decides what is to be done with it. False: more bytes are
     /// needed, or it is refused.
     fn read_head(&mut self, now: Nanos) -> bool {
-        let Self { parser, asked, decision, input, site, .. } = self;
+        let Self { parser, summary, decision, input, site, .. } = self;
         let bytes = input.bytes();
         match parser.parse(bytes) {
             Ok(Some(request)) => {
-                *asked = Asked::of(&request, bytes);
+                *summary = RequestSummary::of(&request, bytes);
                 *decision = site.hosts.decide(&request, now);
-                let is_status = status::is_at(&site.config.status, asked.target.in_head(bytes));
+                let is_status = status::is_at(&site.config.status, summary.target.in_head(bytes));
                 let is_open = decision.verdict == Verdict::Serve && !is_status;
                 if request.method != "TRACE" && is_open {
-                    let target = asked.target.in_head(bytes);
+                    let target = summary.target.in_head(bytes);
                     site.hosts.lead_to_index(decision, target, now);
                     let target = decision.target(target);
-                    asked.gateway = site.gateways.route(target, decision.host());
+                    summary.gateway = site.gateways.route(target, decision.host());
                 }
                 true
             }
@@ -596,7 +595,7 @@ impl<'s> Exchange<'s> {
         let Self { site, input, .. } = self;
         let decision = site.hosts.undecided();
         self.stamp.set((site.wall_s)(), site.log.zone());
-        let mut desk = Desk {
+        let mut answerer = Answerer {
             site,
             client: self.peer,
             requests_before: self.requests,
@@ -611,7 +610,7 @@ impl<'s> Exchange<'s> {
             flaws: None,
             now,
         };
-        desk.refuse(status, text, input.bytes());
+        answerer.refuse(status, text, input.bytes());
         self.plan_release();
         self.count();
         self.state = State::Close(Close::Linger);
@@ -642,9 +641,9 @@ fn request_limits(limits: &Limits) -> RequestLimits {
 /// Whether the answer is no whatever lies at the target. If such a request announces a body, even an
 /// empty one, it ends its connection: nobody needed the body, and if what stands before us divided it
 /// by another rule, what follows it here is not the next request there.
-fn is_refused(decision: &Decision, asked: &Asked) -> bool {
+fn is_refused(decision: &Decision, summary: &RequestSummary) -> bool {
     match decision.verdict {
-        Verdict::Serve => matches!(asked.method, Method::NotAllowed | Method::Unknown),
+        Verdict::Serve => matches!(summary.method, Method::NotAllowed | Method::Unknown),
         Verdict::Tell(status, _) | Verdict::Deny(status) => status >= 400,
         Verdict::Malformed => true,
     }
@@ -653,13 +652,13 @@ fn is_refused(decision: &Decision, asked: &Asked) -> bool {
 /// Whether the connection goes on after an answer, by Apache's rule (ap_set_keepalive), and what is
 /// said of it. `answered` counts the requests before this one: the answers that go on are counted, and the
 /// last, which does not, is not one of them.
-fn connection(keep_alive: KeepAlive, answered: u32, asked: &Asked) -> Connection {
+fn connection(keep_alive: KeepAlive, answered: u32, summary: &RequestSummary) -> Connection {
     let further = match keep_alive.requests_max {
         0 => None,
         max => Some(max.saturating_sub(answered)),
     };
-    let keeps = keep_alive.enabled && asked.keep_alive && further != Some(0);
-    let said = asked.keep_alive_token || asked.version == Version::Http10;
+    let keeps = keep_alive.enabled && summary.keep_alive && further != Some(0);
+    let said = summary.keep_alive_token || summary.version == Version::Http10;
     let seconds = keep_alive.timeout.0 / 1_000_000_000;
     Connection { keeps, keep_alive: (keeps && said).then_some((seconds, further)) }
 }

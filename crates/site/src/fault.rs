@@ -57,7 +57,7 @@ pub const FAULTS_MAX: usize = 16;
 /// leaves out do nothing.
 pub(crate) trait Effect: fmt::Debug + Send + Sync {
     /// What is wrong with this response beside its time.
-    fn flaw(&self, _draw: Draw, _answered: Answered, _flaws: &mut Flaws) {}
+    fn flaw(&self, _draw: Draw, _answered: AnsweredBefore, _flaws: &mut Flaws) {}
 
     /// How long this response is held.
     fn hold(&self, _draw: Draw) -> Hold {
@@ -104,7 +104,7 @@ pub(crate) trait Effect: fmt::Debug + Send + Sync {
 
 /// What came before a response.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Answered {
+pub(crate) struct AnsweredBefore {
     /// Requests of its connection that were answered.
     pub(crate) on_connection: u32,
 }
@@ -296,7 +296,7 @@ impl Faults {
 
     /// What befalls the next response of the server, whose request was complete at `complete`. To be
     /// asked once for each, before it is made.
-    pub(crate) fn plan(&self, complete: Nanos, answered: Answered) -> Release {
+    pub(crate) fn plan(&self, complete: Nanos, answered: AnsweredBefore) -> Release {
         burn(self.cost);
         let number = u64::from(self.responses[0].fetch_add(1, Relaxed));
         let (mut sum, mut flaws) = (Hold::default(), Flaws::default());

@@ -12,8 +12,8 @@ mod cgi;
 mod environment;
 mod fastcgi;
 mod keeper;
-mod responders;
 mod script;
+mod spawned;
 mod spool;
 
 use std::io;
@@ -42,7 +42,7 @@ use script::{Finder, Script};
 use spool::Spool;
 
 pub use keeper::wind_up;
-pub use responders::Responders;
+pub use spawned::SpawnedApplications;
 
 /// Redirects within the server in a row (RFC 3875, 6.2.2), each of which starts a program.
 pub(crate) const REDIRECTS_MAX: u32 = 10;
@@ -276,7 +276,7 @@ pub struct Awaited<'a> {
 
 /// What came of the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Got {
+pub(crate) enum GatewayOutput {
     /// Perhaps bytes. Where it `waits` there are no more for now.
     Some { waits: bool },
     /// The last bytes, perhaps.
@@ -468,8 +468,8 @@ impl<'s, A> Call<'s, A> {
     ///
     /// # Errors
     /// 502 where its file is broken, or where it gives more than it may.
-    pub(crate) fn take(&mut self, now: Nanos) -> Result<Got, Failure> {
-        let Some(backend) = &mut self.backend else { return Ok(Got::End) };
+    pub(crate) fn take(&mut self, now: Nanos) -> Result<GatewayOutput, Failure> {
+        let Some(backend) = &mut self.backend else { return Ok(GatewayOutput::End) };
         let before = self.buffer.len();
         let got = match backend {
             Backend::Cgi(running) => {

@@ -22,7 +22,7 @@ use wire::Request;
 use wire::target::SafePath;
 
 use crate::SiteError;
-use crate::coding::{self, Wants};
+use crate::coding::{self, ContentPreferences};
 use crate::config::{Content, HostConfig, Limits, Mapping, SiteConfig, ToHttps};
 use crate::log::AccessLogs;
 use crate::names::{Names, host_name};
@@ -34,7 +34,7 @@ pub(crate) use hide::Hide;
 pub(crate) use listing::escape_path;
 pub(crate) use representation::Prepared;
 pub use representation::{Representation, Stored, Validators};
-pub(crate) use rules::{Edit, How, Verdict};
+pub(crate) use rules::{Edit, EditKind, Verdict};
 
 /// How long what was read of password files, and which file shows a directory, is taken for what is there.
 /// How long files are: `FileCache`.
@@ -100,7 +100,7 @@ pub enum Found {
 
 /// An instant, on both clocks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Time {
+pub(crate) struct ClockReading {
     /// Monotonic.
     pub(crate) now: Nanos,
     /// The time of day in whole seconds since 1970.
@@ -114,7 +114,7 @@ pub(crate) struct Decision {
     /// Whose content.
     host: usize,
     /// In which form.
-    wants: Wants,
+    wants: ContentPreferences,
     /// Whether it is served at all.
     pub(crate) verdict: Verdict,
     /// Path and query in place of those of the request.
@@ -131,7 +131,7 @@ impl Default for Decision {
     fn default() -> Self {
         Self {
             host: 0,
-            wants: Wants::default(),
+            wants: ContentPreferences::default(),
             verdict: Verdict::Serve,
             target: None,
             edits: Vec::new(),
@@ -272,14 +272,14 @@ impl Hosts {
         &self,
         status: u16,
         decision: &Decision,
-        time: Time,
+        time: ClockReading,
     ) -> Option<Arc<Representation>> {
         let host = &self.hosts[decision.host];
         match (host.errors.get(&status)?, &host.source) {
             (Page::Own(page), _) => Some(Arc::clone(page)),
             (Page::OfSite(_), Source::Fixed(_)) => None,
             (Page::OfSite(path), Source::Directory(directory)) => {
-                match directory.find(path.as_bytes(), Wants::default(), time) {
+                match directory.find(path.as_bytes(), ContentPreferences::default(), time) {
                     Found::Here(page, _) => Some(page),
                     _ => None,
                 }
@@ -289,7 +289,7 @@ impl Hosts {
 
     /// What lies at `path`: normalised, decoded once, absolute, without `.` and `..` segments; an
     /// ending slash is kept.
-    pub(crate) fn find(&self, path: &[u8], decision: &Decision, time: Time) -> Found {
+    pub(crate) fn find(&self, path: &[u8], decision: &Decision, time: ClockReading) -> Found {
         match &self.hosts[decision.host].source {
             Source::Fixed(representation) => Found::Here(Arc::clone(representation), Nanos::MAX),
             Source::Directory(directory) => directory.find(path, decision.wants, time),
@@ -348,7 +348,7 @@ impl Host {
         };
         Ok(Self {
             source,
-            has_codings: is_directory && config.look.compression.is_some(),
+            has_codings: is_directory && config.presentation.compression.is_some(),
             has_listings: is_directory && config.listing,
             rules: Rules::new(&config.rules)?,
             errors: pages::open(config)?,
@@ -357,12 +357,13 @@ impl Host {
     }
 
     /// In which form a client wants what it asks for.
-    fn wants(&self, request: &Request<'_>) -> Wants {
-        let mut wants = Wants::default();
+    fn wants(&self, request: &Request<'_>) -> ContentPreferences {
+        let mut wants = ContentPreferences::default();
         if self.has_codings {
-            wants = Wants::read(request.fields.all("accept-encoding"));
+            wants = ContentPreferences::read(request.fields.all("accept-encoding"));
             // Only where there is something to choose: the answer is kept by it.
-            wants.is_ranged = wants != Wants::default() && request.fields.get("range").is_some();
+            wants.is_ranged =
+                wants != ContentPreferences::default() && request.fields.get("range").is_some();
         }
         if self.has_listings {
             let query = request.path_and_query.split_once('?').map_or("", |(_, query)| query);

@@ -28,11 +28,11 @@ pub struct Tls {
     /// The second in which the files were last looked at.
     looked_s: AtomicU64,
     /// What they were like when they were last read.
-    seen: Mutex<Vec<Stamp>>,
+    seen: Mutex<Vec<FileStamp>>,
 }
 
 /// By what a file is known to be the one that was read; `None`: it is not there.
-type Stamp = Option<[i64; 5]>;
+type FileStamp = Option<[i64; 5]>;
 
 impl Tls {
     /// Reads the certificates. Forked processes share the keys of `tickets`.
@@ -109,7 +109,7 @@ fn within(reason: String) -> SiteError {
     SiteError::Tls(format!("[[tls.certificate]]: {reason}"))
 }
 
-fn stamps(files: &[CertificateFiles]) -> Vec<Stamp> {
+fn stamps(files: &[CertificateFiles]) -> Vec<FileStamp> {
     let of = |path: &Path| {
         let facts = fs::metadata(path).ok()?;
         let [dev, ino, size] = [facts.dev(), facts.ino(), facts.size()].map(u64::cast_signed);

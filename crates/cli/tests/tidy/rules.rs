@@ -106,7 +106,8 @@ pub const RULES: &[Rule] = &[
         instead: "take the time as an argument, or read `sys::clock`",
         look: |source| {
             let pure = [
-                "units", "wire", "stats", "record", "classic", "doctor", "report", "load", "serve",
+                "units", "wire", "stats", "record", "classic", "doctor", "report", "load", "site",
+                "serve",
             ];
             if !pure.contains(&source.crate_name()) || !source.is_product() {
                 return vec![];

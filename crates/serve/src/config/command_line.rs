@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 use units::Bytes;
 
 use super::Config;
-use super::keys::{Given, KEYS, Key, LIMITS};
+use super::keys::{KEYS, Key, LIMITS, TypedValue};
 use crate::models::{self, Model};
 use crate::settings::{self, SettingError, Settings};
 
@@ -248,7 +248,7 @@ fn set_pair(config: &mut Config, settings: &mut Settings, pair: &str) -> Result<
     match name.strip_prefix(LIMITS).and_then(|rest| rest.strip_prefix('.')) {
         Some(limit) => {
             let key = key_named(LIMITS, limit).map_err(refused)?;
-            (key.set)(config, &Given::One(value.to_owned())).map_err(refused)
+            (key.set)(config, &TypedValue::One(value.to_owned())).map_err(refused)
         }
         None => settings.set(name, value).map_err(|error| refused(setting_refused(&error))),
     }
@@ -403,7 +403,7 @@ impl<'t> File<'t> {
                 let mut entries = table.iter();
                 entries.try_for_each(|entry| self.apply_setting(Some(&name), entry, settings))
             }
-            (_, Some(Given::One(typed))) => {
+            (_, Some(TypedValue::One(typed))) => {
                 let set = settings.set(&name, &typed);
                 set.map_err(|error| self.refused(key, setting_refused(&error)))
             }
@@ -426,7 +426,7 @@ impl<'t> File<'t> {
 }
 
 /// Scalars as text; `None` for what no key takes.
-fn given(value: &Spanned<DeValue<'_>>) -> Option<Given> {
+fn given(value: &Spanned<DeValue<'_>>) -> Option<TypedValue> {
     let scalar = |value: &Spanned<DeValue<'_>>| match value.get_ref() {
         DeValue::String(text) => Some(text.to_string()),
         DeValue::Integer(number) => {
@@ -437,8 +437,10 @@ fn given(value: &Spanned<DeValue<'_>>) -> Option<Given> {
         _ => None,
     };
     match value.get_ref() {
-        DeValue::Array(items) => items.iter().map(scalar).collect::<Option<_>>().map(Given::Many),
-        _ => scalar(value).map(Given::One),
+        DeValue::Array(items) => {
+            items.iter().map(scalar).collect::<Option<_>>().map(TypedValue::Many)
+        }
+        _ => scalar(value).map(TypedValue::One),
     }
 }
 
@@ -604,14 +606,14 @@ mod tests {
             assert!(!printed.contains(&format!("\n{}\n", table.header())), "{}", table.name);
         }
         let config = resolve(&text).unwrap_or_else(|error| panic!("{error} in\n{text}"));
-        assert_eq!(config.site.look.compression, Some(Compression::default()));
+        assert_eq!(config.site.presentation.compression, Some(Compression::default()));
         assert_eq!(config.site.gateways, [GatewayConfig::cgi("/cgi-bin/").unwrap()]);
         assert_eq!(
             (config.site.rules.len(), config.site.hosts.len(), config.site.errors.len()),
             (1, 1, 1)
         );
         assert!(config.site.tls.is_some_and(|tls| tls.session_tickets && tls.session_cache == 256));
-        assert_eq!(config.site.look.types.len(), 1);
+        assert_eq!(config.site.presentation.types.len(), 1);
     }
 
     #[test]

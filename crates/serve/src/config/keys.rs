@@ -18,14 +18,14 @@ pub(super) struct Key {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
     /// Takes what was typed, or says what it should have been.
-    pub(super) set: fn(&mut Config, &Given) -> Result<(), String>,
+    pub(super) set: fn(&mut Config, &TypedValue) -> Result<(), String>,
     /// The value as TOML; `None`: it does not apply.
     pub(super) show: fn(&Config) -> Option<String>,
 }
 
 /// What was typed for a key: scalars as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Given {
+pub(super) enum TypedValue {
     One(String),
     Many(Vec<String>),
 }
@@ -39,7 +39,7 @@ const STATUS: &str = "status";
 const fn top(
     name: &'static str,
     about: &'static str,
-    set: fn(&mut Config, &Given) -> Result<(), String>,
+    set: fn(&mut Config, &TypedValue) -> Result<(), String>,
     show: fn(&Config) -> Option<String>,
 ) -> Key {
     Key { section: "", name, about, set, show }
@@ -195,37 +195,47 @@ pub(super) static KEYS: &[Key] = &[
         "hide",
         "names that are hidden beside those that begin with a dot, as in *~",
         |config, given| {
-            config.site.look.hide = index_names(given)?;
+            config.site.presentation.hide = index_names(given)?;
             Ok(())
         },
-        |config| of_directory(config, list(config.site.look.hide.iter().map(|name| quoted(name)))),
+        |config| {
+            of_directory(
+                config,
+                list(config.site.presentation.hide.iter().map(|name| quoted(name))),
+            )
+        },
     ),
     top(
         "show",
         "names that are not hidden though they begin with a dot, as .well-known",
         |config, given| {
-            config.site.look.show = index_names(given)?;
+            config.site.presentation.show = index_names(given)?;
             Ok(())
         },
-        |config| of_directory(config, list(config.site.look.show.iter().map(|name| quoted(name)))),
+        |config| {
+            of_directory(
+                config,
+                list(config.site.presentation.show.iter().map(|name| quoted(name))),
+            )
+        },
     ),
     top(
         "charset",
         "charset of text/*; empty: none is said",
         |config, given| {
-            config.site.look.charset = media(given)?;
+            config.site.presentation.charset = media(given)?;
             Ok(())
         },
-        |config| of_directory(config, quoted(&config.site.look.charset)),
+        |config| of_directory(config, quoted(&config.site.presentation.charset)),
     ),
     top(
         "default_type",
         "media type of a file whose extension is unknown",
         |config, given| {
-            config.site.look.default_type = media(given)?;
+            config.site.presentation.default_type = media(given)?;
             Ok(())
         },
-        |config| of_directory(config, quoted(&config.site.look.default_type)),
+        |config| of_directory(config, quoted(&config.site.presentation.default_type)),
     ),
     top(
         "cpus",
@@ -357,33 +367,33 @@ fn of_directory(config: &Config, value: String) -> Option<String> {
     matches!(config.site.content, Content::Directory(_)).then_some(value)
 }
 
-fn one<'a>(given: &'a Given, wanted: &str) -> Result<&'a str, String> {
+fn one<'a>(given: &'a TypedValue, wanted: &str) -> Result<&'a str, String> {
     match given {
-        Given::One(text) => Ok(text),
-        Given::Many(_) => Err(format!("a list is not {wanted}")),
+        TypedValue::One(text) => Ok(text),
+        TypedValue::Many(_) => Err(format!("a list is not {wanted}")),
     }
 }
 
-fn many(given: &Given) -> &[String] {
+fn many(given: &TypedValue) -> &[String] {
     match given {
-        Given::One(text) => std::slice::from_ref(text),
-        Given::Many(texts) => texts,
+        TypedValue::One(text) => std::slice::from_ref(text),
+        TypedValue::Many(texts) => texts,
     }
 }
 
-fn parsed<T: FromStr>(given: &Given, wanted: &str) -> Result<T, String> {
+fn parsed<T: FromStr>(given: &TypedValue, wanted: &str) -> Result<T, String> {
     let text = one(given, wanted)?;
     text.parse().map_err(|_| format!("`{text}` is not {wanted}"))
 }
 
-fn time_given(given: &Given) -> Result<Nanos, String> {
+fn time_given(given: &TypedValue) -> Result<Nanos, String> {
     let time: Nanos =
         one(given, "a duration")?.parse().map_err(|error: units::ParseError| error.to_string())?;
     if time == Nanos::ZERO { Err("it is longer than 0".to_owned()) } else { Ok(time) }
 }
 
 /// A number, or a number of bytes with a unit.
-fn bytes_within(given: &Given, min: u64, max: u64) -> Result<u64, String> {
+fn bytes_within(given: &TypedValue, min: u64, max: u64) -> Result<u64, String> {
     let text = one(given, "a number")?;
     let number = match text.parse::<u64>() {
         Ok(number) => number,
@@ -396,13 +406,13 @@ fn bytes_within(given: &Given, min: u64, max: u64) -> Result<u64, String> {
 }
 
 /// A media type or a charset.
-fn media(given: &Given) -> Result<String, String> {
+fn media(given: &TypedValue) -> Result<String, String> {
     let text = one(given, "a media type or charset")?;
     check_media(text)?;
     Ok(text.to_owned())
 }
 
-fn index_names(given: &Given) -> Result<Vec<String>, String> {
+fn index_names(given: &TypedValue) -> Result<Vec<String>, String> {
     let names = many(given).to_vec();
     check_file_names(&names).map(|()| names)
 }

@@ -140,7 +140,7 @@ fn live(service: &Service, confine: bool, mut line: UnixStream) -> u8 {
     let served = match begun {
         Ok(()) => {
             let begun = rights::give_up(service, confine);
-            let served = begun.and_then(|responders| service.run_beside(responders));
+            let served = begun.and_then(|applications| service.run_beside(applications));
             served.map_err(|error| error.to_string())
         }
         Err(error) => Err(format!("the process that was to serve could not begin: {error}")),

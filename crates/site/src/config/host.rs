@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use units::Bytes;
 
-use super::look::{Look, check_types};
+use super::presentation::{Presentation, check_types};
 use super::rule::{RuleConfig, check_rules};
 use super::table::{Table, shown_as, taken_as};
 use super::text::{self, check_media};
@@ -30,7 +30,7 @@ pub struct HostConfig {
     /// Whether a directory without an index is listed.
     pub listing: bool,
     /// How files are shown.
-    pub look: Look,
+    pub presentation: Presentation,
     /// The pages that stand for errors, by status.
     pub errors: BTreeMap<u16, ErrorPage>,
     /// Rules, those of the top of the file first.
@@ -142,7 +142,7 @@ impl SiteConfig {
             content: self.content.clone(),
             index: self.index.clone(),
             listing: self.listing,
-            look: self.look.clone(),
+            presentation: self.presentation.clone(),
             errors: statuses(&self.errors),
             rules: self.rules.clone(),
             access_log: self.access_log.clone(),
@@ -160,8 +160,8 @@ impl SiteConfig {
         let has_files = !except.is_empty();
         let shown = except.iter().flat_map(|path| path.split('/'));
         let shown = shown.filter(|name| name.starts_with('.')).map(str::to_owned);
-        to.look.show = shown.collect();
-        to.look.default_type.clone_from(&self.look.default_type);
+        to.presentation.show = shown.collect();
+        to.presentation.default_type.clone_from(&self.presentation.default_type);
         to.index.clear();
         if let (Content::Directory(_), true) = (&self.content, has_files) {
             to.content.clone_from(&self.content);
@@ -203,20 +203,23 @@ impl HostTable {
 
     fn over(&self, top: &HostConfig) -> HostConfig {
         let own = |own: &Option<Vec<String>>, top: &Vec<String>| own.clone().unwrap_or(top.clone());
-        let look = &top.look;
+        let presentation = &top.presentation;
         HostConfig {
             table: Some(self.title()),
             names: self.names.clone(),
             content: self.content().unwrap_or(top.content.clone()),
             index: own(&self.index, &top.index),
             listing: self.listing.unwrap_or(top.listing),
-            look: Look {
-                hide: own(&self.hide, &look.hide),
-                show: own(&self.show, &look.show),
-                charset: self.charset.clone().unwrap_or(look.charset.clone()),
-                default_type: self.default_type.clone().unwrap_or(look.default_type.clone()),
-                types: self.types.clone().unwrap_or(look.types.clone()),
-                compression: self.compression.clone().or(look.compression.clone()),
+            presentation: Presentation {
+                hide: own(&self.hide, &presentation.hide),
+                show: own(&self.show, &presentation.show),
+                charset: self.charset.clone().unwrap_or(presentation.charset.clone()),
+                default_type: self
+                    .default_type
+                    .clone()
+                    .unwrap_or(presentation.default_type.clone()),
+                types: self.types.clone().unwrap_or(presentation.types.clone()),
+                compression: self.compression.clone().or(presentation.compression.clone()),
             },
             errors: self.errors.as_ref().map_or(top.errors.clone(), statuses),
             rules: top.rules.iter().chain(&self.rule).cloned().collect(),

@@ -1,6 +1,6 @@
 //! From a request to its answer: what lies at the path, what the method, the conditions and the
 //! ranges make of it, and the head that says so. Owns every status the server sends; must not know
-//! how bytes reach the client or when. Start reading at [`Desk::answer`].
+//! how bytes reach the client or when. Start reading at [`Answerer::answer`].
 //!
 //! Cost of a small file asked for again on a connection: one comparison of the path; the answer lies
 //! ready for the whole second, head and body in one piece. Nothing is copied or allocated, and no
@@ -15,16 +15,16 @@ use wire::range::Selection;
 use wire::target::SafePath;
 use wire::{Fields, ResponseHead, reason_phrase};
 
-use super::asked::{Asked, Heeded, Method};
-use super::conditions::{self, Outcome, Special};
-use super::journal::{Answered, Journal};
+use super::conditions::{self, ConditionalRequest, Outcome};
+use super::journal::{Journal, LoggedAnswer};
 use super::output::Output;
 use super::ranges::{self, Multipart};
-use super::stamp::Stamp;
+use super::rendered_time::RenderedTime;
+use super::request_summary::{Method, RequestSummary, SelectedFields};
 use crate::Site;
 use crate::fault::Flaws;
 use crate::hosts::{
-    Decision, Edit, Found, How, Representation, Stored, Time, Verdict, escape_path,
+    ClockReading, Decision, Edit, EditKind, Found, Representation, Stored, Verdict, escape_path,
 };
 use crate::log::line;
 use crate::status;
@@ -38,7 +38,7 @@ const VARY: &[u8] = b"Vary: Accept-Encoding\r\n";
 const WRITES: &str = "a Vec takes every write";
 
 /// What a connection needs to answer.
-pub(super) struct Desk<'a> {
+pub(super) struct Answerer<'a> {
     pub(super) site: &'a Site,
     pub(super) client: std::net::SocketAddr,
     /// Requests of the connection before this one.
@@ -49,8 +49,8 @@ pub(super) struct Desk<'a> {
     pub(super) taken: u64,
     pub(super) output: &'a mut Output,
     pub(super) journal: &'a mut Journal,
-    pub(super) stamp: &'a Stamp,
-    pub(super) recent: &'a mut Recent,
+    pub(super) stamp: &'a RenderedTime,
+    pub(super) recent: &'a mut LastFile,
     /// What was decided from the head.
     pub(super) decision: &'a Decision,
     /// Whether the answer may be sent by itself: no request lies behind that which it answers.
@@ -62,7 +62,7 @@ pub(super) struct Desk<'a> {
 
 /// The last file that a connection sent, so that asking for it again costs no lock and no lookup.
 #[derive(Debug, Default)]
-pub(super) struct Recent {
+pub(super) struct LastFile {
     /// Path and query as the client sent them.
     target: Vec<u8>,
     /// What was decided from the head that asked for it.
@@ -75,7 +75,7 @@ pub(super) struct Recent {
     is_repeated: bool,
 }
 
-impl Recent {
+impl LastFile {
     /// Takes it out: to count it up and down would write to memory that all threads share.
     fn take(
         &mut self,
@@ -143,40 +143,45 @@ enum AnswerHead<'a> {
 
 /// What was put into the output.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Told {
+pub(super) struct WrittenAnswer {
     pub(super) status: u16,
     /// Bytes of its body; 0 for HEAD.
     pub(super) body_bytes: u64,
 }
 
-impl Desk<'_> {
+impl Answerer<'_> {
     /// Puts the answer to a request into the output, and its line into the journal. `head` is the
     /// request's, as it came.
-    pub(super) fn answer(&mut self, head: &[u8], asked: &Asked, conn: Connection) {
+    pub(super) fn answer(&mut self, head: &[u8], summary: &RequestSummary, conn: Connection) {
         let start = self.output.buffer.len();
         let told = match self.flaws.take() {
-            None => self.right_answer(head, asked, conn),
-            Some(flaws) => self.wrong_answer(flaws, head, asked, conn),
+            None => self.correct_answer(head, summary, conn),
+            Some(flaws) => self.flawed_answer(flaws, head, summary, conn),
         };
         self.note(head, start, told, conn);
     }
 
     /// The answer, but for its line in the journal.
-    pub(super) fn right_answer(&mut self, head: &[u8], asked: &Asked, conn: Connection) -> Told {
-        match (asked.method, self.status_asked(head, asked)) {
+    pub(super) fn correct_answer(
+        &mut self,
+        head: &[u8],
+        summary: &RequestSummary,
+        conn: Connection,
+    ) -> WrittenAnswer {
+        match (summary.method, self.status_asked(head, summary)) {
             (Method::Get, Some(form)) => self.status(form, Extent::Whole, conn),
             (Method::Head, Some(form)) => self.status(form, Extent::HeadOnly, conn),
-            (method, _) => self.answer_of_site(method, head, asked, conn),
+            (method, _) => self.answer_of_site(method, head, summary, conn),
         }
     }
 
     /// Whether and how the server is to tell about itself; before any rule, but for a request whose
     /// host is malformed. Nothing is looked at where no path for it is set.
-    fn status_asked(&self, head: &[u8], asked: &Asked) -> Option<status::Form> {
+    fn status_asked(&self, head: &[u8], summary: &RequestSummary) -> Option<status::Form> {
         if !self.site.board.is_watched() || self.decision.verdict == Verdict::Malformed {
             return None;
         }
-        let target = asked.target.in_head(head);
+        let target = summary.target.in_head(head);
         status::form_asked(&self.site.config.status, self.client.ip(), target, head)
     }
 
@@ -184,15 +189,15 @@ impl Desk<'_> {
         &mut self,
         method: Method,
         head: &[u8],
-        asked: &Asked,
+        summary: &RequestSummary,
         conn: Connection,
-    ) -> Told {
+    ) -> WrittenAnswer {
         match method {
             method if self.decision.verdict != Verdict::Serve => self.verdict(method, conn),
-            Method::Get => self.content(head, asked, Extent::Whole, conn),
+            Method::Get => self.content(head, summary, Extent::Whole, conn),
             Method::Head => {
-                let told = self.content(head, asked, Extent::HeadOnly, conn);
-                Told { body_bytes: 0, ..told }
+                let told = self.content(head, summary, Extent::HeadOnly, conn);
+                WrittenAnswer { body_bytes: 0, ..told }
             }
             Method::Options => self.options(conn),
             Method::NotAllowed => self.page(405, ALLOW, Extent::Whole, conn),
@@ -201,7 +206,7 @@ impl Desk<'_> {
     }
 
     /// What the rules made of it.
-    fn verdict(&mut self, method: Method, conn: Connection) -> Told {
+    fn verdict(&mut self, method: Method, conn: Connection) -> WrittenAnswer {
         let extent = if method == Method::Head { Extent::HeadOnly } else { Extent::Whole };
         let decision = self.decision;
         let told = match &decision.verdict {
@@ -209,7 +214,7 @@ impl Desk<'_> {
             Verdict::Deny(status) => self.page(*status, b"", extent, conn),
             Verdict::Malformed | Verdict::Serve => self.page(400, b"", extent, conn),
         };
-        if extent == Extent::HeadOnly { Told { body_bytes: 0, ..told } } else { told }
+        if extent == Extent::HeadOnly { WrittenAnswer { body_bytes: 0, ..told } } else { told }
     }
 
     /// Refuses what could not be read, or did not come in time; the connection ends. `head` is what
@@ -224,19 +229,30 @@ impl Desk<'_> {
     }
 
     /// An error of a gateway, after which the connection may go on.
-    pub(super) fn fail(&mut self, status: u16, head: &[u8], asked: &Asked, conn: Connection) {
+    pub(super) fn fail(
+        &mut self,
+        status: u16,
+        head: &[u8],
+        summary: &RequestSummary,
+        conn: Connection,
+    ) {
         let start = self.output.buffer.len();
-        let told = self.error(status, asked, conn);
+        let told = self.error(status, summary, conn);
         self.note(head, start, told, conn);
     }
 
     /// An error that is the server's, and may be over soon.
-    pub(super) fn error(&mut self, status: u16, asked: &Asked, conn: Connection) -> Told {
+    pub(super) fn error(
+        &mut self,
+        status: u16,
+        summary: &RequestSummary,
+        conn: Connection,
+    ) -> WrittenAnswer {
         let fields: &[u8] = if status == 503 { b"Retry-After: 1\r\n" } else { b"" };
-        let extent = if asked.method == Method::Head { Extent::HeadOnly } else { Extent::Whole };
+        let extent = if summary.method == Method::Head { Extent::HeadOnly } else { Extent::Whole };
         let told = self.page(status, fields, extent, conn);
         let body_bytes = if extent == Extent::HeadOnly { 0 } else { told.body_bytes };
-        Told { status, body_bytes }
+        WrittenAnswer { status, body_bytes }
     }
 
     /// The head of an answer that a gateway makes. `length` is that of its body, if known.
@@ -271,12 +287,12 @@ impl Desk<'_> {
     }
 
     /// Puts the line of an answer that a gateway made into the journal: all of it is in the output.
-    /// `answer` is its head, as [`Desk::head_for_log`] gave it.
+    /// `answer` is its head, as [`Answerer::head_for_log`] gave it.
     pub(super) fn note_relayed(
         &mut self,
         head: &[u8],
         answer: &[u8],
-        told: Told,
+        told: WrittenAnswer,
         conn: Connection,
     ) {
         self.note_as(head, AnswerHead::Was(answer), told, conn);
@@ -287,10 +303,10 @@ impl Desk<'_> {
         &mut self,
         target: &[u8],
         head: &[u8],
-        asked: &Asked,
+        summary: &RequestSummary,
         conn: Connection,
     ) {
-        let extent = if asked.method == Method::Head { Extent::HeadOnly } else { Extent::Whole };
+        let extent = if summary.method == Method::Head { Extent::HeadOnly } else { Extent::Whole };
         let start = self.output.buffer.len();
         let mut told = self.content_at(target, None, extent, conn);
         if extent == Extent::HeadOnly {
@@ -300,19 +316,26 @@ impl Desk<'_> {
     }
 
     /// Puts the line of an answer into the journal, which begins at `start` of the output's buffer.
-    fn note(&mut self, head: &[u8], start: usize, told: Told, conn: Connection) {
+    fn note(&mut self, head: &[u8], start: usize, told: WrittenAnswer, conn: Connection) {
         self.note_as(head, AnswerHead::BeginsAt(start), told, conn);
     }
 
-    fn note_as(&mut self, head: &[u8], answer: AnswerHead<'_>, told: Told, conn: Connection) {
+    fn note_as(
+        &mut self,
+        head: &[u8],
+        answer: AnswerHead<'_>,
+        told: WrittenAnswer,
+        conn: Connection,
+    ) {
         let logs = &self.site.log;
         let Some(zone) = logs.zone() else { return };
-        let Told { status, body_bytes } = told;
-        let answered = Answered { body_bytes, ends_at: self.output.ends_at(), keeps: conn.keeps };
+        let WrittenAnswer { status, body_bytes } = told;
+        let answered =
+            LoggedAnswer { body_bytes, ends_at: self.output.ends_at(), keeps: conn.keeps };
         let bytes_in = self.journal.bytes_in(self.taken);
         let host = self.decision.host();
         let Some(log) = logs.of(host) else { return self.journal.skip(answered) };
-        let line = line::Told {
+        let line = line::LogEntry {
             client: self.client,
             local: self.site.address(),
             time: self.stamp.logged(),
@@ -332,16 +355,23 @@ impl Desk<'_> {
     }
 
     /// GET and HEAD.
-    fn content(&mut self, head: &[u8], asked: &Asked, extent: Extent, conn: Connection) -> Told {
-        let special = asked
-            .is_special
-            .then(|| Special { heeded: asked.fields.in_head(head), fields: Fields::of_head(head) });
-        let target = self.decision.target(asked.target.in_head(head));
-        self.content_at(target, special.as_ref(), extent, conn)
+    fn content(
+        &mut self,
+        head: &[u8],
+        summary: &RequestSummary,
+        extent: Extent,
+        conn: Connection,
+    ) -> WrittenAnswer {
+        let conditional = summary.is_conditional.then(|| ConditionalRequest {
+            selected: summary.fields.in_head(head),
+            fields: Fields::of_head(head),
+        });
+        let target = self.decision.target(summary.target.in_head(head));
+        self.content_at(target, conditional.as_ref(), extent, conn)
     }
 
     /// What the server tells about itself, which is true now and at no other time.
-    fn status(&mut self, form: status::Form, extent: Extent, conn: Connection) -> Told {
+    fn status(&mut self, form: status::Form, extent: Extent, conn: Connection) -> WrittenAnswer {
         let body = status::render(&self.site.server, &self.site.board, form, self.now);
         self.begin_head(200);
         let out = &mut self.output.buffer;
@@ -357,19 +387,19 @@ impl Desk<'_> {
             self.output.buffer.extend_from_slice(body.as_bytes());
         }
         let body_bytes = if extent == Extent::Whole { body.len() as u64 } else { 0 };
-        Told { status: 200, body_bytes }
+        WrittenAnswer { status: 200, body_bytes }
     }
 
     fn content_at(
         &mut self,
         target: &[u8],
-        special: Option<&Special<'_>>,
+        conditional: Option<&ConditionalRequest<'_>>,
         extent: Extent,
         conn: Connection,
-    ) -> Told {
+    ) -> WrittenAnswer {
         match self.find(target) {
             Ok(of) => {
-                let told = self.representation(&of, extent, special, conn);
+                let told = self.representation(&of, extent, conditional, conn);
                 self.recent.put_back(of, self.now);
                 told
             }
@@ -387,7 +417,7 @@ impl Desk<'_> {
         self.output.prepared = None;
         let text = std::str::from_utf8(target).expect("a target that was checked is ASCII");
         let path = SafePath::new(text).map_err(|_| Missing::Status(400))?;
-        let time = Time { now: self.now, now_s: self.stamp.second() };
+        let time = ClockReading { now: self.now, now_s: self.stamp.second() };
         let found = self.site.hosts.find(path.path(), self.decision, time);
         Err(match found {
             Found::Here(found, fresh_until) => {
@@ -411,17 +441,17 @@ impl Desk<'_> {
         &mut self,
         of: &Arc<Representation>,
         extent: Extent,
-        special: Option<&Special<'_>>,
+        conditional: Option<&ConditionalRequest<'_>>,
         conn: Connection,
-    ) -> Told {
-        if let Some(asked) = special {
+    ) -> WrittenAnswer {
+        if let Some(conditional) = conditional {
             let validators = of.validators();
-            match conditions::evaluate(asked, validators) {
+            match conditions::evaluate(conditional, validators) {
                 Outcome::Go => {}
                 Outcome::NotModified => return self.not_modified(of, conn),
                 Outcome::Failed => return self.page(412, b"", extent, conn),
             }
-            let Heeded { if_range, range, .. } = asked.heeded;
+            let SelectedFields { if_range, range, .. } = conditional.selected;
             // What has no validators has no ranges.
             let counts = validators.is_some_and(|current| {
                 conditions::range_counts(if_range, current, self.stamp.second())
@@ -441,7 +471,7 @@ impl Desk<'_> {
                 }
             }
         }
-        let told = Told { status: 200, body_bytes: of.size() };
+        let told = WrittenAnswer { status: 200, body_bytes: of.size() };
         let is_usual = extent == Extent::Whole && conn == KEPT && self.recent.is_repeated;
         if is_usual && self.send_prepared(of) {
             return told;
@@ -473,14 +503,14 @@ impl Desk<'_> {
         self.output.send_prepared(self.is_last)
     }
 
-    fn not_modified(&mut self, of: &Representation, conn: Connection) -> Told {
+    fn not_modified(&mut self, of: &Representation, conn: Connection) -> WrittenAnswer {
         self.begin_head(304);
         self.output.buffer.extend_from_slice(of.fields());
         self.end_head(conn);
-        Told { status: 304, body_bytes: 0 }
+        WrittenAnswer { status: 304, body_bytes: 0 }
     }
 
-    fn unsatisfiable(&mut self, of: &Representation, conn: Connection) -> Told {
+    fn unsatisfiable(&mut self, of: &Representation, conn: Connection) -> WrittenAnswer {
         let size = format!("Content-Range: bytes */{}\r\n", of.size());
         self.page(416, size.as_bytes(), Extent::Whole, conn)
     }
@@ -491,7 +521,7 @@ impl Desk<'_> {
         of: &Arc<Representation>,
         mut ranges: Vec<std::ops::Range<u64>>,
         conn: Connection,
-    ) -> Told {
+    ) -> WrittenAnswer {
         self.begin_head(206);
         self.output.buffer.extend_from_slice(of.fields());
         let out = &mut self.output.buffer;
@@ -511,7 +541,7 @@ impl Desk<'_> {
             }
             self.end_head(conn);
             self.output.body(of, range);
-            return Told { status: 206, body_bytes: length };
+            return WrittenAnswer { status: 206, body_bytes: length };
         }
         let Multipart { parts, length, boundary } =
             Multipart::new(of, ranges, self.now.0 ^ self.stamp.second());
@@ -522,19 +552,25 @@ impl Desk<'_> {
         .expect(WRITES);
         self.end_head(conn);
         self.output.parts(parts);
-        Told { status: 206, body_bytes: length }
+        WrittenAnswer { status: 206, body_bytes: length }
     }
 
-    fn options(&mut self, conn: Connection) -> Told {
+    fn options(&mut self, conn: Connection) -> WrittenAnswer {
         self.begin_head(204);
         self.output.buffer.extend_from_slice(ALLOW);
         self.end_head(conn);
-        Told { status: 204, body_bytes: 0 }
+        WrittenAnswer { status: 204, body_bytes: 0 }
     }
 
     /// A page that names the status; `fields` are whole lines.
-    fn page(&mut self, status: u16, fields: &[u8], extent: Extent, conn: Connection) -> Told {
-        let time = Time { now: self.now, now_s: self.stamp.second() };
+    fn page(
+        &mut self,
+        status: u16,
+        fields: &[u8],
+        extent: Extent,
+        conn: Connection,
+    ) -> WrittenAnswer {
+        let time = ClockReading { now: self.now, now_s: self.stamp.second() };
         if let Some(page) = self.site.hosts.error_page(status, self.decision, time) {
             return self.error_page(&page, status, fields, extent, conn);
         }
@@ -557,7 +593,7 @@ impl Desk<'_> {
             let title = format_args!("{status} {reason}");
             writeln!(out, "{BEFORE}<title>{title}</title>\n<h1>{title}</h1>").expect(WRITES);
         }
-        Told { status, body_bytes }
+        WrittenAnswer { status, body_bytes }
     }
 
     /// A page of the site that stands for an error. Its validators are of another status, so it has
@@ -569,7 +605,7 @@ impl Desk<'_> {
         fields: &[u8],
         extent: Extent,
         conn: Connection,
-    ) -> Told {
+    ) -> WrittenAnswer {
         self.begin_head(status);
         let (size, media) = (page.size(), page.content_type());
         let out = &mut self.output.buffer;
@@ -579,17 +615,17 @@ impl Desk<'_> {
         if extent == Extent::Whole && size > 0 {
             self.output.body(page, 0..size);
         }
-        Told { status, body_bytes: size }
+        WrittenAnswer { status, body_bytes: size }
     }
 
-    fn text(&mut self, status: u16, text: &str, conn: Connection) -> Told {
+    fn text(&mut self, status: u16, text: &str, conn: Connection) -> WrittenAnswer {
         self.begin_head(status);
         let out = &mut self.output.buffer;
         out.extend_from_slice(b"Content-Type: text/plain; charset=utf-8\r\n");
         write!(out, "Content-Length: {}\r\n", text.len()).expect(WRITES);
         self.end_head(conn);
         self.output.buffer.extend_from_slice(text.as_bytes());
-        Told { status, body_bytes: text.len() as u64 }
+        WrittenAnswer { status, body_bytes: text.len() as u64 }
     }
 
     fn begin_head(&mut self, status: u16) {
@@ -623,7 +659,7 @@ impl Desk<'_> {
 /// rule was read that the field breaks nothing.
 pub(super) fn edit_head(out: &mut Vec<u8>, head_at: usize, edit: &Edit) {
     let name = edit.name.as_bytes();
-    if !matches!(edit.how, How::Add(_)) {
+    if !matches!(edit.how, EditKind::Add(_)) {
         let is_it = |line: &[u8]| {
             line.get(name.len()) == Some(&b':') && line[..name.len()].eq_ignore_ascii_case(name)
         };
@@ -632,7 +668,7 @@ pub(super) fn edit_head(out: &mut Vec<u8>, head_at: usize, edit: &Edit) {
         out.truncate(head_at);
         out.extend_from_slice(&kept);
     }
-    if let How::Set(value) | How::Add(value) = &edit.how {
+    if let EditKind::Set(value) | EditKind::Add(value) = &edit.how {
         write!(out, "{}: {value}\r\n", edit.name).expect(WRITES);
     }
 }

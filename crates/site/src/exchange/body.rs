@@ -5,7 +5,7 @@
 use units::Nanos;
 use wire::{BodyDecoder, BodyLimits, Framing, Piece};
 
-use super::asked::Asked;
+use super::request_summary::RequestSummary;
 use super::{Close, Exchange, State};
 use crate::gateway::Failure;
 
@@ -25,7 +25,7 @@ pub(super) struct Body {
 impl Exchange<'_> {
     /// Begins with the body of what `asked` is of. False: it is refused.
     pub(super) fn begin_body(&mut self, now: Nanos) -> bool {
-        let Asked { head_len, framing, expects_continue: expects, .. } = self.asked;
+        let RequestSummary { head_len, framing, expects_continue: expects, .. } = self.summary;
         let length = match framing {
             Framing::Length(length) => length,
             _ => 0,

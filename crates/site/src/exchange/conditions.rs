@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use wire::Fields;
 use wire::etag::{Comparison, EntityTag, any_matches};
 
-use super::asked::{Heeded, Once};
+use super::request_summary::{SelectedFields, SingleField};
 use crate::hosts::Validators;
 
 /// What the conditions let happen.
@@ -20,52 +20,52 @@ pub(super) enum Outcome {
     Failed,
 }
 
-/// What a request says beside its target.
+/// The conditions of a request.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Special<'h> {
-    pub(super) heeded: Heeded<&'h [u8]>,
+pub(super) struct ConditionalRequest<'h> {
+    pub(super) selected: SelectedFields<&'h [u8]>,
     /// All fields, for lists that stand in several of them.
     pub(super) fields: Fields<'h>,
 }
 
 /// In the order of RFC 9110, 13.2.2, for GET and HEAD. `current` of a content that has no validators is
 /// `None`: a star is true of it, a tag is not, and a date is ignored.
-pub(super) fn evaluate(asked: &Special<'_>, current: Option<&Validators>) -> Outcome {
-    let Special { heeded, fields } = asked;
+pub(super) fn evaluate(request: &ConditionalRequest<'_>, current: Option<&Validators>) -> Outcome {
+    let ConditionalRequest { selected, fields } = request;
     let tag = current.map(current_tag);
     let modified_s = current.map(|current| current.modified_s);
-    let names = |list: Once<&[u8]>, name: &str, comparison| match list {
-        Once::Absent => None,
-        Once::Is(tags) => Some(any_matches(tags, tag.as_ref(), comparison)),
+    let names = |list: SingleField<&[u8]>, name: &str, comparison| match list {
+        SingleField::Absent => None,
+        SingleField::Is(tags) => Some(any_matches(tags, tag.as_ref(), comparison)),
         // Lines of a list are one list (RFC 9110, 5.3).
-        Once::Repeated => {
+        SingleField::Repeated => {
             let mut lines = fields.all(name);
             Some(lines.any(|tags| any_matches(tags, tag.as_ref(), comparison)))
         }
     };
-    let is_later = |date: Once<&[u8]>| Some(modified_s? > date_of(date)?);
-    let unmodified = names(heeded.if_match, "if-match", Comparison::Strong)
-        .unwrap_or_else(|| is_later(heeded.if_unmodified_since) != Some(true));
+    let is_later = |date: SingleField<&[u8]>| Some(modified_s? > date_of(date)?);
+    let unmodified = names(selected.if_match, "if-match", Comparison::Strong)
+        .unwrap_or_else(|| is_later(selected.if_unmodified_since) != Some(true));
     if !unmodified {
         return Outcome::Failed;
     }
-    let modified = names(heeded.if_none_match, "if-none-match", Comparison::Weak)
-        .map_or_else(|| is_later(heeded.if_modified_since) != Some(false), |matches| !matches);
+    let modified = names(selected.if_none_match, "if-none-match", Comparison::Weak)
+        .map_or_else(|| is_later(selected.if_modified_since) != Some(false), |matches| !matches);
     if modified { Outcome::Go } else { Outcome::NotModified }
 }
 
 /// Whether the ranges count: there is no If-Range, or it names this representation. A date is a
 /// strong validator only if it lies a second or more before now (RFC 9110, 8.8.2.2).
-pub(super) fn range_counts(if_range: Once<&[u8]>, current: &Validators, now_s: u64) -> bool {
+pub(super) fn range_counts(if_range: SingleField<&[u8]>, current: &Validators, now_s: u64) -> bool {
     let value = match if_range {
-        Once::Absent => return true,
-        Once::Repeated => return false,
-        Once::Is(value) => value,
+        SingleField::Absent => return true,
+        SingleField::Repeated => return false,
+        SingleField::Is(value) => value,
     };
     if let Some(tag) = EntityTag::parse(value) {
         return tag.matches(&current_tag(current), Comparison::Strong);
     }
-    date_of(Once::Is(value)) == Some(current.modified_s) && current.modified_s < now_s
+    date_of(SingleField::Is(value)) == Some(current.modified_s) && current.modified_s < now_s
 }
 
 fn current_tag(current: &Validators) -> EntityTag<'_> {
@@ -73,7 +73,7 @@ fn current_tag(current: &Validators) -> EntityTag<'_> {
 }
 
 /// Seconds since 1970; a date that is none is ignored (RFC 9110, 13.1.3).
-fn date_of(value: Once<&[u8]>) -> Option<u64> {
+fn date_of(value: SingleField<&[u8]>) -> Option<u64> {
     let text = std::str::from_utf8(value.value()?).ok()?;
     let date = httpdate::parse_http_date(text).ok()?;
     // Dates before 1970 are older than any file that is told apart here.
@@ -85,14 +85,14 @@ mod tests {
     use super::*;
 
     const CURRENT_S: u64 = 784_111_777;
-    const SAME: Once<&[u8]> = Once::Is(b"Sun, 06 Nov 1994 08:49:37 GMT");
-    const LATER: Once<&[u8]> = Once::Is(b"Sun, 06 Nov 1994 08:49:38 GMT");
-    const EARLIER: Once<&[u8]> = Once::Is(b"Sunday, 06-Nov-94 08:49:36 GMT");
-    const NO_DATE: Once<&[u8]> = Once::Is(b"yesterday");
-    const TAG: Once<&[u8]> = Once::Is(b"\"x\", \"abc\"");
-    const WEAK: Once<&[u8]> = Once::Is(b"W/\"abc\"");
-    const OTHER: Once<&[u8]> = Once::Is(b"\"x\"");
-    const ANY: Once<&[u8]> = Once::Is(b"*");
+    const SAME: SingleField<&[u8]> = SingleField::Is(b"Sun, 06 Nov 1994 08:49:37 GMT");
+    const LATER: SingleField<&[u8]> = SingleField::Is(b"Sun, 06 Nov 1994 08:49:38 GMT");
+    const EARLIER: SingleField<&[u8]> = SingleField::Is(b"Sunday, 06-Nov-94 08:49:36 GMT");
+    const NO_DATE: SingleField<&[u8]> = SingleField::Is(b"yesterday");
+    const TAG: SingleField<&[u8]> = SingleField::Is(b"\"x\", \"abc\"");
+    const WEAK: SingleField<&[u8]> = SingleField::Is(b"W/\"abc\"");
+    const OTHER: SingleField<&[u8]> = SingleField::Is(b"\"x\"");
+    const ANY: SingleField<&[u8]> = SingleField::Is(b"*");
 
     fn current() -> Validators {
         Validators { etag: "\"abc\"".to_owned(), modified_s: CURRENT_S }
@@ -101,32 +101,35 @@ mod tests {
     #[test]
     fn conditions_are_taken_in_the_order_of_the_rfc() {
         use Outcome::{Failed, Go, NotModified};
-        let base = Heeded::default();
+        let base = SelectedFields::default();
         let cases = [
             (base, Go),
-            (Heeded { if_none_match: TAG, ..base }, NotModified),
-            (Heeded { if_none_match: WEAK, ..base }, NotModified),
-            (Heeded { if_none_match: ANY, ..base }, NotModified),
-            (Heeded { if_none_match: OTHER, ..base }, Go),
-            (Heeded { if_none_match: OTHER, if_modified_since: SAME, ..base }, Go),
-            (Heeded { if_none_match: TAG, if_modified_since: EARLIER, ..base }, NotModified),
-            (Heeded { if_modified_since: SAME, ..base }, NotModified),
-            (Heeded { if_modified_since: LATER, ..base }, NotModified),
-            (Heeded { if_modified_since: EARLIER, ..base }, Go),
-            (Heeded { if_modified_since: NO_DATE, ..base }, Go),
-            (Heeded { if_match: TAG, ..base }, Go),
-            (Heeded { if_match: ANY, ..base }, Go),
-            (Heeded { if_match: WEAK, ..base }, Failed),
-            (Heeded { if_match: OTHER, ..base }, Failed),
-            (Heeded { if_match: TAG, if_unmodified_since: EARLIER, ..base }, Go),
-            (Heeded { if_match: OTHER, if_none_match: TAG, ..base }, Failed),
-            (Heeded { if_unmodified_since: SAME, ..base }, Go),
-            (Heeded { if_unmodified_since: EARLIER, ..base }, Failed),
-            (Heeded { if_unmodified_since: NO_DATE, ..base }, Go),
+            (SelectedFields { if_none_match: TAG, ..base }, NotModified),
+            (SelectedFields { if_none_match: WEAK, ..base }, NotModified),
+            (SelectedFields { if_none_match: ANY, ..base }, NotModified),
+            (SelectedFields { if_none_match: OTHER, ..base }, Go),
+            (SelectedFields { if_none_match: OTHER, if_modified_since: SAME, ..base }, Go),
+            (
+                SelectedFields { if_none_match: TAG, if_modified_since: EARLIER, ..base },
+                NotModified,
+            ),
+            (SelectedFields { if_modified_since: SAME, ..base }, NotModified),
+            (SelectedFields { if_modified_since: LATER, ..base }, NotModified),
+            (SelectedFields { if_modified_since: EARLIER, ..base }, Go),
+            (SelectedFields { if_modified_since: NO_DATE, ..base }, Go),
+            (SelectedFields { if_match: TAG, ..base }, Go),
+            (SelectedFields { if_match: ANY, ..base }, Go),
+            (SelectedFields { if_match: WEAK, ..base }, Failed),
+            (SelectedFields { if_match: OTHER, ..base }, Failed),
+            (SelectedFields { if_match: TAG, if_unmodified_since: EARLIER, ..base }, Go),
+            (SelectedFields { if_match: OTHER, if_none_match: TAG, ..base }, Failed),
+            (SelectedFields { if_unmodified_since: SAME, ..base }, Go),
+            (SelectedFields { if_unmodified_since: EARLIER, ..base }, Failed),
+            (SelectedFields { if_unmodified_since: NO_DATE, ..base }, Go),
         ];
-        for (heeded, expected) in cases {
-            let asked = Special { heeded, fields: Fields::of_head(b"") };
-            assert_eq!(evaluate(&asked, Some(&current())), expected, "{heeded:?}");
+        for (fields, expected) in cases {
+            let asked = ConditionalRequest { selected: fields, fields: Fields::of_head(b"") };
+            assert_eq!(evaluate(&asked, Some(&current())), expected, "{fields:?}");
         }
     }
 
@@ -135,39 +138,39 @@ mod tests {
         let head = b"\r\nGET / HTTP/1.1\r\nIf-Match: \"x\"\r\nIf-None-Match: \"y\"\r\n\
             if-match: \"abc\"\r\nIf-None-Match: W/\"abc\"\r\n\r\n";
         let fields = Fields::of_head(head);
-        let asked = |heeded| Special { heeded, fields };
-        let repeated = Once::Repeated;
-        let match_alone = asked(Heeded { if_match: repeated, ..Heeded::default() });
+        let asked = |selected| ConditionalRequest { selected, fields };
+        let repeated = SingleField::Repeated;
+        let match_alone = asked(SelectedFields { if_match: repeated, ..SelectedFields::default() });
         assert_eq!(evaluate(&match_alone, Some(&current())), Outcome::Go);
         let other = Validators { etag: "\"z\"".to_owned(), ..current() };
         assert_eq!(evaluate(&match_alone, Some(&other)), Outcome::Failed);
-        let both = asked(Heeded { if_none_match: repeated, ..match_alone.heeded });
+        let both = asked(SelectedFields { if_none_match: repeated, ..match_alone.selected });
         assert_eq!(evaluate(&both, Some(&current())), Outcome::NotModified);
     }
 
     #[test]
     fn without_validators_only_a_star_is_known_to_be_true() {
         use Outcome::{Failed, Go, NotModified};
-        let base = Heeded::default();
+        let base = SelectedFields::default();
         let cases = [
-            (Heeded { if_match: ANY, ..base }, Go),
-            (Heeded { if_match: TAG, ..base }, Failed),
-            (Heeded { if_none_match: ANY, ..base }, NotModified),
-            (Heeded { if_none_match: TAG, ..base }, Go),
-            (Heeded { if_modified_since: LATER, ..base }, Go),
-            (Heeded { if_unmodified_since: EARLIER, ..base }, Go),
+            (SelectedFields { if_match: ANY, ..base }, Go),
+            (SelectedFields { if_match: TAG, ..base }, Failed),
+            (SelectedFields { if_none_match: ANY, ..base }, NotModified),
+            (SelectedFields { if_none_match: TAG, ..base }, Go),
+            (SelectedFields { if_modified_since: LATER, ..base }, Go),
+            (SelectedFields { if_unmodified_since: EARLIER, ..base }, Go),
         ];
-        for (heeded, expected) in cases {
-            let asked = Special { heeded, fields: Fields::of_head(b"") };
-            assert_eq!(evaluate(&asked, None), expected, "{heeded:?}");
+        for (fields, expected) in cases {
+            let asked = ConditionalRequest { selected: fields, fields: Fields::of_head(b"") };
+            assert_eq!(evaluate(&asked, None), expected, "{fields:?}");
         }
     }
 
     #[test]
     fn a_range_counts_only_for_exactly_this_representation() {
         let cases = [
-            (Once::Absent, true),
-            (Once::Is(&b"\"abc\""[..]), true),
+            (SingleField::Absent, true),
+            (SingleField::Is(&b"\"abc\""[..]), true),
             (WEAK, false),
             (OTHER, false),
             (TAG, false),
@@ -175,7 +178,7 @@ mod tests {
             (LATER, false),
             (EARLIER, false),
             (NO_DATE, false),
-            (Once::Repeated, false),
+            (SingleField::Repeated, false),
         ];
         for (if_range, expected) in cases {
             let counts = range_counts(if_range, &current(), CURRENT_S + 10);

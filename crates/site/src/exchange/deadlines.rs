@@ -22,7 +22,7 @@ impl Exchange<'_> {
         if self.released(now) > now {
             return self.rearm(now);
         }
-        let is_sending = self.secure.as_ref().is_some_and(|secure| secure.is_sending());
+        let is_sending = self.tls.as_ref().is_some_and(|tls| tls.is_sending());
         if !self.output.is_empty() || is_sending {
             self.lost(now);
             self.state = State::Close(Close::Reset);
@@ -52,7 +52,7 @@ impl Exchange<'_> {
             State::Gateway => (self.gateway_deadline(now), Nanos::ZERO),
             State::Handshake(began) => (*began, limits.handshake_timeout),
             // An alert or close_notify may still have to leave.
-            State::Close(_) if self.secure.is_some() => (now, limits.write_timeout),
+            State::Close(_) if self.tls.is_some() => (now, limits.write_timeout),
             State::Close(_) => (now, Nanos::MAX),
         };
         self.deadline = from.saturating_add(length);

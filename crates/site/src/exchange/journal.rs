@@ -4,7 +4,7 @@
 
 use units::Nanos;
 
-use crate::log::line::{self, Hole, Sent};
+use crate::log::line::{self, Placeholder, Sent};
 use crate::log::{AccessLogs, LogFormat};
 
 /// Lines of answers that were not sent whole yet, in the order of the answers.
@@ -13,7 +13,7 @@ pub(super) struct Journal {
     /// The texts of the lines in `due`, one after another.
     texts: Vec<u8>,
     /// What is missing in them, in order.
-    holes: Vec<Hole>,
+    placeholders: Vec<Placeholder>,
     due: Vec<Due>,
     /// Lines of `due` that were written.
     written: usize,
@@ -31,18 +31,18 @@ struct Due {
     host: usize,
     /// Where its text ends; it begins where that of the one before ends.
     text_end: usize,
-    /// Of `holes`, likewise.
-    holes_end: usize,
+    /// Of `placeholders`, likewise.
+    placeholders_end: usize,
     /// When its request was complete.
     began: Nanos,
     /// Bytes of the connection before its answer.
     begins_at: u64,
-    answered: Answered,
+    answered: LoggedAnswer,
 }
 
 /// What an answer is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Answered {
+pub(super) struct LoggedAnswer {
     /// Bytes of its body that are to be sent; 0 for HEAD. They are the last of it.
     pub(super) body_bytes: u64,
     /// Bytes of the connection after which it is sent whole.
@@ -60,7 +60,7 @@ impl Journal {
 
     fn clear(&mut self) {
         self.texts.clear();
-        self.holes.clear();
+        self.placeholders.clear();
         self.due.clear();
         self.written = 0;
     }
@@ -77,7 +77,7 @@ impl Journal {
     }
 
     /// Notes an answer that no log has a line for.
-    pub(super) fn skip(&mut self, answered: Answered) {
+    pub(super) fn skip(&mut self, answered: LoggedAnswer) {
         self.ended = answered.ends_at;
     }
 
@@ -86,14 +86,14 @@ impl Journal {
         &mut self,
         host: usize,
         format: &LogFormat,
-        told: &line::Told<'_>,
-        answered: Answered,
+        told: &line::LogEntry<'_>,
+        answered: LoggedAnswer,
         now: Nanos,
     ) {
-        line::begin(format, told, &mut self.texts, &mut self.holes);
-        let (text_end, holes_end) = (self.texts.len(), self.holes.len());
+        line::begin(format, told, &mut self.texts, &mut self.placeholders);
+        let (text_end, placeholders_end) = (self.texts.len(), self.placeholders.len());
         let begins_at = std::mem::replace(&mut self.ended, answered.ends_at);
-        self.due.push(Due { host, text_end, holes_end, began: now, begins_at, answered });
+        self.due.push(Due { host, text_end, placeholders_end, began: now, begins_at, answered });
     }
 
     /// Writes the lines of the answers that lie within the first `sent` bytes of the connection.
@@ -122,8 +122,9 @@ impl Journal {
     fn write(&mut self, due: Due, sent: u64, logs: &AccessLogs) {
         let log = logs.of(due.host).expect("a line is begun only where there is a log");
         let before = self.written.checked_sub(1).map(|before| self.due[before]);
-        let (mut from, holes_start) = before.map_or((0, 0), |due| (due.text_end, due.holes_end));
-        let Answered { body_bytes, ends_at, keeps } = due.answered;
+        let (mut from, placeholders_start) =
+            before.map_or((0, 0), |due| (due.text_end, due.placeholders_end));
+        let LoggedAnswer { body_bytes, ends_at, keeps } = due.answered;
         let missing = ends_at.saturating_sub(sent);
         let sent = Sent {
             body_bytes: body_bytes.saturating_sub(missing),
@@ -133,10 +134,10 @@ impl Journal {
             keeps,
         };
         self.line.clear();
-        for hole in &self.holes[holes_start..due.holes_end] {
-            self.line.extend_from_slice(&self.texts[from..hole.at]);
-            line::fill(hole.late, &sent, &mut self.line);
-            from = hole.at;
+        for placeholder in &self.placeholders[placeholders_start..due.placeholders_end] {
+            self.line.extend_from_slice(&self.texts[from..placeholder.at]);
+            line::fill(placeholder.late, &sent, &mut self.line);
+            from = placeholder.at;
         }
         self.line.extend_from_slice(&self.texts[from..due.text_end]);
         self.line.push(b'\n');

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{Answered, Draw, Effect, FaultKind, Flaws, spec};
+use super::{AnsweredBefore, Draw, Effect, FaultKind, Flaws, spec};
 
 /// The fault.
 pub(super) static ITEM: FaultKind = FaultKind {
@@ -30,7 +30,7 @@ struct Body {
 }
 
 impl Effect for Body {
-    fn flaw(&self, draw: Draw, _: Answered, flaws: &mut Flaws) {
+    fn flaw(&self, draw: Draw, _: AnsweredBefore, flaws: &mut Flaws) {
         flaws.is_zeroed |= draw.number >= u64::from(self.after);
     }
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{Answered, Draw, Effect, FaultKind, Flaws};
+use super::{AnsweredBefore, Draw, Effect, FaultKind, Flaws};
 
 /// The fault.
 pub(super) static ITEM: FaultKind = FaultKind {
@@ -21,7 +21,7 @@ pub(super) static ITEM: FaultKind = FaultKind {
 struct EmptyFirst;
 
 impl Effect for EmptyFirst {
-    fn flaw(&self, _: Draw, answered: Answered, flaws: &mut Flaws) {
+    fn flaw(&self, _: Draw, answered: AnsweredBefore, flaws: &mut Flaws) {
         flaws.is_empty |= answered.on_connection == 0;
     }
 }

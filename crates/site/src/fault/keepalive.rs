@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{Answered, Draw, Effect, FaultKind, Flaws, spec};
+use super::{AnsweredBefore, Draw, Effect, FaultKind, Flaws, spec};
 
 /// The fault.
 pub(super) static ITEM: FaultKind = FaultKind {
@@ -28,7 +28,7 @@ struct KeepAlive {
 }
 
 impl Effect for KeepAlive {
-    fn flaw(&self, _: Draw, answered: Answered, flaws: &mut Flaws) {
+    fn flaw(&self, _: Draw, answered: AnsweredBefore, flaws: &mut Flaws) {
         flaws.ends |= answered.on_connection + 1 >= self.answers;
     }
 }

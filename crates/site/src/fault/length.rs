@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{Answered, Draw, Effect, FaultKind, Flaws, spec};
+use super::{AnsweredBefore, Draw, Effect, FaultKind, Flaws, spec};
 
 /// The fault.
 pub(super) static ITEM: FaultKind = FaultKind {
@@ -30,7 +30,7 @@ struct Length {
 }
 
 impl Effect for Length {
-    fn flaw(&self, draw: Draw, _: Answered, flaws: &mut Flaws) {
+    fn flaw(&self, draw: Draw, _: AnsweredBefore, flaws: &mut Flaws) {
         flaws.is_short |= draw.unit(self.seed) <= self.share;
     }
 }

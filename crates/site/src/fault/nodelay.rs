@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Answered, Draw, Effect, FaultKind, Flaws};
+use super::{AnsweredBefore, Draw, Effect, FaultKind, Flaws};
 
 /// The fault.
 pub(super) static ITEM: FaultKind = FaultKind {
@@ -23,7 +23,7 @@ pub(super) static ITEM: FaultKind = FaultKind {
 struct Nagle;
 
 impl Effect for Nagle {
-    fn flaw(&self, _: Draw, _: Answered, flaws: &mut Flaws) {
+    fn flaw(&self, _: Draw, _: AnsweredBefore, flaws: &mut Flaws) {
         flaws.is_split = true;
     }
 

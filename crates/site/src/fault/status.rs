@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{Answered, Draw, Effect, FaultKind, Flaws, spec};
+use super::{AnsweredBefore, Draw, Effect, FaultKind, Flaws, spec};
 
 /// The fault.
 pub(super) static ITEM: FaultKind = FaultKind {
@@ -35,7 +35,7 @@ struct Status {
 }
 
 impl Effect for Status {
-    fn flaw(&self, draw: Draw, _: Answered, flaws: &mut Flaws) {
+    fn flaw(&self, draw: Draw, _: AnsweredBefore, flaws: &mut Flaws) {
         if draw.unit(self.seed) <= self.share {
             flaws.status = flaws.status.or(Some(self.status));
         }

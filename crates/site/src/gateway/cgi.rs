@@ -23,7 +23,7 @@ use super::environment::Environment;
 use super::keeper::Keeper;
 use super::script::Script;
 use super::spool::Spool;
-use super::{Awaited, Failure, Got};
+use super::{Awaited, Failure, GatewayOutput};
 use crate::log::ErrorLog;
 
 /// A program whose output is being read.
@@ -106,17 +106,21 @@ impl Running {
     ///
     /// # Errors
     /// EIO and the like.
-    pub(super) fn read(&mut self, buffer: &mut Vec<u8>, bytes_max: usize) -> io::Result<Got> {
+    pub(super) fn read(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        bytes_max: usize,
+    ) -> io::Result<GatewayOutput> {
         while buffer.len() < bytes_max {
             buffer.reserve(bytes_max - buffer.len());
             match rustix::io::read(&self.output, rustix::buffer::spare_capacity(buffer)) {
-                Ok(0) => return Ok(Got::End),
+                Ok(0) => return Ok(GatewayOutput::End),
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(Got::Some { waits: true }),
+                Err(Errno::AGAIN) => return Ok(GatewayOutput::Some { waits: true }),
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(Got::Some { waits: false })
+        Ok(GatewayOutput::Some { waits: false })
     }
 
     /// Its output.

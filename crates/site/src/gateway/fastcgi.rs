@@ -23,7 +23,7 @@ use wire::fastcgi::{self, Outcome, Piece, Reader, Stream};
 
 use super::environment::Environment;
 use super::spool::Spool;
-use super::{Awaited, Failure, Got};
+use super::{Awaited, Failure, GatewayOutput};
 
 /// Bytes of a body that are read and sent at once.
 const BODY_BYTES: usize = 32 * 1024;
@@ -296,7 +296,7 @@ impl<'s> Conversation<'s> {
         bytes_max: usize,
         spool: &Spool,
         note: &dyn Fn(&str, &str),
-    ) -> Result<Got, Failure> {
+    ) -> Result<GatewayOutput, Failure> {
         loop {
             match self.go_on(buffer, bytes_max, spool, note) {
                 Ok(got) => return Ok(got),
@@ -328,18 +328,18 @@ impl<'s> Conversation<'s> {
         bytes_max: usize,
         spool: &Spool,
         note: &dyn Fn(&str, &str),
-    ) -> Result<Got, Stopped> {
+    ) -> Result<GatewayOutput, Stopped> {
         self.write(spool)?;
         if self.is_connecting {
-            return Ok(Got::Some { waits: true });
+            return Ok(GatewayOutput::Some { waits: true });
         }
         let mut received = [0; RECEIVED_BYTES];
         while buffer.len() < bytes_max {
-            let Some(socket) = &self.socket else { return Ok(Got::End) };
+            let Some(socket) = &self.socket else { return Ok(GatewayOutput::End) };
             let count = match recv(socket, &mut received[..], RecvFlags::DONTWAIT) {
                 Ok((_, 0)) => return Err(Stopped::Gone(ErrorKind::UnexpectedEof.into())),
                 Ok((count, _)) => count,
-                Err(Errno::AGAIN) => return Ok(Got::Some { waits: true }),
+                Err(Errno::AGAIN) => return Ok(GatewayOutput::Some { waits: true }),
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(Stopped::Gone(error.into())),
             };
@@ -359,7 +359,7 @@ impl<'s> Conversation<'s> {
                 }
             }
         }
-        Ok(Got::Some { waits: false })
+        Ok(GatewayOutput::Some { waits: false })
     }
 
     /// Sends what is to be sent, as far as it is taken.
@@ -451,14 +451,14 @@ impl<'s> Conversation<'s> {
         outcome: Outcome,
         is_all: bool,
         note: &dyn Fn(&str, &str),
-    ) -> Result<Got, Stopped> {
+    ) -> Result<GatewayOutput, Stopped> {
         self.end_line(note);
         let status = match outcome {
             Outcome::Complete => {
                 if is_all && self.writing == Writing::Done {
                     self.keep();
                 }
-                return Ok(Got::End);
+                return Ok(GatewayOutput::End);
             }
             Outcome::Overloaded | Outcome::CannotMultiplex => 503,
             Outcome::UnknownRole | Outcome::Unknown(_) => 502,

@@ -133,7 +133,7 @@ impl Keeper {
             epoll: Epoll::new()?,
             watched: HashMap::new(),
             next: 0,
-            look: Nanos::MAX,
+            presentation: Nanos::MAX,
             over: Vec::new(),
             end: None,
         };
@@ -200,11 +200,11 @@ struct Watch {
     keeper: Arc<Keeper>,
     errors: Arc<ErrorLog>,
     epoll: Epoll,
-    /// What was not over at the first look.
+    /// What was not over at the first presentation.
     watched: HashMap<u64, Kept>,
     next: u64,
     /// When fresh things are looked at.
-    look: Nanos,
+    presentation: Nanos,
     /// See [`Fresh::over`]: one search ends the descendants of many programs.
     over: Vec<Mark>,
     /// See [`Fresh::end`].
@@ -221,15 +221,15 @@ impl Watch {
                     self.keeper.wake.hush();
                     self.end = lock(&self.keeper.fresh).end;
                     let patience = if self.end.is_some() { Nanos::ZERO } else { LOOK };
-                    self.look = clock::monotonic().saturating_add(patience);
+                    self.presentation = clock::monotonic().saturating_add(patience);
                 } else if let Some(kept) = self.watched.get_mut(&event.token)
                     && kept.is_over(&self.errors)
                 {
                     self.watched.remove(&event.token);
                 }
             }
-            if self.look <= clock::monotonic() {
-                self.look = Nanos::MAX;
+            if self.presentation <= clock::monotonic() {
+                self.presentation = Nanos::MAX;
                 self.look_at_fresh();
             }
             self.kill_overdue();
@@ -254,7 +254,7 @@ impl Watch {
         let Some(end) = self.end else { return false };
         let is_program = |kept: &Kept| matches!(kept, Kept::Ending(..));
         let is_over = clock::monotonic() >= end.saturating_add(KILLED_MAX);
-        is_over || (self.look == Nanos::MAX && !self.watched.values().any(is_program))
+        is_over || (self.presentation == Nanos::MAX && !self.watched.values().any(is_program))
     }
 
     fn look_at_fresh(&mut self) {
@@ -312,7 +312,7 @@ impl Watch {
     fn timeout(&self) -> Option<Nanos> {
         let end = self.end.unwrap_or(Nanos::MAX);
         let overdue = self.watched.values().filter_map(Kept::until).map(|until| until.min(end));
-        let next = overdue.min().unwrap_or(end.saturating_add(KILLED_MAX)).min(self.look);
+        let next = overdue.min().unwrap_or(end.saturating_add(KILLED_MAX)).min(self.presentation);
         (next != Nanos::MAX).then(|| next.saturating_sub(clock::monotonic()))
     }
 }

@@ -26,7 +26,7 @@ use crate::hosts::Hide;
 pub(super) struct Finder {
     mapping: Mapping,
     /// Shared by hosts, unless it lies in the site of each.
-    place: Arc<Place>,
+    place: Arc<ScriptLocation>,
     document_root: PathBuf,
     /// A CGI program is a file that may be run, unless an interpreter runs it.
     runs_file: bool,
@@ -35,7 +35,7 @@ pub(super) struct Finder {
 }
 
 #[derive(Debug)]
-enum Place {
+enum ScriptLocation {
     /// One script for all paths: its path, and the directory that it lies in.
     One { path: CString, directory: Option<Opened> },
     /// An application that has no files here.
@@ -90,7 +90,7 @@ impl Finder {
         gateway: &GatewayConfig,
         hosts: &[HostConfig],
     ) -> Result<Box<[Option<Self>]>, SiteError> {
-        let own = Place::own(gateway)?.map(Arc::new);
+        let own = ScriptLocation::own(gateway)?.map(Arc::new);
         let open = |host: &HostConfig| match gateway.is_for(host) {
             true => Self::open(gateway, host, own.clone()).map(Some).map_err(host.named()),
             false => Ok(None),
@@ -102,7 +102,7 @@ impl Finder {
     fn open(
         gateway: &GatewayConfig,
         host: &HostConfig,
-        own: Option<Arc<Place>>,
+        own: Option<Arc<ScriptLocation>>,
     ) -> Result<Self, SiteError> {
         let document_root = match &host.content {
             Content::Directory(path) => absolute(path)?,
@@ -110,7 +110,7 @@ impl Finder {
         };
         let place = match own {
             Some(own) => own,
-            None => Arc::new(Place::beneath(document_root.clone(), false)?),
+            None => Arc::new(ScriptLocation::beneath(document_root.clone(), false)?),
         };
         Ok(Self {
             mapping: gateway.mapping.clone(),
@@ -118,7 +118,7 @@ impl Finder {
             document_root,
             runs_file: gateway.kind == GatewayKind::Cgi && gateway.interpreter.is_none(),
             interpreter: gateway.interpreter.as_deref().and_then(|path| c_path(path).ok()),
-            hide: Hide::new(&host.look).map_err(|reason| SiteError::Pattern { reason })?,
+            hide: Hide::new(&host.presentation).map_err(|reason| SiteError::Pattern { reason })?,
         })
     }
 
@@ -134,7 +134,7 @@ impl Finder {
     /// out of its directory, 503 where the process has no more files.
     pub(super) fn find(&self, path: &SafePath<'_>) -> Result<Script, u16> {
         match &*self.place {
-            Place::One { path: file, directory } => {
+            ScriptLocation::One { path: file, directory } => {
                 let directory = match directory {
                     Some(opened) => Some(again(opened)?),
                     None => None,
@@ -142,10 +142,10 @@ impl Finder {
                 let divided = self.prefix_len();
                 Ok(self.script(path.path(), divided, Some(file.clone()), directory, file.clone()))
             }
-            Place::Application => {
+            ScriptLocation::Application => {
                 Ok(self.script(path.path(), self.prefix_len(), None, None, CString::default()))
             }
-            Place::Beneath { root, path: directory, without_prefix } => {
+            ScriptLocation::Beneath { root, path: directory, without_prefix } => {
                 let start = if *without_prefix { self.prefix_len() } else { 0 };
                 self.look(root, directory, path.path(), start)
             }
@@ -227,7 +227,7 @@ impl Finder {
     }
 }
 
-impl Place {
+impl ScriptLocation {
     /// Where the scripts of a gateway lie; `None`: in the site.
     fn own(gateway: &GatewayConfig) -> Result<Option<Self>, SiteError> {
         match (&gateway.script, &gateway.root) {
@@ -307,8 +307,8 @@ mod tests {
         let root = Root::open(&path).unwrap();
         let runs_file = matches!(mapping, Mapping::Path(_));
         let document_root = path.clone();
-        let place = Arc::new(Place::Beneath { root, path, without_prefix: own_root });
-        let hide = Hide::new(&crate::config::Look::default()).unwrap();
+        let place = Arc::new(ScriptLocation::Beneath { root, path, without_prefix: own_root });
+        let hide = Hide::new(&crate::config::Presentation::default()).unwrap();
         (outer, Finder { mapping, place, document_root, runs_file, interpreter: None, hide })
     }
 

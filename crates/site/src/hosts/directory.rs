@@ -13,9 +13,9 @@ use sys::file::{Facts, Kind, Opened, Root};
 use super::cache::{Bounds, Cache};
 use super::hide::Hide;
 use super::representation::{ACCEPT_ENCODING, About, Representation, Stored};
-use super::{Found, Time, listing, media};
-use crate::coding::{Coding, Wants};
-use crate::config::{Compression, HostConfig, Limits, Look};
+use super::{ClockReading, Found, listing, media};
+use crate::coding::{Coding, ContentPreferences};
+use crate::config::{Compression, HostConfig, Limits, Presentation};
 
 /// The files beneath a directory.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) struct Directory {
     /// Whether a directory without an index is listed.
     listing: bool,
     hide: Hide,
-    look: Look,
+    presentation: Presentation,
     limits: Limits,
     /// Files in memory.
     cache: Cache,
@@ -39,10 +39,10 @@ struct Wanted<'a> {
     path: &'a [u8],
     /// `path` without its first slash.
     relative: &'a [u8],
-    wants: Wants,
+    wants: ContentPreferences,
     /// What it is kept by.
     key: &'a [u8],
-    time: Time,
+    time: ClockReading,
 }
 
 /// What is sent of a file.
@@ -59,8 +59,8 @@ impl Directory {
             root,
             index: host.index.iter().filter_map(|n| CString::new(n.as_str()).ok()).collect(),
             listing: host.listing,
-            hide: Hide::new(&host.look)?,
-            look: host.look.clone(),
+            hide: Hide::new(&host.presentation)?,
+            presentation: host.presentation.clone(),
             limits: *limits,
             cache: Cache::new(Bounds {
                 entries_max: limits.cache_entries_max as usize,
@@ -76,7 +76,7 @@ impl Directory {
     }
 
     /// What lies at `path`, in the form that is wanted.
-    pub(super) fn find(&self, path: &[u8], wants: Wants, time: Time) -> Found {
+    pub(super) fn find(&self, path: &[u8], wants: ContentPreferences, time: ClockReading) -> Found {
         let relative = path.strip_prefix(b"/").unwrap_or(path);
         if self.hide.hides_path(relative) {
             return Found::NotFound;
@@ -141,11 +141,16 @@ impl Directory {
 
     /// Which coding of a file goes to a client: what it likes best; of two that it likes as much, one
     /// that lies ready, and then the first of the configuration. `None`: it takes none that there is.
-    fn choose(&self, opened: Opened, file: &[u8], wants: Wants) -> io::Result<Option<Chosen>> {
-        let content_type = media::content_type(file, &self.look);
+    fn choose(
+        &self,
+        opened: Opened,
+        file: &[u8],
+        wants: ContentPreferences,
+    ) -> io::Result<Option<Chosen>> {
+        let content_type = media::content_type(file, &self.presentation);
         let about = About { content_type, coding: None, vary: "" };
         let plain = Chosen { opened, about, encode: None };
-        let Some(compression) = &self.look.compression else { return Ok(Some(plain)) };
+        let Some(compression) = &self.presentation.compression else { return Ok(Some(plain)) };
         let siblings = self.siblings(&plain.opened.facts, file, compression)?;
         let is_worth = compression.is_worth(&plain.about.content_type, plain.opened.facts.size)
             && !compression.codings.is_empty();
@@ -209,7 +214,7 @@ impl Directory {
 
     /// What was chosen, from memory where it is the same still.
     fn sent(&self, chosen: Chosen, wanted: Wanted<'_>) -> io::Result<Found> {
-        let Time { now, now_s } = wanted.time;
+        let ClockReading { now, now_s } = wanted.time;
         let until = now.saturating_add(self.limits.file_cache);
         let is_it = |kept: &Representation| {
             // What did not become smaller stayed as it is.
@@ -244,7 +249,7 @@ impl Directory {
     fn made(&self, chosen: Chosen, now_s: u64) -> io::Result<Representation> {
         let Chosen { opened, about, encode } = chosen;
         let in_memory_max = u64::from(self.limits.cached_file_bytes_max);
-        let (Some(coding), Some(compression)) = (encode, &self.look.compression) else {
+        let (Some(coding), Some(compression)) = (encode, &self.presentation.compression) else {
             return Representation::of_file(opened, about, in_memory_max, now_s);
         };
         let in_memory_max = in_memory_max.max(compression.bytes_max);
@@ -285,10 +290,10 @@ impl Directory {
 }
 
 /// What a content is kept by: no path holds a NUL.
-fn key(path: &[u8], wants: Wants) -> Cow<'_, [u8]> {
+fn key(path: &[u8], wants: ContentPreferences) -> Cow<'_, [u8]> {
     // Listings, which alone may be JSON, are not kept.
     let wants = wants.of_files();
-    if wants == Wants::default() {
+    if wants == ContentPreferences::default() {
         return Cow::Borrowed(path);
     }
     Cow::Owned([path, b"\0", &wants.key()].concat())

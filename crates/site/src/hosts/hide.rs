@@ -3,7 +3,7 @@
 
 use regex::bytes::Regex;
 
-use crate::config::Look;
+use crate::config::Presentation;
 use crate::pattern;
 
 /// The rule.
@@ -20,9 +20,9 @@ impl Hide {
     ///
     /// # Errors
     /// A pattern that is too large.
-    pub(crate) fn new(look: &Look) -> Result<Self, String> {
-        let shown = look.show.iter().map(|name| name.as_bytes().into()).collect();
-        let patterns = match &look.hide[..] {
+    pub(crate) fn new(presentation: &Presentation) -> Result<Self, String> {
+        let shown = presentation.show.iter().map(|name| name.as_bytes().into()).collect();
+        let patterns = match &presentation.hide[..] {
             [] => None,
             globs => Some(pattern::names(globs)?),
         };
@@ -47,10 +47,10 @@ mod tests {
 
     #[test]
     fn dot_files_and_patterns_are_hidden_but_for_names_that_are_shown() {
-        let look = Look {
+        let look = Presentation {
             hide: vec!["*~".into(), "*.b?k".into(), "core".into()],
             show: vec![".well-known".into()],
-            ..Look::default()
+            ..Presentation::default()
         };
         let hide = Hide::new(&look).unwrap();
         for name in ["a~", "x.bak", "x.bok", "core", ".git", ".well-known~", "~"] {

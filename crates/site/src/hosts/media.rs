@@ -6,24 +6,24 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use crate::config::Look;
+use crate::config::Presentation;
 
 /// The media type by extension; text has the charset of the configuration. What is unknown is not
 /// guessed at.
-pub(super) fn content_type(name: &[u8], look: &Look) -> Cow<'static, str> {
+pub(super) fn content_type(name: &[u8], presentation: &Presentation) -> Cow<'static, str> {
     let path = Path::new(OsStr::from_bytes(name));
     let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
-    let own = look.types.get(&extension.to_ascii_lowercase());
+    let own = presentation.types.get(&extension.to_ascii_lowercase());
     let essence: Cow<'static, str> = match own {
         Some(own) => Cow::Owned(own.clone()),
         None => match mime_guess::from_path(path).first_raw() {
             Some(known) => Cow::Borrowed(known),
-            None => Cow::Owned(look.default_type.clone()),
+            None => Cow::Owned(presentation.default_type.clone()),
         },
     };
     let is_text = essence.starts_with("text/") && !essence.contains("charset=");
-    match is_text && !look.charset.is_empty() {
-        true => Cow::Owned(format!("{essence}; charset={}", look.charset)),
+    match is_text && !presentation.charset.is_empty() {
+        true => Cow::Owned(format!("{essence}; charset={}", presentation.charset)),
         false => essence,
     }
 }
@@ -44,17 +44,22 @@ mod tests {
             (b"README", "application/octet-stream"),
         ];
         for (name, expected) in cases {
-            assert_eq!(content_type(name, &Look::default()), expected, "{}", name.escape_ascii());
+            assert_eq!(
+                content_type(name, &Presentation::default()),
+                expected,
+                "{}",
+                name.escape_ascii()
+            );
         }
     }
 
     #[test]
     fn own_types_charset_and_default_go_first() {
-        let look = Look {
+        let look = Presentation {
             charset: String::new(),
             default_type: "text/plain".to_owned(),
             types: [("foo".to_owned(), "application/x-foo".to_owned())].into(),
-            ..Look::default()
+            ..Presentation::default()
         };
         for (name, expected) in
             [("a.FOO", "application/x-foo"), ("a.html", "text/html"), ("a", "text/plain")]

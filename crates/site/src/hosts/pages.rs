@@ -17,7 +17,7 @@ use rustix::fs::OFlags;
 use super::media;
 use super::representation::{About, Representation};
 use crate::SiteError;
-use crate::config::{ErrorPage, HostConfig, Look};
+use crate::config::{ErrorPage, HostConfig, Presentation};
 
 /// Bytes of a page that lies in memory as long as the server runs.
 const PAGE_BYTES_MAX: u64 = 1024 * 1024;
@@ -39,21 +39,21 @@ pub(super) fn open(host: &HostConfig) -> Result<BTreeMap<u16, Page>, SiteError> 
     let open = |(&status, page): (&u16, &ErrorPage)| {
         let page = match page {
             ErrorPage::OfSite(path) => Page::OfSite(path.clone()),
-            ErrorPage::Own(own) => Page::Own(Arc::new(read(&own.file, &host.look)?)),
+            ErrorPage::Own(own) => Page::Own(Arc::new(read(&own.file, &host.presentation)?)),
         };
         Ok((status, page))
     };
     host.errors.iter().map(open).collect()
 }
 
-fn read(path: &Path, look: &Look) -> Result<Representation, SiteError> {
+fn read(path: &Path, presentation: &Presentation) -> Result<Representation, SiteError> {
     let refused = |reason: String| SiteError::ErrorPage { path: path.to_owned(), reason };
     let content = content(path).map_err(|error| refused(error.to_string()))?;
     if content.len() as u64 > PAGE_BYTES_MAX {
         return Err(refused(format!("it has more than {PAGE_BYTES_MAX} bytes")));
     }
     let name = path.file_name().unwrap_or_default().as_bytes();
-    let content_type = media::content_type(name, look);
+    let content_type = media::content_type(name, presentation);
     Ok(Representation::page(content, About { content_type, coding: None, vary: "" }))
 }
 

@@ -50,12 +50,12 @@ enum Action {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Edit {
     pub(crate) name: Box<str>,
-    pub(crate) how: How,
+    pub(crate) how: EditKind,
 }
 
 /// What is done with the fields of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum EditKind {
     /// One stands in place of those that are there.
     Set(Box<str>),
     /// One stands beside them.
@@ -190,10 +190,10 @@ impl Rule {
         };
         let edit = |name: &String, how| Edit { name: name.as_str().into(), how };
         let set =
-            config.set.iter().map(|(name, value)| edit(name, How::Set(value.as_str().into())));
+            config.set.iter().map(|(name, value)| edit(name, EditKind::Set(value.as_str().into())));
         let add =
-            config.add.iter().map(|(name, value)| edit(name, How::Add(value.as_str().into())));
-        let remove = config.remove.iter().map(|name| edit(name, How::Remove));
+            config.add.iter().map(|(name, value)| edit(name, EditKind::Add(value.as_str().into())));
+        let remove = config.remove.iter().map(|name| edit(name, EditKind::Remove));
         Ok(Self {
             path: config.path().map(pattern::of_path).transpose().map_err(refused)?,
             methods: config.methods.clone(),

@@ -31,12 +31,12 @@ pub struct Reopen(Arc<Inner>);
 struct Inner {
     asked: SharedCells,
     /// Each path once.
-    files: Mutex<Vec<Arc<Place>>>,
+    files: Mutex<Vec<Arc<SharedLogFile>>>,
 }
 
 /// A path at which there is a log.
 #[derive(Debug)]
-struct Place {
+struct SharedLogFile {
     path: PathBuf,
     /// What was opened there last, since it was to be opened again.
     opened: Handout,
@@ -115,18 +115,19 @@ impl Reopen {
         self.0.asked[0].load(Relaxed)
     }
 
-    fn place(&self, path: &Path) -> io::Result<Arc<Place>> {
+    fn place(&self, path: &Path) -> io::Result<Arc<SharedLogFile>> {
         let mut files = self.files();
         if let Some(place) = files.iter().find(|place| place.path == path) {
             return Ok(Arc::clone(place));
         }
         let torn = Torn::new(append::ends_torn(path))?;
-        let place = Arc::new(Place { path: path.to_owned(), opened: Handout::new()?, torn });
+        let place =
+            Arc::new(SharedLogFile { path: path.to_owned(), opened: Handout::new()?, torn });
         files.push(Arc::clone(&place));
         Ok(place)
     }
 
-    fn files(&self) -> MutexGuard<'_, Vec<Arc<Place>>> {
+    fn files(&self) -> MutexGuard<'_, Vec<Arc<SharedLogFile>>> {
         self.0.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -137,7 +138,7 @@ pub(crate) struct LogFile {
     file: File,
     torn: Torn,
     /// What SIGUSR1 exchanges it for; `None`: it was given open, and stays.
-    reopens: Option<(Arc<Place>, Reopen)>,
+    reopens: Option<(Arc<SharedLogFile>, Reopen)>,
     /// The count of `reopens` at which `file` was opened.
     opened_at: AtomicU32,
     /// See [`append::takes_pieces`].

@@ -2,7 +2,7 @@
 //! stands for, and its escaping; must not know when the line is written. Start reading at [`begin`].
 //!
 //! What a request and its head decide is rendered when it is answered, because its bytes are gone when
-//! the response has been sent; what is known only then leaves a hole, which [`fill`] fills.
+//! the response has been sent; what is known only then leaves a placeholder, which [`fill`] fills.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use super::format::{Late, LogFormat, Step, Style, Unit, Value};
 
 /// What a request and its answer give to their line. What is absent is `None`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Told<'a> {
+pub(crate) struct LogEntry<'a> {
     pub(crate) client: SocketAddr,
     /// Where the server listens.
     pub(crate) local: SocketAddr,
@@ -40,7 +40,7 @@ pub(crate) struct Told<'a> {
 
 /// A part of a line that is not known yet.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Hole {
+pub(crate) struct Placeholder {
     /// Where in the text it goes.
     pub(crate) at: usize,
     pub(crate) late: Late,
@@ -58,20 +58,27 @@ pub(crate) struct Sent {
     pub(crate) keeps: bool,
 }
 
-/// Adds what is known of a line to `out`, and its holes, by their places in `out`, to `holes`.
-pub(crate) fn begin(format: &LogFormat, told: &Told<'_>, out: &mut Vec<u8>, holes: &mut Vec<Hole>) {
+/// Adds what is known of a line to `out`, and its placeholders, by their places in `out`, to `placeholders`.
+pub(crate) fn begin(
+    format: &LogFormat,
+    told: &LogEntry<'_>,
+    out: &mut Vec<u8>,
+    placeholders: &mut Vec<Placeholder>,
+) {
     let style = format.style();
     for step in format.steps() {
         match step {
             Step::Literal(bytes) => out.extend_from_slice(bytes),
             Step::Value(_, statuses) if !statuses.have(told.status) => value(out, style, None),
-            Step::Value(Value::Late(late), _) => holes.push(Hole { at: out.len(), late: *late }),
+            Step::Value(Value::Late(late), _) => {
+                placeholders.push(Placeholder { at: out.len(), late: *late })
+            }
             Step::Value(what, _) => write_value(what, style, told, out),
         }
     }
 }
 
-/// Adds what a hole stands for.
+/// Adds what a placeholder stands for.
 pub(crate) fn fill(late: Late, sent: &Sent, out: &mut Vec<u8>) {
     match late {
         Late::BodyBytesOrHyphen if sent.body_bytes == 0 => out.push(b'-'),
@@ -86,7 +93,7 @@ pub(crate) fn fill(late: Late, sent: &Sent, out: &mut Vec<u8>) {
     }
 }
 
-fn write_value(what: &Value, style: Style, told: &Told<'_>, out: &mut Vec<u8>) {
+fn write_value(what: &Value, style: Style, told: &LogEntry<'_>, out: &mut Vec<u8>) {
     let line = || RequestLine::of(told.head);
     match what {
         Value::Client => write(out, format_args!("{}", told.client.ip().to_canonical())),
@@ -121,7 +128,7 @@ fn write_value(what: &Value, style: Style, told: &Told<'_>, out: &mut Vec<u8>) {
         Value::UserAgent => field(out, style, told.head, "user-agent"),
         Value::FieldIn(name) => field(out, style, told.head, name),
         Value::FieldOut(name) => field(out, style, told.answer, name),
-        Value::Late(_) => unreachable!("what is known late leaves a hole"),
+        Value::Late(_) => unreachable!("what is known late leaves a placeholder"),
     }
 }
 
@@ -176,7 +183,7 @@ fn query(out: &mut Vec<u8>, style: Style, target: Option<&[u8]>) {
 
 /// The host that was asked for, without its port; where none was named, where the server listens. The
 /// authority of a target goes before a field (RFC 9112, 3.2.2).
-fn host(out: &mut Vec<u8>, style: Style, told: &Told<'_>) {
+fn host(out: &mut Vec<u8>, style: Style, told: &LogEntry<'_>) {
     let authority = RequestLine::of(told.head).and_then(|line| line.authority);
     let Some(host) = authority.or_else(|| fields(told.head, "host").next()) else {
         return write(out, format_args!("{}", told.local.ip().to_canonical()));
@@ -212,7 +219,7 @@ fn fields<'a>(head: &'a [u8], name: &str) -> impl Iterator<Item = &'a [u8]> {
     })
 }
 
-fn time_as(out: &mut Vec<u8>, format: &str, told: &Told<'_>) {
+fn time_as(out: &mut Vec<u8>, format: &str, told: &LogEntry<'_>) {
     let second = told.second.cast_signed();
     let at = Timestamp::from_second(second).unwrap_or(Timestamp::UNIX_EPOCH);
     // The format was tried when it was read.
@@ -283,8 +290,8 @@ mod tests {
 
     fn line_of(typed: &str, head: &[u8], status: u16, body_bytes: u64) -> String {
         let format = LogFormat::read(typed).unwrap();
-        let (mut text, mut holes) = (Vec::new(), Vec::new());
-        let told = Told {
+        let (mut text, mut placeholders) = (Vec::new(), Vec::new());
+        let told = LogEntry {
             client: ([127, 0, 0, 1], 5000).into(),
             local: ([10, 0, 0, 1], 80).into(),
             time: b"[10/Oct/2000:13:55:36 -0700]",
@@ -297,15 +304,15 @@ mod tests {
             requests_before: 2,
             bytes_in: 123,
         };
-        begin(&format, &told, &mut text, &mut holes);
+        begin(&format, &told, &mut text, &mut placeholders);
         let elapsed = Nanos(2_345_678_901);
         let sent =
             Sent { body_bytes, bytes: body_bytes + 100, elapsed, is_whole: true, keeps: true };
         let (mut out, mut from) = (Vec::new(), 0);
-        for hole in holes {
-            out.extend_from_slice(&text[from..hole.at]);
-            fill(hole.late, &sent, &mut out);
-            from = hole.at;
+        for placeholder in placeholders {
+            out.extend_from_slice(&text[from..placeholder.at]);
+            fill(placeholder.late, &sent, &mut out);
+            from = placeholder.at;
         }
         out.extend_from_slice(&text[from..]);
         String::from_utf8(out).expect("a line is ASCII")

@@ -1,5 +1,5 @@
 //! The time of day as answers and logs write it, rendered once a second. Owns the rendering; must
-//! not know the clock. Start reading at [`Stamp::set`].
+//! not know the clock. Start reading at [`RenderedTime::set`].
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 
 /// What every answer of one second begins with.
 #[derive(Debug)]
-pub(super) struct Stamp {
+pub(super) struct RenderedTime {
     /// Seconds since 1970 that the texts are of.
     second: u64,
     /// `Date` and `Server`, each with its CRLF.
@@ -20,7 +20,7 @@ pub(super) struct Stamp {
     logged: String,
 }
 
-impl Stamp {
+impl RenderedTime {
     /// Of no time yet.
     pub(super) fn new() -> Self {
         let [fields, ok, logged] = [const { String::new() }; 3];
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn the_texts_are_those_of_the_rfc_and_of_apaches_manual() {
-        let mut stamp = Stamp::new();
+        let mut stamp = RenderedTime::new();
         let zone = TimeZone::fixed(jiff::tz::offset(-7));
         // RFC 9110, 5.6.7: the date of its example.
         stamp.set(784_111_777, Some(&zone));

@@ -1,5 +1,5 @@
 //! What a request asks for, found in one pass over its head. Owns which parts of a head matter, and
-//! where they stand in it; must not know what is served. Start reading at [`Asked::of`].
+//! where they stand in it; must not know what is served. Start reading at [`RequestSummary::of`].
 //!
 //! It borrows nothing from the head, so that it can be kept: a head that repeats the last one byte
 //! for byte asks for the same, in the same places.
@@ -12,12 +12,12 @@ use crate::gateway::Route;
 
 /// What a request asks for.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct RequestSummary {
     /// Bytes of the head.
     pub(super) head_len: usize,
     pub(super) method: Method,
     /// Path and query as the client sent them.
-    pub(super) target: Place,
+    pub(super) target: HeadSpan,
     pub(super) version: Version,
     pub(super) framing: Framing,
     /// It says that it has a body, which may be empty.
@@ -29,9 +29,9 @@ pub(super) struct Asked {
     /// The client said `Connection: keep-alive`.
     pub(super) keep_alive_token: bool,
     pub(super) expects_continue: bool,
-    pub(super) fields: Heeded<Place>,
+    pub(super) fields: SelectedFields<HeadSpan>,
     /// Whether any condition or range is there.
-    pub(super) is_special: bool,
+    pub(super) is_conditional: bool,
 }
 
 /// What a server of files does with a method.
@@ -48,7 +48,7 @@ pub(super) enum Method {
 
 /// A part of a head: so many bytes from its beginning, to so many.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct HeadSpan {
     start: u32,
     end: u32,
 }
@@ -57,25 +57,25 @@ pub(super) struct Place {
 /// as malformed, which for each of these means: as if it were not there, or never true. Lists of tags
 /// may be repeated, and are then looked up in the head (see `conditions`).
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Heeded<T> {
-    pub(super) if_match: Once<T>,
-    pub(super) if_none_match: Once<T>,
-    pub(super) if_modified_since: Once<T>,
-    pub(super) if_unmodified_since: Once<T>,
-    pub(super) if_range: Once<T>,
-    pub(super) range: Once<T>,
+pub(super) struct SelectedFields<T> {
+    pub(super) if_match: SingleField<T>,
+    pub(super) if_none_match: SingleField<T>,
+    pub(super) if_modified_since: SingleField<T>,
+    pub(super) if_unmodified_since: SingleField<T>,
+    pub(super) if_range: SingleField<T>,
+    pub(super) range: SingleField<T>,
 }
 
 /// A field that should stand once.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Once<T> {
+pub(super) enum SingleField<T> {
     #[default]
     Absent,
     Is(T),
     Repeated,
 }
 
-impl<T: Copy> Once<T> {
+impl<T: Copy> SingleField<T> {
     /// The value, if there is exactly one.
     pub(super) fn value(self) -> Option<T> {
         match self {
@@ -88,16 +88,16 @@ impl<T: Copy> Once<T> {
         *self = if matches!(self, Self::Absent) { Self::Is(value) } else { Self::Repeated };
     }
 
-    fn map<U>(self, change: impl FnOnce(T) -> U) -> Once<U> {
+    fn map<U>(self, change: impl FnOnce(T) -> U) -> SingleField<U> {
         match self {
-            Self::Absent => Once::Absent,
-            Self::Is(value) => Once::Is(change(value)),
-            Self::Repeated => Once::Repeated,
+            Self::Absent => SingleField::Absent,
+            Self::Is(value) => SingleField::Is(change(value)),
+            Self::Repeated => SingleField::Repeated,
         }
     }
 }
 
-impl Place {
+impl HeadSpan {
     /// Where `part` stands in `head`, of which it is a part.
     fn of(part: &[u8], head: &[u8]) -> Self {
         // What is empty may be a part of nothing.
@@ -115,17 +115,17 @@ impl Place {
     }
 }
 
-impl From<Place> for Range<usize> {
-    fn from(place: Place) -> Self {
+impl From<HeadSpan> for Range<usize> {
+    fn from(place: HeadSpan) -> Self {
         place.start as usize..place.end as usize
     }
 }
 
-impl Heeded<Place> {
+impl SelectedFields<HeadSpan> {
     /// The values themselves.
-    pub(super) fn in_head(self, head: &[u8]) -> Heeded<&[u8]> {
-        let value = |field: Once<Place>| field.map(|place| place.in_head(head));
-        Heeded {
+    pub(super) fn in_head(self, head: &[u8]) -> SelectedFields<&[u8]> {
+        let value = |field: SingleField<HeadSpan>| field.map(|place| place.in_head(head));
+        SelectedFields {
             if_match: value(self.if_match),
             if_none_match: value(self.if_none_match),
             if_modified_since: value(self.if_modified_since),
@@ -149,13 +149,13 @@ impl Method {
     }
 }
 
-impl Asked {
+impl RequestSummary {
     /// Nothing yet.
     pub(super) fn nothing() -> Self {
         Self {
             head_len: 0,
             method: Method::Unknown,
-            target: Place::default(),
+            target: HeadSpan::default(),
             version: Version::Http11,
             framing: Framing::None,
             has_body: false,
@@ -163,8 +163,8 @@ impl Asked {
             keep_alive: false,
             keep_alive_token: false,
             expects_continue: false,
-            fields: Heeded::default(),
-            is_special: false,
+            fields: SelectedFields::default(),
+            is_conditional: false,
         }
     }
 
@@ -172,10 +172,10 @@ impl Asked {
     /// by the length of the name first.
     pub(super) fn of(request: &Request<'_>, bytes: &[u8]) -> Self {
         let head = &bytes[..request.head_len];
-        let mut asked = Self {
+        let mut summary = Self {
             head_len: request.head_len,
             method: Method::of(request.method),
-            target: Place::of(request.path_and_query.as_bytes(), head),
+            target: HeadSpan::of(request.path_and_query.as_bytes(), head),
             version: request.version,
             framing: request.framing,
             has_body: request.framing != Framing::None,
@@ -183,7 +183,7 @@ impl Asked {
             expects_continue: request.expects_continue,
             ..Self::nothing()
         };
-        let fields = &mut asked.fields;
+        let fields = &mut summary.fields;
         for (name, value) in request.fields {
             let is = |known: &str| name.eq_ignore_ascii_case(known);
             let once = match name.len() {
@@ -191,11 +191,11 @@ impl Asked {
                 8 if is("if-match") => &mut fields.if_match,
                 8 if is("if-range") => &mut fields.if_range,
                 10 if is("connection") => {
-                    asked.keep_alive_token |= tokens::has(value, "keep-alive");
+                    summary.keep_alive_token |= tokens::has(value, "keep-alive");
                     continue;
                 }
                 14 if is("content-length") => {
-                    asked.has_body = true;
+                    summary.has_body = true;
                     continue;
                 }
                 13 if is("if-none-match") => &mut fields.if_none_match,
@@ -203,10 +203,10 @@ impl Asked {
                 19 if is("if-unmodified-since") => &mut fields.if_unmodified_since,
                 _ => continue,
             };
-            once.add(Place::of(value, head));
-            asked.is_special = true;
+            once.add(HeadSpan::of(value, head));
+            summary.is_conditional = true;
         }
-        asked
+        summary
     }
 }
 
@@ -221,15 +221,15 @@ mod tests {
         let bytes = b"\r\nGET http://h/a?b HTTP/1.1\r\nHost: a\r\nRange:  bytes=0-1 \r\n\
             If-Range: x\r\nIf-Range: y\r\nIf-Match:\r\nConnection: x, Keep-Alive\r\n\r\nGET /next";
         let mut parser = RequestParser::new(RequestLimits::DEFAULT);
-        let asked = Asked::of(&parser.parse(bytes).unwrap().unwrap(), bytes);
-        let head = bytes[..asked.head_len].to_vec();
+        let summary = RequestSummary::of(&parser.parse(bytes).unwrap().unwrap(), bytes);
+        let head = bytes[..summary.head_len].to_vec();
         assert!(head.ends_with(b"\r\n\r\n"));
-        assert_eq!((asked.method, asked.target.in_head(&head)), (Method::Get, &b"/a?b"[..]));
-        let fields = asked.fields.in_head(&head);
-        assert_eq!(fields.range, Once::Is(&b"bytes=0-1"[..]));
-        assert_eq!(fields.if_range, Once::Repeated);
-        assert_eq!(fields.if_match, Once::Is(&b""[..]));
-        assert_eq!(fields.if_none_match, Once::Absent);
-        assert!(asked.is_special && asked.keep_alive_token && asked.keep_alive);
+        assert_eq!((summary.method, summary.target.in_head(&head)), (Method::Get, &b"/a?b"[..]));
+        let fields = summary.fields.in_head(&head);
+        assert_eq!(fields.range, SingleField::Is(&b"bytes=0-1"[..]));
+        assert_eq!(fields.if_range, SingleField::Repeated);
+        assert_eq!(fields.if_match, SingleField::Is(&b""[..]));
+        assert_eq!(fields.if_none_match, SingleField::Absent);
+        assert!(summary.is_conditional && summary.keep_alive_token && summary.keep_alive);
     }
 }

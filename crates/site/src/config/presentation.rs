@@ -1,6 +1,6 @@
 //! How the files of a host are shown: what is hidden, their media types, and the codings they travel
 //! in. Owns the tables `[types]` and `[compression]`; must not know how a file is found.
-//! Start reading at [`Look`].
+//! Start reading at [`Presentation`].
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::coding::Compression;
 
 /// How files are shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Look {
+pub struct Presentation {
     /// Names that are hidden, as in `*~`, beside those that begin with a dot.
     pub hide: Vec<String>,
     /// Names that are shown though they begin with a dot, as `.well-known`.
@@ -25,7 +25,7 @@ pub struct Look {
     pub compression: Option<Compression>,
 }
 
-impl Default for Look {
+impl Default for Presentation {
     fn default() -> Self {
         Self {
             hide: Vec::new(),
@@ -56,12 +56,12 @@ pub(super) static TYPES: Table = Table {
     name: "types",
     is_list: false,
     take: |config, value| {
-        config.look.types = taken_as(value, check_types)?;
+        config.presentation.types = taken_as(value, check_types)?;
         Ok(())
     },
-    show: |config| match config.look.types.is_empty() {
+    show: |config| match config.presentation.types.is_empty() {
         true => None,
-        false => Some(shown_as("types", &config.look.types)),
+        false => Some(shown_as("types", &config.presentation.types)),
     },
     example: || shown_as("types", &BTreeMap::from([("gmi", "text/gemini")])),
 };
@@ -71,9 +71,11 @@ pub(super) static COMPRESSION: Table = Table {
     name: "compression",
     is_list: false,
     take: |config, value| {
-        config.look.compression = Some(taken_as(value, Compression::check)?);
+        config.presentation.compression = Some(taken_as(value, Compression::check)?);
         Ok(())
     },
-    show: |config| config.look.compression.as_ref().map(|table| shown_as("compression", table)),
+    show: |config| {
+        config.presentation.compression.as_ref().map(|table| shown_as("compression", table))
+    },
     example: || shown_as("compression", &Compression::default()),
 };

@@ -37,7 +37,7 @@ const CLEARTEXT: &str =
 
 /// The TLS of one connection.
 #[derive(Debug)]
-pub(super) struct Secure {
+pub(super) struct TlsLayer {
     conn: TlsServer,
     /// Where encrypted bytes are received; its length is the room.
     room: Vec<u8>,
@@ -69,7 +69,7 @@ enum Plan {
     Close(Close),
 }
 
-impl Secure {
+impl TlsLayer {
     /// For a connection of this site, if it is one of TLS.
     pub(super) fn of(site: &Site) -> Option<Box<Self>> {
         let tls = site.tls.as_ref()?;
@@ -154,18 +154,18 @@ impl<'s> Exchange<'s> {
     #[inline(never)]
     pub(super) fn want_secure(&mut self, now: impl FnOnce() -> Nanos) -> Want<'_> {
         let plan = self.plan_secure(now);
-        let secure = self.secure.as_deref_mut().expect("this is a connection with TLS");
+        let tls = self.tls.as_deref_mut().expect("this is a connection with TLS");
         match plan {
-            Plan::Read => Want::Read(&mut secure.room),
-            Plan::Send => Want::Write { head: &secure.sealed[secure.sealed_sent..], body: &[] },
+            Plan::Read => Want::Read(&mut tls.room),
+            Plan::Send => Want::Write { head: &tls.sealed[tls.sealed_sent..], body: &[] },
             Plan::Gateway => Want::Gateway,
             Plan::Hold(until) => Want::Hold(until),
             Plan::Close(close) => Want::Close(close),
             Plan::Load => match self.output.next() {
                 Want::File { head, fd, offset, len } => {
                     let most = len.min((PIECE_MAX - head.len().min(PIECE_MAX / 2)) as u64);
-                    secure.piece.resize(most as usize, 0);
-                    Want::Load { fd, offset, into: &mut secure.piece }
+                    tls.piece.resize(most as usize, 0);
+                    Want::Load { fd, offset, into: &mut tls.piece }
                 }
                 _ => unreachable!("only a file is loaded"),
             },
@@ -174,25 +174,25 @@ impl<'s> Exchange<'s> {
 
     /// Encrypts the next piece of the output where none is on its way, and says what is to be done.
     fn plan_secure(&mut self, now: impl FnOnce() -> Nanos) -> Plan {
-        let Self { secure, output, state, site, release, .. } = self;
-        let secure = secure.as_deref_mut().expect("this is a connection with TLS");
-        if secure.is_sending() {
+        let Self { tls, output, state, site, release, .. } = self;
+        let tls = tls.as_deref_mut().expect("this is a connection with TLS");
+        if tls.is_sending() {
             return Plan::Send;
         }
         if !output.is_empty() {
             let next = match &site.faults {
                 None => output.next(),
-                Some(faults) => super::held::want_released(output, release, faults, now()),
+                Some(faults) => super::fault_release::want_released(output, release, faults, now()),
             };
             let is_sealed = match next {
                 Want::Hold(until) => return Plan::Hold(until),
-                Want::Write { head, body } => secure.seal(head, body),
-                Want::File { .. } if secure.piece.is_empty() => return Plan::Load,
+                Want::Write { head, body } => tls.seal(head, body),
+                Want::File { .. } if tls.piece.is_empty() => return Plan::Load,
                 Want::File { head, .. } => {
-                    let mut piece = std::mem::take(&mut secure.piece);
-                    let is_sealed = secure.seal(head, &piece);
+                    let mut piece = std::mem::take(&mut tls.piece);
+                    let is_sealed = tls.seal(head, &piece);
                     piece.clear();
-                    secure.piece = piece;
+                    tls.piece = piece;
                     is_sealed
                 }
                 Want::Read(_) | Want::Load { .. } | Want::Gateway | Want::Close(_) => {
@@ -205,15 +205,15 @@ impl<'s> Exchange<'s> {
             }
         } else if let State::Close(close) = *state {
             // A connection that is reset, or lost, has nothing more to say.
-            if close != Close::Reset && !std::mem::replace(&mut secure.is_shut, true) {
-                secure.conn.close();
+            if close != Close::Reset && !std::mem::replace(&mut tls.is_shut, true) {
+                tls.conn.close();
                 self.deadline = now().saturating_add(site.config.limits.write_timeout);
             }
         }
-        let secure = self.secure.as_deref_mut().expect("this is a connection with TLS");
-        secure.take_output();
+        let tls = self.tls.as_deref_mut().expect("this is a connection with TLS");
+        tls.take_output();
         match self.state {
-            _ if secure.is_sending() => Plan::Send,
+            _ if tls.is_sending() => Plan::Send,
             State::Close(close) => Plan::Close(close),
             State::Gateway => Plan::Gateway,
             _ => Plan::Read,
@@ -223,8 +223,8 @@ impl<'s> Exchange<'s> {
     /// `count` bytes were read into the slice of [`Want::Load`]; 0: the file has become shorter, so that
     /// the answer cannot be completed, which only the end of the connection can say.
     pub fn loaded(&mut self, count: usize, now: Nanos) {
-        match &mut self.secure {
-            Some(secure) if count > 0 => secure.piece.truncate(count),
+        match &mut self.tls {
+            Some(tls) if count > 0 => tls.piece.truncate(count),
             _ => self.lost(now),
         }
     }
@@ -235,23 +235,23 @@ impl<'s> Exchange<'s> {
         if !matches!(self.state, State::Gateway) {
             self.complete = now;
         }
-        let Some(secure) = self.secure.as_deref_mut() else { return };
+        let Some(tls) = self.tls.as_deref_mut() else { return };
         if count == 0 {
-            secure.has_ended = true;
+            tls.has_ended = true;
             return self.advance_secure(now);
         }
         // No record of TLS begins with a letter, and every request of HTTP does.
         let is_handshaking = matches!(self.state, State::Handshake(_));
-        if is_handshaking && secure.room[0].is_ascii_alphabetic() {
+        if is_handshaking && tls.room[0].is_ascii_alphabetic() {
             return self.refuse_cleartext(count, now);
         }
-        let fed = secure.conn.feed(&secure.room[..count], &mut secure.plain);
-        if count == secure.room.len() && count < ROOM_MAX {
-            secure.room.resize(ROOM_MAX, 0);
+        let fed = tls.conn.feed(&tls.room[..count], &mut tls.plain);
+        if count == tls.room.len() && count < ROOM_MAX {
+            tls.room.resize(ROOM_MAX, 0);
         }
         match fed {
             Ok(event) => {
-                secure.has_ended |= event.peer_closed;
+                tls.has_ended |= event.peer_closed;
                 if event.handshake_done_now {
                     self.state = State::Head(Some(now));
                 }
@@ -261,9 +261,9 @@ impl<'s> Exchange<'s> {
                 let peer = self.peer;
                 self.site.errors.note(Level::Info, format_args!("TLS of {peer}: {error}"));
                 // Only the alert is sent, and the client's next bytes must not have it reset.
-                secure.take_output();
-                secure.is_shut = true;
-                secure.plain.clear();
+                tls.take_output();
+                tls.is_shut = true;
+                tls.plain.clear();
                 if let State::Gateway = self.state {
                     return self.lost(now);
                 }
@@ -276,22 +276,22 @@ impl<'s> Exchange<'s> {
     /// [`Exchange::wrote`] of a connection with TLS.
     #[inline(never)]
     pub(super) fn wrote_secure(&mut self, count: usize, now: Nanos) {
-        let Some(secure) = self.secure.as_deref_mut() else { return };
-        secure.sealed_sent += count;
-        assert!(secure.sealed_sent <= secure.sealed.len(), "more was sent than there was");
-        if secure.sealed_sent < secure.sealed.len() {
+        let Some(tls) = self.tls.as_deref_mut() else { return };
+        tls.sealed_sent += count;
+        assert!(tls.sealed_sent <= tls.sealed.len(), "more was sent than there was");
+        if tls.sealed_sent < tls.sealed.len() {
             return self.rearm(now);
         }
-        secure.sealed.clear();
-        secure.sealed_sent = 0;
-        let covered = std::mem::take(&mut secure.covers);
+        tls.sealed.clear();
+        tls.sealed_sent = 0;
+        let covered = std::mem::take(&mut tls.covers);
         if covered > 0 {
             self.has_sent(covered, now);
         }
         if self.output.is_empty() {
-            if let Some(secure) = self.secure.as_deref_mut() {
-                secure.sealed.shrink_to(KEPT_MAX);
-                secure.piece = Vec::new();
+            if let Some(tls) = self.tls.as_deref_mut() {
+                tls.sealed.shrink_to(KEPT_MAX);
+                tls.piece = Vec::new();
             }
             self.advance_secure(now);
         } else {
@@ -301,16 +301,16 @@ impl<'s> Exchange<'s> {
 
     /// Goes on after something has come to its end, with TLS or without.
     pub(super) fn go_on(&mut self, now: Nanos) {
-        if self.secure.is_some() { self.advance_secure(now) } else { self.advance(now) }
+        if self.tls.is_some() { self.advance_secure(now) } else { self.advance(now) }
     }
 
     /// Goes on with the bytes that were decrypted, as far as they and the room for answers allow.
     fn advance_secure(&mut self, now: Nanos) {
         loop {
-            let Some(secure) = self.secure.as_deref_mut() else { return };
-            let moved = secure.fill(&mut self.input);
+            let Some(tls) = self.tls.as_deref_mut() else { return };
+            let moved = tls.fill(&mut self.input);
             self.bytes_in += moved as u64;
-            self.half_closed |= secure.has_ended && secure.plain.is_empty();
+            self.half_closed |= tls.has_ended && tls.plain.is_empty();
             if self.half_closed && matches!(self.state, State::Handshake(_)) {
                 self.state = State::Close(Close::Normal);
             }
@@ -326,9 +326,9 @@ impl<'s> Exchange<'s> {
 
     /// The client does not speak TLS. It gets an answer that it understands.
     fn refuse_cleartext(&mut self, count: usize, now: Nanos) {
-        let Some(secure) = self.secure.take() else { return };
+        let Some(tls) = self.tls.take() else { return };
         let count = count.min(self.input.room().len());
-        self.input.room()[..count].copy_from_slice(&secure.room[..count]);
+        self.input.room()[..count].copy_from_slice(&tls.room[..count]);
         self.input.filled(count);
         self.refuse_saying(400, Some(CLEARTEXT), now);
         self.rearm(now);

@@ -8,7 +8,7 @@ use units::Nanos;
 
 use super::output::Output;
 use super::{Close, Exchange, State, Want};
-use crate::fault::{Answered, Faults, Release};
+use crate::fault::{AnsweredBefore, Faults, Release};
 
 impl Exchange<'_> {
     /// Whether another answer may be put behind what is to be sent. Each is held for a time of its own,
@@ -17,11 +17,12 @@ impl Exchange<'_> {
         self.output.has_room() && (self.site.faults.is_none() || self.output.is_empty())
     }
 
-    /// Has the faults, if there are any, say what befalls the answer that is about to be made. Once for
+    /// Has the faults, if there are any, say what befalls the answer that is about to be made. SingleField for
     /// each.
     pub(super) fn plan_answer(&mut self) {
         if let Some(faults) = &self.site.faults {
-            self.release = faults.plan(self.complete, Answered { on_connection: self.requests });
+            self.release =
+                faults.plan(self.complete, AnsweredBefore { on_connection: self.requests });
         }
     }
 

@@ -13,11 +13,11 @@ use units::Nanos;
 use wire::cgi::CgiHead;
 use wire::{Framing, LAST_CHUNK, Request, Version, write_chunk_head};
 
-use super::answer::{Connection, Desk, Told, UNREAD};
-use super::asked::{Asked, Method};
+use super::answer::{Answerer, Connection, UNREAD, WrittenAnswer};
+use super::request_summary::{Method, RequestSummary};
 use super::{Close, Exchange, State, connection};
 use crate::config::KeepAlive;
-use crate::gateway::{Awaited, Call, Failure, Got, REDIRECTS_MAX, Requested, Route};
+use crate::gateway::{Awaited, Call, Failure, GatewayOutput, REDIRECTS_MAX, Requested, Route};
 use crate::hosts::Verdict;
 
 /// What [`Exchange::ask_gateway`] came to.
@@ -61,13 +61,13 @@ impl Exchange<'_> {
         let call = self.call.as_deref_mut().expect("a gateway is asked only where there is one");
         if !call.has_started() {
             let requested = Requested {
-                head: &self.input.bytes()[..self.asked.head_len],
-                version: self.asked.version,
+                head: &self.input.bytes()[..self.summary.head_len],
+                version: self.summary.version,
                 socket,
                 client: self.peer,
-                is_secure: self.secure.is_some(),
+                is_secure: self.tls.is_some(),
                 user: self.decision.user.as_deref(),
-                has_body: self.asked.has_body,
+                has_body: self.summary.has_body,
                 listens_at: self.site.address(),
             };
             if let Err(failure) = call.start(&requested, &self.site.gateways.marks, now) {
@@ -78,7 +78,7 @@ impl Exchange<'_> {
         let before = call.taken();
         let got = call.take(now);
         let moved = (call.taken() - before) as usize;
-        let waits = got == Ok(Got::Some { waits: true });
+        let waits = got == Ok(GatewayOutput::Some { waits: true });
         match got {
             Ok(got) => self.relay(got, now),
             Err(failure) => self.fail_gateway(failure, now),
@@ -99,9 +99,9 @@ impl Exchange<'_> {
     /// Where bytes of a client go that come while its answer is being made; empty where there is no
     /// room for more. `None`: it sends no more, and that does not matter.
     pub fn room(&mut self) -> Option<&mut [u8]> {
-        match &mut self.secure {
+        match &mut self.tls {
             _ if self.half_closed => None,
-            Some(secure) => Some(secure.room()),
+            Some(tls) => Some(tls.room()),
             None => Some(self.input.room()),
         }
     }
@@ -125,8 +125,8 @@ impl Exchange<'_> {
     }
 
     /// Passes on what the gateway gave.
-    fn relay(&mut self, got: Got, now: Nanos) {
-        let ended = got == Got::End;
+    fn relay(&mut self, got: GatewayOutput, now: Nanos) {
+        let ended = got == GatewayOutput::End;
         let Some(call) = self.call.as_deref_mut() else { return };
         if call.answering.is_none() {
             match call.read_head(ended) {
@@ -157,7 +157,8 @@ impl Exchange<'_> {
     fn head_waits(&self, head: &CgiHead) -> bool {
         let Some(call) = self.call.as_deref() else { return false };
         let is_due = head.content_length.is_some_and(|length| length > 0);
-        let has_body = self.asked.method != Method::Head && !matches!(head.status, 204 | 205 | 304);
+        let has_body =
+            self.summary.method != Method::Head && !matches!(head.status, 204 | 205 | 304);
         is_due && has_body && call.body_len(head) == 0
     }
 
@@ -165,7 +166,7 @@ impl Exchange<'_> {
     fn begin_answer(&mut self, head: CgiHead, ended: bool, now: Nanos) {
         let Some(call) = self.call.as_deref() else { return };
         let status = head.status;
-        let is_head = self.asked.method == Method::Head;
+        let is_head = self.summary.method == Method::Head;
         let counted = || (ended && !is_head).then(|| call.body_len(&head));
         // A 205 has no content, and says so (RFC 9110, 15.3.6).
         let is_reset = (status == 205).then_some(0);
@@ -173,17 +174,17 @@ impl Exchange<'_> {
         let body = match length {
             _ if is_head || matches!(status, 204 | 304) => Body::None,
             Some(length) => Body::Length(length),
-            None if self.asked.version == Version::Http11 => Body::Chunked,
+            None if self.summary.version == Version::Http11 => Body::Chunked,
             None => Body::Close,
         };
         let conn = self.goes_on(body);
         let length = length.filter(|_| is_head || matches!(body, Body::Length(_)));
-        let (mut desk, ..) = self.desk(now);
-        desk.relay_head(&head, length, body == Body::Chunked, conn);
-        let told = desk.head_for_log();
+        let (mut answerer, ..) = self.answerer(now);
+        answerer.relay_head(&head, length, body == Body::Chunked, conn);
+        let told = answerer.head_for_log();
         self.plan_release();
         let Some(call) = self.call.as_deref_mut() else { return };
-        call.begin_body(&head, Answering { conn, body, status, sent: 0, head: told });
+        call.begin_body(&head, RelayedAnswer { conn, body, status, sent: 0, head: told });
     }
 
     /// Passes on bytes of the body, and ends the answer with its last.
@@ -227,19 +228,19 @@ impl Exchange<'_> {
     fn end_gateway(&mut self, now: Nanos) {
         let Some(mut call) = self.call.take() else { return };
         call.finish();
-        let Some(Answering { conn, status, sent, head: answer, .. }) = call.answering else {
+        let Some(RelayedAnswer { conn, status, sent, head: answer, .. }) = call.answering else {
             return;
         };
-        let (mut desk, head, _) = self.desk(now);
-        desk.note_relayed(head, &answer, Told { status, body_bytes: sent }, conn);
+        let (mut answerer, head, _) = self.answerer(now);
+        answerer.note_relayed(head, &answer, WrittenAnswer { status, body_bytes: sent }, conn);
         self.tell_sent();
         self.after_answer(conn);
     }
 
     /// The request of the first head was answered.
     fn after_answer(&mut self, conn: Connection) {
-        let asked_to_close = !self.asked.keep_alive;
-        self.input.used(self.asked.head_len);
+        let asked_to_close = !self.summary.keep_alive;
+        self.input.used(self.summary.head_len);
         self.requests = self.requests.saturating_add(1);
         self.state = match conn.keeps {
             true => State::Head(None),
@@ -258,8 +259,8 @@ impl Exchange<'_> {
         }
         self.call = None;
         let conn = self.goes_on(Body::None);
-        let (mut desk, head, asked) = self.desk(now);
-        desk.fail(failure.status, head, asked, conn);
+        let (mut answerer, head, summary) = self.answerer(now);
+        answerer.fail(failure.status, head, summary, conn);
         self.plan_release();
         self.after_answer(conn);
     }
@@ -267,8 +268,8 @@ impl Exchange<'_> {
     /// The answer cannot be completed, which only the end of the connection can say.
     fn cut_gateway(&mut self, now: Nanos) {
         self.note_unfinished(now);
-        if let Some(secure) = &mut self.secure {
-            secure.omit_end();
+        if let Some(tls) = &mut self.tls {
+            tls.omit_end();
         }
         self.state = State::Close(Close::Normal);
     }
@@ -286,8 +287,8 @@ impl Exchange<'_> {
             // nginx's number for a client that left before it had an answer.
             None => (499, 0, Box::default()),
         };
-        let (mut desk, head, _) = self.desk(now);
-        desk.note_relayed(head, &answer, Told { status, body_bytes }, UNREAD);
+        let (mut answerer, head, _) = self.answerer(now);
+        answerer.note_relayed(head, &answer, WrittenAnswer { status, body_bytes }, UNREAD);
         self.tell_sent();
     }
 
@@ -324,11 +325,11 @@ impl Exchange<'_> {
         }
         self.call = None;
         let conn = self.goes_on(Body::None);
-        let (mut desk, head, asked) = self.desk(now);
+        let (mut answerer, head, summary) = self.answerer(now);
         match serves {
-            true => desk.answer_instead(&target, head, asked, conn),
+            true => answerer.answer_instead(&target, head, summary, conn),
             // Denied, sent elsewhere, or asked for a password.
-            false => desk.answer(head, asked, conn),
+            false => answerer.answer(head, summary, conn),
         }
         self.plan_release();
         self.after_answer(conn);
@@ -350,11 +351,11 @@ impl Exchange<'_> {
     /// or the gateway's turn has come.
     pub(super) fn call_gateway(&mut self, route: Route, now: Nanos) -> bool {
         if self.call.is_none() {
-            let asked = self.asked.target.in_head(self.input.bytes());
+            let asked = self.summary.target.in_head(self.input.bytes());
             let target = self.decision.target(asked).to_owned();
             let (gateways, errors) = (&self.site.gateways, &self.site.errors);
             self.call = Some(Box::new(Call::new(gateways, errors, route, target)));
-            if self.asked.framing != Framing::None {
+            if self.summary.framing != Framing::None {
                 return self.begin_body(now);
             }
         }
@@ -376,15 +377,15 @@ impl Exchange<'_> {
     }
 
     /// What is needed to answer the first head of the input, and that head.
-    fn desk(&mut self, now: Nanos) -> (Desk<'_>, &[u8], &Asked) {
-        let Self { site, output, journal, stamp, recent, decision, input, asked, .. } = self;
+    fn answerer(&mut self, now: Nanos) -> (Answerer<'_>, &[u8], &RequestSummary) {
+        let Self { site, output, journal, stamp, recent, decision, input, summary, .. } = self;
         stamp.set((site.wall_s)(), site.log.zone());
-        let desk = Desk {
+        let answerer = Answerer {
             site,
             client: self.peer,
             requests_before: self.requests,
             complete: self.complete,
-            taken: self.bytes_in.saturating_sub((input.bytes().len() - asked.head_len) as u64),
+            taken: self.bytes_in.saturating_sub((input.bytes().len() - summary.head_len) as u64),
             output,
             journal,
             stamp,
@@ -394,20 +395,20 @@ impl Exchange<'_> {
             flaws: None,
             now,
         };
-        (desk, &input.bytes()[..asked.head_len], asked)
+        (answerer, &input.bytes()[..summary.head_len], summary)
     }
 
     /// What is said of the connection in an answer that a gateway has to do with.
     fn goes_on(&self, body: Body) -> Connection {
         let configured = self.site.config.keep_alive;
         let enabled = configured.enabled && !self.finishing && body != Body::Close;
-        connection(KeepAlive { enabled, ..configured }, self.requests, &self.asked)
+        connection(KeepAlive { enabled, ..configured }, self.requests, &self.summary)
     }
 }
 
 /// An answer whose head was written.
 #[derive(Debug)]
-pub(super) struct Answering {
+pub(super) struct RelayedAnswer {
     pub(super) conn: Connection,
     pub(super) body: Body,
     pub(super) status: u16,

@@ -1,6 +1,6 @@
 //! FastCGI applications that the server starts itself (`spawn`). Owns their sockets, and a process that
 //! starts them, starts again those that end, and ends all of them when the server has ended, however
-//! that came to be; must not know what they answer. Start reading at [`Responders::start`], then
+//! that came to be; must not know what they answer. Start reading at [`SpawnedApplications::start`], then
 //! `Warden::watch`.
 //!
 //! A process of its own, since a model may be many processes, of which none lives as long as the server,
@@ -59,13 +59,13 @@ const ENDING_MAX: Nanos = Nanos::from_secs(2);
 
 /// All of a server. When it is dropped they end, and are waited for.
 #[derive(Debug)]
-pub struct Responders {
+pub struct SpawnedApplications {
     /// Its end is known at the other end, and that process's here.
     line: UnixStream,
     warden: Pid,
 }
 
-impl Responders {
+impl SpawnedApplications {
     /// Starts what is to be spawned, on these CPUs (none: on all); `None`: nothing is. Needs a process with
     /// one thread.
     ///
@@ -96,7 +96,7 @@ impl Responders {
     }
 }
 
-impl Drop for Responders {
+impl Drop for SpawnedApplications {
     fn drop(&mut self) {
         // Either can only have ended before, which is what is wanted.
         let _ = self.line.shutdown(Shutdown::Write);
@@ -127,16 +127,16 @@ fn begin(
     marks: &Arc<Marks>,
     errors: &Arc<ErrorLog>,
     cpus: &[u32],
-) -> io::Result<Responders> {
-    let mut posts = Vec::new();
+) -> io::Result<SpawnedApplications> {
+    let mut slots = Vec::new();
     for (number, (gateway, spawn)) in spawned.iter().enumerate() {
         let address = SocketAddrUnix::new(place.join(number.to_string()))?;
         let flags = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         bind(&socket, &address)?;
         listen(&socket, BACKLOG)?;
-        let job = Arc::new(Job::new(gateway, spawn, socket, marks));
-        posts.extend((0..spawn.count).map(|_| Post::new(&job)));
+        let command_of_slot = Arc::new(SpawnCommand::new(gateway, spawn, socket, marks));
+        slots.extend((0..spawn.count).map(|_| ProcessSlot::new(&command_of_slot)));
         if let Some(application) = &gateway.application {
             application.is_at(vec![Address::Unix(address)]);
         }
@@ -150,18 +150,18 @@ fn begin(
             let _ = sys::affinity::pin(&cpus);
         }
         // SIGTERM and SIGINT are for the server.
-        let watched = signals::hidden_from(|| Warden { posts, errors, line: theirs }.watch());
+        let watched = signals::hidden_from(|| Warden { slots, errors, line: theirs }.watch());
         keeper::wind_up();
         let _ = marks.kill_all();
         let _ = std::fs::remove_dir_all(&place);
         u8::from(!matches!(watched, Ok(Ok(()))))
     })?;
-    Ok(Responders { line, warden })
+    Ok(SpawnedApplications { line, warden })
 }
 
 /// What one application is started with.
 #[derive(Debug)]
-struct Job {
+struct SpawnCommand {
     /// Its words, the program first; at least one.
     command: Vec<CString>,
     environment: Vec<CString>,
@@ -169,7 +169,7 @@ struct Job {
     marks: Arc<Marks>,
 }
 
-impl Job {
+impl SpawnCommand {
     fn new(gateway: &Gateway, spawn: &Spawn, socket: OwnedFd, marks: &Arc<Marks>) -> Self {
         let word = |text: String| CString::new(text).expect("no setting holds a NUL");
         let env = &gateway.config.env;
@@ -210,36 +210,40 @@ impl Job {
 
 /// The place of one process of an application.
 #[derive(Debug)]
-struct Post {
-    job: Arc<Job>,
-    holder: Holder,
+struct ProcessSlot {
+    command_of_slot: Arc<SpawnCommand>,
+    state: SlotState,
     /// How long it stays empty after the next failure.
     pause: Nanos,
 }
 
 #[derive(Debug)]
-enum Holder {
+enum SlotState {
     /// One that was started then.
     Program(Program, Nanos),
     /// None until then.
     Nobody(Nanos),
 }
 
-impl Post {
-    fn new(job: &Arc<Job>) -> Self {
-        Self { job: Arc::clone(job), holder: Holder::Nobody(Nanos::ZERO), pause: PAUSE_MIN }
+impl ProcessSlot {
+    fn new(command_of_slot: &Arc<SpawnCommand>) -> Self {
+        Self {
+            command_of_slot: Arc::clone(command_of_slot),
+            state: SlotState::Nobody(Nanos::ZERO),
+            pause: PAUSE_MIN,
+        }
     }
 
     fn program(&self) -> Option<&Program> {
-        match &self.holder {
-            Holder::Program(program, _) => Some(program),
-            Holder::Nobody(_) => None,
+        match &self.state {
+            SlotState::Program(program, _) => Some(program),
+            SlotState::Nobody(_) => None,
         }
     }
 
     /// Takes note of an end, and starts what is due.
     fn look(&mut self, errors: &Arc<ErrorLog>, now: Nanos) {
-        if let Holder::Program(program, born) = &self.holder {
+        if let SlotState::Program(program, born) = &self.state {
             if !program.has_ended() {
                 return;
             }
@@ -248,7 +252,7 @@ impl Post {
             let lived = now.saturating_sub(*born);
             match program.reap() {
                 Ok(Some(Ended::Exited(0))) if lived >= LIFE_MIN => {
-                    (self.holder, self.pause) = (Holder::Nobody(now), PAUSE_MIN);
+                    (self.state, self.pause) = (SlotState::Nobody(now), PAUSE_MIN);
                 }
                 ended => {
                     if lived >= GOOD_LIFE_MIN {
@@ -258,18 +262,18 @@ impl Post {
                 }
             }
         }
-        if matches!(self.holder, Holder::Nobody(until) if until <= now) {
-            match self.job.start(errors) {
-                Ok(program) => self.holder = Holder::Program(program, now),
+        if matches!(self.state, SlotState::Nobody(until) if until <= now) {
+            match self.command_of_slot.start(errors) {
+                Ok(program) => self.state = SlotState::Program(program, now),
                 Err(error) => self.leave_empty(&format!("cannot be started: {error}"), errors, now),
             }
         }
     }
 
     fn leave_empty(&mut self, why: &str, errors: &ErrorLog, now: Nanos) {
-        let (name, pause) = (self.job.name(), self.pause);
+        let (name, pause) = (self.command_of_slot.name(), self.pause);
         errors.note(Level::Error, format_args!("{name}: {why}; it is started again in {pause}"));
-        self.holder = Holder::Nobody(now.saturating_add(pause));
+        self.state = SlotState::Nobody(now.saturating_add(pause));
         self.pause = Nanos(pause.0 * 2).min(PAUSE_MAX);
     }
 }
@@ -284,7 +288,7 @@ fn said(ended: io::Result<Option<Ended>>) -> String {
 
 /// The process that looks after them.
 struct Warden {
-    posts: Vec<Post>,
+    slots: Vec<ProcessSlot>,
     errors: Arc<ErrorLog>,
     /// To the server.
     line: UnixStream,
@@ -296,13 +300,13 @@ impl Warden {
         let parent = process::outlive_parent()?;
         loop {
             let now = clock::monotonic();
-            self.posts.iter_mut().for_each(|post| post.look(&self.errors, now));
-            let due = |post: &Post| match post.holder {
-                Holder::Nobody(until) => Some(until.saturating_sub(now)),
-                Holder::Program(..) => None,
+            self.slots.iter_mut().for_each(|slot| slot.look(&self.errors, now));
+            let due = |slot: &ProcessSlot| match slot.state {
+                SlotState::Nobody(until) => Some(until.saturating_sub(now)),
+                SlotState::Program(..) => None,
             };
-            let timeout = self.posts.iter().filter_map(due).min();
-            if wait(&[self.line.as_fd(), parent.as_fd()], &self.posts, timeout)? {
+            let timeout = self.slots.iter().filter_map(due).min();
+            if wait(&[self.line.as_fd(), parent.as_fd()], &self.slots, timeout)? {
                 self.end()?;
                 return Ok(());
             }
@@ -313,11 +317,11 @@ impl Warden {
     /// Has all of them end, and those that do not in time be killed, with what they have started.
     fn end(mut self) -> io::Result<()> {
         let programs: Vec<Program> = self
-            .posts
+            .slots
             .drain(..)
-            .filter_map(|post| match post.holder {
-                Holder::Program(program, _) => Some(program),
-                Holder::Nobody(_) => None,
+            .filter_map(|slot| match slot.state {
+                SlotState::Program(program, _) => Some(program),
+                SlotState::Nobody(_) => None,
             })
             .collect();
         programs.iter().for_each(Program::ask_to_end);
@@ -339,8 +343,12 @@ impl Warden {
 }
 
 /// Waits for one of the files, or the end of a program; says whether it was a file.
-fn wait(files: &[BorrowedFd<'_>], posts: &[Post], timeout: Option<Nanos>) -> io::Result<bool> {
-    let ends = posts.iter().filter_map(Post::program).map(Program::as_fd);
+fn wait(
+    files: &[BorrowedFd<'_>],
+    slots: &[ProcessSlot],
+    timeout: Option<Nanos>,
+) -> io::Result<bool> {
+    let ends = slots.iter().filter_map(ProcessSlot::program).map(Program::as_fd);
     let all = files.iter().copied().chain(ends);
     let mut watched: Vec<_> =
         all.map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN)).collect();

@@ -1,35 +1,35 @@
 //! Answers that are wrong on purpose, as planted faults say: another status, an empty or coded body, a
 //! length that is not the body's. Owns how a right answer is made wrong; must not know which are, nor
-//! when they leave (see `fault`). Start reading at [`Desk::wrong_answer`].
+//! when they leave (see `fault`). Start reading at [`Answerer::flawed_answer`].
 //!
 //! A right answer is made first, whatever it costs, and then changed: what the site, its rules and its
 //! caches do is what they do without a fault.
 
-use super::answer::{Connection, Desk, Told, edit_head};
-use super::asked::{Asked, Method};
+use super::answer::{Answerer, Connection, WrittenAnswer, edit_head};
+use super::request_summary::{Method, RequestSummary};
 use crate::coding::Coding;
 use crate::fault::Flaws;
-use crate::hosts::{Edit, How};
+use crate::hosts::{Edit, EditKind};
 
 /// The largest body that is coded or replaced.
 const BODY_MAX: u64 = 8 * 1024 * 1024;
 
-impl Desk<'_> {
+impl Answerer<'_> {
     /// What is answered to a request where faults are planted. Whether the connection ends with it is
     /// left in `flaws`.
-    pub(super) fn wrong_answer(
+    pub(super) fn flawed_answer(
         &mut self,
         flaws: &mut Flaws,
         head: &[u8],
-        asked: &Asked,
+        summary: &RequestSummary,
         conn: Connection,
-    ) -> Told {
+    ) -> WrittenAnswer {
         if let Some(status) = flaws.status {
-            return self.error(status, asked, conn);
+            return self.error(status, summary, conn);
         }
         // It is the only one in the output: with faults each is sent before the next is made.
-        let mut told = self.right_answer(head, asked, conn);
-        let is_whole = told.status == 200 && matches!(asked.method, Method::Get | Method::Head);
+        let mut told = self.correct_answer(head, summary, conn);
+        let is_whole = told.status == 200 && matches!(summary.method, Method::Get | Method::Head);
         if flaws.is_empty && is_whole {
             self.replace_body(&[], None);
             told.body_bytes = 0;
@@ -47,20 +47,20 @@ impl Desk<'_> {
     }
 
     /// The body that is in the output in gzip, unless it is coded or too long.
-    fn coded(&mut self, told: Told) -> Told {
+    fn coded(&mut self, told: WrittenAnswer) -> WrittenAnswer {
         let (head_at, body_at) = self.output.open();
         let fields = self.output.buffer[head_at..body_at].to_ascii_lowercase();
         let is_coded = fields.windows(18).any(|name| name == b"\ncontent-encoding:");
         if is_coded || told.body_bytes > BODY_MAX {
             return told;
         }
-        let levels = self.site.config.look.compression.clone().unwrap_or_default();
+        let levels = self.site.config.presentation.compression.clone().unwrap_or_default();
         // Where its file is shorter by now, or memory is short, the answer is left as it is.
         let body = self.output.body_bytes(body_at);
         let coded = body.and_then(|body| Coding::Gzip.encode(&body, &levels));
         let Ok(coded) = coded else { return told };
         self.replace_body(&coded, Some(edit("Content-Encoding", Coding::Gzip.name())));
-        Told { body_bytes: coded.len() as u64, ..told }
+        WrittenAnswer { body_bytes: coded.len() as u64, ..told }
     }
 
     /// Puts another body behind the head that is in the output.
@@ -85,5 +85,5 @@ impl Desk<'_> {
 }
 
 fn edit(name: &str, value: impl ToString) -> Edit {
-    Edit { name: name.into(), how: How::Set(value.to_string().into()) }
+    Edit { name: name.into(), how: EditKind::Set(value.to_string().into()) }
 }
