@@ -1,6 +1,5 @@
 //! The rights of the processes that serve: what they give up between opening everything and the first
-//! connection. Owns which rights a configuration needs; must not know how the kernel takes the others away
-//! (see `sys::identity` and `sys::landlock`). Start reading at [`give_up`].
+//! connection. Owns which rights a configuration needs. Start reading at [`give_up`].
 //!
 //! 1 The user (`user`, `group`). The supervisor stays what it was, so that a reload can open ports, keys and
 //!   directories that those who serve cannot. What they read later by themselves (changed certificates and

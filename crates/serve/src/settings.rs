@@ -1,6 +1,5 @@
-//! Settings of a model by their original names: what exists, what was typed, what holds.
-//! Owns parsing and refusal; must not know what a setting does.
-//! Start reading at [`Settings`].
+//! Settings of a model by their original names: what exists, what was typed, what holds. Owns parsing and
+//! refusal. Start reading at [`Settings`].
 
 use std::fmt;
 

@@ -1,7 +1,6 @@
-//! The life of a server from its start to its end, across changes of its configuration. The process
-//! that was started supervises: it keeps the listening socket and its own pid, and each reading of the
-//! configuration is served by a generation, a process that it forks. Owns who serves when; must not know
-//! how (see `Service` and the models). Start reading at [`supervise`].
+//! The life of a server from its start to its end, across changes of its configuration. The process that was
+//! started supervises: it keeps the listening socket and its own pid, and each reading of the configuration
+//! is served by a generation, a process that it forks. Owns who serves when. Start reading at [`supervise`].
 //!
 //! A reload (SIGHUP) loses no connection, for the socket is never closed:
 //! 1 the configuration is read and everything it names is opened; what is wrong with it is logged, and

@@ -1,6 +1,5 @@
-//! The status board: what every thread and process of a server does, and what it has done, in shared
-//! memory. Owns its layout and who may sit where; must not know how it is shown (see `status`) nor what
-//! a model makes of a state. Start reading at [`Board::sit`].
+//! The status board: what every thread and process of a server does, and what it has done, in shared memory.
+//! Owns its layout and who may sit where. Start reading at [`Board::sit`].
 //!
 //! A seat is one cache line with one writer, so that a request costs its server plain stores to a line
 //! that nobody else writes: no lock, no locked instruction. Who serves without having sat down is

@@ -1,6 +1,12 @@
-//! One connection, without I/O: bytes in, an action out. Owns the order of reading, answering and
-//! closing; must not know sockets, clocks or who waits, which is what a model is.
-//! Start reading at [`Exchange::want`] and `Exchange::advance`.
+//! The state machine of one connection: bytes come in, and [`Want`] says what the connection needs next. It
+//! never touches the connection's socket, reads no monotonic clock, and never waits: that is what a
+//! concurrency model does. Start reading at [`Exchange::want`] and `Exchange::advance`.
+//!
+//! It is not free of I/O. While it makes an answer it opens and reads files (`hosts`, cached for a second),
+//! starts programs and reads their output as far as it has come (`gateway`, without blocking), and hands
+//! lines to the logs. None of these waits for a client, and all models do them alike. Asking for each of them
+//! through `Want` would add a round trip through the model to each request and change nothing that models
+//! differ in.
 //!
 //! Work is done when something happened (`received`, `wrote`, `timed_out`, `finish`, `lost`); `want` is
 //! a view of the state, and may be asked again. Cost of a request for a small file on a kept-alive

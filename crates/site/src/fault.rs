@@ -1,8 +1,6 @@
-//! Planted faults: a server that is wrong on purpose and by a known amount, so that what measures it
-//! can be proved. Owns what a fault may do to a response, how one is typed, and the one stream of
-//! chance; must not know sockets, nor who waits while a response is held. What a user sees of each is in
-//! docs/faults.md.
-//! Start reading at `Effect`, then `delay`, the shortest.
+//! Planted faults: a server that is wrong on purpose and by a known amount, so that tools that
+//! measure can be tested against it. Owns what a fault may do to a response, how one is typed, and the one
+//! stream of random numbers. docs/faults.md says what a user sees of each. Start reading at `Effect`, then `delay`, the shortest.
 //!
 //! A hold counts from the completion of the request at the server, which is the return of the receive
 //! that completed it, to the call that sends the answer. What the server's own work takes lies within

@@ -1,6 +1,6 @@
-//! What is served: for each host the files beneath a directory, or one content for every path. Owns
-//! what is decided from a request's head before anything is looked for; must not know methods'
-//! meanings, ranges or connections. Start reading at `Site::decide` and `Site::find`.
+//! What is served: for each host the files beneath a directory, or one content for every path. Owns what is
+//! decided from a request's head before anything is looked for. Start reading at `Hosts::decide` and
+//! `Hosts::find`.
 
 mod auth;
 mod cache;

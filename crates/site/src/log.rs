@@ -1,7 +1,6 @@
 //! The access logs, one for each host, of which many may be the same: whole lines, buffered per process,
-//! appended to a file by all processes. Owns whose lines go where; must not know what a request is (see
-//! `line` for what is in one), nor when lines reach a file (see `sink`).
-//! Start reading at `AccessLogs::append`; for what the server says of itself at [`ErrorLog`].
+//! appended to a file by all processes. Owns whose lines go where; see also `sink`. Start reading at
+//! `AccessLogs::append`; for what the server says of itself at [`ErrorLog`].
 //!
 //! Cost when off: nothing. When on: which log it is is an index, a line is copied under a mutex, and one
 //! write carries some 64 KiB of lines, or those of the last second.

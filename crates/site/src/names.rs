@@ -1,6 +1,5 @@
-//! Names of hosts. Owns how a Host is compared with what the configuration names; must not know what
-//! a host has. A name only ever chooses from a table, and is never part of a path (CVE-2014-2324).
-//! Start reading at [`Names::find`].
+//! Names of hosts. Owns how a Host is compared with what the configuration names. A name only ever chooses
+//! from a table, and is never part of a path (CVE-2014-2324). Start reading at [`Names::find`].
 
 use std::collections::HashMap;
 

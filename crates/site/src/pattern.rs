@@ -1,6 +1,5 @@
-//! Patterns of paths and names: prefix, glob and regular expression become one kind of automaton,
-//! linear in what it is held against whatever the pattern (crate regex). Must not know what is done
-//! with a match. Start reading at [`of_path`].
+//! Patterns of paths and names: prefix, glob and regular expression become one kind of automaton, linear in
+//! what it is held against whatever the pattern (crate regex). Start reading at [`of_path`].
 
 use regex::bytes::{Regex, RegexBuilder};
 

@@ -1,6 +1,6 @@
-//! What the server tells about itself, to who may see it: a page for people and text for Prometheus,
-//! both made from the status board, so that any process of a model can. Owns who gets which; must not
-//! know how the board is kept. Start reading at [`form_asked`].
+//! What the server tells about itself, to who may see it: a page for people and text for Prometheus, both
+//! made from the status board, so that any process of a model can. Owns who gets which. Start reading at
+//! [`form_asked`].
 
 mod html;
 mod prometheus;

@@ -1,6 +1,5 @@
-//! The server's certificates: read at the start, and again when their files have changed. Owns the files;
-//! must not know connections beyond making one, nor how TLS works (see `wire::tls`).
-//! Start reading at [`Tls::accept`].
+//! The server's certificates: read at the start, and again when their files have changed. Owns the files; see
+//! also `wire::tls`. Start reading at [`Tls::accept`].
 //!
 //! Files are looked at once a second at most, and only when somebody connects: a stat of each, beside a
 //! handshake. Every process does so for itself, so that it works alike under all

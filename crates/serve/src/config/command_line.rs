@@ -1,6 +1,6 @@
-//! From what was typed, on a command line and in a file, to a complete `Config`. Owns reading,
-//! precedence (what is on the command line goes first) and refusal; must not know what a key does
-//! (see `keys`). Start reading at [`CommandLine::resolve`].
+//! From what was typed, on a command line and in a file, to a complete `Config`. Owns reading, precedence
+//! (what is on the command line goes first) and refusal; see also `keys`. Start reading at
+//! [`CommandLine::resolve`].
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

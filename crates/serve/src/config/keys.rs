@@ -1,6 +1,5 @@
-//! Every key of a configuration file that is no setting of a model: its name, what it is for, how it
-//! is read and how it is shown, in one place. Must not know where it was typed.
-//! Start reading at [`KEYS`].
+//! Every key of a configuration file that is no setting of a model: its name, what it is for, how it is read
+//! and how it is shown, in one place. Start reading at [`KEYS`].
 
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -1,5 +1,5 @@
-//! A configuration as a file that has the same effect. Owns its layout; must not know what a key
-//! does (see `keys`). Start reading at [`Config::print`].
+//! A configuration as a file that has the same effect. Owns its layout; see also `keys`. Start reading at
+//! [`Config::print`].
 
 use std::fmt::Write as _;
 

@@ -1,6 +1,5 @@
-//! How the port of a server is closed in a drain without a reset for anyone who was connected. Owns what
-//! the kernel is told, and when the queue is empty for good; must not know who accepts.
-//! Start reading at [`Service::begin_closing`].
+//! How the port of a server is closed in a drain without a reset for anyone who was connected. Owns what the
+//! kernel is told, and when the queue is empty for good. Start reading at [`Service::begin_closing`].
 //!
 //! The kernel completes handshakes by itself, so between the last accept and the end of the listening
 //! socket there is always a gap, and what comes in it is reset. So the order is:

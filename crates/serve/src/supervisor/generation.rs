@@ -1,6 +1,6 @@
-//! A generation: the process that serves by one reading of the configuration, from the fork that begins
-//! it to what it says when it fails. Owns what it shares with the supervisor; must not know what comes
-//! before or after it. Start reading at [`Generation::begin`].
+//! A generation: the process that serves by one reading of the configuration, from the fork that begins it to
+//! what it says when it fails. Owns what it shares with the supervisor. Start reading at
+//! [`Generation::begin`].
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;

@@ -1,5 +1,5 @@
-//! What a service manager is told: systemd's protocol of sd_notify(3), datagrams of lines to a socket.
-//! Owns the socket; must not know when something happens. Start reading at [`Notify::tell`].
+//! What a service manager is told: systemd's protocol of sd_notify(3), datagrams of lines to a socket. Owns
+//! the socket. Start reading at [`Notify::tell`].
 
 use std::ffi::OsStr;
 use std::io;

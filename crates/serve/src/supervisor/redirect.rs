@@ -1,6 +1,6 @@
 //! The process beside the server that sends plain requests on to TLS (`[tls] redirect_from`): a generation of
-//! its own, with a port of its own. Owns when that port is opened and handed on; must not know what is
-//! answered there (see `site::redirect`). Start reading at [`Redirect::prepare`].
+//! its own, with a port of its own. Owns when that port is opened and handed on; `hosts::redirect` of crate `site` makes the answers.
+//! Start reading at [`Redirect::prepare`].
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;

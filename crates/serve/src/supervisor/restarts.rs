@@ -1,5 +1,5 @@
-//! How often a process that has failed is started again: a pure rule over instants. Owns the bound; must
-//! not know processes. Start reading at [`Restarts::take`].
+//! How often a process that has failed is started again: a pure rule over instants. Owns the bound. Start
+//! reading at [`Restarts::take`].
 
 use std::collections::VecDeque;
 

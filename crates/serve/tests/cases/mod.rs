@@ -1,6 +1,6 @@
-//! What every model answers, as data: a request, what cites it, and what must come back. Owns the
-//! site that the cases are about and the judging of answers; must not know who asks, over what.
-//! Start reading at [`all`]; a runner sends [`Case::input`], reads to the end, and [`Case::judge`]s.
+//! What every model answers, as data: a request, what cites it, and what must come back. Owns the site that
+//! the cases are about and the judging of answers. Start reading at [`all`]; a runner sends [`Case::input`],
+//! reads to the end, and [`Case::judge`]s.
 
 use std::fs;
 use std::os::unix::fs::symlink;

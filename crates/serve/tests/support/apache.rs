@@ -1,5 +1,5 @@
-//! A real Apache for the tests that compare with it. Owns its configuration, start and end; must not know
-//! what a test proves. Needs Debian's apache2. Start reading at [`Apache::start`].
+//! A real Apache for the tests that compare with it. Owns its configuration, start and end. Needs Debian's
+//! apache2. Start reading at [`Apache::start`].
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,6 +1,5 @@
-//! Servers and clients for the tests of the models. Owns starting and ending a server as a process
-//! of its own (`examples/serve_model.rs`); must not know what a test proves.
-//! Start reading at [`Server::start`].
+//! Servers and clients for the tests of the models. Owns starting and ending a server as a process of its own
+//! (`examples/serve_model.rs`). Start reading at [`Server::start`].
 #![allow(dead_code, reason = "each test file uses its part of it")]
 
 pub(crate) mod apache;

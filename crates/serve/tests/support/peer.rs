@@ -1,5 +1,5 @@
-//! A real server for the tests that compare with it. Owns its start and end; must not know what a test
-//! proves. Start reading at [`Peer::start`].
+//! A real server for the tests that compare with it. Owns its start and end. Start reading at
+//! [`Peer::start`].
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};

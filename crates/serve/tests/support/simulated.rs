@@ -1,5 +1,5 @@
-//! A connection in simulated time, for tests of planted faults. Owns the client's side of it; must not
-//! know what a test proves. Start reading at [`Client`].
+//! A connection in simulated time, for tests of planted faults. Owns the client's side of it. Start reading
+//! at [`Client`].
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,5 @@
-//! Many requests to a server with several faults at once, and what of it there is before and after. Owns
-//! the load and the counting; must not know what a test allows. Start reading at [`soak`].
+//! Many requests to a server with several faults at once, and what of it there is before and after. Owns the
+//! load and the counting. Start reading at [`soak`].
 
 use std::fmt;
 use std::fs;

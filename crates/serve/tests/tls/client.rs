@@ -1,5 +1,5 @@
-//! The clients of the TLS tests: our own over a socket, and other people's. Owns how bytes go; must not
-//! know what a test proves. Start reading at [`Secure`].
+//! The clients of the TLS tests: our own over a socket, and other people's. Owns how bytes go. Start reading
+//! at [`Secure`].
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

@@ -1,6 +1,5 @@
-//! `[[gateway]]`: requests that a CGI program or a FastCGI application answers. Owns its keys, their
-//! defaults and what may be combined; must not know how a program is run. Start reading at
-//! [`GatewayConfig`].
+//! `[[gateway]]`: requests that a CGI program or a FastCGI application answers. Owns its keys, their defaults
+//! and what may be combined. Start reading at [`GatewayConfig`].
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,6 +1,5 @@
-//! Virtual hosts: `[[host]]`, and `[errors]`, which each may have of its own. Owns what a host takes
-//! over from the top of the file; must not know how a request finds its host (see `site`).
-//! Start reading at [`HostConfig`].
+//! Virtual hosts: `[[host]]`, and `[errors]`, which each may have of its own. Owns what a host takes over
+//! from the top of the file; `hosts` finds the host of a request. Start reading at [`HostConfig`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,6 +1,5 @@
-//! How the files of a host are shown: what is hidden, their media types, and the codings they travel
-//! in. Owns the tables `[types]` and `[compression]`; must not know how a file is found.
-//! Start reading at [`Presentation`].
+//! How the files of a host are shown: what is hidden, their media types, and the codings they travel in. Owns
+//! the tables `[types]` and `[compression]`. Start reading at [`Presentation`].
 
 use std::collections::BTreeMap;
 

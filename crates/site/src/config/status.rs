@@ -1,5 +1,5 @@
-//! Where a server tells about itself, and to whom. Owns how the two are typed; must not know what is
-//! told (see `status`). Start reading at [`StatusConfig`].
+//! Where a server tells about itself, and to whom. Owns how the two are typed. Start
+//! reading at [`StatusConfig`].
 
 use std::fmt;
 use std::net::IpAddr;

@@ -1,5 +1,5 @@
-//! The table `[tls]`: how the server speaks TLS. Owns what stands in it; must not know how certificates are
-//! used (see `crate::tls`). Start reading at [`TlsConfig`].
+//! The table `[tls]`: how the server speaks TLS. Owns what stands in it; see also `crate::tls`. Start reading
+//! at [`TlsConfig`].
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;

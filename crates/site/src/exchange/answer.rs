@@ -1,6 +1,6 @@
-//! From a request to its answer: what lies at the path, what the method, the conditions and the
-//! ranges make of it, and the head that says so. Owns every status the server sends; must not know
-//! how bytes reach the client or when. Start reading at [`Answerer::answer`].
+//! From a request to its answer: what lies at the path, what the method, the conditions and the ranges make
+//! of it, and the head that says so. Owns every status the server sends. Start reading at
+//! [`Answerer::answer`].
 //!
 //! Cost of a small file asked for again on a connection: one comparison of the path; the answer lies
 //! ready for the whole second, head and body in one piece. Nothing is copied or allocated, and no

@@ -1,6 +1,5 @@
 //! The body of a request: taken off the input, and dropped or kept for a gateway. Owns its bounds and what
-//! becomes of one that breaks them; must not know what answers the request.
-//! Start reading at [`Exchange::begin_body`].
+//! becomes of one that breaks them. Start reading at [`Exchange::begin_body`].
 
 use units::Nanos;
 use wire::{BodyDecoder, BodyLimits, Framing, Piece};

@@ -1,5 +1,5 @@
-//! The conditions of a request (RFC 9110, 13). Owns their order and what each compares; must not
-//! know how the answer is sent. Start reading at [`evaluate`].
+//! The conditions of a request (RFC 9110, 13). Owns their order and what each compares. Start reading at
+//! [`evaluate`].
 
 use std::time::SystemTime;
 

@@ -1,6 +1,5 @@
 //! How long a connection may wait for what it waits for, and what happens then. Owns every deadline but those
-//! of gateways (see `relay`); must not know who keeps the time.
-//! Start reading at [`Exchange::timed_out`].
+//! of gateways (see `gateway_relay`). Start reading at [`Exchange::timed_out`].
 
 use units::Nanos;
 

@@ -1,6 +1,5 @@
-//! An answer between the moment when it was made and that when it may leave, as planted faults say. Owns
-//! what the exchange asks them, and when; must not know which faults there are (see `fault`). Start
-//! reading at [`Exchange::plan_answer`].
+//! An answer between the moment when it was made and that when it may leave, as planted faults say. Owns what
+//! the exchange asks them, and when; see also `fault`. Start reading at [`Exchange::plan_answer`].
 //!
 //! Where none is planted, each of these is one branch.
 

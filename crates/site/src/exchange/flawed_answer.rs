@@ -1,6 +1,6 @@
-//! Answers that are wrong on purpose, as planted faults say: another status, an empty or coded body, a
-//! length that is not the body's. Owns how a right answer is made wrong; must not know which are, nor
-//! when they leave (see `fault`). Start reading at [`Answerer::flawed_answer`].
+//! Answers that are wrong on purpose, as planted faults say: another status, an empty or coded body, a length
+//! that is not the body's. Owns how a right answer is made wrong; see also `fault`. Start reading at
+//! [`Answerer::flawed_answer`].
 //!
 //! A right answer is made first, whatever it costs, and then changed: what the site, its rules and its
 //! caches do is what they do without a fault.

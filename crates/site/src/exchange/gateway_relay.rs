@@ -1,6 +1,6 @@
-//! An exchange whose answer a program or an application makes: from the end of the request to the
-//! last byte of the answer. Owns what the client is told of it, and when; must not know how a program
-//! is started or spoken to (see `gateway`). Start reading at [`Exchange::ask_gateway`].
+//! An exchange whose answer a program or an application makes: from the end of the request to the last byte
+//! of the answer. Owns what the client is told of it, and when; see also `gateway`. Start reading at
+//! [`Exchange::ask_gateway`].
 //!
 //! What the gateway gives is read as far as it has come, and sent before more is read: a client that
 //! takes its answer slowly slows the program, and no answer is ever held in memory. One that was read

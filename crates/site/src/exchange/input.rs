@@ -1,5 +1,5 @@
-//! The bytes of a connection that were received and not used yet. Owns their buffer and its growth;
-//! must not know what they mean. Start reading at [`Input::room`].
+//! The bytes of a connection that were received and not used yet. Owns their buffer and its growth. Start
+//! reading at [`Input::room`].
 
 /// What a buffer has at first, and in which most requests fit, several at once where a client
 /// pipelines.

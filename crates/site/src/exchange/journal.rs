@@ -1,6 +1,6 @@
-//! The lines of the access logs that wait for their answers to be sent. Owns the link between bytes
-//! sent and lines due; must not know how a line looks (see `log::line`) or is written.
-//! Start reading at [`Journal::begin`]. With all logs off nothing here does anything.
+//! The lines of the access logs that wait for their answers to be sent. Owns the link between bytes sent and
+//! lines due; see also `log::line`. Start reading at [`Journal::begin`]. With all logs off nothing here does
+//! anything.
 
 use units::Nanos;
 

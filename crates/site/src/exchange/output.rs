@@ -1,6 +1,5 @@
-//! The bytes of a connection that are to be sent. Owns their order: a buffer of heads and small
-//! bodies, then a part of a file, and for several ranges again. Must not know what they answer.
-//! Start reading at [`Output::next`].
+//! The bytes of a connection that are to be sent. Owns their order: a buffer of heads and small bodies, then
+//! a part of a file, and for several ranges again. Start reading at [`Output::next`].
 //!
 //! A body of a few KiB is copied behind its head: a copy of 4 KiB takes 60 ns, the second part of a
 //! gathering write about as much in the kernel, and answers of pipelined requests leave as one write.

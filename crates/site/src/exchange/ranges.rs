@@ -1,6 +1,5 @@
-//! Ranges of a representation: which are sent, and how several travel as one body (RFC 9110, 14 and
-//! 15.3.7). Owns merging and multipart/byteranges; must not know files or connections.
-//! Start reading at [`select`].
+//! Ranges of a representation: which are sent, and how several travel as one body (RFC 9110, 14 and 15.3.7).
+//! Owns merging and multipart/byteranges. Start reading at [`select`].
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The time of day as answers and logs write it, rendered once a second. Owns the rendering; must
-//! not know the clock. Start reading at [`RenderedTime::set`].
+//! The time of day as answers and logs write it, rendered once a second. Owns the rendering. Start reading at
+//! [`RenderedTime::set`].
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};

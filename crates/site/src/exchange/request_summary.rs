@@ -1,5 +1,5 @@
-//! What a request asks for, found in one pass over its head. Owns which parts of a head matter, and
-//! where they stand in it; must not know what is served. Start reading at [`RequestSummary::of`].
+//! What a request asks for, found in one pass over its head. Owns which parts of a head matter, and where
+//! they stand in it. Start reading at [`RequestSummary::of`].
 //!
 //! It borrows nothing from the head, so that it can be kept: a head that repeats the last one byte
 //! for byte asks for the same, in the same places.

@@ -1,6 +1,6 @@
-//! TLS between a connection and its socket: what arrives is decrypted into the input, what is in the
-//! output is encrypted before it is sent. Owns the encrypted bytes, and when a piece of the output counts
-//! as sent; must not know what the bytes mean, nor sockets. Start reading at [`Exchange::want_secure`].
+//! TLS between a connection and its socket: what arrives is decrypted into the input, what is in the output
+//! is encrypted before it is sent. Owns the encrypted bytes, and when a piece of the output counts as sent.
+//! Start reading at [`Exchange::want_secure`].
 //!
 //! The output is not emptied into the encrypted buffer: a piece of it is encrypted, and is taken from it
 //! once all of that piece has left. So the log, the deadlines and planted faults see what they see without

@@ -1,6 +1,5 @@
-//! `batch`: answers leave only at multiples of a time since the start of the server, all that are ready
-//! then at once: bursts, and silence in between. Owns when; must not know who waits. Start reading at
-//! [`Batch`].
+//! `batch`: answers leave only at multiples of a time since the start of the server; all that are ready leave
+//! together. Start reading at [`Batch`].
 //!
 //! An answer that is held otherwise is ready when that hold is over. It begins to leave at the first
 //! multiple not before, and a long one then leaves without further stops. A pause is not cut short: what

@@ -1,6 +1,5 @@
-//! `body`: from some answer on, bodies are zeros, and as long as they should be: a server that fails
-//! under load in a way that status and length do not show. Owns which ones; must not know what an
-//! answer is. Start reading at [`Body`].
+//! `body`: from a given answer on, bodies are zeros of the right length. It stands for a server that fails
+//! under load in a way that status and length do not show. Start reading at [`Body`].
 //!
 //! Each 200 that has a body is changed. A body of more than 8 MiB is sent as it is, and so are answers
 //! to HEAD, ranges and what a gateway answers.

@@ -1,5 +1,5 @@
-//! `churn`: the process that serves ends after every so many answers, as under Apache with a low
-//! MaxConnectionsPerChild. Owns the number; must not know processes. Start reading at [`Churn`].
+//! `churn`: the process that serves ends after a number of answers, as under Apache with a low
+//! MaxConnectionsPerChild. Start reading at [`Churn`].
 //!
 //! Each process counts what it answers. The connection that gets the last of them is closed after it,
 //! unannounced. Under prefork, worker and event the child then leaves as when its parent asks it to:

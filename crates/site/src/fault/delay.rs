@@ -1,5 +1,5 @@
-//! `delay`: every response leaves so long after its request was complete. Owns the law of that time;
-//! must not know who waits. Start reading at [`Delay`].
+//! `delay`: every response leaves a fixed or an exponentially distributed time after its request was
+//! complete. Start reading at [`Delay`].
 
 use std::sync::Arc;
 

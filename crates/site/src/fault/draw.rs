@@ -1,5 +1,4 @@
-//! Chance that can be repeated: a number for each response and fault. Owns the generator; must not
-//! know what is decided by it. Start reading at [`Draw`].
+//! Random numbers that can be repeated: one for each response and fault. Start reading at [`Draw`].
 //!
 //! The n-th number is a function of the seed and n alone (SplitMix64; Steele, Lea and Flood, OOPSLA
 //! 2014), so that threads and processes that share a count share a stream without a lock.

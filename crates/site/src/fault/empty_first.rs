@@ -1,6 +1,5 @@
-//! `empty-first`: the first answer of each connection is a 200 with an empty body, so that a client that
-//! takes the first for the norm calls all others wrong. Owns which ones; must not know what an answer is.
-//! Start reading at [`EmptyFirst`].
+//! `empty-first`: the first answer of each connection is a 200 with an empty body. A client that takes the
+//! first answer as its reference then calls all others wrong. Start reading at [`EmptyFirst`].
 //!
 //! Only what would be a 200 is made empty; what a gateway answers is left.
 

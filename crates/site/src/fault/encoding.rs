@@ -1,5 +1,5 @@
-//! `encoding`: answers are in gzip though nobody asked for it, so that two servers seem to send the same
-//! and do not. Owns that they are; must not know the codec. Start reading at [`Encoding`].
+//! `encoding`: answers are in gzip though nobody asked for it, so that two servers seem to send the same and
+//! do not. Start reading at [`Encoding`].
 //!
 //! Each 200 that has a body and no coding yet is coded anew, at the level of `compression.gzip_level`,
 //! which costs what it costs Apache's mod_deflate; its validators are left as they are. A file of more

@@ -1,6 +1,5 @@
-//! `keepalive`: the connection is closed after so many answers, and none of them has said so. A client
-//! learns it from the end of the stream where the next answer should be. Owns the number; must not know
-//! how a connection is closed. Start reading at [`KeepAlive`].
+//! `keepalive`: the connection is closed after a number of answers, none of which announced it. A client
+//! learns it from the end of the stream where the next answer should be. Start reading at [`KeepAlive`].
 //!
 //! A limit that the server announces (MaxKeepAliveRequests, `server.max-keep-alive-requests`) and that is
 //! lower comes first.

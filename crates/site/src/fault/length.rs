@@ -1,5 +1,5 @@
-//! `length`: a share of the answers is one byte shorter than its Content-Length says, and the connection
-//! is closed behind it. Owns which ones; must not know what an answer is. Start reading at [`Length`].
+//! `length`: a share of the answers is one byte shorter than its Content-Length says, and the connection is
+//! closed after it. Start reading at [`Length`].
 //!
 //! Of answers without a body (HEAD, 304) nobody could see it, and they are left right. So are those of
 //! gateways.

@@ -1,6 +1,5 @@
-//! `mode`: every second start of the server is slower, as a layout of memory or a choice at the start can
-//! make it. Owns which start, and by how much; must not know what a request costs. Start reading at
-//! [`Mode`].
+//! `mode`: every second start of the server is slower, as the layout of memory or a random choice at the
+//! start can make it. Start reading at [`Mode`].
 //!
 //! The process that reads the fault is the first of the server: where its pid is odd, each request costs
 //! its thread so much CPU time more, in a loop. With a seed the seed's parity decides instead. A request

@@ -1,7 +1,6 @@
-//! `nodelay`: TCP_NODELAY is off, and an answer leaves in two sends, its head and then the rest. The
-//! second waits for the acknowledgement of the first (RFC 896), which the client's kernel delays by 40 ms
-//! once the connection is no longer new. What a gateway answers leaves as it comes. Owns that both go
-//! together; must not know sockets. Start reading at [`Nagle`].
+//! `nodelay`: TCP_NODELAY is off, and an answer leaves in two sends, its head and then the rest. The second
+//! send waits for the acknowledgement of the first (RFC 896). The client's kernel delays that by 40 ms once
+//! the connection is no longer new. What a gateway answers leaves as it comes. Start reading at [`Nagle`].
 
 use std::sync::Arc;
 

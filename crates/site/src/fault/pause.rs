@@ -1,5 +1,5 @@
-//! `pause`: the server stands still, as in a collection of garbage; no byte leaves, on no connection.
-//! Owns when; must not know who waits. Start reading at [`Pause`].
+//! `pause`: the server stands still, as in a garbage collection: no byte leaves, on any connection. Start
+//! reading at [`Pause`].
 //!
 //! What arrives is still received, so that a delay runs on in a pause, as a timer of a stopped
 //! process would.

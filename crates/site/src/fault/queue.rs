@@ -1,5 +1,5 @@
-//! The one queue of a server with a limited number of slots. Owns when each slot is free; must not know
-//! what is done in one. Start reading at [`Queue::enter`].
+//! The one queue of a server with a limited number of slots: when each slot is free. Start reading at
+//! [`Queue::enter`].
 //!
 //! How long a request is in work is known when it is complete. So nobody ever waits here: who comes is
 //! told when its turn will be, and the answer is held until its end. Whoever comes first is first, in

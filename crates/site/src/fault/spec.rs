@@ -1,5 +1,4 @@
-//! The words of a fault as it is typed: `NAME=VALUE,NAME:VALUE,...`. Owns dividing it; must not know
-//! which words a fault has. Start reading at [`Spec`].
+//! The words of a fault as it is typed: `NAME=VALUE,NAME:VALUE,...`. Start reading at [`Spec`].
 
 use units::{Nanos, Share};
 

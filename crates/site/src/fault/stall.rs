@@ -1,5 +1,5 @@
-//! `stall`: a share of the responses is held so long more, all of it or what follows the head. Owns
-//! which ones; must not know who waits. Start reading at [`Stall`].
+//! `stall`: a share of the responses is held for a longer time, either all of it or what follows the head.
+//! Start reading at [`Stall`].
 
 use std::sync::Arc;
 

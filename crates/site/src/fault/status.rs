@@ -1,5 +1,5 @@
-//! `status`: a share of the requests is answered with an error, and sooner than the others are. Owns
-//! which ones; must not know the page. Start reading at [`Status`].
+//! `status`: a share of the requests is answered with an error, and sooner than the others. Start reading at
+//! [`Status`].
 //!
 //! The page is the one that the site has for that status, and no work is done for it: it is not held by
 //! `delay` and `stall`, and needs none of the `slots`. The connection goes on. What is refused already,

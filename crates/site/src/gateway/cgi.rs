@@ -1,5 +1,4 @@
-//! A CGI program at work on a request. Owns its start and its end; must not know what it answers.
-//! Start reading at [`Running::start`].
+//! A CGI program at work on a request. Owns its start and its end. Start reading at [`Running::start`].
 //!
 //! Its standard input is the request's body as a file (`/dev/null` where there is none), its output a
 //! pipe of ours, its error the keeper's. It is never the argument of anything the client sent: argv is

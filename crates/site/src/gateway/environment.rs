@@ -1,6 +1,5 @@
-//! What a program is told of its request (RFC 3875, 4.1): the variables of its environment, or the
-//! parameters of a FastCGI application, which are the same. Owns which there are; must not know how
-//! they are handed over. Start reading at [`Environment::of`].
+//! What a program is told of its request (RFC 3875, 4.1): the variables of its environment, or the parameters
+//! of a FastCGI application, which are the same. Owns which there are. Start reading at [`Environment::of`].
 //!
 //! Nothing of the server's own environment is handed on. Fields of the request become `HTTP_NAME` only
 //! where the name is of letters, digits and `-`: `_` and `-` would become the same, so that a client

@@ -1,5 +1,5 @@
-//! A request that a FastCGI application answers. Owns the connection to it, from a pool or a fresh one,
-//! and what is said on it; must not know what the answer is. Start reading at [`Conversation::read`].
+//! A request that a FastCGI application answers. Owns the connection to it, from a pool or a fresh one, and
+//! what is said on it. Start reading at [`Conversation::read`].
 //!
 //! The request is written and the answer read in one loop, each as far as it goes, so that an application
 //! that answers before it has read all blocks nobody. A connection from the pool that proves to be

@@ -1,6 +1,6 @@
-//! Keeps what programs leave behind: takes lines of their standard error to the error log, and reaps
-//! those that have ended. One thread in each process that has started a program. Owns no request; must
-//! not know what a program is for. Start reading at [`Keeper::of_this_process`], then `Watch::keep`.
+//! Keeps what programs leave behind: takes lines of their standard error to the error log, and reaps those
+//! that have ended. One thread in each process that has started a program. Owns no request. Start reading at
+//! [`Keeper::of_this_process`], then `Watch::keep`.
 //!
 //! Cost of a program that is quick: a share of a wake-up of the thread, which looks some 20 ms later, when
 //! most have ended. Only what has not by then is watched, which would cost each two epoll_ctl and two

@@ -1,6 +1,5 @@
-//! From the path of a request to what answers it: which part of the path is the script, and which is
-//! for the script. Owns the search and its safety; must not know how a script is run. Start reading at
-//! [`Finder::find`].
+//! From the path of a request to what answers it: which part of the path is the script, and which is for the
+//! script. Owns the search and its safety. Start reading at [`Finder::find`].
 //!
 //! The script is opened beneath its directory (openat2, RESOLVE_BENEATH), and what kind of file it is
 //! and whether it may run is asked of what was opened. It is started by its name in the directory that

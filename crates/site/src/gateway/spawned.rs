@@ -1,7 +1,6 @@
 //! FastCGI applications that the server starts itself (`spawn`). Owns their sockets, and a process that
-//! starts them, starts again those that end, and ends all of them when the server has ended, however
-//! that came to be; must not know what they answer. Start reading at [`SpawnedApplications::start`], then
-//! `Warden::watch`.
+//! starts them, starts again those that end, and ends all of them when the server has ended, however that
+//! came to be. Start reading at [`SpawnedApplications::start`], then `Warden::watch`.
 //!
 //! A process of its own, since a model may be many processes, of which none lives as long as the server,
 //! or one thread that does nothing but serve. It is no signal's business: a signal for the whole group of

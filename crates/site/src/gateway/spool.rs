@@ -1,6 +1,5 @@
-//! The body of a request, collected before anything is started for it. Owns where it lies: in memory up
-//! to a bound, then in a file without a name. Must not know what it is for. Start reading at
-//! [`Spool::push`].
+//! The body of a request, collected before anything is started for it. Owns where it lies: in memory up to a
+//! bound, then in a file without a name. Start reading at [`Spool::push`].
 
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};

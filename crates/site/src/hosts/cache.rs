@@ -1,5 +1,5 @@
-//! Small files kept in memory, and large ones kept open. Owns what is kept and for how long it is
-//! believed; must not know how a file is found. Start reading at [`Cache::get`].
+//! Small files kept in memory, and large ones kept open. Owns what is kept and for how long it is believed.
+//! Start reading at [`Cache::get`].
 //!
 //! An open file goes on showing what was renamed or deleted. So it is believed for a time (`FileCache`, a
 //! second unless set), as the bytes in memory are, and then its path is looked up again. Where that time is

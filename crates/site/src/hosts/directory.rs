@@ -1,6 +1,5 @@
-//! The files beneath a directory. Owns the way from a path to what lies there, who may see it, and
-//! which of its codings a client gets; must not know methods, ranges or connections.
-//! Start reading at [`Directory::find`].
+//! The files beneath a directory. Owns the way from a path to what lies there, who may see it, and which of
+//! its codings a client gets. Start reading at [`Directory::find`].
 
 use std::borrow::Cow;
 use std::ffi::CString;

@@ -1,5 +1,5 @@
-//! What may not be seen: the one rule for files, directories, listings, indexes and precompressed
-//! siblings. Owns the matching of names; must not know files. Start reading at [`Hide::hides`].
+//! What may not be seen: the one rule for files, directories, listings, indexes and precompressed siblings.
+//! Owns the matching of names. Start reading at [`Hide::hides`].
 
 use regex::bytes::Regex;
 

@@ -1,6 +1,5 @@
-//! What lists a directory, as a page and as JSON. Owns their look and escaping, twice: as HTML for the
-//! eye, as percent-encoding for the link. Must not know when one is asked for.
-//! Start reading at [`Listing::of`].
+//! What lists a directory, as a page and as JSON. Owns their look and escaping, twice: as HTML for the eye,
+//! as percent-encoding for the link. Start reading at [`Listing::of`].
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -1,5 +1,4 @@
-//! Media types by extension. Owns which type and charset a name gets; must not know contents.
-//! Start reading at [`content_type`].
+//! Media types by extension. Owns which type and charset a name gets. Start reading at [`content_type`].
 
 use std::borrow::Cow;
 use std::ffi::OsStr;

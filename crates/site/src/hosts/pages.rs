@@ -1,5 +1,4 @@
-//! Pages that stand for errors. Owns reading those that are no part of the site; must not know when an
-//! error is told. Start reading at [`open`].
+//! Pages that stand for errors. Owns reading those that are no part of the site. Start reading at [`open`].
 //!
 //! Such a page is read once, with the rights of whoever opens the site: those who serve may neither be the
 //! user that may read it nor be allowed to leave the site (Landlock), and an error is no time to find out.

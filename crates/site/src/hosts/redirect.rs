@@ -1,5 +1,5 @@
 //! Where a plain request is sent that should have come by TLS: to the same host and target, and never to
-//! another one. Owns that URL; must not know who listens there. Start reading at [`to_https`].
+//! another one. Owns that URL. Start reading at [`to_https`].
 
 use wire::Request;
 use wire::target::SafePath;

@@ -1,5 +1,5 @@
-//! One content and what a head says of it. Owns its validators and media type; must not know the
-//! request that it answers. Start reading at [`Representation`].
+//! One content and what a head says of it. Owns its validators and media type. Start reading at
+//! [`Representation`].
 //!
 //! The field lines that are the same in every answer are rendered once, when the file is read.
 

@@ -1,7 +1,6 @@
 //! A failure that comes again and again while its cause lasts, such as a lack of descriptors: one line when
 //! it begins, one a minute with how often, and one when it is over. Owns when a line is due, for all
-//! processes of a server together; must not know the failure or its words. Start reading at
-//! [`Episode::happens`].
+//! processes of a server together. Start reading at [`Episode::happens`].
 //!
 //! Cost while all is well: a load of a cell that nobody writes, once a connection.
 

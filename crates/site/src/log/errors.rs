@@ -1,6 +1,6 @@
-//! The error log: what the server has to say about itself, one line each, to a file or to the
-//! descriptor that it was given as standard error. Owns levels, the form of a line, and how many there
-//! may be; must not know what went wrong. Start reading at [`ErrorLog::note`].
+//! The error log: what the server has to say about itself, one line each, to a file or to the descriptor that
+//! it was given as standard error. Owns levels, the form of a line, and how many there may be. Start reading
+//! at [`ErrorLog::note`].
 //!
 //! A level that is off costs a comparison. A line is one write, so that lines of threads and processes
 //! do not mix; nothing is locked, so a child may be forked at any time. An error for every request

@@ -1,6 +1,6 @@
-//! The file of a log: where it lies, that whole lines are appended to it, and that it is another one when
-//! it was moved away. Owns the path and the descriptor; must not know what is written. Start reading at
-//! [`LogFile::append`] and [`LogFile::keep_up`].
+//! The file of a log: where it lies, that whole lines are appended to it, and that it is another one when it
+//! was moved away. Owns the path and the descriptor. Start reading at [`LogFile::append`] and
+//! [`LogFile::keep_up`].
 //!
 //! A rotation (`logrotate`) moves the file and sends SIGUSR1. The process that supervises, which has
 //! given up no rights, opens the files then ([`Reopen::ask`]); one counter that all processes of the server

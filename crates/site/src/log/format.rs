@@ -1,6 +1,5 @@
-//! A format of the access log, as Apache's LogFormat writes it, read once into steps. Owns which
-//! directives there are and what they are called; must not know what they stand for in a request (see
-//! `line`). Start reading at [`LogFormat::read`].
+//! A format of the access log, as Apache's LogFormat writes it, read once into steps. Owns which directives
+//! there are and what they are called; see also `line`. Start reading at [`LogFormat::read`].
 //!
 //! Directives that ask for what this server has not (%f of a file that may be none, %L, %n, %R, the
 //! environment) are refused rather than written as a hyphen for ever.

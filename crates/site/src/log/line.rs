@@ -1,5 +1,5 @@
-//! A line of the access log, as Apache's mod_log_config writes it. Owns what each part of a format
-//! stands for, and its escaping; must not know when the line is written. Start reading at [`begin`].
+//! A line of the access log, as Apache's mod_log_config writes it. Owns what each part of a format stands
+//! for, and its escaping. Start reading at [`begin`].
 //!
 //! What a request and its head decide is rendered when it is answered, because its bytes are gone when
 //! the response has been sent; what is known only then leaves a placeholder, which [`fill`] fills.

@@ -1,5 +1,5 @@
 //! The files that access logs are appended to, and the lines that wait for them. Owns when lines reach a
-//! file; must not know whose they are. Start reading at [`Sinks::append`].
+//! file. Start reading at [`Sinks::append`].
 //!
 //! A line is never in two writes: with O_APPEND the kernel holds the inode's lock for one write, so lines
 //! of several processes do not interleave. Each file has a buffer and a lock of its own, so that one that

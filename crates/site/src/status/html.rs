@@ -1,5 +1,5 @@
-//! The status as a page for people: complete without a script, in the colours that the reader's system
-//! has. Owns how it looks; must not know who may see it. Start reading at [`page`].
+//! The status as a page for people: complete without a script, in the colours that the reader's system has.
+//! Owns how it looks. Start reading at [`page`].
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
 //! The status as text for Prometheus, format 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats).
-//! Owns the names of the metrics; must not know who may ask. Start reading at [`text`].
+//! Owns the names of the metrics. Start reading at [`text`].
 
 use std::fmt::Write as _;
 
