@@ -201,7 +201,10 @@ mod tests {
         let mut config = testing::config();
         config.cpus = vec![here, 100_000];
         let error = Service::bind(config).unwrap_err().to_string();
-        assert!(error.contains("no CPU 100000") && error.contains(&here.to_string()), "{error}");
+        assert!(
+            error.contains("CPU 100000 is not available") && error.contains(&here.to_string()),
+            "{error}"
+        );
     }
 
     #[test]
@@ -209,7 +212,7 @@ mod tests {
         let mut config = testing::config();
         config.site.content = site::config::Content::Directory("/nonexistent/site".into());
         let error = Service::bind(config.clone()).unwrap_err().to_string();
-        assert!(error.contains("there is no directory /nonexistent/site"), "{error}");
+        assert!(error.contains("directory /nonexistent/site does not exist"), "{error}");
         config.site.content = site::config::Content::Directory("/etc/passwd".into());
         let error = Service::bind(config).unwrap_err().to_string();
         assert!(error.contains("/etc/passwd is not a directory"), "{error}");

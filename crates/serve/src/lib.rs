@@ -37,8 +37,7 @@ pub fn run(config: Config) -> Result<(), ServeError> {
 #[expect(missing_docs, reason = "the text of each variant says what its fields are")]
 pub enum ServeError {
     #[error(
-        "cannot listen on {address}: the port is in use. `ss -ltnp 'sport = :{port}'` names who \
-         has it; choose another (--listen, or where it is set), or port 0 for a free one",
+        "cannot listen on {address}: the port is in use. `ss -ltnp 'sport = :{port}'` names the process; choose another port (--listen, or in the configuration), or port 0 for a free one",
         port = address.port()
     )]
     AddressInUse { address: SocketAddr },
@@ -47,7 +46,9 @@ pub enum ServeError {
          a higher one with --listen, or lower sysctl net.ipv4.ip_unprivileged_port_start"
     )]
     PortNeedsPrivilege { address: SocketAddr },
-    #[error("cannot listen on {address}: this machine has no such address; `ip addr` lists them")]
+    #[error(
+        "cannot listen on {address}: this machine does not have that address; `ip addr` lists its addresses"
+    )]
     AddressNotHere { address: SocketAddr },
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
@@ -56,7 +57,7 @@ pub enum ServeError {
     #[error("{table}: {error}")]
     Within { table: String, error: Box<Self> },
     #[error(
-        "cannot write the file of the process number {path}: {source}; its folder must be there. Name another \
+        "cannot write the PID file {path}: {source}; its directory must exist. Name another \
          file as `pid_file`, or `off`", path = path.display()
     )]
     PidFile { path: PathBuf, source: io::Error },
@@ -64,7 +65,7 @@ pub enum ServeError {
     Ended { why: String },
     #[error("{reason}")]
     Rights { reason: String },
-    #[error("there is no CPU {cpu} that this process may run on; it has {}", listed(allowed))]
+    #[error("CPU {cpu} is not available to this process; available: {}", listed(allowed))]
     NoSuchCpu { cpu: u32, allowed: Vec<u32> },
     #[error("the model {model} cannot run here: {why}")]
     NoModelHere { model: &'static str, why: String },

@@ -47,7 +47,7 @@ pub(crate) fn identity(config: &Config) -> Result<Option<Identity>, ServeError> 
     let found = Identity::find(user, config.group.as_deref()).map_err(refused)?;
     if !identity::is_root() {
         return Err(refused(format!(
-            "cannot take on the rights of `{user}`: only root can have those of others. Start it as root, \
+            "cannot switch to user `{user}`: only root can switch users. Start it as root, \
              or leave `user` and `group` out (systemd: User=, AmbientCapabilities=CAP_NET_BIND_SERVICE)"
         )));
     }
@@ -96,7 +96,7 @@ pub(crate) fn give_up(
         None if identity::is_root() => errors.note(
             Level::Warn,
             format_args!(
-                "serves with the rights of root: the key user, or --user NAME, gives them up"
+                "serves as root: set the key user, or --user NAME, to switch to another user"
             ),
         ),
         None => {}
@@ -123,10 +123,10 @@ pub(crate) fn give_up(
 fn confinement(service: &Service, confine: bool) -> Result<Ruleset, (Level, String)> {
     let config = &service.config;
     if !confine {
-        return Err((Level::Info, "it is switched off".to_owned()));
+        return Err((Level::Info, "`confine` is off".to_owned()));
     }
     if config.gateways.iter().any(|gateway| gateway.kind == GatewayKind::Cgi) {
-        let why = "programs of [[gateway]] would inherit it; FastCGI applications would not";
+        let why = "CGI programs would inherit the limits; FastCGI applications would not";
         return Err((Level::Notice, why.to_owned()));
     }
     if let Err(error) = landlock::abi() {

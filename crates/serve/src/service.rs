@@ -213,7 +213,7 @@ impl Service {
             None => self.errors.note(Level::Notice, format_args!("{model} serves on {address}")),
             Some(port) => self.errors.note(
                 Level::Notice,
-                format_args!("plain requests at {address} are sent on to TLS on port {port}"),
+                format_args!("redirects plain requests at {address} to TLS on port {port}"),
             ),
         }
     }

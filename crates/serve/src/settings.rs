@@ -208,7 +208,7 @@ pub struct Settings {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// The model has none of that name.
-    #[error("there is no setting `{name}` in this model; the nearest is {nearest} (all: {all})")]
+    #[error("unknown setting `{name}` of this model; did you mean {nearest}? (all: {all})")]
     Unknown {
         /// As it was typed.
         name: String,
@@ -218,7 +218,7 @@ pub enum SettingError {
         all: String,
     },
     /// The value is outside what the setting may be.
-    #[error("{name} cannot be `{typed}`: it is {allowed}")]
+    #[error("{name} must be {allowed}, got `{typed}`")]
     NotAllowed {
         /// The setting.
         name: &'static str,
@@ -502,7 +502,7 @@ mod tests {
     #[test]
     fn an_unknown_name_is_answered_with_the_nearest() {
         let error = settings().set("KeepAliveTimeOuts", "5").unwrap_err().to_string();
-        assert!(error.contains("the nearest is KeepAliveTimeout"), "{error}");
+        assert!(error.contains("did you mean KeepAliveTimeout?"), "{error}");
     }
 
     #[test]

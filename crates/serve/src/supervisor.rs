@@ -229,7 +229,7 @@ impl Supervisor<'_> {
         self.ending = true;
         self.notify.tell("STOPPING=1\nSTATUS=ends");
         let (signal, what) = match stop {
-            Stop::Drain => (Signal::TERM, "SIGTERM: answers what was asked, and ends"),
+            Stop::Drain => (Signal::TERM, "SIGTERM: answers the open requests, and ends"),
             Stop::AtOnce => (Signal::INT, "SIGINT: ends at once"),
         };
         self.errors.note(Level::Notice, format_args!("{what}"));
@@ -262,7 +262,7 @@ impl Supervisor<'_> {
             match self.redirect_again(lost) {
                 Ok(next) => {
                     self.redirect = Some(next);
-                    let what = "the process that sends plain requests on to TLS is started again";
+                    let what = "the process that redirects plain requests to TLS was restarted";
                     return self.errors.note(Level::Alert, format_args!("{what}: {why}"));
                 }
                 Err(error) => why = format!("{why}; another cannot be started: {error}"),
@@ -271,7 +271,7 @@ impl Supervisor<'_> {
         self.errors.note(
             Level::Alert,
             format_args!(
-                "plain requests are no longer sent on to TLS, until SIGHUP: that process has ended: {why}"
+                "plain requests are not redirected to TLS until SIGHUP: that process ended: {why}"
             ),
         );
     }
@@ -302,12 +302,12 @@ impl Supervisor<'_> {
         let used = rights::logs(&self.serving.config);
         let owner = self.serving.identity.as_ref().map(Identity::uid);
         let failed = self.reopen.ask_for(|path| used.contains(path), owner);
-        self.errors.note(Level::Notice, format_args!("SIGUSR1: opens the logs again"));
+        self.errors.note(Level::Notice, format_args!("SIGUSR1: reopens the logs"));
         for (path, error) in failed {
             let path = path.display();
             self.errors.note(
                 Level::Error,
-                format_args!("cannot open the log {path} again: {error}; lines go to the old file"),
+                format_args!("cannot reopen the log {path}: {error}; lines go to the old file"),
             );
         }
     }
@@ -323,13 +323,12 @@ impl Supervisor<'_> {
             Ok(())
         });
         match reloaded {
-            Ok(()) => self.errors.note(
-                Level::Notice,
-                format_args!("SIGHUP: serves by the configuration as it is now"),
-            ),
+            Ok(()) => self
+                .errors
+                .note(Level::Notice, format_args!("SIGHUP: serves with the new configuration")),
             Err(why) => self.errors.note(
                 Level::Error,
-                format_args!("SIGHUP: goes on as before, the configuration is refused: {why}"),
+                format_args!("SIGHUP: keeps the old configuration, the new one is refused: {why}"),
             ),
         }
         self.tell_ready();
@@ -388,7 +387,7 @@ impl Supervisor<'_> {
         let next = match plain.map(prepared_redirect).transpose() {
             Ok(next) => next,
             Err(error) => {
-                let what = "cannot start the process that sends plain requests on to TLS";
+                let what = "cannot start the process that redirects plain requests to TLS";
                 self.errors.note(Level::Alert, format_args!("{what}: {error}"));
                 None
             }
@@ -424,7 +423,7 @@ impl Supervisor<'_> {
         {
             self.errors.note(
                 Level::Alert,
-                format_args!("the reload did not hold, so the server serves as before it: {why}"),
+                format_args!("the server failed after the reload, so it serves with the configuration of before: {why}"),
             );
             match self.follow(before) {
                 Ok(()) => return None,
@@ -444,7 +443,7 @@ impl Supervisor<'_> {
         let now = clock::monotonic();
         let Some(number) = self.restarts.take(now) else {
             let why = format!(
-                "{why}; it was restarted {RESTARTS_MAX} times within {WITHIN}, and no more restarts are made"
+                "{why}; it was restarted {RESTARTS_MAX} times within {WITHIN}, which is the maximum"
             );
             self.errors.note(Level::Emerg, format_args!("{why}; the server ends"));
             return self.give_up(why);

@@ -200,7 +200,7 @@ proptest! {
 #[test]
 fn what_is_no_fault_is_refused_with_the_way_out() {
     let cases = [
-        ("dealy=5ms", "the nearest is `delay`"),
+        ("dealy=5ms", "did you mean `delay`?"),
         ("", "all: delay=5ms"),
         ("delay", "the time is missing"),
         ("delay=", "write it as delay=5ms"),

@@ -302,7 +302,7 @@ fn what_is_no_fault_is_refused_with_the_way_out() {
         ("body=zeros,after:x", "whole number from 1"),
         ("body=zeros,3000", "`3000` has no meaning"),
         ("empty-first=2", "`2` has no meaning"),
-        ("emptyfirst", "the nearest is `empty-first`"),
+        ("emptyfirst", "did you mean `empty-first`?"),
         ("encoding=br", "`br` is not gzip"),
         ("batch=0s", "no time at all"),
         ("batch=61s", "longer than 60"),
@@ -315,7 +315,7 @@ fn what_is_no_fault_is_refused_with_the_way_out() {
     let fault = ["slots=2", "delay=1ms", "slots=3"].map(str::to_owned).into();
     let typed = CommandLine { fault, fixed: Some(units::Bytes(1)), ..CommandLine::default() };
     let error = typed.resolve_with("", "").unwrap_err().to_string();
-    assert!(error.contains("`slots=2` and `slots=3` cannot both be so"), "{error}");
+    assert!(error.contains("`slots=2` and `slots=3` exclude each other"), "{error}");
 }
 
 /// What a client of one connection at a time sees: of each answer, whether a new connection was needed,

@@ -229,7 +229,7 @@ fn an_application_that_nobody_runs_is_named_with_the_reason() {
         assert_eq!(server.connect().ask_any("GET / HTTP/1.1\r\nHost: a\r\n\r\n").status(), 503);
     }
     let text = std::fs::read_to_string(&log).unwrap();
-    let why = format!("no application takes the request: tcp:{address}: Connection refused");
+    let why = format!("no application accepts the request: tcp:{address}: Connection refused");
     let lines: Vec<&str> = text.lines().filter(|line| line.contains("no application")).collect();
     assert!(lines.len() == 2 && lines.iter().all(|line| line.contains(&why)), "{text}");
     assert!(!text.contains("before:"), "{text}");

@@ -157,12 +157,11 @@ impl Compression {
         if let Some((name, level, min, max)) =
             levels.into_iter().find(|(_, level, min, max)| level < min || level > max)
         {
-            return Err(format!("`{name}` = {level} is not within {min} to {max}"));
+            return Err(format!("`{name}` must be within {min} to {max}, got {level}"));
         }
         if self.bytes_min > self.bytes_max {
             return Err(format!(
-                "`bytes_min` ({}) is more than `bytes_max` ({}), so that no file is put into a coding: \
-                 lower the first or raise the second",
+                "`bytes_min` ({}) must not exceed `bytes_max` ({}): lower the first or raise the second",
                 self.bytes_min, self.bytes_max
             ));
         }

@@ -210,8 +210,7 @@ impl SiteConfig {
         let limits = &self.limits;
         if self.listing && matches!(self.content, Content::Fixed(_)) {
             return Err(
-                "`listing` lists directories, and with `fixed` there is none: leave it out, or \
-                 serve a directory"
+                "`listing` needs a directory, and the content is `fixed`: remove it, or serve a directory"
                     .to_owned(),
             );
         }
@@ -220,8 +219,7 @@ impl SiteConfig {
         host::check_all(self)?;
         if limits.target_bytes_max > limits.head_bytes_max {
             return Err(format!(
-                "limits.target_bytes_max ({}) is more than limits.head_bytes_max ({}), of which a target \
-                 is a part: raise the second or lower the first",
+                "limits.target_bytes_max ({}) must not exceed limits.head_bytes_max ({}): raise the second or lower the first",
                 limits.target_bytes_max, limits.head_bytes_max
             ));
         }
@@ -229,8 +227,7 @@ impl SiteConfig {
             && limits.cache_bytes_max > 0
         {
             return Err(format!(
-                "limits.cached_file_bytes_max ({}) is more than limits.cache_bytes_max ({}), so that such \
-                 a file is never kept: raise the second or lower the first",
+                "limits.cached_file_bytes_max ({}) must not exceed limits.cache_bytes_max ({}): raise the second or lower the first",
                 limits.cached_file_bytes_max, limits.cache_bytes_max
             ));
         }

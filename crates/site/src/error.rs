@@ -9,9 +9,9 @@ use rustix::io::Errno;
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the text of each variant says what its fields are")]
 pub enum SiteError {
-    #[error("there is no directory {path}: check the path, or serve --fixed BYTES without one", path = path.display())]
+    #[error("directory {path} does not exist: check the path, or serve --fixed BYTES", path = path.display())]
     NoDirectory { path: PathBuf },
-    #[error("{path} is not a directory: joust serves all that lies beneath one", path = path.display())]
+    #[error("{path} is not a directory: joust serves the files of a directory", path = path.display())]
     NotADirectory { path: PathBuf },
     #[error("may not read the directory {path}: check its permissions with `namei -l {path}`", path = path.display())]
     DirectoryForbidden { path: PathBuf },
@@ -30,18 +30,17 @@ pub enum SiteError {
     )]
     Passwords { path: PathBuf, reason: String },
     #[error(
-        "cannot use {path} as an error page: {reason}; it is read at the start and at a reload, and then \
-         lies in memory", path = path.display()
+        "cannot use {path} as an error page: {reason}; it is read at the start and at each reload", path = path.display()
     )]
     ErrorPage { path: PathBuf, reason: String },
     #[error(
-        "cannot write the access log {path}: {source}; its folder must be there. Name another file \
+        "cannot write the access log {path}: {source}; its directory must exist. Name another file \
          (--access-log, or `file` in the access_log of the server or the host), or `off`",
         path = path.display()
     )]
     AccessLog { path: PathBuf, source: io::Error },
     #[error(
-        "cannot write the error log {path}: {source}; its folder must be there. Name another with \
+        "cannot write the error log {path}: {source}; its directory must exist. Name another with \
          --error-log FILE, or `stderr`, or `off`", path = path.display()
     )]
     ErrorLog { path: PathBuf, source: io::Error },

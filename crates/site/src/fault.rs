@@ -199,7 +199,7 @@ impl FromStr for Fault {
             let nearest = nearest(name, ALL.iter().map(|kind| kind.name));
             let forms: Vec<&str> = ALL.iter().map(|kind| kind.forms).collect();
             return Err(format!(
-                "there is no fault `{name}`; the nearest is `{}` (all: {})",
+                "unknown fault `{name}`; did you mean `{}`? (all: {})",
                 nearest.unwrap_or_default(),
                 forms.join("; ")
             ));
@@ -223,21 +223,18 @@ impl fmt::Display for Fault {
 /// Refuses faults that cannot be planted together, with the reason and the way out.
 pub(crate) fn check(faults: &[Fault]) -> Result<(), String> {
     if faults.len() > FAULTS_MAX {
-        return Err(format!("{} faults are more than {FAULTS_MAX}: leave some out", faults.len()));
+        return Err(format!("at most {FAULTS_MAX} faults can be planted, got {}", faults.len()));
     }
     for (place, fault) in faults.iter().enumerate() {
         let is_same = |other: &&Fault| fault.unique.is_some() && other.unique == fault.unique;
         if let Some(other) = faults[..place].iter().find(is_same) {
-            return Err(format!(
-                "`{other}` and `{fault}` cannot both be so: leave one of them out"
-            ));
+            return Err(format!("`{other}` and `{fault}` exclude each other: remove one of them"));
         }
     }
     let mut recurring = faults.iter().filter(|fault| fault.effect.recurs());
     match (recurring.next(), recurring.next()) {
         (Some(first), Some(second)) => Err(format!(
-            "`{first}` and `{second}` together might let nothing leave for ever: leave one of them \
-             out; pause=at:TIME,for:TIME may be given several times"
+            "`{first}` and `{second}` together might block all answers for ever: remove one of them; pause=at:TIME,for:TIME can be repeated"
         )),
         _ => Ok(()),
     }

@@ -158,8 +158,7 @@ fn check_error_pages(config: &SiteConfig, hosts: &[HostConfig]) -> Result<(), Si
             if SafePath::new(page).is_ok_and(|path| is_programs(&path)) {
                 return Err(SiteError::Gateway {
                     reason: format!(
-                        "[errors] {status} = \"{page}\" is what a gateway answers, and a page is sent as \
-                         the file that it is: name one that is no program"
+                        "[errors] {status} = \"{page}\" is a program of a gateway, and an error page is sent as a file: name another page"
                     ),
                 });
             }
@@ -187,16 +186,12 @@ fn missing(gateway: &GatewayConfig) -> Vec<String> {
         let is_missing = !directory.is_dir();
         is_missing.then(|| {
             let directory = directory.display();
-            format!("there is no directory {directory}, in which `{socket}` is to be: is its application installed?")
+            format!("the directory {directory} of the socket `{socket}` does not exist: is the application installed?")
         })
     };
     let bodies = &gateway.body_directory;
-    let no_bodies = (!bodies.is_dir()).then(|| {
-        format!(
-            "there is no directory {}, in which large bodies lie (`body_directory`)",
-            bodies.display()
-        )
-    });
+    let no_bodies =
+        (!bodies.is_dir()).then(|| format!("`body_directory` {} does not exist", bodies.display()));
     let programs = programs.into_iter().flatten().filter_map(cannot_run);
     programs.chain(gateway.sockets.iter().filter_map(no_directory)).chain(no_bodies).collect()
 }
@@ -400,8 +395,7 @@ impl<'s, A> Call<'s, A> {
         kept.map_err(|error| {
             let directory = config.body_directory.display();
             let why = format!(
-                "cannot keep the body of a request in {directory}: {error}; `body_directory` names \
-                 another, `df -h` says what is left"
+                "cannot store the body of a request in {directory}: {error}; `df -h` shows the free space, `body_directory` sets another directory"
             );
             let is_full = error.kind() == io::ErrorKind::StorageFull;
             Failure::new(if is_full { 507 } else { 500 }, why)
@@ -426,7 +420,10 @@ impl<'s, A> Call<'s, A> {
         let script = self.script.as_ref().map_err(|&status| Failure { status, why: None })?;
         let slot = Slot::take(self.gateway).ok_or_else(|| {
             let most = self.gateway.config.programs_max;
-            Failure::new(503, format!("{most} requests are in work, as `programs_max` allows"))
+            Failure::new(
+                503,
+                format!("{most} requests are in progress, the maximum of `programs_max`"),
+            )
         })?;
         let is_redirected = self.redirects > 0;
         let server = rustix::net::getsockname(requested.socket).ok();
@@ -488,7 +485,7 @@ impl<'s, A> Call<'s, A> {
         self.taken += count as u64;
         match self.gateway.config.output_bytes_max.0 {
             most if most > 0 && self.taken > most => {
-                Err(Failure::new(502, "it gave more than `output_bytes_max`"))
+                Err(Failure::new(502, "its output exceeds `output_bytes_max`"))
             }
             _ => Ok(got),
         }

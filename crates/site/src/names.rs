@@ -59,7 +59,7 @@ pub(crate) fn check(name: &str) -> Result<(), String> {
     match !rest.is_empty() && rest.bytes().all(is_fine) && host_name(rest).len() >= rest.len() - 1 {
         true => Ok(()),
         false => Err(format!(
-            "`{name}` is no name of a host: write it without port and in ASCII (xn--...), as in example.org or \
+            "`{name}` is not a valid host name: write it without port and in ASCII (xn--...), as in example.org or \
              *.example.org"
         )),
     }

@@ -43,7 +43,7 @@ impl Shortage {
             Some(Occurrence::First) => errors.note(
                 Level::Crit,
                 format_args!(
-                    "cannot {doing}: {error}; {bounds}. While this lasts, one line a minute says how often"
+                    "cannot {doing}: {error}; {bounds}. While this lasts, one line a minute gives the count"
                 ),
             ),
             Some(Occurrence::Again { times, seconds }) => errors.note(

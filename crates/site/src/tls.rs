@@ -97,8 +97,9 @@ impl Tls {
             return Ok(());
         }
         *seen = now;
-        let identities = read(&self.files)
-            .map_err(|reason| format!("{reason}; the certificates of before are still shown"))?;
+        let identities = read(&self.files).map_err(|reason| {
+            format!("{reason}; the server goes on with the certificates that it has")
+        })?;
         self.config.replace(identities);
         Ok(())
     }

@@ -64,7 +64,7 @@ fn each_host_keeps_its_log_over_rotation_and_reload() {
         }
         site.server.signal("USR1");
         until("new files", || site.file("a.log").exists() && site.file("b.log").exists());
-        site.says("opens the logs again");
+        site.says("reopens the logs");
         ask(2);
         until("lines of both", || {
             lines(&site, "a.log").len() == 1 && lines(&site, "b.log").len() == 1
@@ -99,7 +99,7 @@ fn a_log_that_cannot_be_opened_again_is_told_of_and_written_on() {
         until("the new answer", served);
         std::fs::rename(site.file("logs"), site.file("moved")).unwrap();
         site.server.signal("USR1");
-        site.says("cannot open the log");
+        site.says("cannot reopen the log");
         let before = lines(&site, "moved/a.log").len();
         until("lines in the file of before", || {
             served() && lines(&site, "moved/a.log").len() > before
@@ -164,7 +164,7 @@ fn what_is_wrong_with_hosts_is_found_by_a_check_with_its_table_and_the_way_out()
     ));
     assert_eq!(status, Some(2), "{all}");
     let expected = [
-        "[[host]] a.test: there is no directory /none/a: check the path",
+        "[[host]] a.test: directory /none/a does not exist: check the path",
         "[[host]] a.test: cannot write the access log /none/log/a:",
         "[[host]] a.test: cannot use",
         "as an error page: it is no regular file",
@@ -185,7 +185,10 @@ fn what_is_wrong_with_hosts_is_found_by_a_check_with_its_table_and_the_way_out()
                  [[host]]\nnames = [\"A.TEST.\"]\nfixed = 1\n";
     let (status, said) = check(twice);
     assert_eq!(status, Some(2), "{said}");
-    assert!(said.contains("joust.toml:1: ") && said.contains("`a.test` is named twice"), "{said}");
+    assert!(
+        said.contains("joust.toml:1: ") && said.contains("`a.test` is in the `names` of two hosts"),
+        "{said}"
+    );
     let (status, said) = check(&format!("[[host]]\nnames = [\"a\"]\ndirectory = \"{good}\"\n"));
     assert_eq!((status, &said[..]), (Some(0), ""));
 }

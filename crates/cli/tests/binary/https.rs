@@ -151,7 +151,7 @@ fn plain_requests_are_still_sent_on_when_a_process_of_either_port_was_killed() {
     assert!(is_sent_on());
     let [serving, redirecting] = site.generations()[..] else { panic!("two processes") };
     kill("KILL", redirecting);
-    site.says("that sends plain requests on to TLS is started again");
+    site.says("that redirects plain requests to TLS was restarted");
     assert!(is_sent_on());
     assert_eq!(site.generations().len(), 2);
     assert!(site.generations().contains(&serving));
@@ -165,7 +165,7 @@ fn plain_requests_are_sent_on_to_tls_and_still_are_after_reloads() {
         let port = site.address().rsplit_once(':').unwrap().1.to_owned();
         let more = "redirect_from = \"127.0.0.1:0\"";
         site.reload(&secure(&site, model, 20, more));
-        site.says(&format!("are sent on to TLS on port {port}"));
+        site.says(&format!("to TLS on port {port}"));
         let errors = site.errors();
         let plain = errors.split("plain requests at ").nth(1).unwrap().split(' ').next().unwrap();
         let ask = |args: &[&str]| {

@@ -198,14 +198,14 @@ fn a_user_that_cannot_be_had_is_refused_with_the_reason() {
 fn root_that_serves_is_warned_once_and_with_programs_nothing_is_confined() {
     let site = Site::start("model = \"reactor\"\nfixed = 10\n");
     if is_root() {
-        site.says("serves with the rights of root");
-        assert_eq!(site.errors().matches("rights of root").count(), 1);
+        site.says("serves as root");
+        assert_eq!(site.errors().matches("serves as root").count(), 1);
     }
     let programs = content(&site, "programs", 1);
     site.reload(&format!(
         "model = \"reactor\"\nfixed = 20\n[[gateway]]\npath = \"/cgi/\"\nkind = \"cgi\"\nroot = \"{programs}\"\n"
     ));
     site.until("the new answer", || site.answers() == Some(20));
-    site.says("not confined: programs of [[gateway]] would inherit it");
+    site.says("not confined: CGI programs would inherit the limits");
     site.ends_well();
 }

@@ -29,7 +29,7 @@ fn planted_faults_are_printed_and_read_back_and_others_refused() {
     assert!(replaced.contains("fault = [\"pause=at:1s,for:1s\"]"), "{replaced}");
     let twice = ["--fault", "pause=every:2s,for:1s", "--fault", "pause=every:3s,for:2s"];
     for (faults, hint) in
-        [(&["--fault", "dely=5ms"][..], "nearest is `delay`"), (&twice, "for ever")]
+        [(&["--fault", "dely=5ms"][..], "did you mean `delay`?"), (&twice, "for ever")]
     {
         let refused = output(&[&["serve", "--fixed", "10"][..], faults].concat());
         assert_eq!(refused.status.code(), Some(2));

@@ -131,14 +131,13 @@ impl CommandLine {
         match (&self.directory, self.fixed) {
             (Some(_), Some(_)) => {
                 return Err(ConfigError::new(
-                    "both a directory and --fixed are given: leave one of them out",
+                    "a directory and --fixed exclude each other: remove one of them",
                 ));
             }
             (Some(directory), None) => config.site.content = Content::Directory(directory.clone()),
             (None, Some(bytes)) if bytes.0 > FIXED_BYTES_MAX => {
                 return Err(ConfigError::new(format!(
-                    "--fixed {bytes} is more than {}, the most that is served from memory: give \
-                     less, or serve a directory with a file of that size",
+                    "--fixed must be at most {}, got {bytes}: give less, or serve a directory with a file of that size",
                     Bytes(FIXED_BYTES_MAX)
                 )));
             }
@@ -146,7 +145,7 @@ impl CommandLine {
             (None, None) if file_has_content || config.site.take_default_host() => {}
             (None, None) => {
                 return Err(ConfigError::new(
-                    "there is nothing to serve: name a directory, or give --fixed BYTES",
+                    "nothing to serve: name a directory, or give --fixed BYTES",
                 ));
             }
         }
@@ -258,10 +257,10 @@ fn set_pair(config: &mut Config, settings: &mut Settings, pair: &str) -> Result<
 fn check(config: &Config) -> Result<(), String> {
     let is_again = |&(place, cpu): &(usize, &u32)| config.cpus[..place].contains(cpu);
     if let Some((_, cpu)) = config.cpus.iter().enumerate().find(is_again) {
-        return Err(format!("CPU {cpu} is named twice: name each once"));
+        return Err(format!("`cpus` must name each CPU once, got {cpu} twice"));
     }
     if let (Some(group), None) = (&config.group, &config.user) {
-        return Err(format!("group {group} is nobody's: say `user` too"));
+        return Err(format!("`group` = {group} needs `user`: set both"));
     }
     config.site.check()?;
     config.site.tls.as_ref().map_or(Ok(()), |tls| tls.check(config.listen))
@@ -277,7 +276,7 @@ fn setting_refused(error: &SettingError) -> String {
     match others.is_empty() {
         true => error.to_string(),
         false => format!(
-            "there is no setting `{name}` in this model, but in {}: choose the model too, or one of {all}",
+            "`{name}` is a setting of {}, not of this model: choose that model, or one of {all}",
             others.join(", ")
         ),
     }
@@ -312,7 +311,9 @@ impl<'t> File<'t> {
             DeValue::String(name) => {
                 model_named(name).map(Some).map_err(|error| self.refused(value, error.reason))
             }
-            _ => Err(self.refused(key, "`model` is the name of a model, in quotes".to_owned())),
+            _ => {
+                Err(self.refused(key, "`model` must be the name of a model, in quotes".to_owned()))
+            }
         }
     }
 
@@ -321,7 +322,7 @@ impl<'t> File<'t> {
         let (directory, fixed) =
             (self.table.get_key_value("directory"), self.table.get_key_value("fixed"));
         if let (Some(_), Some((key, _))) = (directory, fixed) {
-            let reason = "`directory` and `fixed` are both set: leave one of them out";
+            let reason = "`directory` and `fixed` exclude each other: remove one of them";
             return Err(self.refused(key, reason.to_owned()));
         }
         for (key, value) in &self.table {
@@ -377,7 +378,7 @@ impl<'t> File<'t> {
         if section != SETTINGS {
             if !has_section(section) {
                 let reason = match key_named("", section) {
-                    Ok(key) => format!("`{section}` is no table: it is {}", key.about),
+                    Ok(key) => format!("`{section}` is not a table, but a key: {}", key.about),
                     Err(_) => unknown("table", section, sections()),
                 };
                 return Err(self.refused(header, reason));
@@ -407,7 +408,7 @@ impl<'t> File<'t> {
                 let set = settings.set(&name, &typed);
                 set.map_err(|error| self.refused(key, setting_refused(&error)))
             }
-            _ => Err(self.refused(key, format!("`{name}` has one value"))),
+            _ => Err(self.refused(key, format!("`{name}` must have one value"))),
         }
     }
 
@@ -420,7 +421,8 @@ impl<'t> File<'t> {
         let name = key.get_ref();
         let known = key_named(section, name).map_err(|reason| self.refused(key, reason))?;
         let refused = |reason| self.refused(value, format!("`{name}`: {reason}"));
-        let given = given(value).ok_or_else(|| refused(format!("it is {}", known.about)))?;
+        let given = given(value)
+            .ok_or_else(|| refused(format!("wrong type of value (the key is: {})", known.about)))?;
         (known.set)(config, &given).map_err(refused)
     }
 }
@@ -469,10 +471,7 @@ fn sections() -> Vec<&'static str> {
 
 fn unknown(what: &str, name: &str, known: Vec<&str>) -> String {
     let nearest = nearest(name, known.iter().copied()).unwrap_or_default();
-    format!(
-        "there is no {what} `{name}` here; the nearest is `{nearest}` (all: {})",
-        known.join(", ")
-    )
+    format!("unknown {what} `{name}`; did you mean `{nearest}`? (all: {})", known.join(", "))
 }
 
 fn model_named(name: &str) -> Result<&'static Model, ConfigError> {
@@ -619,36 +618,40 @@ mod tests {
     #[test]
     fn every_refusal_names_the_line_and_the_way_out() {
         refuses(&[
-            ("fixed = 1\nlissten = \"x\"", "joust.toml:2: ", "the nearest is `listen`"),
-            ("fixed = 1\n[limit]\nx = 1", "joust.toml:2: ", "the nearest is `limits`"),
+            ("fixed = 1\nlissten = \"x\"", "joust.toml:2: ", "did you mean `listen`?"),
+            ("fixed = 1\n[limit]\nx = 1", "joust.toml:2: ", "did you mean `limits`?"),
             ("fixed = 1\n[limits]\nhead_timout = 1", "joust.toml:3: ", "`head_timeout`"),
             ("fixed = 1\n[limits]\nhead_timeout = 5", "joust.toml:3: ", "write it with a unit"),
-            ("fixed = 1\n[limits]\nfields_max = 1000", "joust.toml:3: ", "not within 1 to 128"),
-            ("fixed = 1\n[settings]\nKeepAlives = 1", "joust.toml:3: ", "nearest is KeepAlive"),
+            ("fixed = 1\n[limits]\nfields_max = 1000", "joust.toml:3: ", "within 1 to 128"),
+            ("fixed = 1\n[settings]\nKeepAlives = 1", "joust.toml:3: ", "did you mean KeepAlive?"),
             ("fixed = 1\n[settings]\nKeepAlive = \"so\"", "joust.toml:3: ", "On or Off"),
             ("fixed = 1\n[settings]\nKeepAlive = [1]", "joust.toml:3: ", "one value"),
-            ("fixed = 1\nmodel = \"reactr\"", "joust.toml:2: ", "the nearest is `reactor`"),
+            ("fixed = 1\nmodel = \"reactr\"", "joust.toml:2: ", "did you mean `reactor`?"),
             ("fixed = 1\nmodel = 3", "joust.toml:2: ", "in quotes"),
             ("fixed = 1\nlisten = \"here\"", "joust.toml:2: ", "127.0.0.1:8080"),
             ("fixed = 1\nlisten", "joust.toml:2: ", ""),
             ("fixed = 1\nfixed = 2", "joust.toml:2: ", "duplicate"),
-            ("directory = \"a\"\nfixed = 1", "joust.toml:2: ", "leave one of them out"),
+            ("directory = \"a\"\nfixed = 1", "joust.toml:2: ", "remove one of them"),
             ("directory = \"a\"\nindex = [\"a/b\"]", "joust.toml:2: ", "without a path"),
-            ("fixed = 1\nlisting = true", "", "`listing` lists directories"),
+            ("fixed = 1\nlisting = true", "", "`listing` needs a directory"),
             ("fixed = 1\nsettings = 1", "joust.toml:2: ", "write [settings]"),
             ("fixed = 1\nlimits = 1", "joust.toml:2: ", "write [limits]"),
-            ("fixed = 2147483648", "joust.toml:1: ", "not within 0 to"),
+            ("fixed = 2147483648", "joust.toml:1: ", "within 0 to"),
             ("fixed = 1\n[limits]\ntarget_bytes_max = 40000", "", "raise the second"),
             ("directory = \"\"", "joust.toml:1: ", "where the server is started"),
             ("fixed = 1\n[access_log]\nformat = \"xml\"", "joust.toml:3: ", "json, or a format"),
             ("fixed = 1\n[access_log]\nformat = \"%h %Z\"", "joust.toml:3: ", "(at 3)"),
             ("fixed = 1\ncpus = [\"x\"]", "joust.toml:2: ", "as in [0, 1]"),
-            ("fixed = 1\n[listen]\na = 1", "joust.toml:2: ", "`listen` is no table: it is address"),
+            (
+                "fixed = 1\n[listen]\na = 1",
+                "joust.toml:2: ",
+                "`listen` is not a table, but a key: address",
+            ),
             ("fixed = 1\n[errors]\n404 = \"x\"", "joust.toml:", "/404.html"),
             (
                 "fixed = 1\n[[host]]\nnames = [\"a/b\"]\nfixed = 1",
                 "joust.toml:",
-                "no name of a host",
+                "not a valid host name",
             ),
             ("fixed = 1\n[compression]\ngzip_level = 10", "joust.toml:", "1 to 9"),
             ("fixed = 1\n[compression]\nbytes_max = 9", "joust.toml:", "lower the first"),
@@ -662,9 +665,9 @@ mod tests {
                 "fixed = 1\n[[gateway]]\npath = \"/a/\"\nkind = \"fastcgi\"\n\
                  spawn = { command = [\"php-cgi\"] }",
                 "joust.toml:",
-                "the path of a program",
+                "absolute path of a program",
             ),
-            ("", "", "there is nothing to serve"),
+            ("", "", "nothing to serve"),
         ]);
     }
 
@@ -675,15 +678,23 @@ mod tests {
             (
                 "fixed = 1\n[[rule]]\ndeny = 403\n[[rule]]\nprefix = \"/\"",
                 "joust.toml:",
-                "[[rule]]: the rule in place 2: a rule without an action",
+                "[[rule]]: rule 2: a rule without an action",
             ),
             (
                 "fixed = 1\n[[rule]]\ndeny = \"403\"",
                 "joust.toml:3: ",
                 "expected a whole number: `deny = \"403\"`",
             ),
-            ("fixed = 1\n[[rule]]\nhosts = []\ndeny = 403", "joust.toml:3", "leave it out"),
-            ("fixed = 1\n[[rule]]\nmethods = []\ndeny = 403", "joust.toml:3", "leave it out"),
+            (
+                "fixed = 1\n[[rule]]\nhosts = []\ndeny = 403",
+                "joust.toml:3",
+                "leave it out to mean all",
+            ),
+            (
+                "fixed = 1\n[[rule]]\nmethods = []\ndeny = 403",
+                "joust.toml:3",
+                "leave it out to mean all",
+            ),
             (
                 "fixed = 1\n[[rule]]\nauth = { realm = \"a\", file = \"b\", users = [] }",
                 "joust.toml:3",
@@ -691,8 +702,8 @@ mod tests {
             ),
             ("fixed = 1\n[[rule]]\nprefx = \"/\"", "joust.toml:3: ", "unknown field"),
             ("fixed = 1\n[[rule]]\nregex = \"(\"\ndeny = 403", "joust.toml:", "unclosed"),
-            ("fixed = 1\n[[rule]]\nredirect = \"//x\"", "joust.toml:", "could lead anywhere"),
-            ("fixed = 1\n[[rule]]\nredirect = \"$1\"", "joust.toml:", "could lead anywhere"),
+            ("fixed = 1\n[[rule]]\nredirect = \"//x\"", "joust.toml:", "could lead to any host"),
+            ("fixed = 1\n[[rule]]\nredirect = \"$1\"", "joust.toml:", "could lead to any host"),
             ("fixed = 1\n[[rule]]\nredirect = \"http://a$1\"", "joust.toml:", "lead anywhere"),
             ("fixed = 1\n[[rule]]\nredirect = \"/a\\r\\nb\"", "joust.toml:", "stand in a head"),
             ("fixed = 1\n[[rule]]\nset = { A = \"a\\nb\" }", "joust.toml:", "A"),
@@ -726,18 +737,18 @@ mod tests {
                 "fixed = 1\n[[host]]\nnames = [\"A.test\"]\nfixed = 1\n\
                  [[host]]\nnames = [\"b\", \"a.test.\"]\nfixed = 1",
                 "joust.toml:",
-                "`a.test` is named twice",
+                "`a.test` is in the `names` of two hosts",
             ),
             (
                 "[[host]]\nnames = [\"a\"]\nfixed = 1\ndefault = true\n\
                  [[host]]\nfixed = 1\ndefault = true",
                 "joust.toml:",
-                "not [[host]] a and [[host]] default",
+                "got [[host]] a and [[host]] default",
             ),
             (
                 "fixed = 1\n[[host]]\nnames = [\"a\"]\nfixed = 1\ndefault = true",
                 "",
-                "leave one of them out",
+                "remove one of them",
             ),
             (
                 "fixed = 1\n[errors]\n404 = { file = \"a.html\" }",
@@ -750,7 +761,7 @@ mod tests {
                 "fixed = 1\n[[host]]\nnames = [\"a.test\"]\nfixed = 1\n\
                  [[gateway]]\npath = \"/a/\"\nroot = \"/\"\nhost = \"b.test\"",
                 "",
-                "no [[host]] has that among its `names` (all: a.test)",
+                "no [[host]] has that name (all: a.test)",
             ),
             (
                 "directory = \"/\"\n[[host]]\nnames = [\"a.test\"]\nfixed = 1\n\
@@ -769,13 +780,13 @@ mod tests {
     #[test]
     fn what_tables_of_hosts_gateways_and_tls_cannot_be_is_refused() {
         refuses(&[
-            ("fixed = 1\n[host]\nnames = [\"a\"]", "joust.toml:2: ", "write it as [[host]]"),
-            ("fixed = 1\nhost = \"a\"", "joust.toml:2: ", "write it as [[host]]"),
-            ("fixed = 1\n[[tls]]\nself_signed = true", "joust.toml:", "write it as [tls]"),
+            ("fixed = 1\n[host]\nnames = [\"a\"]", "joust.toml:2: ", "write [[host]]"),
+            ("fixed = 1\nhost = \"a\"", "joust.toml:2: ", "write [[host]]"),
+            ("fixed = 1\n[[tls]]\nself_signed = true", "joust.toml:", "write [tls]"),
             (
                 "directory = \"/\"\n[[gateway]]\npath = \"/x/\"\nhost = []",
                 "joust.toml:",
-                "leave it out for all",
+                "remove it to answer for all hosts",
             ),
             (
                 "directory = \"/\"\n[[gateway]]\npath = \"/x/\"\nhost = 3",
@@ -793,12 +804,12 @@ mod tests {
                 "joust.toml:",
                 "without a path",
             ),
-            ("[[host]]\nnames = [\"a\"]\nfixed = 1\nlisting = true", "joust.toml:", "leave it out"),
+            ("[[host]]\nnames = [\"a\"]\nfixed = 1\nlisting = true", "joust.toml:", "remove it"),
             ("[[host]]\nnames = \"a\"\nfixed = 1", "joust.toml:2: ", "expected a list in brackets"),
             (
                 "directory = \"/\"\n[[gateway]]\npath = \"/a/\"\n[[gateway]]\nextension = \"x\"",
                 "joust.toml:",
-                "the gateway in place 2: `extension`",
+                "gateway 2: `extension`",
             ),
             ("fixed = 1\n[tls]\nmin_version = 1.2", "joust.toml:3: ", "expected a text in quotes"),
             ("[[host]]\nnames = [\"b\u{fc}cher.de\"]\nfixed = 1", "joust.toml:", "xn--"),
@@ -810,7 +821,7 @@ mod tests {
     fn a_wrong_set_names_itself() {
         let cases = [
             ("KeepAlive", "KEY=VALUE"),
-            ("KeepAliv=On", "nearest is KeepAlive"),
+            ("KeepAliv=On", "did you mean KeepAlive?"),
             ("limits.ranges=1", "`ranges_max`"),
             ("limits.ranges_max=x", "`x`"),
         ];

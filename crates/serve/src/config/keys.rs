@@ -54,7 +54,7 @@ macro_rules! number {
             set: |config, given| {
                 let number = bytes_within(given, $min, $max)?;
                 config.site.limits.$name =
-                    number.try_into().map_err(|_| format!("it is at most {}", u32::MAX))?;
+                    number.try_into().map_err(|_| format!("it must be at most {}", u32::MAX))?;
                 Ok(())
             },
             show: |config| Some(config.site.limits.$name.to_string()),
@@ -82,7 +82,7 @@ macro_rules! time {
 pub(super) static KEYS: &[Key] = &[
     top(
         "listen",
-        "address and port to listen on; port 0: one that is free",
+        "address and port to listen on; port 0: any free port",
         |config, given| {
             config.listen = parsed(given, "an address with its port, as in 127.0.0.1:8080")?;
             Ok(())
@@ -91,10 +91,15 @@ pub(super) static KEYS: &[Key] = &[
     ),
     top(
         "directory",
-        "what is served: the files beneath it",
+        "directory whose files are served",
         |config, given| {
             config.site.content = match one(given, "the path of a directory")? {
-                "" => return Err("it is empty: `.` is where the server is started".to_owned()),
+                "" => {
+                    return Err(
+                        "it is empty: use `.` for the directory in which the server is started"
+                            .to_owned(),
+                    );
+                }
                 path => Content::Directory(PathBuf::from(path)),
             };
             Ok(())
@@ -108,7 +113,7 @@ pub(super) static KEYS: &[Key] = &[
     ),
     top(
         "fixed",
-        "what is served: so many bytes for every path, from memory",
+        "serve a page of this many bytes for every path, from memory",
         |config, given| {
             config.site.content = Content::Fixed(Bytes(bytes_within(given, 0, FIXED_BYTES_MAX)?));
             Ok(())
@@ -122,7 +127,7 @@ pub(super) static KEYS: &[Key] = &[
     ),
     top(
         "index",
-        "names tried in a directory, in order",
+        "names of index files, tried in this order",
         |config, given| {
             config.site.index = index_names(given)?;
             Ok(())
@@ -131,7 +136,7 @@ pub(super) static KEYS: &[Key] = &[
     ),
     top(
         "listing",
-        "whether a directory without an index is listed (403 otherwise)",
+        "list directories that have no index file (403 otherwise)",
         |config, given| {
             config.site.listing = parsed(given, "true or false")?;
             Ok(())
@@ -140,7 +145,7 @@ pub(super) static KEYS: &[Key] = &[
     ),
     top(
         "pid_file",
-        "a file that holds the process number while the server lives; off: none",
+        "file that holds the process ID while the server runs; off: none",
         |config, given| {
             config.pid_file = log_file(one(given, "a file, or off")?);
             Ok(())
@@ -152,7 +157,7 @@ pub(super) static KEYS: &[Key] = &[
     ),
     top(
         "user",
-        "whose rights the server has once port and logs are open (root only); empty: those of the start",
+        "user to switch to once port and logs are open (needs root); empty: no switch",
         |config, given| {
             config.user = word(one(given, "the name of a user")?);
             Ok(())
@@ -161,7 +166,7 @@ pub(super) static KEYS: &[Key] = &[
     ),
     top(
         "group",
-        "in which group; empty: the user's own",
+        "group to switch to; empty: the user's own group",
         |config, given| {
             config.group = word(one(given, "the name of a group")?);
             Ok(())
@@ -170,12 +175,12 @@ pub(super) static KEYS: &[Key] = &[
     ),
     top(
         "confine",
-        "on: what serves keeps only the files and ports that are named here (Landlock); off: all",
+        "on: serving processes may use only the files and ports named here (Landlock); off: no limit",
         |config, given| {
             config.confine = match one(given, "on or off")? {
                 "on" => true,
                 "off" => false,
-                other => return Err(format!("`{other}` is neither on nor off")),
+                other => return Err(format!("it must be on or off, got `{other}`")),
             };
             Ok(())
         },
@@ -183,7 +188,7 @@ pub(super) static KEYS: &[Key] = &[
     ),
     top(
         "refuse_unknown_hosts",
-        "whether a request for a host that has no table is refused (421), not served by the default one",
+        "refuse requests for unknown hosts (421) instead of serving the default host",
         |config, given| {
             config.site.refuse_unknown_hosts = parsed(given, "true or false")?;
             Ok(())
@@ -192,7 +197,7 @@ pub(super) static KEYS: &[Key] = &[
     ),
     top(
         "hide",
-        "names that are hidden beside those that begin with a dot, as in *~",
+        "names to hide, as in *~; names that begin with a dot are always hidden",
         |config, given| {
             config.site.presentation.hide = index_names(given)?;
             Ok(())
@@ -206,7 +211,7 @@ pub(super) static KEYS: &[Key] = &[
     ),
     top(
         "show",
-        "names that are not hidden though they begin with a dot, as .well-known",
+        "names that begin with a dot and are served all the same, as in .well-known",
         |config, given| {
             config.site.presentation.show = index_names(given)?;
             Ok(())
@@ -220,7 +225,7 @@ pub(super) static KEYS: &[Key] = &[
     ),
     top(
         "charset",
-        "charset of text/*; empty: none is said",
+        "charset of text/*; empty: none is sent",
         |config, given| {
             config.site.presentation.charset = media(given)?;
             Ok(())
@@ -229,7 +234,7 @@ pub(super) static KEYS: &[Key] = &[
     ),
     top(
         "default_type",
-        "media type of a file whose extension is unknown",
+        "media type of files with an unknown extension",
         |config, given| {
             config.site.presentation.default_type = media(given)?;
             Ok(())
@@ -238,7 +243,7 @@ pub(super) static KEYS: &[Key] = &[
     ),
     top(
         "cpus",
-        "CPUs to run on, as in [0, 1]; none: all that it is given",
+        "CPUs to run on, as in [0, 1]; empty: all that are available",
         |config, given| {
             let cpu =
                 |text: &String| text.trim().parse().map_err(|_| "a list as in [0, 1]".to_owned());
@@ -249,7 +254,7 @@ pub(super) static KEYS: &[Key] = &[
     ),
     top(
         "fault",
-        "what is wrong on purpose, so that measuring can be proved; none: nothing",
+        "planted faults, to prove that a measurement shows them; empty: none",
         |config, given| {
             config.site.faults =
                 many(given).iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
@@ -260,7 +265,7 @@ pub(super) static KEYS: &[Key] = &[
     Key {
         section: ACCESS_LOG,
         name: "file",
-        about: "a line for each request is appended to it; off: none",
+        about: "access log: one line for each request; off: no log",
         set: |config, given| {
             config.site.access_log.file = log_file(one(given, "a file, or off")?);
             Ok(())
@@ -273,7 +278,7 @@ pub(super) static KEYS: &[Key] = &[
     Key {
         section: ACCESS_LOG,
         name: "format",
-        about: "what a line holds: common, combined, json, or a format of Apache's directives",
+        about: "format of a line: common, combined, json, or directives as in Apache's LogFormat",
         set: |config, given| {
             config.site.access_log.format = LogFormat::read(one(given, "a name or a format")?)?;
             Ok(())
@@ -283,7 +288,7 @@ pub(super) static KEYS: &[Key] = &[
     Key {
         section: ERROR_LOG,
         name: "file",
-        about: "what happens to the server is appended to it; or stderr, or off",
+        about: "error log: a file, stderr, or off",
         set: |config, given| {
             config.site.error_log.to = ErrorLogTo::of(one(given, "a file, stderr or off")?);
             Ok(())
@@ -299,7 +304,7 @@ pub(super) static KEYS: &[Key] = &[
     Key {
         section: ERROR_LOG,
         name: "level",
-        about: "the least grave that is written: emerg, alert, crit, error, warn, notice, info, debug",
+        about: "minimum severity that is logged: emerg, alert, crit, error, warn, notice, info, debug",
         set: |config, given| {
             config.site.error_log.level = one(given, "the name of a level")?.parse()?;
             Ok(())
@@ -309,7 +314,7 @@ pub(super) static KEYS: &[Key] = &[
     Key {
         section: STATUS,
         name: "path",
-        about: "path of a page that shows what the server does; off: none",
+        about: "path of the status page; off: none",
         set: |config, given| {
             config.site.status.path = status_path(one(given, "a path, or off")?)?;
             Ok(())
@@ -319,7 +324,7 @@ pub(super) static KEYS: &[Key] = &[
     Key {
         section: STATUS,
         name: "allow",
-        about: "who may see it: loopback, any, or addresses as in [\"10.0.0.0/8\"]",
+        about: "clients that may see it: loopback, any, or addresses as in [\"10.0.0.0/8\"]",
         set: |config, given| {
             config.site.status.allow = StatusAllow::of(many(given))?;
             Ok(())
@@ -329,27 +334,57 @@ pub(super) static KEYS: &[Key] = &[
             Some(list(words.iter().map(|word| quoted(word))))
         },
     },
-    number!(head_bytes_max, 256, 1 << 20, "bytes of a request head (431)"),
-    number!(target_bytes_max, 64, 1 << 20, "bytes of a request target (414)"),
-    number!(fields_max, 1, wire::FIELDS_MAX as u64, "fields of a head (431)"),
-    time!(handshake_timeout, "from accepting a connection to the end of its TLS handshake"),
-    time!(head_timeout, "from the first byte of a head to its last (408)"),
-    number!(body_bytes_max, 0, u64::MAX, "bytes of a request body, which is dropped (413)"),
+    number!(head_bytes_max, 256, 1 << 20, "maximum size of a request head in bytes (431)"),
+    number!(target_bytes_max, 64, 1 << 20, "maximum size of a request target in bytes (414)"),
+    number!(fields_max, 1, wire::FIELDS_MAX as u64, "maximum number of header fields (431)"),
+    time!(handshake_timeout, "time from accepting a connection to the end of its TLS handshake"),
+    time!(head_timeout, "time from the first byte of a head to its last (408)"),
+    number!(
+        body_bytes_max,
+        0,
+        u64::MAX,
+        "maximum size of a request body in bytes; the body is discarded (413)"
+    ),
     time!(
         body_timeout,
-        "for a request body (408), and a second more for every body_rate_min bytes"
+        "time for a request body (408), plus a second for every body_rate_min bytes"
     ),
-    number!(body_rate_min, 1, u64::from(u32::MAX), "bytes a second; see body_timeout"),
-    number!(ranges_max, 0, 1024, "ranges of a request; more, and it is answered whole"),
-    number!(cache_entries_max, 0, 1 << 20, "files kept in memory, in every process"),
-    number!(cache_bytes_max, 0, u64::MAX, "bytes of all files kept in memory"),
-    number!(cached_file_bytes_max, 0, 1 << 24, "bytes of a file that is kept in memory"),
-    number!(open_files_max, 0, 1 << 16, "larger files that are kept open, in every process"),
+    number!(
+        body_rate_min,
+        1,
+        u64::from(u32::MAX),
+        "minimum rate of a request body in bytes per second; see body_timeout"
+    ),
+    number!(
+        ranges_max,
+        0,
+        1024,
+        "maximum number of ranges in a request; with more, the whole file is sent"
+    ),
+    number!(
+        cache_entries_max,
+        0,
+        1 << 20,
+        "maximum number of files kept in memory, in each process"
+    ),
+    number!(cache_bytes_max, 0, u64::MAX, "maximum size of all files kept in memory, in bytes"),
+    number!(
+        cached_file_bytes_max,
+        0,
+        1 << 24,
+        "maximum size of one file that is kept in memory, in bytes"
+    ),
+    number!(
+        open_files_max,
+        0,
+        1 << 16,
+        "maximum number of larger files kept open, in each process"
+    ),
     number!(
         listing_entries_max,
         1,
         1 << 20,
-        "lines of a directory listing; what is beyond is counted"
+        "maximum number of lines in a directory listing; the rest is counted"
     ),
 ];
 
@@ -369,7 +404,7 @@ fn of_directory(config: &Config, value: String) -> Option<String> {
 fn one<'a>(given: &'a TypedValue, wanted: &str) -> Result<&'a str, String> {
     match given {
         TypedValue::One(text) => Ok(text),
-        TypedValue::Many(_) => Err(format!("a list is not {wanted}")),
+        TypedValue::Many(_) => Err(format!("it must be {wanted}, got a list")),
     }
 }
 
@@ -382,13 +417,13 @@ fn many(given: &TypedValue) -> &[String] {
 
 fn parsed<T: FromStr>(given: &TypedValue, wanted: &str) -> Result<T, String> {
     let text = one(given, wanted)?;
-    text.parse().map_err(|_| format!("`{text}` is not {wanted}"))
+    text.parse().map_err(|_| format!("it must be {wanted}, got `{text}`"))
 }
 
 fn time_given(given: &TypedValue) -> Result<Nanos, String> {
     let time: Nanos =
         one(given, "a duration")?.parse().map_err(|error: units::ParseError| error.to_string())?;
-    if time == Nanos::ZERO { Err("it is longer than 0".to_owned()) } else { Ok(time) }
+    if time == Nanos::ZERO { Err("it must be longer than 0".to_owned()) } else { Ok(time) }
 }
 
 /// A number, or a number of bytes with a unit.
@@ -399,7 +434,7 @@ fn bytes_within(given: &TypedValue, min: u64, max: u64) -> Result<u64, String> {
         Err(_) => text.parse::<Bytes>().map_err(|error| error.to_string())?.0,
     };
     match number {
-        n if n < min || n > max => Err(format!("`{text}` is not within {min} to {max}")),
+        n if n < min || n > max => Err(format!("it must be within {min} to {max}, got `{text}`")),
         n => Ok(n),
     }
 }

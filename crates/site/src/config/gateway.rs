@@ -21,7 +21,7 @@ pub(super) static TABLE: Table = Table {
         let all = Vec::<Written>::deserialize(value)?.into_iter().enumerate();
         // By its place too: it has no name.
         let read = |(index, written)| {
-            let refused = |why| format!("the gateway in place {}: {why}", index + 1);
+            let refused = |why| format!("gateway {}: {why}", index + 1);
             GatewayConfig::try_from(written).map_err(refused).map_err(toml::de::Error::custom)
         };
         config.gateways = all.map(read).collect::<Result<_, _>>()?;
@@ -256,18 +256,17 @@ impl TryFrom<Written> for GatewayConfig {
             (Some(path), None) => Mapping::Path(prefix(&path)?),
             (None, Some(extension)) => Mapping::Extension(suffix(extension)?),
             _ => {
-                return Err("it has one of `path` (as in \"/cgi-bin/\") and `extension` (as in \
-                            \".php\"): which requests it answers"
-                    .to_owned());
+                return Err(
+                    "set either `path` (as in \"/cgi-bin/\") or `extension` (as in \".php\")"
+                        .to_owned(),
+                );
             }
         };
         if let Some(OneOrMany::Many(none)) = &written.host
             && none.is_empty()
         {
             return Err(
-                "`host`: the list is empty, and the gateway would be of no host: leave it out \
-                        for all of them"
-                    .to_owned(),
+                "`host` must not be an empty list: remove it to answer for all hosts".to_owned()
             );
         }
         let usual = Self::usual(mapping);
@@ -336,47 +335,41 @@ impl GatewayConfig {
         };
         if let Some((name, _)) = self.env.iter().find(is_bad) {
             return Err(format!(
-                "`env`: `{name}` is no name of a variable, or its value has a NUL"
+                "`env`: `{name}` is not a valid variable name, or its value contains NUL"
             ));
         }
         let by_extension = matches!(self.mapping, Mapping::Extension(_));
         if by_extension && self.script.is_some() {
             return Err(
-                "`script` answers all requests of a `path`, and with `extension` each script \
-                        is a file of its own: leave one of them out"
+                "`script` is for a `path` only; with `extension` each script is a file of its own: remove one of them"
                     .to_owned(),
             );
         }
         if self.root.is_some() && self.script.is_some() {
-            return Err(
-                "`root` is where scripts are looked for, and `script` is the one that answers: \
-                        leave one of them out"
-                    .to_owned(),
-            );
+            return Err("`root` and `script` exclude each other: remove one of them".to_owned());
         }
         match self.kind {
             GatewayKind::FastCgi if self.sockets.is_empty() == self.spawn.is_none() => {
-                return Err("a FastCGI application is asked over a `socket`, as in \
-                            \"unix:/run/php/php8.2-fpm.sock\" or \"tcp:127.0.0.1:9000\", or is \
-                            started here, as in `spawn = { command = [\"/usr/bin/php-cgi\"], \
+                return Err("a FastCGI application needs either a `socket`, as in \
+                            \"unix:/run/php/php8.2-fpm.sock\" or \"tcp:127.0.0.1:9000\", or `spawn`, as in `spawn = { command = [\"/usr/bin/php-cgi\"], \
                             count = 4 }`: set one of the two"
                     .to_owned());
             }
             GatewayKind::FastCgi if self.interpreter.is_some() => {
-                return Err("`interpreter` runs CGI programs, and with `kind = \"fastcgi\"` the \
-                            application runs the script: leave it out"
+                return Err("`interpreter` is for CGI programs only; with `kind = \"fastcgi\"` the application runs the script: remove it"
                     .to_owned());
             }
             GatewayKind::Cgi if !self.sockets.is_empty() || self.spawn.is_some() => {
-                return Err("`socket` and `spawn` are of a FastCGI application: set \
-                            `kind = \"fastcgi\"`, or leave them out"
+                return Err("`socket` and `spawn` are for FastCGI applications only: set `kind = \"fastcgi\"`, or remove them"
                     .to_owned());
             }
             GatewayKind::Cgi | GatewayKind::FastCgi => {}
         }
         self.spawn.as_ref().map_or(Ok(()), Spawn::check)?;
         if self.timeout == Nanos::ZERO || self.programs_max == 0 || self.head_bytes_max.0 == 0 {
-            return Err("`timeout`, `programs_max` and `head_bytes_max` are more than 0".to_owned());
+            return Err(
+                "`timeout`, `programs_max` and `head_bytes_max` must be more than 0".to_owned()
+            );
         }
         Ok(())
     }
@@ -386,13 +379,17 @@ impl Spawn {
     fn check(&self) -> Result<(), String> {
         let is_path = self.command.first().is_some_and(|program| program.starts_with('/'));
         if !is_path || self.command.iter().any(|word| word.contains('\0')) {
-            return Err("`spawn`: its command begins with the path of a program, as in \
+            return Err(
+                "`spawn`: `command` must begin with the absolute path of a program, as in \
                         [\"/usr/bin/php-cgi\"]"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         match self.count {
             1..=SPAWNED_MAX => Ok(()),
-            count => Err(format!("`spawn`: its count is {count}, not within 1 to {SPAWNED_MAX}")),
+            count => {
+                Err(format!("`spawn`: `count` must be within 1 to {SPAWNED_MAX}, got {count}"))
+            }
         }
     }
 }
@@ -409,8 +406,7 @@ fn check_hosts(gateway: &GatewayConfig, hosts: &[HostConfig]) -> Result<(), Stri
     if let Some(name) = gateway.hosts.iter().find(unknown) {
         let known: Vec<_> = hosts.iter().flat_map(|host| &host.names).map(String::as_str).collect();
         return Err(format!(
-            "the gateway at `{at}` is of the `host` `{name}`, and no [[host]] has that among its `names` \
-             (all: {})",
+            "the gateway at `{at}` names the `host` `{name}`, but no [[host]] has that name (all: {})",
             known.join(", ")
         ));
     }
@@ -420,8 +416,7 @@ fn check_hosts(gateway: &GatewayConfig, hosts: &[HostConfig]) -> Result<(), Stri
     let is_missing = its.peek().is_none() || its.any(|host| !has_files(&host));
     match gateway.looks_in_site() && is_missing {
         true => Err(format!(
-            "the scripts of the gateway at `{at}` lie in the site, and with `fixed` there is none: give it \
-             a `root`, or serve a directory",
+            "the gateway at `{at}` looks for scripts in the site's directory, but the site is `fixed`: give it a `root`, or serve a directory",
         )),
         false => Ok(()),
     }
@@ -463,7 +458,7 @@ impl From<&GatewayConfig> for Written {
 fn prefix(path: &str) -> Result<String, String> {
     if !path.starts_with('/') || path.contains(['?', '#', '%']) || path.contains("//") {
         return Err(format!(
-            "`path`: `{path}` is not the beginning of a path, as in \"/cgi-bin/\""
+            "`path` must be the beginning of a path, as in \"/cgi-bin/\", got `{path}`"
         ));
     }
     let path = path.strip_suffix('/').unwrap_or(path);
@@ -473,6 +468,8 @@ fn prefix(path: &str) -> Result<String, String> {
 fn suffix(extension: String) -> Result<String, String> {
     match extension.strip_prefix('.') {
         Some(name) if !name.is_empty() && !name.contains('/') => Ok(extension),
-        _ => Err(format!("`extension`: `{extension}` is not the end of a name, as in \".php\"")),
+        _ => Err(format!(
+            "`extension` must be the end of a file name, as in \".php\", got `{extension}`"
+        )),
     }
 }

@@ -236,19 +236,18 @@ impl HostTable {
 
     fn check(&self) -> Result<(), String> {
         if self.names.is_empty() && !self.default {
-            return Err("a host has `names`, or is the `default` one".to_owned());
+            return Err("a host needs `names`, or `default = true`".to_owned());
         }
         if self.directory.is_some() == self.fixed.is_some() {
-            return Err("a host has one of `directory` and `fixed`".to_owned());
+            return Err("a host needs exactly one of `directory` and `fixed`".to_owned());
         }
         if let Some(bytes) = self.fixed.filter(|bytes| *bytes > text::FIXED_BYTES_MAX) {
-            return Err(format!("`fixed` = {bytes} is more than is served from memory"));
+            return Err(format!("`fixed` must be at most {}, got {bytes}", text::FIXED_BYTES_MAX));
         }
         self.names.iter().try_for_each(|name| check_name(name))?;
         if self.listing == Some(true) && self.fixed.is_some() {
             return Err(
-                "`listing` lists directories, and with `fixed` there is none: leave it out"
-                    .to_owned(),
+                "`listing` needs a `directory`, and this host is `fixed`: remove it".to_owned()
             );
         }
         [&self.index, &self.hide, &self.show]
@@ -280,8 +279,7 @@ fn check_errors(errors: &BTreeMap<String, ErrorPage>) -> Result<(), String> {
         match is_error && is_absolute {
             true => Ok(()),
             false => Err(format!(
-                "write it as in `404 = \"/404.html\"`, a page of the site, or \
-                 `404 = {{ file = \"/etc/joust/404.html\" }}`, not {status} = {typed}"
+                "`{status} = {typed}` is not valid: write a page of the site, as in `404 = \"/404.html\"`, or a file, as in `404 = {{ file = \"/etc/joust/404.html\" }}`"
             )),
         }
     })
@@ -298,14 +296,13 @@ fn check_hosts(hosts: &[HostTable]) -> Result<(), String> {
     names.sort_unstable();
     if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(format!(
-            "`{}` is named twice in `names`, and a request can have but one host: leave it out of one \
-             of the tables",
+            "`{}` is in the `names` of two hosts: remove it from one of them",
             pair[0]
         ));
     }
     match hosts.iter().filter(|host| host.default).map(HostTable::title).collect::<Vec<_>>() {
         defaults if defaults.len() > 1 => {
-            Err(format!("only one host can be the `default` one, not {}", defaults.join(" and ")))
+            Err(format!("only one host can be the default, got {}", defaults.join(" and ")))
         }
         _ => Ok(()),
     }
@@ -316,8 +313,7 @@ pub(super) fn check_all(config: &SiteConfig) -> Result<(), String> {
     let default = config.hosts.iter().find(|host| host.default);
     match default.filter(|_| config.default_host.is_none()) {
         Some(host) => Err(format!(
-            "{} is the `default` one, and the top of the file (or the command line) has content for \
-             requests that name no host too: leave one of them out",
+            "{} is the default host, but the top of the file (or the command line) also has content for requests without a known host: remove one of them",
             host.title()
         )),
         None => Ok(()),

@@ -43,9 +43,9 @@ pub(super) fn check_types(types: &BTreeMap<String, String>) -> Result<(), String
         check_media(media)?;
         match media.contains('/') && !extension.contains(['.', '/']) {
             true => Ok(()),
-            false => {
-                Err(format!("write it as in `webp = \"image/webp\"`, not {extension} = {media}"))
-            }
+            false => Err(format!(
+                "`{extension} = {media}` is not valid: write it as in `webp = \"image/webp\"`"
+            )),
         }
     })
 }

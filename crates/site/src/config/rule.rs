@@ -106,16 +106,15 @@ pub struct AuthConfig {
 fn some<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<String>, D::Error> {
     let list = Vec::deserialize(list)?;
     match list.is_empty() {
-        true => Err(D::Error::custom("the list is empty: leave it out where all are meant")),
+        true => Err(D::Error::custom("the list must not be empty: leave it out to mean all")),
         false => Ok(list),
     }
 }
 
 /// What is wrong with the first that cannot be, and which it is: they have no names.
 pub(super) fn check_rules(rules: &[RuleConfig]) -> Result<(), String> {
-    let check = |(index, rule)| {
-        check_rule(rule).map_err(|why| format!("the rule in place {}: {why}", index + 1))
-    };
+    let check =
+        |(index, rule)| check_rule(rule).map_err(|why| format!("rule {}: {why}", index + 1));
     rules.iter().enumerate().try_for_each(check)
 }
 
@@ -150,41 +149,43 @@ pub(super) static TABLE: Table = Table {
 fn check_rule(rule: &RuleConfig) -> Result<(), String> {
     let paths = [&rule.prefix, &rule.glob, &rule.regex];
     if paths.iter().filter(|path| path.is_some()).count() > 1 {
-        return Err("a rule has one of `prefix`, `glob` and `regex`".to_owned());
+        return Err("a rule can have only one of `prefix`, `glob` and `regex`".to_owned());
     }
     if let Some(prefix) =
         [&rule.prefix, &rule.glob].into_iter().flatten().find(|p| !p.starts_with('/'))
     {
-        return Err(format!("`{prefix}` fits no path: each begins with a slash"));
+        return Err(format!("`{prefix}` matches no path: paths begin with a slash"));
     }
     rule.path().map(pattern::of_path).transpose()?;
     rule.header_matches.as_deref().map(pattern::of_value).transpose()?;
     if rule.header_matches.is_some() && rule.header.is_none() {
-        return Err("`header_matches` is of the field that `header` names: name one".to_owned());
+        return Err("`header_matches` needs `header`: set both".to_owned());
     }
     let actions =
         [rule.redirect.is_some(), rule.rewrite.is_some(), rule.deny.is_some(), rule.auth.is_some()];
     let edits = rule.set.len() + rule.add.len() + rule.remove.len();
     match actions.into_iter().filter(|is| *is).count() {
         0 if edits == 0 => {
-            return Err(
-                "a rule without an action: give it `redirect`, `rewrite`, `deny`, `auth`, \
+            return Err("a rule without an action: add `redirect`, `rewrite`, `deny`, `auth`, \
                         `set`, `add` or `remove`"
-                    .to_owned(),
-            );
+                .to_owned());
         }
         0 | 1 => {}
-        _ => return Err("a rule has one of `redirect`, `rewrite`, `deny` and `auth`".to_owned()),
+        _ => {
+            return Err(
+                "a rule can have only one of `redirect`, `rewrite`, `deny` and `auth`".to_owned()
+            );
+        }
     }
     if let Some(auth) = &rule.auth
         && auth.realm.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\' | 0x7f))
     {
-        return Err("`realm` stands between quotes in a head: leave quotes and \\ out".to_owned());
+        return Err("`realm` must not contain quotes, \\ or control characters".to_owned());
     }
     check_redirect(rule)?;
     check_rewrite(rule)?;
     if let Some(status) = rule.deny.filter(|status| !(400..600).contains(status)) {
-        return Err(format!("`deny` = {status} is not within 400 to 599"));
+        return Err(format!("`deny` must be within 400 to 599, got {status}"));
     }
     check_fields(rule)
 }
@@ -192,15 +193,19 @@ fn check_rule(rule: &RuleConfig) -> Result<(), String> {
 fn check_redirect(rule: &RuleConfig) -> Result<(), String> {
     let Some(to) = &rule.redirect else {
         return match rule.status.is_some() || rule.keep_query.is_some() {
-            true => Err("`status` and `keep_query` are of a `redirect`".to_owned()),
+            true => Err("`status` and `keep_query` need `redirect`".to_owned()),
             false => Ok(()),
         };
     };
     if let Some(status) = rule.status.filter(|s| ![301, 302, 303, 307, 308].contains(s)) {
-        return Err(format!("`status` = {status}: a redirect is 301, 302, 303, 307 or 308"));
+        return Err(format!(
+            "`status` of a redirect must be 301, 302, 303, 307 or 308, got {status}"
+        ));
     }
     if !to.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(format!("`redirect` = {to:?} cannot stand in a head: percent-encode it"));
+        return Err(format!(
+            "`redirect` must be ASCII without spaces, got {to:?}: percent-encode it"
+        ));
     }
     let is_path = to.starts_with('/') && !to.starts_with("//");
     let authority = to.strip_prefix("https://").or_else(|| to.strip_prefix("http://"));
@@ -212,8 +217,7 @@ fn check_redirect(rule: &RuleConfig) -> Result<(), String> {
     match is_path || is_url {
         true => Ok(()),
         false => Err(format!(
-            "`redirect` = {to:?} could lead anywhere: begin with one slash, or write the host out, as \
-             in https://example.org/$1 or https://${{host}}/$1"
+            "`redirect` = {to:?} could lead to any host: begin with one slash, or write the host out, as in https://example.org/$1 or https://${{host}}/$1"
         )),
     }
 }
@@ -221,7 +225,9 @@ fn check_redirect(rule: &RuleConfig) -> Result<(), String> {
 fn check_rewrite(rule: &RuleConfig) -> Result<(), String> {
     match &rule.rewrite {
         Some(to) if !to.starts_with('/') || !to.bytes().all(|byte| byte.is_ascii_graphic()) => {
-            Err(format!("`rewrite` = {to:?} is no path: begin with a slash and percent-encode it"))
+            Err(format!(
+                "`rewrite` must be a path that begins with a slash, percent-encoded, got {to:?}"
+            ))
         }
         _ => Ok(()),
     }
@@ -232,7 +238,7 @@ fn check_fields(rule: &RuleConfig) -> Result<(), String> {
     for name in names {
         if FRAMING.iter().any(|framing| name.eq_ignore_ascii_case(framing)) {
             return Err(format!(
-                "`{name}` frames the message or is the connection's: it is not a rule's"
+                "`{name}` cannot be changed by a rule: it frames the message or controls the connection"
             ));
         }
     }

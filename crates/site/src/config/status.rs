@@ -54,7 +54,9 @@ impl StatusAllow {
         match words {
             [word] if word == "loopback" => Ok(Self::Loopback),
             [word] if word == "any" => Ok(Self::Any),
-            [] => Err("nobody could see it: leave `path` out instead".to_owned()),
+            [] => {
+                Err("`allow` must not be empty: to have no status page, remove `path`".to_owned())
+            }
             networks => networks
                 .iter()
                 .map(|word| word.parse())
@@ -94,7 +96,7 @@ impl FromStr for Network {
     fn from_str(typed: &str) -> Result<Self, String> {
         let refused = || {
             format!(
-                "`{typed}` is neither loopback nor any, nor an address as in 10.0.0.7 or 10.0.0.0/8"
+                "it must be loopback, any, or an address as in 10.0.0.7 or 10.0.0.0/8, got `{typed}`"
             )
         };
         let (address, bits) = typed.split_once('/').map_or((typed, None), |(a, b)| (a, Some(b)));
@@ -126,8 +128,7 @@ pub fn path(typed: &str) -> Result<Option<String>, String> {
             Ok(Some(path.to_owned()))
         }
         _ => Err(format!(
-            "`{typed}` is no path as in /server-status: it begins with a slash, and has neither a \
-             query nor anything that is written with %"
+            "it must be a path as in /server-status, without a query or percent-encoding, got `{typed}`"
         )),
     }
 }

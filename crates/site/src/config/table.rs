@@ -52,8 +52,8 @@ impl Table {
         if is_list != Some(self.is_list) {
             let header = self.header();
             return Err(toml::de::Error::custom(match self.is_list {
-                true => format!("it may stand several times: write it as {header}"),
-                false => format!("it is one table: write it as {header}"),
+                true => format!("this table can be repeated: write {header}"),
+                false => format!("this table cannot be repeated: write {header}"),
             }));
         }
         (self.take)(config, ValueDeserializer::from(value.clone()))

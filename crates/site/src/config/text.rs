@@ -29,7 +29,7 @@ pub fn exact(time: Nanos) -> String {
 /// Whether texts can be names of files, without a path.
 pub fn check_file_names(names: &[String]) -> Result<(), String> {
     match names.iter().find(|name| name.is_empty() || name.contains(['/', '\0'])) {
-        Some(name) => Err(format!("`{name}` is not the name of a file, without a path")),
+        Some(name) => Err(format!("`{name}` must be a file name without a path")),
         None => Ok(()),
     }
 }
@@ -39,6 +39,6 @@ pub fn check_media(text: &str) -> Result<(), String> {
     let is_fine = |byte: u8| byte == b' ' || (byte.is_ascii_graphic() && byte != b',');
     match text.bytes().all(is_fine) {
         true => Ok(()),
-        false => Err(format!("`{}` cannot stand in a head", text.escape_debug())),
+        false => Err(format!("`{}` cannot be sent in a header field", text.escape_debug())),
     }
 }

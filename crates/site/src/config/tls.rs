@@ -105,8 +105,7 @@ impl TlsConfig {
         };
         if let Some(from) = self.redirect_from.filter(is_same) {
             return Err(format!(
-                "[tls] `redirect_from` = {from} is where the server speaks TLS (`listen` = {listen}), and \
-                 a port speaks one of them: give it another port, as 80"
+                "[tls] `redirect_from` must be another port than `listen` ({listen}), got {from}: use port 80, for example"
             ));
         }
         // As requests have it when it is compared.
@@ -116,20 +115,17 @@ impl TlsConfig {
         };
         if let Some(path) = self.redirect_except.iter().find(|path| !is_prefix(path)) {
             return Err(format!(
-                "[tls] `redirect_except`: `{path}` is not the beginning of a path with both its slashes, \
-                 as in \"/.well-known/acme-challenge/\""
+                "[tls] `redirect_except` must be the beginning of a path that starts and ends with a slash, got `{path}`; write it as in \"/.well-known/acme-challenge/\""
             ));
         }
         match (self.certificate.is_empty(), self.self_signed) {
             (true, false) => {
-                Err("[tls] names no certificate: add [[tls.certificate]] with `chain` \
-                                  and `key`, or --tls-cert FILE --tls-key FILE, or for trying out \
-                                  --tls-self-signed"
+                Err("[tls] has no certificate: add [[tls.certificate]] with `chain` \
+                                  and `key`, or --tls-cert FILE --tls-key FILE, or for trials --tls-self-signed"
                     .to_owned())
             }
             (false, true) => {
-                Err("[tls] has certificates and `self_signed` too: leave one of them \
-                                  out"
+                Err("[tls] has both certificates and `self_signed`: remove one of them"
                 .to_owned())
             }
             _ => Ok(()),
@@ -144,13 +140,13 @@ impl TlsConfig {
         };
         let mut text = format!(
             "[tls]\n\
-             # a certificate for localhost, made in memory at the start; for trying out\n\
+             # a certificate for localhost, made in memory at the start; for trials only\n\
              self_signed = {}\n\n\
-             # older versions of TLS are refused: 1.2 or 1.3\n\
+             # minimum version of TLS: 1.2 or 1.3\n\
              min_version = {}\n\n\
-             # whether clients get tickets to resume with, at any process of the server\n\
+             # whether clients get session tickets, valid at all processes of the server\n\
              session_tickets = {}\n\n\
-             # sessions that each process keeps for clients without tickets\n\
+             # number of sessions that each process keeps for clients without tickets\n\
              session_cache = {}\n",
             self.self_signed,
             quoted(version),
@@ -163,8 +159,8 @@ impl TlsConfig {
             let except = except.join(", ");
             write!(
                 text,
-                "\n# plain requests there are sent on to this port\nredirect_from = {address}\n\
-                 \n# but for files whose path begins so, which are served there from the site\n\
+                "\n# plain requests to this address are redirected to the TLS port\nredirect_from = {address}\n\
+                 \n# except for these paths, whose files are served in plain HTTP\n\
                  redirect_except = [{except}]\n"
             )
             .expect(WRITES);

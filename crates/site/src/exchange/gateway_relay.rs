@@ -136,8 +136,7 @@ impl Exchange<'_> {
                     }
                     if self.head_waits(&head) {
                         if ended {
-                            let why = "it ended before the first byte of the body that its \
-                                       Content-Length says";
+                            let why = "it ended before it sent the body that its Content-Length announces";
                             self.fail_gateway(Failure::new(502, why), now);
                         }
                         return;
@@ -217,7 +216,7 @@ impl Exchange<'_> {
         let is_cut = ended && !is_whole;
         call.used_body();
         if is_cut {
-            call.note("it ended before it had given as many bytes as its Content-Length says");
+            call.note("it ended before it sent all bytes that its Content-Length announces");
             self.cut_gateway(now);
         } else if is_whole {
             self.end_gateway(now);
@@ -276,7 +275,7 @@ impl Exchange<'_> {
 
     /// The gateway gave nothing for as long as it may.
     pub(super) fn gateway_timed_out(&mut self, now: Nanos) {
-        self.fail_gateway(Failure::new(504, "it gave nothing within its `timeout`"), now);
+        self.fail_gateway(Failure::new(504, "it sent nothing within its `timeout`"), now);
     }
 
     /// Puts an answer that is not whole into the journal, and ends what made it.
@@ -304,11 +303,11 @@ impl Exchange<'_> {
         let Some(call) = self.call.as_deref_mut() else { return };
         let redirects = call.redirects() + 1;
         if redirects > REDIRECTS_MAX {
-            let why = "it redirected within the server once too often";
+            let why = "it caused too many redirects within the server";
             return self.fail_gateway(Failure::new(500, why), now);
         }
         if !self.decide_on(&target, now) {
-            return self.fail_gateway(Failure::new(502, "it redirected to what is no target"), now);
+            return self.fail_gateway(Failure::new(502, "it redirected to an invalid target"), now);
         }
         let (site, serves) = (self.site, self.decision.verdict == Verdict::Serve);
         site.hosts.lead_to_index(&mut self.decision, &target, now);

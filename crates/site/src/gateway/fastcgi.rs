@@ -67,7 +67,7 @@ impl Address {
                 let first = all.into_iter().next();
                 first.map(Self::Tcp).ok_or_else(|| format!("`{text}`: it has no address"))
             }
-            _ => Err(format!("`{text}` is neither unix:/PATH nor tcp:HOST:PORT")),
+            _ => Err(format!("`socket` must be unix:/PATH or tcp:HOST:PORT, got `{text}`")),
         }
     }
 
@@ -166,10 +166,10 @@ impl Application {
             }
         }
         let said = match tries.said.is_empty() {
-            true => "it has not been started".to_owned(),
+            true => "it was not started".to_owned(),
             false => tries.said.join("; "),
         };
-        Err(Failure::new(503, format!("no application takes the request: {said}")))
+        Err(Failure::new(503, format!("no application accepts the request: {said}")))
     }
 
     /// Keeps why the connection that was tried last came to nothing.
@@ -177,7 +177,7 @@ impl Application {
         let address = tries.at.zip(self.addresses.get()).map(|(at, addresses)| &addresses[at]);
         tries.said.push(match address {
             Some(address) => format!("{address}: {error}"),
-            None => format!("a connection that was kept: {error}"),
+            None => format!("a kept connection: {error}"),
         });
     }
 }

@@ -80,7 +80,7 @@ impl Guard {
         let (facts, hashes) = read(&config.file).map_err(broken)?;
         let mut key = [0; 32];
         rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())
-            .map_err(|error| broken(format!("no random key could be had: {error}")))?;
+            .map_err(|error| broken(format!("cannot get random bytes: {error}")))?;
         let AuthConfig { realm, users, .. } = config;
         Ok(Self {
             path: config.file.clone(),
@@ -221,7 +221,7 @@ fn read(path: &PathBuf) -> Result<(Facts, HashMap<String, String>), String> {
             !user.is_empty() && is_bcrypt && hash.parse::<bcrypt::HashParts>().is_ok()
         });
         let Some((user, hash)) = entry else {
-            return Err(format!("line {} is not NAME:HASH with a hash of bcrypt", number + 1));
+            return Err(format!("line {} must be NAME:HASH with a bcrypt hash", number + 1));
         };
         hashes.insert(user.to_owned(), hash.to_owned());
     }

@@ -49,7 +49,7 @@ fn read(path: &Path, presentation: &Presentation) -> Result<Representation, Site
     let refused = |reason: String| SiteError::ErrorPage { path: path.to_owned(), reason };
     let content = content(path).map_err(|error| refused(error.to_string()))?;
     if content.len() as u64 > PAGE_BYTES_MAX {
-        return Err(refused(format!("it has more than {PAGE_BYTES_MAX} bytes")));
+        return Err(refused(format!("it is larger than {PAGE_BYTES_MAX} bytes")));
     }
     let name = path.file_name().unwrap_or_default().as_bytes();
     let content_type = media::content_type(name, presentation);
@@ -62,7 +62,7 @@ fn content(path: &Path) -> io::Result<Vec<u8>> {
     let nonblock = OFlags::NONBLOCK.bits().cast_signed();
     let file = File::options().read(true).custom_flags(nonblock).open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut content = Vec::new();
     file.take(PAGE_BYTES_MAX + 1).read_to_end(&mut content)?;

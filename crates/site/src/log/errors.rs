@@ -63,7 +63,7 @@ impl FromStr for Level {
     fn from_str(typed: &str) -> Result<Self, String> {
         let names = || Self::ALL.iter().map(|level| level.name());
         Self::ALL.into_iter().find(|level| level.name() == typed).ok_or_else(|| {
-            format!("`{typed}` is not one of {}", names().collect::<Vec<_>>().join(", "))
+            format!("it must be one of {}, got `{typed}`", names().collect::<Vec<_>>().join(", "))
         })
     }
 }

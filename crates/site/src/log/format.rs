@@ -343,7 +343,7 @@ impl Reader<'_> {
         let same = known.iter().find(same).map(String::as_str);
         let nearest = same.or_else(|| nearest(typed, known.iter().map(String::as_str)));
         format!(
-            "there is no directive `{typed}` (at {start}); the nearest is `{}` (all: {})",
+            "unknown directive `{typed}` (at {start}); did you mean `{}`? (all: {})",
             nearest.unwrap_or("%h"),
             known.join(" ")
         )
@@ -431,7 +431,7 @@ mod tests {
     fn what_there_is_not_is_refused_with_its_place_and_the_nearest() {
         let cases = [
             ("%h %z", "`%z` (at 3)", "all: %h"),
-            ("%h %S", "`%S` (at 3)", "the nearest is `%s`"),
+            ("%h %S", "`%S` (at 3)", "did you mean `%s`?"),
             ("%{Foo}e %h", "`%{Foo}e` (at 0)", ""),
             ("%h %", "`%` at 3", "cut short"),
             ("%{Foo", "`%{Foo` at 0", "does not end"),
