@@ -1,5 +1,4 @@
-//! Owns the way from a list of labels to the reports in a text. Must not know any tool.
-//! Start reading at [`read`].
+//! Owns the way from a list of labels to the reports in a text. Start reading at [`read`].
 
 use crate::ReadError;
 use crate::report::Report;

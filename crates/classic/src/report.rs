@@ -1,5 +1,4 @@
-//! Owns what a report says, in one shape for all tools. Must not know how any of them prints it.
-//! Start reading at [`Report`].
+//! Owns what a report says, in one shape for all tools. Start reading at [`Report`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;

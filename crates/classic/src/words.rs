@@ -1,7 +1,6 @@
-//! Owns the view of a text as words with their places, and the reading of quantities from them. Must
-//! not know any tool. What wraps, indents, quotes, colours or marks up a report changes the space
-//! between its words only, so it is the space that is not looked at.
-//! Start reading at [`words`] and [`Cursor`].
+//! Owns the view of a text as words with their places, and the reading of quantities from them. What wraps,
+//! indents, quotes, colours or marks up a report changes the space between its words only, so it is the
+//! space that is not looked at. Start reading at [`words`] and [`Cursor`].
 
 use std::ops::Range;
 

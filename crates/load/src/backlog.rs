@@ -1,5 +1,5 @@
-//! The queue of an open loop: requests that are due and wait for a free connection. Owns its bound
-//! and its counts; must not know connections. Start reading at [`Backlog::admit`].
+//! The queue of an open loop: requests that are due and wait for a free connection. Owns its bound and its
+//! counts. Start reading at [`Backlog::admit`].
 //!
 //! A request that is due waits here, never in the law: so the queue has a length that can be shown,
 //! and a bound. One that finds it full is dropped and counted; it is never skipped in silence.

@@ -1,7 +1,6 @@
-//! Whether a reply is the one that was expected, beyond its framing: header fields, a part of its
-//! body, its length and hash. Owns the comparison; must not know connections.
-//! Start reading at [`Checks`], what all replies are measured by, then [`BodyWatch`], the one that is
-//! being read.
+//! Whether a reply is the one that was expected, beyond its framing: header fields, a part of its body, its
+//! length and hash. Start reading at [`Checks`], what all replies are measured by, then [`BodyWatch`], the
+//! one that is being read.
 //!
 //! A body is looked at only where something asks for it: otherwise its bytes may be thrown away in
 //! the kernel. Hashing costs about 0.8 ns a byte and goes piece by piece, so that it delays no stamp

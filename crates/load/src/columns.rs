@@ -1,5 +1,5 @@
-//! A column of a CSV file (RFC 4180), for the placeholder `{csv:FILE:COLUMN}`. Owns the reading; must
-//! not know where the text comes from or goes. Start reading at [`read_column`].
+//! A column of a CSV file (RFC 4180), for the placeholder `{csv:FILE:COLUMN}`. Start reading at
+//! [`read_column`].
 
 use record::Column;
 

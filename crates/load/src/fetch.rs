@@ -1,6 +1,5 @@
-//! One request alone on a fresh connection: the probe of whether a server answers, and the oracle of
-//! what it answers. Owns nothing of a load's speed: body and head are kept. Must not know why it is
-//! asked. Start reading at [`fetch`].
+//! One request alone on a fresh connection: the probe of whether a server answers, and the oracle of what
+//! it answers. Owns nothing of a load's speed: body and head are kept. Start reading at [`fetch`].
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

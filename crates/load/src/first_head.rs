@@ -1,5 +1,4 @@
 //! The head of the first reply of a thread, for whoever wants to know what the server says of itself.
-//! Owns its bytes; must not know what they mean.
 
 /// The head of the first reply of a thread, where it is kept and awaited.
 #[derive(Default)]

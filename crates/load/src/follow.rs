@@ -1,6 +1,6 @@
 //! Redirects that are followed: users of the plan's own requests, each of which goes on where its reply
-//! says, up to as many times as the plan allows. Owns the chain of one request; must not know sockets
-//! or statistics. Start reading at [`Followers::heard`].
+//! says, up to as many times as the plan allows. Owns the chain of one request. Start reading at
+//! [`Followers::heard`].
 //!
 //! A request and all that it is led to count as one: due and sent are those of the first, done is that
 //! of the last reply, and a status is that of the last reply. The scenario is only there where the plan

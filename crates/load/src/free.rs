@@ -1,5 +1,5 @@
-//! Places for requests that no request has: each connection has as many as it may have requests out.
-//! Owns their order; must not know what takes a place. Start reading at [`FreePlaces`].
+//! Places for requests that no request has: each connection has as many as it may have requests out. Start
+//! reading at [`FreePlaces`].
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! Which replies have their bodies hashed, and what came of it. Owns the choice, the counts and what a
-//! look may cost; must not know how a body is hashed (see `check`). Start reading at [`HashTurns`].
+//! Which replies have their bodies hashed, and what came of it. Owns the choice, the counts and what a look
+//! may cost. Start reading at [`HashTurns`].
 //!
 //! The first reply of a thread is hashed, and then one after a random number of others, drawn from the
 //! plan's seed: every k-th would meet the same one of a server's processes again and again. A reply

@@ -1,6 +1,6 @@
-//! Where a redirect leads, and what is asked there. Owns the resolution of Location (RFC 3986, 5) and
-//! what of a request is sent again (RFC 9110, 15.4; where it leaves a choice, the Fetch standard,
-//! 4.4); must not know users or connections. Start reading at [`resolve`].
+//! Where a redirect leads, and what is asked there. Owns the resolution of Location (RFC 3986, 5) and what
+//! of a request is sent again (RFC 9110, 15.4; where it leaves a choice, the Fetch standard, 4.4). Start
+//! reading at [`resolve`].
 
 use record::{Redirect, is_redirect};
 use wire::Fields;

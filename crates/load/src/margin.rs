@@ -1,5 +1,5 @@
-//! How long before an instant a thread must be awake to be there on time. Owns the estimate; must not
-//! know what is due. Start reading at [`Margin::overslept`].
+//! How long before an instant a thread must be awake to be there on time. Owns the estimate. Start reading
+//! at [`Margin::overslept`].
 
 use units::Nanos;
 

@@ -1,5 +1,5 @@
 //! Several loads as one: what agents on different machines measured at the same time, or one load after
-//! another. Owns what is added up, and what may not be. Must not know files. Start reading at [`merge`].
+//! another. Owns what is added up, and what may not be. Start reading at [`merge`].
 //!
 //! Records lie on one axis of time by when each began; time in which none ran is left out of it, so a
 //! rate is over the time in which at least one of them ran. Counts and histograms add up exactly, in

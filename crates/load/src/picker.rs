@@ -1,5 +1,4 @@
-//! Which request of the plan is next. Owns the choice, for one thread; must not know what the
-//! requests are. Start reading at [`Picker`].
+//! Which request of the plan is next. Start reading at [`Picker`].
 //!
 //! In order costs a comparison where all weights are 1, and a binary search over their sums
 //! elsewhere; at random it costs two draws (the alias method of Walker, in Vose's form, with whole

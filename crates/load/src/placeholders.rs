@@ -1,5 +1,5 @@
-//! `{seq}`, `{rand}`, `{rand:LOW-HIGH}` and `{csv:FILE:COLUMN}` in a text. Owns how they are written;
-//! must not know requests or the values. Start reading at [`split`].
+//! `{seq}`, `{rand}`, `{rand:LOW-HIGH}` and `{csv:FILE:COLUMN}` in a text. Owns how they are written. Start
+//! reading at [`split`].
 
 use record::RequestPlan;
 

@@ -1,5 +1,5 @@
-//! A request as it is sent each time: bytes that stay, and holes that are filled anew. Owns the
-//! rendering; must not know connections. Start reading at [`Prepared`].
+//! A request as it is sent each time: bytes that stay, and holes that are filled anew. Start reading at
+//! [`Prepared`].
 //!
 //! Cost of one request: without holes none, since the same bytes are sent again. With holes one copy
 //! of its bytes, and a draw or a few divisions for each hole; nothing is allocated while the buffer

@@ -1,5 +1,5 @@
-//! A proxy of HTTP: how it is typed, what it is asked, and what it answers to CONNECT. Owns the forms
-//! of RFC 9110, 9.3.6 and RFC 9112, 3.2.2; must not know connections. Start reading at [`parse`].
+//! A proxy of HTTP: how it is typed, what it is asked, and what it answers to CONNECT. Owns the forms of
+//! RFC 9110, 9.3.6 and RFC 9112, 3.2.2. Start reading at [`parse`].
 //!
 //! Cost: one comparison for each connection that is made, one request and one reply more for each
 //! tunnel; nothing for each request, whose bytes are rendered once with the target in absolute form.

@@ -1,6 +1,5 @@
-//! What one thread of the load counts: an interval being filled, histograms, a bounded log of
-//! requests. Owns every number that ends up in the record; must not know connections or HTTP.
-//! Start reading at [`Recorder::ended`].
+//! What one thread of the load counts: an interval being filled, histograms, a bounded log of requests.
+//! Owns every number that ends up in the record. Start reading at [`Recorder::ended`].
 //!
 //! Cost of a request: three histogram entries (5 ns each) and a dozen additions on lines that stay in
 //! the cache. Where a plan has several requests, one byte says which row a request counts in, and its

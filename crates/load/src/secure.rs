@@ -1,6 +1,5 @@
-//! TLS of one thread: whom to trust, which handshakes offer to resume, what came of them. Owns the
-//! choice and the counts; must not know records of TLS (`wire` does) or sockets.
-//! Start reading at [`Secure::client`].
+//! TLS of one thread: whom to trust, which handshakes offer to resume, what came of them. Owns the choice
+//! and the counts. Start reading at [`Secure::client`].
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! The intervals of a whole load: those of all threads merged, at most [`INTERVALS_MAX`] of them.
-//! Owns the joining; must not know who measured. Start reading at [`Series::add`].
+//! The intervals of a whole load: those of all threads merged, at most [`INTERVALS_MAX`] of them. Start
+//! reading at [`Series::add`].
 
 use record::Interval;
 

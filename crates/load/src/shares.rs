@@ -1,6 +1,5 @@
-//! Who does which part of a load: agents, then threads, then connections. Owns the division, which is
-//! fixed before the start, so that counts come out exactly; must not know what the parts do.
-//! Start reading at [`thread_shares`].
+//! Who does which part of a load: agents, then threads, then connections. Owns the division, which is fixed
+//! before the start, so that counts come out exactly. Start reading at [`thread_shares`].
 
 use record::LoadPlan;
 

@@ -1,7 +1,7 @@
-//! A network and a server in virtual time, behind the same [`Driver`] as the kernel: the real workers
-//! run on it, hundreds of loads a second, and what they measure has a known answer. Owns the clock
-//! and the chance of a simulation; must not know who measures. What the world does is in [`Script`].
-//! Start reading at [`run`], then [`SimDriver`].
+//! A network and a server in virtual time, behind the same [`Driver`] as the kernel: the real workers run
+//! on it, hundreds of loads a second, and what they measure has a known answer. Owns the clock and the
+//! chance of a simulation. What the world does is in [`Script`]. Start reading at [`run`], then
+//! [`SimDriver`].
 //!
 //! Nothing here takes time but what the script says: a request sent at t is answered at t + delay,
 //! exactly, and processing costs nothing (unless [`Script::client`] says so). Same script, same

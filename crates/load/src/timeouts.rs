@@ -1,6 +1,5 @@
-//! Deadlines of connections, in constant time and constant memory. Owns a few queues in each of
-//! which all spans are equal, so that the order of arming is the order of running out; must not know
-//! what a deadline means. Start reading at [`Timeouts`].
+//! Deadlines of connections, in constant time and constant memory. Owns a few queues in each of which all
+//! spans are equal, so that the order of arming is the order of running out. Start reading at [`Timeouts`].
 //!
 //! Cost: arming and disarming write two neighbours in a linked list that lies in one array (about
 //! 3 ns when it is in the cache); nothing is allocated after the start. A heap would cost a

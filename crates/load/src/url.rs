@@ -1,5 +1,5 @@
-//! `http://host:port/path?query` and https, parsed and resolved. Owns what of a URL a load needs; must not know
-//! the rest of a plan. Start reading at [`parse`].
+//! `http://host:port/path?query` and https, parsed and resolved. Owns what of a URL a load needs. Start
+//! reading at [`parse`].
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};

@@ -1,6 +1,5 @@
 //! What a load is to do, complete: made once from what was typed; below that nothing is optional and
-//! nothing is checked again. Owns the data; must not know how a load is carried out.
-//! Start reading at [`LoadPlan`].
+//! nothing is checked again. Start reading at [`LoadPlan`].
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

@@ -1,6 +1,5 @@
-//! Counts what the heap is asked for, so that a test can prove that a hot path asks for nothing,
-//! and that what is kept stays small. Owns
-//! the counter; must not know what is measured. Start reading at [`Counting`].
+//! Counts what the heap is asked for, so that a test can prove that a hot path asks for nothing, and that
+//! what is kept stays small. Owns the counter. Start reading at [`Counting`].
 //!
 //! ```
 //! #[global_allocator]

@@ -1,6 +1,6 @@
-//! Files that many threads and processes append to: opened so that each write lands whole at the end,
-//! and exchanged for another under the same number, which is how a log is rotated. Owns the flags of
-//! these calls; must not know what is written. Start reading at [`open`].
+//! Files that many threads and processes append to: opened so that each write lands whole at the end, and
+//! exchanged for another under the same number, which is how a log is rotated. Owns the flags of these
+//! calls. Start reading at [`open`].
 
 use std::fs::File;
 use std::io;

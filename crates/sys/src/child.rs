@@ -1,7 +1,6 @@
-//! Processes that the lab starts: a child in a process group of its own, with its CPUs, its cgroup,
-//! default signals and no descriptor it was not given; a guardian that ends it when this process is
-//! gone, whatever ended it; and reaping. Owns fork and what may be called after it; must not know
-//! what the child is.
+//! Processes that the lab starts: a child in a process group of its own, with its CPUs, its cgroup, default
+//! signals and no descriptor it was not given; a guardian that ends it when this process is gone, whatever
+//! ended it; and reaping. Owns fork and what may be called after it.
 //!
 //! What ends a child when this process dies without a word (SIGKILL, power of the OOM killer):
 //! 1 PR_SET_PDEATHSIG, for the child itself; it fires when the *thread* that forked ends, therefore

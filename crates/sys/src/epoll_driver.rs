@@ -1,6 +1,5 @@
-//! The generator's [`Driver`] on epoll. Owns the turning of readiness into completions, the receive
-//! buffer, and the bytes a socket did not take; must not know HTTP or policy.
-//! Start reading at [`EpollDriver`], then its `next`.
+//! The generator's [`Driver`] on epoll. Owns the turning of readiness into completions, the receive buffer,
+//! and the bytes a socket did not take. Start reading at [`EpollDriver`], then its `next`.
 //!
 //! # Cost
 //!

@@ -1,7 +1,6 @@
-//! Files beneath a directory: opened through its descriptor so that neither `..` nor a symbolic link
-//! leads out of it (openat2 with RESOLVE_BENEATH), and described by the descriptor that was opened,
-//! so that what is decided on is what is sent. Must not know HTTP or what is to be hidden.
-//! Start reading at [`Root::open`].
+//! Files beneath a directory: opened through its descriptor so that neither `..` nor a symbolic link leads
+//! out of it (openat2 with RESOLVE_BENEATH), and described by the descriptor that was opened, so that what
+//! is decided on is what is sent. Start reading at [`Root::open`].
 
 use std::ffi::CStr;
 use std::io;

@@ -1,6 +1,6 @@
-//! A file that one process opens and any number of others take copies of, with the rights that the one
-//! had who opened it: descriptors in a message of a Unix socket (SCM_RIGHTS, unix(7)). Owns the two
-//! sockets; must not know what the file is for. Start reading at [`Handout::put`].
+//! A file that one process opens and any number of others take copies of, with the rights that the one had
+//! who opened it: descriptors in a message of a Unix socket (SCM_RIGHTS, unix(7)). Owns the two sockets.
+//! Start reading at [`Handout::put`].
 //!
 //! The message stays in the queue: who takes a copy peeks at it (MSG_PEEK), for which the kernel makes
 //! descriptors anew each time. So nobody has to know how many processes there are, or which of them have

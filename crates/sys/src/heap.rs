@@ -1,4 +1,4 @@
-//! What the allocator keeps of memory that was freed. Must not know whose it was. Start reading at [`trim`].
+//! What the allocator keeps of memory that was freed. Start reading at [`trim`].
 
 /// Gives free pages back to the kernel: those between what is in use too, which freeing alone never does
 /// (malloc_trim(3)). Looks at all that is free: some milliseconds for some 10 MiB, so it is for who has freed

@@ -1,6 +1,6 @@
 //! Whose rights a process has: found by name, and taken on for good. Owns the order of these calls, and the
-//! proof that nothing is left of the rights of before; must not know what they are for.
-//! Start reading at [`Identity::find`], then [`Identity::assume`].
+//! proof that nothing is left of the rights of before. Start reading at [`Identity::find`], then
+//! [`Identity::assume`].
 
 use std::ffi::CString;
 use std::io;

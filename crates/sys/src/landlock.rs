@@ -1,6 +1,6 @@
 //! Landlock (landlock(7)): a process gives up, for good and for all that it will start, the files and ports
-//! that it does not name. Owns the three system calls and what each version of them can do; must not know
-//! which files a server needs. Start reading at [`Ruleset::new`].
+//! that it does not name. Owns the three system calls and what each version of them can do. Start reading
+//! at [`Ruleset::new`].
 //!
 //! What is open stays usable. Rules are of inodes, found when the ruleset is made: what lies
 //! beneath a directory that is named may come later, a directory that is moved keeps its rule.

@@ -1,6 +1,5 @@
-//! Network interfaces, by rtnetlink(7): a veth pair across two namespaces, addresses, up, MTU. Acts
-//! on the namespace of the calling thread. Must not know what they are for.
-//! Start reading at [`veth`].
+//! Network interfaces, by rtnetlink(7): a veth pair across two namespaces, addresses, up, MTU. Acts on the
+//! namespace of the calling thread. Start reading at [`veth`].
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};

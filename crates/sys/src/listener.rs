@@ -1,6 +1,5 @@
-//! The server's sockets: listen, accept, receive, send, close. Owns the flags of each call; must not
-//! know what the bytes mean.
-//! Start reading at [`bind`].
+//! The server's sockets: listen, accept, receive, send, close. Owns the flags of each call. Start reading
+//! at [`bind`].
 //!
 //! What an accepted socket needs (TCP_NODELAY, receive and send timeouts) is set on the listener:
 //! Linux copies it to each socket that is accepted (`sk_clone_lock`), so a connection costs no

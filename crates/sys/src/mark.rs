@@ -1,6 +1,6 @@
-//! A mark that a program hands down to all that it starts, by which they can be found and killed,
-//! whatever group, session or parent they have given themselves. Owns the mark and the search; must not
-//! know what a program is for. Start reading at [`Marks`] and [`kill_marked`].
+//! A mark that a program hands down to all that it starts, by which they can be found and killed, whatever
+//! group, session or parent they have given themselves. Owns the mark and the search. Start reading at
+//! [`Marks`] and [`kill_marked`].
 //!
 //! The mark is a limit of the process that the kernel keeps, hands down by fork and exec, and otherwise
 //! ignores: RLIMIT_LOCKS, of no effect since Linux 2.6 (getrlimit(2)). A daemon keeps it through

@@ -1,7 +1,6 @@
 //! Network namespaces: a network stack of its own, with its own interfaces, ports, TIME_WAIT sockets,
-//! counters and `net.*` settings. Ours have no name: the kernel clears one away when the last process
-//! and descriptor that hold it are gone, so that none can be left behind. Must not know what runs in
-//! them.
+//! counters and `net.*` settings. Ours have no name: the kernel clears one away when the last process and
+//! descriptor that hold it are gone, so that none can be left behind.
 //!
 //! A thread is in one namespace, and a thread or process that it starts begins in the same. What a
 //! thread reads below `/proc/sys/net` and `/proc/thread-self/net` is of its own namespace;

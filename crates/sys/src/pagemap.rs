@@ -1,7 +1,6 @@
 //! Owns the question where a process has pages (`PAGEMAP_SCAN`, Linux 6.7, admin-guide/mm/pagemap): a
 //! server may reserve gigabytes of addresses and use a few pages of them, and `/proc/PID/pagemap` has 8
-//! bytes for each address page, used or not. Must not know what the pages are counted for.
-//! Start reading at [`occupied`].
+//! bytes for each address page, used or not. Start reading at [`occupied`].
 //!
 //! Cost: one ioctl for each mapping, some 0.5 us and 1 us for each 2 MiB that have pages; it holds the
 //! process's mmap lock for reading meanwhile.

@@ -1,6 +1,5 @@
-//! Processes of a server that forks: start one, learn of its end, share counters with it. Owns the
-//! rules of fork; must not know what a child serves.
-//! Start reading at [`fork`].
+//! Processes of a server that forks: start one, learn of its end, share counters with it. Owns the rules of
+//! fork. Start reading at [`fork`].
 
 use std::ffi::CString;
 use std::io;

@@ -1,6 +1,6 @@
 //! Programs that a server starts for a request: with three files, a directory and an environment, in a
-//! process group of its own, and with nothing else of ours. Owns how one is started, killed and reaped;
-//! must not know what it is for. Start reading at [`start`].
+//! process group of its own, and with nothing else of ours. Owns how one is started, killed and reaped.
+//! Start reading at [`start`].
 //!
 //! Cost: the new process shares the memory of the caller until the exec (CLONE_VM and CLONE_VFORK), so that
 //! a start costs the same in a process of 400 threads and some GiB as in a small one; fork would copy

@@ -1,6 +1,5 @@
-//! What the drivers of the kernel, epoll and io_uring, have in common: how a connection stands, what it
-//! is to receive next, and the time that they go by. Must not know by which calls. Start reading at
-//! [`Interest`].
+//! What the drivers of the kernel, epoll and io_uring, have in common: how a connection stands, what it is
+//! to receive next, and the time that they go by. Start reading at [`Interest`].
 
 use std::cell::Cell;
 use std::io;

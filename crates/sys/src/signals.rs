@@ -1,8 +1,7 @@
-//! The signals of a server: SIGTERM asks it to drain, SIGINT to stop. In the process that leads they
-//! arrive as data on a file, so that they can be waited for beside sockets; in a forked child they
-//! interrupt the call that blocks. Owns masks and handlers; must not know what is stopped.
-//! Start reading at [`Signals`]; for children at [`in_child`], for a server of one thread at [`alone`],
-//! for the process above all at [`Mail`].
+//! The signals of a server: SIGTERM asks it to drain, SIGINT to stop. In the process that leads they arrive
+//! as data on a file, so that they can be waited for beside sockets; in a forked child they interrupt the
+//! call that blocks. Owns masks and handlers. Start reading at [`Signals`]; for children at [`in_child`],
+//! for a server of one thread at [`alone`], for the process above all at [`Mail`].
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -1,7 +1,6 @@
 //! Owns what the kernel says of sockets that listen: address, backlog, queue, inode, and of handshakes that
-//! have begun and connections that have ended at a port (sock_diag(7)).
-//! /proc/net/tcp has no backlog, and lists a listening socket among all others. Must not know whose
-//! sockets they are. Start reading at [`listeners`].
+//! have begun and connections that have ended at a port (sock_diag(7)). /proc/net/tcp has no backlog, and
+//! lists a listening socket among all others. Start reading at [`listeners`].
 //!
 //! A question and its answers are bytes of a fixed layout in the machine's own order
 //! (`linux/netlink.h`, `linux/inet_diag.h`), so they are written and read here without `unsafe`.

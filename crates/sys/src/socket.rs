@@ -1,6 +1,5 @@
-//! Client sockets, non-blocking TCP: open, send, receive, learn why it failed; and the number of
-//! files a process may have open. Owns the calls; must not know epoll, HTTP or policy.
-//! Start reading at [`connect`]. The server's side is [`crate::listener`].
+//! Client sockets, non-blocking TCP: open, send, receive, learn why it failed; and the number of files a
+//! process may have open. Start reading at [`connect`]. The server's side is [`crate::listener`].
 
 use std::io;
 use std::net::{Shutdown, SocketAddr};

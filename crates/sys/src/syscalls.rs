@@ -1,5 +1,5 @@
-//! Which system calls other processes make, counted with ptrace. Owns tracing; must not know whose
-//! processes they are, nor why they are traced. Start reading at [`counted`].
+//! Which system calls other processes make, counted with ptrace. Owns tracing. Start reading at
+//! [`counted`].
 //!
 //! A traced call stops its thread twice, some 10 us each: for looking at what a server does, never for
 //! measuring how fast it is.

@@ -1,6 +1,6 @@
-//! The generator's [`Driver`] on io_uring. Owns the operations that are under way, the order in which
-//! their ends are reported, and the bytes that the kernel did not take; must not know HTTP or policy.
-//! Start reading at [`UringDriver`], then its `wait` and `take`.
+//! The generator's [`Driver`] on io_uring. Owns the operations that are under way, the order in which their
+//! ends are reported, and the bytes that the kernel did not take. Start reading at [`UringDriver`], then
+//! its `wait` and `take`.
 //!
 //! # Cost
 //!

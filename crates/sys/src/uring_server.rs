@@ -1,6 +1,6 @@
 //! io_uring for a server: connections, bytes and readiness of many sockets through one ring. Owns the
-//! operations that are under way and the memory that the kernel writes to; must not know HTTP, what a
-//! connection is, or when to do what. Start reading at [`ServerRing::enter`].
+//! operations that are under way and the memory that the kernel writes to. Start reading at
+//! [`ServerRing::enter`].
 //!
 //! # Cost
 //!

@@ -1,5 +1,5 @@
-//! Waking every event loop of a process at once: a file that each of them watches. Owns the
-//! eventfd(2); must not know why they are woken. Start reading at [`Wake`].
+//! Waking every event loop of a process at once: a file that each of them watches. Owns the eventfd(2).
+//! Start reading at [`Wake`].
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

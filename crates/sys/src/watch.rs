@@ -1,6 +1,6 @@
-//! One way to wait for many files, whatever the kernel's interface: epoll(7), poll(2) and select(2)
-//! behind the same calls, so that an event loop is written once. Owns who is watched for what; must
-//! not know what a file is. Start reading at [`Watch`].
+//! One way to wait for many files, whatever the kernel's interface: epoll(7), poll(2) and select(2) behind
+//! the same calls, so that an event loop is written once. Owns who is watched for what. Start reading at
+//! [`Watch`].
 //!
 //! The loop is generic over it: a call costs what it costs without the trait. What differs shows in
 //! the cost of a wait: epoll's is that of the files that are ready, poll's and select's that of all

@@ -1,6 +1,6 @@
-//! Owns the quantities of the project: durations, byte counts, rates and shares, each a type,
-//! each parsed from what people type ("10s", "3KB", "5k/s", "2%") and printed the way they read it.
-//! Must not know anything else of the project. Start reading at [`Nanos`].
+//! Owns the quantities of the project: durations, byte counts, rates and shares, each a type, each parsed
+//! from what people type ("10s", "3KB", "5k/s", "2%") and printed the way they read it. Start reading at
+//! [`Nanos`].
 
 mod bytes;
 mod nanos;

@@ -1,5 +1,5 @@
-//! Owns the taking off of framing from a body, one implementation for both roles. Must not know
-//! whether it reads a request or a reply. Start reading at [`BodyDecoder::decode`].
+//! Owns the taking off of framing from a body, one implementation for both roles. Start reading at
+//! [`BodyDecoder::decode`].
 //!
 //! Body bytes are never copied and never looked at: they come out as parts of the slice that went in.
 //! Only chunk framing is read byte by byte, about nine bytes a chunk.

@@ -1,6 +1,5 @@
-//! Owns what a CGI program's answer begins with (RFC 3875, 6): its head, checked, and what of it may go
-//! to a client. FastCGI applications answer with the same. Must not know programs, or how the answer
-//! is framed. Start reading at [`CgiHead::read`].
+//! Owns what a CGI program's answer begins with (RFC 3875, 6): its head, checked, and what of it may go to
+//! a client. FastCGI applications answer with the same. Start reading at [`CgiHead::read`].
 //!
 //! Strict where programs have been used against their server: a CR or NUL within a line, a folded line,
 //! a name that is no token, or two lengths refuse the whole answer (Apache CVE-2023-38709,

@@ -1,5 +1,5 @@
-//! Owns entity tags and the conditions on them (RFC 9110, 8.8.3 and 13.1). Must not know how a tag is
-//! made. Start reading at [`any_matches`].
+//! Owns entity tags and the conditions on them (RFC 9110, 8.8.3 and 13.1). Start reading at
+//! [`any_matches`].
 
 use crate::tokens::trim;
 

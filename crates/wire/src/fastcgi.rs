@@ -1,6 +1,5 @@
 //! Owns FastCGI (the 1.0 specification) as a server speaks it to an application: records written, records
-//! read. Must not know sockets, or what a request is. Start reading at [`Reader::read`] and
-//! [`write_begin`].
+//! read. Start reading at [`Reader::read`] and [`write_begin`].
 //!
 //! One request a connection at a time, as every application expects (FCGI_MPXS_CONNS is 0 in all that
 //! are in use), so that the request's number is always 1.

@@ -1,6 +1,5 @@
-//! Owns how the length of a body is decided, the same for both roles up to what differs in RFC 9112,
-//! 6.3, and whether the connection goes on. Must not know how a body is read.
-//! Start reading at [`Framing`].
+//! Owns how the length of a body is decided, the same for both roles up to what differs in RFC 9112, 6.3,
+//! and whether the connection goes on. Start reading at [`Framing`].
 
 use httparse::Header;
 

@@ -1,6 +1,6 @@
-//! Owns what the heads of requests and replies have in common: where a head ends, what makes its
-//! lines invalid, and the view of its fields. Must not know what any field means.
-//! Start reading at [`Fields`]; the strictness over httparse is in [`lines_are_strict`].
+//! Owns what the heads of requests and replies have in common: where a head ends, what makes its lines
+//! invalid, and the view of its fields. Start reading at [`Fields`]; the strictness over httparse is in
+//! [`lines_are_strict`].
 //!
 //! Cost: a head that lies in one slice is read once, by httparse with SIMD, and then looked at in two
 //! bytes a field. Only a head that straddles reads, or is wrong, is scanned by [`EndScanner`], which

@@ -1,5 +1,5 @@
-//! Owns the Range header (RFC 9110, 14): what was asked, and what of it a representation of a given
-//! length has. Must not know files or replies. Start reading at [`RangeRequest::parse`].
+//! Owns the Range header (RFC 9110, 14): what was asked, and what of it a representation of a given length
+//! has. Start reading at [`RangeRequest::parse`].
 
 use std::ops::Range;
 

@@ -1,6 +1,5 @@
-//! Owns the client's side of a connection: the bytes of replies in, events out, however the bytes
-//! are divided. Must not know sockets or time: who feeds it stamps the events.
-//! Start reading at [`ReplyParser::feed`].
+//! Owns the client's side of a connection: the bytes of replies in, events out, however the bytes are
+//! divided. Start reading at [`ReplyParser::feed`].
 //!
 //! Cost of a small reply: three calls (head, body, done), no allocation, and no copy of a body, ever.
 //! A server that is asked for the same thing sends the same head, but for its Date once a second; so

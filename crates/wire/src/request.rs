@@ -1,6 +1,5 @@
-//! Owns the server's side of a connection up to the body: the bytes of a request's head in, a checked
-//! view of it out, or the refusal and its status. Must not know what is served.
-//! Start reading at [`RequestParser::parse`].
+//! Owns the server's side of a connection up to the body: the bytes of a request's head in, a checked view
+//! of it out, or the refusal and its status. Start reading at [`RequestParser::parse`].
 //!
 //! Strict where RFC 9112 leaves a choice: every tolerance of a server is a way to make it and the
 //! proxy before it disagree about where a request ends.

@@ -1,4 +1,4 @@
-//! Owns the reason phrases of status codes. Must not know when a status is sent.
+//! Owns the reason phrases of status codes.
 
 /// The reason phrase of a status (IANA HTTP Status Code Registry); empty where it has none, as
 /// RFC 9112, 4 allows.

@@ -1,6 +1,5 @@
-//! Owns the way from a request target to a path that cannot climb: decoded once, dot segments
-//! resolved, slashes merged. Must not know files: beneath this, the server opens with
-//! RESOLVE_BENEATH all the same. Start reading at [`SafePath::new`].
+//! Owns the way from a request target to a path that cannot climb: decoded once, dot segments resolved,
+//! slashes merged. Start reading at [`SafePath::new`].
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
 //! Owns the comma-separated lists of tokens in field values (RFC 9110, 5.6.1), such as that of
-//! `Connection`. Must not know what any token means. Start reading at [`list`].
+//! `Connection`. Start reading at [`list`].
 
 /// Whether `byte` may stand in a token: a method or a field name (RFC 9110, 5.6.2).
 pub(crate) fn is_token_byte(byte: u8) -> bool {

@@ -1,6 +1,5 @@
-//! Owns the writing of heads and chunks into buffers. Must not know where the bytes go.
-//! Start reading at [`RequestHead`] (rendered once before a run) and [`ResponseHead`] (written for
-//! each reply into a buffer that is kept).
+//! Owns the writing of heads and chunks into buffers. Start reading at [`RequestHead`] (rendered once
+//! before a run) and [`ResponseHead`] (written for each reply into a buffer that is kept).
 //!
 //! A field with CR, LF or another control character is refused, never repaired: what comes from a
 //! CGI program or a command line cannot add a field or a message (response splitting).

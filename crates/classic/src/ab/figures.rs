@@ -1,6 +1,5 @@
 //! From the samples of a load to ab's figures, counted as ab counts. Owns what ab takes for complete,
-//! failed and kept alive, its means and medians; must not know how they are printed.
-//! Start reading at [`Figures::new`].
+//! failed and kept alive, its means and medians. Start reading at [`Figures::new`].
 
 use record::{AtEnd, Carrier, LoadRecord, Outcome, Sample};
 use units::Nanos;

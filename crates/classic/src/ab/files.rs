@@ -1,5 +1,4 @@
-//! ab's files: of -e and -g. Owns their formats; must not know how figures are counted.
-//! Start reading at [`csv`] and [`gnuplot`].
+//! ab's files: of -e and -g. Owns their formats. Start reading at [`csv`] and [`gnuplot`].
 
 use units::Nanos;
 

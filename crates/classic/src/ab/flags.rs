@@ -1,5 +1,5 @@
-//! ab's flags: what was typed, taken apart in ab's order, with ab's complaints. Owns every letter of
-//! its option string; must not know requests or reports. Start reading at [`parse`].
+//! ab's flags: what was typed, taken apart in ab's order, with ab's complaints. Owns every letter of its
+//! option string. Start reading at [`parse`].
 
 use std::path::{Path, PathBuf};
 

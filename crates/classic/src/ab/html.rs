@@ -1,5 +1,4 @@
-//! ab's report as HTML tables (-w). Owns their rows; must not know where figures come from.
-//! Start reading at [`report`].
+//! ab's report as HTML tables (-w). Start reading at [`report`].
 
 use super::figures::{Figures, round_ms};
 use super::flags::{Flags, Html};

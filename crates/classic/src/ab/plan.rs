@@ -1,5 +1,5 @@
-//! From ab's flags to a plan: the request byte for byte, where it goes, and when the load ends. Owns
-//! the order of ab's header fields; must not know reports. Start reading at [`plan`].
+//! From ab's flags to a plan: the request byte for byte, where it goes, and when the load ends. Owns the
+//! order of ab's header fields. Start reading at [`plan`].
 
 use std::fmt::Write as _;
 use std::io;

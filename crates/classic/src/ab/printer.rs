@@ -1,5 +1,4 @@
-//! What ab says, when, and on which stream. Owns the order of things; must not know figures or
-//! layouts. Start reading at [`Ab`].
+//! What ab prints, when, and on which stream. Start reading at [`Ab`].
 
 use record::LoadRecord;
 

@@ -1,5 +1,5 @@
-//! The line of `joust load` that asks for the same load. Owns how a plan is typed; must not know which
-//! tool it came from. Start reading at [`explain`].
+//! The line of `joust load` that asks for the same load. Owns how a plan is typed. Start reading at
+//! [`explain`].
 //!
 //! The request is read from the bytes that go over the wire, where a plan has them, and not from what it
 //! says of them: what a tool sends is typed, all of it.

@@ -1,6 +1,6 @@
-//! Arguments as the originals' getopt takes them apart. Owns the three that they use: apr_getopt
-//! (ab), getopt(3) (weighttp), getopt_long(3) (siege, wrk), with what each says of an argument that it
-//! does not know. Must not know what an option means. Start reading at [`Getopt`].
+//! Arguments as the originals' getopt takes them apart. Owns the three that they use: apr_getopt (ab),
+//! getopt(3) (weighttp), getopt_long(3) (siege, wrk), with what each says of an argument that it does not
+//! know. Start reading at [`Getopt`].
 //!
 //! No library serves: lexopt and pico-args have no option strings and leave permutation, abbreviated
 //! names and messages to the caller, which is all that there is to it; getopts has messages of its

@@ -1,6 +1,6 @@
-//! A classic tool's command line carried out: from what was typed to what is to be done, and from what
-//! was measured to what the tool would have printed. Owns the shapes that every tool fills in; must
-//! not know any tool, how a load is made, or where bytes go. Start reading at [`Asked`].
+//! A classic tool's command line carried out: from what was typed to what is to be done, and from what was
+//! measured to what the tool would have printed. Owns the shapes that every tool fills in. Start reading at
+//! [`Asked`].
 //!
 //! The program around it (`cli`) calls a tool's function with the arguments, carries out the
 //! [`Run`], and lets its [`Printer`] speak: before, while and after. All that a tool wants of the world

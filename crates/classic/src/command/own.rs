@@ -1,6 +1,5 @@
-//! Flags of a tool's command line that are joust's own: what the original does not have, for those
-//! who need it. Owns how they are typed; must not know what they mean. Start reading at
-//! [`Chosen::take`].
+//! Flags of a tool's command line that are joust's own: what the original does not have, for those who need
+//! it. Owns how they are typed. Start reading at [`Chosen::take`].
 
 /// A flag that is taken out of the arguments before the tool sees them.
 #[derive(Debug, Clone, Copy)]

@@ -1,5 +1,4 @@
-//! Whether a tool's report accounts for every request of the load. Owns the check; must not know any tool.
-//! Start reading at [`close`].
+//! Whether a tool's report accounts for every request of the load. Start reading at [`close`].
 //!
 //! Cost: a few sums, once for each load.
 

@@ -1,5 +1,5 @@
 //! `-checksum`: a user of http_load, who asks for URLs at random and sums up each body. Owns the sum and
-//! what is kept of each fetch; must not know reports. Start reading at [`Checksums`].
+//! what is kept of each fetch. Start reading at [`Checksums`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,6 +1,6 @@
 //! From the samples of a load to http_load's figures, counted as it counts. Owns what it takes for a fetch,
-//! a wrong byte count and a wrong checksum, and what it says on stderr of each; must not know how figures
-//! are printed. Start reading at [`Figures::new`].
+//! a wrong byte count and a wrong checksum, and what it says on stderr of each. Start reading at
+//! [`Figures::new`].
 
 use std::collections::BTreeMap;
 

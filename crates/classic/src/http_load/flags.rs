@@ -1,5 +1,5 @@
 //! http_load's flags: what was typed, taken apart in http_load's order, with its complaints. Owns every
-//! flag; must not know URLs, requests or reports. Start reading at [`parse`].
+//! flag. Start reading at [`parse`].
 
 use std::path::PathBuf;
 

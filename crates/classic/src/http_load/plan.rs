@@ -1,5 +1,5 @@
 //! From http_load's flags to a plan: the requests byte for byte, where they go, when they begin and when
-//! the load ends. Owns the order of header fields; must not know reports. Start reading at [`plan`].
+//! the load ends. Owns the order of header fields. Start reading at [`plan`].
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

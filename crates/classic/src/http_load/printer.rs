@@ -1,5 +1,4 @@
-//! What http_load says, when, and on which stream. Owns the order of things; must not know figures or
-//! layouts. Start reading at [`HttpLoad`].
+//! What http_load prints, when, and on which stream. Start reading at [`HttpLoad`].
 
 use units::Nanos;
 

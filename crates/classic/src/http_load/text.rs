@@ -1,5 +1,5 @@
-//! http_load's report as text. Owns its labels, the figures that it leaves out and its floats; must not
-//! know where figures come from. Start reading at [`report`].
+//! http_load's report as text. Owns its labels, the figures that it leaves out and its floats. Start
+//! reading at [`report`].
 
 use super::figures::{Figures, Spans};
 

@@ -1,5 +1,5 @@
-//! http_load's files: of URLs, and of source addresses (-sip). Owns how a line is taken apart; must not
-//! know requests. Start reading at [`read_urls`].
+//! http_load's files: of URLs, and of source addresses (-sip). Owns how a line is taken apart. Start
+//! reading at [`read_urls`].
 
 use std::net::Ipv4Addr;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Credentials: which login answers a challenge, and with what line. Owns Basic and Digest; must not
-//! know when one is sent. Start reading at [`Asker::answer`].
+//! Credentials: which login answers a challenge, and with what line. Owns Basic and Digest. Start reading
+//! at [`Asker::answer`].
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;

@@ -1,5 +1,4 @@
-//! siege.conf: which file it is, and what its lines set. Owns the directives; must not know the command
-//! line. Start reading at [`load`].
+//! siege.conf: which file it is, and what its lines set. Owns the directives. Start reading at [`load`].
 
 use std::path::Path;
 

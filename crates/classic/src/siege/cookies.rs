@@ -1,5 +1,4 @@
-//! A user's cookies. Owns what of a Set-Cookie is kept and when it goes back; must not know requests.
-//! Start reading at [`Jar`].
+//! A user's cookies. Owns what of a Set-Cookie is kept and when it goes back. Start reading at [`Jar`].
 //!
 //! siege looks at the end of the host's name only: not at paths, nor at `Secure`. It keeps cookies that
 //! outlive the run in a file; here they end with the run, and so do their dates.

@@ -1,5 +1,5 @@
-//! siege's figures, from what its users heard. Owns what it counts as what, and its clock of 10 ms;
-//! must not know layouts. Start reading at [`Tally`].
+//! siege's figures, from what its users heard. Owns what it counts as what, and its clock of 10 ms. Start
+//! reading at [`Tally`].
 
 use record::Sample;
 use units::Nanos;

@@ -1,6 +1,5 @@
 //! siege's flags: what was typed, with siege's complaints, over what its configuration file says. Owns
-//! every letter and name of its option list; must not know requests or reports. Start reading at
-//! [`parse`].
+//! every letter and name of its option list. Start reading at [`parse`].
 //!
 //! siege goes through its arguments twice: first for -R alone. So it complains twice of what it does
 //! not know, and goes on.

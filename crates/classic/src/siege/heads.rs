@@ -1,5 +1,5 @@
-//! Heads of replies, and pages as they are when they are unpacked. Owns how a field is found; must not
-//! know what one means to siege. Start reading at [`Head`].
+//! Heads of replies, and pages as they are when they are unpacked. Owns how a field is found. Start reading
+//! at [`Head`].
 
 use std::borrow::Cow;
 use std::io::Read as _;

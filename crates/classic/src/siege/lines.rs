@@ -1,6 +1,5 @@
-//! What siege prints while it runs: a line for each reply, in four layouts, and of -g, -p and -D what
-//! went over the wire. Owns those layouts; must not know when one is printed. Start reading at
-//! [`reply`].
+//! What siege prints while it runs: a line for each reply, in four layouts, and of -g, -p and -D what went
+//! over the wire. Start reading at [`reply`].
 
 use super::log::stamp;
 use super::settings::Settings;

@@ -1,4 +1,4 @@
-//! siege's log file. Owns its rows; must not know when there is one. Start reading at [`files`].
+//! siege's log file. Start reading at [`files`].
 
 use super::figures::Figures;
 use super::settings::Settings;

@@ -1,5 +1,5 @@
-//! From siege's settings to a run: its URLs, a plan for the engine, and users who play them. Owns what
-//! is refused, and why; must not know reports. Start reading at [`run`].
+//! From siege's settings to a run: its URLs, a plan for the engine, and users who play them. Owns what is
+//! refused, and why. Start reading at [`run`].
 
 use std::path::Path;
 use std::sync::Arc;

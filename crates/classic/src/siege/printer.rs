@@ -1,5 +1,4 @@
-//! What siege says, when, and on which stream. Owns the order of things; must not know how figures are
-//! counted. Start reading at [`Siege`].
+//! What siege prints, when, and on which stream. Start reading at [`Siege`].
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! A request of siege, byte for byte. Owns the order and case of its fields; must not know who asks.
-//! Start reading at [`bytes`].
+//! A request of siege, byte for byte. Owns the order and case of its fields. Start reading at [`bytes`].
 
 use super::settings::Settings;
 use super::urls::{Scheme, Url};

@@ -1,5 +1,5 @@
 //! What siege is to do, from its configuration file and its command line together. Owns the values and
-//! their defaults; must not know how they were typed. Start reading at [`Settings`].
+//! their defaults. Start reading at [`Settings`].
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
 //! What siege prints besides the lines of its users: banner, report, help, configuration. Owns labels,
-//! widths and both layouts; must not know where figures come from. Start reading at [`report`].
+//! widths and both layouts. Start reading at [`report`].
 
 use std::fmt::Write as _;
 

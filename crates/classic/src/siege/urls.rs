@@ -1,5 +1,5 @@
 //! URLs as siege takes them apart, escapes them and completes them, and the file of them. Owns their
-//! quirks; must not know requests. Start reading at [`Url::new`].
+//! quirks. Start reading at [`Url::new`].
 
 use std::path::Path;
 

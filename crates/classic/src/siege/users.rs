@@ -1,6 +1,6 @@
 //! siege's users: each walks through its URLs, follows redirects, answers challenges, keeps cookies,
-//! fetches the parts of pages, and pauses. Owns their turns, and what counts as a transaction; must not
-//! know sockets or layouts of reports. Start reading at [`User::heard`].
+//! fetches the parts of pages, and pauses. Owns their turns, and what counts as a transaction. Start
+//! reading at [`User::heard`].
 //!
 //! In siege a redirect is a call within a call: a transaction is counted when it returns, and where the
 //! last of a chain fails, none of the chain is counted. [`Link`] stands for such a call.

@@ -1,6 +1,5 @@
 //! The flags of weighttp 0.4: what was typed, taken apart in its order, with its complaints. Owns every
-//! letter of its option string, and the request that it makes of them; must not know reports. Start
-//! reading at [`parse`].
+//! letter of its option string, and the request that it makes of them. Start reading at [`parse`].
 
 use std::net::SocketAddr;
 

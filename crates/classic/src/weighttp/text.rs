@@ -1,5 +1,4 @@
-//! What weighttp 0.4 prints. Owns its lines and its roundings; must not know where figures come from.
-//! Start reading at [`report`].
+//! What weighttp 0.4 prints. Owns its lines and its roundings. Start reading at [`report`].
 
 use super::workers::{Counts, part};
 

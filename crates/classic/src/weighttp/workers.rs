@@ -1,6 +1,6 @@
 //! weighttp's threads and their clients: who asks when, and what is counted of it. Owns the division of
-//! requests among threads, what weighttp takes for a success and for an error; must not know what it
-//! prints of that. Start reading at [`Workers`].
+//! requests among threads, what weighttp takes for a success and for an error. Start reading at
+//! [`Workers`].
 //!
 //! Before the start each thread gets its part of the connections and its part of the requests, and what is
 //! left over goes to the first ones. In a thread the requests are one pool for all its connections; a

@@ -1,5 +1,5 @@
-//! From a load to wrk's figures, counted as wrk counts. Owns what it takes for an error, for a latency,
-//! and its rate of each thread; must not know how they are printed. Start reading at [`Figures::new`].
+//! From a load to wrk's figures, counted as wrk counts. Owns what it takes for an error, for a latency, and
+//! its rate of each thread. Start reading at [`Figures::new`].
 
 use record::{AtEnd, Carrier, LoadRecord, Outcome, Sample};
 use units::Nanos;

@@ -1,5 +1,5 @@
-//! wrk's flags: what was typed, with wrk's complaints. Owns every letter and name of its options; must
-//! not know requests or reports. Start reading at [`parse`].
+//! wrk's flags: what was typed, with wrk's complaints. Owns every letter and name of its options. Start
+//! reading at [`parse`].
 
 use std::path::PathBuf;
 

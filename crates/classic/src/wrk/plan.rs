@@ -1,5 +1,5 @@
 //! From wrk's flags to a plan: its request as Lua makes it, where it goes, and when the load ends. Owns
-//! what wrk does before its first request; must not know reports. Start reading at [`prepare`].
+//! what wrk does before its first request. Start reading at [`prepare`].
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! What wrk says, when, and on which stream. Owns the order of things; must not know figures or
-//! layouts. Start reading at [`Wrk`].
+//! What wrk prints, when, and on which stream. Start reading at [`Wrk`].
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! wrk's report read back, with and without `--latency`; and that of wrk2, which writes the distribution
-//! with more digits. Owns the labels; must not know how they are written.
-//! Start reading at [`read_reports`].
+//! with more digits. Start reading at [`read_reports`].
 
 use units::PerSecond;
 

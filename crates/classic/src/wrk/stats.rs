@@ -1,5 +1,5 @@
-//! wrk's statistics: values and how often each was seen, with wrk's correction, means and percentiles.
-//! Owns their arithmetic, quirks included; must not know what is measured. Start reading at [`Stats`].
+//! wrk's statistics: values and how often each was seen, with wrk's correction, means and percentiles. Owns
+//! their arithmetic, quirks included. Start reading at [`Stats`].
 
 /// Values (microseconds, requests a second) in rising order, each with its count.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,5 +1,4 @@
-//! wrk's report as text. Owns its labels, widths and paddings; must not know where figures come from.
-//! Start reading at [`report`].
+//! wrk's report as text. Owns its labels, widths and paddings. Start reading at [`report`].
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! wrk's units: how it reads `1k` and `2m`, and how it writes `1.06ms` and `269.46MB`. Must not know
-//! what is measured. Start reading at [`Scale`].
+//! wrk's units: how it reads `1k` and `2m`, and how it writes `1.06ms` and `269.46MB`. Start reading at
+//! [`Scale`].
 
 /// A unit and those above it, each so many times the one before.
 #[derive(Debug)]

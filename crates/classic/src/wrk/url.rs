@@ -1,5 +1,4 @@
-//! A URL as wrk takes it apart (http_parser's reading). Must not know what is asked.
-//! Start reading at [`Url::parse`].
+//! A URL as wrk takes it apart (http_parser's reading). Start reading at [`Url::parse`].
 
 /// A URL.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The reports that the tests read. Must not know what is expected of them.
+//! The reports that the tests read.
 
 /// Name of each report and of the tool that printed it.
 pub(crate) const REPORTS: &[(&str, &str)] = &[

@@ -1,6 +1,6 @@
 //! No stand-in loses a request: over random counts of threads, connections, pipelines and requests, on the
-//! simulated driver, what each reports adds up to what was measured. Owns the property; must not know how
-//! tools count. Start reading at [`every_request_is_in_each_report`].
+//! simulated driver, what each reports adds up to what was measured. Start reading at
+//! [`every_request_is_in_each_report`].
 
 use std::sync::atomic::AtomicBool;
 

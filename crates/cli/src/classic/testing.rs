@@ -1,5 +1,5 @@
 //! For tests of the classic tools as they are carried out: a world without a network, and command lines at
-//! random. Owns both; must not know what is tested. Start reading at [`asked`].
+//! random. Start reading at [`asked`].
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! What `--explain` of the classic tools prints, read by the parser of `joust load` itself: its first request
-//! says what the tool's says. Owns the property; must not know how either is made. Start reading at
+//! What `--explain` of the classic tools prints, read by the parser of `joust load` itself: its first
+//! request says what the tool's says. Start reading at
 //! [`what_explain_prints_asks_for_what_the_tool_asks_for`].
 
 use clap::Parser as _;

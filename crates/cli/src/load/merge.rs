@@ -1,5 +1,5 @@
-//! `joust load --merge`: the records of several loads, read from their files, as one. Owns the reading;
-//! must not know how they are added up. Start reading at [`main`].
+//! `joust load --merge`: the records of several loads, read from their files, as one. Start reading at
+//! [`main`].
 
 use std::path::Path;
 

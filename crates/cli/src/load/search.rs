@@ -1,5 +1,5 @@
-//! `joust load --search`: load after load, each at a rate that the search asks for. Owns what is
-//! shown of it; must not know how a rate is chosen. Start reading at [`main`].
+//! `joust load --search`: load after load, each at a rate that the search asks for. Owns what is shown of
+//! it. Start reading at [`main`].
 
 use std::sync::atomic::AtomicBool;
 

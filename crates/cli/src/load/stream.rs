@@ -1,6 +1,6 @@
 //! `joust load --stream`: a line an interval while the load runs, to a file, a pipe or stdout. Owns the
-//! thread that writes, so that a reader that is slow, or gone, never holds the load up; must not know the
-//! columns. Start reading at [`Stream::begin`].
+//! thread that writes, so that a reader that is slow, or gone, never holds the load up. Start reading at
+//! [`Stream::begin`].
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -1,6 +1,5 @@
-//! How a connection ends before its time, and what becomes of the requests on it. Owns which outcome it
-//! is, and which requests are sent once more; must not know what a reply says.
-//! Start reading at [`Conn::closed`].
+//! How a connection ends before its time, and what becomes of the requests on it. Owns which outcome it is,
+//! and which requests are sent once more. Start reading at [`Conn::closed`].
 //!
 //! # Retries
 //!

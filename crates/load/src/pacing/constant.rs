@@ -1,5 +1,4 @@
-//! A constant rate: request g is due at g / rate. Owns that quotient; must not know who sends.
-//! Start reading at [`Constant`].
+//! A constant rate: request g is due at g / rate. Start reading at [`Constant`].
 //!
 //! Computed from the number of the request each time: a period added up is wrong by its rounding
 //! times the number of requests, 0.3 s after a day at 3000/s if periods are whole nanoseconds.

@@ -1,5 +1,4 @@
-//! Uniform jitter: one request in each period of 1/rate, somewhere in it. Owns the placing; must not
-//! know who sends. Start reading at [`Jitter`].
+//! Uniform jitter: one request in each period of 1/rate, somewhere in it. Start reading at [`Jitter`].
 //!
 //! Between the constant rate, which can beat with a timer of the server, and Poisson, which asks also
 //! how the server bears bursts: counts are as even as at the constant rate, and no two distances are

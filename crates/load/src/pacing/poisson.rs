@@ -1,5 +1,5 @@
 //! Poisson arrivals: independent users who do not know of one another. Owns the sum of exponential
-//! distances; must not know who sends. Start reading at [`Poisson`].
+//! distances. Start reading at [`Poisson`].
 //!
 //! The sum is a whole number of small parts of a nanosecond: an f64 that grows for a day would round
 //! each distance to 0.02 ns, and one whose whole part is split off each time takes 32 ns a distance

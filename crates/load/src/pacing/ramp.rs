@@ -1,5 +1,5 @@
-//! A ramp: the rate changes linearly from one to another, then stays. Owns the inverse of its
-//! integral; must not know who sends. Start reading at [`Ramp`].
+//! A ramp: the rate changes linearly from one to another, then stays. Owns the inverse of its integral.
+//! Start reading at [`Ramp`].
 //!
 //! By t, N(t) = a t + c t^2 / 2 requests are due, where a is the rate at the start and c its change.
 //! Request g is due where N(t) = g, in the form of the root that subtracts nothing from its like:

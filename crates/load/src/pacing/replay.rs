@@ -1,5 +1,5 @@
-//! Replay of intended instants. Owns the law and the reading of instants from a text: a list, or an
-//! access log; must not know files or how fast they are played. Start reading at [`read_instants`].
+//! Replay of intended instants. Owns the law and the reading of instants from a text: a list, or an access
+//! log. Start reading at [`read_instants`].
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;

@@ -1,5 +1,4 @@
-//! Stages: one constant rate after the other. Owns where each begins; must not know who sends.
-//! Start reading at [`Stages`].
+//! Stages: one constant rate after the other. Start reading at [`Stages`].
 //!
 //! Request g is due where the integral of the rate over all stages reaches g: a stage that ends
 //! between two requests hands the fraction on, and a hundred stages lose no request. Each stage

@@ -1,5 +1,5 @@
 //! What the tests of several laws need. Owns the drawing of instants and the integral of a rate as an
-//! oracle; must not know any law. Start reading at [`instants`].
+//! oracle. Start reading at [`instants`].
 
 use record::Pacing;
 use units::Nanos;

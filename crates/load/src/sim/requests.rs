@@ -1,5 +1,4 @@
-//! What a simulated server needs of the requests that it gets. Owns the reading; must not know what
-//! is answered. Start reading at [`Requests::next`].
+//! What a simulated server needs of the requests that it gets. Start reading at [`Requests::next`].
 //!
 //! The client is our own worker, which hands over heads whole; that is asserted, since a head in two
 //! writes would be two segments on a real network.

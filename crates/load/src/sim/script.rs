@@ -1,6 +1,5 @@
-//! What a simulated world does: how connecting ends, what a server does with a request, and the bytes
-//! that it sends. Owns the acts and their wording; must not know time or connections.
-//! Start reading at [`Script`], then [`Act`].
+//! What a simulated world does: how connecting ends, what a server does with a request, and the bytes that
+//! it sends. Owns the acts and their wording. Start reading at [`Script`], then [`Act`].
 
 use std::collections::HashMap;
 use std::sync::Arc;

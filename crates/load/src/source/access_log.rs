@@ -1,6 +1,6 @@
-//! Access logs of Apache and nginx, common and combined. Owns that format; must not know the others.
-//! Start reading at [`FORMAT`]. Source: Apache's mod_log_config ("%h %l %u %t \"%r\" %>s %b") and
-//! nginx's ngx_http_log_module; a virtual host before it and anything after it are passed over.
+//! Access logs of Apache and nginx, common and combined. Start reading at [`FORMAT`]. Source: Apache's
+//! mod_log_config ("%h %l %u %t \"%r\" %>s %b") and nginx's ngx_http_log_module; a virtual host before it
+//! and anything after it are passed over.
 //!
 //! A log keeps neither bodies nor, but for two, header fields: methods and targets are asked again,
 //! at the times of the log, which are whole seconds.

@@ -1,6 +1,5 @@
-//! curl command lines, as pasted from a terminal or a browser's "Copy as cURL". Owns curl's flags; must
-//! not know quoting, which is [`shell`]'s. Start reading at [`FLAGS`]. Source: curl 8.14, curl(1) and
-//! `src/tool_getparam.c`.
+//! curl command lines, as pasted from a terminal or a browser's "Copy as cURL". Owns curl's flags. Start
+//! reading at [`FLAGS`]. Source: curl 8.14, curl(1) and `src/tool_getparam.c`.
 //!
 //! What is asked is the request of the line, without the fields that curl adds by itself (User-Agent,
 //! Accept): they say who asks, and it is not curl. A flag that is not in the table is refused by

@@ -1,5 +1,5 @@
-//! What a browser recorded: HTTP Archive 1.2. Owns that format; must not know the others.
-//! Start reading at [`FORMAT`]. Source: <http://www.softwareishard.com/blog/har-12-spec/>.
+//! What a browser recorded: HTTP Archive 1.2. Start reading at [`FORMAT`]. Source:
+//! <http://www.softwareishard.com/blog/har-12-spec/>.
 //!
 //! A browser's connection is not ours: what it said of it (Connection, HTTP/2's pseudo-fields,
 //! Content-Length, Host) is left out and written anew.

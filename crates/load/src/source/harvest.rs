@@ -1,5 +1,5 @@
 //! Requests as they are found, within bounds. Owns what is checked of every format's requests, and the
-//! errors; must not know a format. Start reading at [`Harvest`].
+//! errors. Start reading at [`Harvest`].
 
 use std::io;
 

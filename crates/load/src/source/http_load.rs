@@ -1,5 +1,5 @@
-//! http_load's list of URLs: one absolute URL a line, nothing else. Owns that format; must not know
-//! the others. Start reading at [`FORMAT`]. Source: `http_load.c`, 12mar2006, `read_url_file`.
+//! http_load's list of URLs: one absolute URL a line, nothing else. Start reading at [`FORMAT`]. Source:
+//! `http_load.c`, 12mar2006, `read_url_file`.
 
 use super::harvest::Harvest;
 use super::{Base, Format, ListedRequest, Listing, SourceError, is_absolute};

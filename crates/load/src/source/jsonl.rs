@@ -1,5 +1,4 @@
-//! Requests as JSON lines, joust's own way: one object a line. Owns that format; must not know the
-//! others. Start reading at [`Line`].
+//! Requests as JSON lines, joust's own way: one object a line. Start reading at [`Line`].
 
 use base64::Engine as _;
 use serde::Deserialize;

@@ -1,5 +1,4 @@
-//! Header fields in JSON, in each way that people write them. Owns that; must not know requests.
-//! Start reading at [`Pairs`].
+//! Header fields in JSON, in each way that people write them. Start reading at [`Pairs`].
 
 use std::fmt;
 

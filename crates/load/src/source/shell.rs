@@ -1,6 +1,6 @@
-//! A command line, divided into words as a POSIX shell divides it (and `$'...'` as bash, ksh and zsh
-//! do). Owns quoting; must not know commands. Start reading at [`commands`].
-//! Source: POSIX.1-2024, 2.2 (quoting) and 2.3 (token recognition); bash(1), QUOTING.
+//! A command line, divided into words as a POSIX shell divides it (and `$'...'` as bash, ksh and zsh do).
+//! Owns quoting. Start reading at [`commands`]. Source: POSIX.1-2024, 2.2 (quoting) and 2.3 (token
+//! recognition); bash(1), QUOTING.
 //!
 //! Nothing is ever executed or substituted: what a shell would put in place of something else is
 //! refused.

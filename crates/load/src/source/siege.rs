@@ -1,6 +1,6 @@
-//! siege's urls.txt: a URL a line, with a method and a body after it, comments and variables. Owns
-//! that format; must not know the others. Start reading at [`FORMAT`].
-//! Source: JoeDog/siege 4.1, `src/cfg.c` (lines, variables), `src/eval.c`, `src/url.c` (methods).
+//! siege's urls.txt: a URL a line, with a method and a body after it, comments and variables. Start reading
+//! at [`FORMAT`]. Source: JoeDog/siege 4.1, `src/cfg.c` (lines, variables), `src/eval.c`, `src/url.c`
+//! (methods).
 //!
 //! Two differences, both refusals of what siege would silently do otherwise: a variable that nobody
 //! set is an error and not the empty text, and a line that begins with `#` is a comment whatever

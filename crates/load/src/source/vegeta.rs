@@ -1,5 +1,5 @@
-//! vegeta's targets, in its HTTP format and its JSON format. Owns those formats; must not know the
-//! others. Start reading at [`FORMAT`]. Source: tsenart/vegeta 12, `lib/targets.go` and README.
+//! vegeta's targets, in its HTTP format and its JSON format. Start reading at [`FORMAT`]. Source:
+//! tsenart/vegeta 12, `lib/targets.go` and README.
 
 use std::iter::Peekable;
 

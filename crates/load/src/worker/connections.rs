@@ -1,6 +1,5 @@
-//! What a worker does to one connection: connect, shake hands, send, hear, leave. Owns the way from
-//! bytes to the driver and back; must not know when requests are due. Start reading at
-//! [`Worker::take`].
+//! What a worker does to one connection: connect, shake hands, send, hear, leave. Owns the way from bytes
+//! to the driver and back. Start reading at [`Worker::take`].
 
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;

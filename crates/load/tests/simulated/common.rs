@@ -1,5 +1,5 @@
-//! What holds for every record, whatever happened. Owns the invariants of the accounting; must not know
-//! what was simulated. Start reading at [`check`].
+//! What holds for every record, whatever happened. Owns the invariants of the accounting. Start reading at
+//! [`check`].
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;

@@ -1,6 +1,6 @@
-//! Open loops in virtual time: requests are due whatever becomes of others, and what cannot begin on
-//! time waits, is dropped, or is left, each as computed. Owns an oracle, a queue before some servers;
-//! must not know how the workers do it. Start reading at [`Queue::replies`].
+//! Open loops in virtual time: requests are due whatever becomes of others, and what cannot begin on time
+//! waits, is dropped, or is left, each as computed. Owns an oracle, a queue before some servers. Start
+//! reading at [`Queue::replies`].
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

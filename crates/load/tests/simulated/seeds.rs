@@ -1,6 +1,6 @@
-//! Thousands of worlds, each drawn from a seed: a plan, and a server that does to it whatever servers
-//! do. Owns what is drawn; must not know what has to hold (that is in `common`).
-//! Start reading at the first test. `JOUST_SEED=n cargo test -p joust-load seed` runs one seed.
+//! Thousands of worlds, each drawn from a seed: a plan, and a server that does to it whatever servers do.
+//! Owns what is drawn. Start reading at the first test. `JOUST_SEED=n cargo test -p joust-load seed` runs
+//! one seed.
 
 use std::panic;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! Buffers that the kernel picks from as bytes arrive (a provided-buffer ring). Owns their memory;
-//! must not know connections. Start reading at [`Buffers::register`].
+//! Buffers that the kernel picks from as bytes arrive (a provided-buffer ring). Owns their memory. Start
+//! reading at [`Buffers::register`].
 //!
 //! A buffer lies a few cache lines further than a page from the one before it: beginnings at the same
 //! place of a page would all compete for the same lines of the processor's first cache.

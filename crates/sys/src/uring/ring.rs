@@ -1,5 +1,5 @@
-//! One io_uring: made, filled, handed over, waited for. Owns the calls and the set-up flags; must not
-//! know slots, connections or buffers. Start reading at [`Ring::new`].
+//! One io_uring: made, filled, handed over, waited for. Owns the calls and the set-up flags. Start reading
+//! at [`Ring::new`].
 
 use std::io;
 

@@ -1,5 +1,5 @@
 //! A timer that stands in the ring, so that waits far from their end need none of their own. Owns when it
-//! rings; must not know what for. Start reading at [`Alarm`].
+//! rings. Start reading at [`Alarm`].
 //!
 //! A wait that ends at an instant starts a timer before it sleeps and takes it back when it wakes. A thread
 //! that keeps up with a server sleeps for every other reply, while what would end its wait, the end of an

@@ -1,6 +1,6 @@
-//! What is to be reported, a chain for each slot: completions come from the kernel in any order, and
-//! the caller hears all of one slot before it hears of another. Owns the order; must not know the
-//! kernel. Start reading at [`Chains`]. No call allocates.
+//! What is to be reported, a chain for each slot: completions come from the kernel in any order, and the
+//! caller hears all of one slot before it hears of another. Owns the order. Start reading at [`Chains`]. No
+//! call allocates.
 
 use std::collections::VecDeque;
 

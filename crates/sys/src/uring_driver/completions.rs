@@ -1,5 +1,5 @@
-//! What the end of an operation means for its slot. Owns the reading of results; must not know what
-//! the caller wants. Start reading at [`UringDriver::take`].
+//! What the end of an operation means for its slot. Owns the reading of results. Start reading at
+//! [`UringDriver::take`].
 
 use std::io;
 

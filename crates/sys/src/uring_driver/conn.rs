@@ -1,5 +1,5 @@
-//! A slot of the driver: what is under way on it, and how its connection is left. Owns that state and
-//! the tokens by which completions find their slot; must not know the ring. Start reading at [`Conn`].
+//! A slot of the driver: what is under way on it, and how its connection is left. Owns that state and the
+//! tokens by which completions find their slot. Start reading at [`Conn`].
 
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;

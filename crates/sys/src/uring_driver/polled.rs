@@ -1,5 +1,5 @@
 //! Connections of which bodies are discarded: polled by the ring, read by recv(2). Owns the order of their
-//! reads; must not know what is read. Start reading at [`UringDriver::read`].
+//! reads. Start reading at [`UringDriver::read`].
 //!
 //! How much of what comes is a body that nobody looks at is only known when the head before it has been
 //! looked at. An entry of the ring that discards is handed over with the next wait, which then returns at

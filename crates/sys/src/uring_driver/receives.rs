@@ -1,5 +1,5 @@
-//! The entry that receives, and where the kernel puts the stamp. Owns the message header that entries
-//! with stamps name; must not know when to receive. Start reading at [`repeated`].
+//! The entry that receives, and where the kernel puts the stamp. Owns the message header that entries with
+//! stamps name. Start reading at [`repeated`].
 //!
 //! Without stamps no memory is named but the shared buffers. With them the stamp stands before the bytes in
 //! the buffer.

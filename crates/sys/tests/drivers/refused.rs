@@ -1,5 +1,5 @@
-//! io_uring as sandboxes forbid it: by a seccomp filter on a thread of the test. Must not know what a
-//! driver does. Start reading at [`refused_where`].
+//! io_uring as sandboxes forbid it: by a seccomp filter on a thread of the test. Start reading at
+//! [`refused_where`].
 
 use std::io;
 

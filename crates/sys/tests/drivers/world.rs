@@ -1,5 +1,5 @@
-//! The drivers that are tested, and a world in which one speaks with peers that a test plays. Must not
-//! know the facts. Start reading at [`World`].
+//! The drivers that are tested, and a world in which one speaks with peers that a test plays. Start reading
+//! at [`World`].
 
 use std::net::{TcpListener, TcpStream};
 

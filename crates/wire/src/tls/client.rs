@@ -1,5 +1,4 @@
-//! Owns one TLS connection of a client. Must not know what is inside the plaintext. Start reading at
-//! [`TlsClient::feed`].
+//! Owns one TLS connection of a client. Start reading at [`TlsClient::feed`].
 
 use std::sync::Arc;
 

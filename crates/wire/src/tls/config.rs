@@ -1,5 +1,4 @@
-//! Owns what all TLS connections of a load have in common. Must not know a connection. Start reading at
-//! [`TlsClientConfig::new`].
+//! Owns what all TLS connections of a load have in common. Start reading at [`TlsClientConfig::new`].
 
 use std::sync::Arc;
 

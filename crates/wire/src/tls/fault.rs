@@ -1,5 +1,5 @@
-//! Owns what can go wrong with TLS, in words that name the likely cause and the way out. Must not know
-//! who reads them. Start reading at [`TlsError`].
+//! Owns what can go wrong with TLS, in words that name the likely cause and the way out. Start reading at
+//! [`TlsError`].
 
 use rustls::{AlertDescription, CertificateError, Error, InconsistentKeys};
 use rustls_pki_types::pem;

@@ -1,5 +1,4 @@
-//! Owns which certificate a server shows to a client. Must not know where they come from, nor a
-//! connection. Start reading at [`Identities::chosen`].
+//! Owns which certificate a server shows to a client. Start reading at [`Identities::chosen`].
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! The size of a public key, from its SubjectPublicKeyInfo (RFC 5280, 4.1). Owns as much of DER as that
-//! takes; must not know certificates. Start reading at [`of`].
+//! takes. Start reading at [`of`].
 
 /// Encoded object identifiers: rsaEncryption, the named curves, Ed25519 and Ed448.
 const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];

@@ -1,5 +1,5 @@
-//! Owns what both roles do with rustls: bytes that arrived in, plaintext and bytes to send out. Must not
-//! know which role it is. Start reading at [`feed`].
+//! Owns what both roles do with rustls: bytes that arrived in, plaintext and bytes to send out. Start
+//! reading at [`feed`].
 
 use std::io::{BufRead, ErrorKind, Read, Write};
 

@@ -1,5 +1,4 @@
-//! Owns certificates that are made on the spot, for trying out. Must not know who shows them. Start
-//! reading at [`self_signed`].
+//! Owns certificates that are made on the spot, for trying out. Start reading at [`self_signed`].
 
 use super::identity::PemIdentity;
 

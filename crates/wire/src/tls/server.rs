@@ -1,5 +1,5 @@
-//! Owns one TLS connection of a server, and what all of them have in common. Must not know what is inside
-//! the plaintext, sockets or files. Start reading at [`TlsServer::feed`].
+//! Owns one TLS connection of a server, and what all of them have in common. Start reading at
+//! [`TlsServer::feed`].
 
 use std::sync::{Arc, PoisonError, RwLock};
 

@@ -1,5 +1,4 @@
-//! Owns the sessions that a client keeps to resume them. Must not know connections. Start reading at
-//! [`Sessions`].
+//! Owns the sessions that a client keeps to resume them. Start reading at [`Sessions`].
 //!
 //! rustls' own cache keeps 8 tickets for a server. A ticket of TLS 1.3 is used once (RFC 8446, C.4), so
 //! the ninth of the connections that a thread opens at one time would silently make a full handshake: a

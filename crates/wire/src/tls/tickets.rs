@@ -1,5 +1,5 @@
 //! Owns the keys under which a server gives its sessions away to clients as tickets, and their rotation.
-//! Must not know a connection. Start reading at [`TicketKeys`].
+//! Start reading at [`TicketKeys`].
 //!
 //! rustls' own ticketer draws each new key at random, so that after the first rotation the processes of
 //! one server would no longer know each other's tickets. Here the next key follows from the present one

@@ -1,5 +1,4 @@
-//! Owns the decision whether a server's certificate is trusted. Must not know where certificates come
-//! from. Start reading at [`Trust`].
+//! Owns the decision whether a server's certificate is trusted. Start reading at [`Trust`].
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Random messages: valid ones, changes that may make them invalid, and ways to divide their bytes.
-//! Must not know how they are read. Start reading at [`streams`] and [`requests`].
+//! Random messages: valid ones, changes that may make them invalid, and ways to divide their bytes. Start
+//! reading at [`streams`] and [`requests`].
 
 use joust_wire::{BodyLimits, ReplyLimits, RequestKind};
 use proptest::prelude::*;

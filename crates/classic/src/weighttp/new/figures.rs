@@ -1,5 +1,5 @@
 //! From the samples of a load to the figures of 0.5, counted as it counts. Owns its means, deviations and
-//! percentiles; must not know how they are printed. Start reading at [`Figures::new`].
+//! percentiles. Start reading at [`Figures::new`].
 
 use record::{Carrier, LoadRecord, Outcome, Sample};
 use units::Nanos;

@@ -1,5 +1,5 @@
 //! The flags of weighttp 0.5: what was typed, taken apart in its order, with its complaints. Owns every
-//! letter of its option string; must not know requests or reports. Start reading at [`parse`].
+//! letter of its option string. Start reading at [`parse`].
 
 use std::path::{Path, PathBuf};
 

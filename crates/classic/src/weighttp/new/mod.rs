@@ -1,6 +1,6 @@
-//! weighttp 0.5, the rewrite of 2025: flags like ab's, a report in JSON, latency. Owns what is its own; must
-//! not know 0.4. Source of the facts: lighttpd/weighttp, `src/weighttp.c` of 2025, and reports of 0.5 that
-//! people have published. Start reading at [`run`].
+//! weighttp 0.5, the rewrite of 2025: flags like ab's, a report in JSON, latency. Owns what is its own.
+//! Source of the facts: lighttpd/weighttp, `src/weighttp.c` of 2025, and reports of 0.5 that people have
+//! published. Start reading at [`run`].
 
 mod figures;
 mod flags;

@@ -1,5 +1,4 @@
-//! What weighttp 0.5 says, when, and on which stream. Owns the order of things; must not know what is
-//! counted. Start reading at [`Weighttp`].
+//! What weighttp 0.5 prints, when, and on which stream. Start reading at [`Weighttp`].
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,5 @@
 //! From the flags of 0.5 to a plan: the request byte for byte, and where it goes. Owns the order of its
-//! header fields; must not know reports. Start reading at [`plan`].
+//! header fields. Start reading at [`plan`].
 
 use std::net::{IpAddr, SocketAddr};
 

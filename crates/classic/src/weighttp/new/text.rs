@@ -1,5 +1,5 @@
-//! What weighttp 0.5 prints: its report in JSON, its warnings, its CSV. Owns labels and widths; must not know
-//! where figures come from. Start reading at [`report`].
+//! What weighttp 0.5 prints: its report in JSON, its warnings, its CSV. Owns labels and widths. Start
+//! reading at [`report`].
 
 use super::figures::{Figures, PERCENTS, Row};
 

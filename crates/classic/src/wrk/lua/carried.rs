@@ -1,5 +1,4 @@
-//! Values on their way from one Lua state to another. Owns which may go; must not know who sends them.
-//! Start reading at [`Carried`].
+//! Values on their way from one Lua state to another. Owns which may go. Start reading at [`Carried`].
 
 use mlua::{Lua, Value};
 

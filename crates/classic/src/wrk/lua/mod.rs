@@ -1,5 +1,5 @@
 //! wrk's scripts. Owns the Lua states, one a thread and one for setup() and done(), and what passes between
-//! them; must not know the command line's text or the report's. Start reading at [`Scripts::prepare`].
+//! them. Start reading at [`Scripts::prepare`].
 //!
 //! The order is wrk's: the script runs in the first state, the address is looked up there; then for
 //! each thread it runs in a state of its own, setup() is called in the first and init() in that one.

@@ -1,6 +1,5 @@
-//! The requests in what a script asks: where each ends, and what is wrong with the first that is none.
-//! Owns a reading of requests that is no stricter than wrk's; must not know Lua. Start reading at
-//! [`split`].
+//! The requests in what a script asks: where each ends, and what is wrong with the first that is none. Owns
+//! a reading of requests that is no stricter than wrk's. Start reading at [`split`].
 
 use std::fmt;
 use std::ops::Range;

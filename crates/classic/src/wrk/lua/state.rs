@@ -1,5 +1,5 @@
 //! One Lua state: the prelude in it, what it may ask of joust, and how joust calls it. Owns all that is
-//! mlua's; must not know when which function is called. Start reading at [`State::new`].
+//! mlua's. Start reading at [`State::new`].
 
 use std::net::SocketAddr;
 use std::sync::Arc;

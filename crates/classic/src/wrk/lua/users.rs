@@ -1,6 +1,5 @@
 //! Users whom a script plays: each connection asks what request() gives, and waits as delay() says. Owns
-//! their turns and what wrk counts of them; must not know how anything is sent.
-//! Start reading at [`ScriptUsers`].
+//! their turns and what wrk counts of them. Start reading at [`ScriptUsers`].
 
 use std::sync::Arc;
 
