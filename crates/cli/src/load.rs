@@ -86,7 +86,7 @@ fn tell(record: &LoadRecord, args: &Args) -> Result<(), Trouble> {
         return Ok(());
     }
     if args.output.stream == Some(Destination::Stdout) {
-        // Stdout is for whoever reads the stream.
+        // Stdout belongs to the reader of the stream.
         let options = report::Options { colour: false, ..crate::terminal::report_options() };
         crate::terminal::say(report::load_text(record, &options).trim_end());
         return Ok(());
@@ -188,7 +188,7 @@ fn watched(
         screen.lock().expect("nobody panics with it").show(interval);
         also(interval);
     };
-    // Said when the screen is gone: what is written while it is drawn goes with it.
+    // Printed after the live screen has ended: it would overwrite them.
     let notices = Mutex::new(Vec::new());
     let notice = |line: &str| notices.lock().expect("nobody panics with it").push(line.to_owned());
     let control = Control::new(interrupt).watching(&show).noticing(&notice);

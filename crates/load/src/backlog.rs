@@ -110,7 +110,7 @@ impl Backlog {
     }
 
     /// When the next request is due that does not wait yet, where at most `quota` may wait; `None`:
-    /// never. As many as may ever be started wait already: nobody asks when another would be due.
+    /// never. As many as may ever start wait already, so it does not matter when another is due.
     #[inline]
     pub(crate) fn next_due(&self, quota: u64) -> Option<Nanos> {
         if self.waiting.len() as u64 >= quota { None } else { self.arrivals.peek() }

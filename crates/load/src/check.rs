@@ -193,7 +193,7 @@ pub(crate) fn hex_sha256(bytes: &[u8]) -> String {
     record::hex(&Sha256::digest(bytes))
 }
 
-/// A digest back from its digits; what is none matches no body.
+/// A digest back from its digits; invalid digits match no body.
 fn unhex(digits: &str) -> [u8; 32] {
     let mut bytes = [0; 32];
     for (index, byte) in bytes.iter_mut().enumerate() {

@@ -130,7 +130,7 @@ pub(crate) struct ConnContext {
     pub(crate) cookies: bool,
     /// Requests that a connection may carry.
     pub(crate) requests_per_connection: u64,
-    /// Replies whose reading was begun, on all connections: every so many are looked at closely.
+    /// Replies that began, on all connections; the hashing of bodies counts by it.
     pub(crate) n_replies: u64,
     /// Which of them have their bodies hashed, and what came of it.
     pub(crate) turns: HashTurns,
@@ -139,7 +139,7 @@ pub(crate) struct ConnContext {
     pub(crate) n_bare_lf: u64,
     /// Where the plan asks for it.
     pub(crate) first_head: Option<FirstHead>,
-    /// Whether all connections lead to a proxy, and why it was of no use to the first that failed.
+    /// Whether all connections lead to a proxy, and why the first failure of the proxy happened.
     pub(crate) is_proxied: bool,
     pub(crate) proxy_failure: Option<String>,
     /// The first redirect that came.
@@ -170,7 +170,7 @@ pub(crate) struct ReceiveResult {
     pub(crate) first_byte: bool,
     /// The server wants the body.
     pub(crate) continues: bool,
-    /// So many bytes of a body that nobody will look at are to come.
+    /// This many bytes of a body that need no check are still to come.
     pub(crate) discard: u64,
     /// What became of the connection.
     pub(crate) then: NextStep,
@@ -587,7 +587,7 @@ impl Conn {
 
     #[inline]
     fn sample(&self, out: SentRequest, outcome: Outcome, done: Nanos, bytes_body: u64) -> Sample {
-        // What came to pass is stamped with the wake-up, and befalls a request that was sent later in
+        // Events have the time of the wake-up, and may concern a request that was sent later in
         // the same batch too: no sooner than it was sent.
         let first_byte = match self.reply.first_byte {
             Nanos::ZERO => Nanos::ZERO,

@@ -121,7 +121,7 @@ fn cause(failure: Failure) -> String {
     .to_owned()
 }
 
-/// Sends the plan's first request once, on a connection of its own, and reads the reply. Each phase
+/// Sends the plan's first request once, on its own connection, and reads the reply. Each phase
 /// (connecting, first byte, rest) may take the plan's timeout.
 ///
 /// # Errors
@@ -253,7 +253,7 @@ impl Fetching<'_> {
         FetchError::Proxy { host, why }
     }
 
-    /// The proxy has answered, in part perhaps.
+    /// Bytes of the proxy's answer came.
     fn tunnel(&mut self) -> Result<(), FetchError> {
         match proxy::read_tunnel(&mut self.parser, self.driver.received()) {
             Tunnel::Awaited => Ok(()),

@@ -1,4 +1,4 @@
-//! The head of the first reply of a thread, for whoever wants to know what the server says of itself.
+//! The head of the first reply of a thread, for reports that print what the server says about itself.
 
 /// The head of the first reply of a thread, where it is kept and awaited.
 #[derive(Default)]

@@ -48,7 +48,7 @@ impl<'a> Follow<'a> {
         Self { plan, connect_to, hosts: Mutex::default() }
     }
 
-    /// Where a redirect leads to; `None` where nobody knows.
+    /// Where a redirect leads to; `None` if that cannot be found out.
     fn place(&self, target: &UrlTarget) -> Option<ServerAddress> {
         if let Some(proxy) = &self.plan.proxy {
             return Some(ServerAddress::Inet(proxy.addr));
@@ -171,7 +171,7 @@ impl Users for Followers<'_> {
         let after = Turn::after(units::Nanos::ZERO);
         let index = (answer.sample.conn - self.first) as usize;
         let status = answer.sample.status;
-        // A redirect that broke off is an error, wherever it led.
+        // A redirect that broke off is an error.
         if !answer.sample.outcome.is_complete() {
             return after;
         }

@@ -16,13 +16,13 @@ const STREAM: u64 = 0x626f_6469_6573;
 /// Share of the generator's CPU time that hashing may cost under [`Bodies::Sample`]. What is promised
 /// is 1 %; the figures below are of one machine.
 const COST_MAX: f64 = 0.005;
-/// Under [`Bodies::Sample`] one reply in so many is hashed at most, however short its body is.
+/// Under [`Bodies::Sample`] at most one reply in this many is hashed, however short its body is.
 const STRIDE_MIN: u64 = 100;
-/// CPU time of a request whose body nobody looks at, and of each byte of that body
+/// CPU time of a request whose body is not hashed, and of each byte of that body
 /// (`docs/load.md`, "Checks").
 const REQUEST_NS: f64 = 5_000.0;
 const REQUEST_NS_A_BYTE: f64 = 0.05;
-/// What a look costs beside that: copying the body out of the kernel, and SHA-256.
+/// What hashing adds to that: copying the body out of the kernel, and SHA-256.
 const LOOK_NS: f64 = 150.0;
 const LOOK_NS_A_BYTE: f64 = 0.8;
 /// The same on a CPU that has no instructions for SHA-256.
@@ -32,9 +32,10 @@ const LOOK_NS_A_BYTE_SLOW: f64 = 5.0;
 pub(crate) struct HashTurns {
     bodies: Bodies,
     random: Pcg64Mcg,
-    /// Number of the next reply that is hashed; `u64::MAX`: none is.
+    /// Number of the next reply that is hashed; `u64::MAX` for none.
     next: u64,
-    /// One of how many is hashed, by the longest body so far: how long the next one is, nobody knows.
+    /// One in this many is hashed. It follows from the longest body so far, since the length of the next
+    /// one is not known.
     stride: u64,
 }
 

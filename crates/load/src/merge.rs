@@ -31,7 +31,7 @@ pub struct MergeInput {
 /// Why records cannot be one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
-    /// There is none.
+    /// No record.
     #[error("no record to merge: name the files that `joust load --json` wrote")]
     None,
     /// The same twice.
@@ -174,7 +174,7 @@ const OWN: [&str; 13] = [
     "queue_max",
 ];
 
-/// Says of each record what its plan has otherwise than the first one, and what it lacks.
+/// Notes for each record how its plan differs from the first one, and what it lacks.
 fn note_what_differs(inputs: &mut [MergeInput]) {
     let fields = |plan: &LoadPlan| serde_json::to_value(plan).expect("plain data serialises");
     let (name, plan) = (inputs[0].name.clone(), inputs[0].record.plan.clone());
@@ -244,7 +244,7 @@ fn place(inputs: Vec<MergeInput>, begins: &[Nanos]) -> Vec<Placed> {
     placed
 }
 
-/// Where each stretch starts when the time in which there is none is left out, and how long all are.
+/// Where each stretch starts if the gaps between them are left out, and their total length.
 fn lay_out(begins: &[Nanos], lengths: &[Nanos]) -> (Vec<Nanos>, Nanos) {
     let origin = begins[0];
     let (mut end, mut gaps) = (origin, Nanos::ZERO);

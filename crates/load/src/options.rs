@@ -59,7 +59,7 @@ pub struct LoadOptions {
     pub user: Option<String>,
     /// `http://[user:password@]host:port` of a proxy; none.
     pub proxy: Option<String>,
-    /// Unix socket to connect to, whatever the URL's host.
+    /// Unix socket to connect to instead of the URL's host.
     pub unix: Option<PathBuf>,
     /// All else, as the plan has it. [`LoadOptions::plan`] checks it, and puts in what the fields above
     /// ask for: URL, origins, requests and proxy. It has to say when the load ends.

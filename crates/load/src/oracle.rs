@@ -10,7 +10,7 @@ use units::Bytes;
 use crate::check::hex_sha256;
 use crate::fetch::{FetchError, Fetched, fetch_one};
 
-/// Most requests of a plan that are looked up; of more, the first so many.
+/// Most requests of a plan that are looked up: the first ones.
 pub const ORACLE_REQUESTS_MAX: usize = 100;
 
 /// How often each is made: two that agree could do so by chance of a cache that was cold.
@@ -70,7 +70,7 @@ impl WhyUnverified {
     }
 }
 
-/// The requests of a plan whose bodies cannot be compared, whatever they are answered with.
+/// The requests of a plan whose bodies cannot be compared, whatever the replies are.
 pub fn unverifiable(plan: &LoadPlan) -> Vec<Unverified> {
     let unverifiable = |index: usize| Some(unverified(plan, index, cannot_be_known(plan, index)?));
     (0..plan.requests.len()).filter_map(unverifiable).collect()

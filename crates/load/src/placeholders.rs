@@ -40,7 +40,7 @@ pub(crate) enum Placeholder<'a> {
 /// Stands behind the number of a column where the first row has values, too.
 pub(crate) const ALL_ROWS: &str = "all";
 
-/// A placeholder that was begun and is none.
+/// Text that begins like a placeholder and is not one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a placeholder: write {{seq}}, {{rand}}, {{rand:1-100}} (low, then high) or \
@@ -117,7 +117,7 @@ pub(crate) fn is_templated(text: impl AsRef<[u8]>) -> bool {
         .map_or(true, |pieces| pieces.iter().any(|piece| matches!(piece, TemplatePiece::Hole(_))))
 }
 
-/// The first that begins in `text` as a placeholder does and is none: an open brace, the word after it,
+/// The first piece of `text` that begins like a placeholder and is not one: an open brace, the word after it,
 /// and the brace that closes it if one is there. JSON has none: there a brace is followed by a quote.
 pub fn literal_braces(text: &str) -> Option<&str> {
     split(text.as_bytes()).ok()?.into_iter().find_map(|piece| {

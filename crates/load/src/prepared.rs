@@ -27,7 +27,7 @@ pub enum PrepareError {
     /// A part that no head can have.
     #[error(transparent)]
     Head(#[from] WriteError),
-    /// A placeholder that is none.
+    /// An invalid placeholder.
     #[error(transparent)]
     Placeholder(#[from] PlaceholderError),
     /// A column that the plan does not have.
@@ -158,7 +158,7 @@ impl Prepared {
             let value = if has_holes(pieces) { sample_text(pieces) } else { value.clone() };
             fields.push((name.clone(), value));
         }
-        // HTTP/1.0 knows no interim replies: nobody would say 100 (RFC 9110, 10.1.1).
+        // HTTP/1.0 has no interim replies, so 100 would never come (RFC 9110, 10.1.1).
         let is_http11 = plan.version == HttpVersion::Http11;
         let asks = plan.expect_continue && is_http11 && !request.body.is_empty();
         if asks && names("expect").is_none() {

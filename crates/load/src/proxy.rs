@@ -109,7 +109,7 @@ pub(crate) enum Tunnel {
     Awaited,
     /// What is sent now goes to the server.
     Open,
-    /// There is none, and why.
+    /// No tunnel, and why.
     Refused(String),
 }
 

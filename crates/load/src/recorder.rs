@@ -24,7 +24,7 @@ pub(crate) struct Recorder {
     interval: Interval,
     /// CPU clock of the thread when the interval began.
     interval_cpu: Nanos,
-    /// Whether requests are due whatever becomes of others: only then is waiting for a connection
+    /// Whether requests are due regardless of others (open loop): only then is waiting for a connection
     /// told apart.
     is_open_loop: bool,
     pub(crate) totals: Totals,
@@ -340,7 +340,7 @@ impl Totals {
     }
 }
 
-/// Every k-th request, at most so many; when it is full every other one is dropped and k doubles.
+/// Every k-th request, up to a bound; when it is full every other one is dropped and k doubles.
 pub(crate) struct RawLog {
     samples: Vec<Sample>,
     n_max: usize,

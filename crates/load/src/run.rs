@@ -192,7 +192,7 @@ struct LoadThread<'a> {
     scenario: Option<&'a dyn Scenario>,
 }
 
-/// Reports that its thread panics, so that the others are not waited for in vain.
+/// Reports that its thread panics, so that nobody waits for the others for ever.
 struct PanicReporter<'a>(&'a Sender<ThreadReport>);
 
 impl Drop for PanicReporter<'_> {
@@ -218,7 +218,7 @@ impl LoadThread<'_> {
             Ok(None) => return,
             Err(error) => ThreadReport::Failed(error),
         };
-        // The receiver is gone only when another thread has failed; then nobody asks.
+        // Fails only if another thread has failed and the receiver has ended.
         report.send(last).ok();
     }
 
@@ -518,7 +518,7 @@ fn bodies(measured: &[Measured]) -> BodiesVerified {
     sum
 }
 
-/// What TLS came to on all threads.
+/// Use of TLS on all threads.
 fn tls_use(measured: &[Measured]) -> Option<TlsUse> {
     let mut each = measured.iter().filter_map(|one| one.tls.as_ref());
     let mut sum = each.next()?.clone();

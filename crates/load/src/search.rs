@@ -1,5 +1,5 @@
 //! The highest rate at which goals hold: which rate is tried next, and when enough is known. Owns the
-//! strategy; a load is made by whoever calls it. Must not know clocks, sockets or terminals.
+//! strategy; the caller makes the loads. It uses no clock, socket or terminal.
 //! Start reading at [`search`], then [`TriedRates::next`].
 //!
 //! A try is a coin whose chances change with the rate: far below the limit it holds, far above it
@@ -228,7 +228,7 @@ impl Level {
         least >= EACH_OF_AMBIGUOUS || most >= repeats * (1 + least)
     }
 
-    /// Which outcome it leans to; `None` where it is ambiguous, or so far is.
+    /// The outcome of most tries; `None` while it is ambiguous.
     fn leaning(&self) -> Option<Leaning> {
         if self.sparse > self.good + self.bad {
             return Some(Leaning::Unknown);
@@ -423,7 +423,7 @@ mod tests {
         /// Standard deviation of the logarithm of the factor.
         noise: f64,
         chance: Pcg64Mcg,
-        /// A load in which nothing came to pass, its histograms small.
+        /// An empty load with small histograms.
         empty: LoadRecord,
         n_loads: u32,
     }

@@ -74,7 +74,7 @@ pub(crate) struct Secure {
 }
 
 impl Secure {
-    /// For a thread with so many connections; its sessions are its own. It is made on the thread that
+    /// For a thread with `n_slots` connections and its own sessions. It is made on the thread that
     /// it is for, before the load begins.
     pub(crate) fn new(config: &TlsClientConfig, resume: f64, n_slots: u32) -> Self {
         // A connection that is opened takes a ticket, and brings two: so many are there for all that
@@ -87,7 +87,7 @@ impl Secure {
     /// The client's side of a new connection.
     ///
     /// # Errors
-    /// The name is none that a certificate could be for.
+    /// No certificate can be for that name.
     pub(crate) fn client(&mut self, name: &str) -> Result<Box<TlsClient>, TlsError> {
         self.owed += self.resume;
         let resumption = if self.owed >= 1.0 {

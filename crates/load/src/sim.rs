@@ -27,7 +27,7 @@ use requests::{Came, Head, Requests};
 pub use script::{Act, Connecting, Script, Slots, Stall, body};
 use script::{HINTS, Payloads, Wanted};
 
-/// Of so many pieces that the client did not want to see, one is delivered all the same: a driver may.
+/// One in this many pieces that the client discards is delivered all the same: a driver may do so.
 const DELIVERED_ONE_OF: u32 = 8;
 
 /// Carries out a plan against a script.
@@ -265,7 +265,7 @@ impl SimDriver {
         self.batch.sort_unstable_by_key(|coming| std::cmp::Reverse(place(coming)));
     }
 
-    /// How the client sees bytes: perhaps not at all, or in part.
+    /// How the client sees bytes: all, a part, or none.
     fn deliver(&mut self, coming: Coming) -> Completion {
         let slot = coming.slot;
         let (number, range) = coming.bytes.clone();
@@ -305,7 +305,7 @@ impl Driver for SimDriver {
         "sim"
     }
 
-    /// Virtual time begins at zero, whatever the clock on the wall says.
+    /// Virtual time begins at zero.
     fn begin(&mut self, _origin: Nanos) {}
 
     fn now(&mut self) -> Nanos {

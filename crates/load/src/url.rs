@@ -31,16 +31,16 @@ pub enum UrlError {
     /// No host.
     #[error("`{0}` names no host: write http://host:port/path, as in http://127.0.0.1:8080/")]
     NoHost(String),
-    /// Name and password with an escape that is none.
+    /// Name and password with an invalid escape.
     #[error(
         "`{0}`: the name and password before `@` have a `%` without two hexadecimal digits after \
          it: write a percent sign as %25, or give them with -u"
     )]
     UserInfo(String),
-    /// A port that is none.
+    /// An invalid port.
     #[error("`{0}`: `{1}` is not a port: a port is a number from 1 to 65535")]
     Port(String, String),
-    /// An IPv6 address that is none.
+    /// An invalid IPv6 address.
     #[error("`{0}`: `{1}` is not an IPv6 address: write it in brackets, as in http://[::1]:8080/")]
     Ipv6(String, String),
     /// A host name with a character that no host name has.
@@ -62,7 +62,7 @@ pub enum UrlError {
     NoAddress(String),
 }
 
-/// Takes a URL apart. A missing scheme is taken for http, since that is what people type.
+/// Takes a URL apart. A missing scheme means http, since that is what people type.
 ///
 /// # Errors
 /// It is not an http URL; see [`UrlError`].
@@ -98,7 +98,7 @@ pub fn parse(url: &str) -> Result<UrlTarget, UrlError> {
     Ok(UrlTarget { name, port, host, is_tls, user, target })
 }
 
-/// The text without its percent escapes; `None` where one is none.
+/// The text without its percent escapes; `None` if one is invalid.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();

@@ -96,7 +96,7 @@ pub(crate) struct Worker<'a, D: Driver> {
 
 /// When requests are due.
 enum RequestLoop {
-    /// Free connections ask, perhaps after a pause.
+    /// A free connection sends its next request, at once or after a pause.
     Closed(Pauses),
     /// Instants are given.
     Open(Backlog),
@@ -145,7 +145,7 @@ pub(crate) struct Window {
     pub(crate) backlog: BacklogCounts,
 }
 
-/// What a thread measured, but for the intervals that it handed on before.
+/// What a thread measured, apart from the intervals that it handed on before.
 pub(crate) struct Measured {
     pub(crate) engine: &'static str,
     pub(crate) window: Window,
@@ -286,7 +286,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         Ok(())
     }
 
-    /// CPU time of this thread but for spinning. Spinning is measured by the clock; a thread that lost
+    /// CPU time of this thread without spinning. Spinning is measured by the clock; a thread that lost
     /// its CPU meanwhile has used less than that, hence the bound.
     fn cpu(&mut self) -> Nanos {
         self.driver.cpu().saturating_sub(self.waiting.spun).max(self.waiting.cpu_began)
@@ -337,7 +337,7 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// Lets what is due by then wait. Of what is due now only when the batch is worked off and all has
     /// been started that can be: after a late wake-up many are due and many places become free, and no
-    /// request may be dropped for want of room in the queue while there is a place for it.
+    /// request may be dropped because the queue is full while there is a place for it.
     fn queue_due(&mut self, by: Nanos) {
         if self.may_start()
             && let RequestLoop::Open(backlog) = &mut self.request_loop

@@ -28,22 +28,22 @@ pub struct LoadPlan {
     pub columns: Vec<Column>,
     /// Version of HTTP in each request.
     pub version: HttpVersion,
-    /// How the kernel is asked.
+    /// Kernel interface for sockets.
     pub engine: Engine,
-    /// Whose clock says when bytes arrived.
+    /// Clock of arrival times.
     pub stamps: Stamps,
     /// Concurrent connections over all threads, at least 1.
     pub connections: u32,
     /// Threads, 1 to `connections`.
     pub threads: u32,
-    /// CPUs to pin the threads to, in turn; empty: wherever the kernel likes.
+    /// CPUs to pin the threads to, in turn; empty: the kernel chooses.
     pub cpus: Vec<u32>,
-    /// Whether a connection is used again. If not, each request has a connection of its own and
-    /// says `Connection: close`, and the client closes whatever the server does.
+    /// Whether a connection is used again. If not, each request has its own connection and says
+    /// `Connection: close`, and the client closes it in any case.
     pub keep_alive: bool,
     /// The client closes a connection after this many requests.
     pub requests_per_connection: Option<u64>,
-    /// Requests that may be out on one connection at once, at least 1.
+    /// Most requests in flight on one connection, at least 1.
     pub pipeline: u32,
     /// Whether a body waits for `100 Continue`, at most a second.
     pub expect_continue: bool,
@@ -78,7 +78,7 @@ pub struct LoadPlan {
     /// (RFC 9112, 9.3.1). `false` in older files, which had no such thing.
     #[serde(default)]
     pub retry: bool,
-    /// Ends the load after so many requests for which the server could not be reached or was lost
+    /// Ends the load after this many requests for which the server could not be reached or was lost
     /// ([`crate::Sample::is_lost`]); none: it goes on as planned.
     #[serde(default)]
     pub lost_max: Option<u64>,
@@ -88,12 +88,12 @@ pub struct LoadPlan {
     pub first_alone: bool,
     /// When requests are due.
     pub pacing: Pacing,
-    /// Most requests that are due and wait for a free connection, over all threads. One more is
-    /// dropped, and counted.
+    /// Most requests that are due and wait for a free connection, over all threads. Further ones are
+    /// dropped and counted.
     pub queue_max: u64,
     /// Which replies count as `ok`.
     pub verify: Verify,
-    /// What the load is to keep; broken or not, it ends as planned.
+    /// Goals of the load; if one is broken, the load still ends as planned.
     #[serde(default)]
     pub goals: Vec<Goal>,
     /// Length of an interval. When there would be more than 1200 of them, neighbours are joined and
@@ -101,7 +101,7 @@ pub struct LoadPlan {
     pub interval: Nanos,
     /// Most samples kept in the raw log: every k-th request, k doubling when full.
     pub raw_max: u32,
-    /// Seed of whatever is random.
+    /// Seed of all random choices.
     pub seed: u64,
     /// Which part of a larger load this is; a local run is 0 of 1.
     pub share: Share,
@@ -148,9 +148,9 @@ pub struct RequestPlan {
     pub target: String,
     /// Further header fields, name and value, in order. One named `Host` replaces the origin's.
     pub headers: Vec<(String, String)>,
-    /// Body. Empty in a record, whatever was sent: it may hold a password, and be of any size.
+    /// Body. Always empty in a record: it may hold a password, and be of any size.
     pub body: Vec<u8>,
-    /// How often it is chosen beside the others, at least 1.
+    /// How often it is chosen, relative to the others, at least 1.
     pub weight: u32,
     /// Whether `{seq}`, `{rand}` and `{csv:FILE:COLUMN}` in target, header values and body are
     /// placeholders.
@@ -159,7 +159,7 @@ pub struct RequestPlan {
     pub expected: Option<ExpectedBody>,
     /// The whole request as it is sent, where its bytes matter: head and body, in place of what would
     /// be made of the other fields, which then only describe it. Nothing is added to it and nothing
-    /// checked. `None` in a record, whatever was sent: it may hold a password.
+    /// checked. Always `None` in a record: it may hold a password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verbatim: Option<Vec<u8>>,
 }
@@ -185,7 +185,7 @@ impl RequestPlan {
         is_idempotent(self.method.as_bytes())
     }
 
-    /// Whether a field of its own asks for the connection to be closed after it.
+    /// Whether one of its fields asks for the connection to be closed after it.
     pub fn asks_to_close(&self) -> bool {
         let is_close = |option: &str| option.trim().eq_ignore_ascii_case("close");
         self.headers.iter().any(|(name, value)| {
@@ -241,7 +241,7 @@ pub enum HttpVersion {
     Http11,
 }
 
-/// How the kernel is asked.
+/// Kernel interface for sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Engine {
@@ -253,7 +253,7 @@ pub enum Engine {
     Epoll,
 }
 
-/// Whose clock says when bytes arrived.
+/// Clock of arrival times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stamps {

@@ -28,8 +28,8 @@ const TRIES_MAX: u32 = 40;
 /// What stands below the options of -h.
 const BRIEFLY: &str = "\
 Without -n and -d the load lasts 10 seconds; with both, it ends by whichever comes first.
-Exit codes: 0 done, 1 failed, 2 usage, 3 interrupted, 4 the rate that was asked for was not reached, \
-or the generator was the limit (--strict), 99 a goal was broken (--slo). --help says more.";
+Exit codes: 0 done, 1 failed, 2 usage, 3 interrupted, 4 the target rate was not reached, or the \
+generator was the limit (--strict), 99 a goal was broken (--slo). --help says more.";
 
 /// What stands below those of --help, and in the manual.
 const AT_LENGTH: &str = "\
@@ -53,15 +53,15 @@ Exit codes:
   1   failed, or nothing was answered
   2   usage
   3   interrupted
-  4   the rate that was asked for was not reached; with --strict, the generator was the limit
+  4   the target rate was not reached; with --strict, the generator was the limit
   99  a goal was broken (--slo)";
 
 /// Load a web server: every request stamped, errors told apart, open or closed loop
 #[derive(clap::Args)]
 #[command(after_help = BRIEFLY, after_long_help = AT_LENGTH)]
 pub struct Args {
-    /// What to ask for, as in http://127.0.0.1:8080/index.html; with --from, what its lines without
-    /// a host are relative to
+    /// URL to load, as in http://127.0.0.1:8080/index.html; with --from, the base of lines without a
+    /// host
     #[arg(required_unless_present_any = ["from", "curl", "merge"])]
     pub url: Option<String>,
     #[command(flatten)]
@@ -94,7 +94,7 @@ pub struct Size {
     /// End after this time, as in 10 (seconds), 500ms or 2m
     #[arg(short, long, value_name = "TIME", value_parser = Nanos::from_flag)]
     pub duration: Option<Nanos>,
-    /// Threads; each has its own part of the connections
+    /// Threads; the connections are divided among them
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     pub threads: u32,
 }
@@ -119,7 +119,7 @@ impl Size {
 // Of one, since `requires` of an argument is waived where another conflicts with it; of a group, not.
 #[command(group = ArgGroup::new("searched"))]
 pub struct Pace {
-    /// Open loop: so many requests a second, whatever the server does, as in 500/s or 5k/s
+    /// Open loop: send at this rate, however slow the server is, as in 500/s or 5k/s
     #[arg(short, long, value_parser = load::parse_rate, groups = ["law", "open", "at_a_rate"])]
     pub rate: Option<PerSecond>,
     /// How requests of --rate and --search are spread over time
@@ -131,28 +131,29 @@ pub struct Pace {
         requires = "at_a_rate"
     )]
     pub arrivals: &'static RateLaw,
-    /// Open loop: the rate goes from A to B, over the whole duration or the time given
+    /// Open loop: change the rate from A to B, over the whole duration or TIME
     #[arg(long, value_name = "A:B[:TIME]", value_parser = ramp, groups = ["law", "open"])]
     pub ramp: Option<Ramp>,
     /// Open loop: one rate after the other, as in 1k/s:10s,5k/s:30s
     #[arg(long, value_name = "RATE:TIME,...", value_parser = stages, groups = ["law", "open"])]
     pub stages: Option<Stages>,
-    /// Open loop: the instants of a file, one a line, or of an access log; without -d, to its end
+    /// Open loop: send at the instants of a file (one a line) or of an access log; without -d, to its end
     #[arg(long, value_name = "FILE", groups = ["law", "open", "at_instants"])]
     pub replay: Option<PathBuf>,
-    /// Open loop: each request of --from when it was made there
+    /// Open loop: send each request of --from at its recorded time
     #[arg(long, requires = "of_a_file", groups = ["law", "open", "at_instants"])]
     pub as_recorded: bool,
-    /// Replay so many times as fast
+    /// Replay faster by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "at_instants")]
     pub speed: f64,
-    /// Most requests of an open loop that wait for a connection; one more is dropped, and counted
+    /// Most requests of an open loop that wait for a connection; further ones are dropped and counted
     #[arg(long, value_name = "REQUESTS", default_value_t = 1_000_000, requires = "open")]
     pub queue: u64,
-    /// Closed loop: each connection rests between a reply and its next request; exp: for random rests
+    /// Closed loop: each connection pauses between a reply and its next request; exp: for random pauses
     #[arg(long, value_name = "TIME|exp:TIME", value_parser = load::parse_think, group = "law")]
     pub think: Option<(Nanos, Spread)>,
-    /// Find the highest rate at which this holds, as in 'p99<10ms,errors<0.1%'; -d is for each try
+    /// Find the highest rate at which these goals hold, as in 'p99<10ms,errors<0.1%'; -d is the time of
+    /// each try
     #[arg(
         long,
         value_name = "GOALS",
@@ -160,7 +161,7 @@ pub struct Pace {
         conflicts_with_all = ["requests", "slo"]
     )]
     pub search: Option<Goals>,
-    /// How close --search goes: width of its interval
+    /// Width of the interval that --search aims for
     #[arg(long, value_name = "SHARE", default_value = "5%", requires = "searched")]
     pub precision: Share,
     /// Highest rate that --search tries
@@ -199,7 +200,7 @@ impl Pace {
     }
 }
 
-/// From one rate to another, and in what time where it is typed.
+/// From one rate to another, and the time it takes if it is given.
 #[derive(Debug, Clone)]
 pub struct Ramp {
     pub from: PerSecond,
@@ -247,10 +248,10 @@ pub struct Requests {
     /// A curl command line, pasted, in quotes
     #[arg(long, value_name = "COMMAND", group = "with_a_body", conflicts_with_all = ["from", "url"])]
     pub curl: Option<String>,
-    /// Choose among several requests at random, by their weights, instead of in order
+    /// Choose among the requests at random, by their weights, instead of in order
     #[arg(long, requires = "of_a_file", conflicts_with = "as_recorded")]
     pub shuffle: bool,
-    /// Basic authentication; a URL may hold it too
+    /// Credentials for basic authentication; the URL may have them too
     #[arg(short, long, value_name = "USER:PASSWORD")]
     pub user: Option<String>,
     /// Each connection sends back the cookies that were set on it
@@ -260,10 +261,10 @@ pub struct Requests {
     /// reply
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=i64::from(load::FOLLOW_MAX)))]
     pub follow: Option<u32>,
-    /// A body waits for 100 Continue, at most a second
+    /// Wait for 100 Continue before a body, at most a second
     #[arg(long, requires = "with_a_body")]
     pub expect_continue: bool,
-    /// Ask in HTTP/1.0
+    /// Send HTTP/1.0 requests
     #[arg(long = "http1.0")]
     pub http1_0: bool,
 }
@@ -301,23 +302,23 @@ impl Requests {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Connections")]
 pub struct Connections {
-    /// A new connection for each request, closed by the generator
+    /// Open a new connection for each request; the generator closes it
     #[arg(long)]
     pub no_keepalive: bool,
     /// Count a request as failed when the server closes a kept connection before it answers, instead of
     /// sending it once more
     #[arg(long)]
     pub no_retry: bool,
-    /// Close a connection after so many requests
+    /// Close each connection after this many requests
     #[arg(long, value_name = "REQUESTS", conflicts_with = "no_keepalive")]
     pub requests_per_connection: Option<u64>,
-    /// So many requests may be out on one connection at once
+    /// Most requests in flight on one connection
     #[arg(long, value_name = "REQUESTS", default_value_t = 1)]
     pub pipeline: u32,
-    /// Longest wait for connecting, for the first byte and for the rest, each
+    /// Longest wait for connecting, for the first byte and for the rest of the reply, each
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = Nanos::from_flag)]
     pub timeout: Nanos,
-    /// Connect elsewhere than the URL says, as curl does; parts may be empty; repeatable
+    /// Connect to another address than the URL's, as in curl; parts may be empty; repeatable
     #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
     pub connect_to: Vec<String>,
     /// Send requests through an HTTP proxy, and those for https through a tunnel (CONNECT)
@@ -327,10 +328,10 @@ pub struct Connections {
         conflicts_with_all = ["connect_to", "unix"]
     )]
     pub proxy: Option<String>,
-    /// Local addresses, separated by commas and taken in turn: each has its own 28,000 ports
+    /// Local addresses, separated by commas and used in turn: each has its own 28,000 ports
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     pub source: Vec<IpAddr>,
-    /// Connect to a unix socket, whatever the host of the URL
+    /// Connect to a unix socket instead of the URL's host
     #[arg(long, value_name = "PATH", conflicts_with_all = ["connect_to", "source"])]
     pub unix: Option<PathBuf>,
 }
@@ -362,7 +363,7 @@ impl Connections {
 #[derive(clap::Args)]
 #[command(next_help_heading = "TLS (https)")]
 pub struct Tls {
-    /// Trust these authorities (PEM) and no others
+    /// Trust only these authorities (PEM)
     #[arg(long, value_name = "FILE")]
     pub cacert: Option<PathBuf>,
     /// Accept any certificate
@@ -416,7 +417,7 @@ pub struct Checks {
     /// Length of every body, as in 3361 or 100KB
     #[arg(long, value_name = "BYTES")]
     pub expect_length: Option<Bytes>,
-    /// A field that every reply must have, with that value if one is given; repeatable
+    /// A header field that every reply must have, with this value if one is given; repeatable
     #[arg(long, value_name = "NAME[: VALUE]", value_parser = expected_field)]
     pub expect_header: Vec<(String, Option<String>)>,
     /// Text that every body must contain
@@ -428,11 +429,11 @@ pub struct Checks {
     /// a share too, as in file=PATH,share=1% [default: hash]
     #[arg(long, value_name = "none|length|hash[=SHARE|=SHA256]|file=PATH", value_parser = verify)]
     pub verify: Option<VerifyBodies>,
-    /// Goals, as in 'p99<5ms' or 'rate>1k/s,errors<0.01%'; exit code 99 where one is broken;
+    /// Goals, as in 'p99<5ms' or 'rate>1k/s,errors<0.01%'; exit code 99 if one is broken;
     /// repeatable
     #[arg(long, value_name = "GOALS", value_delimiter = ',')]
     pub slo: Vec<Goal>,
-    /// Exit code 4 where the generator was the limit, not the server
+    /// Exit with 4 if the generator was the limit, not the server
     #[arg(long)]
     pub strict: bool,
 }
@@ -464,20 +465,20 @@ impl Checks {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Generator")]
 pub struct Generator {
-    /// How the kernel is asked; auto is io_uring where it is allowed
+    /// Kernel interface for sockets; auto uses io_uring if the kernel allows it
     #[arg(long, value_name = "NAME", value_enum, default_value_t = Engine::Auto)]
     pub engine: Engine,
-    /// Whose clock says when bytes arrived: the generator's at its wake-up, or the kernel's
+    /// Clock of arrival times: the generator's at its wake-up, or the kernel's
     #[arg(long, value_name = "CLOCK", value_enum, default_value_t = Stamps::WakeUp)]
     pub stamps: Stamps,
     /// CPUs to pin the threads to, in turn, as in 1 or 2,3
     #[arg(long, value_delimiter = ',', value_name = "CPU")]
     pub cpus: Vec<u32>,
-    /// Spin instead of sleeping while waiting: latencies without the wake-up of an idle CPU, at the
-    /// price of a whole CPU a thread
+    /// Spin instead of sleeping while waiting: latencies do not include the wake-up of an idle CPU, but
+    /// each thread uses a whole CPU
     #[arg(long)]
     pub busy_poll: bool,
-    /// Seed of whatever is random
+    /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 }
@@ -529,7 +530,7 @@ pub struct Output {
     /// a JSON object; - is stdout, and the report then goes to stderr
     #[arg(long, value_name = "FILE", conflicts_with = "search")]
     pub stream: Option<Destination>,
-    /// Format of --stream, whatever the file is named
+    /// Format of --stream, regardless of the file name
     #[arg(long, value_name = "FORMAT", value_enum, requires = "stream")]
     pub stream_format: Option<StreamAs>,
     /// Merge records that `joust load --json` wrote into one, and report it; no request is sent
@@ -543,7 +544,7 @@ pub struct Output {
         ]
     )]
     pub merge: Vec<PathBuf>,
-    /// Keep so many single requests in the record
+    /// Most single requests kept in the record
     #[arg(long, value_name = "REQUESTS", default_value_t = 10_000)]
     pub raw: u32,
 }

@@ -3,7 +3,7 @@
 //!
 //! # Retries
 //!
-//! A server may close a kept connection at any time, and a request can be under way then: nobody did
+//! A server may close a kept connection at any time, and a request can be under way then: neither side did
 //! wrong, and any browser sends it once more. So does this, where the plan has it ([`Conn::lost`]): no
 //! byte of the reply came, the connection had served before, the method is idempotent, and it is the
 //! first time (RFC 9112, 9.3.1). Cost: a byte for each request, and a look at it where a connection ends.
@@ -69,7 +69,7 @@ impl Conn {
         }
     }
 
-    /// The connection is gone.
+    /// The connection was lost.
     pub(crate) fn failed(
         &mut self,
         failure: Failure,

@@ -1,7 +1,7 @@
 //! The closed loop: a connection asks again when its reply is complete, at once or after a pause. Owns the
 //! lengths of pauses. Start reading at [`Pauses`].
 //!
-//! The rate is the server's: while it stalls, nobody asks. A pause is a user's time to think: with n
+//! The rate is the server's: while it stalls, no request is sent. A pause is a user's time to think: with n
 //! connections, pauses of mean Z and responses of mean R the rate is n / (R + Z), which is Little's
 //! law for the interactive system.
 

@@ -7,7 +7,7 @@
 //! threads there are nor on what one of them does, and nothing is shared. The price is that a thread
 //! draws the instants of others too; in ns each (AMD EPYC, optimised): constant, stages, jitter, ramp
 //! 4 to 5, Poisson 23. At 1 million requests a second over all threads that is at most 2.3 % of
-//! each; where one thread does everything, nothing is drawn in vain. Nothing is allocated after
+//! each; a single thread draws only its own. Nothing is allocated after
 //! [`pace`]; the exception to drawing is a replay, of which a thread copies only its own instants.
 //!
 //! Instants are computed in f64 and rounded to a nanosecond. With numbers of 53 bits an instant t is
@@ -56,7 +56,7 @@ pub(crate) trait Law: Send {
 
 /// Which of a law's instants are this thread's: number g of all where g mod `of` is one of
 /// `first..first + n`. Numbers are those of connections in the whole load, over all agents and
-/// threads: each connection's share is the same but for one request.
+/// threads: the shares of connections differ by at most one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ArrivalShare {
     /// First number of this thread.
@@ -157,11 +157,11 @@ impl Arrivals {
     }
 }
 
-/// What is drawn for arrivals; beside [`RESTS`], and unlike whatever else is drawn from the plan's
-/// seed, so that nothing drawn for one purpose shows in another. ASCII of its name.
+/// Random stream of arrivals. It differs from [`RESTS`] and all other streams of the plan's seed, so that
+/// they are independent. ASCII of its name.
 const ARRIVALS: u64 = u64::from_be_bytes(*b"arrivals");
 
-/// What is drawn for pauses; each thread adds the number of its first connection.
+/// Random stream of pauses; each thread adds the number of its first connection.
 const RESTS: u64 = u64::from_be_bytes(*b"resting\0");
 
 fn random(seed: u64, stream: u64) -> Pcg64Mcg {

@@ -54,7 +54,7 @@ impl Law for Stages {
     }
 
     fn span(&self, n: u64) -> Option<Nanos> {
-        // A pause that follows the `n` is none of their time; one at the end comes after them all.
+        // A pause after the `n` requests does not count; nor does one at the end, which comes after all.
         let is_begun = |stage: &&StageStart| stage.n_before < n as f64;
         let Some(stage) = self.stages.iter().rfind(is_begun) else { return Some(Nanos::ZERO) };
         if stage.rate.0 == 0.0 {

@@ -33,7 +33,7 @@ pub(super) struct Head {
 }
 
 impl Requests {
-    /// The next thing that came to its end in `bytes`, and how many of them belong to it; `None`:
+    /// The next part that is complete in `bytes`, and its length; `None`:
     /// nothing did.
     pub(super) fn next(&mut self, bytes: &[u8]) -> Option<(Came, usize)> {
         if self.body_left > 0 {

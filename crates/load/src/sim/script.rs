@@ -104,11 +104,11 @@ pub enum Act {
     Chunked,
     /// The reply, its end marked by closing.
     UntilClose,
-    /// Sends so many bytes of the reply, then RST.
+    /// Sends this many bytes of the reply, then RST.
     Reset(usize),
-    /// Sends so many bytes of the reply, then FIN.
+    /// Sends this many bytes of the reply, then FIN.
     Close(usize),
-    /// Sends so many bytes of the reply and no more, ever; 0: it never answers.
+    /// Sends this many bytes of the reply and then nothing; 0: it never answers.
     Stop(usize),
     /// A complete reply of that status.
     Status(u16),

@@ -178,7 +178,7 @@ static FLAGS: &[Flag] = &[
         Refused("a signature holds for minutes: sign outside, and give it by -H"),
     ),
     flag(Some('K'), "config", Refused("write its flags into the line")),
-    flag(Some(':'), "next", Refused("write the next request as a curl line of its own")),
+    flag(Some(':'), "next", Refused("write the next request as another curl line")),
     flag(Some('Z'), "parallel", Refused("how many go at once is the load's: leave it out")),
 ];
 
@@ -197,14 +197,14 @@ fn read(text: &str, base: &Base<'_>) -> Result<Listing, SourceError> {
     harvest.finish()
 }
 
-/// What the flags of a line have said so far.
+/// What the flags of a line say.
 #[derive(Default)]
 struct Line {
     urls: Vec<String>,
     method: Option<String>,
     /// Name, and value; none where curl is not to send the field.
     headers: Vec<(String, Option<String>)>,
-    /// By a flag of its own; a field that was written out goes before it.
+    /// By its own flag; a field that was written out takes precedence.
     authorization: Option<String>,
     body: Option<Vec<u8>>,
     query: Vec<u8>,

@@ -76,16 +76,16 @@ pub enum Fault {
     /// A URL with what no URL has.
     #[error("`{0}` has a space, a control character or a byte outside ASCII: percent-encode it")]
     Url(String),
-    /// A method that is none.
+    /// An invalid method.
     #[error("`{0}` is not a method: write it as in GET or PROPFIND")]
     Method(String),
-    /// A field that is none.
+    /// An invalid field.
     #[error("`{0}` is not a header field: write it as in `Accept: text/html`, on one line")]
     Field(String),
     /// Some with, some without.
     #[error("only some requests have a time: give every request one, or none at all")]
     SomeTimes,
-    /// JSON that is none, or says something else.
+    /// Invalid JSON, or another document.
     #[error("{0}: not a complete HTTP Archive as browsers save it")]
     Json(serde_json::Error),
     /// What the format does not allow, and the way out.

@@ -32,11 +32,11 @@ pub struct ListedRequest {
     pub headers: Vec<(String, String)>,
     /// Body.
     pub body: Vec<u8>,
-    /// How often it is chosen beside the others, at least 1.
+    /// How often it is chosen, relative to the others, at least 1.
     pub weight: u32,
     /// When it is due, from the first one on.
     pub at: Option<Nanos>,
-    /// Whether it has placeholders, and may have: what was recorded has none, whatever it looks like.
+    /// Whether it may have placeholders: recorded requests have none.
     pub templated: bool,
 }
 

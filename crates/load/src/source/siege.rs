@@ -2,8 +2,8 @@
 //! at [`FORMAT`]. Source: JoeDog/siege 4.1, `src/cfg.c` (lines, variables), `src/eval.c`, `src/url.c`
 //! (methods).
 //!
-//! Two differences, both refusals of what siege would silently do otherwise: a variable that nobody
-//! set is an error and not the empty text, and a line that begins with `#` is a comment whatever
+//! Two differences, both instead of a silent surprise: a variable that is not set is an error, not the
+//! empty text, and a line that begins with `#` is a comment whatever
 //! else it has (siege takes `# see http://a/` for a URL).
 
 use std::collections::HashMap;
