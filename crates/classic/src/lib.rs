@@ -25,7 +25,7 @@ mod weighttp;
 mod words;
 mod wrk;
 
-use command::{Asked, Call, OwnFlag};
+use command::{Call, CommandOutcome, OwnFlag};
 pub use report::{DocumentLength, Report, Requests, Summary, Times, Traffic};
 
 /// Every tool whose reports are read.
@@ -51,7 +51,7 @@ pub struct Tool {
     /// are put beside ours.
     pub counts_differently: &'static [&'static str],
     /// Its command line, where joust can be called in its place.
-    pub command: Option<fn(&Call<'_>) -> Asked>,
+    pub command: Option<fn(&Call<'_>) -> CommandOutcome>,
     /// Flags of its command line that are joust's and not the original's.
     pub own_flags: &'static [OwnFlag],
     /// Finds its reports in a text, in the order in which they stand there.

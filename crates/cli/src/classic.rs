@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use classic::command::{
-    Asked, Call, Chosen, Clock, Closing, Finished, LocalTime, Network, OutFile, Progress, Run,
-    Said, Stream, Surroundings, Texts,
+    Call, Chosen, Clock, Closing, CommandOutcome, Finished, LocalTime, Network, OutFile, Progress,
+    Run, Said, Stream, Surroundings, Texts,
 };
 use classic::{Tool, command};
 use load::Control;
@@ -112,15 +112,15 @@ fn run(tool: &Tool, program: &str, words: Vec<OsString>) -> ExitCode {
     };
     let read = tool.command.expect("only tools with a command line are listed");
     match read(&Call { program, args: &args, own: &own, world: &World }) {
-        Asked::Said(Said { texts, code }) => {
+        CommandOutcome::Said(Said { texts, code }) => {
             print(&texts);
             code.into()
         }
-        Asked::Run(run) if ours.explains => {
+        CommandOutcome::Run(run) if ours.explains => {
             print(&Texts::out(command::explain(&run.plan) + "\n"));
             ExitCode::SUCCESS
         }
-        Asked::Run(run) => load(*run, ours.footnotes),
+        CommandOutcome::Run(run) => load(*run, ours.footnotes),
     }
 }
 

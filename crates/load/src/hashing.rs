@@ -141,7 +141,7 @@ mod tests {
         HashTurns::new(&plan, 0)
     }
 
-    /// The numbers that are hashed of so many replies.
+    /// The numbers that are hashed of this many replies.
     fn hashed(bodies: Bodies, seed: u64, of: u64, length: u64) -> Vec<u64> {
         let mut turns = turns(bodies, seed);
         let take = |&nth: &u64| {

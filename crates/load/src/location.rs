@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn references_are_resolved_as_rfc_3986_has_it() {
-        // The examples of 5.4.1 and 5.4.2, but for those that name other schemes or lose what an
+        // The examples of 5.4.1 and 5.4.2, except those that name other schemes or lose what an
         // http request has not (fragments, parameters without a path).
         let base = url::parse("http://a/b/c/d;p?q").unwrap();
         let cases = [

@@ -287,7 +287,7 @@ impl<'a, D: Driver> Worker<'a, D> {
     }
 
     /// CPU time of this thread without spinning. Spinning is measured by the clock; a thread that lost
-    /// its CPU meanwhile has used less than that, hence the bound.
+    /// its CPU meanwhile has used less than that, so there is a bound.
     fn cpu(&mut self) -> Nanos {
         self.driver.cpu().saturating_sub(self.waiting.spun).max(self.waiting.cpu_began)
     }

@@ -14,7 +14,7 @@ use units::{Bytes, Nanos};
 
 const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
-/// A server that hands each connection to a function on a thread of its own. It lives as long as the
+/// A server that hands each connection to a function on its own thread. It lives as long as the
 /// test's process, since its threads wait in accept.
 struct Server {
     addr: SocketAddr,

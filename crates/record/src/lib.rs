@@ -110,7 +110,9 @@ pub use redirects::{Proxy, Redirect, Redirects, is_redirect};
 pub use run::{ContenderFacts, Ending, RunRecord, Skipped};
 pub use sample::{AtEnd, Carrier, ErrorCounts, Outcome, Sample};
 pub use scalability::{Coefficient, Scalability};
-pub use scenario::{Answer, Asked, Asking, Scenario, Seats, Turn, Users, WantedBodies, Wants};
+pub use scenario::{
+    Answer, Asking, Scenario, Seats, Turn, UserRequest, Users, WantedBodies, Wants,
+};
 pub use seal::Integrity;
 pub use search::{Limit, SearchEnding, SearchRecord, Try, TryOutcome};
 pub use shift::{Band, Explanation, Modes, Part, Shift, ShiftPoint, StallMode};

@@ -114,13 +114,13 @@ pub struct Asking {
     added: Vec<Origin>,
     n_origins: u32,
     bytes: Vec<u8>,
-    requests: Vec<Asked>,
+    requests: Vec<UserRequest>,
     again: Option<Nanos>,
 }
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct UserRequest {
     /// Its place in the bytes.
     pub bytes: Range<usize>,
     /// Whether the method is HEAD: then the reply has no body.
@@ -140,7 +140,7 @@ impl Asking {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
         let is_head = bytes.starts_with(b"HEAD ");
-        self.requests.push(Asked { bytes: start..self.bytes.len(), is_head, number });
+        self.requests.push(UserRequest { bytes: start..self.bytes.len(), is_head, number });
     }
 
     /// Adds an origin, for this and all later requests of the thread; gives its number.
@@ -162,7 +162,7 @@ impl Asking {
     }
 
     /// What was asked.
-    pub fn requests(&self) -> &[Asked] {
+    pub fn requests(&self) -> &[UserRequest] {
         &self.requests
     }
 

@@ -1,4 +1,4 @@
-//! Processes that the lab starts: a child in a process group of its own, with its CPUs, its cgroup, default
+//! Processes that the lab starts: a child in its own process group, with its CPUs, its cgroup, default
 //! signals and no descriptor it was not given; a guardian that ends it when this process is gone, whatever
 //! ended it; and reaping. Owns fork and what may be called after it.
 //!
@@ -51,7 +51,7 @@ pub struct Spec {
     pub network: Option<NetNamespace>,
 }
 
-/// A started process, leader of a process group of its own number. Dropping it ends nothing.
+/// A started process, leader of the process group with its number. Dropping it ends nothing.
 #[derive(Debug)]
 pub struct Child {
     inner: std::process::Child,
@@ -365,7 +365,7 @@ impl GuardedCgroup {
     }
 }
 
-/// The guardian's whole life. A process group of its own keeps it from a terminal's Ctrl-C, which
+/// The guardian's whole life. Its own process group keeps it from a terminal's Ctrl-C, which
 /// must reach us, not it.
 fn stand_guard(pipe: RawFd, group: Pid, cgroup: Option<&GuardedCgroup>) -> ! {
     // SAFETY: takes numbers only.
@@ -600,7 +600,7 @@ mod tests {
 
     const ROLE: &str = "JOUST_TEST_HELPER_DIR";
 
-    /// Not a test of its own: what the next one starts as a process and kills.
+    /// Not its own test: what the next one starts as a process and kills.
     #[test]
     fn helper_that_starts_a_family_and_waits() {
         let Some(dir) = std::env::var_os(ROLE) else { return };

@@ -37,7 +37,7 @@ impl From<SocketAddr> for Route {
     }
 }
 
-/// Something that came to pass on a slot.
+/// Something that happened on a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
     /// On which slot.
@@ -46,7 +46,7 @@ pub struct Completion {
     pub what: What,
 }
 
-/// What came to pass.
+/// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// The connection is established; sending is possible.
@@ -152,15 +152,15 @@ pub trait Driver {
     /// are dropped. Does nothing on a slot that has none. Needed after `Failed` too.
     fn close(&mut self, slot: Slot, how: Leave);
 
-    /// Waits until something came to pass or `until` is reached, whichever is first; never returns
+    /// Waits until something happened or `until` is reached, whichever is first; never returns
     /// early by rounding, but may with nothing to tell: a signal came, or something that concerns the
     /// driver alone. Returns at once where completions are left.
     ///
     /// # Errors
-    /// Only of the driver itself; what befalls a connection is a completion.
+    /// Only of the driver itself; what happens to a connection is a completion.
     fn wait(&mut self, until: Nanos) -> io::Result<()>;
 
-    /// Looks whether something came to pass, and does not sleep: for the last stretch before `until`,
+    /// Looks whether something happened, and does not sleep: for the last stretch before `until`,
     /// at which the caller has something to do, and which a sleep would miss. Where time is virtual,
     /// it passes as in [`Driver::wait`].
     ///
@@ -177,7 +177,7 @@ pub trait Driver {
     /// The bytes of the last completion, which was [`What::Received`].
     fn received(&self) -> &[u8];
 
-    /// When the last completion came to pass, since the start, where the driver knows better than by
+    /// When the last completion happened, since the start, where the driver knows better than by
     /// when its round began: of a `Received` or `Discarded` when its last bytes arrived at this
     /// machine, by the kernel's own stamp, which no delay of this thread touches; of a `Connected`
     /// that needed no wait when connect(2) returned.

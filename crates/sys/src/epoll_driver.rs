@@ -66,7 +66,7 @@ pub struct EpollDriver {
     failures: VecDeque<(Slot, u32, Failure)>,
     /// Whether the kernel is asked for stamps.
     stamped: bool,
-    /// When the last completion came to pass, if that is known.
+    /// When the last completion happened, if that is known.
     arrived: Option<Nanos>,
     handshake: Handshake,
     /// Its first `received` bytes are those of the last completion.

@@ -100,7 +100,7 @@ impl Root {
     /// As [`Root::open_beneath`], only to look at it and to go on from there (O_PATH): nothing can be read.
     ///
     /// # Errors
-    /// As there, but for what reading needs.
+    /// As there, except what reading needs.
     pub fn look_beneath(&self, path: &CStr) -> io::Result<Opened> {
         self.open_with(path, OFlags::PATH | OFlags::CLOEXEC)
     }

@@ -65,7 +65,7 @@ pub fn up(name: &str) -> io::Result<()> {
     ask(RouteNetlinkMessage::SetLink(message), 0)
 }
 
-/// Gives an interface an address, with a network of so many bits beside it.
+/// Gives an interface an address, with a network of this many bits beside it.
 ///
 /// # Errors
 /// EPERM without CAP_NET_ADMIN; ENODEV where there is no such interface; EEXIST where it has that
@@ -164,7 +164,7 @@ mod tests {
     fn nothing_of_a_pair_is_left_when_its_namespaces_are_gone() {
         let Some([one, other]) = pair() else { return };
         drop(other);
-        // The kernel clears a namespace away on a thread of its own.
+        // The kernel clears a namespace away on its own thread.
         let start = std::time::Instant::now();
         let interfaces = || std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
         while one.run(interfaces).unwrap().contains("one:") {

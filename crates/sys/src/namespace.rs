@@ -1,4 +1,4 @@
-//! Network namespaces: a network stack of its own, with its own interfaces, ports, TIME_WAIT sockets,
+//! Network namespaces: its own network stack, with its own interfaces, ports, TIME_WAIT sockets,
 //! counters and `net.*` settings. Ours have no name: the kernel clears one away when the last process and
 //! descriptor that hold it are gone, so that none can be left behind.
 //!
@@ -27,7 +27,7 @@ impl NetNamespace {
     /// EPERM without CAP_SYS_ADMIN; ENOSPC where `user.max_net_namespaces` is reached; no thread
     /// left.
     pub fn new() -> io::Result<Self> {
-        // A thread of its own, for there is no way out of a namespace that was not opened before.
+        // Its own thread, for there is no way out of a namespace that was not opened before.
         let made = std::thread::Builder::new().name("namespace".to_owned()).spawn(|| {
             unshare(CloneFlags::CLONE_NEWNET)?;
             Self::current()
@@ -69,7 +69,7 @@ impl NetNamespace {
         Ok(setns(&self.fd, CloneFlags::CLONE_NEWNET)?)
     }
 
-    /// Runs `work` in it, on a thread of its own; a panic there is one here. Sockets, threads and
+    /// Runs `work` in it, on its own thread; a panic there is one here. Sockets, threads and
     /// processes that `work` makes belong to the namespace wherever they are used afterwards.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! poll(2) over a few files, for code that waits without an event loop of its own.
+//! poll(2) over a few files, for code that waits without its own event loop.
 //! Start reading at [`wait_for`].
 
 use std::io;

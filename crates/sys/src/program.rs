@@ -54,7 +54,7 @@ pub struct Program {
     mark: Option<Mark>,
 }
 
-/// Starts a program as the leader of a process group of its own, every signal at its default and none
+/// Starts a program as the leader of its own process group, every signal at its default and none
 /// blocked, and no descriptor but the three: all others of this process are closed by the exec.
 ///
 /// # Errors
@@ -150,7 +150,7 @@ extern "C" fn exec(launch: *mut c_void) -> c_int {
 
 /// Nothing here allocates or locks: another thread may have been in the middle of either.
 fn prepare(launch: &Launch) -> io::Result<()> {
-    // SAFETY: a call with numbers alone. 0: a group of its own number.
+    // SAFETY: a call with numbers alone. 0: a group with its own number.
     checked(unsafe { libc::setpgid(0, 0) })?;
     if let Some(mark) = launch.mark {
         let limit = libc::rlimit64 { rlim_cur: mark.as_limit(), rlim_max: mark.as_limit() };
@@ -238,7 +238,7 @@ impl Program {
         }
     }
 
-    /// Kills it and all of its group, which are its descendants but for those that left it. These are known by
+    /// Kills it and all of its group, which are its descendants except those that left it. These are known by
     /// their mark.
     pub fn kill(&self) {
         // Not reaped yet, so that the number is still its own; a group of zombies is no error.
@@ -396,7 +396,7 @@ mod tests {
         let null = File::open("/dev/null").unwrap();
         let marks = crate::mark::Marks::new().unwrap();
         let other_marks = crate::mark::Marks::new().unwrap();
-        // A daemon by the book: a session of its own, two forks, a child of init's. It says when it is one.
+        // A daemon by the book: its own session, two forks, a child of init's. It says when it is one.
         let daemon =
             c"setsid sh -c '(setsid sh -c \"echo; exec sleep 1000\" </dev/null >&3 3>&- &)' 3>&1 &
             sleep 1000 & exec sleep 1000";

@@ -49,7 +49,7 @@ pub(crate) enum Receive {
     All,
     /// What a head may need: [`HEAD_BYTES`].
     Head,
-    /// At most so many bytes, to nowhere.
+    /// At most this many bytes, to nowhere.
     Discard(usize),
 }
 
@@ -172,7 +172,7 @@ impl Timing {
         self.origin.saturating_add(instant)
     }
 
-    /// CPU time of the thread but for asking in vain.
+    /// CPU time of the thread except asking in vain.
     pub(crate) fn cpu(&self) -> Nanos {
         clock::thread_cpu().saturating_sub(self.spun)
     }

@@ -153,7 +153,7 @@ impl Drop for Mail {
     }
 }
 
-/// In a process that a holder of [`Mail`] has forked: what was blocked there is no longer, but for
+/// In a process that a holder of [`Mail`] has forked: what was blocked there is no longer, except
 /// SIGTERM and SIGINT, which wait for [`Signals`]. What is meant for the supervisor and was sent to the
 /// whole group (`systemctl kill`, a closed terminal) does nothing here.
 ///

@@ -88,7 +88,7 @@ pub fn open(route: &Route, handshake: Handshake) -> io::Result<OwnedFd> {
 }
 
 /// Since no port is chosen by this bind(2), EADDRNOTAVAIL says nothing about ports here: the same error
-/// by its kind, without the number that [`crate::driver::Failure`] takes for want of a port.
+/// by its kind, without the number that [`crate::driver::Failure`] takes for lack of a port.
 fn not_ours(error: Errno) -> io::Error {
     match error {
         Errno::ADDRNOTAVAIL => io::ErrorKind::AddrNotAvailable.into(),
@@ -151,7 +151,7 @@ pub(crate) fn enable_stamps(socket: impl AsFd) -> io::Result<()> {
     set_int(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
-/// As [`recv`], or with `n_discarded` as [`discard`] of so many bytes; and the kernel's stamp of the
+/// As [`recv`], or with `n_discarded` as [`discard`] of this many bytes; and the kernel's stamp of the
 /// last packet of which bytes were taken, by the wall clock, where the socket has stamps.
 ///
 /// # Errors
@@ -250,7 +250,7 @@ pub fn reset_on_close(socket: impl AsFd) -> io::Result<()> {
     Ok(sockopt::set_socket_linger(socket, Some(Duration::ZERO))?)
 }
 
-/// Ends one or both directions, whoever else holds the socket: FIN.
+/// Ends one or both directions, even if others hold the socket: FIN.
 ///
 /// # Errors
 /// ENOTCONN.
@@ -263,7 +263,7 @@ pub fn shutdown(socket: impl AsFd, how: Shutdown) -> io::Result<()> {
     Ok(rustix::net::shutdown(socket, how)?)
 }
 
-/// Breaks a TCP connection off at once, whoever else holds the socket: RST (connect(2) to AF_UNSPEC).
+/// Breaks a TCP connection off at once, even if others hold the socket: RST (connect(2) to AF_UNSPEC).
 ///
 /// # Errors
 /// EINVAL on a unix socket.

@@ -17,8 +17,8 @@
 //! - A send that succeeds has no completion (CQE_SKIP_SUCCESS). MSG_DONTWAIT and MSG_WAITALL together
 //!   make it all or an error: one that the kernel took in part, or not at all, completes with the
 //!   number of bytes taken and is no longer under way, so its bytes are ours again as soon as it was
-//!   handed over. What is left goes into a send of its own, which waits for room.
-//! - Sends are handed over when `BATCH_MAX` are pending, when so many completions were reported
+//!   handed over. What is left goes into its own send, which waits for room.
+//! - Sends are handed over when `BATCH_MAX` are pending, when this many completions were reported
 //!   since, or at the next wait.
 //! - Where bodies are discarded the repeated receive gives way to a poll and recv(2) (`polled.rs`).
 //!
@@ -81,7 +81,7 @@ pub struct UringDriver {
     conns: Vec<Conn>,
     chains: Chains,
     /// The slot of the last completion, until the next is asked for; the buffer that it came in, to
-    /// be given back; and when it came to pass, if that
+    /// be given back; and when it happened, if that
     /// is known.
     worked_on: Option<Slot>,
     held: Option<Filled>,
@@ -122,7 +122,7 @@ struct Staged {
     n_bytes: usize,
 }
 
-/// Whether io_uring can be used here for so many slots, over all threads, since a user's limit of locked
+/// Whether io_uring can be used here for this many slots, over all threads, since a user's limit of locked
 /// memory is one for all of them; makes a ring as the driver's, enters it once, since a sandbox may
 /// forbid that alone, and lets it go.
 ///
@@ -352,7 +352,7 @@ impl UringDriver {
         Ok(())
     }
 
-    /// The timer that a wait needs of its own: none where the alarm ends it.
+    /// The timer of the wait itself: none where the alarm ends it.
     fn timer_of(&mut self, timeout: Nanos, until: Nanos) -> Option<Nanos> {
         let at = self.timing.monotonic(until);
         match self.alarm.end_of(timeout, at) {
@@ -403,7 +403,7 @@ impl Driver for UringDriver {
     fn connect(&mut self, slot: Slot, route: &Route) {
         let conn = &mut self.conns[slot.0 as usize];
         assert!(conn.socket.is_none(), "a slot is closed before it connects again");
-        // A system call of its own rather than an entry: what it takes is the handshake, and a connection
+        // A separate system call rather than an entry: what it takes is the handshake, and a connection
         // to this machine stands when it returns, so that its request goes with the next batch.
         let connecting = socket::connect(route, self.handshake).map(|socket| {
             let stands = socket::stands(&socket);

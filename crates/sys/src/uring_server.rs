@@ -12,7 +12,7 @@
 //! # What the kernel holds, and for how long
 //!
 //! - An operation borrows its file and its bytes until [`ServerRing::enter`] returns. By then the
-//!   kernel has taken every entry: it holds the file by a reference of its own, and is done with the
+//!   kernel has taken every entry: it holds the file by its own reference, and is done with the
 //!   bytes of a send, because MSG_DONTWAIT lets none wait. With MSG_WAITALL such a send is all or an
 //!   error with the number of bytes that were taken: see [`ServerRing::cut`]. So nothing that is sent
 //!   is copied or counted, and nothing has to outlive the call.
@@ -97,12 +97,12 @@ pub enum Kind {
     Poll = 3,
 }
 
-/// Tokens that are no [`Kind`] with an end of its own.
+/// Tokens that are no [`Kind`] with its own end.
 const SEND: u64 = 4;
 const ALARM: u64 = 5;
 const CANCEL: u64 = 6;
 
-/// Something that came to pass.
+/// Something that happened.
 #[derive(Debug)]
 pub struct Event {
     /// As given with the operation.
@@ -113,7 +113,7 @@ pub struct Event {
     pub ended: bool,
 }
 
-/// What came to pass.
+/// What happened.
 #[derive(Debug)]
 pub enum What {
     /// A connection; EMFILE and the like, as of accept(2).
@@ -139,7 +139,7 @@ pub struct Cut {
 pub enum Wait {
     /// Not at all.
     No,
-    /// Until something came to pass or this instant of the monotonic clock; [`Nanos::MAX`]: for ever.
+    /// Until something happened or this instant of the monotonic clock; [`Nanos::MAX`]: for ever.
     Until(Nanos),
 }
 
@@ -176,7 +176,7 @@ struct Messages {
 }
 
 /// Whether a server's ring can be used here; makes one, enters it once, since a sandbox may forbid that
-/// alone, and lets it go. On a thread of its own: the kernel takes a ring apart later, and interrupts
+/// alone, and lets it go. On its own thread: the kernel takes a ring apart later, and interrupts
 /// whatever call the thread that used it blocks in by then (EINTR).
 ///
 /// # Errors
@@ -230,7 +230,7 @@ impl ServerRing {
     /// return early, with nothing to tell: a signal came.
     ///
     /// # Errors
-    /// Of the ring only, which is of no use from then on.
+    /// Of the ring only, which is useless from then on.
     pub fn enter<'a>(
         &mut self,
         ops: impl IntoIterator<Item = (Id, Op<'a>)>,

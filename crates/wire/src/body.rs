@@ -40,7 +40,7 @@ pub enum BodyFault {
     /// See [`BodyLimits::extension_bytes_max`].
     #[error("chunk extensions are longer than the limit")]
     ExtensionsTooLong,
-    /// A line of the framing ends otherwise than in CRLF.
+    /// A line of the framing does not end in CRLF.
     #[error("a line of the chunk framing does not end in CRLF")]
     LineEnd,
     /// The chunk is longer than its size says, or the size is wrong.

@@ -59,7 +59,7 @@ pub(crate) struct FramingFields {
     pub(crate) chunked: bool,
     /// Content-Length has several values, which are equal.
     pub(crate) length_repeated: bool,
-    /// A name was that of a framing field but for `_` in place of `-`.
+    /// A name was that of a framing field with `_` in place of `-`.
     pub(crate) obscured_name: bool,
     /// Transfer-Encoding names a coding before `chunked`.
     unknown_coding: bool,

@@ -2,7 +2,7 @@
 //! divided. Start reading at [`ReplyParser::feed`].
 //!
 //! Cost of a small reply: three calls (head, body, done), no allocation, and no copy of a body, ever.
-//! A server that is asked for the same thing sends the same head, but for its Date once a second; so
+//! A server that is asked for the same thing sends the same head, except its Date once a second; so
 //! the last head is kept, and one that is the same bytes costs a comparison instead of a parse (30 ns
 //! a reply instead of 190 with nginx's head). Another is read in place, by one pass of httparse and one comparison
 //! of lengths a field, and then kept. `examples/parse_rate.rs` measures both.

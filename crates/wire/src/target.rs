@@ -63,7 +63,7 @@ impl<'a> SafePath<'a> {
         Ok(Self { path, query })
     }
 
-    /// The whole path. Begins with a slash; no segment is empty, `.` or `..`, but for an empty last
+    /// The whole path. Begins with a slash; no segment is empty, `.` or `..`, except an empty last
     /// one, which says "directory". Any byte but NUL may stand in a segment.
     pub fn path(&self) -> &[u8] {
         &self.path

@@ -5,7 +5,7 @@ use record::{AtEnd, Carrier, LoadRecord, Outcome, Sample};
 use units::Nanos;
 
 use super::flags::Flags;
-use crate::command::Tally;
+use crate::command::RequestAccount;
 
 /// What ab counts and measures.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -128,10 +128,14 @@ impl Figures {
         figures
     }
 
-    /// Every request has its times, but for those that ab would have sent in vain besides.
-    pub(super) fn tally(&self) -> Tally {
+    /// Every request has its times, except those that ab would have sent in vain besides.
+    pub(super) fn tally(&self) -> RequestAccount {
         let by_outcome = self.times.len() as u64 - self.sent_in_vain;
-        Tally { counted: self.done - self.sent_in_vain, by_outcome, left_out: self.left_out }
+        RequestAccount {
+            counted: self.done - self.sent_in_vain,
+            by_outcome,
+            left_out: self.left_out,
+        }
     }
 
     fn add_bytes(&mut self, sample: &Sample) {

@@ -329,7 +329,7 @@ impl TypedFlags {
             return Err(refused(call, &format!("-n {requests}"), &why));
         }
         if self.buffers {
-            let why = "joust leaves the size of socket buffers to the kernel, which adapts it";
+            let why = "the kernel adapts the size of socket buffers by itself; leave it out";
             return Err(refused(call, "-b", why));
         }
         if url.is_tls && self.ciphers {

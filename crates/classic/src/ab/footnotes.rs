@@ -36,21 +36,19 @@ pub(super) fn footnotes(figures: &Figures, record: &LoadRecord) -> Vec<String> {
     if figures.failed > figures.length {
         let lost = figures.receive.max(figures.exceptions);
         notes.push(format!(
-            "ab counts a connection that is lost up to three times among the failed: there were {lost}"
+            "ab counts a lost connection up to three times as failed: {lost} were lost"
         ));
     }
     if figures.framing > 0 {
         let bytes = figures.framing;
         notes.push(format!(
-            "ab decodes nothing: {bytes} bytes of HTML transferred are the framing of chunks"
+            "ab does not decode chunks: {bytes} bytes of HTML transferred are chunk framing"
         ));
     }
     notes.extend(milliseconds(figures));
     let limits = record.generator_limits();
     if !limits.is_empty() {
-        notes.push(
-            "the load generator itself was a limit of this figure: joust load says how".to_owned(),
-        );
+        notes.push("the load generator itself was the limit; `joust load` says why".to_owned());
     }
     notes
 }

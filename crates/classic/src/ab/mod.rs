@@ -16,7 +16,7 @@ mod tests;
 mod text;
 
 use crate::Tool;
-use crate::command::{Asked, Call, Run};
+use crate::command::{Call, CommandOutcome, Run};
 
 /// The tool.
 pub(crate) static TOOL: Tool = Tool {
@@ -37,16 +37,16 @@ pub(crate) static TOOL: Tool = Tool {
 };
 
 /// What a command line of ab asks for.
-fn command(call: &Call<'_>) -> Asked {
+fn command(call: &Call<'_>) -> CommandOutcome {
     let flags = match flags::parse(call) {
         Ok(flags) => flags,
-        Err(said) => return Asked::Said(said),
+        Err(said) => return CommandOutcome::Said(said),
     };
     match plan::plan(&flags, call.world) {
         Ok((plan, footnotes)) => {
             let printer = Box::new(printer::Ab::new(flags));
-            Asked::Run(Box::new(Run { plan, footnotes, printer, scenario: None }))
+            CommandOutcome::Run(Box::new(Run { plan, footnotes, printer, scenario: None }))
         }
-        Err(said) => Asked::Said(said),
+        Err(said) => CommandOutcome::Said(said),
     }
 }

@@ -24,7 +24,7 @@ const UNRESOLVED: [(&str, u32); 3] = [
     ("Name or service not known", 2),
 ];
 
-/// The plan, and what is otherwise than in ab.
+/// The plan, and what differs from ab.
 ///
 /// # Errors
 /// What ab says before its first request.

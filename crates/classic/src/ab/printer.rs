@@ -20,7 +20,7 @@ impl Ab {
         Self { flags, told: 0 }
     }
 
-    /// Lines of progress up to so many requests.
+    /// Lines of progress up to this many requests.
     fn completed(&mut self, done: u64) -> String {
         let Some(every) = self.flags.heartbeat() else { return String::new() };
         let mut text = String::new();

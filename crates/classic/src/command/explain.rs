@@ -65,14 +65,16 @@ pub fn explain(plan: &LoadPlan) -> String {
         add(flag, value);
     }
     if plan.n_requests > 1 {
-        notes
-            .push(format!("the first of {} requests: --from FILE takes them all", plan.n_requests));
+        notes.push(format!(
+            "this is the first of {} requests: --from FILE sends them all",
+            plan.n_requests
+        ));
     }
     let line = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
     notes.iter().fold(line, |text, note| text + "\n# " + note)
 }
 
-/// A flag and its value. One that begins with a dash would be taken for a flag of its own.
+/// A flag and its value. One that begins with a dash would be read as a flag.
 fn words_of(flag: &str, value: String) -> Vec<String> {
     let long = match flag {
         "-H" => "--header",
@@ -139,9 +141,7 @@ fn url(plan: &LoadPlan, request: &Wire, notes: &mut Vec<String>) -> String {
         }
     }
     if encoded != target {
-        notes.push(
-            "the target is percent-encoded here, and sent as it stands by the tool".to_owned(),
-        );
+        notes.push("the target is percent-encoded here; the tool sends it unchanged".to_owned());
     }
     format!("{scheme}://{authority}{encoded}")
 }
@@ -284,7 +284,7 @@ impl Wire {
         text.filter(is_plain).map_or_else(
             || {
                 let n = self.body.len();
-                notes.push(format!("{BODY_FILE} is to hold the {n} bytes of the body"));
+                notes.push(format!("{BODY_FILE} must hold the {n} bytes of the body"));
                 format!("@{BODY_FILE}")
             },
             str::to_owned,
@@ -382,7 +382,7 @@ mod tests {
         assert!(text.starts_with("joust load http://h/x "), "{text}");
         assert!(text.contains(" -X PUT --body @body.bin\n# "), "{text}");
         assert!(text.contains(" --proxy http://127.0.0.1:99 "), "{text}");
-        assert!(text.ends_with("# body.bin is to hold the 2 bytes of the body"), "{text}");
+        assert!(text.ends_with("# body.bin must hold the 2 bytes of the body"), "{text}");
     }
 
     /// joust load speaks TLS through a proxy, and not to it.

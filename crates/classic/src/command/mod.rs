@@ -1,15 +1,15 @@
 //! A classic tool's command line carried out: from what was typed to what is to be done, and from what was
 //! measured to what the tool would have printed. Owns the shapes that every tool fills in. Start reading at
-//! [`Asked`].
+//! [`CommandOutcome`].
 //!
 //! The program around it (`cli`) calls a tool's function with the arguments, carries out the
 //! [`Run`], and lets its [`Printer`] speak: before, while and after. All that a tool wants of the world
 //! comes by [`Surroundings`], so that a test can be one.
 
+mod account;
 mod explain;
 mod getopt;
 mod own;
-mod tally;
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,10 +19,10 @@ use std::sync::Arc;
 use record::{LoadPlan, LoadRecord, Scenario};
 use units::Nanos;
 
+pub use account::{RequestAccount, close};
 pub use explain::explain;
 pub use getopt::{Getopt, Item, Order, Takes};
 pub use own::{Chosen, OwnFlag};
-pub use tally::{Tally, close};
 
 /// What was typed, and what surrounds it.
 #[derive(Clone, Copy)]
@@ -98,7 +98,7 @@ pub enum Stream {
 }
 
 /// What a command line asks for.
-pub enum Asked {
+pub enum CommandOutcome {
     /// Something is said, and that is all: usage, a version, why a flag is refused.
     Said(Said),
     /// A load.
@@ -149,8 +149,8 @@ impl Texts {
     }
 
     /// Ends with that exit code.
-    pub fn ending(self, code: u8) -> Asked {
-        Asked::Said(Said { texts: self, code })
+    pub fn ending(self, code: u8) -> CommandOutcome {
+        CommandOutcome::Said(Said { texts: self, code })
     }
 }
 
@@ -158,7 +158,7 @@ impl Texts {
 pub struct Run {
     /// What is to be done. Where the report is made of single requests, `raw_max` holds them all.
     pub plan: LoadPlan,
-    /// What is otherwise than in the original, known before the load; see [`Closing::footnotes`].
+    /// What differs from the original, known before the load; see [`Closing::footnotes`].
     pub footnotes: Vec<String>,
     /// Who speaks.
     pub printer: Box<dyn Printer>,
@@ -250,7 +250,7 @@ pub struct Closing {
     /// case and without a full stop. They go to standard error, never into the report.
     pub footnotes: Vec<String>,
     /// How the report accounts for the requests of the load; `None` only where there is no report.
-    pub tally: Option<Tally>,
+    pub tally: Option<RequestAccount>,
 }
 
 /// A file that a tool writes.

@@ -10,7 +10,7 @@ use units::Nanos;
 use super::checksum::Fetched;
 use super::flags::{Start, Timer};
 use super::plan::{SLOTS, Subject};
-use crate::command::Tally;
+use crate::command::RequestAccount;
 
 /// Lines of complaint that are kept; of more, http_load prints all.
 const COMPLAINTS_MAX: usize = 10_000;
@@ -158,9 +158,9 @@ impl Figures {
     }
 
     /// Each fetch has a code, or came to an end without one.
-    pub(super) fn tally(&self) -> Tally {
+    pub(super) fn tally(&self) -> RequestAccount {
         let by_outcome = self.lost + self.codes.values().sum::<u64>();
-        Tally { counted: self.completed, by_outcome, left_out: self.left_out }
+        RequestAccount { counted: self.completed, by_outcome, left_out: self.left_out }
     }
 
     fn complain(&mut self, line: String) {

@@ -16,7 +16,7 @@ pub(super) fn footnotes(subject: &Subject, figures: &Figures, record: &LoadRecor
     let completed = figures.completed;
     if record.interrupted {
         return vec![format!(
-            "http_load prints no report when it is interrupted: complete were {}",
+            "http_load prints no report when it is interrupted; completed: {}",
             fetches(completed)
         )];
     }
@@ -30,7 +30,7 @@ pub(super) fn footnotes(subject: &Subject, figures: &Figures, record: &LoadRecor
             false => format!("{} ms", timer.period_ms()),
         };
         notes.push(format!(
-            "http_load's timer knows whole milliseconds: -rate {} is {law} {millis}, so {:.1} fetches a \
+            "http_load's timer has whole milliseconds: -rate {} is {law} {millis}, so {:.1} fetches a \
              second",
             timer.typed,
             timer.rate()
@@ -40,7 +40,7 @@ pub(super) fn footnotes(subject: &Subject, figures: &Figures, record: &LoadRecor
         let at = figures.elapsed as f64 / 1e6;
         notes.push(format!(
             "after {at:.3} s all {SLOTS} connections that http_load can have were in use: there it \
-             gives up, and what followed is in no figure"
+             stops, so later fetches are in no figure"
         ));
     }
     let lost = figures.lost;
@@ -73,7 +73,9 @@ fn omissions(subject: &Subject, figures: &Figures, record: &LoadRecord) -> Vec<S
     let mut notes = Vec::new();
     if record.requests.unanswered > 0 && !figures.overflows {
         let n = fetches(record.requests.unanswered);
-        notes.push(format!("when the time was over {n} went on: the slowest are in no figure"));
+        notes.push(format!(
+            "{n} were in flight when the time was over: the slowest are in no figure"
+        ));
     }
     if matches!(subject.flags.start, Start::Parallel(_))
         && let Some(longest) = record.service_ms.max
@@ -89,28 +91,26 @@ fn omissions(subject: &Subject, figures: &Figures, record: &LoadRecord) -> Vec<S
     }
     if figures.bytes > EXACT_MAX {
         let bytes = figures.bytes;
-        notes.push(format!("http_load prints 6 digits of a float: there were {bytes} bytes"));
+        notes.push(format!("http_load prints 6 digits: the exact number is {bytes} bytes"));
     }
     if figures.is_thinned {
         let every = record.raw_stride;
         notes.push(format!(
-            "every {every}th fetch was kept: complaints and bad byte counts are of those, all else of \
-             all; -fetches keeps each"
+            "every {every}th fetch was kept: messages and bad byte counts are of those, all other figures \
+             of all; -fetches keeps all"
         ));
     }
     if figures.unsaid > 0 {
-        notes.push(format!("{} more lines of complaint were left out", figures.unsaid));
+        notes.push(format!("{} more messages were left out", figures.unsaid));
     }
     if record.errors.timeout_reading > 0 {
         notes.push(
-            "-timeout is the longest silence in http_load, here the longest time for a body, too"
+            "in http_load -timeout limits each silence; here it limits the whole body, too"
                 .to_owned(),
         );
     }
     if !record.generator_limits().is_empty() {
-        notes.push(
-            "the load generator itself was a limit of this figure: joust load says how".to_owned(),
-        );
+        notes.push("the load generator itself was the limit; `joust load` says why".to_owned());
     }
     notes
 }

@@ -16,7 +16,7 @@ mod text;
 mod urls;
 
 use crate::Tool;
-use crate::command::{Asked, Call, Run};
+use crate::command::{Call, CommandOutcome, Run};
 
 /// The tool.
 pub(crate) static TOOL: Tool = Tool {
@@ -37,15 +37,15 @@ pub(crate) static TOOL: Tool = Tool {
 };
 
 /// What a command line of http_load asks for.
-fn command(call: &Call<'_>) -> Asked {
+fn command(call: &Call<'_>) -> CommandOutcome {
     let planned = flags::parse(call).and_then(|flags| plan::plan(flags, call));
     match planned {
         Ok(plan::Planned { plan, footnotes, subject, scenario }) => {
             let checksums = scenario.as_ref().map(checksum::Checksums::found);
             let printer = Box::new(printer::HttpLoad::new(subject, checksums));
             let scenario = scenario.map(|scenario| Box::new(scenario) as Box<dyn record::Scenario>);
-            Asked::Run(Box::new(Run { plan, footnotes, printer, scenario }))
+            CommandOutcome::Run(Box::new(Run { plan, footnotes, printer, scenario }))
         }
-        Err(said) => Asked::Said(said),
+        Err(said) => CommandOutcome::Said(said),
     }
 }

@@ -51,7 +51,7 @@ pub(super) struct Subject {
     pub(super) any_tls: bool,
 }
 
-/// The plan, and what is otherwise than in http_load.
+/// The plan, and what differs from http_load.
 ///
 /// # Errors
 /// What http_load says before its first fetch.
@@ -68,8 +68,8 @@ pub(super) fn plan(flags: Flags, call: &Call<'_>) -> Result<Planned, Said> {
         None => Vec::new(),
     };
     let Some(pacing) = pacing(&flags) else {
-        let why = format!("joust draws its {INSTANTS_MAX} instants at most beforehand");
-        return Err(refused(call, "-jitter for so long", &why));
+        let why = format!("joust draws at most {INSTANTS_MAX} instants beforehand");
+        return Err(refused(call, "-jitter for this long", &why));
     };
     let first = origins[0].place.clone();
     let ServerAddress::Inet(addr) = first else { unreachable!("http_load knows no others") };

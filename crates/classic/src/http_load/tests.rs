@@ -172,7 +172,7 @@ fn an_interrupted_run_has_no_report() {
     let record = LoadRecord { interrupted: true, ..record(vec![sample(0, 1, 1, 1)], 1.0) };
     let closing = closing("-p 2 -s 200 urls", &record);
     assert_eq!((closing.texts.on(Stream::Out), closing.code), (String::new(), 130));
-    assert!(closing.footnotes[0].contains("complete were 1 fetch"));
+    assert!(closing.footnotes[0].contains("completed: 1 fetch"));
 }
 
 fn spans() -> impl Strategy<Value = Spans> {

@@ -1,5 +1,5 @@
 //! siege's figures, from what its users heard. Owns what it counts as what, and its clock of 10 ms. Start
-//! reading at [`Tally`].
+//! reading at [`UserTotals`].
 
 use record::Sample;
 use units::Nanos;
@@ -11,7 +11,7 @@ const TICK: u64 = 10_000_000;
 
 /// What all users counted together.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Tally {
+pub(super) struct UserTotals {
     /// Transactions.
     pub(super) hits: u64,
     /// Replies below 400, and 401 and 407.
@@ -58,12 +58,12 @@ pub(super) fn seconds(style: Style, from: Nanos, to: Nanos) -> f64 {
     }
 }
 
-impl Tally {
+impl UserTotals {
     /// Each request has a status of one kind, or none.
-    pub(super) fn account(&self, left_out: u64) -> crate::command::Tally {
+    pub(super) fn account(&self, left_out: u64) -> crate::command::RequestAccount {
         let Hidden { server_errors, client_errors, without_reply, .. } = self.hidden;
         let by_outcome = self.succeeded + server_errors + client_errors + without_reply;
-        crate::command::Tally { counted: self.heard, by_outcome, left_out }
+        crate::command::RequestAccount { counted: self.heard, by_outcome, left_out }
     }
 
     /// Counts a reply; what becomes of it as a transaction is seen later.
@@ -113,7 +113,7 @@ pub(super) struct Figures {
 
 impl Figures {
     /// Of a load that took that long.
-    pub(super) fn new(style: Style, tally: &Tally, took: Nanos) -> Self {
+    pub(super) fn new(style: Style, tally: &UserTotals, took: Nanos) -> Self {
         let elapsed = seconds(style, Nanos::ZERO, took);
         let hits = tally.hits as f64;
         let of = |value: f64, by: f64| if by == 0.0 || value == 0.0 { 0.0 } else { value / by };
@@ -152,10 +152,10 @@ mod tests {
 
     #[test]
     fn nothing_done_is_nothing_and_no_division() {
-        let nothing = Figures::new(Style::Seconds, &Tally::default(), Nanos::ZERO);
+        let nothing = Figures::new(Style::Seconds, &UserTotals::default(), Nanos::ZERO);
         let all = [nothing.availability, nothing.response, nothing.rate, nothing.concurrency];
         assert_eq!(all, [0.0; 4]);
-        let failed = Tally { failed: 3, hits: 1, ..Tally::default() };
+        let failed = UserTotals { failed: 3, hits: 1, ..UserTotals::default() };
         assert_eq!(Figures::new(Style::Seconds, &failed, Nanos::ZERO).availability, 25.0);
     }
 }

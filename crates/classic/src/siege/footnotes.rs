@@ -3,7 +3,7 @@
 
 use record::LoadRecord;
 
-use super::figures::Tally;
+use super::figures::UserTotals;
 use super::settings::Settings;
 use super::style::Style;
 use super::urls::{Scheme, Url};
@@ -15,23 +15,23 @@ pub(super) fn before(settings: &Settings, urls: &[Url]) -> Vec<String> {
         notes.push("siege verifies no certificate, so none was verified here either".to_owned());
     }
     if settings.cache {
-        let text = "cache = true is not carried out: every part is asked for each time";
+        let text = "cache = true is not supported: every part is fetched each time";
         notes.push(text.to_owned());
     }
     if settings.internet && urls.len() > 1 {
         let text = "siege's -i rounds: the first URL comes half as often as the others, and the \
-            last half as often again; so here";
+            last 1.5 times as often; joust does the same";
         notes.push(text.to_owned());
     }
     if settings.delay >= 1.0 {
-        let text = "siege's -d from 1 on pauses whole seconds, rounded: so here";
+        let text = "siege's -d rounds pauses of 1 or more to whole seconds; joust does the same";
         notes.push(text.to_owned());
     }
     notes
 }
 
 /// What was seen: a sentence for each thing, none where there is nothing.
-pub(super) fn after(settings: &Settings, tally: &Tally, record: &LoadRecord) -> Vec<String> {
+pub(super) fn after(settings: &Settings, tally: &UserTotals, record: &LoadRecord) -> Vec<String> {
     let hidden = &tally.hidden;
     let mut notes = Vec::new();
     if hidden.server_errors > 0 {
@@ -44,12 +44,12 @@ pub(super) fn after(settings: &Settings, tally: &Tally, record: &LoadRecord) -> 
     if hidden.client_errors > 0 {
         notes.push(format!(
             "{} with another status from 400 on count as transactions in siege, neither successful \
-             nor failed: availability does not see them",
+             nor failed: they do not lower the availability",
             answers(hidden.client_errors)
         ));
     }
     if hidden.cut > 0 {
-        notes.push(format!("{} broke off; siege counts each as a whole one", answers(hidden.cut)));
+        notes.push(format!("{} broke off; siege counts each as complete", answers(hidden.cut)));
     }
     if hidden.further > 0 {
         notes.push(format!(
@@ -59,21 +59,21 @@ pub(super) fn after(settings: &Settings, tally: &Tally, record: &LoadRecord) -> 
     }
     if hidden.left_out > 0 {
         notes.push(format!(
-            "of parts of pages {} were not fetched, for which siege would have asked: a user has no more \
-             than 10000 of them waiting",
+            "{} parts of pages were not fetched, which siege would have fetched: a user has at most 10000 \
+             parts waiting",
             hidden.left_out
         ));
     }
     if hidden.paused.0 > 0 {
         notes.push(format!(
-            "users paused {:.2} s in all (-d): that is in no response time, but in the elapsed time \
-             and so in the rate",
+            "users paused {:.2} s in all (-d): the response times do not include that, but the elapsed \
+             time and the rate do",
             hidden.paused.0 as f64 / 1e9
         ));
     }
     notes.extend(times(settings, record));
     if !record.generator_limits().is_empty() {
-        let text = "the load generator itself was a limit of this figure: joust load says how";
+        let text = "the load generator itself was the limit; `joust load` says why";
         notes.push(text.to_owned());
     }
     notes

@@ -26,7 +26,7 @@ mod urls;
 mod users;
 
 use crate::Tool;
-use crate::command::{Asked, Call, OwnFlag};
+use crate::command::{Call, CommandOutcome, OwnFlag};
 
 /// The tool.
 pub(crate) static TOOL: Tool = Tool {
@@ -47,13 +47,13 @@ pub(crate) static TOOL: Tool = Tool {
 };
 
 /// What a command line of siege asks for.
-fn command(call: &Call<'_>) -> Asked {
+fn command(call: &Call<'_>) -> CommandOutcome {
     let settings = match flags::parse(call) {
         Ok(settings) => settings,
-        Err(said) => return Asked::Said(said),
+        Err(said) => return CommandOutcome::Said(said),
     };
     match plan::run(settings, call) {
-        Ok(run) => Asked::Run(Box::new(run)),
-        Err(said) => Asked::Said(said),
+        Ok(run) => CommandOutcome::Run(Box::new(run)),
+        Err(said) => CommandOutcome::Said(said),
     }
 }

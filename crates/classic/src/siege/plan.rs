@@ -96,10 +96,10 @@ fn refuse<'a>(
     };
     for url in urls {
         if url.scheme == Scheme::Ftp {
-            return refused(&url.whole, "joust speaks HTTP alone");
+            return refused(&url.whole, "joust supports only HTTP");
         }
         if url.scheme == Scheme::Https && settings.proxy.is_some() {
-            let why = "joust makes no tunnel through a proxy; leave proxy-host out";
+            let why = "joust siege makes no tunnel through a proxy; leave proxy-host out";
             return refused(&url.whole, why);
         }
     }

@@ -6,13 +6,13 @@ use proptest::prelude::*;
 use record::{Answer, Asking, LoadRecord, Sample, Seats, Turn};
 use units::Nanos;
 
-use super::figures::{Figures, Tally};
+use super::figures::{Figures, UserTotals};
 use super::settings::Settings;
 use super::style::Style;
 use super::text;
 use super::{command, flags, read};
 use crate::command::testing::{self, World, args};
-use crate::command::{Asked, Call, Chosen, Finished, LocalTime, Run, Stream};
+use crate::command::{Call, Chosen, CommandOutcome, Finished, LocalTime, Run, Stream};
 
 const URLS: &[u8] = b"http://h/0\nhttp://h/1\nhttp://h/2\nhttp://h/3\n";
 
@@ -23,8 +23,8 @@ fn run_with(conf: &'static str, line: &str) -> Run {
     let args = args(&format!("-R rc {line}"));
     let own = Chosen::default();
     match command(&Call { program: "siege", args: &args, own: &own, world: &world }) {
-        Asked::Run(run) => *run,
-        Asked::Said(said) => panic!("{line}: {said:?}"),
+        CommandOutcome::Run(run) => *run,
+        CommandOutcome::Said(said) => panic!("{line}: {said:?}"),
     }
 }
 
@@ -104,7 +104,7 @@ fn users_begin_at_places_of_their_own_and_go_round() {
     assert_eq!(walk("-c1 -t1S -r0 -f urls"), "");
 }
 
-/// Neither a port that there is not nor a name that nobody knows is asked, nor somebody else instead.
+/// Neither a port that there is not nor a name that nobody knows is asked, nor someone else instead.
 #[test]
 fn who_cannot_be_asked_fails_the_url_and_the_user_goes_on_later() {
     let port = "invalid port number 65536 in sock.c:142";
@@ -328,11 +328,11 @@ fn what_joust_does_not_do_is_refused_with_its_reason() {
         let args = args(&format!("-R rc {url}"));
         let own = Chosen::default();
         match command(&Call { program: "siege", args: &args, own: &own, world: &world }) {
-            Asked::Said(said) => (said.texts.on(Stream::Err), said.code),
-            Asked::Run(_) => panic!("{url} is carried out"),
+            CommandOutcome::Said(said) => (said.texts.on(Stream::Err), said.code),
+            CommandOutcome::Run(_) => panic!("{url} is carried out"),
         }
     };
-    let text = "siege: ftp://h/x is not supported: joust speaks HTTP alone\n".to_owned();
+    let text = "siege: ftp://h/x is not supported: joust supports only HTTP\n".to_owned();
     assert_eq!(refused("", "ftp://h/x"), (text, 1));
     assert!(refused("proxy-host = p\n", "https://h/").0.contains("makes no tunnel"));
     assert!(refused("ssl-ciphers = X\n", "http://h/").0.contains("safe cipher suites"));
@@ -344,7 +344,7 @@ fn settings(style: Style, debug: bool) -> Settings {
 
 #[test]
 fn the_older_layout_has_seconds_and_the_newer_milliseconds() {
-    let tally = Tally {
+    let tally = UserTotals {
         hits: 200,
         succeeded: 199,
         failed: 1,
@@ -352,7 +352,7 @@ fn the_older_layout_has_seconds_and_the_newer_milliseconds() {
         time: 0.07,
         longest: 0.00621,
         shortest: Some(0.00008),
-        ..Tally::default()
+        ..UserTotals::default()
     };
     let report = |style| {
         let figures = Figures::new(style, &tally, Nanos::from_millis(20));
@@ -374,13 +374,13 @@ fn the_older_layout_has_seconds_and_the_newer_milliseconds() {
     );
 }
 
-fn tallies() -> impl Strategy<Value = (Tally, u64)> {
+fn tallies() -> impl Strategy<Value = (UserTotals, u64)> {
     let counts = (0..100_000_u64, 0..100_000_u64, 0..5_000_u64, 0..1_000_000_000_u64);
     let times = (0.0..5_000.0_f64, 0.0..30.0_f64, 0.0..30.0_f64, 0..600_000_u64);
     (counts, times).prop_map(
         |((hits, succeeded, failed, bytes), (time, longest, shortest, took))| {
             let shortest = Some(shortest.min(longest));
-            let tally = Tally {
+            let tally = UserTotals {
                 hits,
                 succeeded,
                 failed,
@@ -388,7 +388,7 @@ fn tallies() -> impl Strategy<Value = (Tally, u64)> {
                 time,
                 longest,
                 shortest,
-                ..Tally::default()
+                ..UserTotals::default()
             };
             (tally, took)
         },

@@ -20,7 +20,7 @@ use units::Nanos;
 
 use super::auth::{Asker, Challenge};
 use super::cookies::Jar;
-use super::figures::{Tally, is_server_error};
+use super::figures::{UserTotals, is_server_error};
 use super::heads::{Head, page};
 use super::html::Parts;
 use super::lines::{self, Reply};
@@ -50,7 +50,7 @@ pub(super) struct Battle {
 /// What they count and say together.
 #[derive(Default)]
 pub(super) struct State {
-    pub(super) tally: Tally,
+    pub(super) tally: UserTotals,
     pub(super) said: Vec<(Stream, String)>,
     next_login: usize,
     /// Addresses of hosts that were looked up.

@@ -19,7 +19,7 @@ pub(super) fn old(flags: &Flags, counts: &Counts, record: &LoadRecord) -> Vec<St
     if counts.errored > 0 {
         let n = counts.errored;
         notes.push(format!(
-            "weighttp 0.4 never adds up errored requests and prints 0: there were {n} among the failed"
+            "weighttp 0.4 always prints 0 errored requests: {n} of the failed were errors"
         ));
     }
     if counts.in_vain > 0 {
@@ -31,7 +31,7 @@ pub(super) fn old(flags: &Flags, counts: &Counts, record: &LoadRecord) -> Vec<St
     }
     if counts.failed_bodies > 0 {
         let n = counts.failed_bodies;
-        notes.push(format!("of bytes http {n} are bodies of replies that failed"));
+        notes.push(format!("bytes http include {n} bytes of bodies of failed replies"));
     }
     if let Some(longest) = record.service_ms.max {
         let half = record.service_ms.p50;
@@ -51,7 +51,7 @@ pub(super) fn old(flags: &Flags, counts: &Counts, record: &LoadRecord) -> Vec<St
         ));
     }
     if flags.threads > 1 {
-        notes.push("progress is that of thread 1 alone".to_owned());
+        notes.push("progress shows thread 1 only".to_owned());
     }
     notes.extend(common(counts, record));
     notes
@@ -91,7 +91,7 @@ fn common(counts: &Counts, record: &LoadRecord) -> Vec<String> {
         let secs = |end: &Nanos| end.as_secs_f64();
         notes.push(format!(
             "requests are divided before the start: one thread was done after {:.3} s and its \
-             connections lay idle, the last after {:.3} s",
+             connections were idle then; the last was done after {:.3} s",
             secs(first),
             secs(last)
         ));
@@ -104,12 +104,10 @@ fn common(counts: &Counts, record: &LoadRecord) -> Vec<String> {
         ));
     }
     if counts.unsaid > 0 {
-        notes.push(format!("{} more lines of error were left out", counts.unsaid));
+        notes.push(format!("{} more error lines were left out", counts.unsaid));
     }
     if !record.generator_limits().is_empty() {
-        notes.push(
-            "the load generator itself was a limit of this figure: joust load says how".to_owned(),
-        );
+        notes.push("the load generator itself was the limit; `joust load` says why".to_owned());
     }
     notes
 }

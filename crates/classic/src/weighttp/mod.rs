@@ -18,7 +18,7 @@ use units::Nanos;
 use self::flags::Flags;
 use self::workers::{Rules, Workers};
 use crate::Tool;
-use crate::command::{Asked, Call, OwnFlag, Run, Said};
+use crate::command::{Call, CommandOutcome, OwnFlag, Run, Said};
 
 /// The tool.
 pub(crate) static TOOL: Tool = Tool {
@@ -45,14 +45,14 @@ const TIMEOUT: Nanos = Nanos::from_secs(3600);
 const NEW: &str = "0.5";
 
 /// What a command line of weighttp asks for.
-fn command(call: &Call<'_>) -> Asked {
+fn command(call: &Call<'_>) -> CommandOutcome {
     let run = match call.own.value("--version-style") {
         Some(NEW) => new::run(call),
         _ => old(call),
     };
     match run {
-        Ok(run) => Asked::Run(Box::new(run)),
-        Err(said) => Asked::Said(said),
+        Ok(run) => CommandOutcome::Run(Box::new(run)),
+        Err(said) => CommandOutcome::Said(said),
     }
 }
 

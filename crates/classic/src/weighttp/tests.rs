@@ -72,11 +72,11 @@ fn a_run_is_printed_as_weighttp_prints_it() {
     assert_eq!((closing.texts.on(Stream::Out).as_str(), closing.code), (expected, 0));
     let notes = closing.footnotes.join("\n");
     for part in [
-        "prints 0: there were 1 among the failed",
-        "of bytes http 50 are bodies of replies that failed",
+        "always prints 0 errored requests: 1 of the failed",
+        "bytes http include 50 bytes of bodies of failed replies",
         "they were 5.67 req/s and 0.71 kbyte/s",
-        "progress is that of thread 1 alone",
-        "one thread was done after 0.000 s and its connections lay idle, the last after 0.900 s",
+        "progress shows thread 1 only",
+        "one thread was done after 0.000 s and its connections were idle then; the last was done after 0.900 s",
     ] {
         assert!(notes.contains(part), "{part}: {notes}");
     }

@@ -22,7 +22,7 @@ pub(super) fn spawning(requests: u64, clients: u32, threads: u32) -> String {
     (0..threads).map(line).collect()
 }
 
-/// The lines of progress that are due between so many and so many requests of `todo`, which are thread
+/// The lines of progress that are due between so many and this many requests of `todo`, which are thread
 /// 1's alone.
 pub(super) fn progress(told: u64, done: u64, todo: u64) -> String {
     let every = (todo / 10).max(1);

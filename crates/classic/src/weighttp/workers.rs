@@ -15,7 +15,7 @@ use record::{
 };
 use units::Nanos;
 
-use crate::command::Tally;
+use crate::command::RequestAccount;
 
 /// Lines of error that are kept until they are said.
 const ERRORS_MAX: usize = 10_000;
@@ -270,10 +270,10 @@ impl Counts {
     }
 
     /// Each request of the load succeeded, failed, or has no end.
-    pub(super) fn tally(&self, record: &LoadRecord) -> Tally {
+    pub(super) fn tally(&self, record: &LoadRecord) -> RequestAccount {
         let left_out = self.left_out + record.requests.unanswered;
         let by_outcome = (self.succeeded + self.failed).saturating_sub(self.in_vain);
-        Tally { counted: self.done - self.in_vain, by_outcome, left_out }
+        RequestAccount { counted: self.done - self.in_vain, by_outcome, left_out }
     }
 }
 

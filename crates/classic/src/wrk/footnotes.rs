@@ -8,7 +8,7 @@ use super::figures::Figures;
 use super::flags::Flags;
 use super::units::{format_micros, format_seconds};
 
-/// What is otherwise than one may think, known before the load.
+/// What one may not expect, known before the load.
 pub(super) fn before(flags: &Flags) -> Vec<String> {
     let mut notes = Vec::new();
     if flags.url.is_tls() {
@@ -22,9 +22,7 @@ pub(super) fn before(flags: &Flags) -> Vec<String> {
         ));
     }
     for header in flags.headers.iter().filter(|header| !header.contains(": ")) {
-        notes.push(format!(
-            "wrk leaves out -H '{header}': there is no colon with a space behind it"
-        ));
+        notes.push(format!("wrk leaves out -H '{header}': it has no colon with a space after it"));
     }
     notes
 }
@@ -46,9 +44,7 @@ pub(super) fn footnotes(flags: &Flags, figures: &Figures, record: &LoadRecord) -
         ));
     }
     if !record.generator_limits().is_empty() {
-        notes.push(
-            "the load generator itself was a limit of this figure: joust load says how".to_owned(),
-        );
+        notes.push("the load generator itself was the limit; `joust load` says why".to_owned());
     }
     notes
 }
@@ -58,7 +54,7 @@ fn dropped(flags: &Flags, figures: &Figures) -> Option<String> {
     let (n, timeout) = (figures.errors.timeout, format_seconds(flags.timeout as f64));
     Some(format!(
         "{} took {timeout} (--timeout) or longer: wrk counts that as a timeout and leaves it out of all \
-         latencies; the longest took {longest}, and that is the true maximum",
+         latencies; the true maximum is {longest}",
         replies(n)
     ))
 }
@@ -75,8 +71,8 @@ fn late_at_end(flags: &Flags, record: &LoadRecord) -> Option<String> {
     let shown = format_seconds(flags.timeout as f64);
     (n > 0).then(|| {
         format!(
-            "requests that had waited for {shown} (--timeout) or longer when the time was up, which wrk \
-             counts nowhere: {n}"
+            "requests that had waited for {shown} (--timeout) or longer at the end, which wrk counts \
+             nowhere: {n}"
         )
     })
 }
@@ -87,7 +83,7 @@ fn added(figures: &Figures, record: &LoadRecord) -> Option<String> {
     }
     let (n, measured) = (figures.n_added, figures.n_measured);
     let mut text = format!(
-        "wrk adds latencies where replies took long (its correction for coordinated omission): {n} beside \
+        "wrk adds latencies where replies took long (its correction for coordinated omission): {n} added to \
          the {measured} that were measured"
     );
     if let (Some(mean), Some(p99)) =
@@ -110,8 +106,8 @@ fn silence(record: &LoadRecord) -> Option<String> {
     }
     (longest > Nanos::ZERO).then(|| {
         format!(
-            "for {} in a row no reply came, and only those that were out then tell of it: a closed loop \
-             asks no more while it waits; joust load --rate does",
+            "no reply came for {} in a row, and only the requests in flight show it: a closed loop sends \
+             no more while it waits; joust load --rate does",
             micros(longest)
         )
     })
@@ -124,7 +120,8 @@ fn connecting(record: &LoadRecord) -> Option<String> {
         let (mean, longest) = (micros(mean), record.latencies.connect.max().map(micros));
         let longest = longest.unwrap_or_default();
         format!(
-            "{n} connections were made, in {mean} each and {longest} at most: that is in no latency"
+            "{n} connections were made, in {mean} on average and {longest} at most: no latency includes \
+             that"
         )
     })
 }

@@ -22,7 +22,7 @@ mod units;
 mod url;
 
 use crate::Tool;
-use crate::command::{Asked, Call};
+use crate::command::{Call, CommandOutcome};
 
 /// The tool.
 pub(crate) static TOOL: Tool = Tool {
@@ -44,10 +44,10 @@ pub(crate) static TOOL: Tool = Tool {
 };
 
 /// What a command line of wrk asks for.
-fn command(call: &Call<'_>) -> Asked {
+fn command(call: &Call<'_>) -> CommandOutcome {
     let prepared = flags::parse(call).and_then(|flags| plan::prepare(flags, call.world));
     match prepared {
-        Ok(run) => Asked::Run(Box::new(run)),
-        Err(said) => Asked::Said(said),
+        Ok(run) => CommandOutcome::Run(Box::new(run)),
+        Err(said) => CommandOutcome::Said(said),
     }
 }

@@ -6,7 +6,7 @@ use super::figures::{Errors, Figures};
 use super::flags::{Flags, VERSION};
 use super::lua::Scripts;
 use super::{footnotes, text};
-use crate::command::{Closing, Finished, Printer, Said, Tally, Texts};
+use crate::command::{Closing, Finished, Printer, RequestAccount, Said, Texts};
 
 /// wrk in one run.
 pub(super) struct Wrk {
@@ -25,12 +25,12 @@ impl Wrk {
 }
 
 /// Each request is complete, of a kind of error, or left out, as those are that scripts ended early.
-fn account(figures: &Figures, record: &record::LoadRecord) -> Tally {
+fn account(figures: &Figures, record: &record::LoadRecord) -> RequestAccount {
     let counts = &record.requests;
     let Errors { connect, read, .. } = figures.errors;
     // Those that wrk takes for errors of reading besides are no requests of their own.
     let errors = connect + read - figures.n_read_besides;
-    Tally {
+    RequestAccount {
         counted: figures.complete + counts.failed,
         by_outcome: figures.complete + errors,
         left_out: counts.unanswered + figures.n_late,

@@ -14,7 +14,7 @@ use super::printer::Wrk;
 use super::stats::Stats;
 use super::{command, footnotes, read, text};
 use crate::command::testing::{World, args};
-use crate::command::{Asked, Call, Chosen, Finished, Printer as _, Run, Said, Stream};
+use crate::command::{Call, Chosen, CommandOutcome, Finished, Printer as _, Run, Said, Stream};
 
 fn flags(line: &str) -> Flags {
     let args = args(line);
@@ -32,12 +32,12 @@ fn asked(line: &str, script: &'static str) -> Result<Run, Said> {
     let world = World { files: [("x.lua", script.as_bytes())].into(), ..World::default() };
     let args = args(line);
     match command(&Call { program: "wrk", args: &args, own: &Chosen::default(), world: &world }) {
-        Asked::Run(run) => Ok(*run),
-        Asked::Said(said) => Err(said),
+        CommandOutcome::Run(run) => Ok(*run),
+        CommandOutcome::Said(said) => Err(said),
     }
 }
 
-/// A load of so many replies, each `(microseconds, how many)`, over one second.
+/// A load of this many replies, each `(microseconds, how many)`, over one second.
 fn record(replies: &[(u64, u64)]) -> LoadRecord {
     let mut record = LoadRecord::empty(LoadPlan::get(([127, 0, 0, 1], 80).into(), "/"));
     let mut interval = Interval::new(Nanos::ZERO, Nanos::from_millis(100));
@@ -113,7 +113,7 @@ fn latencies_from_the_timeout_on_are_dropped_and_the_true_maximum_is_said() {
     assert!(figures.latency.max() < 1_000_000, "{}", figures.latency.max());
     let notes = footnotes::footnotes(&flags, &figures, &record).join("\n");
     assert!(notes.contains("2 replies took 2s (--timeout) or longer"), "{notes}");
-    assert!(notes.contains("the longest took 2.50s, and that is the true maximum"), "{notes}");
+    assert!(notes.contains("the true maximum is 2.50s"), "{notes}");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn what_the_correction_added_is_said_with_what_was_measured() {
     // One request every 2.49 ms: 600 ms are filled up down to one interval.
     assert_eq!((figures.n_measured, figures.n_added), (401, 239));
     let notes = footnotes::footnotes(&flags, &figures, &record).join("\n");
-    assert!(notes.contains("239 beside the 401 that were measured"), "{notes}");
+    assert!(notes.contains("239 added to the 401 that were measured"), "{notes}");
     assert!(notes.contains("the mean is 2.49ms and the 99th percentile 1.00ms"), "{notes}");
 }
 
@@ -157,9 +157,9 @@ fn silence_connecting_and_what_never_came_are_said() {
     let figures = Figures::new(&flags, &record, None);
     let notes = footnotes::footnotes(&flags, &figures, &record).join("\n");
     for part in [
-        "for 300.00ms in a row no reply came",
+        "no reply came for 300.00ms in a row",
         "7 connections were made, in 400",
-        "(--timeout) or longer when the time was up, which wrk counts nowhere: 1",
+        "(--timeout) or longer at the end, which wrk counts nowhere: 1",
     ] {
         assert!(notes.contains(part), "{part}: {notes}");
     }
@@ -167,7 +167,7 @@ fn silence_connecting_and_what_never_came_are_said() {
 }
 
 #[test]
-fn what_is_otherwise_than_one_may_think_is_said_before() {
+fn what_one_may_not_expect_is_said_before() {
     let notes = footnotes::before(&flags("-t3 -c8 -H A:b https://h/")).join("\n");
     assert!(
         notes.contains("of 8 connections wrk opens 6: as many for each of 3 threads"),
@@ -240,7 +240,7 @@ fn a_request_behind_a_header_is_asked_by_every_thread() {
     let args = ["-t2", "-H", "X: a\r\n\r\nGET /b HTTP/1.1", "http://h/"].map(str::to_owned);
     let (own, world) = (Chosen::default(), World::default());
     let call = Call { program: "wrk", args: &args, own: &own, world: &world };
-    let Asked::Run(run) = command(&call) else { panic!("it runs") };
+    let CommandOutcome::Run(run) = command(&call) else { panic!("it runs") };
     for thread in [0, 1] {
         let (bytes, _) = first_asked(&run, thread);
         assert_eq!(bytes.matches("GET /").count(), 2, "{bytes}");

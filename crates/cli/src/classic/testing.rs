@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use classic::command::{Asked, Call, Chosen, Clock, LocalTime, Network, Run, Stream, Surroundings};
+use classic::command::{
+    Call, Chosen, Clock, CommandOutcome, LocalTime, Network, Run, Stream, Surroundings,
+};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
@@ -79,8 +81,8 @@ pub(crate) fn asked(words: &[String]) -> Option<Run> {
     let own = Chosen::take(tool.own_flags, &mut args).expect("flags of joust's own");
     let command = tool.command.expect("a tool with a command line");
     match command(&Call { program: tool.name, args: &args, own: &own, world: &World }) {
-        Asked::Run(run) => Some(*run),
-        Asked::Said(_) => None,
+        CommandOutcome::Run(run) => Some(*run),
+        CommandOutcome::Said(_) => None,
     }
 }
 

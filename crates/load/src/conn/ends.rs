@@ -127,7 +127,7 @@ impl Conn {
         self.end_all(outcome, if has_served { Again::IfAllowed } else { Again::No }, at, ended)
     }
 
-    /// The requests that are out fail: the oldest with `outcome`, those behind it likewise, but for
+    /// The requests that are out fail: the oldest with `outcome`, those behind it likewise, except
     /// what befell its reply alone. On a connection that is up, those that were not sent stay.
     pub(crate) fn fail(
         &mut self,

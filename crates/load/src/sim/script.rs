@@ -17,7 +17,7 @@ pub struct Script {
     /// Time from a request to the first byte of its reply; at least 1 ns, or time would stand still.
     pub delay: Nanos,
     /// Bytes of a reply's body. A request whose target is a number, as in `/250`, is answered with a
-    /// body of so many bytes instead: replies to different requests can be told apart.
+    /// body of this many bytes instead: replies to different requests can be told apart.
     pub body_bytes: usize,
     /// Most bytes that arrive as one piece.
     pub segment_bytes: usize,

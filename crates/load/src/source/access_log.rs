@@ -2,7 +2,7 @@
 //! mod_log_config ("%h %l %u %t \"%r\" %>s %b") and nginx's ngx_http_log_module; a virtual host before it
 //! and anything after it are passed over.
 //!
-//! A log keeps neither bodies nor, but for two, header fields: methods and targets are asked again,
+//! A log keeps neither bodies nor, except two, header fields: methods and targets are asked again,
 //! at the times of the log, which are whole seconds.
 
 use super::harvest::{Fault, Harvest, instant};

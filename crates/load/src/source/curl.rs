@@ -620,7 +620,7 @@ mod tests {
         Some(sorted(&format!("{method} http://h{target}{fields}{body}")))
     }
 
-    /// curl has an order of its own for fields.
+    /// curl has its own order for fields.
     fn sorted(line: &str) -> String {
         let (head, body) = line.split_once(" || ").unwrap_or((line, ""));
         let mut fields: Vec<&str> = head.split(" | ").map(str::trim).collect();

@@ -33,7 +33,7 @@ struct Target {
 }
 
 /// JSON lines are vegeta's where one has a `header`, which is singular there, and all before it could be
-/// vegeta's: it leaves out what is empty. Where none has, both formats say the same, but for bodies.
+/// vegeta's: it leaves out what is empty. Where none has, both formats say the same, except bodies.
 fn looks_like(text: &str) -> bool {
     let first = first_line(text);
     if !is_object(first) {

@@ -15,7 +15,7 @@ use crate::common::{MS, ms, near, plan, run};
 /// Connections with a queue before them, first come, first served.
 struct Queue {
     n_conns: usize,
-    /// Time that each request takes on its connection, but for the stall.
+    /// Time that each request takes on its connection, except the stall.
     delay: Nanos,
     stall: Option<Stall>,
     n_max: usize,

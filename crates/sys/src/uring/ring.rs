@@ -7,7 +7,7 @@ use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, squeue};
 use units::Nanos;
 
-/// Submission entries. More are never needed than a batch has, but for the receives that are armed
+/// Submission entries. More are never needed than a batch has, except the receives that are armed
 /// again in one go; a full queue is handed over and filled again.
 pub(crate) const SQ_ENTRIES: u32 = 256;
 
@@ -23,7 +23,7 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// A ring for so many completions at once. It belongs to the calling thread.
+    /// A ring for this many completions at once. It belongs to the calling thread.
     ///
     /// - SINGLE_ISSUER, DEFER_TASKRUN: what arrives is worked off when this thread waits, not by
     ///   interrupting it wherever it stands.
@@ -78,7 +78,7 @@ impl Ring {
     /// Hands over what was pushed. What the kernel can do at once it has done when this returns.
     ///
     /// # Errors
-    /// ENOMEM and the like; nothing that befalls an entry.
+    /// ENOMEM and the like; nothing that happens to an entry.
     pub(crate) fn submit(&mut self) -> io::Result<()> {
         while self.has_unsubmitted() {
             not_yet(self.uring.submit())?;

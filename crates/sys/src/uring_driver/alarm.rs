@@ -13,7 +13,7 @@ use units::Nanos;
 use super::conn::{self, Operation};
 use crate::driver::Slot;
 
-/// Waits shorter than this have a timer of their own: they are paced, and end when they are due.
+/// Waits shorter than this have their own timer: they are paced, and end when they are due.
 const FROM: Nanos = Nanos::from_millis(5);
 
 /// The timer.
@@ -32,7 +32,7 @@ pub(super) enum End {
     Alarm,
     /// By the timer, once it was set.
     NewAlarm,
-    /// By a timer of its own.
+    /// By its own timer.
     OwnTimer,
 }
 

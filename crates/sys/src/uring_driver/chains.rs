@@ -8,7 +8,7 @@ use crate::driver::{Failure, Slot};
 use crate::uring::buffers::Filled;
 use units::Nanos;
 
-/// What came to pass on a slot.
+/// What happened on a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     /// Since that instant, if it is known.
@@ -54,7 +54,7 @@ struct SlotEvents {
 }
 
 impl Chains {
-    /// Chains for so many slots and buffers.
+    /// Chains for this many slots and buffers.
     pub(super) fn new(n_slots: u32, n_buffers: u32) -> Self {
         let n_links = n_slots as usize * LINKS_PER_SLOT + n_buffers as usize;
         let next = |at: usize| if at + 1 == n_links { NONE } else { at as u32 + 1 };

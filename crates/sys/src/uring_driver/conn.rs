@@ -36,7 +36,7 @@ pub(super) struct Conn {
     pub(super) n_full: u8,
     /// TCP: it can discard.
     pub(super) is_inet: bool,
-    /// Whether it ended for want of a buffer and is to be armed again.
+    /// Whether it ended for lack of a buffer and is to be armed again.
     pub(super) starved: bool,
     pub(super) interest: Interest,
     /// The last batch with an entry that names the socket.

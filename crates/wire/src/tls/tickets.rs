@@ -66,7 +66,7 @@ struct Key {
 }
 
 impl Tickets {
-    /// With a secret of its own; `now_s` is the time of day in whole seconds.
+    /// With its own secret; `now_s` is the time of day in whole seconds.
     fn new(now_s: fn() -> u64) -> Self {
         let mut chain = [0; SECRET_LEN];
         rand::fill(&mut chain).expect("the kernel has random bytes");

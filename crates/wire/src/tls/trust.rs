@@ -49,7 +49,7 @@ impl ServerCertVerifier for Trust {
                 Ok(ServerCertVerified::assertion())
             }
             // A certificate of the issuer's name is trusted (`localhost`, mostly), and is another one: this
-            // one is self-signed, or of somebody else. Whether the server has its key is asked later.
+            // one is self-signed, or of someone else. Whether the server has its key is asked later.
             Err(Error::InvalidCertificate(CertificateError::BadSignature)) => {
                 Err(Error::InvalidCertificate(CertificateError::UnknownIssuer))
             }

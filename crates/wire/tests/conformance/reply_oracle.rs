@@ -26,7 +26,7 @@ pub(crate) struct Reading {
 pub(crate) struct Refusal {
     /// Place of the first byte that cannot be accepted; the length if it is the end that cannot.
     pub(crate) at: usize,
-    /// What may be said of it: one reason, but for a head in which several things are wrong.
+    /// What may be said of it: one reason, except a head in which several things are wrong.
     pub(crate) reasons: Vec<ReplyError>,
 }
 

@@ -91,7 +91,7 @@ fn micros(span: Nanos) -> u64 {
 
 impl Row {
     /// Sorts the spans. Of an even number the median is the lower of the two in the middle; other
-    /// percentiles are of the next one above, but for those of connecting, which are so too.
+    /// percentiles are of the next one above, except those of connecting, which are so too.
     pub(super) fn of(spans: &mut [u64], connects: bool) -> Self {
         spans.sort_unstable();
         let n = spans.len();

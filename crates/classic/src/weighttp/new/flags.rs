@@ -269,7 +269,7 @@ impl TypedFlags {
                 return Err(refused("-F", why));
             }
             'b' => {
-                let why = "joust leaves the size of socket buffers to the kernel, which adapts it";
+                let why = "the kernel adapts the size of socket buffers by itself; leave it out";
                 return Err(refused("-b", why));
             }
             _ => unreachable!("a letter of the option string that nobody takes: {letter}"),

@@ -23,7 +23,7 @@ impl Weighttp {
         Self { flags, shared, told: 0 }
     }
 
-    /// Errors, and lines of progress up to so many requests of thread 1.
+    /// Errors, and lines of progress up to this many requests of thread 1.
     fn so_far(&mut self, done: u64) -> Texts {
         let todo = part(self.flags.requests, self.flags.threads, 0);
         let mut progress = old::progress(self.told, done, todo);

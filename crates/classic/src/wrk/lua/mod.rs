@@ -2,7 +2,7 @@
 //! them. Start reading at [`Scripts::prepare`].
 //!
 //! The order is wrk's: the script runs in the first state, the address is looked up there; then for
-//! each thread it runs in a state of its own, setup() is called in the first and init() in that one.
+//! each thread it runs in its own state, setup() is called in the first and init() in that one.
 //! What a script cannot change is no business of Lua's while the load is on ([`Asks`]).
 //!
 //! Cost of a request that a script makes: a call into LuaJIT and back (about a microsecond), and what
@@ -156,7 +156,7 @@ impl Scripts {
         !requests && !delay && !response && is_one
     }
 
-    /// What has come to pass that ends wrk.
+    /// What happened that ends wrk.
     pub(super) fn failure(&self) -> Option<Said> {
         self.shared.failure()
     }

@@ -525,7 +525,7 @@ fn footnotes_say_what_the_report_hides() {
     for told in [
         "joust: 1 answer with 500 to 509 or 408 count as failed",
         "joust: 1 answer with another status from 400 on count as transactions",
-        "joust: 1 answer broke off; siege counts each as a whole one",
+        "joust: 1 answer broke off; siege counts each as complete",
         "joust: 1 answer came of redirects, credentials and parts of pages",
         "joust: users paused ",
         "joust: siege's clock has steps of 10 ms and its response time is a mean: the load took ",

@@ -8,7 +8,7 @@ use super::{Closing, Finished, Printer};
 
 /// How a report accounts for the requests of a load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct RequestAccount {
     /// Requests of the load that are in the figures.
     pub counted: u64,
     /// The sum of the figures by outcome, whatever outcomes the tool knows.
@@ -18,7 +18,7 @@ pub struct Tally {
     pub left_out: u64,
 }
 
-impl Tally {
+impl RequestAccount {
     /// Holds it against what was measured.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     /// Half of the results, as a log has them that keeps every other sample.
-    struct Forgetful(Tally);
+    struct Forgetful(RequestAccount);
 
     impl Printer for Forgetful {
         fn opening(&mut self) -> super::super::Texts {
@@ -71,7 +71,7 @@ mod tests {
         let finished =
             Finished { record: &record, began: units::Nanos::ZERO, local_time: &local_time };
         let closed = |counted, by_outcome, left_out| {
-            let mut printer = Forgetful(Tally { counted, by_outcome, left_out });
+            let mut printer = Forgetful(RequestAccount { counted, by_outcome, left_out });
             close(&mut printer, &finished).map(|_| ()).map_err(|wrong| wrong.to_string())
         };
         assert_eq!(closed(28, 28, 2), Ok(()));
