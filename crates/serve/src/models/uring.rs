@@ -1,6 +1,6 @@
 //! io_uring, one ring a core: what the kernel is to do is handed over in batches, and it says when it
 //! has been done. Owns how many rings there are and on which threads; must not know HTTP, nor how a
-//! ring serves. Start reading at [`run`], then `host`, the loop of one ring.
+//! ring serves. Start reading at [`run`], then `ring_loop`, the loop of one ring.
 //!
 //! Cost of a request on a kept-alive connection: a share of one io_uring_enter, which hands over the
 //! answers to all requests of a round and brings those of the next. Nothing is asked for twice: one
@@ -13,11 +13,9 @@
 //! several each has one accept at a time under way, which goes to the end of the kernel's queue when
 //! it is armed again: connections go round. With repeated ones the first in that queue would get all.
 
-mod accepting;
 mod conn;
-mod host;
-mod together;
-mod watching;
+mod ring_group;
+mod ring_loop;
 
 use std::thread;
 
@@ -29,8 +27,8 @@ use sys::uring_server;
 use super::{Declared, Model, SettingKind, SettingSpec, Settings, THREAD_STACK_BYTES, system};
 use crate::ServeError;
 use crate::service::Service;
-use host::Host;
-use together::{Part, Together};
+use ring_group::{RingGroup, RingRole};
+use ring_loop::RingLoop;
 
 const RINGS: &str = "rings";
 const CONNECTIONS_MAX: &str = "max-connections";
@@ -96,33 +94,33 @@ fn run(service: &Service) -> Result<(), ServeError> {
     let cpus = sys::affinity::allowed().map_err(system("cannot ask which CPUs there are"))?;
     let (n_rings, conns_max) = shares(&service.settings, cpus.len());
     let buffers = service.settings.count(BUFFERS) as u16;
-    let together =
-        Together::new(n_rings).map_err(system("cannot make the bells between its threads"))?;
-    let serve = |part: Part<'_>| {
-        let starting = together.starting();
-        let host = Host::new(service, &together, part, conns_max, buffers)?;
+    let group =
+        RingGroup::new(n_rings).map_err(system("cannot make the bells between its threads"))?;
+    let serve = |role: RingRole<'_>| {
+        let starting = group.starting();
+        let ring_loop = RingLoop::new(service, &group, role, conns_max, buffers)?;
         // Why another could not be made is told by that one.
-        if starting.made() { host.serve() } else { Ok(()) }
+        if starting.made() { ring_loop.serve() } else { Ok(()) }
     };
     let served = thread::scope(|scope| {
         let others = (1..n_rings).try_for_each(|number| {
             let builder = thread::Builder::new()
                 .name(format!("joust ring {number}"))
                 .stack_size(THREAD_STACK_BYTES);
-            let member = together.join();
-            builder.spawn_scoped(scope, || member.ended(serve(Part::Follows))).map(|_| ())
+            let member = group.join();
+            builder.spawn_scoped(scope, || member.ended(serve(RingRole::Follows))).map(|_| ())
         });
         let served = match others {
-            Ok(()) => serve(Part::Leads(&signals)),
+            Ok(()) => serve(RingRole::Leads(&signals)),
             Err(error) => {
-                drop(together.starting());
+                drop(group.starting());
                 Err(error)
             }
         };
-        together.stop.ring();
+        group.stop.ring();
         served
     });
-    let failure = together.failure();
+    let failure = group.failure();
     served.and_then(|()| failure.map_or(Ok(()), Err)).map_err(system("cannot serve with io_uring"))
 }
 

@@ -1,14 +1,14 @@
 //! How a ring waits for what a gateway says: one poll for the file that a connection waits for beside its
 //! client. Owns which file that is; must not know what a gateway is.
-//! Start reading at [`Host::watch_gateway`].
+//! Start reading at [`RingLoop::watch_gateway`].
 
 use rustix::event::PollFlags;
 use sys::uring_server::Kind;
 
-use super::conn::{OpState, RingConnState};
-use super::host::{GATEWAY, Host, Todo};
+use super::super::conn::{OpState, RingConnState};
+use super::{GATEWAY, RingLoop, Todo};
 
-impl Host<'_> {
+impl RingLoop<'_> {
     /// Watches the file of the gateway that a connection waits for, and no other.
     pub(super) fn watch_gateway(&mut self, index: u32) {
         let conn = &mut self.conns[index];

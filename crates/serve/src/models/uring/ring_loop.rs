@@ -1,5 +1,5 @@
 //! The loop of one ring: it hands over what is to be done, and moves on each connection of which there
-//! is news. Owns the connections of its ring; must not know HTTP. Start reading at [`Host::serve`].
+//! is news. Owns the connections of its ring; must not know HTTP. Start reading at [`RingLoop::serve`].
 //!
 //! A round: one call hands over the answers and operations that the last one left, and waits for
 //! events; then each connection that was sent to is told, each event makes a request and its answer,
@@ -10,6 +10,9 @@
 //! may sleep long if nobody else comes: so whoever has more to do after its answer than to wait for the
 //! next request keeps the call from sleeping (`must_not_sleep`), and the others are told the time at which
 //! it was sent.
+
+mod accepting;
+mod watching;
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,37 +25,37 @@ use sys::signals::Stop;
 use sys::uring_server::{self, Event, Id, Kind, Op, ServerRing, Size, Wait, What};
 use units::Nanos;
 
-use super::accepting::Accepting;
 use super::conn::{ConnSlots, OpState, PENDING_INPUT_MAX, RingConnState, Stream, feed};
-use super::together::{Part, Together};
+use super::ring_group::{RingGroup, RingRole};
 use crate::models::shared::run_queue::RunQueue;
 use crate::models::shared::socket_io::{
     self, AfterCall, InputState, LINGER_BYTES_MAX, LINGER_MAX, Step,
 };
 use crate::models::shared::timers::Timers;
 use crate::service::Service;
+use accepting::Accepting;
 use site::exchange::{Close, Exchange, Spare};
 
 /// Names of operations that belong to no connection; those of connections are their places.
-pub(super) const LISTENER: Id = 1 << 32;
+const LISTENER: Id = 1 << 32;
 const SIGNALS: Id = LISTENER + 1;
 const DRAIN: Id = LISTENER + 2;
 const STOP: Id = LISTENER + 3;
 const GONE: Id = LISTENER + 4;
 
 /// In the name of an operation: it is about the file of the gateway that answers this connection.
-pub(super) const GATEWAY: Id = 1 << 33;
+const GATEWAY: Id = 1 << 33;
 
 /// Buffers of answers that are kept for the next ones; a call rarely sends more.
 const ANSWERS_KEPT_MAX: usize = 64;
 
 /// One ring and all it holds.
-pub(super) struct Host<'a> {
-    pub(super) service: &'a Service,
-    pub(super) together: &'a Together,
-    part: Part<'a>,
+pub(super) struct RingLoop<'a> {
+    service: &'a Service,
+    group: &'a RingGroup,
+    role: RingRole<'a>,
     ring: ServerRing,
-    pub(super) conns: ConnSlots<'a>,
+    conns: ConnSlots<'a>,
     /// The most that may be taken.
     conns_max: usize,
     /// What all connections receive into and answer from, unless they stop within a request or an
@@ -61,10 +64,10 @@ pub(super) struct Host<'a> {
     /// Queued are connections that used up their last turn.
     run_queue: RunQueue,
     timers: Timers,
-    pub(super) accepting: Accepting,
+    accepting: Accepting,
     /// What is to be done with the next call: the sends, and all else.
     sends: Vec<Send>,
-    pub(super) todo: Vec<(Id, Todo)>,
+    todo: Vec<(Id, Todo)>,
     /// Sends of the last call; kept for its memory.
     sent: Vec<Send>,
     /// Somebody has more to do after its answer than to wait: the next call must not sleep.
@@ -72,16 +75,16 @@ pub(super) struct Host<'a> {
     /// The drain was asked for. It begins in the next round, when what had arrived by then was seen.
     drain_is_due: bool,
     /// It has begun: what waits to be accepted is taken, and the port closed.
-    pub(super) is_draining: bool,
+    is_draining: bool,
     /// When it ends whatever is left.
     end: Nanos,
     /// One read of the clock for all that a call brings.
-    pub(super) now: Nanos,
+    now: Nanos,
 }
 
 /// What is to be done, beside sending.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Todo {
+enum Todo {
     Accept {
         many: bool,
     },
@@ -103,11 +106,11 @@ struct Send {
     at: Nanos,
 }
 
-impl<'a> Host<'a> {
+impl<'a> RingLoop<'a> {
     pub(super) fn new(
         service: &'a Service,
-        together: &'a Together,
-        part: Part<'a>,
+        group: &'a RingGroup,
+        role: RingRole<'a>,
         conns_max: usize,
         buffers: u16,
     ) -> io::Result<Self> {
@@ -115,8 +118,8 @@ impl<'a> Host<'a> {
         let operations = u32::try_from(conns_max).unwrap_or(u32::MAX);
         Ok(Self {
             service,
-            together,
-            part,
+            group,
+            role,
             ring: ServerRing::new(Size { operations, buffers })?,
             conns: ConnSlots::default(),
             conns_max,
@@ -137,9 +140,9 @@ impl<'a> Host<'a> {
 
     /// Serves until it is told to end.
     pub(super) fn serve(mut self) -> io::Result<()> {
-        match self.part {
-            Part::Leads(_) => self.todo.extend([(SIGNALS, Todo::Hear), (GONE, Todo::Hear)]),
-            Part::Follows => self.todo.extend([(DRAIN, Todo::Hear), (STOP, Todo::Hear)]),
+        match self.role {
+            RingRole::Leads(_) => self.todo.extend([(SIGNALS, Todo::Hear), (GONE, Todo::Hear)]),
+            RingRole::Follows => self.todo.extend([(DRAIN, Todo::Hear), (STOP, Todo::Hear)]),
         }
         while self.now < self.end && !self.is_done() {
             self.accept_again();
@@ -164,9 +167,9 @@ impl<'a> Host<'a> {
     }
 
     fn is_done(&self) -> bool {
-        let is_last = match self.part {
-            Part::Leads(_) => self.together.is_alone(),
-            Part::Follows => true,
+        let is_last = match self.role {
+            RingRole::Leads(_) => self.group.is_alone(),
+            RingRole::Follows => true,
         };
         self.accepting == Accepting::No && self.open() == 0 && is_last
     }
@@ -177,7 +180,7 @@ impl<'a> Host<'a> {
     }
 
     /// How many more there may be.
-    pub(super) fn free_slots(&self) -> usize {
+    fn free_slots(&self) -> usize {
         self.conns_max.saturating_sub(self.open())
     }
 
@@ -185,7 +188,7 @@ impl<'a> Host<'a> {
     fn enter(&mut self) -> io::Result<()> {
         self.forget_vain_watches();
         let wait = self.wait();
-        let Self { ring, conns, sends, todo, service, together, part, .. } = self;
+        let Self { ring, conns, sends, todo, service, group, role, .. } = self;
         let sends = sends.iter().filter_map(|send| {
             // It may have been closed since.
             let conn = conns.get(send.index)?;
@@ -208,11 +211,11 @@ impl<'a> Host<'a> {
                     Op::Poll(awaited.expect("vain watches were forgotten").file, flags)
                 }
                 Todo::Hear => {
-                    let file = match (id, &*part) {
-                        (SIGNALS, Part::Leads(signals)) => signals.as_fd(),
-                        (DRAIN, _) => together.drain.as_fd(),
-                        (STOP, _) => together.stop.as_fd(),
-                        _ => together.gone.as_fd(),
+                    let file = match (id, &*role) {
+                        (SIGNALS, RingRole::Leads(signals)) => signals.as_fd(),
+                        (DRAIN, _) => group.drain.as_fd(),
+                        (STOP, _) => group.stop.as_fd(),
+                        _ => group.gone.as_fd(),
                     };
                     Op::Poll(file, PollFlags::IN)
                 }
@@ -255,8 +258,8 @@ impl<'a> Host<'a> {
 
     /// One of the files that are no connections has something to say.
     fn hear(&mut self, id: Id) -> io::Result<()> {
-        match (id, self.part) {
-            (SIGNALS, Part::Leads(signals)) => {
+        match (id, self.role) {
+            (SIGNALS, RingRole::Leads(signals)) => {
                 match signals.take()? {
                     Some(Stop::AtOnce) => self.end = self.now,
                     Some(Stop::Drain) => self.drain_soon(),
@@ -267,8 +270,8 @@ impl<'a> Host<'a> {
             (DRAIN, _) => self.drain_soon(),
             (STOP, _) => self.end = self.now,
             _ => {
-                self.together.gone.silence();
-                if self.together.has_failed() {
+                self.group.gone.hush();
+                if self.group.has_failed() {
                     self.end = self.now;
                 }
                 self.todo.push((GONE, Todo::Hear));
@@ -282,7 +285,7 @@ impl<'a> Host<'a> {
         if self.end == Nanos::MAX {
             let grace = self.service.settings.time("GracefulShutdownTimeout");
             self.end = self.now.saturating_add(grace);
-            self.together.end();
+            self.group.end();
             self.drain_is_due = true;
         }
     }
@@ -293,11 +296,11 @@ impl<'a> Host<'a> {
         self.is_draining = true;
         self.must_not_sleep = true;
         self.stop_accepting();
-        if let Part::Leads(_) = self.part {
+        if let RingRole::Leads(_) = self.role {
             self.service.begin_closing();
             let is_drained = self.service.is_drained();
             let tickets = if is_drained { 0 } else { self.service.tickets() };
-            if self.together.hand_out(tickets) {
+            if self.group.hand_out(tickets) {
                 self.service.stop_listening();
             }
         }
@@ -311,7 +314,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    pub(super) fn admit(&mut self, socket: OwnedFd, peer: SocketAddr) {
+    fn admit(&mut self, socket: OwnedFd, peer: SocketAddr) {
         let (service, now) = (self.service, self.now);
         let index = self
             .conns
@@ -331,7 +334,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    pub(super) fn stop_receiving(&mut self, index: u32) {
+    fn stop_receiving(&mut self, index: u32) {
         let conn = &mut self.conns[index];
         if conn.receiving == OpState::Pending {
             conn.receiving = OpState::Cancelling;
@@ -384,7 +387,7 @@ impl<'a> Host<'a> {
         let mut used = 0;
         if conn.pending_input.is_empty() {
             conn.exchange.lend(&mut self.spare);
-            used = feed(&mut conn.exchange, bytes, self.together.is_ending(), now);
+            used = feed(&mut conn.exchange, bytes, self.group.is_ending(), now);
         }
         if used < bytes.len() {
             conn.pending_input.extend_from_slice(&bytes[used..]);
@@ -396,7 +399,7 @@ impl<'a> Host<'a> {
     }
 
     /// Moves one connection on as far as it goes, or to the end of its turn.
-    pub(super) fn turn(&mut self, index: u32) {
+    fn turn(&mut self, index: u32) {
         self.conns[index].exchange.lend(&mut self.spare);
         self.advance(index);
         if let Some(conn) = self.conns.get_mut(index) {
@@ -405,7 +408,7 @@ impl<'a> Host<'a> {
     }
 
     fn advance(&mut self, index: u32) {
-        let (service, now, ending) = (self.service, self.now, self.together.is_ending());
+        let (service, now, ending) = (self.service, self.now, self.group.is_ending());
         loop {
             let conn = &mut self.conns[index];
             match conn.state {
@@ -621,7 +624,7 @@ impl<'a> Host<'a> {
     }
 
     /// Closes a connection that is to go, once nothing is under way for it.
-    pub(super) fn leave(&mut self, index: u32) {
+    fn leave(&mut self, index: u32) {
         let conn = &mut self.conns[index];
         let RingConnState::Leaving(how) = conn.state else { return };
         if conn.has_pending_ops() {

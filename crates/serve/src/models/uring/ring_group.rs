@@ -1,18 +1,17 @@
 //! What the rings of one server share: how a drain or a stop reaches all of them, what is left to
 //! accept in a drain, and who is still there. Owns the bells and counts; must not know connections.
-//! Start reading at [`Together`].
+//! Start reading at [`RingGroup`].
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use rustix::event::{EventfdFlags, eventfd};
 use sys::signals::Signals;
+use sys::wake::Wake;
 
 /// Which of the rings this is.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Part<'a> {
+pub(super) enum RingRole<'a> {
     /// The one on the first thread: it takes the signals, and is the last to end.
     Leads(&'a Signals),
     /// One of the others.
@@ -20,18 +19,18 @@ pub(super) enum Part<'a> {
 }
 
 /// Shared by all rings.
-pub(super) struct Together {
+pub(super) struct RingGroup {
     /// How many there are.
     pub(super) n_rings: usize,
     /// A drain was asked for: what is received from now on is the last request of its connection. Rings
     /// hear the bell a little later, and bytes that came after it may overtake it.
     is_ending: AtomicBool,
     /// Rung once, by who leads: the server drains.
-    pub(super) drain: Bell,
+    pub(super) drain: Wake,
     /// Rung once, by who leads: the server ends now.
-    pub(super) stop: Bell,
+    pub(super) stop: Wake,
     /// Rung by each of the others at its end.
-    pub(super) gone: Bell,
+    pub(super) gone: Wake,
     /// In a drain: connections that waited when it began and that nobody has gone to accept yet.
     tickets: AtomicU32,
     /// Those, and the ones that somebody is accepting just now. Who brings it to zero closes the port.
@@ -51,15 +50,15 @@ struct Start {
     has_failed: bool,
 }
 
-impl Together {
+impl RingGroup {
     /// For so many rings.
     pub(super) fn new(n_rings: usize) -> io::Result<Self> {
         Ok(Self {
             n_rings,
             is_ending: AtomicBool::new(false),
-            drain: Bell::new()?,
-            stop: Bell::new()?,
-            gone: Bell::new()?,
+            drain: Wake::new()?,
+            stop: Wake::new()?,
+            gone: Wake::new()?,
             tickets: AtomicU32::new(0),
             unserved: AtomicU32::new(0),
             n_others: AtomicUsize::new(0),
@@ -72,7 +71,7 @@ impl Together {
     /// A ring is about to be made. Each is made by the thread that it belongs to, and none serves
     /// before all are there: connections that wait could take the descriptors that the others need.
     pub(super) fn starting(&self) -> Starting<'_> {
-        Starting { together: self, is_made: false }
+        Starting { group: self, is_made: false }
     }
 
     fn lock_start(&self) -> std::sync::MutexGuard<'_, Start> {
@@ -82,7 +81,7 @@ impl Together {
     /// One of the others is to be started.
     pub(super) fn join(&self) -> Member<'_> {
         self.n_others.fetch_add(1, SeqCst);
-        Member { together: self, result: Err(io::Error::other("the thread of a ring panicked")) }
+        Member { group: self, result: Err(io::Error::other("the thread of a ring panicked")) }
     }
 
     /// Whether only the ring that leads is left.
@@ -147,7 +146,7 @@ impl Together {
 
 /// That a ring is being made. Dropped before it is, all know that it never will be.
 pub(super) struct Starting<'a> {
-    together: &'a Together,
+    group: &'a RingGroup,
     is_made: bool,
 }
 
@@ -155,8 +154,8 @@ impl Starting<'_> {
     /// It is made. Waits for all others; false: one of them could not be made.
     pub(super) fn made(mut self) -> bool {
         self.is_made = true;
-        let Together { start_changed, .. } = self.together;
-        let mut start = self.together.lock_start();
+        let RingGroup { start_changed, .. } = self.group;
+        let mut start = self.group.lock_start();
         start.n_unmade -= 1;
         start_changed.notify_all();
         let is_open = |start: &mut Start| start.n_unmade > 0 && !start.has_failed;
@@ -168,15 +167,15 @@ impl Starting<'_> {
 impl Drop for Starting<'_> {
     fn drop(&mut self) {
         if !self.is_made {
-            self.together.lock_start().has_failed = true;
-            self.together.start_changed.notify_all();
+            self.group.lock_start().has_failed = true;
+            self.group.start_changed.notify_all();
         }
     }
 }
 
 /// That one of the others has not ended; it ends in every case, and all know of it.
 pub(super) struct Member<'a> {
-    together: &'a Together,
+    group: &'a RingGroup,
     result: io::Result<()>,
 }
 
@@ -189,39 +188,12 @@ impl Member<'_> {
 
 impl Drop for Member<'_> {
     fn drop(&mut self) {
-        let Self { together, result } = self;
+        let Self { group, result } = self;
         if let Err(error) = std::mem::replace(result, Ok(())) {
-            together.lock_failure().get_or_insert(error);
+            group.lock_failure().get_or_insert(error);
         }
-        together.n_others.fetch_sub(1, SeqCst);
-        together.gone.ring();
-    }
-}
-
-/// Heard by every ring that waits for it, for as long as it lives.
-pub(super) struct Bell(OwnedFd);
-
-impl Bell {
-    fn new() -> io::Result<Self> {
-        Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
-    }
-
-    /// Rings until it is silenced.
-    pub(super) fn ring(&self) {
-        // It fails only where it has rung 2^64 times.
-        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
-    }
-
-    /// So that it can be heard again.
-    pub(super) fn silence(&self) {
-        // It fails only where it is silent.
-        let _ = rustix::io::read(&self.0, &mut [0; 8]);
-    }
-}
-
-impl AsFd for Bell {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        group.n_others.fetch_sub(1, SeqCst);
+        group.gone.ring();
     }
 }
 
@@ -231,32 +203,32 @@ mod tests {
 
     #[test]
     fn who_accepts_the_last_that_waits_is_told_and_nobody_else() {
-        let together = Together::new(2).unwrap();
-        assert!(!together.hand_out(2));
-        assert!(together.take_ticket() && together.take_ticket() && !together.take_ticket());
+        let group = RingGroup::new(2).unwrap();
+        assert!(!group.hand_out(2));
+        assert!(group.take_ticket() && group.take_ticket() && !group.take_ticket());
         // One is still accepting: the port must stay open for it.
-        assert!(!together.use_ticket());
-        assert!(together.use_ticket());
+        assert!(!group.use_ticket());
+        assert!(group.use_ticket());
     }
 
     #[test]
     fn no_ring_serves_before_all_are_made_and_none_waits_for_one_that_failed() {
         for is_last_made in [true, false] {
-            let together = Together::new(3).unwrap();
+            let group = RingGroup::new(3).unwrap();
             let serves = AtomicU32::new(0);
             std::thread::scope(|scope| {
                 let waiting = [(); 2].map(|()| {
                     scope.spawn(|| {
-                        let all = together.starting().made();
+                        let all = group.starting().made();
                         serves.fetch_add(u32::from(all), SeqCst);
                         all
                     })
                 });
-                while together.lock_start().n_unmade > 1 {
+                while group.lock_start().n_unmade > 1 {
                     std::thread::yield_now();
                 }
                 assert_eq!(serves.load(SeqCst), 0);
-                let last = together.starting();
+                let last = group.starting();
                 if is_last_made {
                     assert!(last.made())
                 } else {
@@ -271,12 +243,12 @@ mod tests {
 
     #[test]
     fn tickets_for_what_does_not_wait_any_longer_keep_nobody() {
-        let together = Together::new(2).unwrap();
-        together.hand_out(5);
-        assert!(together.take_ticket() && together.take_ticket());
-        assert!(!together.void_tickets());
-        assert!(!together.take_ticket());
-        assert!(together.use_ticket());
-        assert!(Together::new(1).unwrap().hand_out(0));
+        let group = RingGroup::new(2).unwrap();
+        group.hand_out(5);
+        assert!(group.take_ticket() && group.take_ticket());
+        assert!(!group.void_tickets());
+        assert!(!group.take_ticket());
+        assert!(group.use_ticket());
+        assert!(RingGroup::new(1).unwrap().hand_out(0));
     }
 }

@@ -1,6 +1,6 @@
 //! How a ring gets its connections: when it accepts, when it rests, and what is still accepted in a
 //! drain. Owns that state of the ring; must not know what becomes of a connection.
-//! Start reading at [`Host::accept_again`].
+//! Start reading at [`RingLoop::accept_again`].
 
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
@@ -9,7 +9,7 @@ use sys::listener::{self, Mode};
 use sys::uring_server;
 use units::Nanos;
 
-use super::host::{Host, LISTENER, Todo};
+use super::{LISTENER, RingLoop, Todo};
 use crate::models::shared::socket_io::EXHAUSTED_REST;
 use crate::service::closing;
 
@@ -17,7 +17,7 @@ use crate::service::closing;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Accepting {
     /// The operation is under way, once or again and again.
-    Way { many: bool },
+    Pending { many: bool },
     /// It was cancelled, and its end has not come yet.
     Ending,
     /// Until a place is free for a connection, and not before this instant.
@@ -26,17 +26,17 @@ pub(super) enum Accepting {
     No,
 }
 
-impl Host<'_> {
+impl RingLoop<'_> {
     /// Accepts, where that rests and there is a place. One operation for many connections is for who
     /// need not share, and has more places than can be taken before it is stopped: the backlog, and as
     /// many as arrive meanwhile.
     pub(super) fn accept_again(&mut self) {
         let is_due = matches!(self.accepting, Accepting::Rests(until) if until <= self.now);
-        if !is_due || self.together.is_ending() || self.free_slots() == 0 {
+        if !is_due || self.group.is_ending() || self.free_slots() == 0 {
             return;
         }
-        let many = self.together.n_rings == 1 && self.free_slots() > self.burst_max();
-        self.accepting = Accepting::Way { many };
+        let many = self.group.n_rings == 1 && self.free_slots() > self.burst_max();
+        self.accepting = Accepting::Pending { many };
         self.todo.push((LISTENER, Todo::Accept { many }));
     }
 
@@ -53,7 +53,7 @@ impl Host<'_> {
             Ok(socket) => {
                 let peer = listener::peer(&socket);
                 self.admit(socket, peer);
-                if self.accepting == (Accepting::Way { many: true })
+                if self.accepting == (Accepting::Pending { many: true })
                     && self.free_slots() <= self.burst_max()
                 {
                     self.stop_accepting();
@@ -77,7 +77,7 @@ impl Host<'_> {
 
     /// Ends the operation that is under way.
     pub(super) fn stop_accepting(&mut self) {
-        if let Accepting::Way { .. } = self.accepting {
+        if let Accepting::Pending { .. } = self.accepting {
             self.accepting = Accepting::Ending;
             self.todo.push((LISTENER, Todo::Cancel(uring_server::Kind::Accept)));
         }
@@ -90,29 +90,29 @@ impl Host<'_> {
             && matches!(self.accepting, Accepting::Rests(until) if until <= self.now)
             && self.free_slots() > 0
         {
-            if !self.together.take_ticket() {
+            if !self.group.take_ticket() {
                 self.accepting = Accepting::No;
                 return;
             }
             let is_last = match listener::accept(&self.service.listener, Mode::NonBlocking) {
                 Ok((socket, peer)) => {
                     self.admit(socket, peer);
-                    self.together.use_ticket()
+                    self.group.use_ticket()
                 }
                 Err(error) if listener::is_exhaustion(&error) => {
-                    self.together.give_ticket_back();
+                    self.group.give_ticket_back();
                     return self.exhausted(&error);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     if !self.service.is_drained() {
                         // A connection may come whose handshake had begun.
-                        self.together.give_ticket_back();
+                        self.group.give_ticket_back();
                         self.accepting = Accepting::Rests(self.now.saturating_add(closing::LOOK));
                         return;
                     }
-                    self.together.void_tickets()
+                    self.group.void_tickets()
                 }
-                Err(_) => self.together.use_ticket(),
+                Err(_) => self.group.use_ticket(),
             };
             if is_last {
                 self.service.stop_listening();
