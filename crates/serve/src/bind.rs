@@ -89,8 +89,9 @@ impl Service {
             site,
             listener,
             more_listeners,
-            serve: config.model.run,
-            settings: config.settings,
+            model: config.prepared,
+            listen_backlog: config.listen_backlog,
+            grace: config.grace,
             cpus: config.cpus,
             inherited,
             handover,
@@ -131,8 +132,8 @@ fn check_cpus(cpus: &[u32]) -> Result<(), ServeError> {
 
 /// Whether this machine can run the model as it is set.
 fn check_model(config: &Config) -> Result<(), ServeError> {
-    (config.model.available)(&config.settings)
-        .map_err(|why| ServeError::NoModelHere { model: config.model.name, why })
+    let refused = config.prepared.available();
+    refused.map_err(|why| ServeError::NoModelHere { model: config.model.name, why })
 }
 
 /// Whether the file could be written when the server starts.
@@ -151,13 +152,13 @@ fn inherited(config: &Config) -> Inherited {
 
 fn listen(config: &Config) -> Result<TcpListener, ServeError> {
     let address = config.listen;
-    listener::bind(address, config.settings.listen_backlog(), inherited(config)).map_err(|source| {
-        match source.kind() {
-            io::ErrorKind::AddrInUse => ServeError::AddressInUse { address },
-            io::ErrorKind::PermissionDenied => ServeError::PortNeedsPrivilege { address },
-            io::ErrorKind::AddrNotAvailable => ServeError::AddressNotHere { address },
-            _ => ServeError::Listen { address, source },
-        }
+    listener::bind(address, config.listen_backlog, inherited(config)).map_err(|source| match source
+        .kind()
+    {
+        io::ErrorKind::AddrInUse => ServeError::AddressInUse { address },
+        io::ErrorKind::PermissionDenied => ServeError::PortNeedsPrivilege { address },
+        io::ErrorKind::AddrNotAvailable => ServeError::AddressNotHere { address },
+        _ => ServeError::Listen { address, source },
     })
 }
 
@@ -167,12 +168,11 @@ fn listen_more(
     first: &TcpListener,
     mut queues: Vec<TcpListener>,
 ) -> Result<Vec<TcpListener>, ServeError> {
-    let wanted = models::queues(config.model, &config.settings, &config.cpus)? - 1;
+    let wanted = config.prepared.port_queues(&config.cpus)? - 1;
     queues.truncate(wanted);
     if wanted == 0 || queues.len() < wanted {
         let more = wanted - queues.len();
-        let opened =
-            listener::bind_more(first, config.settings.listen_backlog(), inherited(config), more);
+        let opened = listener::bind_more(first, config.listen_backlog, inherited(config), more);
         queues.extend(opened.map_err(|source| ServeError::System {
             doing: "cannot open a queue of the port for each loop (accept = reuseport)",
             source,

@@ -7,11 +7,12 @@ mod print;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use site::config::{Content, KeepAlive, SiteConfig};
-use units::Bytes;
+use units::{Bytes, Nanos};
 
-use crate::models::{self, Model};
+use crate::models::{self, Model, PreparedModel};
 use crate::settings::Settings;
 
 pub use command_line::{CommandLine, ConfigError};
@@ -25,6 +26,12 @@ pub struct Config {
     pub model: &'static Model,
     /// The model's settings and the common ones, by their original names.
     pub settings: Settings,
+    /// The model with `settings`, and all below with them: derived from `settings`.
+    pub(crate) prepared: Arc<dyn PreparedModel>,
+    /// `ListenBacklog`: connections that may wait to be accepted.
+    pub listen_backlog: u32,
+    /// `GracefulShutdownTimeout`: how long a drain may take.
+    pub grace: Nanos,
     /// What is served. Some of it is derived from `settings`.
     pub site: SiteConfig,
     /// A file that holds the number of the process that SIGHUP and SIGTERM are sent to.
@@ -44,10 +51,15 @@ pub struct Config {
 impl Config {
     /// Everything by default, for that model and content.
     pub fn new(model: &'static Model, content: Content) -> Self {
+        let settings = Settings::defaults(model.settings);
+        let prepared = (model.prepare)(&settings).expect("the defaults of a model work together");
         let mut config = Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             model,
-            settings: Settings::defaults(model.settings),
+            settings,
+            prepared,
+            listen_backlog: 0,
+            grace: Nanos::ZERO,
             site: SiteConfig::new(content),
             pid_file: None,
             user: None,
@@ -81,19 +93,21 @@ impl Config {
     /// # Errors
     /// A combination that cannot work, with the reason and the way out.
     pub fn apply(&mut self, settings: Settings) -> Result<(), String> {
-        (self.model.check)(&settings)?;
+        self.prepared = (self.model.prepare)(&settings)?;
         self.settings = settings;
         self.derive();
         Ok(())
     }
 
     /// Takes from the settings what has a typed place; to be called after the last of them.
-    pub(crate) fn derive(&mut self) {
-        let requests_max = self.settings.count("MaxKeepAliveRequests");
+    fn derive(&mut self) {
+        let u32 = |name| u32::try_from(self.settings.count(name)).unwrap_or(u32::MAX);
+        self.listen_backlog = u32("ListenBacklog");
+        self.grace = self.settings.time("GracefulShutdownTimeout");
         self.site.keep_alive = KeepAlive {
             enabled: self.settings.switch("KeepAlive"),
             timeout: self.settings.time("KeepAliveTimeout"),
-            requests_max: u32::try_from(requests_max).unwrap_or(u32::MAX),
+            requests_max: u32("MaxKeepAliveRequests"),
         };
         self.site.limits.write_timeout = self.settings.time("TimeOut");
         self.site.limits.file_cache = self.settings.time("FileCache");

@@ -14,10 +14,11 @@ use site::{Shortage, Site};
 use sys::identity::Identity;
 use sys::listener::{self, Inherited};
 use sys::{clock, signals};
+use units::Nanos;
 
 use crate::ServeError;
 use crate::handover::Handover;
-use crate::settings::Settings;
+use crate::models::PreparedModel;
 use closing::Closing;
 
 /// A server that is ready to accept. Shared by reference; processes that a model forks inherit it. It is a
@@ -31,12 +32,14 @@ pub struct Service {
     /// Further queues of the same port (SO_REUSEPORT), for a model that gives each of its loops one;
     /// the kernel spreads connections over all of them.
     pub more_listeners: Vec<Arc<TcpListener>>,
-    /// The model's settings and the common ones, by their original names.
-    pub settings: Settings,
+    /// Connections that may wait to be accepted.
+    pub listen_backlog: u32,
+    /// How long a drain may take.
+    pub grace: Nanos,
     /// CPUs the server may run on; empty: all that it was given.
     pub cpus: Vec<u32>,
-    /// Serves with the model: see `models::Model`.
-    pub(crate) serve: fn(&Service) -> Result<(), ServeError>,
+    /// What serves it.
+    pub(crate) model: Arc<dyn PreparedModel>,
     /// What connections have from their listener.
     pub(crate) inherited: Inherited,
     /// Whether another process has the listening socket too and goes on with it.
@@ -115,11 +118,6 @@ impl Service {
         std::iter::once(&self.listener).chain(&self.more_listeners).map(|listener| &**listener)
     }
 
-    /// Connections that may wait to be accepted.
-    pub fn listen_backlog(&self) -> u32 {
-        self.settings.listen_backlog()
-    }
-
     /// In a drain: has accept wait for nobody, in no process that shares the listener; where the port
     /// goes on in another server, its own accept is left as it is.
     pub fn accept_without_waiting(&self) {
@@ -186,12 +184,12 @@ impl Service {
             doing: "cannot ignore the signal of files that are too large",
             source,
         })?;
-        listener::adopt(&self.listener, self.listen_backlog(), self.inherited).map_err(
-            |source| ServeError::System { doing: "cannot prepare the listening socket", source },
-        )?;
+        listener::adopt(&self.listener, self.listen_backlog, self.inherited).map_err(|source| {
+            ServeError::System { doing: "cannot prepare the listening socket", source }
+        })?;
         let (model, address) = (self.server.model, self.address());
         self.note_start();
-        let result = (self.serve)(self);
+        let result = self.model.run(self);
         gateway::wind_up();
         drop(applications);
         // What programs have left running, once the applications had their time.

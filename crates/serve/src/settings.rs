@@ -239,7 +239,7 @@ impl Settings {
         Self { entries: specs.map(|spec| (*spec, spec.kind.default())).collect() }
     }
 
-    /// Sets one by what was typed. Combinations are checked later, by `Model::check`, so that the
+    /// Sets one by what was typed. Combinations are checked later, by `Model::prepare`, so that the
     /// order of settings does not matter.
     ///
     /// # Errors
@@ -271,12 +271,24 @@ impl Settings {
         }
     }
 
-    /// The value of a count that may be `auto`, which is `None`.
-    pub fn count_or_auto(&self, name: &str) -> Option<u64> {
+    /// The value of a count of things in memory.
+    pub fn size(&self, name: &str) -> usize {
+        usize::try_from(self.count(name)).unwrap_or(usize::MAX)
+    }
+
+    /// The value of a count of which 0 means any number.
+    pub fn count_or_any(&self, name: &str) -> u64 {
+        match self.count(name) {
+            0 => u64::MAX,
+            count => count,
+        }
+    }
+
+    /// The value of a size that may be `auto`, which is `None`.
+    pub fn size_or_auto(&self, name: &str) -> Option<usize> {
         match self.value(name) {
             Value::Auto => None,
-            Value::Count(count) => Some(count),
-            other => panic!("setting {name} is asked for as a count or auto and is {other:?}"),
+            _ => Some(self.size(name)),
         }
     }
 
@@ -316,11 +328,6 @@ impl Settings {
     fn value(&self, name: &str) -> Value {
         let found = self.entries.iter().find(|(spec, _)| spec.name == name);
         found.unwrap_or_else(|| panic!("setting {name} is asked for and no model declares it")).1
-    }
-
-    /// Connections that may wait to be accepted.
-    pub fn listen_backlog(&self) -> u32 {
-        u32::try_from(self.count("ListenBacklog")).unwrap_or(u32::MAX)
     }
 
     fn unknown(&self, name: &str) -> SettingError {

@@ -1,10 +1,14 @@
 //! What the unit tests of this crate share: a model that does not serve, a configuration, a service.
 
+use std::sync::Arc;
+
 use site::config::Content;
 use units::Bytes;
 
+use crate::ServeError;
 use crate::config::Config;
-use crate::models::{Declared, Model};
+use crate::models::{Declared, Model, PreparedModel};
+use crate::service::Service;
 
 static IDLE: Model = Model {
     name: "idle",
@@ -17,10 +21,18 @@ static IDLE: Model = Model {
         concurrency: "none",
         saturation: "none",
     },
-    check: |_| Ok(()),
-    available: |_| Ok(()),
-    run: |_| Ok(()),
+    two_at_once: None,
+    prepare: |_| Ok(Arc::new(Idle)),
 };
+
+#[derive(Debug)]
+struct Idle;
+
+impl PreparedModel for Idle {
+    fn run(&self, _: &Service) -> Result<(), ServeError> {
+        Ok(())
+    }
+}
 
 /// 3,361 bytes for every path, on a free port.
 pub(crate) fn config() -> Config {

@@ -96,7 +96,7 @@ fn who_behaves_is_served_beside_slow_clients() {
     // The deadlines are far away: it is the model that serves, not they.
     let config = "[limits]\nhead_timeout = \"1h\"\nbody_timeout = \"1h\"\n";
     // One connection at a time: the case below.
-    for model in models().filter(|model| *model != "iterative") {
+    for model in models().filter(|model| support::two_at_once(model).is_some()) {
         for (name, kind) in ATTACKS {
             let content = site.path().to_str().unwrap();
             let settings = room(model);

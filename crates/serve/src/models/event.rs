@@ -21,7 +21,7 @@
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sys::clock;
 use sys::epoll::EventFlags;
@@ -31,14 +31,14 @@ use sys::signals::{self, Stop};
 use sys::socket;
 use units::Nanos;
 
-use super::shared::child;
+use super::shared::child::{self, Workers};
 use super::shared::handoff::{HandoffQueue, Taken};
 use super::shared::parent::{self, ChildPlan};
 use super::shared::parked::{self, Conn, LISTENER, ParkReason, ParkedConns, Waiter};
 use super::shared::scoreboard::{Intake, Scoreboard};
-use super::shared::spare::SpareRule;
-use super::worker;
-use super::{Decimal, Declared, Model, SettingKind, SettingSpec, THREAD_STACK_BYTES, system};
+use super::shared::set_mode;
+use super::worker::{self, ThreadedChildren};
+use super::{Decimal, Declared, Model, PreparedModel, SettingKind, SettingSpec};
 use crate::ServeError;
 use crate::service::Service;
 use site::board::{Counter, State};
@@ -60,10 +60,23 @@ pub(super) static ITEM: Model = Model {
         saturation: "connections wait in the backlog while all threads work, and those that are kept \
                      alive are closed",
     },
-    check: worker::check,
-    available: super::everywhere,
-    run,
+    two_at_once: Some(&[
+        "ThreadsPerChild=1",
+        "MaxRequestWorkers=1",
+        "ServerLimit=1",
+        "AsyncRequestWorkerFactor=1",
+    ]),
+    prepare: |settings| {
+        let children = ThreadedChildren::new(settings)?;
+        Ok(Arc::new(Event { children, factor: settings.decimal(FACTOR) }))
+    },
 };
+
+#[derive(Debug)]
+struct Event {
+    children: ThreadedChildren,
+    factor: Decimal,
+}
 
 const FACTOR: &str = "AsyncRequestWorkerFactor";
 
@@ -87,27 +100,26 @@ static SETTINGS: [SettingSpec; worker::SETTINGS.len() + 1] = {
     all
 };
 
-fn run(service: &Service) -> Result<(), ServeError> {
-    let _ = socket::raise_file_limit();
-    let settings = &service.settings;
-    let count = |name| settings.count(name) as usize;
-    let threads = count("ThreadsPerChild");
-    listener::set_mode(&service.listener, Mode::NonBlocking)
-        .map_err(system("cannot make the listener non-blocking"))?;
-    parent::lead(
-        service,
-        ChildPlan {
-            name: "joust child",
-            start: count("StartServers"),
-            children_max: count("MaxRequestWorkers") / threads,
-            places: count("ServerLimit"),
-            ends_one_at_a_time: true,
-            workers_per_child: threads,
-            busy_hint: "StartServers, ThreadsPerChild or Min/MaxSpareThreads",
-            rule: SpareRule::new(count("MinSpareThreads"), count("MaxSpareThreads")),
-            child: &|board, number| serve(service, board, number, threads),
-        },
-    )
+impl PreparedModel for Event {
+    fn run(&self, service: &Service) -> Result<(), ServeError> {
+        let _ = socket::raise_file_limit();
+        set_mode(service, Mode::NonBlocking)?;
+        let children = &self.children;
+        parent::lead(
+            service,
+            ChildPlan {
+                name: "joust child",
+                start: children.start,
+                children_max: children.children_max,
+                places: children.server_limit,
+                ends_one_at_a_time: true,
+                workers_per_child: children.threads_per_child,
+                busy_hint: "StartServers, ThreadsPerChild or Min/MaxSpareThreads",
+                rule: children.spare.clone(),
+                child: &|board, number| serve(service, board, number, self),
+            },
+        )
+    }
 }
 
 /// How many connections a child takes on: `connections_above_limit`.
@@ -156,7 +168,7 @@ struct Child<'a> {
 }
 
 /// The life of a child: start the workers, wait for them, see them off.
-fn serve(service: &Service, board: &Scoreboard, number: usize, threads: usize) -> u8 {
+fn serve(service: &Service, board: &Scoreboard, number: usize, plan: &Event) -> u8 {
     let parked = match ParkedConns::new(service) {
         Ok(parked) => parked,
         Err(error) => {
@@ -164,36 +176,23 @@ fn serve(service: &Service, board: &Scoreboard, number: usize, threads: usize) -
             return child::FATAL;
         }
     };
-    let factor = service.settings.decimal(FACTOR);
+    let threads = plan.children.threads_per_child;
     let child = &Child {
         service,
         board,
         number,
         parked,
         queue: HandoffQueue::default(),
-        limit: Limit { threads, factor },
+        limit: Limit { threads, factor: plan.factor },
         started: AtomicUsize::new(0),
         change: Mutex::new(()),
         disabled: AtomicBool::new(true),
         closed: AtomicBool::new(false),
     };
-    let status = std::thread::scope(|scope| {
-        let started = signals::hidden_from(|| {
-            (0..threads).try_for_each(|worker| {
-                let builder = std::thread::Builder::new().stack_size(THREAD_STACK_BYTES);
-                builder.spawn_scoped(scope, move || work(child, worker)).map(|_| ())
-            })
-        });
-        let status = match started.and_then(|all| all) {
-            Ok(()) => Listener::new(child).serve(),
-            Err(error) => {
-                board.note_start_error(&error);
-                child::FATAL
-            }
-        };
-        child.queue.close_and_wait();
-        status
-    });
+    let left = plan.children.connections_per_child;
+    let listen = || Listener { child, left, status: None }.serve();
+    let workers = Workers { board, number, queue: &child.queue };
+    let status = workers.run(threads, &|worker| work(child, worker), listen);
     child.parked.cut();
     status
 }
@@ -284,12 +283,7 @@ struct Listener<'h, 'a> {
     status: Option<u8>,
 }
 
-impl<'h, 'a> Listener<'h, 'a> {
-    fn new(child: &'h Child<'a>) -> Self {
-        let quota = child.service.settings.count("MaxConnectionsPerChild");
-        Self { child, left: if quota == 0 { u64::MAX } else { quota }, status: None }
-    }
-
+impl<'a> Listener<'_, 'a> {
     /// Waits for all that nobody works on, until the child has accepted its last connection and that
     /// has ended.
     fn serve(&mut self) -> u8 {

@@ -15,6 +15,7 @@ use std::collections::HashSet;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use rustix::event::{PollFd, PollFlags};
@@ -28,7 +29,8 @@ use units::Nanos;
 use super::shared::child;
 use super::shared::parent::{self, ENDING_TICK, Family};
 use super::shared::socket_io::{self, CallLimit, EXHAUSTED_REST};
-use super::{Declared, Model, SettingKind, SettingSpec, system};
+use super::shared::{begin, system};
+use super::{Declared, Model, PreparedModel, SettingKind, SettingSpec};
 use crate::ServeError;
 use crate::service::Service;
 use site::board::Counter;
@@ -51,32 +53,36 @@ pub(super) static ITEM: Model = Model {
         concurrency: "instances connections, idle ones counted",
         saturation: "connections wait in the backlog while there are as many children as may be",
     },
-    check: |_| Ok(()),
-    available: super::everywhere,
-    run,
+    two_at_once: Some(&["instances=2"]),
+    prepare: |settings| Ok(Arc::new(Fork { children_max: settings.size(INSTANCES) })),
 };
 
 const INSTANCES: &str = "instances";
 
-fn run(service: &Service) -> Result<(), ServeError> {
-    let broken = "cannot wait for connections, children and signals";
-    let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
-    let ends = ChildEnds::new().map_err(system("cannot take the end of a child as a file"))?;
-    listener::set_mode(&service.listener, Mode::NonBlocking)
-        .map_err(system("cannot make the listener non-blocking"))?;
-    let mut parent = Parent {
-        service,
-        children: HashSet::new(),
-        children_max: service.settings.count(INSTANCES) as usize,
-        next: None,
-        rest: Nanos::ZERO,
-        tickets: None,
-        draining: SharedCells::new(1).map_err(system("cannot share that the server is to end"))?,
-    };
-    let served = parent.serve(&signals, &ends);
-    // On the way of an error too: no child is to outlive its parent's word.
-    let ended = parent::stop(&mut parent);
-    served.and(ended).map_err(system(broken))
+#[derive(Debug)]
+struct Fork {
+    children_max: usize,
+}
+
+impl PreparedModel for Fork {
+    fn run(&self, service: &Service) -> Result<(), ServeError> {
+        let signals = begin(service, Mode::NonBlocking)?;
+        let ends = ChildEnds::new().map_err(system("cannot take the end of a child as a file"))?;
+        let mut parent = Parent {
+            service,
+            children: HashSet::new(),
+            children_max: self.children_max,
+            next: None,
+            rest: Nanos::ZERO,
+            tickets: None,
+            draining: SharedCells::new(1)
+                .map_err(system("cannot share that the server is to end"))?,
+        };
+        let served = parent.serve(&signals, &ends);
+        // On the way of an error too: no child is to outlive its parent's word.
+        let ended = parent::stop(&mut parent);
+        served.and(ended).map_err(system("cannot wait for connections, children and signals"))
+    }
 }
 
 struct Parent<'s> {
@@ -97,7 +103,6 @@ struct Parent<'s> {
 impl Parent<'_> {
     /// Forks for whoever comes, until a signal ends it and, in a drain, all children have ended.
     fn serve(&mut self, signals: &Signals, ends: &ChildEnds) -> io::Result<()> {
-        let grace = self.service.settings.time("GracefulShutdownTimeout");
         let mut end = Nanos::MAX;
         while clock::monotonic() < end && !self.is_done() {
             let comes = self.wait(signals, ends, end)?;
@@ -108,7 +113,7 @@ impl Parent<'_> {
             match signals.take()? {
                 Some(Stop::AtOnce) => return Ok(()),
                 Some(Stop::Drain) if end == Nanos::MAX => {
-                    end = clock::monotonic().saturating_add(grace);
+                    end = clock::monotonic().saturating_add(self.service.grace);
                     self.service.begin_closing();
                     self.tickets = Some(self.service.tickets());
                     self.draining[0].store(1, Relaxed);

@@ -10,6 +10,7 @@
 //! that nobody waits for ever for a client that says nothing.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use sys::clock;
 use sys::listener::{self, Mode};
@@ -17,7 +18,8 @@ use sys::signals::{self, Stop};
 use units::Nanos;
 
 use super::shared::socket_io::{self, CallLimit, EXHAUSTED_REST};
-use super::{Declared, Model, system};
+use super::shared::system;
+use super::{Declared, Model, PreparedModel};
 use crate::ServeError;
 use crate::service::{Service, closing};
 
@@ -33,44 +35,48 @@ pub(super) static ITEM: Model = Model {
         concurrency: "one connection, idle or not",
         saturation: "connections wait in the backlog while one is served",
     },
-    check: |_| Ok(()),
-    available: super::everywhere,
-    run,
+    two_at_once: None,
+    prepare: |_| Ok(Arc::new(Iterative)),
 };
 
-fn run(service: &Service) -> Result<(), ServeError> {
-    signals::alone().map_err(system("cannot handle signals"))?;
-    let call_limit = CallLimit::of(service);
-    let drain = Drain { service, begun: Cell::new(None) };
-    let mut spare_exchange = None;
-    loop {
-        match drain.stop() {
-            None => {}
-            Some(Stop::Drain) if drain.take_ticket() => {}
-            Some(_) => break,
-        }
-        match listener::accept(&service.listener, Mode::Blocking) {
-            Ok((socket, peer)) => {
-                drain.close_port_after_the_last();
-                let exchange = socket_io::exchange_for(&mut spare_exchange, service, peer);
-                socket_io::serve_blocking(socket, exchange, call_limit, &|| drain.stop());
+#[derive(Debug)]
+struct Iterative;
+
+impl PreparedModel for Iterative {
+    fn run(&self, service: &Service) -> Result<(), ServeError> {
+        signals::alone().map_err(system("cannot handle signals"))?;
+        let call_limit = CallLimit::of(service);
+        let drain = Drain { service, begun: Cell::new(None) };
+        let mut spare_exchange = None;
+        loop {
+            match drain.stop() {
+                None => {}
+                Some(Stop::Drain) if drain.take_ticket() => {}
+                Some(_) => break,
             }
-            Err(error) if listener::is_exhaustion(&error) => {
-                service.note_exhaustion(&error);
-                std::thread::sleep(EXHAUSTED_REST.into());
-            }
-            // A signal, the listener's timeout, or a connection that was gone before it was accepted; in a
-            // drain, one whose handshake had begun may come.
-            Err(_) => {
-                service.keep_logs_up();
-                if drain.begun.get().is_some() {
-                    std::thread::sleep(closing::LOOK.into());
+            match listener::accept(&service.listener, Mode::Blocking) {
+                Ok((socket, peer)) => {
+                    drain.close_port_after_the_last();
+                    let exchange = socket_io::exchange_for(&mut spare_exchange, service, peer);
+                    socket_io::serve_blocking(socket, exchange, call_limit, &|| drain.stop());
+                }
+                Err(error) if listener::is_exhaustion(&error) => {
+                    service.note_exhaustion(&error);
+                    std::thread::sleep(EXHAUSTED_REST.into());
+                }
+                // A signal, the listener's timeout, or a connection that was gone before it was accepted; in a
+                // drain, one whose handshake had begun may come.
+                Err(_) => {
+                    service.keep_logs_up();
+                    if drain.begun.get().is_some() {
+                        std::thread::sleep(closing::LOOK.into());
+                    }
                 }
             }
         }
+        service.stop_listening();
+        Ok(())
     }
-    service.stop_listening();
-    Ok(())
 }
 
 /// How far the end of the server is: it begins between any two calls.
@@ -96,12 +102,11 @@ impl Drain<'_> {
     }
 
     fn begin(&self) -> Begun {
-        let grace = self.service.settings.time("GracefulShutdownTimeout");
         self.service.begin_closing();
         let tickets = self.service.tickets();
         // One that waited may have gone since: nobody waits for another in its place.
         self.service.accept_without_waiting();
-        let begun = Begun { tickets, end: clock::monotonic().saturating_add(grace) };
+        let begun = Begun { tickets, end: clock::monotonic().saturating_add(self.service.grace) };
         self.begun.set(Some(begun));
         self.close_port_after_the_last();
         begun

@@ -25,6 +25,9 @@ pub use crate::settings::{
 };
 pub(crate) use shared::socket_io::call_max;
 
+use std::fmt::{self, Debug};
+use std::sync::Arc;
+
 use crate::ServeError;
 use crate::service::Service;
 
@@ -38,13 +41,48 @@ pub struct Model {
     pub settings: &'static [SettingSpec],
     /// Where it differs from the other models beside the concurrency itself.
     pub declares: Declared,
-    /// Refuses a combination of settings that cannot work, with the reason and the way out.
-    pub check: fn(&Settings) -> Result<(), String>,
-    /// Whether this machine can run it; asked before the port is open. An error says what is missing
-    /// and the way out.
-    pub available: fn(&Settings) -> Result<(), String>,
+    /// Settings under which it holds two connections at once, `NAME=VALUE`, for tests of saturation;
+    /// `None`: it never holds more than one.
+    pub two_at_once: Option<&'static [&'static str]>,
+    /// Reads the model's settings, once. Refuses a combination that cannot work, with the reason and the
+    /// way out.
+    pub prepare: fn(&Settings) -> Result<Arc<dyn PreparedModel>, String>,
+}
+
+/// A model with its settings: what [`Model::prepare`] made of them.
+pub trait PreparedModel: Debug + Send + Sync {
     /// Serves until SIGTERM (drains) or SIGINT (stops at once); then no child, thread or port is left.
-    pub run: fn(&Service) -> Result<(), ServeError>,
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    fn run(&self, service: &Service) -> Result<(), ServeError>;
+
+    /// Whether this machine can run it; asked before the port is open.
+    ///
+    /// # Errors
+    /// What is missing, and the way out.
+    fn available(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// How many queues (SO_REUSEPORT) the port has, for a server that may run on `cpus`; empty: on all.
+    ///
+    /// # Errors
+    /// The kernel does not tell on which CPUs it may run.
+    fn port_queues(&self, cpus: &[u32]) -> Result<usize, ServeError> {
+        let _ = cpus;
+        Ok(1)
+    }
+}
+
+impl Model {
+    /// Whether this machine can run it with its default settings.
+    ///
+    /// # Errors
+    /// What is missing, and the way out.
+    pub fn available(&self) -> Result<(), String> {
+        (self.prepare)(&Settings::defaults(self.settings))?.available()
+    }
 }
 
 /// The differences between two models that remain when all else is equal, in words for a report.
@@ -88,34 +126,8 @@ pub fn by_name(name: &str) -> Option<&'static Model> {
     ALL.iter().copied().find(|model| model.name.eq_ignore_ascii_case(name))
 }
 
-/// How many queues the port of a model has: one, unless each loop has its own.
-///
-/// # Errors
-/// The kernel does not tell on which CPUs it may run.
-pub(crate) fn queues(
-    model: &Model,
-    settings: &Settings,
-    cpus: &[u32],
-) -> Result<usize, ServeError> {
-    if std::ptr::eq(model, &reactors::ITEM) { reactors::queues(settings, cpus) } else { Ok(1) }
-}
-
-/// For a model that needs nothing of the kernel but what all of joust needs.
-fn everywhere(_: &Settings) -> Result<(), String> {
-    Ok(())
-}
-
-/// Stack of a thread that serves: the deepest path needs under 64 KiB (a listing), and it is only
-/// reserved, not used.
-const THREAD_STACK_BYTES: usize = 256 * 1024;
-
-/// Names what the server was doing when the kernel refused.
-fn system(doing: &'static str) -> impl FnOnce(std::io::Error) -> ServeError {
-    move |source| ServeError::System { doing, source }
-}
-
-impl std::fmt::Debug for Model {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Model({})", self.name)
     }
 }

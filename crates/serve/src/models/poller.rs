@@ -18,8 +18,9 @@
 //! closed connection lingers, as in every model.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
-use std::thread::{Builder, Scope};
+use std::thread::Scope;
 use std::time::Duration;
 
 use sys::clock;
@@ -33,7 +34,8 @@ use units::Nanos;
 use super::shared::handoff::{HandoffQueue, Taken};
 use super::shared::parked::{self, Conn, ParkReason, ParkedConns, SIGNALS, Waiter};
 use super::shared::socket_io::EXHAUSTED_REST;
-use super::{Declared, Model, SettingKind, SettingSpec, Settings, THREAD_STACK_BYTES, system};
+use super::shared::{begin, serving_thread, system};
+use super::{Declared, Model, PreparedModel, SettingKind, SettingSpec, Settings};
 use crate::ServeError;
 use crate::service::{Service, closing};
 use site::exchange::{Close, Exchange};
@@ -79,9 +81,8 @@ pub(super) static ITEM: Model = Model {
         saturation: "requests wait in the executor's queue, connections past maxConnections in the \
                      backlog",
     },
-    check,
-    available: super::everywhere,
-    run,
+    two_at_once: Some(&["maxConnections=2"]),
+    prepare,
 };
 
 const fn count(
@@ -94,42 +95,57 @@ const fn count(
     SettingSpec { name, kind: SettingKind::Count { default, min, max }, about }
 }
 
-fn check(settings: &Settings) -> Result<(), String> {
-    let (spare, max) = (settings.count("minSpareThreads"), settings.count("maxThreads"));
-    if spare > max {
-        return Err(format!(
-            "minSpareThreads {spare} is above maxThreads {max}: lower minSpareThreads (Tomcat would \
-             start only {max})"
-        ));
-    }
-    Ok(())
+#[derive(Debug)]
+struct NioConnector {
+    rule: GrowthRule,
+    connections_max: usize,
+    idle_max: Duration,
 }
 
-fn run(service: &Service) -> Result<(), ServeError> {
-    let _ = socket::raise_file_limit();
-    // Before the threads: they inherit the mask, and signals are the poller's.
-    let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
-    signals::let_interrupt().map_err(system("cannot handle signals"))?;
-    listener::set_mode(&service.listener, Mode::Blocking)
-        .map_err(system("cannot make the listener blocking"))?;
-    let connector = Connector::new(service).map_err(system("cannot create the epoll set"))?;
-    let served = std::thread::scope(|scope| {
-        let executor = Executor { connector: &connector, scope };
-        let served = (0..connector.rule.threads_min)
-            .try_for_each(|_| executor.start_thread())
-            .and_then(|()| start_acceptor(&connector, scope))
-            .map_err(system("cannot start the threads (`ulimit -u` bounds them)"))
-            .and_then(|()| {
-                let served = Poller { executor, end: Nanos::MAX }.serve(&signals);
-                served.map_err(system("cannot wait for events"))
-            });
-        connector.stopping.store(true, Relaxed);
-        connector.acceptor.close_and_wait();
-        connector.queue.close_and_wait();
+fn prepare(settings: &Settings) -> Result<Arc<dyn PreparedModel>, String> {
+    let (spare, max) = (settings.size("minSpareThreads"), settings.size("maxThreads"));
+    if spare > max {
+        return Err(format!(
+            "minSpareThreads must be at most maxThreads ({max}), got {spare}: lower minSpareThreads \
+             (Tomcat would start only {max})"
+        ));
+    }
+    Ok(Arc::new(NioConnector {
+        rule: GrowthRule {
+            threads_min: spare,
+            threads_max: max,
+            queued_max: settings.size("maxQueueSize"),
+        },
+        connections_max: settings.size("maxConnections"),
+        idle_max: settings.time("threadsMaxIdleTime").into(),
+    }))
+}
+
+impl PreparedModel for NioConnector {
+    fn run(&self, service: &Service) -> Result<(), ServeError> {
+        let _ = socket::raise_file_limit();
+        let signals = begin(service, Mode::Blocking)?;
+        signals::let_interrupt().map_err(system("cannot handle signals"))?;
+        let connector =
+            Connector::new(service, self).map_err(system("cannot create the epoll set"))?;
+        let served = std::thread::scope(|scope| {
+            let executor = Executor { connector: &connector, scope };
+            let served = (0..connector.rule.threads_min)
+                .try_for_each(|_| executor.start_thread())
+                .and_then(|()| start_acceptor(&connector, scope))
+                .map_err(system("cannot start the threads (`ulimit -u` bounds them)"))
+                .and_then(|()| {
+                    let served = Poller { executor, end: Nanos::MAX }.serve(&signals);
+                    served.map_err(system("cannot wait for events"))
+                });
+            connector.stopping.store(true, Relaxed);
+            connector.acceptor.close_and_wait();
+            connector.queue.close_and_wait();
+            served
+        });
+        connector.parked.cut();
         served
-    });
-    connector.parked.cut();
-    served
+    }
 }
 
 /// When the executor starts a thread: TaskQueue.offer as a pure function of counts.
@@ -198,21 +214,16 @@ struct Connector<'s> {
 }
 
 impl<'s> Connector<'s> {
-    fn new(service: &'s Service) -> io::Result<Self> {
-        let settings = &service.settings;
-        let count = |name| settings.count(name) as usize;
+    fn new(service: &'s Service, plan: &NioConnector) -> io::Result<Self> {
+        let NioConnector { rule, connections_max, idle_max } = *plan;
         Ok(Self {
             service,
             parked: ParkedConns::new(service)?,
             queue: HandoffQueue::default(),
             acceptor: HandoffQueue::default(),
-            rule: GrowthRule {
-                threads_min: count("minSpareThreads"),
-                threads_max: count("maxThreads"),
-                queued_max: count("maxQueueSize"),
-            },
-            connections_max: count("maxConnections"),
-            idle_max: settings.time("threadsMaxIdleTime").into(),
+            rule,
+            connections_max,
+            idle_max,
             threads: AtomicUsize::new(0),
             submitted: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
@@ -350,8 +361,7 @@ fn start_acceptor<'scope, 'h: 'scope>(
     connector: &'h Connector<'_>,
     scope: &'scope Scope<'scope, '_>,
 ) -> io::Result<()> {
-    let builder = Builder::new().stack_size(THREAD_STACK_BYTES);
-    builder.spawn_scoped(scope, || connector.accept()).map(|_| ())
+    serving_thread().spawn_scoped(scope, || connector.accept()).map(|_| ())
 }
 
 /// Gives connections to threads, and starts those.
@@ -364,8 +374,7 @@ impl<'h: 'scope, 's, 'scope> Executor<'h, 's, 'scope, '_> {
     fn start_thread(&self) -> io::Result<()> {
         let connector = self.connector;
         connector.threads.fetch_add(1, Relaxed);
-        let builder = Builder::new().stack_size(THREAD_STACK_BYTES);
-        let started = builder.spawn_scoped(self.scope, || connector.work()).map(|_| ());
+        let started = serving_thread().spawn_scoped(self.scope, || connector.work()).map(|_| ());
         if started.is_err() {
             connector.threads.fetch_sub(1, Relaxed);
         }
@@ -446,8 +455,7 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
     /// Has the acceptor take what waits, and no connection be kept alive.
     fn drain(&mut self) {
         let Connector { service, draining, tickets, .. } = self.executor.connector;
-        let grace = service.settings.time("GracefulShutdownTimeout");
-        self.end = clock::monotonic().saturating_add(grace);
+        self.end = clock::monotonic().saturating_add(service.grace);
         service.begin_closing();
         tickets.store(service.tickets(), Relaxed);
         draining.store(true, Relaxed);

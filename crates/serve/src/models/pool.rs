@@ -13,11 +13,11 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use sys::clock;
 use sys::epoll::{Epoll, EventFlags};
-use sys::listener::{self, Mode};
+use sys::listener::Mode;
 use sys::signals::{Signals, Stop};
 use sys::socket;
 use units::Nanos;
@@ -25,7 +25,8 @@ use units::Nanos;
 use super::shared::acceptor::{Acceptor, Next, Room};
 use super::shared::socket_io::{self, ACCEPTS_MAX, AfterCall, InputState, SPIN, Step};
 use super::shared::timers::Timers;
-use super::{Declared, Model, SettingKind, SettingSpec, THREAD_STACK_BYTES, system};
+use super::shared::{begin, serving_thread, system};
+use super::{Declared, Model, PreparedModel, SettingKind, SettingSpec};
 use crate::ServeError;
 use crate::service::Service;
 use site::board::Board;
@@ -61,10 +62,22 @@ pub(super) static ITEM: Model = Model {
     },
     // More threads than connections are allowed, as they were in the server that this follows: they stay
     // idle, and what they cost is one of the questions.
-    check: |_| Ok(()),
-    available: super::everywhere,
-    run,
+    two_at_once: Some(&["max-request=2", "max-thread=2", "overflow=wait"]),
+    prepare: |settings| {
+        Ok(Arc::new(PoolPlan {
+            threads: settings.size("max-thread"),
+            conns_max: settings.size("max-request"),
+            closes_overflow: settings.word("overflow") == "close",
+        }))
+    },
 };
+
+#[derive(Debug)]
+struct PoolPlan {
+    threads: usize,
+    conns_max: usize,
+    closes_overflow: bool,
+}
 
 /// How often the acceptor looks whether the last connection has ended, while it drains.
 const DRAIN_TICK: Nanos = Nanos::from_millis(20);
@@ -72,35 +85,31 @@ const DRAIN_TICK: Nanos = Nanos::from_millis(20);
 const LISTENER: u64 = u64::MAX;
 const SIGNALS: u64 = u64::MAX - 1;
 
-fn run(service: &Service) -> Result<(), ServeError> {
-    // Servers of many connections do so at their start (nginx worker_rlimit_nofile, lighttpd
-    // server.max-fds); where it is refused, fewer connections fit, which accepting reports.
-    let _ = socket::raise_file_limit();
-    // Before the threads: they inherit the mask, and signals are the acceptor's.
-    let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
-    listener::set_mode(&service.listener, Mode::NonBlocking)
-        .map_err(system("cannot make the listener non-blocking"))?;
-    let pool = Pool::new(service).map_err(system("cannot create the epoll set"))?;
-    std::thread::scope(|scope| {
-        let threads = service.settings.count("max-thread");
-        let started = (0..threads).try_for_each(|_| {
-            let builder = std::thread::Builder::new().stack_size(THREAD_STACK_BYTES);
-            builder.spawn_scoped(scope, || pool.work()).map(|_| ())
-        });
-        let served = match started {
-            Ok(()) => pool.accept_and_watch(&signals).map_err(system("cannot wait for events")),
-            Err(error) => Err(system("cannot start the threads of max-thread")(error)),
-        };
-        pool.ready.close();
-        served
-    })?;
-    pool.cut();
-    Ok(())
+impl PreparedModel for PoolPlan {
+    fn run(&self, service: &Service) -> Result<(), ServeError> {
+        // Where it is refused, fewer connections fit, which accepting reports.
+        let _ = socket::raise_file_limit();
+        let signals = begin(service, Mode::NonBlocking)?;
+        let pool = Pool::new(service, self).map_err(system("cannot create the epoll set"))?;
+        std::thread::scope(|scope| {
+            let started = (0..self.threads)
+                .try_for_each(|_| serving_thread().spawn_scoped(scope, || pool.work()).map(|_| ()));
+            let served = match started {
+                Ok(()) => pool.accept_and_watch(&signals).map_err(system("cannot wait for events")),
+                Err(error) => Err(system("cannot start the threads of max-thread")(error)),
+            };
+            pool.ready.close();
+            served
+        })?;
+        pool.cut();
+        Ok(())
+    }
 }
 
 /// All that the acceptor and the threads share.
 struct Pool<'s> {
     service: &'s Service,
+    closes_overflow: bool,
     epoll: Epoll,
     ready: ReadyQueue,
     /// One place for each connection of max-request.
@@ -199,14 +208,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<'s> Pool<'s> {
-    fn new(service: &'s Service) -> io::Result<Self> {
-        let slots = service.settings.count("max-request") as u32;
+    fn new(service: &'s Service, plan: &PoolPlan) -> io::Result<Self> {
+        let slots = plan.conns_max as u32;
         let slot = |_| ConnSlot {
             conn: Mutex::new(Conn { spare_exchange: None, state: PoolConnState::Free }),
             deadline: AtomicU64::new(u64::MAX),
         };
         Ok(Self {
             service,
+            closes_overflow: plan.closes_overflow,
             epoll: Epoll::new()?,
             ready: ReadyQueue::new(&service.board),
             slots: (0..slots).map(slot).collect(),
@@ -222,7 +232,6 @@ impl<'s> Pool<'s> {
     fn accept_and_watch(&self, signals: &Signals) -> io::Result<()> {
         self.epoll.add(&self.service.listener, LISTENER, EventFlags::IN)?;
         self.epoll.add(signals, SIGNALS, EventFlags::IN)?;
-        let grace = self.service.settings.time("GracefulShutdownTimeout");
         let mut watcher = Watcher::new(self);
         let mut end = Nanos::MAX;
         let mut ready = Vec::new();
@@ -235,7 +244,7 @@ impl<'s> Pool<'s> {
                     SIGNALS => match signals.take()? {
                         Some(Stop::AtOnce) => end = watcher.now,
                         Some(Stop::Drain) if end == Nanos::MAX => {
-                            end = watcher.now.saturating_add(grace);
+                            end = watcher.now.saturating_add(self.service.grace);
                             watcher.drain();
                         }
                         _ => {}
@@ -402,7 +411,6 @@ struct Watcher<'p, 's> {
     /// The shortest wait that a client is allowed: a place that is looked at as often as this is
     /// looked at before any deadline that a thread may have set since.
     glance: Nanos,
-    closes_overflow: bool,
     /// The port is open.
     listens: bool,
     /// Accepting rests until then, for lack of descriptors or memory.
@@ -420,7 +428,6 @@ impl<'p, 's> Watcher<'p, 's> {
             acceptor: Acceptor::new(pool.service, &pool.service.listener, ACCEPTS_MAX),
             timers: Timers::new(now),
             glance: socket_io::call_max(&service.config).min(socket_io::LINGER_MAX),
-            closes_overflow: service.settings.word("overflow") == "close",
             listens: true,
             rest: Nanos::MAX,
             now,
@@ -439,7 +446,7 @@ impl<'p, 's> Watcher<'p, 's> {
         self.acceptor.begin_round();
         loop {
             let full = self.pool.open.load(Relaxed) == self.pool.slots.len();
-            let room = match (full, self.closes_overflow) {
+            let room = match (full, self.pool.closes_overflow) {
                 (false, _) => Room::Free,
                 (true, false) => Room::Waits,
                 (true, true) => Room::Closes,

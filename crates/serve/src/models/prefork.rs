@@ -7,12 +7,14 @@
 //! connection: accept and close. The kernel bounds each wait (see `socket_io::CallLimit`). Children block
 //! in accept on the same socket, without a lock: the kernel wakes the one that waits longest.
 
+use std::sync::Arc;
+
 use super::shared::child::{self, Accepted};
 use super::shared::parent::{self, ChildPlan};
 use super::shared::scoreboard::Scoreboard;
 use super::shared::socket_io::{self, CallLimit};
 use super::shared::spare::SpareRule;
-use super::{Declared, Model, SettingKind, SettingSpec, Settings};
+use super::{Declared, Model, PreparedModel, SettingKind, SettingSpec, Settings};
 use crate::ServeError;
 use crate::service::Service;
 use site::board::State;
@@ -41,9 +43,8 @@ pub(super) static ITEM: Model = Model {
         concurrency: "MaxRequestWorkers connections, idle ones counted",
         saturation: "connections wait in the backlog while all children hold one",
     },
-    check,
-    available: super::everywhere,
-    run,
+    two_at_once: Some(&["MaxRequestWorkers=2", "ServerLimit=2"]),
+    prepare,
 };
 
 /// Apache's hard limit of children.
@@ -54,64 +55,84 @@ const fn setting(name: &'static str, default: u64, min: u64, about: &'static str
     SettingSpec { name, kind: SettingKind::Count { default, min, max }, about }
 }
 
-fn check(settings: &Settings) -> Result<(), String> {
+#[derive(Debug)]
+struct Prefork {
+    start: usize,
+    children_max: usize,
+    spare: SpareRule,
+    connections_per_child: u64,
+}
+
+fn prepare(settings: &Settings) -> Result<Arc<dyn PreparedModel>, String> {
     let [spare_min, spare_max, workers_max, limit] =
         ["MinSpareServers", "MaxSpareServers", "MaxRequestWorkers", "ServerLimit"]
-            .map(|name| settings.count(name));
+            .map(|name| settings.size(name));
     if workers_max > limit {
         return Err(format!(
-            "MaxRequestWorkers {workers_max} needs as many places, and ServerLimit is {limit}: \
-             raise ServerLimit (Apache would serve with {limit} and only log it)"
+            "MaxRequestWorkers must be at most ServerLimit ({limit}), got {workers_max}: raise \
+             ServerLimit (Apache would serve with {limit} and only log it)"
         ));
     }
     if spare_max <= spare_min {
         return Err(format!(
-            "MaxSpareServers {spare_max} is not above MinSpareServers {spare_min}: set it to {} or \
-             more, as Apache itself would",
+            "MaxSpareServers must be above MinSpareServers ({spare_min}), got {spare_max}: set it to \
+             {} or more, as Apache itself would",
             spare_min + 1
         ));
     }
-    Ok(())
+    Ok(Arc::new(Prefork {
+        start: settings.size("StartServers"),
+        children_max: workers_max,
+        spare: SpareRule::new(spare_min, spare_max),
+        connections_per_child: settings.count_or_any("MaxConnectionsPerChild"),
+    }))
 }
 
-fn run(service: &Service) -> Result<(), ServeError> {
-    let settings = &service.settings;
-    let count = |name| settings.count(name) as usize;
-    let call_limit = CallLimit::of(service);
-    parent::lead(
-        service,
-        ChildPlan {
-            name: "joust child",
-            start: count("StartServers"),
-            children_max: count("MaxRequestWorkers"),
-            places: count("MaxRequestWorkers"),
-            ends_one_at_a_time: false,
-            workers_per_child: 1,
-            busy_hint: "StartServers, or Min/MaxSpareServers",
-            rule: SpareRule::new(count("MinSpareServers"), count("MaxSpareServers")),
-            child: &|board, number| serve(service, call_limit, board, number),
-        },
-    )
-}
-
-/// The life of a child: accept, serve that connection to its end, again.
-fn serve(service: &Service, call_limit: CallLimit, board: &Scoreboard, number: usize) -> u8 {
-    let quota = service.settings.count("MaxConnectionsPerChild");
-    let mut left = if quota == 0 { u64::MAX } else { quota };
-    let _seat = board.sit(number, 0);
-    let mut spare_exchange = None;
-    while left > 0 {
-        board.set(number, 0, State::Waiting);
-        match child::accept(service, board) {
-            Accepted::Conn(socket, peer) => {
-                left -= 1;
-                board.set(number, 0, State::Reading);
-                let exchange = socket_io::exchange_for(&mut spare_exchange, service, peer);
-                socket_io::serve_blocking(socket, exchange, call_limit, &|| board.ending());
-            }
-            Accepted::Nothing => {}
-            Accepted::Leave(status) => return status,
-        }
+impl PreparedModel for Prefork {
+    fn run(&self, service: &Service) -> Result<(), ServeError> {
+        let call_limit = CallLimit::of(service);
+        parent::lead(
+            service,
+            ChildPlan {
+                name: "joust child",
+                start: self.start,
+                children_max: self.children_max,
+                places: self.children_max,
+                ends_one_at_a_time: false,
+                workers_per_child: 1,
+                busy_hint: "StartServers, or Min/MaxSpareServers",
+                rule: self.spare.clone(),
+                child: &|board, number| self.serve(service, call_limit, board, number),
+            },
+        )
     }
-    child::DONE
+}
+
+impl Prefork {
+    /// The life of a child: accept, serve that connection to its end, again.
+    fn serve(
+        &self,
+        service: &Service,
+        call_limit: CallLimit,
+        board: &Scoreboard,
+        number: usize,
+    ) -> u8 {
+        let mut left = self.connections_per_child;
+        let _seat = board.sit(number, 0);
+        let mut spare_exchange = None;
+        while left > 0 {
+            board.set(number, 0, State::Waiting);
+            match child::accept(service, board) {
+                Accepted::Conn(socket, peer) => {
+                    left -= 1;
+                    board.set(number, 0, State::Reading);
+                    let exchange = socket_io::exchange_for(&mut spare_exchange, service, peer);
+                    socket_io::serve_blocking(socket, exchange, call_limit, &|| board.ending());
+                }
+                Accepted::Nothing => {}
+                Accepted::Leave(status) => return status,
+            }
+        }
+        child::DONE
+    }
 }

@@ -9,16 +9,17 @@
 //! mechanisms" (USENIX 2001), is the classic comparison of pollers.
 //! Start reading at [`ITEM`].
 
+use std::sync::Arc;
+
 use sys::epoll::Epoll;
-use sys::listener::{self, Mode};
-use sys::signals::Signals;
+use sys::listener::Mode;
 use sys::socket;
 use sys::watch::{PollSet, SELECT_FILES_MAX, SelectSet, Watch};
 
 use super::shared::loop_group::StopSources;
-use super::shared::looped::{Loop, Overflow, Rules};
-use super::shared::socket_io::ACCEPTS_MAX;
-use super::{Declared, Model, SettingKind, SettingSpec, Settings, system};
+use super::shared::looped::{Loop, Rules};
+use super::shared::{begin, system};
+use super::{Declared, Model, PreparedModel, SettingKind, SettingSpec, Settings};
 use crate::ServeError;
 use crate::service::Service;
 
@@ -55,57 +56,74 @@ pub(super) static ITEM: Model = Model {
         concurrency: "one request in work; server.max-connections and open files bound the rest",
         saturation: "requests wait in the sockets, connections past the bound in the backlog",
     },
-    check,
-    available: super::everywhere,
-    run,
+    two_at_once: Some(&["server.max-connections=2"]),
+    prepare,
 };
 
-fn check(settings: &Settings) -> Result<(), String> {
-    let fit = SELECT_FILES_MAX - SELECT_RESERVE;
-    match settings.count_or_auto(CONNECTIONS_MAX) {
-        Some(conns) if settings.word(POLLER) == "select" && conns > fit as u64 => Err(format!(
-            "{CONNECTIONS_MAX} {conns} is more than poller = select can watch: an fd_set holds the \
-             files numbered 0 to {}, and {SELECT_RESERVE} of them are for what is served; at most \
-             {fit}, or poller = poll or epoll",
-            SELECT_FILES_MAX - 1
-        )),
-        _ => Ok(()),
-    }
+#[derive(Debug)]
+struct Reactor {
+    poller: Poller,
+    conns_max: usize,
 }
 
-fn run(service: &Service) -> Result<(), ServeError> {
-    match service.settings.word(POLLER) {
-        "poll" => run_with::<PollSet>(service, CONNECTIONS_MAX_DEFAULT),
-        "select" => {
-            // A file with a higher number could not be watched: rather, there is none.
-            socket::lower_file_limit(SELECT_FILES_MAX as u64)
-                .map_err(system("cannot bound the number of open files, which select needs"))?;
-            run_with::<SelectSet>(service, (SELECT_FILES_MAX - SELECT_RESERVE) as u64)
-        }
-        _ => run_with::<Epoll>(service, CONNECTIONS_MAX_DEFAULT),
-    }
+/// What the loop waits with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Poller {
+    Epoll,
+    Poll,
+    Select,
 }
 
-fn run_with<W: Watch>(service: &Service, conns_max: u64) -> Result<(), ServeError> {
-    let settings = &service.settings;
-    if settings.word(POLLER) != "select" {
-        // Servers of many connections do so at their start (nginx worker_rlimit_nofile, lighttpd
-        // server.max-fds); where it is refused, fewer connections fit, which accepting reports.
-        let _ = socket::raise_file_limit();
-    }
-    let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
-    listener::set_mode(&service.listener, Mode::NonBlocking)
-        .map_err(system("cannot make the listener non-blocking"))?;
-    let rules = Rules {
-        conns_max: settings.count_or_auto(CONNECTIONS_MAX).unwrap_or(conns_max) as usize,
-        round_max: ACCEPTS_MAX,
-        overflow: Overflow::Wait,
-        is_shared: false,
+fn prepare(settings: &Settings) -> Result<Arc<dyn PreparedModel>, String> {
+    let poller = match settings.word(POLLER) {
+        "poll" => Poller::Poll,
+        "select" => Poller::Select,
+        _ => Poller::Epoll,
     };
-    let mut reactor = Loop::<W>::new(service, &service.listener, rules, None)
-        .map_err(system("cannot create the poll set"))?;
-    let sources = StopSources { signals: Some(&signals), group: None };
-    reactor.serve(sources).map_err(system("cannot wait for events"))
+    let fit = SELECT_FILES_MAX - SELECT_RESERVE;
+    let conns_max = match (settings.size_or_auto(CONNECTIONS_MAX), poller) {
+        (Some(conns), Poller::Select) if conns > fit => {
+            return Err(format!(
+                "{CONNECTIONS_MAX} must be at most {fit} with poller = select, got {conns}: an fd_set holds \
+                 the files numbered 0 to {}, and {SELECT_RESERVE} of them are for what is served; lower it, \
+                 or choose poller = poll or epoll",
+                SELECT_FILES_MAX - 1
+            ));
+        }
+        (Some(conns), _) => conns,
+        (None, Poller::Select) => fit,
+        (None, _) => CONNECTIONS_MAX_DEFAULT as usize,
+    };
+    Ok(Arc::new(Reactor { poller, conns_max }))
+}
+
+impl PreparedModel for Reactor {
+    fn run(&self, service: &Service) -> Result<(), ServeError> {
+        match self.poller {
+            // A file with a higher number could not be watched: rather, there is none.
+            Poller::Select => socket::lower_file_limit(SELECT_FILES_MAX as u64)
+                .map_err(system("cannot bound the number of open files, which select needs"))?,
+            // Servers of many connections do so at their start (nginx worker_rlimit_nofile, lighttpd
+            // server.max-fds); where it is refused, fewer connections fit, which accepting reports.
+            Poller::Epoll | Poller::Poll => _ = socket::raise_file_limit(),
+        }
+        match self.poller {
+            Poller::Epoll => self.run_with::<Epoll>(service),
+            Poller::Poll => self.run_with::<PollSet>(service),
+            Poller::Select => self.run_with::<SelectSet>(service),
+        }
+    }
+}
+
+impl Reactor {
+    fn run_with<W: Watch>(&self, service: &Service) -> Result<(), ServeError> {
+        let signals = begin(service, Mode::NonBlocking)?;
+        let rules = Rules::of_one_loop(self.conns_max);
+        let mut reactor = Loop::<W>::new(service, &service.listener, rules, None)
+            .map_err(system("cannot create the poll set"))?;
+        let sources = StopSources { signals: Some(&signals), group: None };
+        reactor.serve(sources).map_err(system("cannot wait for events"))
+    }
 }
 
 #[cfg(test)]
@@ -118,13 +136,13 @@ mod tests {
         settings.set(CONNECTIONS_MAX, "901").unwrap();
         for (poller, holds) in [("epoll", true), ("poll", true), ("select", false)] {
             settings.set(POLLER, poller).unwrap();
-            assert_eq!(check(&settings).is_ok(), holds, "{poller}");
+            assert_eq!(prepare(&settings).is_ok(), holds, "{poller}");
         }
-        let refusal = check(&settings).unwrap_err();
+        let refusal = prepare(&settings).unwrap_err();
         assert!(refusal.contains("901") && refusal.contains("at most 900"), "{refusal}");
         settings.set(CONNECTIONS_MAX, "900").unwrap();
-        assert_eq!(check(&settings), Ok(()));
+        assert!(prepare(&settings).is_ok());
         settings.set(CONNECTIONS_MAX, "auto").unwrap();
-        assert_eq!(check(&settings), Ok(()));
+        assert!(prepare(&settings).is_ok());
     }
 }

@@ -9,17 +9,18 @@
 //! and, with a loop of their own a thread, Flash's AMPED helpers (V. Pai et al., USENIX 1999).
 //! Start reading at [`run`].
 
+use std::sync::Arc;
+
 use sys::epoll::Epoll;
-use sys::listener::{self, Mode};
-use sys::signals::Signals;
+use sys::listener::Mode;
 use sys::socket;
 
 use super::reactor::CONNECTIONS_MAX_DEFAULT;
 use super::shared::answer_threads::AnswerThreads;
 use super::shared::loop_group::StopSources;
-use super::shared::looped::{Loop, Overflow, Rules};
-use super::shared::socket_io::ACCEPTS_MAX;
-use super::{Declared, Model, SettingKind, SettingSpec, Settings, THREAD_STACK_BYTES, system};
+use super::shared::looped::{Loop, Rules};
+use super::shared::{begin, serving_thread, system};
+use super::{Declared, Model, PreparedModel, SettingKind, SettingSpec, Settings};
 use crate::ServeError;
 use crate::service::Service;
 
@@ -56,56 +57,57 @@ pub(super) static ITEM: Model = Model {
         saturation: "requests wait for a thread, up to server.max-queue; then, and past \
                      server.max-connections, connections wait in the backlog",
     },
-    check,
-    available: super::everywhere,
-    run,
+    two_at_once: Some(&["server.max-connections=2", "server.worker-threads=1"]),
+    prepare,
 };
 
-fn check(settings: &Settings) -> Result<(), String> {
-    let (threads, conns) = (settings.count(THREADS), settings.count(CONNECTIONS_MAX));
-    if threads > conns {
-        return Err(format!(
-            "{THREADS} {threads} is above {CONNECTIONS_MAX} {conns}: a thread answers one connection, \
-             so {} of them could never have any; lower {THREADS} or raise {CONNECTIONS_MAX}",
-            threads - conns
-        ));
-    }
-    Ok(())
+#[derive(Debug)]
+struct ReactorPool {
+    threads: usize,
+    queued_max: usize,
+    conns_max: usize,
 }
 
-fn run(service: &Service) -> Result<(), ServeError> {
-    // Where it is refused, fewer connections fit, which accepting reports.
-    let _ = socket::raise_file_limit();
-    // Before the threads: they inherit the mask, and signals are the loop's.
-    let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
-    listener::set_mode(&service.listener, Mode::NonBlocking)
-        .map_err(system("cannot make the listener non-blocking"))?;
-    let settings = &service.settings;
-    let rules = Rules {
-        conns_max: settings.count(CONNECTIONS_MAX) as usize,
-        round_max: ACCEPTS_MAX,
-        overflow: Overflow::Wait,
-        is_shared: false,
-    };
-    let (threads, queued_max) =
-        (settings.count(THREADS) as usize, settings.count(QUEUE_MAX) as usize);
-    let answer_threads = AnswerThreads::new(service, threads, threads + queued_max)
-        .map_err(system("cannot create what wakes the threads"))?;
-    let mut reactor = Loop::<Epoll>::new(service, &service.listener, rules, Some(&answer_threads))
-        .map_err(system("cannot create the poll set"))?;
-    std::thread::scope(|scope| {
-        let started = (0..settings.count(THREADS)).try_for_each(|number| {
-            let builder = std::thread::Builder::new().stack_size(THREAD_STACK_BYTES);
-            let builder = builder.name(format!("answers {number}"));
-            builder.spawn_scoped(scope, || answer_threads.work()).map(|_| ())
-        });
-        let served = match started {
-            Ok(()) => reactor
-                .serve(StopSources { signals: Some(&signals), group: None })
-                .map_err(system("cannot wait for events")),
-            Err(error) => Err(system("cannot start the threads of server.worker-threads")(error)),
-        };
-        answer_threads.close();
-        served
-    })
+fn prepare(settings: &Settings) -> Result<Arc<dyn PreparedModel>, String> {
+    let [threads, queued_max, conns_max] =
+        [THREADS, QUEUE_MAX, CONNECTIONS_MAX].map(|name| settings.size(name));
+    if threads > conns_max {
+        return Err(format!(
+            "{THREADS} must be at most {CONNECTIONS_MAX} ({conns_max}), got {threads}: a thread answers one \
+             connection, so {} of them would never have any; lower {THREADS} or raise {CONNECTIONS_MAX}",
+            threads - conns_max
+        ));
+    }
+    Ok(Arc::new(ReactorPool { threads, queued_max, conns_max }))
+}
+
+impl PreparedModel for ReactorPool {
+    fn run(&self, service: &Service) -> Result<(), ServeError> {
+        // Where it is refused, fewer connections fit, which accepting reports.
+        let _ = socket::raise_file_limit();
+        let signals = begin(service, Mode::NonBlocking)?;
+        let rules = Rules::of_one_loop(self.conns_max);
+        let jobs_max = self.threads + self.queued_max;
+        let answer_threads = AnswerThreads::new(service, self.threads, jobs_max)
+            .map_err(system("cannot create what wakes the threads"))?;
+        let mut reactor =
+            Loop::<Epoll>::new(service, &service.listener, rules, Some(&answer_threads))
+                .map_err(system("cannot create the poll set"))?;
+        std::thread::scope(|scope| {
+            let started = (0..self.threads).try_for_each(|number| {
+                let builder = serving_thread().name(format!("answers {number}"));
+                builder.spawn_scoped(scope, || answer_threads.work()).map(|_| ())
+            });
+            let served = match started {
+                Ok(()) => reactor
+                    .serve(StopSources { signals: Some(&signals), group: None })
+                    .map_err(system("cannot wait for events")),
+                Err(error) => {
+                    Err(system("cannot start the threads of server.worker-threads")(error))
+                }
+            };
+            answer_threads.close();
+            served
+        })
+    }
 }

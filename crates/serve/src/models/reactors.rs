@@ -15,10 +15,11 @@
 //! to share a port. Start reading at [`run`].
 
 use std::io;
+use std::sync::Arc;
 
 use sys::affinity;
 use sys::epoll::Epoll;
-use sys::listener::{self, Mode};
+use sys::listener::Mode;
 use sys::signals::{Signals, Stop};
 use sys::socket;
 
@@ -26,7 +27,8 @@ use super::reactor::CONNECTIONS_MAX_DEFAULT;
 use super::shared::loop_group::{LoopGroup, StopSources};
 use super::shared::looped::{Loop, Overflow, Rules};
 use super::shared::socket_io::ACCEPTS_MAX;
-use super::{Declared, Model, SettingKind, SettingSpec, Settings, THREAD_STACK_BYTES, system};
+use super::shared::{begin, serving_thread, system};
+use super::{Declared, Model, PreparedModel, SettingKind, SettingSpec};
 use crate::ServeError;
 use crate::service::Service;
 
@@ -77,64 +79,80 @@ pub(super) static ITEM: Model = Model {
         saturation: "overflow=close: idle connections are closed for new ones, then new ones at once; \
                      wait: they wait in the backlog",
     },
-    check: |_| Ok(()),
-    available: super::everywhere,
-    run,
+    two_at_once: Some(&["worker_processes=1", "worker_connections=2", "overflow=wait"]),
+    prepare: |settings| {
+        Ok(Arc::new(Reactors {
+            loops: settings.size_or_auto(LOOPS),
+            conns_max: settings.size(CONNECTIONS_MAX),
+            has_own_queues: settings.word(ACCEPT) == "reuseport",
+            round_max: if settings.switch(MULTI_ACCEPT) { ACCEPTS_MAX } else { 1 },
+            overflow: match settings.word(OVERFLOW) {
+                "wait" => Overflow::Wait,
+                _ => Overflow::Close,
+            },
+        }))
+    },
 };
 
-/// How many loops there are.
-fn loops(settings: &Settings, cpus: &[u32]) -> Result<usize, ServeError> {
-    match (settings.count_or_auto(LOOPS), cpus.len()) {
-        (Some(count), _) => Ok(count as usize),
-        (None, 0) => {
-            Ok(affinity::allowed().map_err(system("cannot ask which CPUs there are"))?.len())
+#[derive(Debug)]
+struct Reactors {
+    /// `None`: one for each CPU.
+    loops: Option<usize>,
+    /// Of each loop.
+    conns_max: usize,
+    /// Each loop has a queue of the port to itself.
+    has_own_queues: bool,
+    round_max: usize,
+    overflow: Overflow,
+}
+
+impl Reactors {
+    /// How many loops there are.
+    fn loops(&self, cpus: &[u32]) -> Result<usize, ServeError> {
+        match (self.loops, cpus.len()) {
+            (Some(count), _) => Ok(count),
+            (None, 0) => {
+                Ok(affinity::allowed().map_err(system("cannot ask which CPUs there are"))?.len())
+            }
+            (None, given) => Ok(given),
         }
-        (None, given) => Ok(given),
     }
 }
 
-/// How many queues the port has.
-pub(super) fn queues(settings: &Settings, cpus: &[u32]) -> Result<usize, ServeError> {
-    if settings.word(ACCEPT) == "reuseport" { loops(settings, cpus) } else { Ok(1) }
-}
-
-fn run(service: &Service) -> Result<(), ServeError> {
-    // nginx has worker_rlimit_nofile for it; where it is refused, fewer connections fit, which
-    // accepting reports.
-    let _ = socket::raise_file_limit();
-    // Before the threads: they inherit the mask, and signals are the first loop's.
-    let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
-    for listener in service.listeners() {
-        listener::set_mode(listener, Mode::NonBlocking)
-            .map_err(system("cannot make the listener non-blocking"))?;
+impl PreparedModel for Reactors {
+    fn port_queues(&self, cpus: &[u32]) -> Result<usize, ServeError> {
+        if self.has_own_queues { self.loops(cpus) } else { Ok(1) }
     }
-    let count = loops(&service.settings, &service.cpus)?;
-    let settings = &service.settings;
-    let rules = Rules {
-        conns_max: settings.count(CONNECTIONS_MAX) as usize,
-        round_max: if settings.switch(MULTI_ACCEPT) { ACCEPTS_MAX } else { 1 },
-        overflow: match settings.word(OVERFLOW) {
-            "wait" => Overflow::Wait,
-            _ => Overflow::Close,
-        },
-        is_shared: count > 1 && service.more_listeners.is_empty(),
-    };
-    let group = LoopGroup::new(count).map_err(system("cannot create what wakes the loops"))?;
-    // All of them before the first serves, whose connections could take the descriptors.
-    let loops = (0..count)
-        .map(|number| {
-            let listener = service.listeners().nth(number).unwrap_or(&service.listener);
-            Ok(Worker {
-                number,
-                service,
-                group: &group,
-                it: Loop::new(service, listener, rules, None)?,
+
+    fn run(&self, service: &Service) -> Result<(), ServeError> {
+        // nginx has worker_rlimit_nofile for it; where it is refused, fewer connections fit, which
+        // accepting reports.
+        let _ = socket::raise_file_limit();
+        let signals = begin(service, Mode::NonBlocking)?;
+        let count = self.loops(&service.cpus)?;
+        let rules = Rules {
+            conns_max: self.conns_max,
+            round_max: self.round_max,
+            overflow: self.overflow,
+            is_shared: count > 1 && service.more_listeners.is_empty(),
+        };
+        let group = LoopGroup::new(count).map_err(system("cannot create what wakes the loops"))?;
+        // All of them before the first serves, whose connections could take the descriptors.
+        let loops = (0..count)
+            .map(|number| {
+                let listener = service.listeners().nth(number).unwrap_or(&service.listener);
+                Ok(Worker {
+                    number,
+                    service,
+                    group: &group,
+                    it: Loop::new(service, listener, rules, None)?,
+                })
             })
-        })
-        .collect::<io::Result<Vec<_>>>()
-        .map_err(system("cannot create the poll set of each loop"))?;
-    run_loops(loops, &group, &signals)
-        .map_err(system("cannot wait for events in all the loops of worker_processes"))
+            .collect::<io::Result<Vec<_>>>()
+            .map_err(system("cannot create the poll set of each loop"))?;
+        run_loops(loops, &group, &signals)
+            .map_err(system("cannot wait for events in all the loops of worker_processes"))
+    }
 }
 
 /// A loop that has not begun.
@@ -157,9 +175,7 @@ fn run_loops<'a>(
         let mut others = Vec::new();
         let mut result = Ok(());
         for worker in loops {
-            let builder = std::thread::Builder::new()
-                .name(format!("loop {}", worker.number))
-                .stack_size(THREAD_STACK_BYTES);
+            let builder = serving_thread().name(format!("loop {}", worker.number));
             match builder.spawn_scoped(scope, move || worker.run(None)) {
                 Ok(thread) => others.push(thread),
                 Err(error) => {

@@ -13,8 +13,8 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
-use std::thread::{Builder, Scope};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Scope;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
@@ -27,7 +27,8 @@ use units::Nanos;
 
 use super::shared::handoff::{HandoffQueue, Taken};
 use super::shared::socket_io::{self, CallLimit, EXHAUSTED_REST};
-use super::{Declared, Model, SettingKind, SettingSpec, THREAD_STACK_BYTES, system};
+use super::shared::{begin, serving_thread, system};
+use super::{Declared, Model, PreparedModel, SettingKind, SettingSpec};
 use crate::ServeError;
 use crate::service::{Service, closing};
 use site::exchange::Exchange;
@@ -48,9 +49,8 @@ pub(super) static ITEM: Model = Model {
         concurrency: "maxThreads connections, idle ones counted",
         saturation: "connections wait in the backlog while there are as many threads as may be",
     },
-    check: |_| Ok(()),
-    available: super::everywhere,
-    run,
+    two_at_once: Some(&["maxThreads=2"]),
+    prepare: |settings| Ok(Arc::new(Thread { threads_max: settings.size(THREADS_MAX) })),
 };
 
 const THREADS_MAX: &str = "maxThreads";
@@ -58,27 +58,31 @@ const THREADS_MAX: &str = "maxThreads";
 /// How often the acceptor looks at the signals where it waits for something else.
 const TICK: Nanos = Nanos::from_millis(20);
 
-fn run(service: &Service) -> Result<(), ServeError> {
-    // Before the threads: they inherit the mask, and signals are the acceptor's.
-    let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
-    signals::let_interrupt().map_err(system("cannot handle signals"))?;
-    listener::set_mode(&service.listener, Mode::NonBlocking)
-        .map_err(system("cannot make the listener non-blocking"))?;
-    let shared = Threads::new(service);
-    let served = std::thread::scope(|scope| {
-        let mut acceptor = Acceptor {
-            shared: &shared,
-            threads_max: service.settings.count(THREADS_MAX) as usize,
-            owes_thread: false,
-            rest: Nanos::ZERO,
-            tickets: None,
-        };
-        let served = acceptor.serve(scope, &signals);
-        shared.stopping.store(true, Relaxed);
-        shared.queue.close_and_wait();
-        served
-    });
-    served.map_err(system("cannot wait for connections and signals"))
+#[derive(Debug)]
+struct Thread {
+    threads_max: usize,
+}
+
+impl PreparedModel for Thread {
+    fn run(&self, service: &Service) -> Result<(), ServeError> {
+        let signals = begin(service, Mode::NonBlocking)?;
+        signals::let_interrupt().map_err(system("cannot handle signals"))?;
+        let shared = Threads::new(service);
+        let served = std::thread::scope(|scope| {
+            let mut acceptor = Acceptor {
+                shared: &shared,
+                threads_max: self.threads_max,
+                owes_thread: false,
+                rest: Nanos::ZERO,
+                tickets: None,
+            };
+            let served = acceptor.serve(scope, &signals);
+            shared.stopping.store(true, Relaxed);
+            shared.queue.close_and_wait();
+            served
+        });
+        served.map_err(system("cannot wait for connections and signals"))
+    }
 }
 
 /// What all threads share.
@@ -158,7 +162,6 @@ impl<'f> Acceptor<'f, '_> {
         'f: 'scope,
     {
         let Threads { service, queue, threads, .. } = self.shared;
-        let grace = service.settings.time("GracefulShutdownTimeout");
         let mut end = Nanos::MAX;
         while clock::monotonic() < end {
             if self.tickets.is_some_and(|left| left > 0) && service.is_drained() {
@@ -174,7 +177,7 @@ impl<'f> Acceptor<'f, '_> {
             match signals.take()? {
                 Some(Stop::AtOnce) => break,
                 Some(Stop::Drain) if end == Nanos::MAX => {
-                    end = clock::monotonic().saturating_add(grace);
+                    end = clock::monotonic().saturating_add(service.grace);
                     service.begin_closing();
                     self.tickets = Some(service.tickets());
                 }
@@ -239,8 +242,7 @@ impl<'f> Acceptor<'f, '_> {
     {
         let shared = self.shared;
         shared.threads.fetch_add(1, Relaxed);
-        let builder = Builder::new().stack_size(THREAD_STACK_BYTES);
-        match builder.spawn_scoped(scope, || shared.work()) {
+        match serving_thread().spawn_scoped(scope, || shared.work()) {
             Ok(_) => self.owes_thread = false,
             // `ulimit -u`, the cgroup's pids.max, or memory: the connection waits in the queue.
             Err(error) => {

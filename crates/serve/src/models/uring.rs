@@ -17,14 +17,15 @@ mod conn;
 mod ring_group;
 mod ring_loop;
 
+use std::sync::Arc;
 use std::thread;
 
-use sys::listener::{self, Mode};
-use sys::signals::Signals;
+use sys::listener::Mode;
 use sys::socket;
 use sys::uring_server;
 
-use super::{Declared, Model, SettingKind, SettingSpec, Settings, THREAD_STACK_BYTES, system};
+use super::shared::{begin, serving_thread, system};
+use super::{Declared, Model, PreparedModel, SettingKind, SettingSpec};
 use crate::ServeError;
 use crate::service::Service;
 use ring_group::{RingGroup, RingRole};
@@ -62,66 +63,78 @@ pub(super) static ITEM: Model = Model {
         concurrency: "one request in work a ring; max-connections and open files bound the rest",
         saturation: "requests wait in the sockets, connections past the bound in the backlog",
     },
-    check: |_| Ok(()),
-    available,
-    run,
+    two_at_once: Some(&["max-connections=2"]),
+    prepare: |settings| {
+        Ok(Arc::new(Uring {
+            rings: settings.size(RINGS),
+            conns_max: settings.size(CONNECTIONS_MAX),
+            buffers: settings.count(BUFFERS) as u16,
+        }))
+    },
 };
 
-/// A kernel or a sandbox without io_uring is found out before anybody is told the address.
-fn available(_: &Settings) -> Result<(), String> {
-    uring_server::is_available().map_err(|error| {
-        format!("{error}. --model reactors is the nearest model that needs no io_uring")
-    })
+#[derive(Debug)]
+struct Uring {
+    /// 0: one for each CPU.
+    rings: usize,
+    /// Of all rings.
+    conns_max: usize,
+    /// Of each ring.
+    buffers: u16,
 }
 
-/// How many rings there are, and connections for each.
-fn shares(settings: &Settings, n_cpus: usize) -> (usize, usize) {
-    let conns_max = settings.count(CONNECTIONS_MAX) as usize;
-    let rings = match settings.count(RINGS) as usize {
-        0 => n_cpus,
-        rings => rings,
-    };
-    let rings = rings.clamp(1, conns_max);
-    (rings, conns_max.div_ceil(rings))
+impl Uring {
+    /// How many rings there are, and connections for each.
+    fn shares(&self, n_cpus: usize) -> (usize, usize) {
+        let rings = if self.rings == 0 { n_cpus } else { self.rings };
+        let rings = rings.clamp(1, self.conns_max);
+        (rings, self.conns_max.div_ceil(rings))
+    }
 }
 
-fn run(service: &Service) -> Result<(), ServeError> {
-    // As in `reactor`: where it is refused, fewer connections fit, which accepting reports.
-    let _ = socket::raise_file_limit();
-    let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
-    listener::set_mode(&service.listener, Mode::NonBlocking)
-        .map_err(system("cannot make the listener non-blocking"))?;
-    let cpus = sys::affinity::allowed().map_err(system("cannot ask which CPUs there are"))?;
-    let (n_rings, conns_max) = shares(&service.settings, cpus.len());
-    let buffers = service.settings.count(BUFFERS) as u16;
-    let group =
-        RingGroup::new(n_rings).map_err(system("cannot make the bells between its threads"))?;
-    let serve = |role: RingRole<'_>| {
-        let starting = group.starting();
-        let ring_loop = RingLoop::new(service, &group, role, conns_max, buffers)?;
-        // Why another could not be made is told by that one.
-        if starting.made() { ring_loop.serve() } else { Ok(()) }
-    };
-    let served = thread::scope(|scope| {
-        let others = (1..n_rings).try_for_each(|number| {
-            let builder = thread::Builder::new()
-                .name(format!("joust ring {number}"))
-                .stack_size(THREAD_STACK_BYTES);
-            let member = group.join();
-            builder.spawn_scoped(scope, || member.ended(serve(RingRole::Follows))).map(|_| ())
-        });
-        let served = match others {
-            Ok(()) => serve(RingRole::Leads(&signals)),
-            Err(error) => {
-                drop(group.starting());
-                Err(error)
-            }
+impl PreparedModel for Uring {
+    /// A kernel or a sandbox without io_uring is found out before anybody is told the address.
+    fn available(&self) -> Result<(), String> {
+        uring_server::is_available().map_err(|error| {
+            format!("{error}. --model reactors is the nearest model that needs no io_uring")
+        })
+    }
+
+    fn run(&self, service: &Service) -> Result<(), ServeError> {
+        // Where it is refused, fewer connections fit, which accepting reports.
+        let _ = socket::raise_file_limit();
+        let signals = begin(service, Mode::NonBlocking)?;
+        let cpus = sys::affinity::allowed().map_err(system("cannot ask which CPUs there are"))?;
+        let (n_rings, conns_max) = self.shares(cpus.len());
+        let group =
+            RingGroup::new(n_rings).map_err(system("cannot create what wakes the rings"))?;
+        let serve = |role: RingRole<'_>| {
+            let starting = group.starting();
+            let ring_loop = RingLoop::new(service, &group, role, conns_max, self.buffers)?;
+            // Why another could not be made is told by that one.
+            if starting.made() { ring_loop.serve() } else { Ok(()) }
         };
-        group.stop.ring();
+        let served = thread::scope(|scope| {
+            let others = (1..n_rings).try_for_each(|number| {
+                let builder = serving_thread().name(format!("joust ring {number}"));
+                let member = group.join();
+                builder.spawn_scoped(scope, || member.ended(serve(RingRole::Follows))).map(|_| ())
+            });
+            let served = match others {
+                Ok(()) => serve(RingRole::Leads(&signals)),
+                Err(error) => {
+                    drop(group.starting());
+                    Err(error)
+                }
+            };
+            group.stop.ring();
+            served
+        });
+        let failure = group.failure();
         served
-    });
-    let failure = group.failure();
-    served.and_then(|()| failure.map_or(Ok(()), Err)).map_err(system("cannot serve with io_uring"))
+            .and_then(|()| failure.map_or(Ok(()), Err))
+            .map_err(system("cannot serve with io_uring"))
+    }
 }
 
 #[cfg(test)]
@@ -130,11 +143,9 @@ mod tests {
 
     #[test]
     fn rings_share_the_connections_and_are_never_more_than_these() {
-        let mut settings = Settings::defaults(ITEM.settings);
-        assert_eq!(shares(&settings, 4), (4, 4096));
-        settings.set(RINGS, "3").unwrap();
-        assert_eq!(shares(&settings, 4), (3, 5462));
-        settings.set(CONNECTIONS_MAX, "2").unwrap();
-        assert_eq!(shares(&settings, 4), (2, 1));
+        let shares = |rings, conns_max| Uring { rings, conns_max, buffers: 256 }.shares(4);
+        assert_eq!(shares(0, 16_384), (4, 4096));
+        assert_eq!(shares(3, 16_384), (3, 5462));
+        assert_eq!(shares(3, 2), (2, 1));
     }
 }

@@ -9,18 +9,19 @@
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sys::process;
 use sys::signals::{self, Stop};
 
-use super::shared::child::{self, Accepted};
+use super::shared::child::{self, Accepted, Workers};
 use super::shared::handoff::{HandoffQueue, Taken};
 use super::shared::parent::{self, ChildPlan};
-use super::shared::scoreboard::{Intake, Scoreboard};
+use super::shared::scoreboard::Scoreboard;
 use super::shared::socket_io::{self, CallLimit};
 use super::shared::spare::SpareRule;
-use super::{Declared, Model, SettingKind, SettingSpec, Settings, THREAD_STACK_BYTES};
+use super::{Declared, Model, PreparedModel, SettingKind, SettingSpec, Settings};
 use crate::ServeError;
 use crate::service::Service;
 use site::board::State;
@@ -37,9 +38,8 @@ pub(super) static ITEM: Model = Model {
         concurrency: "MaxRequestWorkers connections, idle ones counted",
         saturation: "connections wait in the backlog while all threads hold one",
     },
-    check,
-    available: super::everywhere,
-    run,
+    two_at_once: Some(&["ThreadsPerChild=1", "MaxRequestWorkers=2", "ServerLimit=2"]),
+    prepare: |settings| Ok(Arc::new(ThreadedChildren::new(settings)?)),
 };
 
 /// Those of a server of processes with threads.
@@ -67,62 +67,82 @@ const fn setting(name: &'static str, default: u64, min: u64, about: &'static str
     SettingSpec { name, kind: SettingKind::Count { default, min, max }, about }
 }
 
-/// What goes together, of [`SETTINGS`].
-pub(super) fn check(settings: &Settings) -> Result<(), String> {
-    let count = |name| settings.count(name);
-    let (per_child, workers_max) = (count("ThreadsPerChild"), count("MaxRequestWorkers"));
-    let (spare_min, spare_max) = (count("MinSpareThreads"), count("MaxSpareThreads"));
-    let (thread_limit, limit) = (count("ThreadLimit"), count("ServerLimit"));
-    if per_child > thread_limit {
-        return Err(format!(
-            "ThreadsPerChild {per_child} is above ThreadLimit {thread_limit}: raise ThreadLimit"
-        ));
-    }
-    if workers_max < per_child || workers_max % per_child != 0 {
-        return Err(format!(
-            "MaxRequestWorkers {workers_max} is no multiple of ThreadsPerChild {per_child}: a child \
-             has all its threads or is not there (Apache would round down)"
-        ));
-    }
-    if workers_max / per_child > limit {
-        return Err(format!(
-            "MaxRequestWorkers {workers_max} needs {} children of {per_child} threads, and \
-             ServerLimit is {limit}: raise ServerLimit or ThreadsPerChild",
-            workers_max / per_child
-        ));
-    }
-    if spare_max < spare_min + per_child {
-        return Err(format!(
-            "MaxSpareThreads {spare_max} is below MinSpareThreads + ThreadsPerChild: ending one \
-             child would at once start another; set it to {} or more, as Apache itself would",
-            spare_min + per_child
-        ));
-    }
-    Ok(())
+/// What [`SETTINGS`] say, of this model and of `event`.
+#[derive(Debug)]
+pub(super) struct ThreadedChildren {
+    pub(super) start: usize,
+    pub(super) threads_per_child: usize,
+    pub(super) children_max: usize,
+    pub(super) server_limit: usize,
+    pub(super) spare: SpareRule,
+    pub(super) connections_per_child: u64,
 }
 
-fn run(service: &Service) -> Result<(), ServeError> {
-    let settings = &service.settings;
-    let count = |name| settings.count(name) as usize;
-    let call_limit = CallLimit::of(service);
-    let threads = count("ThreadsPerChild");
-    parent::lead(
-        service,
-        ChildPlan {
-            name: "joust child",
+impl ThreadedChildren {
+    /// # Errors
+    /// Settings that do not work together, with the way out.
+    pub(super) fn new(settings: &Settings) -> Result<Self, String> {
+        let count = |name| settings.size(name);
+        let (per_child, workers_max) = (count("ThreadsPerChild"), count("MaxRequestWorkers"));
+        let (spare_min, spare_max) = (count("MinSpareThreads"), count("MaxSpareThreads"));
+        let (thread_limit, limit) = (count("ThreadLimit"), count("ServerLimit"));
+        if per_child > thread_limit {
+            return Err(format!(
+                "ThreadsPerChild must be at most ThreadLimit ({thread_limit}), got {per_child}: raise ThreadLimit"
+            ));
+        }
+        if workers_max < per_child || workers_max % per_child != 0 {
+            return Err(format!(
+                "MaxRequestWorkers must be a multiple of ThreadsPerChild ({per_child}), got {workers_max}: \
+             a child always has all its threads (Apache would round down)"
+            ));
+        }
+        if workers_max / per_child > limit {
+            return Err(format!(
+                "MaxRequestWorkers {workers_max} needs {} children of {per_child} threads, and \
+             ServerLimit is {limit}: raise ServerLimit or ThreadsPerChild",
+                workers_max / per_child
+            ));
+        }
+        if spare_max < spare_min + per_child {
+            return Err(format!(
+                "MaxSpareThreads must be at least MinSpareThreads + ThreadsPerChild ({}), got {spare_max}: \
+             otherwise the end of one child would at once start another",
+                spare_min + per_child
+            ));
+        }
+        Ok(Self {
             start: count("StartServers"),
-            children_max: count("MaxRequestWorkers") / threads,
-            places: count("MaxRequestWorkers") / threads,
-            ends_one_at_a_time: false,
-            workers_per_child: threads,
-            busy_hint: "StartServers, ThreadsPerChild or Min/MaxSpareThreads",
-            rule: SpareRule::new(count("MinSpareThreads"), count("MaxSpareThreads")),
-            child: &|board, number| {
-                let queue = HandoffQueue::default();
-                serve(&Child { service, call_limit, board, number, queue: &queue }, threads)
+            threads_per_child: per_child,
+            children_max: workers_max / per_child,
+            server_limit: limit,
+            spare: SpareRule::new(spare_min, spare_max),
+            connections_per_child: settings.count_or_any("MaxConnectionsPerChild"),
+        })
+    }
+}
+
+impl PreparedModel for ThreadedChildren {
+    fn run(&self, service: &Service) -> Result<(), ServeError> {
+        let call_limit = CallLimit::of(service);
+        parent::lead(
+            service,
+            ChildPlan {
+                name: "joust child",
+                start: self.start,
+                children_max: self.children_max,
+                places: self.children_max,
+                ends_one_at_a_time: false,
+                workers_per_child: self.threads_per_child,
+                busy_hint: "StartServers, ThreadsPerChild or Min/MaxSpareThreads",
+                rule: self.spare.clone(),
+                child: &|board, number| {
+                    let queue = HandoffQueue::default();
+                    serve(&Child { service, call_limit, board, number, queue: &queue }, self)
+                },
             },
-        },
-    )
+        )
+    }
 }
 
 /// Where the threads of a child find each other.
@@ -140,33 +160,16 @@ struct Child<'a> {
 const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// The life of a child: start the workers, accept for them, see them off.
-fn serve(child: &Child<'_>, threads: usize) -> u8 {
-    std::thread::scope(|scope| {
-        let started = signals::hidden_from(|| {
-            (0..threads).try_for_each(|worker| {
-                let builder = std::thread::Builder::new().stack_size(THREAD_STACK_BYTES);
-                builder.spawn_scoped(scope, move || work(child, worker)).map(|_| ())
-            })
-        });
-        let status = match started.and_then(|all| all) {
-            Ok(()) => listen(child),
-            Err(error) => {
-                child.board.note_start_error(&error);
-                child::FATAL
-            }
-        };
-        // It may wait long for its last clients: the parent is not to count on it any more.
-        child.board.set_intake(child.number, Intake::Ended);
-        child.queue.close_and_wait();
-        status
-    })
+fn serve(child: &Child<'_>, plan: &ThreadedChildren) -> u8 {
+    let workers = Workers { board: child.board, number: child.number, queue: child.queue };
+    let listen = || listen(child, plan.connections_per_child);
+    workers.run(plan.threads_per_child, &|worker| work(child, worker), listen)
 }
 
 /// Accepts whenever a worker is idle.
-fn listen(child: &Child<'_>) -> u8 {
+fn listen(child: &Child<'_>, connections_max: u64) -> u8 {
     process::set_name("joust listener");
-    let quota = child.service.settings.count("MaxConnectionsPerChild");
-    let mut left = if quota == 0 { u64::MAX } else { quota };
+    let mut left = connections_max;
     while left > 0 {
         if !child.queue.wait_for_idle_worker(LOOK_UP) {
             match signals::asked_to_end() {

@@ -25,7 +25,7 @@ pub(crate) fn models() -> impl Iterator<Item = &'static str> {
 /// Whether this machine can run the model; a line that says why not.
 pub(crate) fn runs_here(model: &str) -> bool {
     let found = joust_serve::models::by_name(model).unwrap();
-    let refusal = (found.available)(&joust_serve::models::Settings::defaults(found.settings)).err();
+    let refusal = found.available().err();
     if let Some(why) = &refusal {
         skips::note(format_args!("the model {model}: {why}"));
     }
@@ -34,26 +34,7 @@ pub(crate) fn runs_here(model: &str) -> bool {
 
 /// Settings under which a model holds two connections at once; `None`: it never holds more than one.
 pub(crate) fn two_at_once(model: &str) -> Option<&'static [&'static str]> {
-    Some(match model {
-        "iterative" => return None,
-        "event" => &[
-            "ThreadsPerChild=1",
-            "MaxRequestWorkers=1",
-            "ServerLimit=1",
-            "AsyncRequestWorkerFactor=1",
-        ],
-        "poller" => &["maxConnections=2"],
-        "thread" => &["maxThreads=2"],
-        "fork" => &["instances=2"],
-        "reactor" => &["server.max-connections=2"],
-        "reactor-pool" => &["server.max-connections=2", "server.worker-threads=1"],
-        "reactors" => &["worker_processes=1", "worker_connections=2", "overflow=wait"],
-        "prefork" => &["MaxRequestWorkers=2", "ServerLimit=2"],
-        "worker" => &["ThreadsPerChild=1", "MaxRequestWorkers=2", "ServerLimit=2"],
-        "pool" => &["max-request=2", "max-thread=2", "overflow=wait"],
-        "uring" => &["max-connections=2"],
-        other => panic!("say how {other} holds two connections at once"),
-    })
+    joust_serve::models::by_name(model).unwrap().two_at_once
 }
 
 /// A running server; killed when dropped.

@@ -117,7 +117,7 @@ pub(crate) fn soak(model: &str, requests: usize, time: Duration) -> Soaked {
     };
     let server = Server::start(model, Setup { faults: FAULTS, settings, ..FIXED });
     // iterative serves one connection at a time: a second client would wait for the first to be done.
-    let clients = if model == "iterative" { 1 } else { CLIENTS };
+    let clients = if super::support::two_at_once(model).is_none() { 1 } else { CLIENTS };
     let began = Instant::now();
     let part = requests.div_ceil(2 * LOOKS_PER_HALF);
     let mut answered = 0;

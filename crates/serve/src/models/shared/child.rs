@@ -9,7 +9,9 @@ use std::os::fd::OwnedFd;
 use sys::listener::{self, Mode};
 use sys::signals::{self, Stop};
 
-use super::scoreboard::Scoreboard;
+use super::handoff::HandoffQueue;
+use super::scoreboard::{Intake, Scoreboard};
+use super::serving_thread;
 use crate::service::Service;
 
 /// Exit status of a child that has done what it was to do.
@@ -55,5 +57,43 @@ pub(crate) fn accept(service: &Service, board: &Scoreboard) -> Accepted {
             service.keep_logs_up();
             Accepted::Nothing
         }
+    }
+}
+
+/// The threads of a child that serve, and what a listener of the same child hands them.
+pub(crate) struct Workers<'a, T> {
+    pub(crate) board: &'a Scoreboard,
+    /// The child's.
+    pub(crate) number: usize,
+    pub(crate) queue: &'a HandoffQueue<T>,
+}
+
+impl<T: Send> Workers<'_, T> {
+    /// Starts so many, each with its number; listens for them, and waits until all have left. Returns the
+    /// exit status of the child.
+    pub(crate) fn run(
+        &self,
+        threads: usize,
+        work: &(impl Fn(usize) + Sync),
+        listen: impl FnOnce() -> u8,
+    ) -> u8 {
+        std::thread::scope(|scope| {
+            let started = signals::hidden_from(|| {
+                (0..threads).try_for_each(|worker| {
+                    serving_thread().spawn_scoped(scope, move || work(worker)).map(|_| ())
+                })
+            });
+            let status = match started.and_then(|all| all) {
+                Ok(()) => listen(),
+                Err(error) => {
+                    self.board.note_start_error(&error);
+                    FATAL
+                }
+            };
+            // It may wait long for its last clients: the parent is not to count on it any more.
+            self.board.set_intake(self.number, Intake::Ended);
+            self.queue.close_and_wait();
+            status
+        })
     }
 }

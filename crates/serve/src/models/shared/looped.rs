@@ -55,6 +55,14 @@ pub(crate) struct Rules {
     pub(crate) is_shared: bool,
 }
 
+impl Rules {
+    /// Of a loop that has the port to itself.
+    pub(crate) fn of_one_loop(conns_max: usize) -> Self {
+        let overflow = Overflow::Wait;
+        Self { conns_max, round_max: socket_io::ACCEPTS_MAX, overflow, is_shared: false }
+    }
+}
+
 /// What becomes of connections that a loop has no room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overflow {
@@ -244,8 +252,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         match sent.or(group.and_then(LoopGroup::stop_asked)) {
             Some(Stop::AtOnce) => self.end = self.now,
             Some(Stop::Drain) if self.end == Nanos::MAX => {
-                let grace = self.service.settings.time("GracefulShutdownTimeout");
-                self.end = self.now.saturating_add(grace);
+                self.end = self.now.saturating_add(self.service.grace);
                 self.drain();
             }
             _ => {}

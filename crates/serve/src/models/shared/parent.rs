@@ -19,8 +19,8 @@ use units::Nanos;
 use super::child::{FATAL, SICK};
 use super::scoreboard::{Intake, Scoreboard};
 use super::spare::{Maintain, SpareCounts, SpareRule};
+use super::{system, take_signals};
 use crate::ServeError;
-use crate::models::system;
 use crate::service::Service;
 use site::board::{Counter, State};
 use site::gateway;
@@ -66,7 +66,7 @@ pub(crate) struct ChildPlan<'a> {
 /// # Errors
 /// What kept the first children from starting; a later lack only makes fewer of them.
 pub(crate) fn lead(service: &Service, plan: ChildPlan<'_>) -> Result<(), ServeError> {
-    let signals = Signals::new().map_err(system("cannot take signals as a file"))?;
+    let signals = take_signals()?;
     let plan = plan.after(service.workers_before);
     let board = Scoreboard::new(&service.board, plan.places, plan.workers_per_child)
         .map_err(system("cannot map the scoreboard of the children"))?;
@@ -345,8 +345,7 @@ impl Parent<'_> {
     /// Lets the children answer what they have and what waits in the backlog, and end; whatever is
     /// left after GracefulShutdownTimeout is killed.
     fn drain(&mut self, signals: &Signals) -> io::Result<()> {
-        let grace = self.service.settings.time("GracefulShutdownTimeout");
-        let end = clock::monotonic().saturating_add(grace);
+        let end = clock::monotonic().saturating_add(self.service.grace);
         self.service.begin_closing();
         self.board.drain(self.service.tickets());
         self.service.accept_without_waiting();

@@ -283,8 +283,7 @@ impl<'a> RingLoop<'a> {
     /// The drain begins when what has arrived by now was seen: a request of those is still answered.
     fn drain_soon(&mut self) {
         if self.end == Nanos::MAX {
-            let grace = self.service.settings.time("GracefulShutdownTimeout");
-            self.end = self.now.saturating_add(grace);
+            self.end = self.now.saturating_add(self.service.grace);
             self.group.end();
             self.drain_is_due = true;
         }
