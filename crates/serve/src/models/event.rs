@@ -37,7 +37,7 @@ use super::shared::parent::{self, ChildPlan};
 use super::shared::parked::{self, Conn, LISTENER, ParkReason, ParkedConns, Waiter};
 use super::shared::scoreboard::{Intake, Scoreboard};
 use super::shared::set_mode;
-use super::worker::{self, ThreadedChildren};
+use super::worker;
 use super::{Decimal, Declared, Model, PreparedModel, SettingKind, SettingSpec};
 use crate::ServeError;
 use crate::service::Service;
@@ -67,14 +67,18 @@ pub(super) static ITEM: Model = Model {
         "AsyncRequestWorkerFactor=1",
     ]),
     prepare: |settings| {
-        let children = ThreadedChildren::new(settings)?;
-        Ok(Arc::new(Event { children, factor: settings.decimal(FACTOR) }))
+        let plan = ChildPlan {
+            places: settings.size("ServerLimit"),
+            ends_one_at_a_time: true,
+            ..worker::plan(settings)?
+        };
+        Ok(Arc::new(Event { plan, factor: settings.decimal(FACTOR) }))
     },
 };
 
 #[derive(Debug)]
 struct Event {
-    children: ThreadedChildren,
+    plan: ChildPlan,
     factor: Decimal,
 }
 
@@ -104,21 +108,7 @@ impl PreparedModel for Event {
     fn run(&self, service: &Service) -> Result<(), ServeError> {
         let _ = socket::raise_file_limit();
         set_mode(service, Mode::NonBlocking)?;
-        let children = &self.children;
-        parent::lead(
-            service,
-            ChildPlan {
-                name: "joust child",
-                start: children.start,
-                children_max: children.children_max,
-                places: children.server_limit,
-                ends_one_at_a_time: true,
-                workers_per_child: children.threads_per_child,
-                busy_hint: "StartServers, ThreadsPerChild or Min/MaxSpareThreads",
-                rule: children.spare.clone(),
-                child: &|board, number| serve(service, board, number, self),
-            },
-        )
+        parent::lead(service, &self.plan, &|board, number| serve(service, board, number, self))
     }
 }
 
@@ -168,7 +158,7 @@ struct Child<'a> {
 }
 
 /// The life of a child: start the workers, wait for them, see them off.
-fn serve(service: &Service, board: &Scoreboard, number: usize, plan: &Event) -> u8 {
+fn serve(service: &Service, board: &Scoreboard, number: usize, model: &Event) -> u8 {
     let parked = match ParkedConns::new(service) {
         Ok(parked) => parked,
         Err(error) => {
@@ -176,20 +166,20 @@ fn serve(service: &Service, board: &Scoreboard, number: usize, plan: &Event) -> 
             return child::FATAL;
         }
     };
-    let threads = plan.children.threads_per_child;
+    let threads = model.plan.workers_per_child;
     let child = &Child {
         service,
         board,
         number,
         parked,
         queue: HandoffQueue::default(),
-        limit: Limit { threads, factor: plan.factor },
+        limit: Limit { threads, factor: model.factor },
         started: AtomicUsize::new(0),
         change: Mutex::new(()),
         disabled: AtomicBool::new(true),
         closed: AtomicBool::new(false),
     };
-    let left = plan.children.connections_per_child;
+    let left = model.plan.connections_per_child;
     let listen = || Listener { child, left, status: None }.serve();
     let workers = Workers { board, number, queue: &child.queue };
     let status = workers.run(threads, &|worker| work(child, worker), listen);

@@ -9,27 +9,27 @@
 //! at a time (EPOLLONESHOT), so only one thread ever has it. Threads never block in a socket: a slow
 //! client holds none.
 
-use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sys::clock;
 use sys::epoll::{Epoll, EventFlags};
 use sys::listener::Mode;
 use sys::signals::{Signals, Stop};
 use sys::socket;
+use sys::wake::Wake;
 use units::Nanos;
 
 use super::shared::acceptor::{Acceptor, Next, Room};
-use super::shared::socket_io::{self, ACCEPTS_MAX, AfterCall, InputState, SPIN, Step};
+use super::shared::handoff::{HandoffQueue, Taken};
+use super::shared::socket_io::{self, ACCEPTS_MAX, AfterCall, InputState, Step};
 use super::shared::timers::Timers;
 use super::shared::{begin, serving_thread, system};
 use super::{Declared, Model, PreparedModel, SettingKind, SettingSpec};
 use crate::ServeError;
 use crate::service::Service;
-use site::board::Board;
 use site::exchange::{Close, Exchange};
 
 /// The model.
@@ -98,7 +98,7 @@ impl PreparedModel for PoolPlan {
                 Ok(()) => pool.accept_and_watch(&signals).map_err(system("cannot wait for events")),
                 Err(error) => Err(system("cannot start the threads of max-thread")(error)),
             };
-            pool.ready.close();
+            pool.stop();
             served
         })?;
         pool.cut();
@@ -111,7 +111,12 @@ struct Pool<'s> {
     service: &'s Service,
     closes_overflow: bool,
     epoll: Epoll,
-    ready: ReadyQueue,
+    /// Connections that a thread is to work on. At most three entries for each: two of the poll set, for
+    /// the socket and the file of a gateway, and one of the timers.
+    ready: HandoffQueue<u32>,
+    /// Rung when the threads are to end; what they work on is cut.
+    ends: Wake,
+    stopping: AtomicBool,
     /// One place for each connection of max-request.
     slots: Vec<ConnSlot<'s>>,
     /// Places without a connection.
@@ -141,67 +146,6 @@ enum PoolConnState {
     Lingering(OwnedFd, usize),
 }
 
-/// Connections that a thread is to work on. At most three entries for each place: two of the poll set, for
-/// the socket and the file of a gateway, and one of the timers.
-struct ReadyQueue {
-    /// Shows how long it is.
-    board: Board,
-    inner: Mutex<(VecDeque<u32>, bool)>,
-    changed: Condvar,
-    /// The queue was closed.
-    closed: Condvar,
-}
-
-impl ReadyQueue {
-    fn new(board: &Board) -> Self {
-        let (changed, closed) = (Condvar::new(), Condvar::new());
-        Self { board: board.clone(), inner: Mutex::default(), changed, closed }
-    }
-
-    fn push(&self, index: u32) {
-        let mut inner = lock(&self.inner);
-        inner.0.push_back(index);
-        self.board.queue(inner.0.len());
-        drop(inner);
-        self.changed.notify_one();
-    }
-
-    /// The next one, waiting for it; `None` once the queue is closed.
-    fn pop(&self) -> Option<u32> {
-        let nothing = |inner: &mut (VecDeque<u32>, bool)| inner.0.is_empty() && !inner.1;
-        let waited = self.changed.wait_while(lock(&self.inner), nothing);
-        let mut inner = waited.unwrap_or_else(PoisonError::into_inner);
-        if inner.1 {
-            return None;
-        }
-        let index = inner.0.pop_front();
-        self.board.queue(inner.0.len());
-        index
-    }
-
-    /// Waits until that instant; false: the queue was closed before.
-    fn sleep_until(&self, until: Nanos) -> bool {
-        let mut inner = lock(&self.inner);
-        while !inner.1 {
-            let sleep = until.saturating_sub(clock::monotonic().saturating_add(SPIN));
-            if sleep == Nanos::ZERO {
-                drop(inner);
-                socket_io::spin_until(until);
-                return true;
-            }
-            let waited = self.closed.wait_timeout(inner, sleep.into());
-            (inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        }
-        false
-    }
-
-    fn close(&self) {
-        lock(&self.inner).1 = true;
-        self.changed.notify_all();
-        self.closed.notify_all();
-    }
-}
-
 /// A thread that panicked leaves at worst a connection that nobody moves on, until its timeout.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -218,7 +162,9 @@ impl<'s> Pool<'s> {
             service,
             closes_overflow: plan.closes_overflow,
             epoll: Epoll::new()?,
-            ready: ReadyQueue::new(&service.board),
+            ready: HandoffQueue::default(),
+            ends: Wake::new()?,
+            stopping: AtomicBool::new(false),
             slots: (0..slots).map(slot).collect(),
             free: Mutex::new((0..slots).rev().collect()),
             open: AtomicUsize::new(0),
@@ -249,7 +195,7 @@ impl<'s> Pool<'s> {
                         }
                         _ => {}
                     },
-                    index => self.ready.push(index as u32),
+                    index => self.submit(index as u32),
                 }
             }
             watcher.expire();
@@ -258,11 +204,34 @@ impl<'s> Pool<'s> {
         Ok(())
     }
 
+    /// Has a thread work on a connection.
+    fn submit(&self, index: u32) {
+        self.ready.push(index);
+        self.show_queue();
+    }
+
+    fn show_queue(&self) {
+        if self.service.board.is_watched() {
+            self.service.board.queue(self.ready.len());
+        }
+    }
+
+    /// Has the threads end: whoever works on a connection moves it on no further.
+    fn stop(&self) {
+        self.stopping.store(true, Relaxed);
+        self.ends.ring();
+        self.ready.close_and_wait();
+    }
+
     /// A thread of max-thread: takes a connection that is ready, moves it on as far as it goes, and
     /// gives it back to the poll set.
     fn work(&self) {
         let _seat = self.service.board.sit();
-        while let Some(index) = self.ready.pop() {
+        while let Taken::Item(index) = self.ready.take(None) {
+            if self.stopping.load(Relaxed) {
+                return;
+            }
+            self.show_queue();
             self.turn(index);
             self.service.board.wait(clock::monotonic);
         }
@@ -318,7 +287,7 @@ impl<'s> Pool<'s> {
                 Step::Hold(until) => {
                     // For the acceptor, which would otherwise send another thread to see to a timeout.
                     slot.deadline.store(exchange.deadline().0, Relaxed);
-                    if !self.ready.sleep_until(until) {
+                    if !socket_io::sleep_unless_rung(until, &self.ends) {
                         return Step::Hold(until);
                     }
                 }
@@ -334,13 +303,13 @@ impl<'s> Pool<'s> {
     /// Gives a connection back to the acceptor's poll set, or to the end of the queue.
     fn watch(&self, index: u32, conn: &mut Conn<'s>, step: Step) {
         let wanted = match step {
-            Step::Turn => return self.ready.push(index),
+            Step::Turn => return self.submit(index),
             // It is held at the end of the server, which cuts it. That the client has ended its side stays
             // so: who waits for room would be told again each time.
             Step::Write | Step::Hold(_) => EventFlags::OUT,
             Step::Gateway => match self.watch_gateway(index, conn) {
                 Some(wanted) => wanted,
-                None => return self.ready.push(index),
+                None => return self.submit(index),
             },
             Step::Read | Step::Close(_) => EventFlags::IN | EventFlags::RDHUP,
         };
@@ -518,7 +487,7 @@ impl<'p, 's> Watcher<'p, 's> {
                 continue;
             }
             let next_look = if deadline <= self.now {
-                self.pool.ready.push(index);
+                self.pool.submit(index);
                 self.now.saturating_add(self.glance)
             } else {
                 deadline.min(self.now.saturating_add(self.glance))
@@ -534,7 +503,7 @@ impl<'p, 's> Watcher<'p, 's> {
         self.acceptor.drain();
         self.pool.draining.store(true, Relaxed);
         for index in 0..self.pool.slots.len() as u32 {
-            self.pool.ready.push(index);
+            self.pool.submit(index);
         }
     }
 

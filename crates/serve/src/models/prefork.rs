@@ -56,12 +56,7 @@ const fn setting(name: &'static str, default: u64, min: u64, about: &'static str
 }
 
 #[derive(Debug)]
-struct Prefork {
-    start: usize,
-    children_max: usize,
-    spare: SpareRule,
-    connections_per_child: u64,
-}
+struct Prefork(ChildPlan);
 
 fn prepare(settings: &Settings) -> Result<Arc<dyn PreparedModel>, String> {
     let [spare_min, spare_max, workers_max, limit] =
@@ -80,59 +75,50 @@ fn prepare(settings: &Settings) -> Result<Arc<dyn PreparedModel>, String> {
             spare_min + 1
         ));
     }
-    Ok(Arc::new(Prefork {
+    Ok(Arc::new(Prefork(ChildPlan {
         start: settings.size("StartServers"),
         children_max: workers_max,
-        spare: SpareRule::new(spare_min, spare_max),
+        places: workers_max,
+        ends_one_at_a_time: false,
+        workers_per_child: 1,
+        busy_hint: "StartServers, or Min/MaxSpareServers",
+        rule: SpareRule::new(spare_min, spare_max),
         connections_per_child: settings.count_or_any("MaxConnectionsPerChild"),
-    }))
+    })))
 }
 
 impl PreparedModel for Prefork {
     fn run(&self, service: &Service) -> Result<(), ServeError> {
+        let Self(plan) = self;
         let call_limit = CallLimit::of(service);
-        parent::lead(
-            service,
-            ChildPlan {
-                name: "joust child",
-                start: self.start,
-                children_max: self.children_max,
-                places: self.children_max,
-                ends_one_at_a_time: false,
-                workers_per_child: 1,
-                busy_hint: "StartServers, or Min/MaxSpareServers",
-                rule: self.spare.clone(),
-                child: &|board, number| self.serve(service, call_limit, board, number),
-            },
-        )
+        parent::lead(service, plan, &|board, number| {
+            serve(service, call_limit, board, number, plan.connections_per_child)
+        })
     }
 }
 
-impl Prefork {
-    /// The life of a child: accept, serve that connection to its end, again.
-    fn serve(
-        &self,
-        service: &Service,
-        call_limit: CallLimit,
-        board: &Scoreboard,
-        number: usize,
-    ) -> u8 {
-        let mut left = self.connections_per_child;
-        let _seat = board.sit(number, 0);
-        let mut spare_exchange = None;
-        while left > 0 {
-            board.set(number, 0, State::Waiting);
-            match child::accept(service, board) {
-                Accepted::Conn(socket, peer) => {
-                    left -= 1;
-                    board.set(number, 0, State::Reading);
-                    let exchange = socket_io::exchange_for(&mut spare_exchange, service, peer);
-                    socket_io::serve_blocking(socket, exchange, call_limit, &|| board.ending());
-                }
-                Accepted::Nothing => {}
-                Accepted::Leave(status) => return status,
+/// The life of a child: accept, serve that connection to its end, again.
+fn serve(
+    service: &Service,
+    call_limit: CallLimit,
+    board: &Scoreboard,
+    number: usize,
+    mut left: u64,
+) -> u8 {
+    let _seat = board.sit(number, 0);
+    let mut spare_exchange = None;
+    while left > 0 {
+        board.set(number, 0, State::Waiting);
+        match child::accept(service, board) {
+            Accepted::Conn(socket, peer) => {
+                left -= 1;
+                board.set(number, 0, State::Reading);
+                let exchange = socket_io::exchange_for(&mut spare_exchange, service, peer);
+                socket_io::serve_blocking(socket, exchange, call_limit, &|| board.ending());
             }
+            Accepted::Nothing => {}
+            Accepted::Leave(status) => return status,
         }
-        child::DONE
     }
+    child::DONE
 }

@@ -39,7 +39,7 @@ pub(super) static ITEM: Model = Model {
         saturation: "connections wait in the backlog while all threads hold one",
     },
     two_at_once: Some(&["ThreadsPerChild=1", "MaxRequestWorkers=2", "ServerLimit=2"]),
-    prepare: |settings| Ok(Arc::new(ThreadedChildren::new(settings)?)),
+    prepare: |settings| Ok(Arc::new(Worker(plan(settings)?))),
 };
 
 /// Those of a server of processes with threads.
@@ -67,81 +67,63 @@ const fn setting(name: &'static str, default: u64, min: u64, about: &'static str
     SettingSpec { name, kind: SettingKind::Count { default, min, max }, about }
 }
 
-/// What [`SETTINGS`] say, of this model and of `event`.
 #[derive(Debug)]
-pub(super) struct ThreadedChildren {
-    pub(super) start: usize,
-    pub(super) threads_per_child: usize,
-    pub(super) children_max: usize,
-    pub(super) server_limit: usize,
-    pub(super) spare: SpareRule,
-    pub(super) connections_per_child: u64,
-}
+struct Worker(ChildPlan);
 
-impl ThreadedChildren {
-    /// # Errors
-    /// Settings that do not work together, with the way out.
-    pub(super) fn new(settings: &Settings) -> Result<Self, String> {
-        let count = |name| settings.size(name);
-        let (per_child, workers_max) = (count("ThreadsPerChild"), count("MaxRequestWorkers"));
-        let (spare_min, spare_max) = (count("MinSpareThreads"), count("MaxSpareThreads"));
-        let (thread_limit, limit) = (count("ThreadLimit"), count("ServerLimit"));
-        if per_child > thread_limit {
-            return Err(format!(
-                "ThreadsPerChild must be at most ThreadLimit ({thread_limit}), got {per_child}: raise ThreadLimit"
-            ));
-        }
-        if workers_max < per_child || workers_max % per_child != 0 {
-            return Err(format!(
-                "MaxRequestWorkers must be a multiple of ThreadsPerChild ({per_child}), got {workers_max}: \
-             a child always has all its threads (Apache would round down)"
-            ));
-        }
-        if workers_max / per_child > limit {
-            return Err(format!(
-                "MaxRequestWorkers {workers_max} needs {} children of {per_child} threads, and \
-             ServerLimit is {limit}: raise ServerLimit or ThreadsPerChild",
-                workers_max / per_child
-            ));
-        }
-        if spare_max < spare_min + per_child {
-            return Err(format!(
-                "MaxSpareThreads must be at least MinSpareThreads + ThreadsPerChild ({}), got {spare_max}: \
-             otherwise the end of one child would at once start another",
-                spare_min + per_child
-            ));
-        }
-        Ok(Self {
-            start: count("StartServers"),
-            threads_per_child: per_child,
-            children_max: workers_max / per_child,
-            server_limit: limit,
-            spare: SpareRule::new(spare_min, spare_max),
-            connections_per_child: settings.count_or_any("MaxConnectionsPerChild"),
-        })
+/// What [`SETTINGS`] say.
+///
+/// # Errors
+/// Settings that do not work together, with the way out.
+pub(super) fn plan(settings: &Settings) -> Result<ChildPlan, String> {
+    let count = |name| settings.size(name);
+    let (per_child, workers_max) = (count("ThreadsPerChild"), count("MaxRequestWorkers"));
+    let (spare_min, spare_max) = (count("MinSpareThreads"), count("MaxSpareThreads"));
+    let (thread_limit, limit) = (count("ThreadLimit"), count("ServerLimit"));
+    if per_child > thread_limit {
+        return Err(format!(
+            "ThreadsPerChild must be at most ThreadLimit ({thread_limit}), got {per_child}: raise \
+             ThreadLimit"
+        ));
     }
+    if workers_max < per_child || workers_max % per_child != 0 {
+        return Err(format!(
+            "MaxRequestWorkers must be a multiple of ThreadsPerChild ({per_child}), got \
+             {workers_max}: a child always has all its threads (Apache would round down)"
+        ));
+    }
+    if workers_max / per_child > limit {
+        return Err(format!(
+            "MaxRequestWorkers must be at most ServerLimit ({limit}) times ThreadsPerChild \
+             ({per_child}), got {workers_max}: raise ServerLimit or ThreadsPerChild"
+        ));
+    }
+    if spare_max < spare_min + per_child {
+        return Err(format!(
+            "MaxSpareThreads must be at least MinSpareThreads + ThreadsPerChild ({}), got \
+             {spare_max}: otherwise the end of one child would at once start another",
+            spare_min + per_child
+        ));
+    }
+    Ok(ChildPlan {
+        start: count("StartServers"),
+        children_max: workers_max / per_child,
+        places: workers_max / per_child,
+        ends_one_at_a_time: false,
+        workers_per_child: per_child,
+        busy_hint: "StartServers, ThreadsPerChild or Min/MaxSpareThreads",
+        rule: SpareRule::new(spare_min, spare_max),
+        connections_per_child: settings.count_or_any("MaxConnectionsPerChild"),
+    })
 }
 
-impl PreparedModel for ThreadedChildren {
+impl PreparedModel for Worker {
     fn run(&self, service: &Service) -> Result<(), ServeError> {
+        let Self(plan) = self;
         let call_limit = CallLimit::of(service);
-        parent::lead(
-            service,
-            ChildPlan {
-                name: "joust child",
-                start: self.start,
-                children_max: self.children_max,
-                places: self.children_max,
-                ends_one_at_a_time: false,
-                workers_per_child: self.threads_per_child,
-                busy_hint: "StartServers, ThreadsPerChild or Min/MaxSpareThreads",
-                rule: self.spare.clone(),
-                child: &|board, number| {
-                    let queue = HandoffQueue::default();
-                    serve(&Child { service, call_limit, board, number, queue: &queue }, self)
-                },
-            },
-        )
+        parent::lead(service, plan, &|board, number| {
+            let queue = HandoffQueue::default();
+            serve(&Child { service, call_limit, board, number, queue: &queue }, plan)
+        })
     }
 }
 
@@ -160,10 +142,10 @@ struct Child<'a> {
 const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// The life of a child: start the workers, accept for them, see them off.
-fn serve(child: &Child<'_>, plan: &ThreadedChildren) -> u8 {
+fn serve(child: &Child<'_>, plan: &ChildPlan) -> u8 {
     let workers = Workers { board: child.board, number: child.number, queue: child.queue };
     let listen = || listen(child, plan.connections_per_child);
-    workers.run(plan.threads_per_child, &|worker| work(child, worker), listen)
+    workers.run(plan.workers_per_child, &|worker| work(child, worker), listen)
 }
 
 /// Accepts whenever a worker is idle.

@@ -116,8 +116,12 @@ impl<T> HandoffQueue<T> {
 
     /// The next thing, waiting for it for as long as `max_wait`, or for ever.
     pub(crate) fn take(&self, max_wait: Option<Duration>) -> Taken<T> {
-        self.mark_idle();
-        self.take_when_idle(max_wait)
+        let mut inner = self.lock();
+        inner.idle += 1;
+        if std::mem::take(&mut inner.awaited) {
+            self.idle_or_left.notify_all();
+        }
+        self.take_locked(inner, max_wait)
     }
 
     /// Counts a worker as idle from now on: it has only to tidy up before [`HandoffQueue::take_when_idle`].
@@ -129,7 +133,14 @@ impl<T> HandoffQueue<T> {
 
     /// As [`HandoffQueue::take`], after [`HandoffQueue::mark_idle`].
     pub(crate) fn take_when_idle(&self, max_wait: Option<Duration>) -> Taken<T> {
-        let mut inner = self.lock();
+        self.take_locked(self.lock(), max_wait)
+    }
+
+    fn take_locked(
+        &self,
+        mut inner: MutexGuard<'_, Inner<T>>,
+        max_wait: Option<Duration>,
+    ) -> Taken<T> {
         let mut in_time = true;
         loop {
             if let Some(item) = inner.items.pop_front() {
@@ -156,6 +167,11 @@ impl<T> HandoffQueue<T> {
             // then finds nothing, or takes what is put down next.
             inner.waking = inner.waking.saturating_sub(1);
         }
+    }
+
+    /// Things that nobody has taken.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().items.len()
     }
 
     /// Workers that are idle and have nothing coming.

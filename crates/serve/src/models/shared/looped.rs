@@ -28,7 +28,7 @@ use units::Nanos;
 use super::acceptor::Acceptor;
 use super::answer_threads::{AnswerJob, AnswerThreads};
 use super::loop_group::{LoopGroup, StopSources};
-use super::run_queue::{RunMark, RunQueue};
+use super::run_queue::{RunMark, RunQueue, TakesTurns};
 use super::socket_io::{self, AfterCall, InputState, Step};
 use super::timers::Timers;
 use crate::service::{Service, closing};
@@ -301,60 +301,8 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         }
     }
 
-    /// Gives a turn to each connection whose hold is over: between any two events, since each may take
-    /// as long as a hold may end late.
-    fn end_holds(&mut self) {
-        while let Some(index) = self.run_queue.pop_held(clock::monotonic) {
-            self.conns[index as usize].mark.release_hold();
-            self.turn(index);
-        }
-    }
-
     fn queue(&mut self, index: u32) {
         self.run_queue.push(index, &mut self.conns[index as usize].mark);
-    }
-
-    fn run_queued(&mut self) {
-        for _ in 0..self.run_queue.len() {
-            let Some(index) = self.run_queue.pop() else { return };
-            self.conns[index as usize].mark.leave_queue();
-            self.turn(index);
-        }
-    }
-
-    /// Moves one connection on as far as it goes, or to the end of its turn.
-    fn turn(&mut self, index: u32) {
-        let (service, now, ending) = (self.service, self.now, self.acceptor.is_draining());
-        let after_call = || AfterCall { now: socket_io::time(service, now), ending };
-        let conn = &mut self.conns[index as usize];
-        let socket = match &mut conn.state {
-            LoopConnState::Free | LoopConnState::HandedOver { .. } => return,
-            LoopConnState::Lingering(socket, left, _) => {
-                if socket_io::drop_input(socket.as_fd(), left) {
-                    self.release(index);
-                }
-                return;
-            }
-            LoopConnState::Fresh(socket) | LoopConnState::Watched(socket) => socket,
-        };
-        let exchange = conn.exchange.as_mut().expect("a connection with a socket has its exchange");
-        forget_gateway(&mut self.watch, exchange, &mut conn.watches);
-        exchange.lend(&mut self.spare);
-        let step = match self.answer_threads {
-            None => Some(socket_io::advance(socket.as_fd(), exchange, &mut conn.input, after_call)),
-            Some(_) => {
-                socket_io::receive_request(socket.as_fd(), exchange, &mut conn.input, after_call)
-            }
-        };
-        exchange.take_back(&mut self.spare);
-        match step {
-            None => self.hand_over(index),
-            Some(Step::Close(how)) => self.close(index, how),
-            Some(step) => {
-                self.timers.arm(index, exchange.deadline());
-                self.await_step(index, step);
-            }
-        }
     }
 
     /// Has a connection that goes on wait for what it needs.
@@ -519,6 +467,50 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
                 conn.exchange().lost(self.now);
             }
             conn.state = LoopConnState::Free;
+        }
+    }
+}
+
+impl<W: Watch> TakesTurns for Loop<'_, '_, W> {
+    fn run_queue(&mut self) -> &mut RunQueue {
+        &mut self.run_queue
+    }
+
+    fn mark(&mut self, index: u32) -> Option<&mut RunMark> {
+        Some(&mut self.conns.get_mut(index as usize)?.mark)
+    }
+
+    fn turn(&mut self, index: u32) {
+        let (service, now, ending) = (self.service, self.now, self.acceptor.is_draining());
+        let after_call = || AfterCall { now: socket_io::time(service, now), ending };
+        let conn = &mut self.conns[index as usize];
+        let socket = match &mut conn.state {
+            LoopConnState::Free | LoopConnState::HandedOver { .. } => return,
+            LoopConnState::Lingering(socket, left, _) => {
+                if socket_io::drop_input(socket.as_fd(), left) {
+                    self.release(index);
+                }
+                return;
+            }
+            LoopConnState::Fresh(socket) | LoopConnState::Watched(socket) => socket,
+        };
+        let exchange = conn.exchange.as_mut().expect("a connection with a socket has its exchange");
+        forget_gateway(&mut self.watch, exchange, &mut conn.watches);
+        exchange.lend(&mut self.spare);
+        let step = match self.answer_threads {
+            None => Some(socket_io::advance(socket.as_fd(), exchange, &mut conn.input, after_call)),
+            Some(_) => {
+                socket_io::receive_request(socket.as_fd(), exchange, &mut conn.input, after_call)
+            }
+        };
+        exchange.take_back(&mut self.spare);
+        match step {
+            None => self.hand_over(index),
+            Some(Step::Close(how)) => self.close(index, how),
+            Some(step) => {
+                self.timers.arm(index, exchange.deadline());
+                self.await_step(index, step);
+            }
         }
     }
 }

@@ -39,9 +39,8 @@ const BUSY_RATE: usize = 8;
 const STOP_GRACE: Nanos = Nanos::from_secs(1);
 
 /// What the children of a model are.
-pub(crate) struct ChildPlan<'a> {
-    /// What ps shows of a child, before its number.
-    pub(crate) name: &'static str,
+#[derive(Debug, Clone)]
+pub(crate) struct ChildPlan {
     /// Children at the start (StartServers).
     pub(crate) start: usize,
     /// Children at most that are not about to end.
@@ -57,23 +56,28 @@ pub(crate) struct ChildPlan<'a> {
     pub(crate) busy_hint: &'static str,
     /// How many are kept in reserve.
     pub(crate) rule: SpareRule,
-    /// What a child does, given its number; its exit status is one of `child`.
-    pub(crate) child: &'a dyn Fn(&Scoreboard, usize) -> u8,
+    /// Connections after which a child ends.
+    pub(crate) connections_per_child: u64,
 }
 
 /// Leads the children until a signal ends it. Then there is no child left, whatever happened.
 ///
 /// # Errors
 /// What kept the first children from starting; a later lack only makes fewer of them.
-pub(crate) fn lead(service: &Service, plan: ChildPlan<'_>) -> Result<(), ServeError> {
+pub(crate) fn lead(
+    service: &Service,
+    plan: &ChildPlan,
+    child: &dyn Fn(&Scoreboard, usize) -> u8,
+) -> Result<(), ServeError> {
     let signals = take_signals()?;
-    let plan = plan.after(service.workers_before);
+    let plan = plan.clone().after(service.workers_before);
     let board = Scoreboard::new(&service.board, plan.places, plan.workers_per_child)
         .map_err(system("cannot map the scoreboard of the children"))?;
     let children = (0..plan.places).map(|_| None).collect();
     let mut parent = Parent {
         service,
         plan,
+        child,
         board,
         children,
         limit_reported: false,
@@ -89,7 +93,7 @@ pub(crate) fn lead(service: &Service, plan: ChildPlan<'_>) -> Result<(), ServeEr
     led.and(ended.map_err(system("cannot wait for the children to end")))
 }
 
-impl ChildPlan<'_> {
+impl ChildPlan {
     /// After a reload it begins as large as it had become: load has not gone because the configuration was
     /// read again. Apache's graceful restart begins at StartServers, and has clients wait while it grows.
     fn after(mut self, workers_before: usize) -> Self {
@@ -103,7 +107,8 @@ impl ChildPlan<'_> {
 
 struct Parent<'a> {
     service: &'a Service,
-    plan: ChildPlan<'a>,
+    plan: ChildPlan,
+    child: &'a dyn Fn(&Scoreboard, usize) -> u8,
     board: Scoreboard,
     /// By number, as on the scoreboard.
     children: Vec<Option<Child>>,
@@ -166,8 +171,8 @@ impl Parent<'_> {
         self.service.log.flush();
         self.board.set_all(number, State::Starting);
         self.board.set_intake(number, Intake::Open);
-        let (board, run) = (&self.board, self.plan.child);
-        let forked = process::fork(&format!("{} {number}", self.plan.name), || {
+        let (board, run) = (&self.board, self.child);
+        let forked = process::fork(&format!("joust child {number}"), || {
             if let Some(faults) = &self.service.faults {
                 faults.enter_child();
             }

@@ -9,6 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use sys::clock;
 use units::Nanos;
 
 use super::socket_io::SPIN;
@@ -90,6 +91,40 @@ impl RunQueue {
 
     fn next(&self) -> Option<Nanos> {
         self.held.peek().map(|Reverse((until, ..))| *until)
+    }
+}
+
+/// A loop that gives its connections turns: one at a time, by index.
+pub(crate) trait TakesTurns {
+    fn run_queue(&mut self) -> &mut RunQueue;
+
+    /// The mark of a connection; `None`: it is gone.
+    fn mark(&mut self, index: u32) -> Option<&mut RunMark>;
+
+    /// Moves one connection on as far as it goes, or to the end of its turn.
+    fn turn(&mut self, index: u32);
+
+    /// Gives a turn to each connection whose hold is over: between any two events, since each may take
+    /// as long as a hold may end late.
+    #[inline]
+    fn end_holds(&mut self) {
+        while let Some(index) = self.run_queue().pop_held(clock::monotonic) {
+            if let Some(mark) = self.mark(index) {
+                mark.release_hold();
+                self.turn(index);
+            }
+        }
+    }
+
+    /// Gives a turn to each that is queued now.
+    fn run_queued(&mut self) {
+        for _ in 0..self.run_queue().len() {
+            let Some(index) = self.run_queue().pop() else { return };
+            if let Some(mark) = self.mark(index) {
+                mark.leave_queue();
+                self.turn(index);
+            }
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use sys::epoll::{Epoll, EventFlags};
 use sys::listener::{self, Then};
 use sys::poll::timespec;
 use sys::signals::Stop;
+use sys::wake::Wake;
 use units::Nanos;
 
 use crate::service::Service;
@@ -420,6 +421,21 @@ pub(crate) fn sleep_until(until: Nanos) {
     let timeout = timespec(sleep);
     if sleep == Nanos::ZERO || poll(&mut [], Some(&timeout)).is_ok() {
         spin_until(until);
+    }
+}
+
+/// As [`sleep_until`], and no longer than until `ends` is rung; returns whether the time has come.
+pub(crate) fn sleep_unless_rung(until: Nanos, ends: &Wake) -> bool {
+    loop {
+        let left = until.saturating_sub(clock::monotonic().saturating_add(SPIN));
+        if left == Nanos::ZERO {
+            spin_until(until);
+            return true;
+        }
+        let mut files = [PollFd::new(ends, PollFlags::IN)];
+        if poll(&mut files, Some(&timespec(left))).is_ok_and(|n| n > 0) {
+            return false;
+        }
     }
 }
 

@@ -27,7 +27,7 @@ use units::Nanos;
 
 use super::conn::{ConnSlots, OpState, PENDING_INPUT_MAX, RingConnState, Stream, feed};
 use super::ring_group::{RingGroup, RingRole};
-use crate::models::shared::run_queue::RunQueue;
+use crate::models::shared::run_queue::{RunMark, RunQueue, TakesTurns};
 use crate::models::shared::socket_io::{
     self, AfterCall, InputState, LINGER_BYTES_MAX, LINGER_MAX, Step,
 };
@@ -397,15 +397,6 @@ impl<'a> RingLoop<'a> {
         }
     }
 
-    /// Moves one connection on as far as it goes, or to the end of its turn.
-    fn turn(&mut self, index: u32) {
-        self.conns[index].exchange.lend(&mut self.spare);
-        self.advance(index);
-        if let Some(conn) = self.conns.get_mut(index) {
-            conn.exchange.take_back(&mut self.spare);
-        }
-    }
-
     fn advance(&mut self, index: u32) {
         let (service, now, ending) = (self.service, self.now, self.group.is_ending());
         loop {
@@ -546,29 +537,8 @@ impl<'a> RingLoop<'a> {
         }
     }
 
-    /// Gives a turn to each connection whose hold is over: between any two events, since each may take
-    /// as long as a hold may end late.
-    fn end_holds(&mut self) {
-        while let Some(index) = self.run_queue.pop_held(clock::monotonic) {
-            if let Some(conn) = self.conns.get_mut(index) {
-                conn.mark.release_hold();
-                self.turn(index);
-            }
-        }
-    }
-
     fn queue(&mut self, index: u32) {
         self.run_queue.push(index, &mut self.conns[index].mark);
-    }
-
-    fn run_queued(&mut self) {
-        for _ in 0..self.run_queue.len() {
-            let Some(index) = self.run_queue.pop() else { return };
-            if let Some(conn) = self.conns.get_mut(index) {
-                conn.mark.leave_queue();
-                self.turn(index);
-            }
-        }
     }
 
     fn expire(&mut self) {
@@ -647,6 +617,24 @@ impl<'a> RingLoop<'a> {
             {
                 conn.exchange.lost(self.now);
             }
+        }
+    }
+}
+
+impl TakesTurns for RingLoop<'_> {
+    fn run_queue(&mut self) -> &mut RunQueue {
+        &mut self.run_queue
+    }
+
+    fn mark(&mut self, index: u32) -> Option<&mut RunMark> {
+        Some(&mut self.conns.get_mut(index)?.mark)
+    }
+
+    fn turn(&mut self, index: u32) {
+        self.conns[index].exchange.lend(&mut self.spare);
+        self.advance(index);
+        if let Some(conn) = self.conns.get_mut(index) {
+            conn.exchange.take_back(&mut self.spare);
         }
     }
 }

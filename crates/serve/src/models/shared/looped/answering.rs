@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use sys::watch::Watch;
 
 use super::super::answer_threads::AnswerJob;
-use super::{Accepting, Loop, LoopConnState};
+use super::{Accepting, Loop, LoopConnState, TakesTurns as _};
 
 impl<W: Watch> Loop<'_, '_, W> {
     /// Gives a connection that is to be answered to the answer threads, or has it wait for one.

@@ -12,7 +12,9 @@ use units::Nanos;
 use super::super::acceptor::{Next, Room};
 use super::super::loop_group::LoopGroup;
 use super::super::socket_io::{EXHAUSTED_REST, InputState};
-use super::{Accepting, Conn, LISTENER, Loop, LoopConnState, Overflow, Rules, RunMark};
+use super::{
+    Accepting, Conn, LISTENER, Loop, LoopConnState, Overflow, Rules, RunMark, TakesTurns as _,
+};
 use site::board::Counter;
 use site::exchange::{Close, Exchange};
 

@@ -6,7 +6,7 @@ use rustix::event::PollFlags;
 use sys::uring_server::Kind;
 
 use super::super::conn::{OpState, RingConnState};
-use super::{GATEWAY, RingLoop, Todo};
+use super::{GATEWAY, RingLoop, TakesTurns as _, Todo};
 
 impl RingLoop<'_> {
     /// Watches the file of the gateway that a connection waits for, and no other.
