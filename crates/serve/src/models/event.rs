@@ -1,22 +1,23 @@
-//! Threads that work and a listener that waits, in several processes: Apache's MPM event. Owns who
-//! waits: in each child the listener, for connections that come, that are kept alive, whose client
-//! takes no more of an answer, and that linger; a worker, for the rest of a request that has begun. Must
-//! not know HTTP, nor how many children there are. Start reading at [`Listener::serve`], then [`work`].
+//! Worker threads and a listener in several processes: Apache's MPM event. In each child the
+//! listener waits for new connections and for parked ones: kept alive, slow to take an answer, or
+//! lingering. A worker waits only for the rest of a request. Start reading at [`Listener::serve`],
+//! then [`work`].
 //!
-//! Cost of a request on a kept-alive connection: one receive, one send, a share of one epoll_wait, an
-//! epoll_ctl that gives the connection back to the listener, and one handing-over (a wake-up where
-//! the worker slept, see `handoff`). An idle connection costs no thread, as it does in `worker`.
+//! Cost of a request on a kept-alive connection: one receive, one send, a share of one epoll_wait,
+//! an epoll_ctl that parks the connection, and one handoff (with a wake-up if the worker slept, see
+//! `handoff`). An idle connection takes no thread, unlike in `worker`.
 //!
 //! Source: `listener_thread`, `connections_above_limit` and `process_socket` of
-//! server/mpm/event/event.c, httpd 2.4. A fresh connection goes to a worker at once, which waits for
-//! the whole of its first request. A kept-alive one whose next request comes while no worker is idle is
-//! closed, and so are all idle ones: the client may come again, to another process. Taken over with
-//! them: one connection is accepted at a time. What differs: the limit takes AsyncRequestWorkerFactor as
-//! it is set, where httpd cuts it to a whole number; a child accepts when all of its threads have
-//! started, where httpd's does with the first; what a lingering connection is sent the listener
-//! drops itself, without a worker; all linger for the same time, so Apache's two queues of them are one;
-//! and a connection whose client takes its answer again waits for a worker at the end of the queue,
-//! where httpd's listener waits with it.
+//! server/mpm/event/event.c, httpd 2.4. A new connection goes to a worker at once, which waits for
+//! its whole first request. If a kept-alive connection sends a request while no worker is idle, it
+//! is closed with all idle ones, so that the client can connect to another process. As in httpd, a
+//! child accepts one connection at a time.
+//!
+//! Differences from httpd: AsyncRequestWorkerFactor is not cut to a whole number. A child accepts
+//! when all of its threads have started, not the first. The listener itself drops the input of
+//! lingering connections. All linger for the same time, so there is one queue of them instead of
+//! two. A connection whose client takes its answer again waits for a worker at the end of the
+//! queue; httpd's listener waits with it.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -84,7 +85,7 @@ struct Event {
 
 const FACTOR: &str = "AsyncRequestWorkerFactor";
 
-/// Those of the MPM worker, and one more.
+/// The settings of `worker`, and one more.
 static SETTINGS: [SettingSpec; worker::SETTINGS.len() + 1] = {
     let factor = SettingSpec {
         name: FACTOR,
@@ -112,22 +113,22 @@ impl PreparedModel for Event {
     }
 }
 
-/// How many connections a child takes on: `connections_above_limit`.
+/// How many connections a child takes: `connections_above_limit`.
 #[derive(Debug, Clone, Copy)]
 struct Limit {
     threads: usize,
     factor: Decimal,
 }
 
-/// What the limit looks at.
+/// The input of the limit.
 #[derive(Debug, Clone, Copy)]
 struct ChildLoad {
     /// Connections of the child that do not linger.
     connections: usize,
-    /// Its threads that have nothing to do.
+    /// Idle threads of the child.
     idle: usize,
-    /// It accepts no more at present: then one idle thread more is needed, so that it does not begin
-    /// again with each connection that ends.
+    /// The child accepts no more at present. Then one more idle thread is required, so that it does
+    /// not start again each time that a connection ends.
     disabled: bool,
 }
 
@@ -143,21 +144,22 @@ impl Limit {
 struct Child<'a> {
     service: &'a Service,
     board: &'a Scoreboard,
-    /// The child's.
+    /// The child's number.
     number: usize,
     parked: ParkedConns<'a>,
     queue: HandoffQueue<Box<Conn<'a>>>,
     limit: Limit,
-    /// Workers that have been idle once: with fewer, a few first clients would keep all of them busy.
+    /// Workers that have been idle once. With fewer than all, a few first clients could keep all of
+    /// them busy.
     started: AtomicUsize,
-    /// The listening socket is out of the set; held while that is changed.
+    /// Guards changes of `disabled`: whether the listening socket is out of the epoll set.
     change: Mutex<()>,
     disabled: AtomicBool,
-    /// It never comes back: the child ends.
+    /// The listening socket never comes back, because the child ends.
     closed: AtomicBool,
 }
 
-/// The life of a child: start the workers, wait for them, see them off.
+/// The life of a child: starts the workers, listens, and waits until they have left.
 fn serve(service: &Service, board: &Scoreboard, number: usize, model: &Event) -> u8 {
     let parked = match ParkedConns::new(service) {
         Ok(parked) => parked,
@@ -187,13 +189,13 @@ fn serve(service: &Service, board: &Scoreboard, number: usize, model: &Event) ->
     status
 }
 
-/// The life of a worker: take a connection, work on it until it waits, again.
+/// The life of a worker: takes a connection, works on it until it is parked, and so on.
 fn work<'a>(child: &Child<'a>, worker: usize) {
     let status = |status| child.board.set(child.number, worker, status);
     let _registration = child.queue.register();
     let _seat = child.board.sit(child.number, worker);
-    // Between two requests, and while the client takes no more, the listener waits; for the rest of a
-    // request, and for the first one, the worker.
+    // The listener waits between two requests and while the client takes no more. The worker waits
+    // for the rest of a request, and for the first request.
     let waiter = |reason, exchange: &Exchange<'_>| match reason {
         ParkReason::Idle if exchange.requests() > 0 => Waiter::Watcher,
         ParkReason::Writing | ParkReason::Lingering => Waiter::Watcher,
@@ -203,19 +205,20 @@ fn work<'a>(child: &Child<'a>, worker: usize) {
     let ending = || child.board.ending().or(queue.is_ending().then_some(Stop::Drain));
     status(State::Waiting);
     queue.mark_idle();
-    // The last one opens the child: the listener waits, and would not look again by itself.
+    // The last worker to start lets the child accept: the listener sleeps and would not check
+    // again.
     child.started.fetch_add(1, Relaxed);
     child.enable_below_limit(queue.idle_workers());
     while let Taken::Item(conn) = queue.take_when_idle(None) {
         status(State::Reading);
         let turned = parked::turn(child.service, conn, waiter, ending);
-        // Before its client can ask again, for which another worker would be wanted.
+        // Before the client can send its next request, which would need another idle worker.
         status(State::Waiting);
         queue.mark_idle();
         parked.settle(turned);
         child.enable_below_limit(queue.idle_workers());
         if queue.is_ending() {
-            // The last connection may have been this one.
+            // This may have been the last connection.
             parked.wake();
         }
     }
@@ -227,7 +230,7 @@ impl Child<'_> {
         ChildLoad { connections, idle, disabled: self.disabled.load(Relaxed) }
     }
 
-    /// Takes the listening socket into the set again, where this many idle threads allow it.
+    /// Puts the listening socket back into the set if this many idle threads allow it.
     fn enable_below_limit(&self, idle: usize) {
         let wanted = || {
             self.disabled.load(Relaxed)
@@ -238,8 +241,8 @@ impl Child<'_> {
             return;
         }
         let _changing = self.change.lock().unwrap_or_else(PoisonError::into_inner);
-        // Not EXCLUSIVE: the one child that the kernel would wake may be at its limit when it looks,
-        // and then nobody would come for that connection.
+        // Not EXCLUSIVE: the kernel would wake one child only, and if that one is at its limit, no
+        // child would accept the connection.
         if wanted()
             && !self.closed.load(Relaxed)
             && self.parked.epoll.add(&self.service.listener, LISTENER, EventFlags::IN).is_ok()
@@ -249,33 +252,32 @@ impl Child<'_> {
         }
     }
 
-    /// Takes it out: other children may still accept, and the parent starts more of them, for idle threads
-    /// here are of no use to those who come.
+    /// Takes the listening socket out of the set. Other children may still accept, and the parent
+    /// starts more: idle threads of this child no longer count.
     fn disable(&self) {
         let _changing = self.change.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.disabled.swap(true, Relaxed) {
-            // It is in the set, so it can be taken out.
+            // The socket is in the set, so this does not fail.
             let _ = self.parked.epoll.remove(&self.service.listener);
             self.board.set_intake(self.number, Intake::Full);
         }
     }
 }
 
-/// How often the listener looks whether the child is to end, once it is.
+/// How often the listener checks for the end of an ending child.
 const ENDING_TICK: Nanos = Nanos::from_millis(20);
 
-/// What only the listener knows.
+/// The thread of a child that waits for connections.
 struct Listener<'h, 'a> {
     child: &'h Child<'a>,
     /// Connections that this child may still accept.
     left: u64,
-    /// It accepts no more.
+    /// Set when it accepts no more: the exit status of the child.
     status: Option<u8>,
 }
 
 impl<'a> Listener<'_, 'a> {
-    /// Waits for all that nobody works on, until the child has accepted its last connection and that
-    /// has ended.
+    /// Waits for all parked connections until the child ends and its last connection has ended.
     fn serve(&mut self) -> u8 {
         process::set_name("joust listener");
         let Child { parked, queue, .. } = self.child;
@@ -311,15 +313,16 @@ impl<'a> Listener<'_, 'a> {
         }
     }
 
-    /// httpd: "All workers are busy, will close %d keep-alive connections".
+    /// Closes idle connections, as in httpd: "All workers are busy, will close %d keep-alive
+    /// connections".
     fn close_idle(&self) {
         let Child { parked, queue, .. } = self.child;
         if parked.idle() == 0 {
             return;
         }
         let idle = parked.unpark_all(Some(ParkReason::Idle));
-        // A worker may have become idle meanwhile, with a connection that is among these: its client has
-        // just had an answer, and most likely asks again.
+        // A worker may have become idle in the meantime. Its connection may be among these, and the
+        // client most likely sends another request.
         let all_work = queue.idle_workers() == 0;
         for conn in idle {
             match all_work {
@@ -329,7 +332,7 @@ impl<'a> Listener<'_, 'a> {
         }
     }
 
-    /// The client of a connection has done something. Returns whether all workers were busy.
+    /// Handles an event of a parked connection. Returns whether all workers were busy.
     fn wake(&self, conn: Box<Conn<'a>>) -> bool {
         let Child { parked, queue, .. } = self.child;
         match conn.reason() {
@@ -338,7 +341,7 @@ impl<'a> Listener<'_, 'a> {
                 if let Err(conn) = queue.push_to_idle(conn) {
                     match reason {
                         ParkReason::Idle => self.close_kept(conn),
-                        // An answer that has begun waits for the next worker.
+                        // An answer that has begun waits for the next idle worker.
                         _ => queue.push(conn),
                     }
                     return true;
@@ -353,7 +356,7 @@ impl<'a> Listener<'_, 'a> {
         self.child.parked.close(conn, Close::Linger);
     }
 
-    /// A connection waits to be accepted. Returns whether all workers were busy.
+    /// Handles an event of the listening socket. Returns whether all workers were busy.
     fn accept_below_limit(&mut self, busy: bool) -> bool {
         let Child { queue, limit, .. } = self.child;
         let idle = queue.idle_workers();
@@ -368,7 +371,7 @@ impl<'a> Listener<'_, 'a> {
         false
     }
 
-    /// Accepts one connection, if there is any. Returns whether there was.
+    /// Accepts one connection. Returns whether there may be more.
     fn accept(&mut self) -> bool {
         match listener::accept(&self.child.service.listener, Mode::NonBlocking) {
             Ok((socket, peer)) => self.admit(socket, peer),
@@ -396,7 +399,7 @@ impl<'a> Listener<'_, 'a> {
         }
     }
 
-    /// Accepts no more; the child ends when its last connection has.
+    /// Accepts no more. The child ends when its last connection has ended.
     fn leave(&mut self, status: u8) {
         self.status = Some(status);
         self.child.closed.store(true, Relaxed);
@@ -404,7 +407,7 @@ impl<'a> Listener<'_, 'a> {
         self.child.board.set_intake(self.child.number, Intake::Ended);
     }
 
-    /// Has no connection be kept alive.
+    /// Keeps no connection alive any longer.
     fn finish_idle(&self) {
         let Child { parked, queue, .. } = self.child;
         queue.interrupt_workers();
@@ -413,7 +416,7 @@ impl<'a> Listener<'_, 'a> {
         }
     }
 
-    /// In a drain each connection that waited when it began is still taken by someone.
+    /// Checks the signals. In a drain, some child still accepts each connection that waited.
     fn heed_signals(&mut self) {
         let Child { queue, board, .. } = self.child;
         match signals::asked_to_end() {
@@ -432,7 +435,7 @@ impl<'a> Listener<'_, 'a> {
         }
     }
 
-    /// Closes what has waited too long.
+    /// Handles parked connections whose deadline has come.
     fn expire(&self) {
         let Child { parked, queue, .. } = self.child;
         let now = clock::monotonic();

@@ -1,15 +1,14 @@
-//! A process for each connection, forked when it comes: as NCSA httpd and CERN httpd stood alone, and
-//! as inetd starts any server. Owns who waits (the parent in poll, a child with its one connection
-//! through keep-alive); must not know HTTP. Start reading at [`Parent::serve`].
+//! A new process for each connection: NCSA httpd and CERN httpd without inetd, and any server under
+//! inetd. The parent waits in poll, and each child waits with its connection through keep-alive.
+//! Start reading at [`Parent::serve`].
 //!
-//! Cost of a request on a kept-alive connection: one receive and one send, both blocking. Of a
-//! connection: poll, accept, fork and the end of a process, some 300 us together, and everything that a
-//! server learns while it serves is learnt again, for a child has only what its parent knew: the first
-//! request of every connection opens its file. Prefork is this model with the fork taken out of the
-//! way of the request.
+//! Cost of a request on a kept-alive connection: one receive and one send, both blocking. Cost of a
+//! connection: poll, accept, fork and exit, some 300 us together. A child knows only what its
+//! parent knew, so the first request of every connection opens its file again. Prefork is this
+//! model with the fork moved out of the request.
 //!
-//! A child that dies takes one connection with it. At `instances` children the parent leaves
-//! connections in the backlog until one has ended.
+//! A child that dies takes one connection with it. At `instances` children, connections wait in the
+//! backlog until one ends.
 
 use std::collections::HashSet;
 use std::io::{self, ErrorKind};
@@ -79,7 +78,7 @@ impl PreparedModel for Fork {
                 .map_err(system("cannot share that the server is to end"))?,
         };
         let served = parent.serve(&signals, &ends);
-        // On the way of an error too: no child is to outlive its parent's word.
+        // After an error too: no child may outlive the parent.
         let ended = parent::stop(&mut parent);
         served.and(ended).map_err(system("cannot wait for connections, children and signals"))
     }
@@ -89,19 +88,20 @@ struct Parent<'s> {
     service: &'s Service,
     children: HashSet<Pid>,
     children_max: usize,
-    /// Accepted, and to be served when there can be a child for it.
+    /// Accepted, and waiting until a child can be started for it.
     next: Option<(OwnedFd, SocketAddr)>,
-    /// The machine had no process, descriptor or memory left: until then no more is asked of it.
+    /// A process, a descriptor or memory was lacking: no new attempt before this instant.
     rest: Nanos,
     /// In a drain, how many connections may still be accepted (see `Service::tickets`).
     tickets: Option<u32>,
-    /// Whether the drain has begun, for the children: one that is forked in it answers before a signal
-    /// reaches it.
+    /// Tells the children that the drain has begun. One that is forked in the drain may get no
+    /// signal before it answers.
     draining: SharedCells,
 }
 
 impl Parent<'_> {
-    /// Forks for whoever comes, until a signal ends it and, in a drain, all children have ended.
+    /// Forks for each connection until a signal ends it. A drain goes on until all children have
+    /// ended.
     fn serve(&mut self, signals: &Signals, ends: &ChildEnds) -> io::Result<()> {
         let mut end = Nanos::MAX;
         while clock::monotonic() < end && !self.is_done() {
@@ -125,7 +125,7 @@ impl Parent<'_> {
             }
             self.fork_for_next();
             if self.tickets.is_some() {
-                // Again each time: a signal that comes just before a call blocks is lost.
+                // Each time: a signal just before a blocking call has no effect.
                 self.children.iter().for_each(|&pid| _ = process::signal(pid, Signal::TERM));
                 if self.service.is_drained() {
                     self.tickets = Some(0);
@@ -148,7 +148,7 @@ impl Parent<'_> {
         room && self.tickets != Some(0) && self.rest <= clock::monotonic()
     }
 
-    /// Waits until there is something to do; returns whether a connection is to be accepted.
+    /// Waits until there is something to do. Returns whether to accept a connection.
     fn wait(&self, signals: &Signals, ends: &ChildEnds, end: Nanos) -> io::Result<bool> {
         let now = clock::monotonic();
         let until = match (self.tickets, self.rest > now) {
@@ -164,7 +164,7 @@ impl Parent<'_> {
         ];
         let files = &mut files[..if self.takes_more() { 3 } else { 2 }];
         poll::wait_for(files, most)?;
-        // In a drain also where nothing is there any more: that ends it.
+        // In a drain we try even if none is there: that ends the drain.
         Ok(files.get(2).is_some_and(|file| !file.revents().is_empty()) || self.tickets.is_some())
     }
 
@@ -176,18 +176,18 @@ impl Parent<'_> {
                 return self.take_rest();
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-            // The connection was gone before it was accepted; there may be others.
+            // The connection was gone before it was accepted; others may wait.
             Err(_) => {}
         }
         self.tickets = self.tickets.map(|left| left.saturating_sub(1));
     }
 
-    /// Gives the connection that was accepted to a new child.
+    /// Forks a child for the accepted connection.
     fn fork_for_next(&mut self) {
         if self.next.is_none() || self.rest > clock::monotonic() {
             return;
         }
-        // What this process has buffered would be written by both.
+        // Otherwise both processes would write what this one has buffered.
         self.service.log.flush();
         let Self { service, next, draining, .. } = self;
         let ending = || {
@@ -204,7 +204,8 @@ impl Parent<'_> {
                 self.service.board.count(Counter::ProcessesSpawned);
                 self.next = None;
             }
-            // `ulimit -u`, the cgroup's pids.max, or memory: the connection waits for a child's end.
+            // `ulimit -u`, the cgroup's pids.max, or memory: the connection waits until a child
+            // ends.
             Err(error) => {
                 service.note_no_start("a child process for a connection, which waits", &error);
                 self.take_rest();
@@ -230,7 +231,7 @@ impl Family for Parent<'_> {
     }
 }
 
-/// The life of a child: one connection. `ending` says whether and how it is to end.
+/// The life of a child: one connection. `ending` says whether and how to end.
 fn serve(
     service: &Service,
     socket: OwnedFd,
@@ -242,7 +243,7 @@ fn serve(
     }
     let mut exchange = Exchange::new(service, peer, clock::monotonic());
     socket_io::serve_blocking(socket, &mut exchange, CallLimit::of(service), ending);
-    // Its program too, if it has one.
+    // This ends its CGI program too, if there is one.
     drop(exchange);
     gateway::wind_up();
     service.log.flush();

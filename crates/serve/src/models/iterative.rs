@@ -1,13 +1,12 @@
-//! One process, one thread, one connection at a time: what a server is before it is made concurrent,
-//! and what all the others are measured against. Owns who waits (everyone, for the one connection);
-//! must not know HTTP. Start reading at [`run`].
+//! One process, one thread, one connection at a time: the simplest server, and the baseline for all
+//! others. Start reading at `run`.
 //!
-//! Cost of a request on a kept-alive connection: one receive and one send, both blocking; of a
-//! connection: accept and close. There is no cheaper way to serve one client, and no worse one to
-//! serve two: a connection is served to its end, so while it is kept alive without a request all
-//! others wait, for KeepAliveTimeout at most, and then for the next one's. With `KeepAlive=Off` each
-//! waits for one request of those before it. The deadlines of a connection hold as in every model, so
-//! that nobody waits for ever for a client that says nothing.
+//! Cost of a request on a kept-alive connection: one receive and one send, both blocking. Cost of a
+//! connection: accept and close. No model serves one client more cheaply, and none serves two
+//! worse. A connection is served to its end, so while it is kept alive without a request, all
+//! others wait for up to KeepAliveTimeout. With `KeepAlive=Off` each client waits for one request
+//! of each earlier one. A silent client blocks the server only until its deadline, as in every
+//! model.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -64,8 +63,8 @@ impl PreparedModel for Iterative {
                     service.note_exhaustion(&error);
                     std::thread::sleep(EXHAUSTED_REST.into());
                 }
-                // A signal, the listener's timeout, or a connection that was gone before it was accepted; in a
-                // drain, one whose handshake had begun may come.
+                // A signal, the listener's timeout, or a connection that was gone before it was
+                // accepted. In a drain, a connection whose handshake had begun may still come.
                 Err(_) => {
                     service.keep_logs_up();
                     if drain.begun.get().is_some() {
@@ -79,7 +78,7 @@ impl PreparedModel for Iterative {
     }
 }
 
-/// How far the end of the server is: it begins between any two calls.
+/// The state of a drain, which may begin between any two calls.
 struct Drain<'s> {
     service: &'s Service,
     begun: Cell<Option<Begun>>,
@@ -104,7 +103,7 @@ impl Drain<'_> {
     fn begin(&self) -> Begun {
         self.service.begin_closing();
         let tickets = self.service.tickets();
-        // One that waited may have gone since: nobody waits for another in its place.
+        // A connection that waited may have gone: accept must not wait for another in its place.
         self.service.accept_without_waiting();
         let begun = Begun { tickets, end: clock::monotonic().saturating_add(self.service.grace) };
         self.begun.set(Some(begun));
@@ -112,7 +111,7 @@ impl Drain<'_> {
         begun
     }
 
-    /// The right to accept one of the connections that wait.
+    /// Takes the right to accept one of the waiting connections.
     fn take_ticket(&self) -> bool {
         self.close_port_after_the_last();
         let Some(begun) = self.begun.get() else { return false };

@@ -1,10 +1,9 @@
-//! The concurrency models: who waits for a connection, and where. Owns the registry and what a model
-//! says about itself; must not know HTTP, which `Exchange` does for all of them, so that what
-//! differs between two models is the model.
-//! Start reading at [`Model`], then `looped`, the shortest way of a request through the server.
+//! The concurrency models: which process or thread waits for a connection. `Exchange` speaks HTTP
+//! for all of them, so that two models differ only in how they wait. Start reading at [`Model`],
+//! then `shared/event_loop.rs`, the shortest path of a request.
 //!
-//! Adding a model: one file with an `ITEM`, and its line in [`ALL`]. The conformance suite then runs
-//! over it by itself.
+//! To add a model, write one file with an `ITEM`, its line in [`ALL`] and its section in
+//! docs/models.md. All suites then run over it.
 
 mod event;
 mod fork;
@@ -33,31 +32,31 @@ use crate::service::Service;
 
 /// A way to serve many connections at once.
 pub struct Model {
-    /// What one types: `--model NAME`.
+    /// The NAME of `--model NAME`.
     pub name: &'static str,
-    /// One sentence: which servers made it known, and how it works.
+    /// One sentence: how it works and which servers are known for it.
     pub about: &'static str,
-    /// Its own settings, by the names that the original server gave them; [`COMMON`] ones come on top.
+    /// Its own settings, by their names in the original server; [`COMMON`] ones come on top.
     pub settings: &'static [SettingSpec],
-    /// Where it differs from the other models beside the concurrency itself.
+    /// How it differs from other models apart from its concurrency.
     pub declares: Declared,
     /// Settings under which it holds two connections at once, `NAME=VALUE`, for tests of saturation;
     /// `None`: it never holds more than one.
     pub two_at_once: Option<&'static [&'static str]>,
-    /// Reads the model's settings, once. Refuses a combination that cannot work, with the reason and the
-    /// way out.
+    /// Reads the settings once. Refuses a combination that cannot work and says what would.
     pub prepare: fn(&Settings) -> Result<Arc<dyn PreparedModel>, String>,
 }
 
 /// A model with its settings: what [`Model::prepare`] made of them.
 pub trait PreparedModel: Debug + Send + Sync {
-    /// Serves until SIGTERM (drains) or SIGINT (stops at once); then no child, thread or port is left.
+    /// Serves until SIGTERM (drains) or SIGINT (stops at once). When it returns, no child, no
+    /// thread and no open port is left.
     ///
     /// # Errors
     /// What the kernel refused.
     fn run(&self, service: &Service) -> Result<(), ServeError>;
 
-    /// Whether this machine can run it; asked before the port is open.
+    /// Whether this machine can run it. The server asks before it opens the port.
     ///
     /// # Errors
     /// What is missing, and the way out.
@@ -65,10 +64,11 @@ pub trait PreparedModel: Debug + Send + Sync {
         Ok(())
     }
 
-    /// How many queues (SO_REUSEPORT) the port has, for a server that may run on `cpus`; empty: on all.
+    /// How many queues (SO_REUSEPORT) the port needs on these CPUs. An empty list stands for all
+    /// CPUs.
     ///
     /// # Errors
-    /// The kernel does not tell on which CPUs it may run.
+    /// The kernel does not tell which CPUs the process may use.
     fn port_queues(&self, cpus: &[u32]) -> Result<usize, ServeError> {
         let _ = cpus;
         Ok(1)
@@ -85,7 +85,7 @@ impl Model {
     }
 }
 
-/// The differences between two models that remain when all else is equal, in words for a report.
+/// What differs between two models apart from their concurrency, worded for a report.
 #[derive(Debug, Clone, Copy)]
 pub struct Declared {
     /// Which waiting acceptor gets the next connection.
@@ -94,13 +94,13 @@ pub struct Declared {
     pub keep_alive_holder: &'static str,
     /// Where a connection waits before it is accepted, and how many may.
     pub backlog: &'static str,
-    /// What bounds the requests in work at once.
+    /// What bounds the requests that are in progress at once.
     pub concurrency: &'static str,
-    /// What a client sees once that bound is reached.
+    /// What a client sees when that bound is reached.
     pub saturation: &'static str,
 }
 
-/// Every model. The order is that of lists and help texts; the first is the default.
+/// Every model, in the order of lists and help texts. The first is the default.
 pub static ALL: &[&Model] = &[
     &reactors::ITEM,
     &reactor::ITEM,
@@ -116,12 +116,12 @@ pub static ALL: &[&Model] = &[
     &uring::ITEM,
 ];
 
-/// The model of the process that sends plain requests on to TLS: one thread, and little memory.
+/// The model of the process that redirects plain requests to TLS: one thread and little memory.
 pub(crate) fn redirecting() -> &'static Model {
     &reactor::ITEM
 }
 
-/// The model that is called `name`.
+/// The model with this name, in any case of letters.
 pub fn by_name(name: &str) -> Option<&'static Model> {
     ALL.iter().copied().find(|model| model.name.eq_ignore_ascii_case(name))
 }

@@ -1,21 +1,22 @@
-//! An acceptor, a poller and an executor: Tomcat's connector NIO. Owns who waits: one thread in accept,
-//! one in epoll for every connection between two turns, and the threads of the executor, each with one
-//! connection as long as it is read from, answered and written to. Must not know HTTP.
-//! Start reading at [`Poller::serve`], then [`Executor::submit`].
+//! An acceptor, a poller and an executor: Tomcat's NIO connector. One thread accepts. One waits in
+//! epoll for all connections between two turns. A thread of the executor keeps a connection while
+//! it reads, answers and writes. Start reading at [`Poller::serve`], then [`Executor::submit`].
 //!
-//! Cost of a request on a kept-alive connection: one receive, one send, a share of one epoll_wait, an
-//! epoll_ctl that gives the connection back to the poller, and one handing-over (a wake-up where the
-//! thread slept, see `handoff`). What differs from `pool`: there is a thread for accepting, threads come
-//! and go, and one blocks in a client that takes no more of its answer.
+//! Cost of a request on a kept-alive connection: one receive, one send, a share of one epoll_wait,
+//! an epoll_ctl that parks the connection, and one handoff (with a wake-up if the thread slept, see
+//! `handoff`). Unlike `pool`, it has a thread that accepts, its threads come and go, and a thread
+//! blocks when a client takes no more of its answer.
 //!
 //! Source: Acceptor, NioEndpoint and TaskQueue of Tomcat 10 (java/org/apache/tomcat/util/net and
-//! util/threads). The acceptor counts a connection before it accepts it, and parks at maxConnections,
-//! while the kernel queues acceptCount more. The executor grows from minSpareThreads to maxThreads before
-//! anything is queued; past maxQueueSize a connection is closed. Tomcat's connectionTimeout is
-//! `limits.head_timeout` and TimeOut here, keepAliveTimeout and maxKeepAliveRequests are the common
-//! settings, so that a model can be compared with all else equal. What differs: what remains of a
-//! request is read by the poller's leave, bodies too, so that a slow sender holds no thread; and a
-//! closed connection lingers, as in every model.
+//! util/threads). The acceptor counts a connection before it accepts it. It stops at
+//! maxConnections, and the kernel queues acceptCount more. The executor grows from minSpareThreads
+//! to maxThreads before it queues, and closes connections beyond maxQueueSize. Here
+//! connectionTimeout is `limits.head_timeout` and TimeOut, and keepAliveTimeout and
+//! maxKeepAliveRequests are the common settings, so that models can be compared with all else
+//! equal.
+//!
+//! Differences from Tomcat: the poller waits for the rest of a request, bodies too, so a slow
+//! sender holds no thread. A closed connection lingers, as in every model.
 
 use std::io;
 use std::sync::Arc;
@@ -156,23 +157,23 @@ struct GrowthRule {
     queued_max: usize,
 }
 
-/// What the rule looks at when something is submitted.
+/// The input of the rule.
 #[derive(Debug, Clone, Copy)]
 struct ExecutorLoad {
     /// Threads of the executor.
     threads: usize,
-    /// What they work on and what is queued, with what is submitted now.
+    /// Connections that they work on or that are queued, with the new one.
     submitted: usize,
 }
 
-/// What becomes of what is submitted.
+/// What happens to a submitted connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Growth {
-    /// It is queued: a thread is idle, or there are as many as may be.
+    /// It is queued, because a thread is idle or no more may be started.
     Queue,
     /// A thread is started for it.
     Start,
-    /// There is no room for it.
+    /// It is closed, because the queue is full.
     Reject,
 }
 
@@ -194,20 +195,22 @@ struct Connector<'s> {
     service: &'s Service,
     parked: ParkedConns<'s>,
     queue: HandoffQueue<Box<Conn<'s>>>,
-    /// Nothing is handed over here; the acceptor signs in, so that it can be interrupted and awaited.
+    /// Never used to hand over: the acceptor registers here, so that it can be interrupted and
+    /// awaited.
     acceptor: HandoffQueue<()>,
     rule: GrowthRule,
     connections_max: usize,
     idle_max: Duration,
-    /// Threads of the executor, started and not ended; and what was submitted and is not done.
+    /// Threads of the executor, and connections that were submitted and are not done.
     threads: AtomicUsize,
     submitted: AtomicUsize,
-    /// A drain has begun; so many connections may still be accepted (see `Service::tickets`).
+    /// Whether a drain has begun, and how many connections it may still accept (see
+    /// `Service::tickets`).
     draining: AtomicBool,
     tickets: AtomicU32,
     /// The acceptor waits for room.
     acceptor_waits: AtomicBool,
-    /// The acceptor has not accepted its last.
+    /// The acceptor may still accept.
     accepts: AtomicBool,
     /// What is left is cut.
     stopping: AtomicBool,
@@ -241,11 +244,12 @@ impl<'s> Connector<'s> {
         }
     }
 
-    /// The life of a thread of the executor: take a connection, work on it until it waits, again.
+    /// The life of an executor thread: takes a connection, works on it until it is parked, and so
+    /// on.
     fn work(&self) {
         process::set_name("joust exec");
         let _registration = self.queue.register();
-        // The poller waits for the client's next bytes, the thread for room in the socket.
+        // The poller waits for input, the thread for room in the send buffer.
         let waiter = |reason, _: &Exchange<'_>| match reason {
             ParkReason::Idle | ParkReason::Reading | ParkReason::Lingering => Waiter::Watcher,
             ParkReason::Writing => Waiter::Thread,
@@ -258,7 +262,7 @@ impl<'s> Connector<'s> {
                     self.parked.settle(turned);
                     self.let_acceptor_go_on();
                     if self.draining.load(Relaxed) {
-                        // The last connection may have been this one.
+                        // This may have been the last connection.
                         self.parked.wake();
                     }
                 }
@@ -272,14 +276,14 @@ impl<'s> Connector<'s> {
         }
     }
 
-    /// Whether a thread that has had nothing to do for long is one too many; it is counted out then.
+    /// Whether an idle thread is to leave. If so, it is no longer counted.
     fn leaves(&self) -> bool {
         let min = self.rule.threads_min;
         let fewer = |threads: usize| (threads > min).then(|| threads - 1);
         self.threads.fetch_update(Relaxed, Relaxed, fewer).is_ok()
     }
 
-    /// Of what is submitted, more than there are threads waits.
+    /// Submitted connections beyond the number of threads wait.
     fn show_queue(&self, submitted: usize) {
         self.service.board.queue(submitted.saturating_sub(self.threads.load(Relaxed)));
     }
@@ -288,7 +292,7 @@ impl<'s> Connector<'s> {
         self.parked.open() < self.connections_max
     }
 
-    /// Waits for room, for a while at most; returns whether there is.
+    /// Waits for room, for a limited time. Returns whether there is room.
     fn wait_for_room(&self) -> bool {
         self.acceptor_waits.store(true, Relaxed);
         let has_room = self.acceptor.wait_until(LOOK_UP, || self.has_room());
@@ -296,25 +300,26 @@ impl<'s> Connector<'s> {
         has_room
     }
 
-    /// A connection may have ended.
+    /// Wakes the acceptor if it waits for room and there is some.
     fn let_acceptor_go_on(&self) {
         if self.acceptor_waits.load(Relaxed) && self.has_room() {
             self.acceptor.wake_waiters();
         }
     }
 
-    /// The life of the acceptor: wait for room, accept, hand over to the poller.
+    /// The life of the acceptor: waits for room, accepts, parks the connection.
     fn accept(&self) {
         process::set_name("joust acceptor");
         let _registration = self.acceptor.register();
         while !self.stopping.load(Relaxed) {
-            // Before it accepts: what it takes while the drain begins may not be among those counted then.
+            // Asked before accepting: a connection that is accepted while the drain begins may not
+            // be counted in it.
             let needs_ticket = self.draining.load(Relaxed);
             let is_last = || self.tickets.load(Relaxed) == 0 || self.service.is_drained();
             if needs_ticket && is_last() {
                 break;
             }
-            // The latch: a connection is counted before it is accepted.
+            // Tomcat's latch: a connection is counted before it is accepted.
             if !self.has_room() && !self.wait_for_room() {
                 continue;
             }
@@ -328,16 +333,17 @@ impl<'s> Connector<'s> {
                     std::thread::sleep(EXHAUSTED_REST.into());
                     continue;
                 }
-                // The listener's timeout, or nobody is left in a drain, where accept does not wait.
+                // The listener's timeout. In a drain accept does not wait, so it may also mean that
+                // none is left.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    // A connection may come whose handshake had begun.
+                    // A connection whose handshake had begun may still come.
                     if self.draining.load(Relaxed) {
                         std::thread::sleep(closing::LOOK.into());
                     }
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // The connection was gone before it was accepted; there may be others.
+                // The connection was gone before it was accepted; others may wait.
                 Err(_) => {}
             }
             if needs_ticket {
@@ -351,10 +357,10 @@ impl<'s> Connector<'s> {
     }
 }
 
-/// How often the acceptor looks whether the server is to end while it waits for room.
+/// How often the acceptor checks for the end of the server while it waits for room.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
-/// How often those that block are reminded in a drain.
+/// How often blocked threads are interrupted in a drain.
 const DRAIN_TICK: Nanos = Nanos::from_millis(20);
 
 fn start_acceptor<'scope, 'h: 'scope>(
@@ -364,7 +370,7 @@ fn start_acceptor<'scope, 'h: 'scope>(
     serving_thread().spawn_scoped(scope, || connector.accept()).map(|_| ())
 }
 
-/// Gives connections to threads, and starts those.
+/// Gives connections to threads, and starts threads.
 struct Executor<'h, 's, 'scope, 'env> {
     connector: &'h Connector<'s>,
     scope: &'scope Scope<'scope, 'env>,
@@ -381,7 +387,7 @@ impl<'h: 'scope, 's, 'scope> Executor<'h, 's, 'scope, '_> {
         started
     }
 
-    /// Has a thread work on a connection: an idle one, a new one, or the first that has done.
+    /// Gives a connection to an idle thread, to a new one, or to the first that becomes idle.
     fn submit(&self, conn: Box<Conn<'s>>) {
         let connector = self.connector;
         let submitted = connector.submitted.fetch_add(1, Relaxed) + 1;
@@ -391,7 +397,7 @@ impl<'h: 'scope, 's, 'scope> Executor<'h, 's, 'scope, '_> {
         {
             Growth::Queue => {}
             Growth::Start => {
-                // Without another thread (`ulimit -u`) it waits for one of those there are.
+                // If no thread can start (`ulimit -u`), the connection waits for an existing one.
                 let _ = self.start_thread();
             }
             Growth::Reject => {
@@ -404,7 +410,7 @@ impl<'h: 'scope, 's, 'scope> Executor<'h, 's, 'scope, '_> {
     }
 }
 
-/// The thread that waits for all connections that nobody works on.
+/// The thread that waits for all parked connections.
 struct Poller<'h, 's, 'scope, 'env> {
     executor: Executor<'h, 's, 'scope, 'env>,
     /// When what is left is cut.
@@ -412,8 +418,8 @@ struct Poller<'h, 's, 'scope, 'env> {
 }
 
 impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
-    /// Hands over what is ready and what has waited too long, until a signal ends it and, in a drain,
-    /// all connections have.
+    /// Handles events and deadlines until a signal ends it. A drain goes on until all connections
+    /// have ended.
     fn serve(&mut self, signals: &Signals) -> io::Result<()> {
         let connector = self.executor.connector;
         connector.parked.epoll.add(signals, SIGNALS, EventFlags::IN)?;
@@ -452,7 +458,7 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
         !connector.accepts.load(Relaxed) && connector.parked.open() == 0
     }
 
-    /// Has the acceptor take what waits, and no connection be kept alive.
+    /// Begins a drain: the acceptor accepts what waits, and no connection is kept alive.
     fn drain(&mut self) {
         let Connector { service, draining, tickets, .. } = self.executor.connector;
         self.end = clock::monotonic().saturating_add(service.grace);
@@ -464,7 +470,7 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
 
     fn finish_idle(&self) {
         let Connector { parked, queue, acceptor, .. } = self.executor.connector;
-        // Again each time: a signal that comes just before a call blocks is lost.
+        // Each time: a signal just before a blocking call has no effect.
         acceptor.interrupt_workers();
         queue.interrupt_workers();
         if parked.idle() > 0 {
@@ -474,7 +480,7 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
         }
     }
 
-    /// Closes what has waited too long; what has an answer coming is a thread's.
+    /// Handles parked connections whose deadline has come. If an answer is due, a thread sends it.
     fn expire(&self) {
         let parked = &self.executor.connector.parked;
         let now = clock::monotonic();
@@ -492,7 +498,7 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
 mod tests {
     use super::*;
 
-    /// An executor in virtual time: threads that have something to do never end it.
+    /// An executor in virtual time whose threads never finish their work.
     struct Busy {
         rule: GrowthRule,
         load: ExecutorLoad,

@@ -1,12 +1,11 @@
-//! One acceptor with a poll set, and a few threads that work on what is ready: Wyvern-style, after
-//! what is public of Wyvern 2 (max-thread, max-request). Owns who waits (the acceptor, for all
-//! connections between their requests); must not know HTTP.
-//! Start reading at [`Pool::accept_and_watch`], then [`Pool::work`].
+//! An acceptor with a poll set, and a few threads that work on ready connections. Wyvern-style,
+//! after what is public of Wyvern 2 (max-thread, max-request). The acceptor waits for all
+//! connections between requests. Start reading at [`Pool::accept_and_watch`], then [`Pool::work`].
 //!
 //! Cost of a request on a kept-alive connection: receive, send, one epoll_ctl that gives the
-//! connection back to the poll set, a share of one epoll_wait, and one handing-over from the acceptor
-//! to a thread (a lock, and a wake-up where the thread slept). A connection is watched for one event
-//! at a time (EPOLLONESHOT), so only one thread ever has it. Threads never block in a socket: a slow
+//! connection back to the poll set, a share of one epoll_wait, and one handoff to a thread (a lock,
+//! and a wake-up if the thread slept). A connection is watched for one event at a time
+//! (EPOLLONESHOT), so only one thread ever has it. Threads never block in a socket, so a slow
 //! client holds none.
 
 use std::io::{self, ErrorKind};
@@ -60,8 +59,8 @@ pub(super) static ITEM: Model = Model {
         concurrency: "max-thread requests in work, max-request connections held",
         saturation: "overflow=wait: connections wait in the backlog; close: they are closed at once",
     },
-    // More threads than connections are allowed, as they were in the server that this follows: they stay
-    // idle, and what they cost is one of the questions.
+    // More threads than connections are allowed, as in the original server. The extra threads stay
+    // idle, and their cost can be measured.
     two_at_once: Some(&["max-request=2", "max-thread=2", "overflow=wait"]),
     prepare: |settings| {
         Ok(Arc::new(PoolPlan {
@@ -79,7 +78,7 @@ struct PoolPlan {
     closes_overflow: bool,
 }
 
-/// How often the acceptor looks whether the last connection has ended, while it drains.
+/// How often the acceptor checks in a drain whether the last connection has ended.
 const DRAIN_TICK: Nanos = Nanos::from_millis(20);
 
 const LISTENER: u64 = u64::MAX;
@@ -87,7 +86,7 @@ const SIGNALS: u64 = u64::MAX - 1;
 
 impl PreparedModel for PoolPlan {
     fn run(&self, service: &Service) -> Result<(), ServeError> {
-        // Where it is refused, fewer connections fit, which accepting reports.
+        // If the kernel refuses, fewer connections fit; the error log says so when accept fails.
         let _ = socket::raise_file_limit();
         let signals = begin(service, Mode::NonBlocking)?;
         let pool = Pool::new(service, self).map_err(system("cannot create the epoll set"))?;
@@ -111,15 +110,15 @@ struct Pool<'s> {
     service: &'s Service,
     closes_overflow: bool,
     epoll: Epoll,
-    /// Connections that a thread is to work on. At most three entries for each: two of the poll set, for
-    /// the socket and the file of a gateway, and one of the timers.
+    /// Connections for the threads. At most three entries for each: two from the poll set (the
+    /// socket and the file of a gateway) and one from the timers.
     ready: HandoffQueue<u32>,
-    /// Rung when the threads are to end; what they work on is cut.
+    /// Rung when the threads are to end. Whatever they work on is cut.
     ends: Wake,
     stopping: AtomicBool,
-    /// One place for each connection of max-request.
+    /// One for each connection of max-request.
     slots: Vec<ConnSlot<'s>>,
-    /// Places without a connection.
+    /// Slots without a connection.
     free: Mutex<Vec<u32>>,
     open: AtomicUsize,
     /// The listener is out of the poll set until a connection ends.
@@ -129,12 +128,12 @@ struct Pool<'s> {
 
 struct ConnSlot<'s> {
     conn: Mutex<Conn<'s>>,
-    /// When the wait of its connection ends; written by the thread that worked on it last.
+    /// Deadline of its connection; written by the thread that worked on it last.
     deadline: AtomicU64,
 }
 
 struct Conn<'s> {
-    /// Comes with the first connection; its buffers serve all later ones.
+    /// `None` before the first connection; its buffers serve all later ones.
     spare_exchange: Option<Exchange<'s>>,
     state: PoolConnState,
 }
@@ -142,11 +141,11 @@ struct Conn<'s> {
 enum PoolConnState {
     Free,
     Open(OwnedFd),
-    /// Closed on our side; what still comes is dropped, up to so many bytes.
+    /// Closed on our side. We drop at most this many bytes of further input.
     Lingering(OwnedFd, usize),
 }
 
-/// A thread that panicked leaves at worst a connection that nobody moves on, until its timeout.
+/// If a thread panicked, its connection stays as it is until its deadline.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -173,8 +172,8 @@ impl<'s> Pool<'s> {
         })
     }
 
-    /// The acceptor: accepts, watches all connections that wait, and hands over those that are ready
-    /// or have waited too long.
+    /// The acceptor: accepts, watches all waiting connections, and hands over those with news or a
+    /// deadline.
     fn accept_and_watch(&self, signals: &Signals) -> io::Result<()> {
         self.epoll.add(&self.service.listener, LISTENER, EventFlags::IN)?;
         self.epoll.add(signals, SIGNALS, EventFlags::IN)?;
@@ -204,7 +203,7 @@ impl<'s> Pool<'s> {
         Ok(())
     }
 
-    /// Has a thread work on a connection.
+    /// Hands a connection to a thread.
     fn submit(&self, index: u32) {
         self.ready.push(index);
         self.show_queue();
@@ -216,15 +215,15 @@ impl<'s> Pool<'s> {
         }
     }
 
-    /// Has the threads end: whoever works on a connection moves it on no further.
+    /// Ends the threads. They leave their connections as they are.
     fn stop(&self) {
         self.stopping.store(true, Relaxed);
         self.ends.ring();
         self.ready.close_and_wait();
     }
 
-    /// A thread of max-thread: takes a connection that is ready, moves it on as far as it goes, and
-    /// gives it back to the poll set.
+    /// The life of a thread: takes a ready connection, moves it on as far as possible, and gives it
+    /// back to the poll set.
     fn work(&self) {
         let _seat = self.service.board.sit();
         while let Taken::Item(index) = self.ready.take(None) {
@@ -243,7 +242,7 @@ impl<'s> Pool<'s> {
         let conn = &mut *conn;
         let (Some(exchange), state) = (&mut conn.spare_exchange, &mut conn.state) else { return };
         let step = match state {
-            // The entry is of a connection that has ended since.
+            // Its connection has ended in the meantime.
             PoolConnState::Free => return,
             PoolConnState::Lingering(socket, left) => {
                 let due = slot.deadline.load(Relaxed) <= clock::monotonic().0;
@@ -269,14 +268,14 @@ impl<'s> Pool<'s> {
         self.watch(index, conn, step);
     }
 
-    /// One turn of a connection whose exchange is not over.
+    /// Moves a connection on until it has to wait.
     fn advance(&self, slot: &ConnSlot<'s>, exchange: &mut Exchange<'s>, socket: &OwnedFd) -> Step {
         let now = clock::monotonic();
         if exchange.deadline() <= now {
             exchange.timed_out(now);
         }
-        // The end of the stream that comes with the last bytes is seen at the next turn: watching
-        // again reports what is there.
+        // The next turn sees an end of the stream that comes with the last bytes: a socket that is
+        // watched again reports its state.
         let mut input = InputState::MayHave;
         let mut finishes = false;
         loop {
@@ -285,7 +284,7 @@ impl<'s> Pool<'s> {
             match socket_io::advance(socket.as_fd(), exchange, &mut input, after_call) {
                 Step::Close(how) => return Step::Close(how),
                 Step::Hold(until) => {
-                    // For the acceptor, which would otherwise send another thread to see to a timeout.
+                    // So that the acceptor does not send another thread because of a deadline.
                     slot.deadline.store(exchange.deadline().0, Relaxed);
                     if !socket_io::sleep_unless_rung(until, &self.ends) {
                         return Step::Hold(until);
@@ -300,12 +299,12 @@ impl<'s> Pool<'s> {
         }
     }
 
-    /// Gives a connection back to the acceptor's poll set, or to the end of the queue.
+    /// Gives a connection back to the poll set, or to the end of the queue.
     fn watch(&self, index: u32, conn: &mut Conn<'s>, step: Step) {
         let wanted = match step {
             Step::Turn => return self.submit(index),
-            // It is held at the end of the server, which cuts it. That the client has ended its side stays
-            // so: who waits for room would be told again each time.
+            // Held when the server ends, which cuts it. We do not ask about RDHUP while we wait for
+            // room: once the client has shut its side, each wait would report it again.
             Step::Write | Step::Hold(_) => EventFlags::OUT,
             Step::Gateway => match self.watch_gateway(index, conn) {
                 Some(wanted) => wanted,
@@ -324,8 +323,8 @@ impl<'s> Pool<'s> {
         }
     }
 
-    /// Gives the file of a gateway to the poll set, for one event as well; returns what the socket is to be
-    /// watched for beside it. `None`: the connection is lost.
+    /// Adds the file of a gateway to the poll set, also for one event. Returns what to watch the
+    /// socket for at the same time; `None`: the connection is lost.
     fn watch_gateway(&self, index: u32, conn: &mut Conn<'s>) -> Option<EventFlags> {
         let exchange = conn.spare_exchange.as_mut()?;
         let has_room = exchange.room().is_some_and(|room| !room.is_empty());
@@ -337,12 +336,12 @@ impl<'s> Pool<'s> {
             exchange.lost(clock::monotonic());
             return None;
         }
-        // What there is no room for would be told again and again.
+        // Without room for it, new input would be reported again and again.
         let wanted = EventFlags::IN | EventFlags::RDHUP;
         Some(if has_room { wanted } else { EventFlags::empty() })
     }
 
-    /// The connection of a place has been closed.
+    /// Frees the slot of a closed connection.
     fn release(&self, index: u32) {
         self.slots[index as usize].deadline.store(u64::MAX, Relaxed);
         lock(&self.free).push(index);
@@ -354,12 +353,12 @@ impl<'s> Pool<'s> {
 
     fn accept_again(&self) {
         if let Err(error) = self.epoll.add(&self.service.listener, LISTENER, EventFlags::IN) {
-            // EEXIST: someone else was faster. Anything else is tried again.
+            // EEXIST: another thread was faster. After any other error we try again.
             self.rests.store(error.kind() != ErrorKind::AlreadyExists, Relaxed);
         }
     }
 
-    /// Closes what is left when there is no more time for it; the threads have ended.
+    /// Cuts all connections, when the threads have ended.
     fn cut(&self) {
         for slot in &self.slots {
             let mut conn = lock(&slot.conn);
@@ -372,19 +371,19 @@ impl<'s> Pool<'s> {
     }
 }
 
-/// What only the acceptor's thread knows.
+/// State of the acceptor's thread alone.
 struct Watcher<'p, 's> {
     pool: &'p Pool<'s>,
     acceptor: Acceptor<'s>,
     timers: Timers,
-    /// The shortest wait that a client is allowed: a place that is looked at as often as this is
-    /// looked at before any deadline that a thread may have set since.
+    /// The shortest time that a client may wait. A slot that is checked this often is checked
+    /// before any deadline that a thread may have set since.
     glance: Nanos,
     /// The port is open.
     listens: bool,
-    /// Accepting rests until then, for lack of descriptors or memory.
+    /// No accept before this instant, because descriptors or memory ran out.
     rest: Nanos,
-    /// One read of the clock for all that a wake-up brings.
+    /// The time when the last wait ended; read once for all its events.
     now: Nanos,
 }
 
@@ -429,13 +428,13 @@ impl<'p, 's> Watcher<'p, 's> {
         }
     }
 
-    /// In a drain: takes what still waits, as far as there is room. The listener's event would do it
-    /// too, but does not come for a connection that has gone in the meantime.
+    /// In a drain: accepts what still waits, as far as there is room. We cannot rely on the
+    /// listener's event, which does not come for a connection that has gone in the meantime.
     fn accept_the_last(&mut self) {
         while self.acceptor.is_draining() && self.listens && !self.pool.rests.load(Relaxed) {
             self.accept_some();
         }
-        // Where it is full too: what comes now is to be refused, or the next server's.
+        // Even if the pool is full: later connections are refused, or belong to the next server.
         if self.acceptor.is_over() && self.listens {
             self.stop_listening();
         }
@@ -453,27 +452,27 @@ impl<'p, 's> Watcher<'p, 's> {
         if self.pool.epoll.add(&socket, u64::from(index), flags).is_ok() {
             conn.state = PoolConnState::Open(socket);
         } else {
-            // ENOMEM or ENOSPC (fs.epoll.max_user_watches): nobody would ever wake it.
+            // ENOMEM or ENOSPC (fs.epoll.max_user_watches): no event would ever come for it.
             drop(conn);
             self.pool.release(index);
         }
     }
 
-    /// Takes the listener out of the set: it stays readable, and the acceptor would spin.
+    /// Takes the listener out of the set, where it would stay ready and keep the acceptor awake.
     fn pause(&mut self, until: Nanos) {
         if self.pool.epoll.remove(self.acceptor.listener()).is_err() {
             return;
         }
         self.rest = until;
         self.pool.rests.store(true, Relaxed);
-        // A place that became free before the line above did not bring the listener back.
+        // A slot that became free before the previous line did not put the listener back.
         let full = self.pool.open.load(Relaxed) == self.pool.slots.len();
         if until == Nanos::MAX && !full && self.pool.rests.swap(false, Relaxed) {
             self.pool.accept_again();
         }
     }
 
-    /// Looks at the places whose turn it is, and hands over those that have waited too long.
+    /// Checks the slots whose timer has ended, and hands over those whose deadline has come.
     fn expire(&mut self) {
         if self.rest <= self.now {
             self.rest = Nanos::MAX;
@@ -496,8 +495,8 @@ impl<'p, 's> Watcher<'p, 's> {
         }
     }
 
-    /// Takes in what already waits to be accepted, closes the port, and has a thread look at each
-    /// connection, so that it ends with the response it is at.
+    /// Begins a drain: accepts what waits, closes the port, and sends a thread to each connection
+    /// so that it finishes its response.
     fn drain(&mut self) {
         self.pool.service.begin_closing();
         self.acceptor.drain();
@@ -510,7 +509,7 @@ impl<'p, 's> Watcher<'p, 's> {
     fn stop_listening(&mut self) {
         self.listens = false;
         self.pool.rests.store(false, Relaxed);
-        // It is not in the set where accepting rests.
+        // If accepting had paused, the listener is not in the set.
         let _ = self.pool.epoll.remove(&self.pool.service.listener);
         self.pool.service.stop_listening();
     }

@@ -1,11 +1,10 @@
-//! A process for each connection, forked in advance: Apache's MPM prefork. Owns who waits (a child,
-//! in accept and then with its one connection through keep-alive); must not know HTTP, nor how many
-//! children there are.
-//! Start reading at [`serve`].
+//! A process for each connection, forked in advance: Apache's MPM prefork. A child waits in accept,
+//! and then with its connection through keep-alive. Start reading at [`serve`].
 //!
-//! Cost of a request on a kept-alive connection: one receive and one send, both blocking; of a
-//! connection: accept and close. The kernel bounds each wait (see `socket_io::CallLimit`). Children block
-//! in accept on the same socket, without a lock: the kernel wakes the one that waits longest.
+//! Cost of a request on a kept-alive connection: one receive and one send, both blocking. Cost of a
+//! connection: accept and close. The kernel bounds each wait (see `socket_io::CallLimit`). Children
+//! block in accept on the same socket, without a lock: the kernel wakes the one that has waited
+//! longest.
 
 use std::sync::Arc;
 
@@ -97,7 +96,7 @@ impl PreparedModel for Prefork {
     }
 }
 
-/// The life of a child: accept, serve that connection to its end, again.
+/// The life of a child: accepts, serves that connection to its end, and so on. `left`: how often.
 fn serve(
     service: &Service,
     call_limit: CallLimit,

@@ -1,13 +1,12 @@
-//! One thread, one loop: lighttpd's model, and that of one worker of nginx. Owns which poller the loop
-//! has; must not know how a loop works, which is `looped`'s.
+//! One thread with one event loop: lighttpd, and one worker of nginx. Start reading at [`ITEM`],
+//! then `shared/event_loop.rs`.
 //!
-//! After lighttpd 1.4 (src/server.c, src/network.c, src/fdevent_impl.c): `server.event-handler` is our
-//! `poller`, with epoll as its default too; accepting takes up to 100 connections a round, one
-//! connection writes at most 256 KiB in its turn, and at `server.max-connections` the listener leaves
-//! the poll set until one ends. Ours wakes it with the first that ends; lighttpd waits until a tenth of
-//! its descriptors is free again. A. Chandra and D. Mosberger, "Scalability of Linux event-dispatch
-//! mechanisms" (USENIX 2001), is the classic comparison of pollers.
-//! Start reading at [`ITEM`].
+//! After lighttpd 1.4 (src/server.c, src/network.c, src/fdevent_impl.c). `poller` is its
+//! `server.event-handler`, with the same default, epoll. A round accepts up to 100 connections, and
+//! a turn writes at most 256 KiB. At `server.max-connections` the listener leaves the poll set. It
+//! returns when a connection ends; lighttpd waits until a tenth of its descriptors is free. A.
+//! Chandra and D. Mosberger, "Scalability of Linux event-dispatch mechanisms" (USENIX 2001), is the
+//! classic comparison of pollers.
 
 use std::sync::Arc;
 
@@ -16,8 +15,8 @@ use sys::listener::Mode;
 use sys::socket;
 use sys::watch::{PollSet, SELECT_FILES_MAX, SelectSet, Watch};
 
+use super::shared::event_loop::{Loop, Rules};
 use super::shared::loop_group::StopSources;
-use super::shared::looped::{Loop, Rules};
 use super::shared::{begin, system};
 use super::{Declared, Model, PreparedModel, SettingKind, SettingSpec, Settings};
 use crate::ServeError;
@@ -26,10 +25,10 @@ use crate::service::Service;
 const CONNECTIONS_MAX: &str = "server.max-connections";
 const POLLER: &str = "poller";
 
-/// Connections that one loop holds unless it is set.
+/// Default number of connections of one loop.
 pub(super) const CONNECTIONS_MAX_DEFAULT: u64 = 16_384;
 
-/// Of the files that select can watch, those that are left for the listener, logs and what is served.
+/// Of the files that select can watch, how many are reserved for the listener, logs and content.
 const SELECT_RESERVE: usize = 124;
 
 /// The model.
@@ -100,11 +99,12 @@ fn prepare(settings: &Settings) -> Result<Arc<dyn PreparedModel>, String> {
 impl PreparedModel for Reactor {
     fn run(&self, service: &Service) -> Result<(), ServeError> {
         match self.poller {
-            // A file with a higher number could not be watched: rather, there is none.
+            // A file with a higher number could not be watched, so we make none.
             Poller::Select => socket::lower_file_limit(SELECT_FILES_MAX as u64)
                 .map_err(system("cannot bound the number of open files, which select needs"))?,
-            // Servers of many connections do so at their start (nginx worker_rlimit_nofile, lighttpd
-            // server.max-fds); where it is refused, fewer connections fit, which accepting reports.
+            // As servers of many connections do (nginx worker_rlimit_nofile, lighttpd
+            // server.max-fds). If the kernel refuses, fewer connections fit, and the error log says
+            // so when accept fails.
             Poller::Epoll | Poller::Poll => _ = socket::raise_file_limit(),
         }
         match self.poller {

@@ -1,13 +1,11 @@
-//! One loop and a pool of threads: the threaded lighttpd. The loop accepts, reads and parses; a thread
-//! builds the answer and sends it, blocking where it must, and gives the connection back. Owns the
-//! model's settings, start and end; must not know how the loop works (`looped`) or the threads
-//! (`answer_threads`).
+//! An event loop and a pool of threads: the threaded lighttpd. The loop accepts, reads and parses.
+//! A thread builds the answer, sends it with blocking calls, and gives the connection back. Start
+//! reading at [`ReactorPool`], then `shared/event_loop.rs` and `shared/answer_threads.rs`.
 //!
-//! After an experiment with lighttpd 1.4.49 of 2018 that moved the answering of static files to a pool
-//! of threads. Its source is not public, so names and defaults are ours, in lighttpd's way; what is
-//! documented of such servers is the half-sync/half-async pattern (D. Schmidt and C. Cranor, PLoP 1995)
-//! and, with a loop of their own a thread, Flash's AMPED helpers (V. Pai et al., USENIX 1999).
-//! Start reading at [`run`].
+//! After an experiment of 2018 with lighttpd 1.4.49, which let a pool of threads answer for static
+//! files. Its source is not public, so names and defaults are ours, in lighttpd's style. Documented
+//! relatives are the half-sync/half-async pattern (D. Schmidt and C. Cranor, PLoP 1995) and Flash's
+//! AMPED helpers (V. Pai et al., USENIX 1999).
 
 use std::sync::Arc;
 
@@ -17,8 +15,8 @@ use sys::socket;
 
 use super::reactor::CONNECTIONS_MAX_DEFAULT;
 use super::shared::answer_threads::AnswerThreads;
+use super::shared::event_loop::{Loop, Rules};
 use super::shared::loop_group::StopSources;
-use super::shared::looped::{Loop, Rules};
 use super::shared::{begin, serving_thread, system};
 use super::{Declared, Model, PreparedModel, SettingKind, SettingSpec, Settings};
 use crate::ServeError;
@@ -83,7 +81,8 @@ fn prepare(settings: &Settings) -> Result<Arc<dyn PreparedModel>, String> {
 
 impl PreparedModel for ReactorPool {
     fn run(&self, service: &Service) -> Result<(), ServeError> {
-        // Where it is refused, fewer connections fit, which accepting reports.
+        // If the kernel refuses, fewer connections fit, and the error log says so when accept
+        // fails.
         let _ = socket::raise_file_limit();
         let signals = begin(service, Mode::NonBlocking)?;
         let rules = Rules::of_one_loop(self.conns_max);

@@ -1,18 +1,18 @@
-//! Several loops in one process, one for each CPU: nginx's workers as threads, h2o's and Envoy's
-//! model. The default. Owns how the loops share the port, start and end; must not know how a loop
-//! works, which is `looped`'s.
+//! Several event loops in one process, one for each CPU: nginx with threads as workers, h2o, Envoy.
+//! The default model. Start reading at [`Reactors`], then `shared/event_loop.rs`.
 //!
-//! After nginx 1.22 to 1.31 (src/event/ngx_event_accept.c, src/core/ngx_connection.c): loops share one
-//! listener, watched with EPOLLEXCLUSIVE, and put it behind the others' again every 16 accepts, since
-//! the kernel wakes the first that watches it; or each has its own (`reuseport`), and the kernel
-//! spreads connections by a hash. Where `worker_connections` is nearly reached, idle connections are
-//! closed, and those too that have sent nothing yet; where none is left, connections are accepted and
-//! closed at once. Different from nginx: loops are threads, so that they share the cache of files;
-//! `worker_processes` is `auto` unless set (nginx: 1), and `worker_connections` 16384 and of clients
-//! only (nginx: 512, with listeners); a request that has come to a connection that is about to be closed
-//! as idle is answered.
-//! M. Majkowski, "Why does one NGINX worker take all the load?" (Cloudflare 2017), compares the two ways
-//! to share a port. Start reading at [`run`].
+//! After nginx 1.22 to 1.31 (src/event/ngx_event_accept.c, src/core/ngx_connection.c). With
+//! `exclusive`, loops watch one listener with EPOLLEXCLUSIVE. The kernel wakes the loop that
+//! watches it first, so each loop goes to the end after 16 accepts. With `reuseport` each loop has
+//! a queue of its own, and the kernel spreads connections by a hash. Near `worker_connections` a
+//! loop closes idle connections, also those that have sent nothing yet. If there are none, it
+//! accepts and closes new ones.
+//!
+//! Differences from nginx: loops are threads, so they share the file cache. `worker_processes`
+//! defaults to `auto` (nginx: 1). `worker_connections` defaults to 16384 and counts clients only
+//! (nginx: 512, with listeners). A request on a connection that is about to be closed as idle is
+//! still answered. M. Majkowski, "Why does one NGINX worker take all the load?" (Cloudflare 2017),
+//! compares the two ways to share a port.
 
 use std::io;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use sys::signals::{Signals, Stop};
 use sys::socket;
 
 use super::reactor::CONNECTIONS_MAX_DEFAULT;
+use super::shared::event_loop::{Loop, Overflow, Rules};
 use super::shared::loop_group::{LoopGroup, StopSources};
-use super::shared::looped::{Loop, Overflow, Rules};
 use super::shared::socket_io::ACCEPTS_MAX;
 use super::shared::{begin, serving_thread, system};
 use super::{Declared, Model, PreparedModel, SettingKind, SettingSpec};
@@ -100,7 +100,7 @@ struct Reactors {
     loops: Option<usize>,
     /// Of each loop.
     conns_max: usize,
-    /// Each loop has a queue of the port to itself.
+    /// Whether each loop has a queue of the port to itself.
     has_own_queues: bool,
     round_max: usize,
     overflow: Overflow,
@@ -125,8 +125,8 @@ impl PreparedModel for Reactors {
     }
 
     fn run(&self, service: &Service) -> Result<(), ServeError> {
-        // nginx has worker_rlimit_nofile for it; where it is refused, fewer connections fit, which
-        // accepting reports.
+        // As nginx's worker_rlimit_nofile. If the kernel refuses, fewer connections fit, and the
+        // error log says so when accept fails.
         let _ = socket::raise_file_limit();
         let signals = begin(service, Mode::NonBlocking)?;
         let count = self.loops(&service.cpus)?;
@@ -137,7 +137,8 @@ impl PreparedModel for Reactors {
             is_shared: count > 1 && service.more_listeners.is_empty(),
         };
         let group = LoopGroup::new(count).map_err(system("cannot create what wakes the loops"))?;
-        // All of them before the first serves, whose connections could take the descriptors.
+        // We make all loops before the first one serves: its connections could take the
+        // descriptors.
         let loops = (0..count)
             .map(|number| {
                 let listener = service.listeners().nth(number).unwrap_or(&service.listener);
@@ -155,7 +156,7 @@ impl PreparedModel for Reactors {
     }
 }
 
-/// A loop that has not begun.
+/// A loop that has not started.
 struct Worker<'a> {
     number: usize,
     service: &'a Service,
@@ -163,7 +164,7 @@ struct Worker<'a> {
     it: Loop<'a, 'a, Epoll>,
 }
 
-/// Runs all loops, the first in the calling thread; the first error of any.
+/// Runs all loops, the first one in the calling thread. Returns the first error.
 fn run_loops<'a>(
     loops: Vec<Worker<'a>>,
     group: &LoopGroup,
@@ -195,8 +196,8 @@ fn run_loops<'a>(
 }
 
 impl<'a> Worker<'a> {
-    /// From its beginning to its end. Where it cannot go on, or panics, the others stop too: a server
-    /// that answers a part of its connections is worse than one that somebody starts again.
+    /// Runs the loop to its end. If it fails or panics, the other loops stop too, so that the
+    /// server can be restarted instead of answering only some connections.
     fn run(mut self, signals: Option<&'a Signals>) -> io::Result<()> {
         let _guard = EndsAllInPanic(self.group);
         let cpus = &self.service.cpus;
@@ -213,7 +214,7 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Has the other loops end where one panics, which is told when all have ended.
+/// Stops the other loops if one panics. The panic goes on when all have ended.
 struct EndsAllInPanic<'a>(&'a LoopGroup);
 
 impl Drop for EndsAllInPanic<'_> {

@@ -1,13 +1,12 @@
-//! A thread for each connection, started when it comes: Tomcat's connector BIO (up to 8.0), MySQL,
-//! and the first server in most books. Owns who waits (one thread in poll for connections, each other
-//! with its one connection through keep-alive); must not know HTTP.
-//! Start reading at [`Acceptor::serve`].
+//! A new thread for each connection: Tomcat's BIO connector (up to 8.0), MySQL, and the first
+//! server in most books. One thread waits in poll for connections, each other one with its
+//! connection through keep-alive. Start reading at [`Acceptor::serve`].
 //!
-//! Cost of a request on a kept-alive connection: one receive and one send, both blocking. Of a
-//! connection: poll, accept, and the start and end of a thread, some 30 us together: a tenth of a fork,
-//! and what the server has learnt (open files, prepared answers) is shared. Worker is this model with
-//! threads that stay. At `maxThreads` the acceptor leaves connections in the backlog until a thread has
-//! ended, as BIO does, whose maxConnections is maxThreads unless set.
+//! Cost of a request on a kept-alive connection: one receive and one send, both blocking. Cost of a
+//! connection: poll, accept, and the start and end of a thread, some 30 us together. That is a
+//! tenth of a fork, and threads share what the server has learnt (open files, prepared answers).
+//! Worker is this model with threads that stay. At `maxThreads`, connections wait in the backlog
+//! until a thread ends, as in BIO, whose maxConnections defaults to maxThreads.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -55,7 +54,7 @@ pub(super) static ITEM: Model = Model {
 
 const THREADS_MAX: &str = "maxThreads";
 
-/// How often the acceptor looks at the signals where it waits for something else.
+/// How often the acceptor checks the signals while it waits for something else.
 const TICK: Nanos = Nanos::from_millis(20);
 
 #[derive(Debug)]
@@ -88,11 +87,11 @@ impl PreparedModel for Thread {
 /// What all threads share.
 struct Threads<'s> {
     service: &'s Service,
-    /// From the acceptor to the thread that was started for it.
+    /// Hands a connection to the thread that was started for it.
     queue: HandoffQueue<(OwnedFd, SocketAddr)>,
     /// Threads that were started and have not ended.
     threads: AtomicUsize,
-    /// Exchanges of connections that have ended: their buffers serve others. At most maxThreads.
+    /// Exchanges of ended connections, whose buffers serve others. At most maxThreads.
     spare_exchanges: Mutex<Vec<Exchange<'s>>>,
     /// What is left is cut.
     stopping: AtomicBool,
@@ -114,7 +113,7 @@ impl<'s> Threads<'s> {
     fn work(&self) {
         process::set_name("joust thread");
         let _registration = self.queue.register();
-        // Dropped before the line above is, which tells the acceptor.
+        // Dropped before `_registration`, which wakes the acceptor.
         let _counted = Counted(&self.threads);
         let Taken::Item((socket, peer)) = self.queue.take(Some(Duration::ZERO)) else { return };
         let spare_exchanges =
@@ -130,7 +129,7 @@ impl<'s> Threads<'s> {
     }
 }
 
-/// Takes one off when dropped.
+/// Subtracts one when dropped.
 struct Counted<'a>(&'a AtomicUsize);
 
 impl Drop for Counted<'_> {
@@ -139,20 +138,21 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// What only the acceptor knows.
+/// State of the acceptor alone.
 struct Acceptor<'f, 's> {
     shared: &'f Threads<'s>,
     threads_max: usize,
-    /// A connection lies in the queue for which no thread could be started yet.
+    /// A connection is in the queue for which no thread could be started yet.
     owes_thread: bool,
-    /// The machine had no thread, descriptor or memory left: until then no more is asked of it.
+    /// A thread, a descriptor or memory was lacking: no new attempt before this instant.
     rest: Nanos,
     /// In a drain, how many connections may still be accepted (see `Service::tickets`).
     tickets: Option<u32>,
 }
 
 impl<'f> Acceptor<'f, '_> {
-    /// Starts a thread for whoever comes, until a signal ends it and, in a drain, all have ended.
+    /// Starts a thread for each connection until a signal ends it. A drain goes on until all have
+    /// ended.
     fn serve<'scope>(
         &mut self,
         scope: &'scope Scope<'scope, '_>,
@@ -196,7 +196,7 @@ impl<'f> Acceptor<'f, '_> {
         Ok(())
     }
 
-    /// Waits until there is something to do; returns whether a connection may be accepted.
+    /// Waits until there is something to do. Returns whether a connection may be accepted.
     fn wait(&self, signals: &Signals) -> io::Result<bool> {
         let Threads { service, queue, threads, .. } = self.shared;
         let cannot = self.owes_thread || self.rest > clock::monotonic();
@@ -224,13 +224,13 @@ impl<'f> Acceptor<'f, '_> {
                 return self.take_rest();
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                // A connection may come whose handshake had begun.
+                // A connection whose handshake had begun may still come.
                 if self.tickets.is_some() {
                     self.rest = clock::monotonic().saturating_add(closing::LOOK);
                 }
                 return;
             }
-            // The connection was gone before it was accepted; there may be others.
+            // The connection was gone before it was accepted; others may wait.
             Err(_) => {}
         }
         self.tickets = self.tickets.map(|left| left.saturating_sub(1));

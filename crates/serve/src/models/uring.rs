@@ -1,17 +1,16 @@
-//! io_uring, one ring a core: what the kernel is to do is handed over in batches, and it says when it
-//! has been done. Owns how many rings there are and on which threads; must not know HTTP, nor how a
-//! ring serves. Start reading at [`run`], then `ring_loop`, the loop of one ring.
+//! One io_uring for each core: we submit operations to the kernel in batches, and it reports when
+//! they are complete. Start reading at [`Uring`], then `ring_loop`, the loop of one ring.
 //!
-//! Cost of a request on a kept-alive connection: a share of one io_uring_enter, which hands over the
-//! answers to all requests of a round and brings those of the next. Nothing is asked for twice: one
-//! receive is armed for the life of a connection (multishot), and takes a buffer of those that all
-//! share only when bytes are there; an answer is sent from where it lies, and says nothing when it
-//! was taken. Large files go by sendfile(2) beside the ring: a splice would pass through a pipe, and
-//! the kernel hands it to a thread of its own, which costs more than the system call that it saves.
+//! Cost of a request on a kept-alive connection: a share of one io_uring_enter, which submits the
+//! answers of one round and returns the requests of the next. One multishot receive serves a
+//! connection for life and takes a shared buffer only when bytes arrive. Answers are sent from
+//! where they lie, and a complete send has no event. Large files go by sendfile(2) beside the ring:
+//! a splice passes through a pipe and a kernel thread, which costs more than the system call that
+//! it saves.
 //!
-//! Rings share the listening socket. One ring alone accepts again and again with one operation; of
-//! several each has one accept at a time under way, which goes to the end of the kernel's queue when
-//! it is armed again: connections go round. With repeated ones the first in that queue would get all.
+//! Rings share the listening socket. A single ring accepts with one multishot operation. Several
+//! rings have one accept each, which goes to the end of the kernel's queue when it is submitted
+//! again, so they take turns. With multishot accepts the first ring would get all connections.
 
 mod conn;
 mod ring_group;
@@ -84,7 +83,7 @@ struct Uring {
 }
 
 impl Uring {
-    /// How many rings there are, and connections for each.
+    /// How many rings there are, and how many connections each may hold.
     fn shares(&self, n_cpus: usize) -> (usize, usize) {
         let rings = if self.rings == 0 { n_cpus } else { self.rings };
         let rings = rings.clamp(1, self.conns_max);
@@ -93,7 +92,8 @@ impl Uring {
 }
 
 impl PreparedModel for Uring {
-    /// A kernel or a sandbox without io_uring is found out before anybody is told the address.
+    /// Asked before the server prints its address, so that a kernel or sandbox without io_uring is
+    /// found out.
     fn available(&self) -> Result<(), String> {
         uring_server::is_available().map_err(|error| {
             format!("{error}. --model reactors is the nearest model that needs no io_uring")
@@ -101,7 +101,8 @@ impl PreparedModel for Uring {
     }
 
     fn run(&self, service: &Service) -> Result<(), ServeError> {
-        // Where it is refused, fewer connections fit, which accepting reports.
+        // If the kernel refuses, fewer connections fit, and the error log says so when accept
+        // fails.
         let _ = socket::raise_file_limit();
         let signals = begin(service, Mode::NonBlocking)?;
         let cpus = sys::affinity::allowed().map_err(system("cannot ask which CPUs there are"))?;
@@ -111,7 +112,7 @@ impl PreparedModel for Uring {
         let serve = |role: RingRole<'_>| {
             let starting = group.starting();
             let ring_loop = RingLoop::new(service, &group, role, conns_max, self.buffers)?;
-            // Why another could not be made is told by that one.
+            // Another ring that could not be made reports its own error.
             if starting.made() { ring_loop.serve() } else { Ok(()) }
         };
         let served = thread::scope(|scope| {

@@ -1,11 +1,10 @@
-//! A thread for each connection, in several processes: Apache's MPM worker. Owns who waits (in each
-//! child one thread in accept, the others with one connection each through keep-alive); must not
-//! know HTTP, nor how many children there are.
-//! Start reading at [`serve`].
+//! A thread for each connection, in several processes: Apache's MPM worker. In each child one
+//! thread waits in accept, and each other thread with its connection through keep-alive. Start
+//! reading at [`serve`].
 //!
-//! Cost of a request on a kept-alive connection: as in prefork. Of a connection: one handing-over
-//! more, a lock and a wake-up. The listener accepts only when one of its own workers is idle, so that
-//! no connection waits in a process while another process could take it.
+//! Cost of a request on a kept-alive connection: as in prefork. Cost of a connection: one handoff
+//! more, a lock and a wake-up. The listener accepts only while one of its own workers is idle, so
+//! that no connection waits in a process while another process could take it.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -42,7 +41,7 @@ pub(super) static ITEM: Model = Model {
     prepare: |settings| Ok(Arc::new(Worker(plan(settings)?))),
 };
 
-/// Those of a server of processes with threads.
+/// Settings of a server of processes with threads.
 pub(super) static SETTINGS: [SettingSpec; 8] = [
     setting("StartServers", 3, 0, "children at the start"),
     setting("ThreadsPerChild", 25, 1, "threads of a child that serve, fixed for its life"),
@@ -59,7 +58,7 @@ pub(super) static SETTINGS: [SettingSpec; 8] = [
     setting("MaxConnectionsPerChild", 0, 0, "connections after which a child ends; 0: any number"),
 ];
 
-/// Apache's hard limit, of children and of threads.
+/// Apache's hard limit of children, and of threads.
 const LIMIT_MAX: u64 = 20_000;
 
 const fn setting(name: &'static str, default: u64, min: u64, about: &'static str) -> SettingSpec {
@@ -72,8 +71,7 @@ struct Worker(ChildPlan);
 
 /// What [`SETTINGS`] say.
 ///
-/// # Errors
-/// Settings that do not work together, with the way out.
+/// # Errors Settings that do not work together, and the way out.
 pub(super) fn plan(settings: &Settings) -> Result<ChildPlan, String> {
     let count = |name| settings.size(name);
     let (per_child, workers_max) = (count("ThreadsPerChild"), count("MaxRequestWorkers"));
@@ -127,21 +125,21 @@ impl PreparedModel for Worker {
     }
 }
 
-/// Where the threads of a child find each other.
+/// What the threads of a child share.
 #[derive(Clone, Copy)]
 struct Child<'a> {
     service: &'a Service,
     call_limit: CallLimit,
     board: &'a Scoreboard,
-    /// The child's.
+    /// The child's number.
     number: usize,
     queue: &'a HandoffQueue<(OwnedFd, SocketAddr)>,
 }
 
-/// How long the listener waits for an idle worker before it looks whether the child is to end.
+/// How long the listener waits for an idle worker before it checks for the end of the child.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
-/// The life of a child: start the workers, accept for them, see them off.
+/// The life of a child: starts the workers, accepts for them, and waits until they have left.
 fn serve(child: &Child<'_>, plan: &ChildPlan) -> u8 {
     let workers = Workers { board: child.board, number: child.number, queue: child.queue };
     let listen = || listen(child, plan.connections_per_child);
@@ -173,7 +171,7 @@ fn listen(child: &Child<'_>, connections_max: u64) -> u8 {
     child::DONE
 }
 
-/// The life of a worker: take a connection, serve it to its end, again.
+/// The life of a worker: takes a connection, serves it to its end, and so on.
 fn work(child: &Child<'_>, worker: usize) {
     let doing = |state| child.board.set(child.number, worker, state);
     let ending = || child.board.ending().or(child.queue.is_ending().then_some(Stop::Drain));

@@ -1,7 +1,5 @@
-//! Accepting, as every event loop does it: some connections a round, none while there is nothing to
-//! hold them, and in a drain those that wait, until none does. Owns what an accept that failed means;
-//! must not know who watches the listener, or what becomes of a connection.
-//! Start reading at [`Acceptor::next`].
+//! Accepting for event loops: some connections a round, none while there is no room, and in a drain
+//! all that wait. Owns what a failed accept means. Start reading at [`Acceptor::next`].
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
@@ -14,61 +12,61 @@ use super::socket_io::EXHAUSTED_REST;
 use crate::service::{Service, closing};
 use site::board::Counter;
 
-/// What takes connections from one queue of the port.
+/// Accepts connections from one queue of the port.
 pub(crate) struct Acceptor<'s> {
     service: &'s Service,
     listener: &'s TcpListener,
     /// In a drain, how many connections may still be accepted (see `Service::tickets_at`).
     tickets: Option<u32>,
-    /// Accepts that one round may still make, so that older connections have their turn in between.
+    /// Accepts left in this round, so that older connections get turns in between.
     left: usize,
     round_max: usize,
 }
 
-/// Whether its owner can hold another connection.
+/// Whether the caller can hold another connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Room {
-    /// It can.
+    /// Yes.
     Free,
-    /// It cannot: connections wait in the kernel's queue.
+    /// No: connections wait in the kernel's queue.
     Waits,
-    /// It cannot: connections are accepted and closed at once. In a drain they wait all the same,
-    /// since whoever waited when it began is to be answered.
+    /// No: connections are accepted and closed at once. In a drain they wait instead, because all
+    /// that waited when it began are to be answered.
     Closes,
 }
 
-/// What came of an attempt.
+/// What one attempt to accept returns.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// A connection, not blocking; its owner has room for it.
+    /// A non-blocking connection for which there is room.
     Admit(OwnedFd, SocketAddr),
-    /// Nothing more in this round. The listener tells when there is.
+    /// No more in this round. The listener reports when there is more.
     Done,
-    /// The listener is to leave the poll set, where it would stay ready: until a connection ends, and
-    /// at the longest for so long.
+    /// Take the listener out of the poll set, where it would stay ready, until a connection ends
+    /// and at most for this long.
     Rest(Nanos),
-    /// What a drain was to take in has been taken in, or the port was closed elsewhere.
+    /// A drain has accepted everything, or the port was closed elsewhere.
     Over,
 }
 
 impl<'s> Acceptor<'s> {
-    /// Takes at most `round_max` connections a round from `listener`, which is one of `service` and
-    /// does not block.
+    /// Accepts at most `round_max` connections a round from `listener`, a non-blocking queue of
+    /// `service`.
     pub(crate) fn new(service: &'s Service, listener: &'s TcpListener, round_max: usize) -> Self {
         Self { service, listener, tickets: None, left: round_max, round_max }
     }
 
-    /// The queue it takes from.
+    /// The queue it accepts from.
     pub(crate) fn listener(&self) -> &'s TcpListener {
         self.listener
     }
 
-    /// A new round: it may take as many again.
+    /// Starts a new round.
     pub(crate) fn begin_round(&mut self) {
         self.left = self.round_max;
     }
 
-    /// Takes in what waits, and then no more.
+    /// Begins a drain: accepts what waits, and then no more.
     pub(crate) fn drain(&mut self) {
         self.tickets = Some(self.service.tickets_at(self.listener));
     }
@@ -78,7 +76,7 @@ impl<'s> Acceptor<'s> {
         self.tickets.is_some()
     }
 
-    /// Whether a drain has taken in all that it was to, so that the port may be closed without waiting for
+    /// Whether a drain has accepted everything, so that the port can be closed without waiting for
     /// room.
     pub(crate) fn is_over(&self) -> bool {
         let is_drained = || self.service.is_drained_at(self.listener);
@@ -105,11 +103,11 @@ impl<'s> Acceptor<'s> {
                     return match (self.is_draining(), self.is_over()) {
                         (false, _) => Next::Done,
                         (true, true) => Next::Over,
-                        // Connections may come whose handshake had begun.
+                        // A connection whose handshake had begun may still come.
                         (true, false) => Next::Rest(closing::LOOK),
                     };
                 }
-                // A connection that was gone before it was accepted counts too; there may be others.
+                // A connection that was gone before it was accepted counts too; others may wait.
                 Ok(_) | Err(_) => {}
             }
             self.left -= 1;
@@ -161,7 +159,7 @@ mod tests {
         let _clients = clients(&service, 2);
         let mut acceptor = Acceptor::new(&service, &service.listener, 100);
         acceptor.drain();
-        // Nobody has told the kernel to begin no more.
+        // The kernel still completes handshakes here.
         let _later = clients(&service, 1);
         assert!(matches!(acceptor.next(Room::Closes), Next::Rest(Nanos::MAX)));
         assert!(matches!(acceptor.next(Room::Free), Next::Admit(..)));

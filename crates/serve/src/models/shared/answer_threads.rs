@@ -1,10 +1,9 @@
-//! Threads that answer for an event loop: it reads and parses, they build the answer and send it,
-//! blocking where they must, and give the connection back. Owns the two queues between them; must not
-//! know what a loop does. Start reading at [`AnswerThreads::work`].
+//! Threads that answer for an event loop. The loop reads and parses; they build the answer, send it
+//! with blocking calls and give the connection back. Start reading at [`AnswerThreads::work`].
 //!
-//! Cost of a handing-over: a lock and mostly a wake-up there, and the same back, where one wake-up
-//! brings all that have been answered since the last. A connection is moved, never shared, so that
-//! nothing else is locked. It stays in the loop's poll set: what arrives meanwhile waits for it.
+//! Cost of a handoff: a lock and usually a wake-up, in each direction. One wake-up of the loop
+//! brings all connections that were answered since the last. A connection is moved, not shared, so
+//! nothing else is locked. It stays in the loop's poll set; new input waits until it is back.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,32 +19,32 @@ use super::socket_io::{self, AfterCall, InputState, SPIN, Step};
 use crate::service::Service;
 use site::exchange::{Exchange, Spare};
 
-/// A connection on its way.
+/// A connection that is handed over.
 pub(crate) struct AnswerJob<'s> {
-    /// Where the loop has it.
+    /// Its index in the loop.
     pub(crate) index: u32,
     pub(crate) socket: OwnedFd,
     pub(crate) exchange: Box<Exchange<'s>>,
 }
 
-/// The threads' side of a loop.
+/// The answer threads of one loop.
 pub(crate) struct AnswerThreads<'s> {
     service: &'s Service,
     queue: HandoffQueue<AnswerJob<'s>>,
-    /// Who answers.
+    /// How many threads answer.
     threads: usize,
-    /// Connections that may be on their way at once.
+    /// Connections that may be handed over at once.
     jobs_max: usize,
-    /// Those that are to go back to the loop.
+    /// Answered connections that go back to the loop.
     done: Mutex<VecDeque<AnswerJob<'s>>>,
-    /// Rung where there is the first of them.
+    /// Rung for the first of them.
     returns: Wake,
-    /// Rung when all is to end at once.
+    /// Rung to stop all threads at once.
     ends: Wake,
 }
 
 impl<'s> AnswerThreads<'s> {
-    /// Of so many threads, for at most `jobs_max` connections at once, in work or waiting for it.
+    /// For `threads` threads, and at most `jobs_max` connections that wait or are in progress.
     pub(crate) fn new(service: &'s Service, threads: usize, jobs_max: usize) -> io::Result<Self> {
         let (returns, ends) = (Wake::new()?, Wake::new()?);
         Ok(Self {
@@ -59,40 +58,41 @@ impl<'s> AnswerThreads<'s> {
         })
     }
 
-    /// How many answer.
+    /// How many threads answer.
     pub(crate) fn threads(&self) -> usize {
         self.threads
     }
 
-    /// Connections that may be on their way at once; the loop counts them.
+    /// Connections that may be handed over at once; the loop counts them.
     pub(crate) fn jobs_max(&self) -> usize {
         self.jobs_max
     }
 
-    /// Hands over a connection that is asked for something.
+    /// Hands over a connection whose request is complete.
     pub(crate) fn submit(&self, job: AnswerJob<'s>) {
         self.queue.push(job);
     }
 
-    /// What the loop watches: readable while there is something for [`AnswerThreads::take_back`].
+    /// The loop watches this. It is readable while [`AnswerThreads::take_back`] has something to
+    /// return.
     pub(crate) fn returns(&self) -> &Wake {
         &self.returns
     }
 
-    /// Moves all connections that have been answered to `done`.
+    /// Moves all answered connections to `done`.
     pub(crate) fn take_back(&self, done: &mut VecDeque<AnswerJob<'s>>) {
-        // Before they are taken: one that comes in between rings again.
+        // Before we take them: a connection that comes in between rings again.
         self.returns.hush();
         done.append(&mut self.lock_done());
     }
 
-    /// Has all threads end, as soon as they have cut what they are at.
+    /// Ends all threads. Each cuts the connection that it works on.
     pub(crate) fn close(&self) {
         self.ends.ring();
         self.queue.close_and_wait();
     }
 
-    /// A thread: answers one connection after the other.
+    /// The life of a thread: answers one connection after the other.
     pub(crate) fn work(&self) {
         let _seat = self.service.board.sit();
         let mut spare = Spare::default();
@@ -112,15 +112,15 @@ impl<'s> AnswerThreads<'s> {
     }
 
     fn lock_done(&self) -> MutexGuard<'_, VecDeque<AnswerJob<'s>>> {
-        // A thread that panicked left it whole: a job is moved in or out in one step.
+        // A thread that panicked left it consistent: a job moves in or out in one step.
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers all that has been read whole, and sends it; the thread waits for the client.
+    /// Answers all complete requests and sends the answers. The thread waits for the client.
     fn answer(&self, job: &mut AnswerJob<'s>) {
         let AnswerJob { socket, exchange, .. } = job;
         exchange.answer(clock::monotonic());
-        // What else the client sends is the loop's to read.
+        // The loop reads what else the client sends.
         let mut input = InputState::Empty;
         loop {
             let after_call = || AfterCall { now: clock::monotonic(), ending: false };
@@ -129,7 +129,7 @@ impl<'s> AnswerThreads<'s> {
                     Step::Read | Step::Close(_) => return,
                     Step::Turn => continue,
                     Step::Gateway => {
-                        // What else the client sends is taken in while a program answers.
+                        // While a gateway answers, we read what else the client sends.
                         input = InputState::MayHave;
                         if socket_io::wait_for_gateway(
                             socket.as_fd(),
@@ -150,7 +150,7 @@ impl<'s> AnswerThreads<'s> {
             if flags.is_empty() {
                 socket_io::spin_until(until.saturating_add(SPIN));
             }
-            // Does nothing before the deadline.
+            // This does nothing before the deadline.
             exchange.timed_out(clock::monotonic());
         }
     }

@@ -1,6 +1,5 @@
-//! What the children of `prefork` and `worker` have in common: how one accepts, and when it leaves.
-//! Owns those rules; must not know who serves the connection.
-//! Start reading at [`accept`].
+//! What children of `prefork`, `worker` and `event` share: how they accept, when they leave, and
+//! how their threads start. Start reading at [`accept`] and [`Workers::run`].
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -14,26 +13,26 @@ use super::scoreboard::{Intake, Scoreboard};
 use super::serving_thread;
 use crate::service::Service;
 
-/// Exit status of a child that has done what it was to do.
+/// Exit status of a child that ended as planned.
 pub(crate) const DONE: u8 = 0;
 
-/// Exit status of a child that lacks descriptors or memory (APEXIT_CHILDSICK): start fewer.
+/// Exit status of a child that ran out of descriptors or memory (APEXIT_CHILDSICK): start fewer.
 pub(crate) const SICK: u8 = 7;
 
 /// Exit status of a child that cannot start at all (APEXIT_CHILDFATAL).
 pub(crate) const FATAL: u8 = 15;
 
-/// What comes of accepting.
+/// What [`accept`] returns.
 pub(crate) enum Accepted {
     /// A connection.
     Conn(OwnedFd, SocketAddr),
-    /// Nothing; try again.
+    /// No connection; try again.
     Nothing,
-    /// The child is to end with this status.
+    /// The child is to exit with this status.
     Leave(u8),
 }
 
-/// Waits for a connection. In a drain each that waited when it began is still taken by someone.
+/// Waits for a connection. In a drain, some child still accepts each connection that waited.
 pub(crate) fn accept(service: &Service, board: &Scoreboard) -> Accepted {
     match signals::asked_to_end() {
         Some(Stop::Drain) if board.take_ticket() => {}
@@ -46,13 +45,13 @@ pub(crate) fn accept(service: &Service, board: &Scoreboard) -> Accepted {
             service.note_exhaustion(&error);
             Accepted::Leave(SICK)
         }
-        // The parent has made the listener non-blocking: nobody waits any more.
+        // The parent has made the listener non-blocking: no child waits any more.
         Err(error) if error.kind() == ErrorKind::WouldBlock && board.is_draining() => {
             Accepted::Leave(DONE)
         }
         // The parent has stopped listening.
         Err(error) if error.kind() == ErrorKind::InvalidInput => Accepted::Leave(DONE),
-        // A signal, the listener's timeout, or a connection that was gone before it was accepted.
+        // A signal, the listener's timeout, or a connection that was gone before we accepted it.
         Err(_) => {
             service.keep_logs_up();
             Accepted::Nothing
@@ -60,17 +59,17 @@ pub(crate) fn accept(service: &Service, board: &Scoreboard) -> Accepted {
     }
 }
 
-/// The threads of a child that serve, and what a listener of the same child hands them.
+/// The serving threads of a child, and the queue through which its listener hands them connections.
 pub(crate) struct Workers<'a, T> {
     pub(crate) board: &'a Scoreboard,
-    /// The child's.
+    /// The child's number.
     pub(crate) number: usize,
     pub(crate) queue: &'a HandoffQueue<T>,
 }
 
 impl<T: Send> Workers<'_, T> {
-    /// Starts so many, each with its number; listens for them, and waits until all have left. Returns the
-    /// exit status of the child.
+    /// Starts the threads, runs `listen` in the calling one and waits until all threads have left.
+    /// Returns the exit status of the child.
     pub(crate) fn run(
         &self,
         threads: usize,
@@ -90,7 +89,7 @@ impl<T: Send> Workers<'_, T> {
                     FATAL
                 }
             };
-            // It may wait long for its last clients: the parent is not to count on it any more.
+            // The last clients may take long. The parent must not count on this child any more.
             self.board.set_intake(self.number, Intake::Ended);
             self.queue.close_and_wait();
             status

@@ -1,13 +1,12 @@
-//! Where the threads of a process hand each other connections. Owns the queue, who sleeps at it, and
-//! how threads are seen off; must not know what is handed over. Start reading at [`HandoffQueue::push`] and
-//! [`HandoffQueue::take`].
+//! A queue through which the threads of a process hand each other connections, or anything else.
+//! Also ends those threads. Start reading at [`HandoffQueue::push`] and [`HandoffQueue::take`].
 //!
-//! First in, first out, as the queues of Apache (fdqueue.c) and of Tomcat (LinkedBlockingQueue) are;
-//! of the threads that sleep the one that has slept longest is woken (futex(2) wakes in order).
-//! A lock that nobody holds costs no system call; waking costs one, and is done only where somebody
-//! sleeps and nobody else is on the way: the woken thread wakes the next one if there is more to do
-//! (as LinkedBlockingQueue does). So a burst does not wake more threads than there turn out to be
-//! work for when they run.
+//! It is first in, first out, like the queues of Apache (fdqueue.c) and Tomcat
+//! (LinkedBlockingQueue). Of sleeping threads it wakes the one that has slept longest (futex(2)
+//! wakes in order). A free lock costs no system call. A wake-up costs one, so we make it only if a
+//! thread sleeps and no other is about to run: a woken thread wakes the next one if there is more
+//! to do (as LinkedBlockingQueue does). So a burst wakes no more threads than find work when they
+//! run.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,41 +15,42 @@ use std::time::Duration;
 
 use sys::signals::{self, ThreadId};
 
-/// How long workers that were interrupted have until they are again.
+/// Time between two interruptions of workers that have not ended.
 pub(crate) const INTERRUPT_EVERY: Duration = Duration::from_millis(20);
 
-/// Hands things from whoever has them to idle workers.
+/// Hands items to idle workers.
 pub(crate) struct HandoffQueue<T> {
     inner: Mutex<Inner<T>>,
-    /// Something was put down, or the queue was closed.
+    /// An item was pushed, or the queue was closed.
     work: Condvar,
     /// A worker became idle, or left.
     idle_or_left: Condvar,
-    /// Connections are finished, none is kept alive.
+    /// The server ends: workers finish their connections and keep none alive.
     ending: AtomicBool,
 }
 
 struct Inner<T> {
     items: VecDeque<T>,
-    /// Workers that are at [`HandoffQueue::take`], or nearly.
+    /// Workers in [`HandoffQueue::take`] or about to call it.
     idle: usize,
-    /// Those of them that sleep, and those that were woken and do not run yet.
+    /// Of those, how many sleep, and how many were woken and do not run yet.
     asleep: usize,
     waking: usize,
-    /// Somebody sleeps at [`HandoffQueue::wait_for_idle_worker`] or [`HandoffQueue::close_and_wait`].
+    /// A thread sleeps in [`HandoffQueue::wait_for_idle_worker`] or
+    /// [`HandoffQueue::close_and_wait`].
     awaited: bool,
-    /// Workers that have not left.
+    /// Registered workers that have not left.
     threads: Vec<ThreadId>,
     closed: bool,
 }
 
-/// What comes of taking.
+/// What [`HandoffQueue::take`] returns.
 pub(crate) enum Taken<T> {
-    /// This.
+    /// The next item.
     Item(T),
-    /// Nothing came in time.
+    /// No item came in time.
     Nothing,
-    /// Nothing will come any more.
+    /// The queue is closed and empty.
     Closed,
 }
 
@@ -71,7 +71,7 @@ impl<T> Default for HandoffQueue<T> {
 }
 
 impl<T> Inner<T> {
-    /// Workers that are idle and have nothing coming.
+    /// Idle workers for which no item waits.
     fn idle_workers(&self) -> usize {
         self.idle.saturating_sub(self.items.len())
     }
@@ -79,21 +79,21 @@ impl<T> Inner<T> {
 
 impl<T> HandoffQueue<T> {
     fn lock(&self) -> MutexGuard<'_, Inner<T>> {
-        // A worker that panicked holds no connection of another's and leaves the counts whole.
+        // A worker that panicked leaves the counts consistent.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For whoever is idle next.
+    /// Adds an item for the next idle worker.
     pub(crate) fn push(&self, item: T) {
         let mut inner = self.lock();
         inner.items.push_back(item);
         self.wake_one(inner);
     }
 
-    /// For a worker that is idle now and has nothing coming.
+    /// Adds an item only if a worker is idle and no other item waits for it.
     ///
     /// # Errors
-    /// The item itself, where there is no such worker.
+    /// The item, if there is no such worker.
     pub(crate) fn push_to_idle(&self, item: T) -> Result<(), T> {
         let mut inner = self.lock();
         if inner.idle_workers() == 0 {
@@ -107,14 +107,14 @@ impl<T> HandoffQueue<T> {
     fn wake_one(&self, mut inner: MutexGuard<'_, Inner<T>>) {
         let wakes = !inner.items.is_empty() && inner.waking == 0 && inner.asleep > 0;
         inner.waking += usize::from(wakes);
-        // Before the lock is let go, the woken thread would only wait for it.
+        // Notified under the lock, the woken thread would only wait for it.
         drop(inner);
         if wakes {
             self.work.notify_one();
         }
     }
 
-    /// The next thing, waiting for it for as long as `max_wait`, or for ever.
+    /// Takes the next item. Waits at most `max_wait`, or without limit.
     pub(crate) fn take(&self, max_wait: Option<Duration>) -> Taken<T> {
         let mut inner = self.lock();
         inner.idle += 1;
@@ -124,14 +124,15 @@ impl<T> HandoffQueue<T> {
         self.take_locked(inner, max_wait)
     }
 
-    /// Counts a worker as idle from now on: it has only to tidy up before [`HandoffQueue::take_when_idle`].
+    /// Counts the worker as idle although it still has to tidy up before
+    /// [`HandoffQueue::take_when_idle`].
     pub(crate) fn mark_idle(&self) {
         let mut inner = self.lock();
         inner.idle += 1;
         self.tell(inner);
     }
 
-    /// As [`HandoffQueue::take`], after [`HandoffQueue::mark_idle`].
+    /// Like [`HandoffQueue::take`], after [`HandoffQueue::mark_idle`].
     pub(crate) fn take_when_idle(&self, max_wait: Option<Duration>) -> Taken<T> {
         self.take_locked(self.lock(), max_wait)
     }
@@ -163,29 +164,29 @@ impl<T> HandoffQueue<T> {
                 }
             };
             inner.asleep -= 1;
-            // One that was not woken but came by itself may take the place of one that was, which
-            // then finds nothing, or takes what is put down next.
+            // A thread that timed out may count down in place of one that was woken. That one then
+            // finds nothing or takes the next item.
             inner.waking = inner.waking.saturating_sub(1);
         }
     }
 
-    /// Things that nobody has taken.
+    /// Items that no worker has taken yet.
     pub(crate) fn len(&self) -> usize {
         self.lock().items.len()
     }
 
-    /// Workers that are idle and have nothing coming.
+    /// Idle workers for which no item waits.
     pub(crate) fn idle_workers(&self) -> usize {
         self.lock().idle_workers()
     }
 
-    /// Waits until there is such a worker, for a while at most; returns whether there is.
+    /// Waits for such a worker, at most `most`. Returns whether there is one.
     pub(crate) fn wait_for_idle_worker(&self, most: Duration) -> bool {
         self.wait_while(most, |inner| inner.idle_workers() == 0)
     }
 
-    /// Waits until something is so that may be so when a worker has left or after [`HandoffQueue::wake_waiters`], for
-    /// a while at most; returns whether it is.
+    /// Waits at most `most` for a condition that changes when a worker leaves or
+    /// [`HandoffQueue::wake_waiters`] is called. Returns whether it holds.
     pub(crate) fn wait_until(&self, most: Duration, is_so: impl Fn() -> bool) -> bool {
         self.wait_while(most, |_| !is_so())
     }
@@ -203,7 +204,7 @@ impl<T> HandoffQueue<T> {
         !is_so(&mut inner)
     }
 
-    /// Has whoever waits look again.
+    /// Makes waiting threads check their condition again.
     pub(crate) fn wake_waiters(&self) {
         self.tell(self.lock());
     }
@@ -215,20 +216,21 @@ impl<T> HandoffQueue<T> {
         }
     }
 
-    /// Counts the calling thread as a worker until what is returned is dropped.
+    /// Registers the calling thread as a worker until the returned value is dropped.
     pub(crate) fn register(&self) -> Registration<'_, T> {
         let thread = signals::this_thread();
         self.lock().threads.push(thread);
         Registration { queue: self, thread }
     }
 
-    /// Whether connections are to be finished.
+    /// Whether workers are to finish their connections.
     pub(crate) fn is_ending(&self) -> bool {
         self.ending.load(Relaxed)
     }
 
-    /// Has the workers keep no connection alive. Those that wait for a client are interrupted; to be
-    /// called again until they heed it, for a signal that comes before the call is lost.
+    /// Tells workers to keep no connection alive and interrupts those that wait for a client. The
+    /// caller repeats this until they have ended, because a signal just before a blocking call has
+    /// no effect.
     pub(crate) fn interrupt_workers(&self) {
         self.interrupt_all(&self.lock());
     }
@@ -240,7 +242,7 @@ impl<T> HandoffQueue<T> {
         }
     }
 
-    /// Takes nothing more, and waits until every worker has finished what it has and left.
+    /// Closes the queue and waits until every registered worker has finished its work and left.
     pub(crate) fn close_and_wait(&self) {
         let mut inner = self.lock();
         inner.closed = true;
@@ -254,7 +256,8 @@ impl<T> HandoffQueue<T> {
     }
 }
 
-/// A worker that has not left; leaves when dropped, in a panic too, so that nobody waits for it.
+/// A registered worker. It leaves when this is dropped, even in a panic, so that nobody waits for
+/// it.
 pub(crate) struct Registration<'a, T> {
     queue: &'a HandoffQueue<T>,
     thread: ThreadId,
@@ -295,7 +298,7 @@ mod tests {
             }
             queue.close_and_wait();
         });
-        // Closing does not take away what was put down before.
+        // Closing keeps the items that were pushed before.
         assert_eq!(sum.load(Relaxed), 20_000 * 20_001 / 2);
     }
 

@@ -1,6 +1,5 @@
-//! How the event loops of one process end together: one of them takes the signals, and tells the
-//! others. Owns that word, and who is the last to accept; must not know what a loop does.
-//! Start reading at [`LoopGroup::stop`].
+//! How the event loops of one process end together: one loop takes the signals and tells the
+//! others. Start reading at [`LoopGroup::stop`].
 
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
@@ -8,7 +7,7 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use sys::signals::{Signals, Stop};
 use sys::wake::Wake;
 
-/// The loops of one process, which end together.
+/// The loops of one process.
 #[derive(Debug)]
 pub(crate) struct LoopGroup {
     asked: AtomicU8,
@@ -21,23 +20,23 @@ const DRAIN: u8 = 1;
 const AT_ONCE: u8 = 2;
 
 impl LoopGroup {
-    /// So many loops, which nobody has asked to end.
+    /// For `loops` loops.
     pub(crate) fn new(loops: usize) -> io::Result<Self> {
         let (asked, accept) = (AtomicU8::new(0), AtomicUsize::new(loops));
         Ok(Self { asked, accept, wake: Wake::new()? })
     }
 
-    /// What each loop watches, for edges: it is never read, so that one ring wakes all.
+    /// Each loop watches this edge-triggered. Nobody reads it, so one ring wakes all.
     pub(crate) fn wake(&self) -> &Wake {
         &self.wake
     }
 
-    /// A loop accepts no more; returns whether it was the last.
+    /// Notes that a loop accepts no more. Returns whether it was the last.
     pub(crate) fn stops_accepting(&self) -> bool {
         self.accept.fetch_sub(1, Relaxed) == 1
     }
 
-    /// Has every loop end so; the sterner of two counts.
+    /// Ends every loop in this way. Of two calls, stopping at once wins over draining.
     pub(crate) fn stop(&self, stop: Stop) {
         let asked = match stop {
             Stop::Drain => DRAIN,
@@ -47,7 +46,7 @@ impl LoopGroup {
         self.wake.ring();
     }
 
-    /// How they are to end, if they are.
+    /// How the loops are to end, if they are.
     pub(crate) fn stop_asked(&self) -> Option<Stop> {
         match self.asked.load(Relaxed) {
             AT_ONCE => Some(Stop::AtOnce),
@@ -57,11 +56,11 @@ impl LoopGroup {
     }
 }
 
-/// From whom a loop hears that it is to end; at least one of the two.
+/// What tells a loop to end; at least one of the two is given.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StopSources<'a> {
     /// The signals of the process, which one loop takes.
     pub(crate) signals: Option<&'a Signals>,
-    /// The others, which that one tells.
+    /// The group, through which that loop tells the others.
     pub(crate) group: Option<&'a LoopGroup>,
 }

@@ -1,13 +1,12 @@
-//! The process that leads a server of processes: starts children, keeps the spare ones within
-//! bounds, and ends them all. It serves nothing itself. Owns the children's lives; must not know
-//! what a child does (see `prefork`, `worker`) nor the rule of spares (see `spare`).
-//! Start reading at [`lead`].
+//! The parent process of `prefork`, `worker` and `event`: starts children, keeps the number of
+//! spare workers within bounds, and ends all children. It serves nothing itself. Start reading at
+//! [`lead`].
 //!
-//! The loop is Apache's `ap_wait_or_timeout`: reap one dead child and look again, or sleep one second
-//! and do the maintenance. So a child that ends is not replaced on the spot, and maintenance comes at
-//! most once a second. What differs: the child to end is chosen by the parent (the last idle one, as
-//! in Apache 1.3) and woken by SIGTERM instead of a byte in the "pipe of death" and a connection to
-//! itself, which would stand in the access log.
+//! The loop is Apache's `ap_wait_or_timeout`: reap one dead child and look again, or sleep one
+//! second and do the maintenance. So a dead child is not replaced at once, and maintenance comes at
+//! most once a second. One difference: the parent chooses the child to end (the last idle one, as
+//! in Apache 1.3) and wakes it by SIGTERM. Apache writes to the "pipe of death" and connects to
+//! itself, which its access log would show.
 
 use std::io;
 
@@ -26,44 +25,45 @@ use site::board::{Counter, State};
 use site::gateway;
 use site::log::Level;
 
-/// How often the parent looks at its children while the server ends, and reminds them.
+/// How often the parent checks its children in a drain, and signals them again.
 pub(crate) const ENDING_TICK: Nanos = Nanos::from_millis(20);
 
-/// The same when it stops at once; a child needs some 100 us.
+/// The same when the server stops at once. A child needs some 100 us.
 const STOP_TICK: Nanos = Nanos::from_millis(2);
 
-/// From this rate of starting children on, the server is said to be busy (`idle_spawn_rate >= 8`).
+/// From this spawn rate on the error log says that the server is busy (`idle_spawn_rate >= 8`).
 const BUSY_RATE: usize = 8;
 
-/// How long children have to stop at once before they are killed.
+/// How long children may take to stop at once before they are killed.
 const STOP_GRACE: Nanos = Nanos::from_secs(1);
 
-/// What the children of a model are.
+/// How many children a model has, and of what kind.
 #[derive(Debug, Clone)]
 pub(crate) struct ChildPlan {
     /// Children at the start (StartServers).
     pub(crate) start: usize,
-    /// Children at most that are not about to end.
+    /// The most children, without those that are about to end.
     pub(crate) children_max: usize,
-    /// Children at most, with those that end and still have connections.
+    /// The most children, with those that are about to end but still have connections.
     pub(crate) places: usize,
-    /// While a child ends, another is asked to only where there is room for a full set beside all that
-    /// are there: MPM event, whose children may take long to end.
+    /// While a child ends, end another only if there is room for a full set beside all that exist.
+    /// For `event`, whose children may take long to end.
     pub(crate) ends_one_at_a_time: bool,
     /// Workers of each child.
     pub(crate) workers_per_child: usize,
-    /// What may be raised where load grows faster than children come.
+    /// Settings to raise if load grows faster than children start.
     pub(crate) busy_hint: &'static str,
-    /// How many are kept in reserve.
+    /// How many idle workers are kept.
     pub(crate) rule: SpareRule,
     /// Connections after which a child ends.
     pub(crate) connections_per_child: u64,
 }
 
-/// Leads the children until a signal ends it. Then there is no child left, whatever happened.
+/// Leads the children until a signal ends the server. When it returns, no child is left. `child` is
+/// the life of a child with this number; its exit status is one of those in `child`.
 ///
-/// # Errors
-/// What kept the first children from starting; a later lack only makes fewer of them.
+/// # Errors Why the first children could not start. A later failure to start one only leaves fewer
+/// of them.
 pub(crate) fn lead(
     service: &Service,
     plan: &ChildPlan,
@@ -85,7 +85,8 @@ pub(crate) fn lead(
         has_served: false,
     };
     let led = parent.start().and_then(|()| parent.watch(&signals));
-    // On the way of an error too: drop would leave the children to PDEATHSIG, and unreaped.
+    // After an error too: otherwise the kernel would kill the children (PDEATHSIG) and nobody would
+    // reap them.
     let ended = match led {
         Ok(Stop::Drain) => parent.drain(&signals),
         Ok(Stop::AtOnce) | Err(_) => stop(&mut parent),
@@ -94,8 +95,8 @@ pub(crate) fn lead(
 }
 
 impl ChildPlan {
-    /// After a reload it begins as large as it had become: load has not gone because the configuration was
-    /// read again. Apache's graceful restart begins at StartServers, and has clients wait while it grows.
+    /// After a reload, starts as many children as the server had, because the load is still there.
+    /// Apache's graceful restart begins with StartServers, and clients wait while it grows.
     fn after(mut self, workers_before: usize) -> Self {
         if workers_before > 0 {
             self.start = self.start.max(workers_before.div_ceil(self.workers_per_child));
@@ -112,24 +113,24 @@ struct Parent<'a> {
     board: Scoreboard,
     /// By number, as on the scoreboard.
     children: Vec<Option<Child>>,
-    /// That no more children may be started was said.
+    /// Whether the error log says that the limit is reached.
     limit_reported: bool,
-    /// That the places of children are taken by such as end was said.
+    /// Whether the error log says that ending children take all places.
     places_reported: bool,
-    /// A child has got as far as waiting for connections, so the settings can work.
+    /// A child has started and waited for connections, so the settings work.
     has_served: bool,
 }
 
-/// A process with children that it ends before itself.
+/// A process that ends its children before itself.
 pub(crate) trait Family {
-    /// Those that have not ended yet.
+    /// Children that were not reaped yet.
     fn children(&self) -> impl Iterator<Item = Pid>;
-    /// Takes a dead child off the books.
+    /// Removes a child that has ended.
     fn reaped(&mut self, pid: Pid, ended: Ended);
 }
 
-/// Has every child cut its connections, write its log and end; kills those that have not done so
-/// after a while, and waits until the kernel has.
+/// Makes every child cut its connections, write its log and end. Kills those that do not end in
+/// time, and waits until all are reaped.
 pub(crate) fn stop<F: Family>(family: &mut F) -> io::Result<()> {
     let signal_all = |family: &F, signal| {
         family.children().for_each(|pid| _ = process::signal(pid, signal));
@@ -152,7 +153,7 @@ pub(crate) fn stop<F: Family>(family: &mut F) -> io::Result<()> {
 
 struct Child {
     pid: Pid,
-    /// It was asked to end, and is asked again until it has.
+    /// It was asked to end. The signal is repeated until it has.
     leaving: bool,
 }
 
@@ -167,7 +168,7 @@ impl Parent<'_> {
     }
 
     fn fork(&mut self, number: usize) -> io::Result<()> {
-        // What this process has buffered would be written by both.
+        // Otherwise both processes would write what this one has buffered.
         self.service.log.flush();
         self.board.set_all(number, State::Starting);
         self.board.set_intake(number, Intake::Open);
@@ -198,7 +199,7 @@ impl Parent<'_> {
         forked.map(|_| ())
     }
 
-    /// The life of the server up to its end.
+    /// Reaps and maintains until a signal comes.
     fn watch(&mut self, signals: &Signals) -> Result<Stop, ServeError> {
         let broken = "cannot wait for children and signals";
         loop {
@@ -219,12 +220,12 @@ impl Parent<'_> {
         }
     }
 
-    /// For the generation that follows on a reload.
+    /// Tells the generation that follows on a reload how many workers there are.
     fn note_workers(&self) {
         self.service.handover.set_workers(self.staying().count() * self.plan.workers_per_child);
     }
 
-    /// Takes a dead child off the books. It is not replaced here: that is up to the spare rule.
+    /// Removes a dead child. The spare rule decides later whether another is started.
     fn reaped(&mut self, pid: Pid, ended: Ended) -> Result<(), ServeError> {
         let is_it = |child: &Option<Child>| child.as_ref().is_some_and(|child| child.pid == pid);
         let Some(number) = self.children.iter().position(is_it) else { return Ok(()) };
@@ -283,8 +284,8 @@ impl Parent<'_> {
         }
     }
 
-    /// Says what Apache says, mostly in its words: that the limit is reached once, that load grows fast
-    /// each time.
+    /// Notes a shortage, mostly in Apache's words: once that the limit is reached, each time that
+    /// load grows fast.
     fn report_shortage(&mut self, rate: usize, idle: usize, room: usize) {
         let errors = &self.service.errors;
         let leaving = self.children.iter().flatten().count() - self.staying().count();
@@ -323,7 +324,7 @@ impl Parent<'_> {
         }
     }
 
-    /// Numbers of the children that were not asked to end, and do not end by themselves.
+    /// Numbers of the children that do not end, asked or by themselves.
     fn staying(&self) -> impl Iterator<Item = usize> {
         let stays = |child: &Option<Child>| child.as_ref().is_some_and(|child| !child.leaving);
         (0..self.board.children_max()).filter(move |&number| {
@@ -331,7 +332,7 @@ impl Parent<'_> {
         })
     }
 
-    /// Asks the child with the most idle workers to end; of equals, the last.
+    /// Asks the child with the most idle workers to end; among equals, the last.
     fn reap_one(&mut self) {
         let chosen = self.staying().max_by_key(|&number| self.board.idle(number));
         if let Some(child) = chosen.and_then(|number| self.children[number].as_mut()) {
@@ -340,15 +341,15 @@ impl Parent<'_> {
         }
     }
 
-    /// A signal that came just before the child's call began to block was lost.
+    /// Repeats signals: one that comes just before a blocking call has no effect.
     fn remind(&self) {
         for child in self.children.iter().flatten().filter(|child| child.leaving) {
             process::signal(child.pid, Signal::TERM);
         }
     }
 
-    /// Lets the children answer what they have and what waits in the backlog, and end; whatever is
-    /// left after GracefulShutdownTimeout is killed.
+    /// Lets the children answer the requests that are in progress and the connections in the
+    /// backlog. Kills whatever is left after GracefulShutdownTimeout.
     fn drain(&mut self, signals: &Signals) -> io::Result<()> {
         let end = clock::monotonic().saturating_add(self.service.grace);
         self.service.begin_closing();
@@ -356,11 +357,12 @@ impl Parent<'_> {
         self.service.accept_without_waiting();
         let (mut listening, mut was_taken) = (true, false);
         while listening || self.has_children() {
-            // Again each time: a signal that comes just before a call blocks is lost.
+            // Each time: a signal just before a blocking call has no effect.
             self.signal_all(Signal::TERM);
             let is_drained = listening && self.service.is_drained();
-            // A ticket is taken before accept: whoever took the last has a tick to use it, and a child that
-            // is in accept, of a port that goes on, to leave it.
+            // A child takes a ticket before it accepts. So whoever took the last ticket gets one
+            // tick to use it, and a child that accepts from a port that goes on gets one tick to
+            // leave.
             let is_taken = is_drained || self.board.tickets() == 0;
             let may_stop = was_taken || (is_drained && !self.service.is_handed_over());
             if listening && is_taken && may_stop {
@@ -383,9 +385,10 @@ impl Parent<'_> {
         stop(self)
     }
 
-    /// In a drain, where nobody is left who would accept: a signal to the whole process group (systemd's
-    /// KillMode=control-group) may have ended the children before they knew of the drain, and one that
-    /// has found nothing to accept leaves, though a connection may come whose handshake had begun.
+    /// In a drain: starts a child if connections wait and no child would accept them. A signal to
+    /// the whole process group (systemd's KillMode=control-group) may have ended the children
+    /// before the drain began. A child that found nothing to accept leaves, and a connection may
+    /// come after it.
     fn fork_for_who_waits(&mut self) {
         let children = self.children.iter().flatten().count();
         let idle: usize = self.staying().map(|number| self.board.idle(number)).sum();
@@ -394,7 +397,7 @@ impl Parent<'_> {
             && self.service.waiting() > 0
             && let Some(number) = self.children.iter().position(Option::is_none)
         {
-            // What keeps it from starting may pass: it is tried again, until the drain is over.
+            // The failure may be temporary: we try again until the drain is over.
             let _ = self.fork(number);
         }
     }
@@ -405,7 +408,7 @@ impl Parent<'_> {
 
     fn reap_all(&mut self) -> io::Result<()> {
         while let Some((pid, ended)) = process::reap()? {
-            // The server ends anyway; why a child did is no longer of interest.
+            // The server ends anyway, so it does not matter why a child did.
             let _ = self.reaped(pid, ended);
         }
         Ok(())
@@ -424,7 +427,7 @@ impl Family for Parent<'_> {
     }
 
     fn reaped(&mut self, pid: Pid, ended: Ended) {
-        // The server ends anyway; why a child did is no longer of interest.
+        // The server ends anyway, so it does not matter why a child did.
         let _ = Self::reaped(self, pid, ended);
     }
 }

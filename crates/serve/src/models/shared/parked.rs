@@ -1,11 +1,10 @@
-//! Connections that the threads of one process take turns with: those that nobody works on lie here,
-//! watched by epoll, until their client or their deadline brings them up. Owns the set, the deadlines
-//! and how a turn is taken; must not know who waits for what (see `event`, `poller`).
-//! Start reading at [`ParkedConns::park`] and [`turn`].
+//! Parked connections: those that no thread of the process works on. epoll watches them until the
+//! client or a deadline unparks them. `event` and `poller` decide who waits for what. Start reading
+//! at [`ParkedConns::park`] and [`turn`].
 //!
-//! Cost of handing a connection back: a lock and one epoll_ctl. A connection is registered once, for
-//! one event at a time (EPOLLONESHOT), so only one thread ever has it. It keeps its place, and so its
-//! token, through all its turns; its buffers go to a later connection.
+//! Cost of parking a connection again: a lock and one epoll_ctl. A connection is registered for one
+//! event at a time (EPOLLONESHOT), so only one thread ever has it. It keeps its slot and its token
+//! through all turns. A later connection reuses its buffers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,74 +24,74 @@ use super::timers::Timers;
 use crate::service::Service;
 use site::exchange::{Close, Exchange, Want};
 
-/// Tokens of a connection are its place; these are above every place.
+/// The token of a connection is its slot. These tokens are above every slot.
 pub(crate) const LISTENER: u64 = u64::MAX;
 pub(crate) const SIGNALS: u64 = u64::MAX - 1;
 const WAKE: u64 = u64::MAX - 2;
 
-/// How often the logs of a process are looked after that has nothing to do.
+/// How often an idle process flushes its logs.
 const LOGS_KEPT_UP: Nanos = Nanos::from_secs(1);
 
-/// A connection, owned by whoever works on it.
+/// A connection. Whoever works on it owns it.
 pub(crate) struct Conn<'s> {
     pub(crate) exchange: Exchange<'s>,
     socket: Socket,
     slot: u32,
-    /// It is in the epoll set.
+    /// Whether the epoll set has it.
     watched: bool,
-    /// When it comes up if its client does nothing.
+    /// When it is unparked if its client does nothing.
     until: Nanos,
-    /// For what it lies in the set.
+    /// Why it is parked.
     reason: ParkReason,
 }
 
 enum Socket {
     None,
     Open(OwnedFd),
-    /// Closed on our side; what still comes is dropped, up to so many bytes.
+    /// Closed on our side. We drop at most this many bytes of further input.
     Lingering(OwnedFd, usize),
 }
 
-/// Why nobody works on a connection.
+/// Why no thread works on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ParkReason {
-    /// It is between two requests, or has sent none yet.
+    /// It waits for a request and has received nothing of it.
     Idle,
-    /// A request has begun and is not complete.
+    /// It waits for the rest of a request.
     Reading,
-    /// The client takes none of its answer.
+    /// It waits until the client takes more of the answer.
     Writing,
-    /// It is closed on our side.
+    /// We closed it and read until the client has closed too.
     Lingering,
 }
 
-/// The connections of a process that nobody works on, and the epoll set that watches them.
+/// The parked connections of a process, and the epoll set that watches them.
 pub(crate) struct ParkedConns<'s> {
     service: &'s Service,
     pub(crate) epoll: Epoll,
-    /// Readable: the watcher is to look at its deadlines, or at its flags.
+    /// Readable when the watcher is to check its deadlines or flags.
     wake: OwnedFd,
     inner: Mutex<Inner<'s>>,
-    /// Connections that have not ended, wherever they are; and those of them that linger.
+    /// Connections that have not ended, parked or not, and how many of them linger.
     open: AtomicUsize,
     lingering: AtomicUsize,
 }
 
 struct Inner<'s> {
-    /// By place; empty while somebody has the connection.
+    /// By slot; `None` while a thread has the connection.
     slots: Vec<Option<Box<Conn<'s>>>>,
-    /// What connections that have ended leave to later ones; each has its place.
+    /// Ended connections, to be reused. Each keeps its slot.
     #[expect(clippy::vec_box, reason = "they go back and forth as boxes, and are large")]
     spare: Vec<Box<Conn<'s>>>,
     timers: Timers,
-    /// How many lie here with [`ParkReason::Idle`].
+    /// How many are parked with [`ParkReason::Idle`].
     idle: usize,
-    /// The watcher sleeps until then.
+    /// When the watcher's sleep ends.
     sleeps_until: Nanos,
 }
 
 impl<'s> ParkedConns<'s> {
-    /// None.
+    /// With no connection yet.
     pub(crate) fn new(service: &'s Service) -> io::Result<Self> {
         let parked = Self {
             service,
@@ -113,7 +112,7 @@ impl<'s> ParkedConns<'s> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<'s>> {
-        // Nothing that can panic is done while it is locked but an assertion of a broken count.
+        // Under the lock nothing panics but an assertion of a broken count.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -122,17 +121,17 @@ impl<'s> ParkedConns<'s> {
         self.open.load(Relaxed)
     }
 
-    /// Those of them that are closed on our side.
+    /// Of those, how many are closed on our side.
     pub(crate) fn lingering(&self) -> usize {
         self.lingering.load(Relaxed)
     }
 
-    /// How many lie here between two requests.
+    /// How many are parked between two requests.
     pub(crate) fn idle(&self) -> usize {
         self.lock().idle
     }
 
-    /// A connection that was just accepted.
+    /// Makes a connection of a socket that was just accepted.
     pub(crate) fn admit(&self, socket: OwnedFd, peer: SocketAddr) -> Box<Conn<'s>> {
         self.open.fetch_add(1, Relaxed);
         let now = clock::monotonic();
@@ -156,16 +155,16 @@ impl<'s> ParkedConns<'s> {
         conn
     }
 
-    /// Lays down a connection that was just accepted, for its first request.
+    /// Parks a connection that was just accepted until its first request comes.
     pub(crate) fn park_fresh(&self, mut conn: Box<Conn<'s>>) {
         conn.until = conn.exchange.deadline();
         self.park(conn, ParkReason::Idle);
     }
 
-    /// Lays a connection down until its client does what it rests for, or its time is over.
+    /// Parks a connection until the client ends the reason for it, or its deadline comes.
     pub(crate) fn park(&self, mut conn: Box<Conn<'s>>, reason: ParkReason) {
-        // Who waits for room is not told that the client has ended its side: it stays so, and would be told
-        // again each time.
+        // We do not ask about RDHUP while we wait for room: once the client has shut its side, each
+        // wait would report it again.
         let wanted = match reason {
             ParkReason::Writing => EventFlags::OUT,
             _ => EventFlags::IN | EventFlags::RDHUP,
@@ -177,13 +176,13 @@ impl<'s> ParkedConns<'s> {
         let (Socket::Open(socket) | Socket::Lingering(socket, _)) = &conn.socket else {
             panic!("a connection that has ended is laid down");
         };
-        // Within the lock: the watcher must find it when it is told of it.
+        // Under the lock, because the watcher must find the connection when the event comes.
         let watching = match conn.watched {
             true => self.epoll.modify(socket, token, flags),
             false => self.epoll.add(socket, token, flags),
         };
         if watching.is_err() {
-            // ENOMEM or ENOSPC (fs.epoll.max_user_watches): nobody would ever wake it.
+            // ENOMEM or ENOSPC (fs.epoll.max_user_watches): no event would ever come for it.
             drop(inner);
             return self.end(conn);
         }
@@ -198,13 +197,13 @@ impl<'s> ParkedConns<'s> {
         }
     }
 
-    /// Has the watcher look up from its wait.
+    /// Wakes the watcher.
     pub(crate) fn wake(&self) {
-        // It can only fail where the counter is full, and then it is readable anyway.
+        // This only fails if the counter is full, and then the file is readable anyway.
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
     }
 
-    /// Takes up the connection of an event, if it still lies here.
+    /// Unparks the connection of an event, if it is still parked.
     pub(crate) fn unpark(&self, token: u64) -> Option<Box<Conn<'s>>> {
         if token == WAKE {
             let _ = rustix::io::read(&self.wake, &mut [0; 8]);
@@ -213,7 +212,7 @@ impl<'s> ParkedConns<'s> {
         self.lock().unpark(token as usize)
     }
 
-    /// Takes up one connection whose time is over.
+    /// Unparks one connection whose deadline has come.
     pub(crate) fn unpark_expired(&self, now: Nanos) -> Option<Box<Conn<'s>>> {
         let mut inner = self.lock();
         while let Some(slot) = inner.timers.expired(now) {
@@ -223,14 +222,14 @@ impl<'s> ParkedConns<'s> {
                     let until = conn.until;
                     inner.timers.arm(slot, until);
                 }
-                // It is laid down again with a time of its own, or has ended.
+                // It was parked again with another deadline, or has ended.
                 None => {}
             }
         }
         None
     }
 
-    /// Takes up all that rest so.
+    /// Unparks all connections with this reason, or all.
     #[expect(clippy::vec_box, reason = "they go back and forth as boxes, and are large")]
     pub(crate) fn unpark_all(&self, reason: Option<ParkReason>) -> Vec<Box<Conn<'s>>> {
         let mut inner = self.lock();
@@ -241,9 +240,8 @@ impl<'s> ParkedConns<'s> {
         slots.into_iter().filter_map(|slot| inner.unpark(slot)).collect()
     }
 
-    /// Has no connection be kept alive that lies here between two requests. Returns those that a thread is
-    /// to look at: a request that has arrived is still answered. The others end here, for every thread may
-    /// be waiting for a client.
+    /// In a drain: ends idle connections here, because every thread may be waiting for a client.
+    /// Returns those that have received a request, which a thread is to answer.
     pub(crate) fn finish_idle(&self) -> impl Iterator<Item = Box<Conn<'s>>> {
         let mut asking = Vec::new();
         for mut conn in self.unpark_all(Some(ParkReason::Idle)) {
@@ -272,7 +270,7 @@ impl<'s> ParkedConns<'s> {
         asking.into_iter()
     }
 
-    /// Waits for events, for a deadline, for [`ParkedConns::wake`] or until `end`.
+    /// Waits for events, a deadline, [`ParkedConns::wake`] or `end`.
     pub(crate) fn wait(&self, ready: &mut Vec<Ready>, end: Nanos) -> io::Result<()> {
         let until = {
             let mut inner = self.lock();
@@ -289,7 +287,7 @@ impl<'s> ParkedConns<'s> {
         Ok(())
     }
 
-    /// Ends the turn of a connection.
+    /// Carries out the end of a turn.
     pub(crate) fn settle(&self, turned: TurnEnd<'s>) {
         match turned {
             TurnEnd::Parks(conn, reason) => self.park(conn, reason),
@@ -298,7 +296,7 @@ impl<'s> ParkedConns<'s> {
         }
     }
 
-    /// Closes a connection; one that is to linger is laid down.
+    /// Closes a connection, or parks it if it lingers.
     pub(crate) fn close(&self, mut conn: Box<Conn<'s>>, how: Close) {
         conn.exchange.ended();
         let open = match std::mem::replace(&mut conn.socket, Socket::None) {
@@ -317,7 +315,7 @@ impl<'s> ParkedConns<'s> {
         }
     }
 
-    /// Drops what a lingering connection was sent, and closes it at its end.
+    /// Drops the input of a lingering connection, and closes it when it is done.
     pub(crate) fn linger(&self, mut conn: Box<Conn<'s>>, now: Nanos) {
         let Socket::Lingering(socket, left) = &mut conn.socket else { return self.end(conn) };
         if conn.until <= now || socket_io::drop_input(socket.as_fd(), left) {
@@ -327,7 +325,7 @@ impl<'s> ParkedConns<'s> {
         }
     }
 
-    /// The connection is over: its buffers and its place are another's.
+    /// Ends a connection. A later one reuses its buffers and its slot.
     fn end(&self, mut conn: Box<Conn<'s>>) {
         conn.socket = Socket::None;
         if conn.reason == ParkReason::Lingering {
@@ -338,7 +336,7 @@ impl<'s> ParkedConns<'s> {
         self.open.fetch_sub(1, Relaxed);
     }
 
-    /// Closes what is left when there is no more time for it.
+    /// Cuts all parked connections.
     pub(crate) fn cut(&self) {
         for mut conn in self.unpark_all(None) {
             if conn.reason != ParkReason::Lingering {
@@ -358,24 +356,24 @@ impl<'s> Inner<'s> {
 }
 
 impl Conn<'_> {
-    /// Why it was laid down.
+    /// Why it was parked.
     pub(crate) fn reason(&self) -> ParkReason {
         self.reason
     }
 }
 
-/// Who waits for a client that a thread has come to wait for.
+/// Who waits for the client when a turn cannot go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waiter {
-    /// The watcher of the set.
+    /// The watcher: the connection is parked.
     Watcher,
-    /// The thread, which does nothing else then.
+    /// The thread itself.
     Thread,
 }
 
-/// What becomes of a connection after its turn: to be settled by [`ParkedConns::settle`].
+/// How a turn ended, to be carried out by [`ParkedConns::settle`].
 pub(crate) enum TurnEnd<'s> {
-    /// It is laid down.
+    /// The connection is parked.
     Parks(Box<Conn<'s>>, ParkReason),
     /// It is closed.
     Closes(Box<Conn<'s>>, Close),
@@ -383,9 +381,9 @@ pub(crate) enum TurnEnd<'s> {
     Lingers(Box<Conn<'s>>),
 }
 
-/// A turn of a connection: it is moved on until it has to wait for its client in the set, or is to be
-/// closed. `waiter` says for which waits that is so; for others the calling thread waits. `ending` says
-/// whether and how the process is to end; a signal that interrupts a wait makes that known.
+/// Gives a connection a turn, until it is to be parked or closed. `waiter` says for which waits it
+/// is parked; otherwise the calling thread waits. `ending` says whether and how the process is to
+/// end. A signal interrupts a wait so that we ask it.
 pub(crate) fn turn<'s>(
     service: &'s Service,
     mut conn: Box<Conn<'s>>,
@@ -395,7 +393,8 @@ pub(crate) fn turn<'s>(
     let mut now = clock::monotonic();
     let mut finishes = false;
     loop {
-        // Before the socket is asked: what had arrived when the end began is taken in below.
+        // Asked before the socket is read, so that a request that arrived before the end is still
+        // answered.
         let stop = ending();
         if stop == Some(Stop::AtOnce) {
             conn.exchange.lost(now);
@@ -404,12 +403,12 @@ pub(crate) fn turn<'s>(
         let Socket::Open(socket) = &conn.socket else { return TurnEnd::Lingers(conn) };
         let after_call =
             || AfterCall { now: socket_io::time(service, now), ending: stop.is_some() };
-        // Level-triggered: an end of the stream that comes with the last bytes is seen next time.
+        // Level-triggered: the next turn sees an end of the stream that comes with the last bytes.
         let mut input = InputState::MayHave;
         let (reason, flags) =
             match socket_io::advance(socket.as_fd(), &mut conn.exchange, &mut input, after_call) {
                 Step::Close(how) => return TurnEnd::Closes(conn, how),
-                // The thread is this connection's until it waits, as in the original.
+                // The thread stays with this connection until it waits, as in the original servers.
                 Step::Turn => {
                     now = clock::monotonic();
                     continue;
@@ -419,13 +418,13 @@ pub(crate) fn turn<'s>(
                     now = clock::monotonic();
                     continue;
                 }
-                // A thread whose request a program answers waits for it, as in the originals.
+                // The thread waits for the gateway, as in the original servers.
                 Step::Gateway => {
                     socket_io::wait_for_gateway(socket.as_fd(), &mut conn.exchange, None);
                     now = clock::monotonic();
                     continue;
                 }
-                // What had arrived was taken above; nothing is under way.
+                // Everything that had arrived was read above, and no request is in progress.
                 Step::Read | Step::Write if !finishes && stop.is_some() => {
                     finishes = true;
                     conn.exchange.finish();

@@ -1,10 +1,9 @@
-//! Which connections of a loop are to have a turn without the kernel saying so: at once, in the next
-//! round, or when a planted fault lets go of their answer. Owns their order; must not know what a
-//! connection is, only its index and its [`RunMark`]. Start reading at [`RunQueue::push`] and
+//! Connections of an event loop that get a turn without an event: in the next round, or when a
+//! planted fault releases their answer. Start reading at [`RunQueue::push`] and
 //! [`RunQueue::hold_until`].
 //!
-//! The wheel of `timers` is 32 ms late at times, which is nothing to a timeout and everything to a
-//! hold. A heap is exact, and is empty unless a fault is planted.
+//! The wheel of `timers` may be 32 ms late, which suits timeouts but not holds. This heap is exact,
+//! and it is empty unless a fault is planted.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -14,30 +13,30 @@ use units::Nanos;
 
 use super::socket_io::SPIN;
 
-/// Who is to have a turn: each connection at most once in the queue, and once among those held.
+/// A connection is in the queue at most once and among the held ones at most once.
 #[derive(Default)]
 pub(crate) struct RunQueue {
     queue: VecDeque<u32>,
-    /// Those that end together end in the order in which they began.
+    /// Ordered by their end, then by their beginning.
     held: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
     pushed: u64,
 }
 
-/// What a connection remembers of it: beside its other state, which whoever looks has at hand.
+/// What a connection itself stores about it, because the loop has that at hand.
 #[derive(Debug, Default)]
 pub(crate) struct RunMark {
     queued: bool,
-    /// Zero: it is not held.
+    /// Zero if it is not held.
     held_until: Nanos,
 }
 
 impl RunMark {
-    /// Whether it has a turn in the next round anyway.
+    /// Whether it gets a turn in the next round.
     pub(crate) fn is_queued(&self) -> bool {
         self.queued
     }
 
-    /// Its turn has come from the queue.
+    /// It was taken from the queue.
     pub(crate) fn leave_queue(&mut self) {
         self.queued = false;
     }
@@ -49,24 +48,24 @@ impl RunMark {
 }
 
 impl RunQueue {
-    /// Has `index` have a turn in the next round.
+    /// Gives `index` a turn in the next round.
     pub(crate) fn push(&mut self, index: u32, mark: &mut RunMark) {
         if !std::mem::replace(&mut mark.queued, true) {
             self.queue.push_back(index);
         }
     }
 
-    /// How many are queued: a round takes so many, and leaves those that come meanwhile to the next.
+    /// How many are queued. A round takes that many and leaves later ones to the next round.
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// The first of the queue; its mark is to leave it.
+    /// Takes the first; the caller then clears its mark.
     pub(crate) fn pop(&mut self) -> Option<u32> {
         self.queue.pop_front()
     }
 
-    /// Has `index` wait until then; an event may have it looked at before, more than once.
+    /// Holds `index` until that instant. Events may give it turns before, more than once.
     pub(crate) fn hold_until(&mut self, index: u32, until: Nanos, mark: &mut RunMark) {
         if mark.held_until != until {
             mark.held_until = until;
@@ -75,13 +74,13 @@ impl RunQueue {
         }
     }
 
-    /// When to wake for the first hold, a little early; the far future where there is none.
+    /// When to wake for the first hold, slightly early; [`Nanos::MAX`] if there is none.
     pub(crate) fn wake_at(&self) -> Nanos {
         self.next().map_or(Nanos::MAX, |until| until.saturating_sub(SPIN))
     }
 
-    /// The first whose hold is over by a clock that is read only if there is any; its mark is to be let
-    /// go.
+    /// The first whose hold is over; the caller then clears its mark. Reads the clock only if there
+    /// is a hold.
     pub(crate) fn pop_held(&mut self, clock: impl FnOnce() -> Nanos) -> Option<u32> {
         if self.next()? > clock() {
             return None;
@@ -94,18 +93,18 @@ impl RunQueue {
     }
 }
 
-/// A loop that gives its connections turns: one at a time, by index.
+/// An event loop that gives turns to its connections by index.
 pub(crate) trait TakesTurns {
     fn run_queue(&mut self) -> &mut RunQueue;
 
-    /// The mark of a connection; `None`: it is gone.
+    /// The mark of a connection; `None` if the connection is gone.
     fn mark(&mut self, index: u32) -> Option<&mut RunMark>;
 
-    /// Moves one connection on as far as it goes, or to the end of its turn.
+    /// Moves one connection on as far as possible, or to the end of its turn.
     fn turn(&mut self, index: u32);
 
-    /// Gives a turn to each connection whose hold is over: between any two events, since each may take
-    /// as long as a hold may end late.
+    /// Gives a turn to each connection whose hold is over. Called between any two events, because
+    /// one event may take as long as a hold may end late.
     #[inline]
     fn end_holds(&mut self) {
         while let Some(index) = self.run_queue().pop_held(clock::monotonic) {
@@ -116,7 +115,7 @@ pub(crate) trait TakesTurns {
         }
     }
 
-    /// Gives a turn to each that is queued now.
+    /// Gives a turn to each connection that is queued now.
     fn run_queued(&mut self) {
         for _ in 0..self.run_queue().len() {
             let Some(index) = self.run_queue().pop() else { return };

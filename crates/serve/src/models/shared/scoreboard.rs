@@ -1,6 +1,5 @@
-//! What the parent and its children know of each other: a line of seats on the status board for each
-//! child, whether the child accepts connections, and what a drain shares. Owns which seats are whose; must
-//! not know what a state leads to. Start reading at [`Scoreboard::set`].
+//! What a parent and its children share: seats on the status board, whether each child accepts
+//! connections, and the state of a drain. Start reading at [`Scoreboard::set`].
 
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,32 +9,32 @@ use sys::signals::{self, Stop};
 
 use site::board::{Board, Seat, State};
 
-/// Cells that are shared beside the seats; after them one a child, its [`Intake`].
+/// Shared cells beside the seats. After these there is one for each child, its [`Intake`].
 const TICKETS: usize = 0;
 const DRAINING: usize = 1;
 const START_ERROR: usize = 2;
 const INTAKES: usize = 3;
 
-/// Whether a child accepts connections. Idle workers of a child that does not are of no use to a new
-/// client, so they are not counted: Apache's `not_accepting` and `quiescing`.
+/// Whether a child accepts connections. If it does not, its idle workers do not count, since a new
+/// client cannot reach them: Apache's `not_accepting` and `quiescing`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Intake {
-    /// It does, or will when it has started.
+    /// It accepts, or will when it has started.
     Open = 0,
-    /// It has as many as it may have, or all its workers are busy.
+    /// It has as many connections as it may have, or all its workers are busy.
     Full = 1,
-    /// It never will again: it ends when its last connection has.
+    /// It will accept no more, and ends with its last connection.
     Ended = 2,
 }
 
-/// The seats of a server's children. A worker (a process in prefork, a thread in worker) writes to its
-/// own, the parent to those of a child that is not there; readers may be a moment behind, which the
-/// rules allow for.
+/// The seats of all children. A worker (a process in prefork, a thread in worker) writes to its own
+/// seat, the parent to those of missing children. Readers may be slightly behind, which the rules
+/// allow for.
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
     board: Board,
-    /// The first worker's of the first child.
+    /// The seat of the first child's first worker.
     first: u32,
     cells: SharedCells,
     children_max: usize,
@@ -43,7 +42,7 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// All free.
+    /// With all seats free.
     pub(crate) fn new(
         board: &Board,
         children_max: usize,
@@ -54,30 +53,29 @@ impl Scoreboard {
         Ok(Self { board, first, cells, children_max, workers_per_child })
     }
 
-    /// Lines of the table.
+    /// The most children.
     pub(crate) fn children_max(&self) -> usize {
         self.children_max
     }
 
-    /// Seats the calling thread as a worker of a child.
+    /// Gives the calling thread the seat of this worker.
     pub(crate) fn sit(&self, child: usize, worker: usize) -> Seat {
         self.board.sit_at(self.seat(child, worker))
     }
 
-    /// Sets what one worker of a child does.
+    /// Sets the state of one worker.
     pub(crate) fn set(&self, child: usize, worker: usize, state: State) {
         self.board.set_at(self.seat(child, worker), state);
     }
 
-    /// Sets that of all of them.
+    /// Sets the state of all workers of a child.
     pub(crate) fn set_all(&self, child: usize, state: State) {
         for worker in 0..self.workers_per_child {
             self.set(child, worker, state);
         }
     }
 
-    /// How many workers of a child are idle and can be given a new connection, counting those that are
-    /// starting.
+    /// Workers of a child that could take a new connection, including those that are starting.
     pub(crate) fn idle(&self, child: usize) -> usize {
         match self.intake(child) == Intake::Open as u32 {
             true => self.states(child).filter(|state| state.is_idle()).count(),
@@ -90,7 +88,7 @@ impl Scoreboard {
         self.cells[INTAKES + child].store(intake as u32, Relaxed);
     }
 
-    /// Whether a child ends by itself and accepts nothing more.
+    /// Whether a child accepts no more and ends by itself.
     pub(crate) fn has_intake_ended(&self, child: usize) -> bool {
         self.intake(child) == Intake::Ended as u32
     }
@@ -100,12 +98,12 @@ impl Scoreboard {
         self.cells[INTAKES + child].load(Relaxed)
     }
 
-    /// Whether any worker of a child has got beyond starting.
+    /// Whether any worker of a child has finished starting.
     pub(crate) fn has_started(&self, child: usize) -> bool {
         self.states(child).any(|state| state > State::Starting)
     }
 
-    /// Begins the drain: so many connections wait in the backlog and are still to be served.
+    /// Begins the drain: `waiting` connections are in the backlog and are still to be served.
     pub(crate) fn drain(&self, waiting: u32) {
         self.cells[TICKETS].store(waiting, Relaxed);
         self.cells[DRAINING].store(1, Relaxed);
@@ -116,28 +114,28 @@ impl Scoreboard {
         self.cells[DRAINING].load(Relaxed) != 0
     }
 
-    /// Whether and how the calling child is to end. Of a drain the board tells before its signal comes.
+    /// Whether and how the calling child is to end. The board may say so before the signal comes.
     pub(crate) fn ending(&self) -> Option<Stop> {
         signals::asked_to_end().or(self.is_draining().then_some(Stop::Drain))
     }
 
-    /// The right to accept one of the connections that waited when the drain began.
+    /// Takes the right to accept one of the connections that waited when the drain began.
     pub(crate) fn take_ticket(&self) -> bool {
         self.cells[TICKETS].fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 
-    /// How many rights are left.
+    /// How many of these rights are left.
     pub(crate) fn tickets(&self) -> u32 {
         self.cells[TICKETS].load(Relaxed)
     }
 
-    /// Leaves the error for which a child could not start to its parent.
+    /// Stores why a child could not start, for the parent.
     pub(crate) fn note_start_error(&self, error: &io::Error) {
         let code = error.raw_os_error().unwrap_or_default();
         self.cells[START_ERROR].store(code.unsigned_abs(), Relaxed);
     }
 
-    /// The error that a child left.
+    /// The error that a child stored.
     pub(crate) fn start_error(&self) -> io::Error {
         match self.cells[START_ERROR].load(Relaxed) {
             0 => io::Error::other("the child gave no reason"),

@@ -1,9 +1,8 @@
 //! Carries out what an `Exchange` wants of its socket, for every model: one system call for each
-//! want. Owns how bytes move and how a connection is closed; must not know who waits, or where.
-//! Start reading at [`advance`].
+//! want. Owns how bytes move and how a connection is closed. Start reading at [`advance`].
 //!
-//! Cost of a request on a kept-alive connection: one receive, one send. A short receive says that
-//! the socket is empty, so nobody asks it again before it is ready (epoll(7), "edge-triggered").
+//! Cost of a request on a kept-alive connection: one receive and one send. After a short receive
+//! the socket is empty, so we do not read again before it is ready (epoll(7), "edge-triggered").
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -23,69 +22,69 @@ use crate::service::Service;
 use site::config::SiteConfig;
 use site::exchange::{Awaited, Close, Exchange, Progress, Want};
 
-/// Bytes that one connection may move before the others have their turn (lighttpd's
-/// MAX_WRITE_LIMIT). Bounds the wait of a small response behind a large one to some 100 us.
+/// Bytes that one connection may move in one turn (lighttpd's MAX_WRITE_LIMIT). A small response
+/// waits at most some 100 us behind a large one.
 pub(crate) const TURN_BYTES_MAX: usize = 256 * 1024;
 
-/// Connections that an event loop accepts in one round (lighttpd's 100), so that old ones have their
-/// turn in between.
+/// Connections that an event loop accepts in one round (lighttpd's 100), so that older ones get
+/// turns in between.
 pub(crate) const ACCEPTS_MAX: usize = 100;
 
-/// How long an event loop accepts nothing when the machine has no descriptor or memory left, unless a
-/// connection ends before.
+/// How long an event loop stops accepting when descriptors or memory run out, unless a connection
+/// ends earlier.
 pub(crate) const EXHAUSTED_REST: Nanos = Nanos::from_millis(100);
 
-/// How long a connection that was closed is still read, so that its last response is not lost to a
-/// reset (RFC 9112, 9.6). As Apache's SECONDS_TO_LINGER for a client that stays silent.
+/// How long we read from a connection after we closed it, so that a reset does not destroy its last
+/// response (RFC 9112, 9.6). Apache's SECONDS_TO_LINGER for a silent client.
 pub(crate) const LINGER_MAX: Nanos = Nanos::from_secs(2);
 
-/// Bytes that are dropped in that time before the connection is closed all the same.
+/// Bytes that we drop during that time. After that we close the connection anyway.
 pub(crate) const LINGER_BYTES_MAX: usize = 1024 * 1024;
 
-/// The end of a hold for which nobody sleeps: a sleep ends some 50 us late on a virtual machine, and
-/// a hold is to be exact to a few. Only a planted fault has anyone wait so.
+/// We do not sleep through the last part of a hold: a sleep ends some 50 us late on a virtual
+/// machine, and a hold must be exact to a few. Only planted faults hold answers.
 pub(crate) const SPIN: Nanos = Nanos::from_micros(100);
 
 /// What a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Bytes of the client.
+    /// Bytes from the client.
     Read,
     /// Room in the send buffer.
     Write,
-    /// Its next turn: it has moved as much as one turn allows.
+    /// Its next turn, because it has moved as much as one turn allows.
     Turn,
-    /// This instant: its answer is held by a planted fault.
+    /// This instant, because a planted fault holds its answer.
     Hold(Nanos),
-    /// The file of [`Exchange::awaited`], for what is said there, or bytes of the client.
+    /// News on the file of [`Exchange::awaited`], or bytes from the client.
     Gateway,
-    /// To be closed.
+    /// Nothing: it is to be closed in this way.
     Close(Close),
 }
 
-/// What is known of the receiving side of a socket before it is asked.
+/// What we know of a socket's input before we read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InputState {
     /// There may be bytes to receive.
     MayHave,
     /// The peer has closed: the end of the stream follows, even after a short receive.
     Ending,
-    /// There is nothing: the last receive was short.
+    /// There is nothing, because the last receive was short.
     Empty,
 }
 
-/// What is to be known after a call on a socket, which may have blocked.
+/// What [`advance`] needs to know after each call on a socket, since the call may have blocked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AfterCall {
-    /// The time.
+    /// The current time.
     pub(crate) now: Nanos,
-    /// The server is to end, or this child of it: what was received now is the last request.
+    /// The server or this child is to end, so the request that was just received is the last one.
     pub(crate) ending: bool,
 }
 
-/// Moves a connection on until it has to wait. On a blocking socket the kernel waits, for as long as
-/// the socket's own timeouts let it; `after_call` is asked after each call, and is a constant where calls
-/// do not block.
+/// Moves a connection on until it has to wait. On a blocking socket the kernel waits, within the
+/// socket's own timeouts. `after_call` is called after each call; where calls do not block it is a
+/// constant.
 pub(crate) fn advance(
     socket: BorrowedFd<'_>,
     exchange: &mut Exchange<'_>,
@@ -114,7 +113,7 @@ pub(crate) fn advance(
             Want::Read(_) if *input == InputState::Empty => return Step::Read,
             _ if left == 0 => return Step::Turn,
             Want::Load { fd, offset, into } => {
-                // A file that cannot be read is as one that has become shorter.
+                // We treat a file that cannot be read like one that became shorter.
                 let count = pread(fd, into, offset).unwrap_or(0);
                 exchange.loaded(count, after_call().now);
                 continue;
@@ -150,8 +149,8 @@ pub(crate) fn advance(
     }
 }
 
-/// Takes what the client sends, or that it has gone, while a gateway makes its answer. False: nothing
-/// new.
+/// While a gateway makes the answer: takes what the client sends, or notes that it has gone.
+/// Returns whether anything was new.
 fn look_at_client(
     socket: BorrowedFd<'_>,
     exchange: &mut Exchange<'_>,
@@ -162,8 +161,8 @@ fn look_at_client(
         return false;
     }
     let Some(room) = exchange.room().filter(|room| !room.is_empty()) else {
-        // It may send no more, or more than the input holds waits there. What is told without asking for
-        // it is that the connection broke.
+        // The input has no room for more. poll(2) reports a broken connection even if we ask for
+        // nothing.
         let broke = wait(socket, PollFlags::empty(), Nanos::ZERO);
         if broke {
             exchange.lost(now);
@@ -181,8 +180,8 @@ fn look_at_client(
     true
 }
 
-/// As [`advance`], and only receives. `None`: there is something to answer or to send, which is
-/// someone else's.
+/// Like [`advance`], but only receives. `None`: a request is complete or bytes are to be sent,
+/// which the caller leaves to another thread.
 pub(crate) fn receive_request(
     socket: BorrowedFd<'_>,
     exchange: &mut Exchange<'_>,
@@ -233,7 +232,7 @@ fn fill(socket: BorrowedFd<'_>, buf: &mut [u8], input: &mut InputState) -> io::R
     received
 }
 
-/// One send of at most `most` bytes of `head` and then `body`.
+/// Sends at most `most` bytes of `head` and then `body`, in one call.
 fn send_parts(socket: BorrowedFd<'_>, head: &[u8], body: &[u8], most: usize) -> io::Result<usize> {
     let head = &head[..head.len().min(most)];
     let body = &body[..body.len().min(most - head.len())];
@@ -250,15 +249,15 @@ fn send_range(
     len: u64,
 ) -> io::Result<usize> {
     match listener::send_file(socket, file, offset, len as usize)? {
-        // The file is shorter now than its length in the head that was sent. The response cannot be
-        // completed, and only the end of the connection can say so.
+        // The file is now shorter than its length in the head that was sent. The response cannot be
+        // completed, and only closing the connection can say so.
         0 => Err(ErrorKind::UnexpectedEof.into()),
         n => Ok(n),
     }
 }
 
-/// Closes the connection as its exchange wants; one that lingers comes back: its sending side is
-/// ended, and its input is to be dropped (see [`drop_input`]) for at most [`LINGER_MAX`].
+/// Closes the connection as its exchange wants. Returns the socket if it lingers: its sending side
+/// is shut, and [`drop_input`] reads from it for at most [`LINGER_MAX`].
 pub(crate) fn close(socket: OwnedFd, how: Close) -> Option<OwnedFd> {
     match how {
         Close::Normal => None,
@@ -270,8 +269,8 @@ pub(crate) fn close(socket: OwnedFd, how: Close) -> Option<OwnedFd> {
     }
 }
 
-/// Drops what a lingering connection receives, up to `left` bytes; returns whether it may be closed
-/// now, which is so at the end of the stream.
+/// Drops what a lingering connection receives, up to `left` bytes. Returns whether it can be
+/// closed: at the end of the stream or of `left`.
 pub(crate) fn drop_input(socket: BorrowedFd<'_>, left: &mut usize) -> bool {
     let mut dropped = [0; 4096];
     while *left > 0 {
@@ -284,31 +283,33 @@ pub(crate) fn drop_input(socket: BorrowedFd<'_>, left: &mut usize) -> bool {
     true
 }
 
-/// The time limit of one blocking call, which the connections of a blocking model have from their
-/// listener (see [`call_max`]), so that neither a connection costs a setsockopt nor a request a poll.
+/// The time limit of one blocking call. Connections of a blocking model inherit it from their
+/// listener (see [`call_max`]), which saves a setsockopt for each connection and a poll for each
+/// request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallLimit(Nanos);
 
-/// The limit that the listener is to have: the shortest wait that a client is allowed. A longer one
-/// is several calls; what is left of one that has begun is waited for by poll.
+/// The limit for the listener: the shortest time that a client may wait. A longer wait takes
+/// several calls; poll waits for the rest of one that has begun.
 pub(crate) fn call_max(config: &SiteConfig) -> Nanos {
     config.waits().min().unwrap_or(LINGER_MAX)
 }
 
 impl CallLimit {
-    /// That of the service's listener.
+    /// The limit that the service's listener has.
     pub(crate) fn of(service: &Service) -> Self {
         Self(call_max(&service.config))
     }
 
-    /// Whether one call may take longer than until the deadline. A deadline that was set a moment
-    /// ago counts as a whole one: better late by 2 % than a system call for each request.
+    /// Whether one call may last beyond the deadline. A deadline that was set a moment ago counts
+    /// as a whole limit: we rather time out 2 % late than make one more system call for each
+    /// request.
     fn exceeds(self, left: Nanos) -> bool {
         left.0 < self.0.0 - self.0.0 / 50
     }
 }
 
-/// The exchange of a thread that serves one connection after the other: the buffers of its first
+/// The exchange of a thread that serves one connection after the other. The buffers of the first
 /// connection serve all later ones.
 pub(crate) fn exchange_for<'a, 's>(
     spare_exchange: &'a mut Option<Exchange<'s>>,
@@ -325,9 +326,9 @@ pub(crate) fn exchange_for<'a, 's>(
     }
 }
 
-/// Serves one connection to its end on a blocking socket; the caller's thread waits with it.
-/// `ending` says whether and how the server, or this child of it, is to end; a signal that interrupts
-/// the blocking call makes that known.
+/// Serves one connection to its end on a blocking socket, in the calling thread. `ending` says
+/// whether and how the server or this child is to end. A signal interrupts the blocking call so
+/// that we ask it.
 pub(crate) fn serve_blocking(
     socket: OwnedFd,
     exchange: &mut Exchange<'_>,
@@ -339,11 +340,11 @@ pub(crate) fn serve_blocking(
         match ending() {
             None => {}
             Some(Stop::AtOnce) => return exchange.lost(clock::monotonic()),
-            // A request that has arrived is still answered.
+            // A request that has already arrived is still answered.
             Some(Stop::Drain) if wait(socket.as_fd(), PollFlags::IN, Nanos::ZERO) => {}
             Some(Stop::Drain) => exchange.finish(),
         }
-        // Empty is for sockets that tell when they are ready; here the receive itself waits.
+        // `Empty` is for sockets that report readiness. Here the receive itself waits.
         let mut input = InputState::MayHave;
         let flags = match advance(socket.as_fd(), exchange, &mut input, after_call) {
             Step::Close(how) => return linger_blocking(socket, how, ending),
@@ -363,13 +364,14 @@ pub(crate) fn serve_blocking(
         if left > Nanos::ZERO && call_limit.exceeds(left) {
             wait(socket.as_fd(), flags, left);
         }
-        // Does nothing before the deadline. It may be that now, and the next call would block on.
+        // This does nothing before the deadline. If the deadline has come, the next call would
+        // block too long.
         exchange.timed_out(clock::monotonic());
     }
 }
 
-/// Has a loop watch the file of a gateway; it may be one that was watched before, for this connection or
-/// another one.
+/// Adds the file of a gateway to a poll set. The set may have it already, for this connection or
+/// another.
 pub(crate) fn watch_gateway(
     epoll: &Epoll,
     awaited: &Awaited<'_>,
@@ -384,8 +386,8 @@ pub(crate) fn watch_gateway(
     }
 }
 
-/// Waits until the gateway or the client has news, or the deadline, or a signal comes; returns whether
-/// `ends` was rung, if that is given.
+/// Waits for news from the gateway or the client, the deadline, or a signal. Returns whether `ends`
+/// was given and rung.
 pub(crate) fn wait_for_gateway(
     socket: BorrowedFd<'_>,
     exchange: &mut Exchange<'_>,
@@ -397,7 +399,7 @@ pub(crate) fn wait_for_gateway(
     let mut of_file = PollFlags::empty();
     of_file.set(PollFlags::IN, reads);
     of_file.set(PollFlags::OUT, writes);
-    // Without any flag, that the connection broke is told all the same.
+    // poll(2) reports a broken connection even without any flag.
     let of_client = if has_room { PollFlags::IN } else { PollFlags::empty() };
     let mut files = [
         PollFd::from_borrowed_fd(file, of_file),
@@ -415,7 +417,7 @@ pub(crate) fn wait_for_gateway(
     rung
 }
 
-/// Waits with the whole thread until that instant, or a signal before it.
+/// Blocks the thread until that instant, or until a signal comes.
 pub(crate) fn sleep_until(until: Nanos) {
     let sleep = until.saturating_sub(clock::monotonic().saturating_add(SPIN));
     let timeout = timespec(sleep);
@@ -424,7 +426,7 @@ pub(crate) fn sleep_until(until: Nanos) {
     }
 }
 
-/// As [`sleep_until`], and no longer than until `ends` is rung; returns whether the time has come.
+/// Like [`sleep_until`], but `ends` interrupts it. Returns whether the instant has come.
 pub(crate) fn sleep_unless_rung(until: Nanos, ends: &Wake) -> bool {
     loop {
         let left = until.saturating_sub(clock::monotonic().saturating_add(SPIN));
@@ -439,15 +441,14 @@ pub(crate) fn sleep_unless_rung(until: Nanos, ends: &Wake) -> bool {
     }
 }
 
-/// The end of a hold, without the kernel.
+/// Waits for the end of a hold without the kernel.
 pub(crate) fn spin_until(until: Nanos) {
     while clock::monotonic() < until {
         std::hint::spin_loop();
     }
 }
 
-/// The time for a turn that is to know it: of the round where that is near enough, and exactly where a
-/// planted fault counts from it.
+/// The time for a turn: that of the round, or the exact time where a planted fault counts from it.
 pub(crate) fn time(service: &Service, round: Nanos) -> Nanos {
     if service.faults.is_some() { clock::monotonic() } else { round }
 }
@@ -465,12 +466,13 @@ fn linger_blocking(socket: OwnedFd, how: Close, ending: &impl Fn() -> Option<Sto
     }
 }
 
-/// Waits until the socket is ready, the time is over or a signal comes; returns whether it is ready.
+/// Waits until the socket is ready, the time is over or a signal comes. Returns whether it is
+/// ready.
 pub(crate) fn wait(socket: BorrowedFd<'_>, flags: PollFlags, most: Nanos) -> bool {
     poll(&mut [PollFd::new(&socket, flags)], Some(&timespec(most))).is_ok_and(|n| n > 0)
 }
 
-/// Waits until the socket is ready or the time is over; returns whether `ends` was rung before.
+/// Waits until the socket is ready or the time is over. Returns whether `ends` was rung.
 pub(crate) fn wait_beside(
     socket: BorrowedFd<'_>,
     flags: PollFlags,
@@ -478,7 +480,7 @@ pub(crate) fn wait_beside(
     most: Nanos,
 ) -> bool {
     let mut files = [PollFd::new(&ends, PollFlags::IN), PollFd::new(&socket, flags)];
-    // Without flags even its end is nothing to wake for.
+    // Without flags we must not wake even when the connection ends.
     let files = if flags.is_empty() { &mut files[..1] } else { &mut files[..] };
     poll(files, Some(&timespec(most))).is_ok() && !files[0].revents().is_empty()
 }
@@ -502,7 +504,8 @@ mod tests {
         client.write_all(b"GET / HT").unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // A call on this socket has no end of its own: one too many would never return.
+                // A call on this socket would never time out: one call too many would hang the
+                // test.
                 let mut exchange = Exchange::new(&service, service.address(), clock::monotonic());
                 let call_limit = CallLimit(Nanos::from_secs(3600));
                 serve_blocking(socket.into(), &mut exchange, call_limit, &|| None);

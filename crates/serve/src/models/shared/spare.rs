@@ -1,63 +1,62 @@
-//! How many children a server of processes keeps in reserve: Apache's rule as a pure function of
-//! counts, once a second. Owns the rule; must not know processes or time.
-//! Start reading at [`SpareRule::maintain`].
+//! How many children a server keeps in reserve: Apache's rule, once a second, as a pure function of
+//! counts. Start reading at [`SpareRule::maintain`].
 //!
 //! Source: `perform_idle_server_maintenance` in server/mpm/prefork/prefork.c, worker.c and event.c of
 //! httpd 2.4, which are the same rule over idle processes and idle threads.
 
-/// Children that may be started in one second (MAX_SPAWN_RATE).
+/// The most children that start in one second (MAX_SPAWN_RATE).
 const SPAWN_RATE_MAX: usize = 32;
 
-/// Shortages after a reload that do not double the rate (`hold_off_on_exponential_spawning`): children of
-/// before are still ending, and those of now have only begun.
+/// After a reload, so many shortages do not double the rate (`hold_off_on_exponential_spawning`),
+/// because old children are still ending and new ones have only begun.
 const ROUNDS_HELD_OFF: usize = 10;
 
 /// Keeps the number of idle workers between two bounds.
 #[derive(Debug, Clone)]
 pub(crate) struct SpareRule {
-    /// Fewer idle workers than these, and children are started.
+    /// With fewer idle workers, children start.
     spare_min: usize,
-    /// More, and one child is ended.
+    /// With more, one child ends.
     spare_max: usize,
-    /// How many children the next shortage starts: 1, 2, 4 ... 32.
+    /// Children that the next shortage starts: 1, 2, 4 ... 32.
     spawn_rate: usize,
-    /// Shortages to come that do not double it.
+    /// Shortages left that do not double the rate.
     rounds_held_off: usize,
 }
 
-/// What the rule looks at.
+/// The input of the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SpareCounts {
-    /// Workers that wait for a connection, and those that are starting: they were started a second
-    /// ago, and more would not help.
+    /// Workers that wait for a connection or are starting. Those that start were started a second
+    /// ago, so more would not help.
     pub(crate) idle: usize,
-    /// Children that may still be started before the limit is reached.
+    /// Children that may still start before the limit is reached.
     pub(crate) room: usize,
 }
 
-/// What to do in this second.
+/// What the parent is to do in this second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Maintain {
-    /// There are enough and not too many.
+    /// Nothing: the number of idle workers is within bounds.
     Nothing,
-    /// End one child, in an orderly way.
+    /// End one child in an orderly way.
     ReapOne,
-    /// Start so many children; 0 where the limit is reached.
+    /// Start this many children; 0 if the limit is reached.
     Spawn(usize),
 }
 
 impl SpareRule {
-    /// The rule at the start of a server.
+    /// The rule when the server starts.
     pub(crate) fn new(spare_min: usize, spare_max: usize) -> Self {
         Self { spare_min, spare_max, spawn_rate: 1, rounds_held_off: 0 }
     }
 
-    /// The same after a reload.
+    /// To be called after a reload.
     pub(crate) fn hold_off(&mut self) {
         self.rounds_held_off = ROUNDS_HELD_OFF;
     }
 
-    /// Once a second in which no child ended.
+    /// To be called once a second, unless a child ended in it.
     pub(crate) fn maintain(&mut self, counts: SpareCounts) -> Maintain {
         if counts.idle > self.spare_max {
             self.spawn_rate = 1;
@@ -78,12 +77,12 @@ impl SpareRule {
         }
     }
 
-    /// Children that the next shortage starts at most.
+    /// The most children that the next shortage starts.
     pub(crate) fn spawn_rate(&self) -> usize {
         self.spawn_rate
     }
 
-    /// A child ended because the machine has nothing left (APEXIT_CHILDSICK): begin again with one.
+    /// A child ended for lack of resources (APEXIT_CHILDSICK): start again with one.
     pub(crate) fn child_was_sick(&mut self) {
         self.spawn_rate = 1;
     }
@@ -93,7 +92,7 @@ impl SpareRule {
 mod tests {
     use super::*;
 
-    /// Children of one worker each, in virtual time: a second is a call of `maintain`.
+    /// Children with one worker each, in virtual time: each call of `maintain` is a second.
     struct Children {
         rule: SpareRule,
         children: usize,
@@ -101,12 +100,12 @@ mod tests {
     }
 
     impl Children {
-        /// 5 started, 5 to 10 idle, at most 150: the settings of many a course on Apache.
+        /// 5 at the start, 5 to 10 idle, at most 150: the settings of many courses on Apache.
         fn new() -> Self {
             Self { rule: SpareRule::new(5, 10), children: 5, children_max: 150 }
         }
 
-        /// The children after one second in which so many are busy.
+        /// The children after one second with this many busy ones.
         fn second(&mut self, busy: usize) -> usize {
             let busy = busy.min(self.children);
             let room = self.children_max - self.children;

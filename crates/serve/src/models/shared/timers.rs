@@ -1,25 +1,24 @@
-//! When which connection has waited too long: a timing wheel (Varghese and Lauck 1987). Owns the
-//! lists; must not know what a connection is, only its index.
+//! Deadlines of connections: a timing wheel (Varghese and Lauck 1987). Knows connections by index.
 //! Start reading at [`Timers::arm`].
 //!
-//! Arming, disarming and expiring are O(1). A deadline that moves on, as it does with each request,
-//! costs one comparison: the entry stays where it is, and who owns it arms it again when it comes up
-//! too early. So nothing ever looks at all connections (lighttpd does, once a second).
+//! Arming, disarming and expiring are O(1). Moving a deadline later, as each request does, costs
+//! one comparison: the entry stays, and the owner arms it again when it comes up too early. So no
+//! round looks at all connections (lighttpd does, once a second).
 
 use units::Nanos;
 
-/// One slot of the wheel; how late a timeout may be noticed. 32 ms is under 1 % of the shortest
-/// default (KeepAliveTimeout, 5 s).
+/// One slot of the wheel, and so how late a timeout may be noticed. 32 ms is under 1 % of the
+/// shortest default (KeepAliveTimeout, 5 s).
 const TICK: u64 = 32_000_000;
 
-/// 65 s in one turn; what is later waits in the last slot and is armed again from there.
+/// 65 s in one turn. A later deadline waits in the last slot and is armed again from there.
 const SLOTS: usize = 2048;
 
 const NONE: u32 = u32::MAX;
 
 /// Deadlines of connections, by index.
 pub(crate) struct Timers {
-    /// First of the list of each slot. Slot `tick % SLOTS` holds what ends in `tick`.
+    /// The first entry of each slot's list. Slot `tick % SLOTS` holds what ends in `tick`.
     heads: Box<[u32; SLOTS]>,
     /// A bit for each slot that is not empty.
     occupied: [u64; SLOTS / 64],
@@ -33,7 +32,7 @@ pub(crate) struct Timers {
 struct Link {
     prev: u32,
     next: u32,
-    /// `IDLE` where it is in no list.
+    /// `IDLE` if it is in no list.
     tick: u64,
 }
 
@@ -41,7 +40,7 @@ const IDLE: u64 = u64::MAX;
 const UNLINKED: Link = Link { prev: NONE, next: NONE, tick: IDLE };
 
 impl Timers {
-    /// None armed; `now` is the start.
+    /// With nothing armed, from `now` on.
     pub(crate) fn new(now: Nanos) -> Self {
         Self {
             heads: Box::new([NONE; SLOTS]),
@@ -51,7 +50,7 @@ impl Timers {
         }
     }
 
-    /// Has `index` come up at `deadline` or before: earlier where it was armed for earlier.
+    /// Makes `index` come up by `deadline`, or earlier if it was armed for earlier.
     pub(crate) fn arm(&mut self, index: u32, deadline: Nanos) {
         if self.links.len() <= index as usize {
             self.links.resize(index as usize + 1, UNLINKED);
@@ -71,7 +70,7 @@ impl Timers {
         self.occupied[slot / 64] |= 1 << (slot % 64);
     }
 
-    /// Forgets `index`; does nothing where it is not armed.
+    /// Disarms `index`, if it is armed.
     pub(crate) fn disarm(&mut self, index: u32) {
         let Some(&Link { prev, next, tick }) = self.links.get(index as usize) else { return };
         if tick == IDLE {
@@ -91,7 +90,7 @@ impl Timers {
         self.links[index as usize] = UNLINKED;
     }
 
-    /// One index that has come up by `now`, disarmed; `None` once there is no more.
+    /// An index that has come up by `now`, disarmed; `None` if there is no more.
     pub(crate) fn expired(&mut self, now: Nanos) -> Option<u32> {
         let end = now.0 / TICK;
         match self.ticks_to_occupied() {
@@ -108,17 +107,18 @@ impl Timers {
         }
     }
 
-    /// The earliest instant at which something may come up.
+    /// The earliest instant at which an index may come up.
     pub(crate) fn next(&self) -> Option<Nanos> {
         self.ticks_to_occupied().map(|ahead| Nanos((self.tick + ahead) * TICK))
     }
 
-    /// How many ticks the nearest slot in use is ahead: at most a look at each word of the bitmap.
+    /// Ticks to the nearest used slot. Looks at each word of the bitmap at most once, and at the
+    /// first twice.
     fn ticks_to_occupied(&self) -> Option<u64> {
         let start = self.tick as usize % SLOTS;
         let (word, bit) = (start / 64, start % 64);
         let words = self.occupied.len();
-        // The first word is met twice: its upper bits now, its lower ones after the turn.
+        // The first word comes twice: its upper bits first, its lower bits last.
         (0..=words).find_map(|step| {
             let at = (word + step) % words;
             let mask = match step {

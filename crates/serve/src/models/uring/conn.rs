@@ -1,6 +1,5 @@
-//! A place for a connection of a ring: what it is at, and what the kernel has under way for it. Owns
-//! that state, and how many places keep their memory while they are free; must not know the ring.
-//! Start reading at [`Conn`], then [`ConnSlots`].
+//! A connection of a ring: its state, and the operations that the kernel has pending for it. Also
+//! owns the slots of connections and their memory. Start reading at [`Conn`], then [`ConnSlots`].
 
 use std::ops::{Index, IndexMut};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -12,80 +11,81 @@ use units::Nanos;
 use crate::models::shared::run_queue::RunMark;
 use site::exchange::{Close, Exchange};
 
-/// A place; its buffers serve one connection after the other. It is used again only when the kernel has
-/// ended all that was under way, so that no event is ever of an earlier connection.
+/// A slot. Its buffers serve one connection after the other. It is reused only when the kernel has
+/// no operation pending for it, so no event is ever about an earlier connection.
 pub(super) struct Conn<'s> {
     pub(super) exchange: Exchange<'s>,
-    /// `None` where the place is free.
+    /// `None` if the slot is free.
     pub(super) socket: Option<OwnedFd>,
     pub(super) state: RingConnState,
     pub(super) receiving: OpState,
-    /// The wait for room in the send buffer.
+    /// The poll for room in the send buffer.
     pub(super) room: OpState,
-    /// The last send was not taken as a whole, and no news of room has come since.
+    /// The last send was partial, and no event has reported room since.
     pub(super) is_blocked: bool,
-    /// The client has ended its side, which every wait for room is told of: one that ends with its first
-    /// news would end at once.
+    /// The client has shut its side. Every poll for room reports that, so a one-shot poll would end
+    /// at once.
     pub(super) is_half_closed: bool,
-    /// The wait for the file of a gateway, and which and for what that is.
+    /// The poll for the file of a gateway; below, its id and flags.
     pub(super) watching: OpState,
     pub(super) watched: (u64, PollFlags),
-    /// Bytes that came while an answer was being sent; at most some [`PENDING_INPUT_MAX`].
+    /// Bytes that came while an answer was being sent; at most about [`PENDING_INPUT_MAX`].
     pub(super) pending_input: Vec<u8>,
     pub(super) stream: Stream,
-    /// What it wants to send is handed over with the next call.
+    /// Its output is part of the next submission.
     pub(super) is_sending: bool,
-    /// A send was not taken as a whole: what was, if the connection is not lost.
+    /// Set when a send was partial: how much was sent, or `None` if the connection is lost.
     pub(super) cut: Option<Option<usize>>,
-    /// For the turns that it has without an event.
+    /// For turns without an event.
     pub(super) mark: RunMark,
 }
 
-/// Bytes of a client that does not wait for its answers are taken up to here; then it is received from
-/// no longer until it has had them.
+/// If a client sends more than this without waiting for its answers, we stop receiving until the
+/// exchange has taken it.
 pub(super) const PENDING_INPUT_MAX: usize = 64 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RingConnState {
     Free,
     Open,
-    /// Closed on our side; what still comes is dropped, up to so many bytes and until then.
+    /// Closed on our side. Until the instant we drop at most this many bytes of further input.
     Lingering {
         left: usize,
         until: Nanos,
     },
-    /// To be closed so when nothing is under way any longer.
+    /// To be closed in this way when no operation is pending.
     Leaving(Close),
 }
 
-/// Places of past connections that keep their memory for the next ones: connections that come and go
-/// allocate nothing, and thousands that came once leave nothing behind.
+/// Free slots that keep their memory. Connections that come and go then allocate nothing, and
+/// thousands that came once leave nothing behind.
 const KEPT_FREE_MAX: usize = 64;
 
-/// Where there were as many, and three of four are gone, free memory is given back to the kernel: freed
-/// places alone would stay with the allocator (9 MiB of 5,000 connections), between others in use.
+/// After a peak of this many connections, when three of four are gone, we give free memory back to
+/// the kernel. Otherwise the allocator would keep it between blocks in use (9 MiB after 5,000
+/// connections).
 const TRIMMED_FROM: usize = 1024;
 
-/// The places of a ring by their numbers, which operations name. A place that was given up has no memory
-/// but its number, which is used again.
+/// The slots of a ring by number. Operations carry that number. A slot that was given up keeps no
+/// memory; its number is reused.
 #[derive(Default)]
 pub(super) struct ConnSlots<'s> {
     all: Vec<Option<Box<Conn<'s>>>>,
-    /// Free ones that kept their memory; at most [`KEPT_FREE_MAX`].
+    /// Free slots that kept their memory; at most [`KEPT_FREE_MAX`].
     kept: Vec<u32>,
-    /// Numbers of those that were given up.
+    /// Numbers of slots that were given up.
     given_up: Vec<u32>,
-    /// The most that were taken since memory was given back last.
+    /// The most slots in use since memory was last given back.
     peak: usize,
 }
 
 impl<'s> ConnSlots<'s> {
-    /// How many are taken.
+    /// How many slots are in use.
     pub(super) fn taken(&self) -> usize {
         self.all.len() - self.kept.len() - self.given_up.len()
     }
 
-    /// Takes a free place; `again` prepares one that kept its memory, `new` makes one.
+    /// Takes a free slot. `again` resets an exchange that was kept, `new` makes one.
     pub(super) fn take(
         &mut self,
         again: impl FnOnce(&mut Exchange<'s>),
@@ -104,7 +104,7 @@ impl<'s> ConnSlots<'s> {
         number
     }
 
-    /// A place is free again.
+    /// Frees a slot.
     pub(super) fn free(&mut self, number: u32) {
         if self.kept.len() < KEPT_FREE_MAX {
             self.kept.push(number);
@@ -118,17 +118,17 @@ impl<'s> ConnSlots<'s> {
         }
     }
 
-    /// That place; `None`: it was given up.
+    /// That slot; `None` if it was given up.
     pub(super) fn get(&self, number: u32) -> Option<&Conn<'s>> {
         self.all.get(number as usize)?.as_deref()
     }
 
-    /// The same, to be changed.
+    /// Like [`ConnSlots::get`], to be changed.
     pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Conn<'s>> {
         self.all.get_mut(number as usize)?.as_deref_mut()
     }
 
-    /// Numbers of all that there ever were.
+    /// Numbers of all slots that ever existed.
     pub(super) fn numbers(&self) -> std::ops::Range<u32> {
         0..self.all.len() as u32
     }
@@ -148,27 +148,27 @@ impl IndexMut<u32> for ConnSlots<'_> {
     }
 }
 
-/// Whether an operation is under way.
+/// Whether an operation is pending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OpState {
     None,
     Pending,
-    /// It was cancelled, and its end has not come yet.
+    /// It was cancelled, and its last event has not come yet.
     Cancelling,
 }
 
-/// What is known of the peer's side.
+/// What we know of the client's side of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stream {
     Open,
-    /// It has ended; the exchange hears of it after the bytes before it.
+    /// It has ended. The exchange is told after the bytes before.
     Ended,
-    /// And it has heard of it.
+    /// The exchange was told of the end.
     Told,
 }
 
 impl<'s> Conn<'s> {
-    /// A free place.
+    /// A free slot.
     pub(super) fn new(exchange: Exchange<'s>) -> Self {
         Self {
             exchange,
@@ -188,14 +188,14 @@ impl<'s> Conn<'s> {
         }
     }
 
-    /// The place is taken, by a connection that its exchange knows.
+    /// Takes the slot for a connection that the exchange already knows.
     pub(super) fn take(&mut self, socket: OwnedFd) {
         self.socket = Some(socket);
         self.state = RingConnState::Open;
         self.stream = Stream::Open;
     }
 
-    /// The place is free.
+    /// Frees the slot.
     pub(super) fn clear(&mut self) {
         self.state = RingConnState::Free;
         self.pending_input = Vec::new();
@@ -205,29 +205,29 @@ impl<'s> Conn<'s> {
         self.cut = None;
     }
 
-    /// Its socket; there is one in every phase but [`RingConnState::Free`].
+    /// Its socket. There is one in every state but [`RingConnState::Free`].
     pub(super) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_ref().expect("a place that is taken has a socket").as_fd()
     }
 
-    /// Whether the kernel has something under way for it.
+    /// Whether the kernel has an operation pending for it.
     pub(super) fn has_pending_ops(&self) -> bool {
         [self.receiving, self.room, self.watching].iter().any(|under| *under != OpState::None)
     }
 
-    /// Has the exchange take what it can of the bytes that came late; returns whether it took any.
+    /// Feeds bytes that came early to the exchange. Returns whether it took any.
     pub(super) fn feed_pending(&mut self, ending: bool, now: Nanos) -> bool {
         let used = feed(&mut self.exchange, &self.pending_input, ending, now);
         self.pending_input.drain(..used);
         if self.pending_input.is_empty() {
-            // It is rarely needed, and as large as what a client sends in advance.
+            // Rarely needed, and as large as what a client sends in advance.
             self.pending_input = Vec::new();
         }
         used > 0
     }
 }
 
-/// Has the exchange take what it can of `bytes`; returns how many. `ending`: they are the last request.
+/// Feeds `bytes` to the exchange. Returns how many it took. `ending`: they hold the last request.
 pub(super) fn feed(exchange: &mut Exchange<'_>, bytes: &[u8], ending: bool, now: Nanos) -> usize {
     let mut used = 0;
     while used < bytes.len() {

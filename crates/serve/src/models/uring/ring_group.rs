@@ -1,6 +1,5 @@
-//! What the rings of one server share: how a drain or a stop reaches all of them, what is left to
-//! accept in a drain, and who is still there. Owns the bells and counts; must not know connections.
-//! Start reading at [`RingGroup`].
+//! What the rings of one server share: the files that announce a drain or a stop, the connections
+//! that a drain still accepts, and how many rings are left. Start reading at [`RingGroup`].
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
@@ -12,46 +11,47 @@ use sys::wake::Wake;
 /// Which of the rings this is.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum RingRole<'a> {
-    /// The one on the first thread: it takes the signals, and is the last to end.
+    /// The ring of the first thread. It takes the signals and ends last.
     Leads(&'a Signals),
-    /// One of the others.
+    /// Any other ring.
     Follows,
 }
 
 /// Shared by all rings.
 pub(super) struct RingGroup {
-    /// How many there are.
+    /// How many rings there are.
     pub(super) n_rings: usize,
-    /// A drain was asked for: what is received from now on is the last request of its connection. Rings
-    /// hear the bell a little later, and bytes that came after it may overtake it.
+    /// A drain has begun: what is received from now on is the last request of its connection. Rings
+    /// see `drain` only later, and bytes that arrived after it may be handled first.
     is_ending: AtomicBool,
-    /// Rung once, by who leads: the server drains.
+    /// Rung once, by the leading ring: the server drains.
     pub(super) drain: Wake,
-    /// Rung once, by who leads: the server ends now.
+    /// Rung once, by the leading ring: the server stops.
     pub(super) stop: Wake,
-    /// Rung by each of the others at its end.
+    /// Rung by every other ring at its end.
     pub(super) gone: Wake,
-    /// In a drain: connections that waited when it began and that nobody has gone to accept yet.
+    /// In a drain: waiting connections that no ring has claimed.
     tickets: AtomicU32,
-    /// Those, and the ones that somebody is accepting just now. Who brings it to zero closes the port.
+    /// Those, and the ones that a ring is accepting. The ring that brings it to zero closes the
+    /// port.
     unserved: AtomicU32,
-    /// Of the others, those that have not ended.
+    /// Other rings that have not ended.
     n_others: AtomicUsize,
     failure: Mutex<Option<io::Error>>,
-    /// How many rings are not made yet, and what tells those that wait for them.
+    /// How many rings are still to be made, and what wakes the threads that wait for them.
     start: Mutex<Start>,
     start_changed: Condvar,
 }
 
-/// How far the start of all rings is.
+/// Progress of the start.
 struct Start {
     n_unmade: usize,
-    /// One could not be made: the others are not to wait for it.
+    /// A ring could not be made, so the others must not wait for it.
     has_failed: bool,
 }
 
 impl RingGroup {
-    /// For so many rings.
+    /// For `n_rings` rings.
     pub(super) fn new(n_rings: usize) -> io::Result<Self> {
         Ok(Self {
             n_rings,
@@ -68,8 +68,8 @@ impl RingGroup {
         })
     }
 
-    /// A ring is about to be made. Each is made by the thread that it belongs to, and none serves
-    /// before all are there: connections that wait could take the descriptors that the others need.
+    /// To be called before a ring is made, in its own thread. No ring serves before all are made:
+    /// connections could take the descriptors that other rings need.
     pub(super) fn starting(&self) -> Starting<'_> {
         Starting { group: self, is_made: false }
     }
@@ -78,23 +78,23 @@ impl RingGroup {
         self.start.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One of the others is to be started.
+    /// To be called before another ring is started.
     pub(super) fn join(&self) -> Member<'_> {
         self.n_others.fetch_add(1, SeqCst);
         Member { group: self, result: Err(io::Error::other("the thread of a ring panicked")) }
     }
 
-    /// Whether only the ring that leads is left.
+    /// Whether only the leading ring is left.
     pub(super) fn is_alone(&self) -> bool {
         self.n_others.load(SeqCst) == 0
     }
 
-    /// Whether one of the others has failed.
+    /// Whether one of the other rings has failed.
     pub(super) fn has_failed(&self) -> bool {
         self.lock_failure().is_some()
     }
 
-    /// Why one of the others has failed, if one has.
+    /// The error of the first ring that failed.
     pub(super) fn failure(&self) -> Option<io::Error> {
         self.lock_failure().take()
     }
@@ -103,17 +103,17 @@ impl RingGroup {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A drain was asked for.
+    /// Notes that a drain was asked for.
     pub(super) fn end(&self) {
         self.is_ending.store(true, SeqCst);
     }
 
-    /// Whether one was.
+    /// Whether a drain was asked for.
     pub(super) fn is_ending(&self) -> bool {
         self.is_ending.load(Relaxed)
     }
 
-    /// The drain begins with so many connections waiting; returns whether there are none.
+    /// Begins the drain with this many waiting connections. Returns whether there are none.
     pub(super) fn hand_out(&self, waiting: u32) -> bool {
         self.unserved.store(waiting, SeqCst);
         self.tickets.store(waiting, SeqCst);
@@ -121,37 +121,38 @@ impl RingGroup {
         waiting == 0
     }
 
-    /// The right to accept one of those that wait; false: there are no more.
+    /// Takes the right to accept one waiting connection. False: none is left.
     pub(super) fn take_ticket(&self) -> bool {
         self.tickets.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok()
     }
 
-    /// A ticket that was taken cannot be used now.
+    /// Returns a right that cannot be used now.
     pub(super) fn give_ticket_back(&self) {
         self.tickets.fetch_add(1, SeqCst);
     }
 
-    /// A ticket that was taken was used; returns whether it was the last of all.
+    /// Notes that a right was used. Returns whether it was the last.
     pub(super) fn use_ticket(&self) -> bool {
         self.unserved.fetch_sub(1, SeqCst) == 1
     }
 
-    /// Nothing waits any longer, found out by one who had taken a ticket; returns whether nobody else
-    /// is accepting.
+    /// Drops all rights, because a ring that had taken one found no connection. Returns whether no
+    /// other ring is accepting.
     pub(super) fn void_tickets(&self) -> bool {
         let void = self.tickets.swap(0, SeqCst) + 1;
         self.unserved.fetch_sub(void, SeqCst) == void
     }
 }
 
-/// That a ring is being made. Dropped before it is, all know that it never will be.
+/// A ring that is being made. If this is dropped before `made`, the other rings learn that it
+/// failed.
 pub(super) struct Starting<'a> {
     group: &'a RingGroup,
     is_made: bool,
 }
 
 impl Starting<'_> {
-    /// It is made. Waits for all others; false: one of them could not be made.
+    /// The ring is made. Waits for all others. False: one of them could not be made.
     pub(super) fn made(mut self) -> bool {
         self.is_made = true;
         let RingGroup { start_changed, .. } = self.group;
@@ -173,14 +174,14 @@ impl Drop for Starting<'_> {
     }
 }
 
-/// That one of the others has not ended; it ends in every case, and all know of it.
+/// Another ring that has not ended. When this is dropped, also in a panic, all learn of its end.
 pub(super) struct Member<'a> {
     group: &'a RingGroup,
     result: io::Result<()>,
 }
 
 impl Member<'_> {
-    /// It has ended so.
+    /// Stores how the ring ended.
     pub(super) fn ended(mut self, result: io::Result<()>) {
         self.result = result;
     }
@@ -206,7 +207,7 @@ mod tests {
         let group = RingGroup::new(2).unwrap();
         assert!(!group.hand_out(2));
         assert!(group.take_ticket() && group.take_ticket() && !group.take_ticket());
-        // One is still accepting: the port must stay open for it.
+        // One connection is still being accepted, so the port must stay open.
         assert!(!group.use_ticket());
         assert!(group.use_ticket());
     }

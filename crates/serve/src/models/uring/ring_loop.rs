@@ -1,15 +1,14 @@
-//! The loop of one ring: it hands over what is to be done, and moves on each connection of which there
-//! is news. Owns the connections of its ring; must not know HTTP. Start reading at [`RingLoop::serve`].
+//! The loop of one ring: submits operations, and moves on each connection with news. Start reading
+//! at [`RingLoop::serve`].
 //!
-//! A round: one call hands over the answers and operations that the last one left, and waits for
-//! events; then each connection that was sent to is told, each event makes a request and its answer,
-//! and what came of time (deadlines, holds, turns) follows. What is to be sent is not copied: its
-//! connection holds it until the call that sends it is over.
+//! A round: one call submits the answers and operations of the last round and waits for events.
+//! Then each connection that was sent to is told, each event leads to a request and its answer, and
+//! deadlines, holds and turns follow. Output is not copied: the connection keeps it until the call
+//! is over.
 //!
-//! An answer that is taken as a whole has no event. Its connection hears of it after the call, which
-//! may sleep long if nobody else comes: so whoever has more to do after its answer than to wait for the
-//! next request keeps the call from sleeping (`must_not_sleep`), and the others are told the time at which
-//! it was sent.
+//! A complete send has no event. Its connection learns of it after the call, which may sleep long
+//! if nothing else happens. So a connection that has more to do than wait for its next request sets
+//! `must_not_sleep`. The others are told the time at which the answer was submitted.
 
 mod accepting;
 mod watching;
@@ -36,53 +35,54 @@ use crate::service::Service;
 use accepting::Accepting;
 use site::exchange::{Close, Exchange, Spare};
 
-/// Names of operations that belong to no connection; those of connections are their places.
+/// Ids of operations that belong to no connection. Those of a connection are its slot number.
 const LISTENER: Id = 1 << 32;
 const SIGNALS: Id = LISTENER + 1;
 const DRAIN: Id = LISTENER + 2;
 const STOP: Id = LISTENER + 3;
 const GONE: Id = LISTENER + 4;
 
-/// In the name of an operation: it is about the file of the gateway that answers this connection.
+/// In the id of an operation: it is about the gateway of this connection.
 const GATEWAY: Id = 1 << 33;
 
-/// Buffers of answers that are kept for the next ones; a call rarely sends more.
+/// Output buffers that are kept for reuse. A call rarely sends more.
 const ANSWERS_KEPT_MAX: usize = 64;
 
-/// One ring and all it holds.
+/// One ring with its connections.
 pub(super) struct RingLoop<'a> {
     service: &'a Service,
     group: &'a RingGroup,
     role: RingRole<'a>,
     ring: ServerRing,
     conns: ConnSlots<'a>,
-    /// The most that may be taken.
+    /// The most connections.
     conns_max: usize,
-    /// What all connections receive into and answer from, unless they stop within a request or an
-    /// answer; as many answers as one call sends.
+    /// Buffers that all connections share, unless one stops within a request or an answer; as many
+    /// output buffers as one call sends.
     spare: Spare,
-    /// Queued are connections that used up their last turn.
+    /// Connections that used up their last turn.
     run_queue: RunQueue,
     timers: Timers,
     accepting: Accepting,
-    /// What is to be done with the next call: the sends, and all else.
+    /// What the next call submits: sends, and everything else.
     sends: Vec<Send>,
     todo: Vec<(Id, Todo)>,
-    /// Sends of the last call; kept for its memory.
+    /// Sends of the last call; kept to reuse its memory.
     sent: Vec<Send>,
-    /// Somebody has more to do after its answer than to wait: the next call must not sleep.
+    /// A connection has more to do than wait: the next call must not sleep.
     must_not_sleep: bool,
-    /// The drain was asked for. It begins in the next round, when what had arrived by then was seen.
+    /// A drain was asked for. It begins in the next round, after everything that had arrived was
+    /// handled.
     drain_is_due: bool,
-    /// It has begun: what waits to be accepted is taken, and the port closed.
+    /// The drain has begun: waiting connections are accepted, then the port is closed.
     is_draining: bool,
-    /// When it ends whatever is left.
+    /// When the loop ends at the latest.
     end: Nanos,
-    /// One read of the clock for all that a call brings.
+    /// The time when the last call returned; read once for all its events.
     now: Nanos,
 }
 
-/// What is to be done, beside sending.
+/// An operation other than a send.
 #[derive(Debug, Clone, Copy)]
 enum Todo {
     Accept {
@@ -90,19 +90,19 @@ enum Todo {
     },
     Receive,
     Room,
-    /// For one of these the file of a gateway is awaited.
+    /// Poll the file of a gateway for these.
     Gateway(PollFlags),
-    /// Hear one of the files that are no connections.
+    /// Poll a file that is no connection.
     Hear,
     Cancel(Kind),
 }
 
-/// An answer, or a part of one: so many bytes of what the connection wants to send.
+/// An answer or a part of one: how many bytes of a connection's output to send.
 #[derive(Debug, Clone, Copy)]
 struct Send {
     index: u32,
     n_bytes: usize,
-    /// When the connection wanted it.
+    /// When the connection asked for it.
     at: Nanos,
 }
 
@@ -138,7 +138,7 @@ impl<'a> RingLoop<'a> {
         })
     }
 
-    /// Serves until it is told to end.
+    /// Serves until the server ends.
     pub(super) fn serve(mut self) -> io::Result<()> {
         match self.role {
             RingRole::Leads(_) => self.todo.extend([(SIGNALS, Todo::Hear), (GONE, Todo::Hear)]),
@@ -179,18 +179,18 @@ impl<'a> RingLoop<'a> {
         self.conns.taken()
     }
 
-    /// How many more there may be.
+    /// How many more connections there may be.
     fn free_slots(&self) -> usize {
         self.conns_max.saturating_sub(self.open())
     }
 
-    /// The one call of a round.
+    /// The one system call of a round.
     fn enter(&mut self) -> io::Result<()> {
         self.forget_vain_watches();
         let wait = self.wait();
         let Self { ring, conns, sends, todo, service, group, role, .. } = self;
         let sends = sends.iter().filter_map(|send| {
-            // It may have been closed since.
+            // The connection may have been closed in the meantime.
             let conn = conns.get(send.index)?;
             let (head, body) = conn.is_sending.then(|| conn.exchange.outgoing(|| send.at))??;
             let head = &head[..head.len().min(send.n_bytes)];
@@ -256,7 +256,7 @@ impl<'a> RingLoop<'a> {
         Ok(())
     }
 
-    /// One of the files that are no connections has something to say.
+    /// Handles an event of a file that is no connection.
     fn hear(&mut self, id: Id) -> io::Result<()> {
         match (id, self.role) {
             (SIGNALS, RingRole::Leads(signals)) => {
@@ -280,7 +280,8 @@ impl<'a> RingLoop<'a> {
         Ok(())
     }
 
-    /// The drain begins when what has arrived by now was seen: a request of those is still answered.
+    /// Schedules the drain for after this round, so that a request that has arrived is still
+    /// answered.
     fn drain_soon(&mut self) {
         if self.end == Nanos::MAX {
             self.end = self.now.saturating_add(self.service.grace);
@@ -289,8 +290,8 @@ impl<'a> RingLoop<'a> {
         }
     }
 
-    /// Lets each connection end with the response it is at; what waits to be accepted is taken in
-    /// before the port is closed.
+    /// Begins the drain: accepts what waits, closes the port, and lets each connection finish its
+    /// response.
     fn drain(&mut self) {
         self.is_draining = true;
         self.must_not_sleep = true;
@@ -324,7 +325,7 @@ impl<'a> RingLoop<'a> {
         self.receive(index);
     }
 
-    /// Arms the receive of a connection, unless it is under way or there is nothing to come.
+    /// Submits a receive for a connection, unless one is pending or no input can come.
     fn receive(&mut self, index: u32) {
         let conn = &mut self.conns[index];
         if conn.receiving == OpState::None && conn.stream == Stream::Open {
@@ -341,7 +342,7 @@ impl<'a> RingLoop<'a> {
         }
     }
 
-    /// Something came of a connection's receive.
+    /// Handles an event of a receive.
     fn arrived(&mut self, index: u32, result: io::Result<()>, ended: bool) {
         let conn = &mut self.conns[index];
         if ended {
@@ -365,7 +366,8 @@ impl<'a> RingLoop<'a> {
                 self.receive(index);
             }
             (_, Ok(())) => self.take_in(index),
-            // For want of a buffer, or by us for want of an ear; it goes on when there is one.
+            // Stopped for lack of a buffer, or by us because the input was full. It goes on when
+            // there is room.
             (_, Err(error))
                 if uring_server::is_starved(&error) || uring_server::is_cancelled(&error) =>
             {
@@ -378,7 +380,7 @@ impl<'a> RingLoop<'a> {
         }
     }
 
-    /// Bytes of a client, or the end of them.
+    /// Handles bytes of a client, or the end of its stream.
     fn take_in(&mut self, index: u32) {
         let now = socket_io::time(self.service, self.now);
         let conn = &mut self.conns[index];
@@ -403,7 +405,7 @@ impl<'a> RingLoop<'a> {
             let conn = &mut self.conns[index];
             match conn.state {
                 RingConnState::Open if !conn.is_sending => {}
-                // It is to have its turn as soon as it has sent.
+                // It gets its turn as soon as the send is over.
                 RingConnState::Open => {
                     self.must_not_sleep = true;
                     return;
@@ -419,7 +421,7 @@ impl<'a> RingLoop<'a> {
             }
             let conn = &mut self.conns[index];
             let after_call = || AfterCall { now: socket_io::time(service, now), ending };
-            // All that is received comes by the ring.
+            // All input comes through the ring.
             let input = &mut InputState::Empty;
             let socket = conn.socket.as_ref().expect("an open connection has a socket").as_fd();
             let step = socket_io::advance(socket, &mut conn.exchange, input, after_call);
@@ -454,7 +456,7 @@ impl<'a> RingLoop<'a> {
         }
     }
 
-    /// Has the next call send what the connection wants to, if that lies in memory; returns whether it
+    /// Submits a connection's output with the next call if it lies in memory. Returns whether it
     /// does.
     fn send(&mut self, index: u32) -> bool {
         let at = socket_io::time(self.service, self.now);
@@ -471,7 +473,7 @@ impl<'a> RingLoop<'a> {
             && conn.pending_input.is_empty()
             && conn.stream == Stream::Open
         {
-            // That of the wait for the next request, which nobody may hear begin.
+            // The deadline of the wait for the next request, whose beginning has no event.
             let idle = self.service.config.keep_alive.timeout;
             deadline = deadline.min(self.now.saturating_add(idle));
         } else {
@@ -481,7 +483,7 @@ impl<'a> RingLoop<'a> {
         true
     }
 
-    /// Tells each connection that was sent to how much was taken.
+    /// Tells each connection how much of its output was sent.
     fn tell_sent(&mut self) {
         for cut in self.ring.cut() {
             self.conns[cut.id as u32].cut = Some(cut.sent);
@@ -554,7 +556,7 @@ impl<'a> RingLoop<'a> {
                     conn.exchange.timed_out(self.now);
                     self.turn(index);
                 }
-                // What is handed over just now has its time yet: a tick at the least.
+                // Output of this round gets at least one more tick.
                 RingConnState::Open => {
                     let deadline = conn.exchange.deadline();
                     self.timers.arm(index, deadline.max(self.now.saturating_add(Nanos(1))));
@@ -578,7 +580,7 @@ impl<'a> RingLoop<'a> {
         self.receive(index);
     }
 
-    /// Ends what is under way for a connection, and then the connection.
+    /// Cancels the pending operations of a connection, then closes it.
     fn go(&mut self, index: u32, how: Close) {
         self.conns[index].is_sending = false;
         self.conns[index].state = RingConnState::Leaving(how);
@@ -592,7 +594,7 @@ impl<'a> RingLoop<'a> {
         self.leave(index);
     }
 
-    /// Closes a connection that is to go, once nothing is under way for it.
+    /// Closes a connection that is to go, if no operation is pending.
     fn leave(&mut self, index: u32) {
         let conn = &mut self.conns[index];
         let RingConnState::Leaving(how) = conn.state else { return };
@@ -600,7 +602,7 @@ impl<'a> RingLoop<'a> {
             return;
         }
         if let Some(socket) = conn.socket.take() {
-            // One that lingers has done so.
+            // A lingering connection has already lingered.
             socket_io::close(socket, if how == Close::Reset { how } else { Close::Normal });
         }
         conn.clear();
@@ -609,7 +611,7 @@ impl<'a> RingLoop<'a> {
         self.conns.free(index);
     }
 
-    /// Closes what is left when there is no more time for it.
+    /// Cuts all connections.
     fn cut(&mut self) {
         for index in self.conns.numbers() {
             if let Some(conn) = self.conns.get_mut(index)

@@ -1,6 +1,5 @@
-//! How a ring gets its connections: when it accepts, when it rests, and what is still accepted in a
-//! drain. Owns that state of the ring; must not know what becomes of a connection.
-//! Start reading at [`RingLoop::accept_again`].
+//! How a ring accepts: when it does, when it pauses, and what it still accepts in a drain. Start
+//! reading at [`RingLoop::accept_again`].
 
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
@@ -16,20 +15,20 @@ use crate::service::closing;
 /// Whether a ring accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Accepting {
-    /// The operation is under way, once or again and again.
+    /// An accept is pending; `many`: it is a multishot one.
     Pending { many: bool },
-    /// It was cancelled, and its end has not come yet.
+    /// It was cancelled, and its last event has not come yet.
     Ending,
-    /// Until a place is free for a connection, and not before this instant.
+    /// Not before this instant, and not until a slot is free.
     Rests(Nanos),
     /// The port is closed, or others go on with it.
     No,
 }
 
 impl RingLoop<'_> {
-    /// Accepts, where that rests and there is a place. One operation for many connections is for who
-    /// need not share, and has more places than can be taken before it is stopped: the backlog, and as
-    /// many as arrive meanwhile.
+    /// Accepts again if the pause is over and a slot is free. Uses multishot only if no other ring
+    /// shares the port, and if slots remain for all that may be accepted before it stops: twice the
+    /// backlog.
     pub(super) fn accept_again(&mut self) {
         let is_due = matches!(self.accepting, Accepting::Rests(until) if until <= self.now);
         if !is_due || self.group.is_ending() || self.free_slots() == 0 {
@@ -44,7 +43,7 @@ impl RingLoop<'_> {
         2 * self.service.listen_backlog as usize
     }
 
-    /// Something came of the accept that was under way.
+    /// Handles an event of the accept.
     pub(super) fn accepted(&mut self, result: io::Result<OwnedFd>, ended: bool) {
         if ended {
             self.accepting = Accepting::Rests(Nanos::ZERO);
@@ -61,11 +60,11 @@ impl RingLoop<'_> {
             }
             Err(error) if uring_server::is_cancelled(&error) => {}
             Err(error) if listener::is_exhaustion(&error) => self.exhausted(&error),
-            // The port was closed: the bell of the drain has rung, or will.
+            // The port was closed: `drain` was rung, or will be.
             Err(error) if error.kind() == ErrorKind::InvalidInput => {
                 self.accepting = Accepting::Rests(self.now.saturating_add(EXHAUSTED_REST));
             }
-            // The connection was gone before it was accepted; there may be others.
+            // The connection was gone before it was accepted; others may wait.
             Err(_) => {}
         }
     }
@@ -75,7 +74,7 @@ impl RingLoop<'_> {
         self.accepting = Accepting::Rests(self.now.saturating_add(EXHAUSTED_REST));
     }
 
-    /// Ends the operation that is under way.
+    /// Cancels the pending accept.
     pub(super) fn stop_accepting(&mut self) {
         if let Accepting::Pending { .. } = self.accepting {
             self.accepting = Accepting::Ending;
@@ -83,8 +82,8 @@ impl RingLoop<'_> {
         }
     }
 
-    /// In a drain: takes of what waits, as far as there is room. By system calls, since
-    /// an operation would wait for connections that are not to be taken any longer.
+    /// In a drain: accepts what still waits, as far as there is room. By system calls, because an
+    /// operation of the ring would wait for further connections.
     pub(super) fn accept_the_last(&mut self) {
         while self.is_draining
             && matches!(self.accepting, Accepting::Rests(until) if until <= self.now)
@@ -105,7 +104,7 @@ impl RingLoop<'_> {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     if !self.service.is_drained() {
-                        // A connection may come whose handshake had begun.
+                        // A connection whose handshake had begun may still come.
                         self.group.give_ticket_back();
                         self.accepting = Accepting::Rests(self.now.saturating_add(closing::LOOK));
                         return;

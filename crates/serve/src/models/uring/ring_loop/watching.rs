@@ -1,6 +1,5 @@
-//! How a ring waits for what a gateway says: one poll for the file that a connection waits for beside its
-//! client. Owns which file that is; must not know what a gateway is.
-//! Start reading at [`RingLoop::watch_gateway`].
+//! How a ring waits for a gateway: one poll for the gateway's file, beside the receive from the
+//! client. Start reading at [`RingLoop::watch_gateway`].
 
 use rustix::event::PollFlags;
 use sys::uring_server::Kind;
@@ -23,14 +22,14 @@ impl RingLoop<'_> {
                 conn.watched = wanted;
                 self.todo.push((GATEWAY | u64::from(index), Todo::Gateway(flags)));
             }
-            // It is taken up when the other one has ended.
+            // The new one starts when the old one has ended.
             OpState::Pending if conn.watched != wanted => self.unwatch_gateway(index),
             OpState::Pending | OpState::Cancelling => {}
         }
     }
 
-    /// Ends the watch. Until it has ended the kernel holds the file open, and a program that writes to
-    /// it would never be told that nobody reads.
+    /// Ends the watch. Until it has ended the kernel keeps the file open, so a program that writes
+    /// to it would not learn that nobody reads.
     pub(super) fn unwatch_gateway(&mut self, index: u32) {
         let conn = &mut self.conns[index];
         if conn.watching == OpState::Pending {
@@ -39,7 +38,7 @@ impl RingLoop<'_> {
         }
     }
 
-    /// The gateway has news, or the watch was ended.
+    /// Handles an event of the gateway's file, or the end of the watch.
     pub(super) fn gateway_ready(&mut self, index: u32) {
         let conn = &mut self.conns[index];
         conn.watching = OpState::None;
@@ -49,7 +48,7 @@ impl RingLoop<'_> {
         }
     }
 
-    /// Takes back watches of this round whose file has been closed since, or is another one now.
+    /// Removes queued watches whose file was closed or replaced in this round.
     pub(super) fn forget_vain_watches(&mut self) {
         let mut at = 0;
         while let Some(&(id, todo)) = self.todo.get(at) {

@@ -1,6 +1,5 @@
-//! How a loop takes connections in: when it watches the listener, what it does where it has no room,
-//! and how it leaves some to the loops beside it. Must not know what becomes of a connection.
-//! Start reading at [`Loop::accept_some`].
+//! How an event loop accepts: when it watches the listener, what it does without room, and how it
+//! shares with other loops. Start reading at [`Loop::accept_some`].
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,19 +17,18 @@ use super::{
 use site::board::Counter;
 use site::exchange::{Close, Exchange};
 
-/// How often a listener that several loops watch is put behind theirs: nginx's number
-/// (ngx_reorder_accept_events). The kernel wakes the first that watches it, which would take most
-/// connections.
+/// After how many accepts a loop puts a shared listener behind those of the other loops (nginx's
+/// ngx_reorder_accept_events). The kernel wakes the first loop that watches the listener, which
+/// would otherwise get most connections.
 const REORDER_ACCEPTS: usize = 16;
 
-/// A share of connections that is to stay free, where idle ones make room: one part in so many
-/// (nginx's ngx_drain_connections).
+/// One connection in so many is kept free by closing idle ones (nginx's ngx_drain_connections).
 const FREE_SHARE: usize = 16;
 
-/// The most idle connections that are closed to make room for one (nginx's too).
+/// The most idle connections closed to make room for one (from nginx too).
 const MADE_ROOM_MAX: usize = 32;
 
-/// How long nobody looks for idle connections again when there was none: a look is at all of them.
+/// Pause after a search that found no idle connection, since a search looks at all connections.
 const IDLE_LOOK_REST: Nanos = Nanos::from_millis(10);
 
 impl<W: Watch> Loop<'_, '_, W> {
@@ -64,15 +62,15 @@ impl<W: Watch> Loop<'_, '_, W> {
         }
     }
 
-    /// Whether the loop is full and others are not to be kept from the listener: the kernel wakes one of
-    /// those that watch it, and where that one has no room nobody would come for the connection.
+    /// Whether a full loop must stop watching the listener. The kernel wakes only one watching
+    /// loop, and if that one has no room, no loop would accept the connection.
     fn must_step_back(&self) -> bool {
         let Rules { conns_max, overflow, is_shared, .. } = self.rules;
         let is_full = self.open() >= conns_max;
         is_shared && is_full && overflow == Overflow::Wait && !self.acceptor.is_draining()
     }
 
-    /// Puts the listener behind those of the other loops, now and then.
+    /// Puts the listener behind those of the other loops now and then.
     fn let_others_accept(&mut self) {
         if self.rules.is_shared && self.accepted >= REORDER_ACCEPTS {
             self.accepted = 0;
@@ -81,9 +79,9 @@ impl<W: Watch> Loop<'_, '_, W> {
         }
     }
 
-    /// Where connections past the bound would be closed: closes idle ones before, those first whose
-    /// wait is the nearest to its end. Not in a drain, where all wait for room, and one that is idle was
-    /// accepted just now and is about to ask.
+    /// With [`Overflow::Close`]: closes idle connections before new ones have to be closed, those
+    /// with the nearest deadline first. Not in a drain: there new ones wait for room, and an idle
+    /// one was just accepted and is about to send its request.
     fn make_room(&mut self) {
         let Rules { conns_max, overflow, .. } = self.rules;
         let free = conns_max.saturating_sub(self.open());
@@ -107,8 +105,8 @@ impl<W: Watch> Loop<'_, '_, W> {
         }
     }
 
-    /// Closes a connection that is still in the wait that ends then; returns whether it was. A request
-    /// that has arrived and was not seen yet is answered (nginx drops it).
+    /// Closes a connection if it still waits with this deadline. Returns whether it did. A request
+    /// that has arrived but was not read yet is answered (nginx drops it).
     fn close_idle(&mut self, index: u32, deadline: Nanos) -> bool {
         if self.conns[index as usize].idle_until() != Some(deadline) {
             return false;
@@ -124,13 +122,13 @@ impl<W: Watch> Loop<'_, '_, W> {
         was_idle
     }
 
-    /// In a drain: takes what still waits, as far as there is room. The listener's event would do it
-    /// too, but does not come for a connection that has gone in the meantime.
+    /// In a drain: accepts what still waits, as far as there is room. We cannot rely on the
+    /// listener's event, which does not come for a connection that has gone in the meantime.
     pub(super) fn accept_the_last(&mut self) {
         while self.acceptor.is_draining() && self.accepting == Accepting::Yes {
             self.accept_some();
         }
-        // Where it is full too: what comes now is to be refused, or the next server's.
+        // Even if the loop is full: later connections are refused, or belong to the next server.
         if self.acceptor.is_over() && self.accepting != Accepting::No {
             self.stop_listening();
         }
@@ -172,7 +170,7 @@ impl<W: Watch> Loop<'_, '_, W> {
         }
     }
 
-    /// Takes the listener out of the set: it stays readable, and the loop would spin.
+    /// Takes the listener out of the set, where it would stay ready and keep the loop awake.
     pub(super) fn rest(&mut self, until: Nanos) {
         if self.accepting == Accepting::Yes {
             self.watch.remove(self.acceptor.listener());

@@ -9,7 +9,7 @@ use super::super::answer_threads::AnswerJob;
 use super::{Accepting, Loop, LoopConnState, TakesTurns as _};
 
 impl<W: Watch> Loop<'_, '_, W> {
-    /// Gives a connection that is to be answered to the answer threads, or has it wait for one.
+    /// Gives a connection with a complete request to the answer threads, or queues it for them.
     pub(super) fn hand_over(&mut self, index: u32) {
         let conn = &mut self.conns[index as usize];
         let was_watched = matches!(conn.state, LoopConnState::Watched(_));
@@ -37,7 +37,7 @@ impl<W: Watch> Loop<'_, '_, W> {
         self.service.board.queue(waiting);
     }
 
-    /// Goes on with the connections that the answer threads have answered.
+    /// Takes back the connections that the answer threads have answered.
     pub(super) fn take_back(&mut self) {
         let Some(answer_threads) = self.answer_threads else { return };
         let mut done = VecDeque::new();

@@ -1,14 +1,12 @@
-//! An event loop, as every model of loops runs it: one thread, non-blocking sockets, all of them in one
-//! poll set. Owns who waits (the loop, for all connections at once) and the loops' common end; must
-//! not know HTTP, nor how many loops there are or what the kernel is asked by.
-//! Start reading at [`Loop::serve`].
+//! The event loop of `reactor`, `reactors` and `reactor-pool`: one thread, non-blocking sockets,
+//! one poll set for all of them. Start reading at [`Loop::serve`].
 //!
-//! Cost of a request on a kept-alive connection: one receive, one send, and a share of one wait. With
-//! epoll, sockets are watched once, for everything, edge-triggered: a level-triggered socket would be
-//! polled by the kernel once more in each wait, and switching between reading and writing would cost
-//! an epoll_ctl. A response is sent without asking first whether there is room. A fresh connection has
-//! its first turn after all events of its round, when its request has most often arrived; one that is
-//! served and closed in that turn never enters the poll set.
+//! Cost of a request on a kept-alive connection: one receive, one send, and a share of one wait.
+//! With epoll each socket is registered once, edge-triggered, for reading and writing. The kernel
+//! would poll a level-triggered socket once more in each wait, and switching from reading to
+//! writing would cost an epoll_ctl. We send a response without asking first whether there is room.
+//! A new connection gets its first turn after all events of its round, when its request has usually
+//! arrived. If it is served and closed in that turn, it never enters the poll set.
 
 mod answering;
 mod intake;
@@ -38,122 +36,122 @@ const LISTENER: u64 = u64::MAX;
 const SIGNALS: u64 = u64::MAX - 1;
 const GROUP: u64 = u64::MAX - 2;
 const ANSWERED: u64 = u64::MAX - 3;
-/// In the token of a connection: the news is of the gateway that answers it. Beyond the number of any
+/// In the token of a connection: the event is about its gateway. This bit is above the index of any
 /// connection.
 const GATEWAY: u64 = 1 << 31;
 
-/// What makes the loops of one model differ from those of another.
+/// What differs between the loops of two models.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     /// Connections that a loop holds at once.
     pub(crate) conns_max: usize,
     /// Connections that it accepts in one round.
     pub(crate) round_max: usize,
-    /// What becomes of those past `conns_max`.
+    /// What happens to connections beyond `conns_max`.
     pub(crate) overflow: Overflow,
-    /// Whether other loops take connections from the same listener.
+    /// Whether other loops accept from the same listener.
     pub(crate) is_shared: bool,
 }
 
 impl Rules {
-    /// Of a loop that has the port to itself.
+    /// For a loop that has the port to itself.
     pub(crate) fn of_one_loop(conns_max: usize) -> Self {
         let overflow = Overflow::Wait;
         Self { conns_max, round_max: socket_io::ACCEPTS_MAX, overflow, is_shared: false }
     }
 }
 
-/// What becomes of connections that a loop has no room for.
+/// What happens to connections for which a loop has no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overflow {
-    /// They wait in the kernel's queue, as lighttpd has it.
+    /// They wait in the kernel's queue, as in lighttpd.
     Wait,
-    /// Idle ones are closed for them as long as there are any; then they are accepted and closed, as
-    /// nginx has it.
+    /// The loop closes idle connections to make room. If there are none, it accepts and closes new
+    /// ones, as nginx does.
     Close,
 }
 
-/// A loop and all it holds.
+/// One event loop with its connections.
 pub(crate) struct Loop<'h, 's, W> {
     service: &'s Service,
     rules: Rules,
-    /// The loops that it is one of, if there are others.
+    /// The group it belongs to, if there are other loops.
     group: Option<&'h LoopGroup>,
     watch: W,
     conns: Vec<Conn<'s>>,
-    /// Indices of `conns` that hold no connection.
+    /// Indices of `conns` without a connection.
     free: Vec<u32>,
-    /// Queued are fresh connections, and those that used up their last turn.
+    /// New connections, and those that used up their last turn.
     run_queue: RunQueue,
     timers: Timers,
     acceptor: Acceptor<'s>,
     accepting: Accepting,
-    /// Connections accepted since the listener was put behind those of the other loops.
+    /// Connections accepted since the listener was last put behind those of the other loops.
     accepted: usize,
-    /// Idle connections by the end of their wait, the soonest last: made when room is needed, so that
-    /// one who is busy pays nothing for it. What has changed since is passed over.
+    /// Idle connections by deadline, the soonest last. Built only when room is needed, so a busy
+    /// connection pays nothing for it. Entries that are out of date are skipped.
     idle: Vec<(Nanos, u32)>,
-    /// Nobody looks for idle ones before.
+    /// No search for idle connections before this instant.
     idle_look: Nanos,
-    /// Who answers, where it is not the loop.
+    /// The threads that answer; `None`: the loop answers.
     answer_threads: Option<&'h AnswerThreads<'s>>,
-    /// Connections that they have.
+    /// Connections that these threads have.
     handed_over: usize,
-    /// Those that wait until they take more.
+    /// Connections that wait until the threads take more.
     waiting_jobs: VecDeque<AnswerJob<'s>>,
-    /// What all connections read and write with, unless they stop within a request or an answer.
+    /// Buffers that all connections share, unless one stops within a request or an answer.
     spare: Spare,
-    /// When it ends at the latest.
+    /// When the loop ends at the latest.
     end: Nanos,
-    /// One read of the clock for all that a wake-up brings.
+    /// The time when the last wait ended; read once for all its events.
     now: Nanos,
 }
 
-/// Whether the listener is watched.
+/// Whether the poll set has the listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Accepting {
     Yes,
-    /// Nothing is left to hold a connection: until one closes, or this instant.
+    /// Not until a connection closes or this instant comes, because a resource ran out.
     Rests(Nanos),
     /// The port is closed.
     No,
 }
 
-/// A place for a connection; its exchange serves one connection after the other.
+/// A slot for a connection. Its exchange serves one connection after the other.
 struct Conn<'s> {
-    /// `None` while it is with an answer thread. Behind a pointer, so that places are small where many are
-    /// idle, and an exchange can be handed over.
+    /// `None` while an answer thread has it. Boxed so that slots of idle connections are small and
+    /// an exchange can be handed over.
     exchange: Option<Box<Exchange<'s>>>,
     input: InputState,
-    /// Differs from use to use, so that an event of an earlier connection is known as such.
+    /// Changes with each connection, so that we recognize events of an earlier one.
     generation: u32,
-    /// While it is queued, events of it wait as well.
+    /// While it is queued, its events wait as well.
     mark: RunMark,
-    /// The file of a gateway that is watched for it, by its id; 0: none.
+    /// The id of the gateway's file that is watched for it; 0: none.
     watches: u64,
     state: LoopConnState,
 }
 
 enum LoopConnState {
     Free,
-    /// Not watched: it has had no turn yet.
+    /// It has had no turn yet and is not watched.
     Fresh(OwnedFd),
     Watched(OwnedFd),
-    /// With an answer thread, or on its way to one; it was watched before, or had not been yet.
+    /// An answer thread has it, or will. It may have been watched before.
     HandedOver {
         was_watched: bool,
     },
-    /// Closed on our side; what still comes is dropped, up to so many bytes and until then.
+    /// Closed on our side. Until the instant we drop at most this many bytes of further input.
     Lingering(OwnedFd, usize, Nanos),
 }
 
 impl<'s> Conn<'s> {
-    /// Its exchange; not while an answer thread has it.
+    /// The exchange, while no answer thread has it.
     fn exchange(&mut self) -> &mut Exchange<'s> {
         self.exchange.as_mut().expect("a connection that is not away has its exchange")
     }
 
-    /// Whether it waits for a request, and nothing else; then, until when.
+    /// If it only waits for a request: until when.
     fn idle_until(&self) -> Option<Nanos> {
         match (&self.state, &self.exchange) {
             (LoopConnState::Watched(_), Some(exchange)) if exchange.is_idle() => {
@@ -165,7 +163,7 @@ impl<'s> Conn<'s> {
 }
 
 impl<'h, 's, W: Watch> Loop<'h, 's, W> {
-    /// Takes connections from `listener`, one of `service`'s, which does not block. With `answer_threads`, it
+    /// Accepts from `listener`, a non-blocking queue of `service`. With `answer_threads` the loop
     /// only reads, and they answer.
     pub(crate) fn new(
         service: &'s Service,
@@ -197,7 +195,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         })
     }
 
-    /// Waits and serves until it is told to end.
+    /// Waits and serves until the server ends.
     pub(crate) fn serve(&mut self, sources: StopSources<'h>) -> io::Result<()> {
         self.group = sources.group;
         let _seat = self.service.board.sit();
@@ -206,7 +204,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
             self.watch.add_source(signals, SIGNALS)?;
         }
         if let Some(group) = sources.group {
-            // For edges: it is never read, so that one ring wakes all.
+            // Edge-triggered: nobody reads it, so one ring wakes all loops.
             self.watch.add(group.wake(), GROUP, Interest::Read)?;
         }
         if let Some(answer_threads) = self.answer_threads {
@@ -235,7 +233,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         Ok(())
     }
 
-    /// Ends as it is told to, and tells the others.
+    /// Begins to end, and tells the other loops.
     fn heed(&mut self, sources: StopSources<'_>) -> io::Result<()> {
         let StopSources { signals, group } = sources;
         let sent = match signals {
@@ -243,7 +241,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
             None => None,
         };
         if sent == Some(Stop::Drain) {
-            // Before the others hear of it: each closes its queue when it is empty.
+            // Before we tell the others, because each closes its queue as soon as that is empty.
             self.service.begin_closing();
         }
         if let (Some(stop), Some(group)) = (sent, group) {
@@ -273,7 +271,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
             Accepting::Rests(until) => until,
             Accepting::Yes | Accepting::No => Nanos::MAX,
         };
-        // A full loop closes its port as soon as nothing waits there.
+        // A full loop closes the port as soon as no connection waits there.
         let rest = match self.acceptor.is_draining() && self.accepting != Accepting::No {
             true => rest.min(self.now.saturating_add(closing::LOOK)),
             false => rest,
@@ -283,12 +281,12 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         (next != Nanos::MAX).then(|| next.saturating_sub(self.now))
     }
 
-    /// The kernel has news of a connection.
+    /// Handles an event of a connection.
     fn wake(&mut self, event: Ready) {
         let index = event.token as u32 & !(GATEWAY as u32);
         let ending = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
         match self.conns.get_mut(index as usize) {
-            // It was closed in this very round.
+            // It was closed in this round.
             Some(conn) if u64::from(conn.generation) != event.token >> 32 => return,
             None => return,
             Some(_) if event.token & GATEWAY != 0 => {}
@@ -305,13 +303,13 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         self.run_queue.push(index, &mut self.conns[index as usize].mark);
     }
 
-    /// Has a connection that goes on wait for what it needs.
+    /// Watches for what a connection waits for.
     fn await_step(&mut self, index: u32, step: Step) {
         let interest = match step {
             Step::Read | Step::Close(_) => Interest::Read,
             Step::Write => Interest::Write,
             Step::Gateway => self.watch_gateway(index),
-            // It has its turn without the kernel; until then it would be told what it knows.
+            // It gets its next turn without an event, so we ask for none.
             Step::Turn | Step::Hold(_) => Interest::Nothing,
         };
         match &self.conns[index as usize].state {
@@ -330,8 +328,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         }
     }
 
-    /// Watches the file of a gateway: news of it is a turn. Returns what the client is watched for beside
-    /// it.
+    /// Watches the file of a gateway. Returns what to watch the client for at the same time.
     fn watch_gateway(&mut self, index: u32) -> Interest {
         let conn = &mut self.conns[index as usize];
         let token = u64::from(conn.generation) << 32 | GATEWAY | u64::from(index);
@@ -351,7 +348,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
                 self.queue(index);
             }
         }
-        // What there is no room for would be told again and again.
+        // Without room for it, new input would be reported again and again.
         if has_room { Interest::Read } else { Interest::Nothing }
     }
 
@@ -368,7 +365,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         if self.watch.add(&socket, token, interest).is_ok() {
             conn.state = LoopConnState::Watched(socket);
         } else {
-            // ENOMEM or ENOSPC (fs.epoll.max_user_watches): nobody would ever wake it.
+            // ENOMEM or ENOSPC (fs.epoll.max_user_watches): no event would ever come for it.
             conn.exchange().lost(self.now);
             self.release(index);
         }
@@ -391,7 +388,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
             self.watch.change(&socket, Interest::Read);
             conn.state = LoopConnState::Lingering(socket, socket_io::LINGER_BYTES_MAX, until);
             self.timers.arm(index, until);
-            // What came before is not announced again.
+            // The set does not report again what arrived before.
             return self.queue(index);
         }
         self.watch.forget(&socket);
@@ -437,8 +434,8 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         }
     }
 
-    /// Takes in what already waits to be accepted, closes the port, and lets each connection end
-    /// with the response it is at.
+    /// Begins a drain: accepts what waits, closes the port, and lets each connection finish its
+    /// response.
     fn drain(&mut self) {
         self.acceptor.drain();
         for index in 0..self.conns.len() as u32 {
@@ -446,11 +443,12 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         }
     }
 
-    /// Lets a connection end with the response it is at; one that is away ends when it comes back.
+    /// Lets a connection finish its response. One that an answer thread has finishes when it comes
+    /// back.
     fn finish(&mut self, index: u32) {
         let conn = &mut self.conns[index as usize];
         if conn.exchange.as_ref().is_some_and(|exchange| exchange.is_idle()) {
-            // A request that has arrived and was not seen yet is still answered.
+            // A request that has arrived but was not read yet is still answered.
             conn.input = InputState::MayHave;
             self.turn(index);
         }
@@ -460,7 +458,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         self.turn(index);
     }
 
-    /// Closes what is left when there is no more time for it.
+    /// Cuts all connections.
     fn cut(&mut self) {
         for conn in &mut self.conns {
             if matches!(conn.state, LoopConnState::Fresh(_) | LoopConnState::Watched(_)) {
@@ -515,8 +513,9 @@ impl<W: Watch> TakesTurns for Loop<'_, '_, W> {
     }
 }
 
-/// Before anything that may close the file of a gateway, or turn it from reading to writing: takes it
-/// out of a set that is told of such things. One that is told once forgets by itself.
+/// Stops watching the file of a gateway before it may be closed or switched from reading to
+/// writing. Only needed in a poll set that would notice; an edge-triggered one forgets closed files
+/// by itself.
 #[inline]
 fn forget_gateway<W: Watch>(watch: &mut W, exchange: &mut Exchange<'_>, watches: &mut u64) {
     if !W::TELLS_ONCE && *watches != 0 {
