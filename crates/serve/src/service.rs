@@ -3,6 +3,7 @@
 
 pub(crate) mod closing;
 
+use std::fmt::Debug;
 use std::io;
 use std::net::TcpListener;
 use std::ops::Deref;
@@ -18,7 +19,6 @@ use units::Nanos;
 
 use crate::ServeError;
 use crate::handover::Handover;
-use crate::models::PreparedModel;
 use closing::Closing;
 
 /// A server that is ready to accept. Shared by reference; processes that a model forks inherit it. It is a
@@ -60,6 +60,34 @@ impl Deref for Service {
 
     fn deref(&self) -> &Site {
         &self.site
+    }
+}
+
+/// A model with its settings: what `models::Model::prepare` returns.
+pub trait PreparedModel: Debug + Send + Sync {
+    /// Serves until SIGTERM (drains) or SIGINT (stops at once). When it returns, no child, no
+    /// thread and no open port is left.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    fn run(&self, service: &Service) -> Result<(), ServeError>;
+
+    /// Whether this machine can run it. The server asks before it opens the port.
+    ///
+    /// # Errors
+    /// What is missing, and the way out.
+    fn available(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// How many queues (SO_REUSEPORT) the port needs on these CPUs. An empty list stands for all
+    /// CPUs.
+    ///
+    /// # Errors
+    /// The kernel does not tell which CPUs the process may use.
+    fn port_queues(&self, cpus: &[u32]) -> Result<usize, ServeError> {
+        let _ = cpus;
+        Ok(1)
     }
 }
 

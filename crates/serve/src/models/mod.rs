@@ -19,6 +19,7 @@ mod thread;
 mod uring;
 mod worker;
 
+pub use crate::service::PreparedModel;
 pub use crate::settings::{
     COMMON, Decimal, SettingError, SettingKind, SettingSpec, Settings, Value,
 };
@@ -26,9 +27,6 @@ pub(crate) use shared::socket_io::call_max;
 
 use std::fmt::{self, Debug};
 use std::sync::Arc;
-
-use crate::ServeError;
-use crate::service::Service;
 
 /// A way to serve many connections at once.
 pub struct Model {
@@ -45,34 +43,6 @@ pub struct Model {
     pub two_at_once: Option<&'static [&'static str]>,
     /// Reads the settings once. Refuses a combination that cannot work and says what would.
     pub prepare: fn(&Settings) -> Result<Arc<dyn PreparedModel>, String>,
-}
-
-/// A model with its settings: what [`Model::prepare`] made of them.
-pub trait PreparedModel: Debug + Send + Sync {
-    /// Serves until SIGTERM (drains) or SIGINT (stops at once). When it returns, no child, no
-    /// thread and no open port is left.
-    ///
-    /// # Errors
-    /// What the kernel refused.
-    fn run(&self, service: &Service) -> Result<(), ServeError>;
-
-    /// Whether this machine can run it. The server asks before it opens the port.
-    ///
-    /// # Errors
-    /// What is missing, and the way out.
-    fn available(&self) -> Result<(), String> {
-        Ok(())
-    }
-
-    /// How many queues (SO_REUSEPORT) the port needs on these CPUs. An empty list stands for all
-    /// CPUs.
-    ///
-    /// # Errors
-    /// The kernel does not tell which CPUs the process may use.
-    fn port_queues(&self, cpus: &[u32]) -> Result<usize, ServeError> {
-        let _ = cpus;
-        Ok(1)
-    }
 }
 
 impl Model {
