@@ -1,14 +1,14 @@
-//! The status board: what every thread and process of a server does, and what it has done, in shared memory.
-//! Owns its layout and who may sit where. Start reading at [`Board::sit`].
+//! The status board: what every thread and process of a server does and has done, in shared memory.
+//! Owns its layout and who has which slot. Start reading at [`Board::claim_slot`].
 //!
-//! A seat is one cache line with one writer, so that a request costs its server plain stores to a line
-//! that nobody else writes: no lock, no locked instruction. Who serves without having sat down is
-//! seated at the first thing there is to write, so a new model is on the board without a line of its
-//! own. The counts of a seat go on from one who sits there to the next: a sum over all seats never
-//! falls, and a child that is killed takes none of it along.
+//! A slot is one cache line with one writer. So a request costs plain stores to a line that no
+//! other thread writes: no lock and no locked instruction. A thread without a slot gets one at its
+//! first write, so a new model is on the board without a line of its own. The counts of a slot
+//! continue when another thread takes it. So a sum over all slots never falls, and a child that is
+//! killed takes none of them along.
 //!
-//! Cost of a request: two stores where nobody can ask for the status, some six where a path for it is
-//! set (`examples/exchange_rate.rs`).
+//! Cost of a request: two stores, or some six if a path for the status is set
+//! (`examples/exchange_rate.rs`).
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -21,55 +21,54 @@ use sys::clock;
 use sys::process::SharedCells;
 use units::Nanos;
 
-/// Seats of a board; more than the threads that any model may have. The memory of those that nobody
-/// has ever sat on is not taken.
-const SEATS_MAX: u32 = 1 << 18;
+/// Slots of a board: more than the threads of any model. Slots that were never used take no memory.
+const SLOTS_MAX: u32 = 1 << 18;
 
 /// Cells of 8 bytes in a cache line.
 const LINE: usize = 8;
 
 type Line = [AtomicU64; LINE];
 
-/// Lines before the first seat: what the board itself needs, what is counted for all, the queue.
+/// Lines before the first slot: the board's own, the counts for the whole server, the queue.
 const HEAD: usize = 0;
 const COUNTS: usize = 1;
 const QUEUE: usize = 2;
-const SEATS: usize = 3;
+const SLOTS: usize = 3;
 
-/// Cells of the head. Seats from here on were never sat on.
+/// Cells of the head. Slots from this number on were never used.
 const HIGH: usize = 0;
-/// Below this there is most likely no free seat.
+/// Below this number there is most likely no free slot.
 const HINT: usize = 1;
-/// The first and the last of the reserved seats, and what follows.
+/// The first reserved slot, and the one after the last.
 const BLOCK_START: usize = 2;
 const BLOCK_END: usize = 3;
 const STARTED_NS: usize = 4;
 const STARTED_S: usize = 5;
 
-/// Cells of a seat. Process in the high half and thread in the low one; 0: nobody sits there.
+/// Cells of a slot. Process in the high half and thread in the low one; 0: the slot is free.
 const OWNER: usize = 0;
 const STATE: usize = 1;
-/// Of the state, monotonic.
+/// When the state began, monotonic.
 const SINCE: usize = 2;
 const REQUESTS: usize = 3;
 const BYTES: usize = 4;
 const ACCEPTED: usize = 5;
-/// Of the connections that were accepted here, those that have ended, wherever that was.
+/// Of the connections accepted here, how many have ended, in any thread.
 const ENDED: usize = 6;
-/// Of `REQUESTS`, those that were there when who sits here sat down.
+/// `REQUESTS` when the present owner took the slot.
 const REQUESTS_BEFORE: usize = 7;
 
-/// What a thread that serves is doing.
+/// What a serving thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u64)]
 pub enum State {
-    /// Nobody sits there.
+    /// The slot has no owner.
     Free = 0,
     /// It is not ready yet.
     Starting = 1,
     /// It has nothing to do.
     Waiting = 2,
-    /// It takes in a request.
+    /// It reads a request.
     Reading = 3,
     /// It sends an answer.
     Writing = 4,
@@ -84,7 +83,7 @@ pub enum State {
 }
 
 impl State {
-    /// All of them; each stands at the place of its number.
+    /// All states; the index of each is its number.
     pub const ALL: [Self; 9] = [
         Self::Free,
         Self::Starting,
@@ -101,16 +100,16 @@ impl State {
         Self::ALL.get(cell as usize).copied().unwrap_or(Self::Free)
     }
 
-    /// Whether it could take a connection now or soon; what Apache calls idle.
+    /// Whether it could take a connection now or soon. Apache calls this idle.
     pub fn is_idle(self) -> bool {
         matches!(self, Self::Starting | Self::Waiting)
     }
 }
 
-/// What is counted for the whole server, by whoever it happens to.
+/// What is counted for the whole server, by any thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counter {
-    /// A connection was closed, unanswered, because there was no room for it.
+    /// A connection was closed without an answer because there was no room for it.
     Refused = 0,
     /// A kept-alive connection was closed to make room.
     KeepAliveClosed = 1,
@@ -118,43 +117,43 @@ pub enum Counter {
     ProcessesSpawned = 2,
     /// A child process has ended.
     ProcessesReaped = 3,
-    /// A thread that serves was started. The board counts those that sit down.
+    /// A serving thread was started. The board counts those that claim a slot.
     ThreadsSpawned = 4,
-    /// A thread that serves has ended.
+    /// A serving thread has ended.
     ThreadsReaped = 5,
-    /// Somebody found no free seat: what it does is counted, and not shown.
-    Unseated = 6,
+    /// A thread found no free slot. What it does is counted but not shown.
+    WithoutSlot = 6,
 }
 
 const COUNTERS: usize = 7;
 
-/// The board of a server. Its processes inherit it; a clone is the same board.
+/// The board of a server. Its processes inherit it, and a clone is the same board.
 #[derive(Debug, Clone)]
 pub struct Board {
     cells: Arc<SharedCells<AtomicU64>>,
-    /// Tells it from other boards of the process.
+    /// Distinguishes it from other boards of the process.
     number: u32,
-    /// Somebody may ask for it, so that each request is noted.
+    /// The status may be requested, so each request is noted.
     is_watched: bool,
 }
 
 thread_local! {
-    /// The board and the seat on which this thread sits; 0: no board.
+    /// The board and the slot of this thread; 0: no board.
     static HERE: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
-    /// The seat of a thread that did not ask for one: given back when the thread ends.
-    static KEPT: RefCell<Option<Seat>> = const { RefCell::new(None) };
+    /// The slot of a thread that did not claim one. Freed when the thread ends.
+    static KEPT: RefCell<Option<BoardSlot>> = const { RefCell::new(None) };
 }
 
-/// Numbers boards, from 1 on.
+/// The number of the last board; the first is 1.
 static BOARDS: AtomicU32 = AtomicU32::new(0);
 
 impl Board {
-    /// With free seats only. Where it is not `is_watched`, single requests are not noted.
+    /// With free slots only. If not `is_watched`, single requests are not noted.
     ///
     /// # Errors
     /// ENOMEM.
     pub fn new(is_watched: bool) -> io::Result<Self> {
-        let cells = SharedCells::new(LINE * (SEATS + SEATS_MAX as usize + 1))?;
+        let cells = SharedCells::new(LINE * (SLOTS + SLOTS_MAX as usize + 1))?;
         let number = BOARDS.fetch_add(1, Relaxed) + 1;
         let board = Self { cells: Arc::new(cells), number, is_watched };
         board.line(HEAD)[STARTED_NS].store(clock::monotonic().0, Relaxed);
@@ -162,37 +161,37 @@ impl Board {
         Ok(board)
     }
 
-    /// Seats this thread until what is returned is dropped, as one that waits.
-    pub fn sit(&self) -> Seat {
-        // Of the thread, or of the process that was forked: that one does not lose it.
+    /// Gives this thread a slot until the returned value is dropped. Its state is waiting.
+    pub fn claim_slot(&self) -> BoardSlot {
+        // A slot of this thread, or of the process that forked this one, which keeps it.
         let _ = KEPT.try_with(|kept| kept.take());
-        self.take(self.free_seat())
+        self.take(self.free_slot())
     }
 
-    /// Sets so many seats aside, for those who say by number where they sit; where they stand on the
-    /// board. Once for a board.
+    /// Reserves this many slots for [`Board::claim_reserved`]. Returns the number of the first. To
+    /// be called once for a board.
     pub fn reserve(&self, count: usize) -> u32 {
         let head = self.line(HEAD);
         let start = head[HIGH].load(Relaxed) as u32;
-        let end = start + u32::try_from(count).unwrap_or(SEATS_MAX).min(SEATS_MAX - start);
-        assert!(head[BLOCK_END].load(Relaxed) == 0, "seats are set aside once");
+        let end = start + u32::try_from(count).unwrap_or(SLOTS_MAX).min(SLOTS_MAX - start);
+        assert!(head[BLOCK_END].load(Relaxed) == 0, "slots are reserved once");
         head[BLOCK_START].store(u64::from(start), Relaxed);
         head[BLOCK_END].store(u64::from(end), Relaxed);
         head[HIGH].store(u64::from(end), Relaxed);
         start
     }
 
-    /// Seats this thread on a seat that was set aside.
-    pub fn sit_at(&self, seat: u32) -> Seat {
+    /// Gives this thread a reserved slot.
+    pub fn claim_reserved(&self, slot: u32) -> BoardSlot {
         let _ = KEPT.try_with(|kept| kept.take());
-        self.seat(seat)[OWNER].store(owner(), Relaxed);
-        self.take(seat)
+        self.slot(slot)[OWNER].store(owner(), Relaxed);
+        self.take(slot)
     }
 
-    /// A process has ended, in whatever way: its seats are free, its connections gone.
+    /// A process has ended in any way: frees its slots, and ends its connections.
     pub fn reaped(&self, pid: Pid) {
-        for seat in 0..self.high() {
-            let line = self.seat(seat);
+        for slot in 0..self.high() {
+            let line = self.slot(slot);
             let owner = line[OWNER].load(Relaxed);
             if (owner >> 32) as u32 != pid.as_raw_nonzero().get().unsigned_abs() {
                 continue;
@@ -203,16 +202,16 @@ impl Board {
             }
             line[STATE].store(State::Free as u64, Relaxed);
             line[OWNER].store(0, Relaxed);
-            self.line(HEAD)[HINT].fetch_min(u64::from(seat), Relaxed);
+            self.line(HEAD)[HINT].fetch_min(u64::from(slot), Relaxed);
         }
     }
 
-    /// Something happened once.
+    /// Adds one to a counter.
     pub fn count(&self, counter: Counter) {
         self.line(COUNTS)[counter as usize].fetch_add(1, Relaxed);
     }
 
-    /// So many connections or requests wait in a queue of the server's own.
+    /// Notes how many connections or requests wait in a queue of the server.
     #[inline]
     pub fn queue(&self, len: usize) {
         if self.is_watched {
@@ -226,13 +225,13 @@ impl Board {
         self.is_watched
     }
 
-    /// This thread does that, from `now` on.
+    /// Notes what this thread does from `now` on.
     #[inline]
     pub fn set(&self, state: State, now: Nanos) {
         set(self.here(), state, now);
     }
 
-    /// This thread is about to wait for whatever comes: for a loop, before its wait.
+    /// Notes that this thread is about to wait for events.
     #[inline]
     pub fn wait(&self, now: impl FnOnce() -> Nanos) {
         if self.is_watched {
@@ -240,49 +239,49 @@ impl Board {
         }
     }
 
-    /// The state of one seat, from another thread or process.
-    pub fn set_at(&self, seat: u32, state: State) {
-        set(self.seat(seat), state, clock::monotonic());
+    /// Sets the state of a slot, from another thread or process.
+    pub fn set_at(&self, slot: u32, state: State) {
+        set(self.slot(slot), state, clock::monotonic());
     }
 
-    /// What is done on a seat.
-    pub fn state_at(&self, seat: u32) -> State {
-        State::of(self.seat(seat)[STATE].load(Relaxed))
+    /// The state of a slot.
+    pub fn state_at(&self, slot: u32) -> State {
+        State::of(self.slot(slot)[STATE].load(Relaxed))
     }
 
-    /// This thread has accepted a connection. To be given back to [`Board::ended`].
+    /// Notes that this thread has accepted a connection. Pass the result to [`Board::ended`].
     pub(crate) fn accepted(&self) -> u32 {
         let line = self.here();
         add(&line[ACCEPTED], 1);
         HERE.get().1
     }
 
-    /// A connection has ended that was accepted on that seat, and perhaps by another thread.
+    /// Notes that a connection accepted on that slot has ended, perhaps in another thread.
     pub(crate) fn ended(&self, accepted_at: u32) {
-        self.seat(accepted_at)[ENDED].fetch_add(1, Relaxed);
+        self.slot(accepted_at)[ENDED].fetch_add(1, Relaxed);
     }
 
-    /// This thread has answered a request.
+    /// Notes that this thread has answered a request.
     #[inline]
     pub(crate) fn answered(&self) {
         add(&self.here()[REQUESTS], 1);
     }
 
-    /// This thread has sent so many bytes.
+    /// Notes that this thread has sent this many bytes.
     #[inline]
     pub(crate) fn sent(&self, bytes: usize) {
         add(&self.here()[BYTES], bytes as u64);
     }
 
-    /// Everything on the board; taken while others write, so that counts may be a moment apart.
+    /// Reads the whole board. Others write at the same time, so counts may be a moment apart.
     pub fn read(&self) -> BoardReading {
         let head = self.line(HEAD);
         let counts = std::array::from_fn(|at| self.line(COUNTS)[at].load(Relaxed));
-        let seats = 0..self.high();
-        let standing = self.seat(SEATS_MAX)[OWNER].load(Relaxed) != 0;
-        let seats = seats.chain(standing.then_some(SEATS_MAX));
+        let slots = 0..self.high();
+        let standing = self.slot(SLOTS_MAX)[OWNER].load(Relaxed) != 0;
+        let slots = slots.chain(standing.then_some(SLOTS_MAX));
         BoardReading {
-            seats: seats.map(|seat| SeatReading::of(seat, self.seat(seat))).collect(),
+            slots: slots.map(|slot| SlotReading::of(slot, self.slot(slot))).collect(),
             counts,
             queue: self.line(QUEUE)[0].load(Relaxed),
             started: Nanos(head[STARTED_NS].load(Relaxed)),
@@ -300,68 +299,68 @@ impl Board {
     }
 
     #[inline]
-    fn seat(&self, number: u32) -> &Line {
-        self.line(SEATS + number as usize)
+    fn slot(&self, number: u32) -> &Line {
+        self.line(SLOTS + number as usize)
     }
 
     #[inline]
     fn here(&self) -> &Line {
-        let (board, seat) = HERE.get();
-        if board == self.number { self.seat(seat) } else { self.here_at_last() }
+        let (board, slot) = HERE.get();
+        if board == self.number { self.slot(slot) } else { self.claim_late() }
     }
 
-    /// Seats a thread that did not ask for it, until it ends.
+    /// Gives a slot to a thread that did not claim one, until it ends.
     #[cold]
-    fn here_at_last(&self) -> &Line {
-        let seat = self.sit();
-        let line = self.seat(seat.number);
+    fn claim_late(&self) -> &Line {
+        let slot = self.claim_slot();
+        let line = self.slot(slot.number);
         let here = HERE.get();
-        // In a thread that is about to end it is given back at once.
-        let _ = KEPT.try_with(|kept| kept.replace(Some(seat)));
+        // In a thread that is about to end it is freed at once.
+        let _ = KEPT.try_with(|kept| kept.replace(Some(slot)));
         HERE.set(here);
         line
     }
 
-    fn take(&self, number: u32) -> Seat {
-        let (line, owner) = (self.seat(number), owner());
+    fn take(&self, number: u32) -> BoardSlot {
+        let (line, owner) = (self.slot(number), owner());
         line[REQUESTS_BEFORE].store(line[REQUESTS].load(Relaxed), Relaxed);
         set(line, State::Waiting, clock::monotonic());
         if is_thread(owner) {
             self.count(Counter::ThreadsSpawned);
         }
         HERE.set((self.number, number));
-        Seat { board: self.clone(), number, owner, stays: PhantomData }
+        BoardSlot { board: self.clone(), number, owner, stays: PhantomData }
     }
 
-    /// Claims a free seat; where there is none, that on which all the rest sits.
-    fn free_seat(&self) -> u32 {
+    /// Claims a free slot. If there is none: the one that all further threads share.
+    fn free_slot(&self) -> u32 {
         let (head, me) = (self.line(HEAD), owner());
         let block = head[BLOCK_START].load(Relaxed)..head[BLOCK_END].load(Relaxed);
-        let hint = head[HINT].load(Relaxed).min(u64::from(SEATS_MAX));
-        let found = (hint..u64::from(SEATS_MAX)).chain(0..hint).find(|number| {
-            let owner = &self.seat(*number as u32)[OWNER];
+        let hint = head[HINT].load(Relaxed).min(u64::from(SLOTS_MAX));
+        let found = (hint..u64::from(SLOTS_MAX)).chain(0..hint).find(|number| {
+            let owner = &self.slot(*number as u32)[OWNER];
             !block.contains(number)
                 && owner.load(Relaxed) == 0
                 && owner.compare_exchange(0, me, Relaxed, Relaxed).is_ok()
         });
         let Some(number) = found else {
-            self.count(Counter::Unseated);
-            self.seat(SEATS_MAX)[OWNER].store(me, Relaxed);
-            return SEATS_MAX;
+            self.count(Counter::WithoutSlot);
+            self.slot(SLOTS_MAX)[OWNER].store(me, Relaxed);
+            return SLOTS_MAX;
         };
         head[HINT].store(number + 1, Relaxed);
         head[HIGH].fetch_max(number + 1, Relaxed);
         number as u32
     }
 
-    fn is_reserved(&self, seat: u32) -> bool {
+    fn is_reserved(&self, slot: u32) -> bool {
         let head = self.line(HEAD);
         let block = head[BLOCK_START].load(Relaxed)..head[BLOCK_END].load(Relaxed);
-        block.contains(&u64::from(seat))
+        block.contains(&u64::from(slot))
     }
 }
 
-/// One writer: a plain addition, of which readers see the old or the new value.
+/// There is one writer, so this is a plain addition. Readers see the old or the new value.
 #[inline]
 fn add(cell: &AtomicU64, count: u64) {
     cell.store(cell.load(Relaxed).wrapping_add(count), Relaxed);
@@ -384,36 +383,36 @@ fn is_thread(owner: u64) -> bool {
     owner >> 32 != owner & u64::from(u32::MAX)
 }
 
-/// A thread's place on the board, while it is there.
+/// A slot of the board while a thread owns it.
 #[derive(Debug)]
-pub struct Seat {
+pub struct BoardSlot {
     board: Board,
     number: u32,
     owner: u64,
-    /// The seat is that of one thread.
+    /// The slot belongs to one thread.
     stays: PhantomData<*const ()>,
 }
 
-impl Seat {
-    /// Which one.
+impl BoardSlot {
+    /// Its number.
     pub fn number(&self) -> u32 {
         self.number
     }
 }
 
-impl Drop for Seat {
+impl Drop for BoardSlot {
     fn drop(&mut self) {
         if HERE.get() == (self.board.number, self.number) {
             HERE.set((0, 0));
         }
-        // In a forked child this is a copy of its parent's.
-        let line = self.board.seat(self.number);
+        // In a forked child this is a copy of the parent's.
+        let line = self.board.slot(self.number);
         let is_its = self.owner == owner() && line[OWNER].load(Relaxed) == self.owner;
-        if !is_its || self.number == SEATS_MAX {
+        if !is_its || self.number == SLOTS_MAX {
             return;
         }
         if self.board.is_reserved(self.number) {
-            // Whoever set it aside frees it, when the process has ended.
+            // Whoever reserved it frees it, when the process has ended.
             return set(line, State::Finishing, clock::monotonic());
         }
         if is_thread(self.owner) {
@@ -425,13 +424,13 @@ impl Drop for Seat {
     }
 }
 
-/// What stood on the board.
+/// The contents of a board.
 #[derive(Debug, Clone)]
 pub struct BoardReading {
-    /// Every seat that was ever sat on, in order.
-    pub seats: Vec<SeatReading>,
+    /// Every slot that was ever used, in order.
+    pub slots: Vec<SlotReading>,
     counts: [u64; COUNTERS],
-    /// Connections or requests that wait in a queue of the server's own.
+    /// Connections or requests that wait in a queue of the server.
     pub queue: u64,
     /// When the server started, monotonic.
     pub started: Nanos,
@@ -439,32 +438,32 @@ pub struct BoardReading {
     pub started_s: u64,
 }
 
-/// A seat.
+/// The contents of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SeatReading {
+pub struct SlotReading {
     /// From 0 on.
     pub number: u32,
-    /// Process of who sits there; 0: nobody, or one that has not come yet.
+    /// Process of the owner; 0: there is none, or it has not come yet.
     pub process: u32,
-    /// Its thread.
+    /// Thread of the owner.
     pub thread: u32,
-    /// What it does,
+    /// Its state,
     pub state: State,
     /// and since when.
     pub since: Nanos,
-    /// Requests that were answered there by who sits there.
+    /// Requests that the present owner has answered.
     pub requests: u64,
-    /// Requests that were ever answered there.
+    /// Requests that all owners have answered.
     pub requests_ever: u64,
-    /// Bytes that were ever sent there.
+    /// Bytes that all owners have sent.
     pub bytes_ever: u64,
-    /// Connections that were ever accepted there.
+    /// Connections that all owners have accepted.
     pub accepted_ever: u64,
-    /// Of those, how many there are now.
+    /// Of those, how many are open.
     pub connections: u64,
 }
 
-impl SeatReading {
+impl SlotReading {
     fn of(number: u32, line: &Line) -> Self {
         let [owner, state, since, requests_ever, bytes_ever, accepted_ever, ended, before] =
             std::array::from_fn(|at| line[at].load(Relaxed));
@@ -484,14 +483,14 @@ impl SeatReading {
 }
 
 impl BoardReading {
-    /// How often it happened.
+    /// The value of a counter.
     pub fn count(&self, counter: Counter) -> u64 {
         self.counts[counter as usize]
     }
 
-    /// The sum of something over all seats.
-    pub fn sum(&self, of: impl Fn(&SeatReading) -> u64) -> u64 {
-        self.seats.iter().map(of).sum()
+    /// The sum of something over all slots.
+    pub fn sum(&self, of: impl Fn(&SlotReading) -> u64) -> u64 {
+        self.slots.iter().map(of).sum()
     }
 }
 
@@ -506,108 +505,108 @@ mod tests {
     }
 
     #[test]
-    fn who_sits_down_is_seen_and_who_leaves_is_not_while_the_counts_stay() {
+    fn a_thread_is_shown_while_it_has_a_slot_and_its_counts_stay() {
         let board = board();
         for round in 1..=3 {
-            let seat = board.sit();
+            let slot = board.claim_slot();
             board.accepted();
             board.answered();
             board.sent(100);
             board.set(State::Writing, Nanos(5));
-            let reading = board.read().seats;
-            assert_eq!((reading.len(), seat.number()), (1, 0));
+            let reading = board.read().slots;
+            assert_eq!((reading.len(), slot.number()), (1, 0));
             let [process, thread] = [reading[0].process, reading[0].thread];
             assert_eq!((u64::from(process) << 32) + u64::from(thread), owner());
             assert_eq!((reading[0].state, reading[0].since), (State::Writing, Nanos(5)));
             assert_eq!((reading[0].requests, reading[0].requests_ever), (1, round));
-            board.ended(seat.number());
-            drop(seat);
-            let reading = board.read().seats[0];
+            board.ended(slot.number());
+            drop(slot);
+            let reading = board.read().slots[0];
             assert_eq!((reading.process, reading.state, reading.connections), (0, State::Free, 0));
             assert_eq!((reading.bytes_ever, reading.accepted_ever), (100 * round, round));
         }
     }
 
     #[test]
-    fn a_thread_that_did_not_ask_has_a_seat_until_it_ends() {
+    fn a_thread_that_did_not_ask_has_a_slot_until_it_ends() {
         let (board, other) = (board(), board());
         std::thread::scope(|scope| {
             let served = scope.spawn(|| {
                 board.answered();
-                // A thread of two servers sits on both, one after the other.
+                // A thread of two servers takes a slot of each, one after the other.
                 other.answered();
                 board.answered();
             });
-            // The end of the scope alone does not wait for what a thread gives back.
+            // The end of the scope alone does not wait until the thread has freed its slot.
             served.join().unwrap();
         });
         let reading = board.read();
-        assert_eq!(reading.sum(|seat| seat.requests_ever), 2);
-        assert!(reading.seats.iter().all(|seat| seat.state == State::Free));
+        assert_eq!(reading.sum(|slot| slot.requests_ever), 2);
+        assert!(reading.slots.iter().all(|slot| slot.state == State::Free));
         let threads = [Counter::ThreadsSpawned, Counter::ThreadsReaped].map(|of| reading.count(of));
         assert_eq!(threads, [2, 2]);
-        assert_eq!(other.read().sum(|seat| seat.requests_ever), 1);
+        assert_eq!(other.read().sum(|slot| slot.requests_ever), 1);
     }
 
     #[test]
-    fn threads_that_sit_down_at_once_sit_apart_and_no_count_is_lost() {
+    fn threads_that_claim_at_once_get_different_slots_and_no_count_is_lost() {
         const THREADS: usize = 16;
         let board = board();
         let all_there = std::sync::Barrier::new(THREADS);
-        let sit = || {
-            let seat = board.sit();
+        let claim = || {
+            let slot = board.claim_slot();
             (0..10_000).for_each(|_| board.answered());
             all_there.wait();
-            seat.number()
+            slot.number()
         };
-        let seats: HashSet<u32> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(sit)).collect();
+        let slots: HashSet<u32> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(claim)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
-        assert_eq!(seats.len(), THREADS);
-        assert_eq!(board.read().sum(|seat| seat.requests_ever), 10_000 * THREADS as u64);
-        // What is free is sat on again before a new seat is.
-        assert!(board.sit().number() < THREADS as u32);
+        assert_eq!(slots.len(), THREADS);
+        assert_eq!(board.read().sum(|slot| slot.requests_ever), 10_000 * THREADS as u64);
+        // A free slot is reused before a new one is taken.
+        assert!(board.claim_slot().number() < THREADS as u32);
     }
 
     #[test]
-    fn a_process_that_was_killed_leaves_no_seat_and_no_connection_behind() {
+    fn a_process_that_was_killed_leaves_no_slot_and_no_connection_behind() {
         let board = board();
-        let mine = board.sit();
+        let mine = board.claim_slot();
         let theirs = std::thread::scope(|scope| {
-            let sit = || {
-                let seat = board.sit();
+            let claim = || {
+                let slot = board.claim_slot();
                 board.accepted();
                 board.answered();
-                // As if it were another process's, and killed: nothing is given back.
-                board.seat(seat.number())[OWNER].store(77 << 32 | 78, Relaxed);
-                seat.number()
+                // As if it belonged to another process that was killed: nothing is freed.
+                board.slot(slot.number())[OWNER].store(77 << 32 | 78, Relaxed);
+                slot.number()
             };
-            scope.spawn(sit).join().unwrap()
+            scope.spawn(claim).join().unwrap()
         });
-        assert_eq!(board.read().seats[theirs as usize].connections, 1);
+        assert_eq!(board.read().slots[theirs as usize].connections, 1);
         board.reaped(Pid::from_raw(77).unwrap());
-        let reading = board.read().seats[theirs as usize];
+        let reading = board.read().slots[theirs as usize];
         assert_eq!((reading.process, reading.state, reading.connections), (0, State::Free, 0));
         assert_eq!(reading.requests_ever, 1);
-        assert_eq!(board.read().seats[mine.number() as usize].state, State::Waiting);
+        assert_eq!(board.read().slots[mine.number() as usize].state, State::Waiting);
     }
 
     #[test]
-    fn seats_that_are_set_aside_are_nobody_elses() {
+    fn reserved_slots_are_not_given_to_others() {
         let board = board();
-        let before = board.sit();
+        let before = board.claim_slot();
         let first = board.reserve(3);
         assert_eq!((before.number(), first), (0, 1));
         let after =
-            std::thread::scope(|scope| scope.spawn(|| board.sit().number()).join().unwrap());
+            std::thread::scope(|scope| scope.spawn(|| board.claim_slot().number()).join().unwrap());
         assert_eq!(after, 4);
         drop(before);
-        let worker = board.sit_at(2);
+        let worker = board.claim_reserved(2);
         board.set(State::KeepAlive, Nanos(1));
         assert_eq!(board.state_at(2), State::KeepAlive);
         drop(worker);
-        // Its parent is to see that it served, and frees the seat itself.
+        // The parent must see that it served, and frees the slot itself.
         assert_eq!(board.state_at(2), State::Finishing);
     }
 }

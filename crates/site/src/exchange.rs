@@ -373,8 +373,8 @@ impl<'s> Exchange<'s> {
 
     /// Its socket is about to be closed: for who counts the connections that there are.
     pub fn ended(&mut self) {
-        if let Some(seat) = self.accepted_at.take() {
-            self.site.board.ended(seat);
+        if let Some(slot) = self.accepted_at.take() {
+            self.site.board.ended(slot);
         }
     }
 

@@ -95,10 +95,10 @@ impl Snapshot<'_> {
         self.now.saturating_sub(self.reading.started).0 / 1_000_000_000
     }
 
-    /// Processes with a seat.
+    /// Processes with a slot.
     fn processes(&self) -> usize {
         let mut processes: Vec<u32> =
-            self.reading.seats.iter().map(|seat| seat.process).filter(|&id| id != 0).collect();
+            self.reading.slots.iter().map(|slot| slot.process).filter(|&id| id != 0).collect();
         processes.sort_unstable();
         processes.dedup();
         processes.len()

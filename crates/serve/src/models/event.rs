@@ -193,7 +193,7 @@ fn serve(service: &Service, board: &Scoreboard, number: usize, model: &Event) ->
 fn work<'a>(child: &Child<'a>, worker: usize) {
     let status = |status| child.board.set(child.number, worker, status);
     let _registration = child.queue.register();
-    let _seat = child.board.sit(child.number, worker);
+    let _slot = child.board.claim_slot(child.number, worker);
     // The listener waits between two requests and while the client takes no more. The worker waits
     // for the rest of a request, and for the first request.
     let waiter = |reason, exchange: &Exchange<'_>| match reason {

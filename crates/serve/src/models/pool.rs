@@ -225,7 +225,7 @@ impl<'s> Pool<'s> {
     /// The life of a thread: takes a ready connection, moves it on as far as possible, and gives it
     /// back to the poll set.
     fn work(&self) {
-        let _seat = self.service.board.sit();
+        let _slot = self.service.board.claim_slot();
         while let Taken::Item(index) = self.ready.take(None) {
             if self.stopping.load(Relaxed) {
                 return;

@@ -104,7 +104,7 @@ fn serve(
     number: usize,
     mut left: u64,
 ) -> u8 {
-    let _seat = board.sit(number, 0);
+    let _slot = board.claim_slot(number, 0);
     let mut spare_exchange = None;
     while left > 0 {
         board.set(number, 0, State::Waiting);

@@ -177,7 +177,7 @@ fn work(child: &Child<'_>, worker: usize) {
     let ending = || child.board.ending().or(child.queue.is_ending().then_some(Stop::Drain));
     let mut spare_exchange = None;
     let _registration = child.queue.register();
-    let _seat = child.board.sit(child.number, worker);
+    let _slot = child.board.claim_slot(child.number, worker);
     while let Taken::Item((socket, peer)) = {
         doing(State::Waiting);
         child.queue.take(None)

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use units::{Bytes, Nanos};
 
 use super::{Snapshot, letter, word};
-use crate::board::{Counter, SeatReading, State};
+use crate::board::{Counter, SlotReading, State};
 
 const WRITES: &str = "a String takes every write";
 
@@ -46,7 +46,7 @@ pub(super) fn page(snapshot: &Snapshot<'_>, refresh_s: Option<u32>) -> String {
     .expect(WRITES);
     facts(&mut text, snapshot);
     scoreboard(&mut text, snapshot);
-    seats(&mut text, snapshot);
+    slots(&mut text, snapshot);
     settings(&mut text, snapshot);
     text.push_str("</html>\n");
     text
@@ -55,15 +55,15 @@ pub(super) fn page(snapshot: &Snapshot<'_>, refresh_s: Option<u32>) -> String {
 fn facts(text: &mut String, snapshot: &Snapshot<'_>) {
     let reading = &snapshot.reading;
     let count = |of| reading.count(of).to_string();
-    let (requests, uptime_s) = (reading.sum(|seat| seat.requests_ever), snapshot.uptime_s());
+    let (requests, uptime_s) = (reading.sum(|slot| slot.requests_ever), snapshot.uptime_s());
     let rate = requests as f64 / uptime_s.max(1) as f64;
     let pair = |spawned, reaped| format!("{} / {}", count(spawned), count(reaped));
     let rows = [
         ("Up for", span(uptime_s)),
         ("Requests answered", format!("{requests} ({rate:.1} a second)")),
-        ("Bytes sent", Bytes(reading.sum(|seat| seat.bytes_ever)).to_string()),
-        ("Connections accepted", reading.sum(|seat| seat.accepted_ever).to_string()),
-        ("Connections open", reading.sum(|seat| seat.connections).to_string()),
+        ("Bytes sent", Bytes(reading.sum(|slot| slot.bytes_ever)).to_string()),
+        ("Connections accepted", reading.sum(|slot| slot.accepted_ever).to_string()),
+        ("Connections open", reading.sum(|slot| slot.connections).to_string()),
         ("Connections closed for lack of room", count(Counter::Refused)),
         ("Kept-alive connections closed to make room", count(Counter::KeepAliveClosed)),
         ("Waiting to be accepted", snapshot.server.port.waiting().to_string()),
@@ -84,11 +84,11 @@ fn facts(text: &mut String, snapshot: &Snapshot<'_>) {
 
 fn scoreboard(text: &mut String, snapshot: &Snapshot<'_>) {
     text.push_str("<h2>Scoreboard</h2>\n<pre>");
-    for (at, seat) in snapshot.reading.seats.iter().enumerate() {
+    for (at, slot) in snapshot.reading.slots.iter().enumerate() {
         if at > 0 && at % LETTERS_PER_LINE == 0 {
             text.push('\n');
         }
-        text.push(letter(seat.state));
+        text.push(letter(slot.state));
     }
     text.push_str(
         "</pre>\n<p><small><code>_</code> waiting, <code>S</code> starting, <code>R</code> reading, \
@@ -98,31 +98,31 @@ fn scoreboard(text: &mut String, snapshot: &Snapshot<'_>) {
     );
 }
 
-fn seats(text: &mut String, snapshot: &Snapshot<'_>) {
-    let taken = |seat: &&SeatReading| seat.state != State::Free;
+fn slots(text: &mut String, snapshot: &Snapshot<'_>) {
+    let taken = |slot: &&SlotReading| slot.state != State::Free;
     let (all, hidden) = {
-        let count = snapshot.reading.seats.iter().filter(taken).count();
+        let count = snapshot.reading.slots.iter().filter(taken).count();
         (count.min(ROWS_MAX), count.saturating_sub(ROWS_MAX))
     };
     text.push_str(
-        "<h2>Seats</h2>\n<table>\n<tr><th>seat<th>process<th>thread<th class=\"text\">state<th>for\
-         <th>requests<th>of the seat<th>sent<th>accepted<th>open\n",
+        "<h2>Slots</h2>\n<table>\n<tr><th>slot<th>process<th>thread<th class=\"text\">state<th>for\
+         <th>requests<th>of the slot<th>sent<th>accepted<th>open\n",
     );
-    for seat in snapshot.reading.seats.iter().filter(taken).take(all) {
-        let since = snapshot.now.saturating_sub(seat.since);
+    for slot in snapshot.reading.slots.iter().filter(taken).take(all) {
+        let since = snapshot.now.saturating_sub(slot.since);
         let since = Nanos(since.0 - since.0 % 1_000_000);
         writeln!(
             text,
             "<tr><td>{}<td>{}<td>{}<td class=\"text\">{}<td>{since}<td>{}<td>{}<td>{}<td>{}<td>{}",
-            seat.number,
-            seat.process,
-            seat.thread,
-            word(seat.state),
-            seat.requests,
-            seat.requests_ever,
-            Bytes(seat.bytes_ever),
-            seat.accepted_ever,
-            seat.connections,
+            slot.number,
+            slot.process,
+            slot.thread,
+            word(slot.state),
+            slot.requests,
+            slot.requests_ever,
+            Bytes(slot.bytes_ever),
+            slot.accepted_ever,
+            slot.connections,
         )
         .expect(WRITES);
     }

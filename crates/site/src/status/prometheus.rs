@@ -22,7 +22,7 @@ pub(super) fn text(snapshot: &Snapshot<'_>) -> String {
     }
     head(&mut text, "joust_workers", "gauge", "Processes or threads that serve, by what they do.");
     for state in State::ALL.into_iter().filter(|state| *state != State::Free) {
-        let workers = snapshot.reading.sum(|seat| u64::from(seat.state == state));
+        let workers = snapshot.reading.sum(|slot| u64::from(slot.state == state));
         writeln!(text, "joust_workers{{state=\"{}\"}} {workers}", word(state)).expect(WRITES);
     }
     text
@@ -37,14 +37,14 @@ fn rows(snapshot: &Snapshot<'_>) -> [(&'static str, &'static str, u64); 15] {
         (
             "joust_connections_accepted_total",
             "Connections that were accepted.",
-            reading.sum(|seat| seat.accepted_ever),
+            reading.sum(|slot| slot.accepted_ever),
         ),
         (
             "joust_connections_refused_total",
             "Connections that were closed because there was no room.",
             count(Counter::Refused),
         ),
-        ("joust_connections", "Connections that are open.", reading.sum(|seat| seat.connections)),
+        ("joust_connections", "Connections that are open.", reading.sum(|slot| slot.connections)),
         (
             "joust_keepalive_closed_total",
             "Kept-alive connections that were closed to make room.",
@@ -53,9 +53,9 @@ fn rows(snapshot: &Snapshot<'_>) -> [(&'static str, &'static str, u64); 15] {
         (
             "joust_requests_total",
             "Requests that were answered or refused.",
-            reading.sum(|seat| seat.requests_ever),
+            reading.sum(|slot| slot.requests_ever),
         ),
-        ("joust_sent_bytes_total", "Bytes that were sent.", reading.sum(|seat| seat.bytes_ever)),
+        ("joust_sent_bytes_total", "Bytes that were sent.", reading.sum(|slot| slot.bytes_ever)),
         ("joust_queue_length", "What waits in a queue of the server.", reading.queue),
         (
             "joust_backlog_length",
@@ -85,8 +85,8 @@ fn rows(snapshot: &Snapshot<'_>) -> [(&'static str, &'static str, u64); 15] {
         ),
         (
             "joust_unseated_total",
-            "Threads for which the status board had no seat.",
-            count(Counter::Unseated),
+            "Threads for which the status board had no slot.",
+            count(Counter::WithoutSlot),
         ),
     ]
 }

@@ -94,7 +94,7 @@ impl<'s> AnswerThreads<'s> {
 
     /// The life of a thread: answers one connection after the other.
     pub(crate) fn work(&self) {
-        let _seat = self.service.board.sit();
+        let _slot = self.service.board.claim_slot();
         let mut spare = Spare::default();
         while let Taken::Item(mut job) = self.queue.take(None) {
             job.exchange.lend(&mut spare);

@@ -198,7 +198,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
     /// Waits and serves until the server ends.
     pub(crate) fn serve(&mut self, sources: StopSources<'h>) -> io::Result<()> {
         self.group = sources.group;
-        let _seat = self.service.board.sit();
+        let _slot = self.service.board.claim_slot();
         self.watch_listener()?;
         if let Some(signals) = sources.signals {
             self.watch.add_source(signals, SIGNALS)?;

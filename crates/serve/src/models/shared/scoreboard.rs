@@ -1,4 +1,4 @@
-//! What a parent and its children share: seats on the status board, whether each child accepts
+//! What a parent and its children share: slots on the status board, whether each child accepts
 //! connections, and the state of a drain. Start reading at [`Scoreboard::set`].
 
 use std::io;
@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use sys::process::SharedCells;
 use sys::signals::{self, Stop};
 
-use site::board::{Board, Seat, State};
+use site::board::{Board, BoardSlot, State};
 
-/// Shared cells beside the seats. After these there is one for each child, its [`Intake`].
+/// Shared cells beside the slots. After these there is one for each child, its [`Intake`].
 const TICKETS: usize = 0;
 const DRAINING: usize = 1;
 const START_ERROR: usize = 2;
@@ -28,13 +28,13 @@ pub(crate) enum Intake {
     Ended = 2,
 }
 
-/// The seats of all children. A worker (a process in prefork, a thread in worker) writes to its own
-/// seat, the parent to those of missing children. Readers may be slightly behind, which the rules
+/// The slots of all children. A worker (a process in prefork, a thread in worker) writes to its own
+/// slot, the parent to those of missing children. Readers may be slightly behind, which the rules
 /// allow for.
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
     board: Board,
-    /// The seat of the first child's first worker.
+    /// The slot of the first child's first worker.
     first: u32,
     cells: SharedCells,
     children_max: usize,
@@ -42,7 +42,7 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// With all seats free.
+    /// With all slots free.
     pub(crate) fn new(
         board: &Board,
         children_max: usize,
@@ -58,14 +58,14 @@ impl Scoreboard {
         self.children_max
     }
 
-    /// Gives the calling thread the seat of this worker.
-    pub(crate) fn sit(&self, child: usize, worker: usize) -> Seat {
-        self.board.sit_at(self.seat(child, worker))
+    /// Gives the calling thread the slot of this worker.
+    pub(crate) fn claim_slot(&self, child: usize, worker: usize) -> BoardSlot {
+        self.board.claim_reserved(self.slot(child, worker))
     }
 
     /// Sets the state of one worker.
     pub(crate) fn set(&self, child: usize, worker: usize, state: State) {
-        self.board.set_at(self.seat(child, worker), state);
+        self.board.set_at(self.slot(child, worker), state);
     }
 
     /// Sets the state of all workers of a child.
@@ -144,10 +144,10 @@ impl Scoreboard {
     }
 
     fn states(&self, child: usize) -> impl Iterator<Item = State> {
-        (0..self.workers_per_child).map(move |worker| self.board.state_at(self.seat(child, worker)))
+        (0..self.workers_per_child).map(move |worker| self.board.state_at(self.slot(child, worker)))
     }
 
-    fn seat(&self, child: usize, worker: usize) -> u32 {
+    fn slot(&self, child: usize, worker: usize) -> u32 {
         assert!(child < self.children_max, "a child's number is below the server's limit");
         assert!(worker < self.workers_per_child, "a worker's number is below that of its child's");
         self.first + (child * self.workers_per_child + worker) as u32
