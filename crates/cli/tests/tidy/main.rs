@@ -68,7 +68,6 @@ fn a_dead_file_is_caught() {
 /// list, and a line fails when no cycle lies within it any more.
 const KNOWN_KNOTS: &[(&str, &str)] = &[
     ("record", "by_request goal load load_plan upgrade"),
-    ("serve::models::uring", "accepting host"),
 ];
 
 #[test]

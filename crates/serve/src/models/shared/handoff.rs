@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_patient_for_a_time_leaves_after_it() {
+    fn a_limited_wait_ends() {
         let queue: HandoffQueue<u8> = HandoffQueue::default();
         assert!(matches!(queue.take(Some(Duration::from_millis(1))), Taken::Nothing));
         queue.push(1);

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_queued_or_held_twice() {
+    fn no_connection_is_queued_or_held_twice() {
         let (mut run_queue, mut mark) = (RunQueue::default(), RunMark::default());
         for _ in 0..2 {
             run_queue.push(3, &mut mark);

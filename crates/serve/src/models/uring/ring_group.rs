@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_accepts_the_last_that_waits_is_told_and_nobody_else() {
+    fn only_the_ring_that_accepts_the_last_waiting_connection_is_told() {
         let group = RingGroup::new(2).unwrap();
         assert!(!group.hand_out(2));
         assert!(group.take_ticket() && group.take_ticket() && !group.take_ticket());
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn tickets_for_what_does_not_wait_any_longer_keep_nobody() {
+    fn tickets_without_connections_delay_no_ring() {
         let group = RingGroup::new(2).unwrap();
         group.hand_out(5);
         assert!(group.take_ticket() && group.take_ticket());
