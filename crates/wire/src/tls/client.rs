@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustls::{ClientConnection, HandshakeKind, NamedGroup};
+use rustls::{ClientConnection, HandshakeKind};
 use rustls_pki_types::ServerName;
 
 use super::config::{Resumption, TlsClientConfig};
@@ -140,12 +140,6 @@ impl TlsClient {
         }
     }
 
-    /// Whether a full handshake took one more round trip, since the server wants another key exchange
-    /// than the first that was offered (HelloRetryRequest).
-    pub fn was_retried(&self) -> bool {
-        self.conn.handshake_kind() == Some(HandshakeKind::FullWithHelloRetryRequest)
-    }
-
     /// The protocol that ALPN chose; none before the handshake is done, or if the server ignores ALPN.
     pub fn alpn(&self) -> Option<&[u8]> {
         self.conn.alpn_protocol()
@@ -179,12 +173,6 @@ impl TlsClient {
             "TLS13_CHACHA20_POLY1305_SHA256" => "TLS_CHACHA20_POLY1305_SHA256",
             name => name,
         })
-    }
-
-    /// The group of the key exchange ("X25519"); none if there was none (TLS 1.2, resumed).
-    pub fn key_exchange(&self) -> Option<&'static str> {
-        let group: NamedGroup = self.conn.negotiated_key_exchange_group()?.name();
-        group.as_str()
     }
 }
 
