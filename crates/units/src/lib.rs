@@ -2,6 +2,8 @@
 //! from what people type ("10s", "3KB", "5k/s", "2%") and printed the way they read it. Start reading at
 //! [`Nanos`].
 
+#![warn(clippy::cast_lossless)]
+
 mod bytes;
 mod nanos;
 mod rate;

@@ -16,6 +16,8 @@
 //! against each other (request smuggling). Only a bare LF in the head of a reply is accepted, and said:
 //! a client has no reader behind it.
 
+#![warn(clippy::cast_lossless)]
+
 pub mod body;
 pub mod cgi;
 pub mod etag;
