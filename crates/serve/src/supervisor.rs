@@ -76,7 +76,7 @@ pub struct Start<'a> {
     pub read: &'a dyn Fn() -> Result<Config, String>,
     /// What `stderr` means as the file of the error log.
     pub stderr: Option<File>,
-    /// A socket that listens already, passed by whoever started the process: `listen` is then of no
+    /// A listening socket that was passed to the process: `listen` is then of no
     /// effect.
     pub passed: Option<TcpListener>,
     /// The service manager.

@@ -76,7 +76,7 @@ pub(super) struct LastFile {
 }
 
 impl LastFile {
-    /// Takes it out: to count it up and down would write to memory that all threads share.
+    /// Takes it out: changing its reference count would write to memory that all threads share.
     fn take(
         &mut self,
         target: &[u8],
@@ -99,9 +99,8 @@ impl LastFile {
         self.target.extend_from_slice(target);
     }
 
-    /// Keeps nothing that is not fresh: an idle connection would hold a page in memory that it never
-    /// sends again. Nor an open file: how many are open is the site's to bound, and to find it there
-    /// again costs nothing beside sending it.
+    /// Keeps only fresh content, or an idle connection would hold a page in memory that it never sends again. Keeps no open
+    /// file: the site bounds how many are open, and finding one again costs little compared with sending it.
     fn put_back(&mut self, found: Arc<Representation>, now: Nanos) {
         let keeps = now < self.fresh_until && matches!(found.stored(), Stored::Memory(_));
         self.found = keeps.then_some(found);

@@ -46,7 +46,7 @@ impl Exchange<'_> {
     /// `socket` is the client's.
     ///
     /// # Panics
-    /// There is none: [`Exchange::want`] did not ask for it.
+    /// If no gateway answers: [`Exchange::want`] did not ask for it.
     pub fn ask_gateway(&mut self, socket: BorrowedFd<'_>, now: Nanos) -> Progress {
         let progress = self.turn_gateway(socket, now);
         if !matches!(self.state, State::Gateway) && self.output.is_empty() {

@@ -170,11 +170,6 @@ impl ErrorLog {
         Self { out: None, level: Level::Emerg }
     }
 
-    /// Whether lines of that level are written, for what would be costly to find out.
-    pub fn is_on(&self, level: Level) -> bool {
-        self.out.is_some() && level <= self.level
-    }
-
     /// Writes a line: the time, the level, the process, and `what`, as in
     /// `errors.note(Level::Warn, format_args!("..."))`. No newline is needed; those within are escaped.
     pub fn note(&self, level: Level, what: fmt::Arguments<'_>) {

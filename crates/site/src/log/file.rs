@@ -8,7 +8,7 @@
 //! before its next write. So those who serve need no right to open any file for writing. The number of a
 //! descriptor stays the same, so no thread needs a lock.
 //!
-//! A disk that is full takes a part of a line. Whoever writes next, in whatever process, ends that line
+//! A full disk takes a part of a line. The next writer, in whatever process, ends that line
 //! first: a flag that all processes and generations share says so, and costs a load while it is not set.
 
 use std::fs::File;
@@ -238,7 +238,7 @@ impl LogFile {
         }
     }
 
-    /// Takes the file anew if that was asked for. Where there is none, the old one is written on: a line there
+    /// Takes the new file if a reopening was requested. If there is none, the old one is used further: a line there
     /// is worth more than none.
     ///
     /// # Errors
