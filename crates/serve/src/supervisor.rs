@@ -301,7 +301,7 @@ impl Supervisor<'_> {
         // With our rights: those who serve may have lost that of opening files.
         let used = rights::logs(&self.serving.config);
         let owner = self.serving.identity.as_ref().map(Identity::uid);
-        let failed = self.reopen.ask_for(|path| used.contains(path), owner);
+        let failed = self.reopen.reopen_used(|path| used.contains(path), owner);
         self.errors.note(Level::Notice, format_args!("SIGUSR1: reopens the logs"));
         for (path, error) in failed {
             let path = path.display();
