@@ -36,7 +36,7 @@ pub fn connect(route: &Route, handshake: Handshake) -> io::Result<OwnedFd> {
 
 /// Whether the connection is made: over loopback it is when connect(2) returns, though that says
 /// EINPROGRESS.
-pub fn stands(socket: impl AsFd) -> bool {
+pub fn is_connected(socket: impl AsFd) -> bool {
     rustix::net::getpeername(socket).is_ok()
 }
 

@@ -406,7 +406,7 @@ impl Driver for UringDriver {
         // A separate system call rather than an entry: what it takes is the handshake, and a connection
         // to this machine stands when it returns, so that its request goes with the next batch.
         let connecting = socket::connect(route, self.handshake).map(|socket| {
-            let stands = socket::stands(&socket);
+            let is_connected = socket::is_connected(&socket);
             if self.header.is_some() {
                 // Without stamps all else goes on.
                 socket::enable_stamps(&socket).ok();
@@ -416,7 +416,7 @@ impl Driver for UringDriver {
             conn.socket = Some(socket);
             conn.phase = ConnPhase::Connecting;
             conn.is_inet = matches!(route.to, Peer::Inet(_));
-            if stands {
+            if is_connected {
                 self.connected(slot, Some(self.timing.now()));
             } else {
                 let writable = u32::from(libc::POLLOUT as u16);

@@ -64,6 +64,6 @@ fn command(call: &Call<'_>) -> CommandOutcome {
     let prepared = flags::parse(call).and_then(|flags| plan::prepare(flags, call.world));
     match prepared {
         Ok(run) => CommandOutcome::Run(Box::new(run)),
-        Err(said) => CommandOutcome::Said(said),
+        Err(said) => CommandOutcome::Exit(said),
     }
 }

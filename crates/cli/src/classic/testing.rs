@@ -83,7 +83,7 @@ pub(crate) fn asked(words: &[String]) -> Option<Run> {
     let command = tool.command?;
     match command(&Call { program: tool.name, args: &args, own: &own, world: &World }) {
         CommandOutcome::Run(run) => Some(*run),
-        CommandOutcome::Said(_) => None,
+        CommandOutcome::Exit(_) => None,
     }
 }
 

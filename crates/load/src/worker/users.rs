@@ -155,7 +155,7 @@ impl<D: Driver> Worker<'_, D> {
             sample.conn = self.share.first_conn + slot.0;
             let of_it = kept.next_if(|(place, _)| *place == index);
             let KeptReply { head, body } = of_it.map(|(_, kept)| kept).unwrap_or_default();
-            turn = users.heard(&Answer { sample: &sample, head: &head, body: &body });
+            turn = users.request_ended(&Answer { sample: &sample, head: &head, body: &body });
             match turn {
                 Turn::GoesOn => {
                     chain.add(&sample);
