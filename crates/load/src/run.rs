@@ -390,7 +390,7 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
     };
     let span = law_span(plan, &measured, window);
     let open_loop = open_loop(plan, &measured, &totals, (span, window));
-    // A scenario may come upon TLS anywhere, and mostly does not.
+    // A scenario may find TLS anywhere, and mostly does not.
     let is_planned = plan.origins.iter().any(|origin| origin.tls_name.is_some());
     let tls = tls_use(&measured).filter(|tls| is_planned || *tls != TlsUse::default());
     let mut redirects = Redirects { followed: totals.followed, first: None };

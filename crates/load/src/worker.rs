@@ -12,7 +12,7 @@
 //! the wake-up, and that is the generator's delay, visible as the difference of response and service
 //! time. `due` of a closed loop is `done` of the request before. How late a stamp can be is
 //! `ClientUse::lag_max`: the longest time from a wake-up to the last completion of its batch; the last
-//! part of a long reply, where it arrives while its batch is worked off, is stamped too early by so
+//! part of a long reply, where it arrives while its batch is processed, is stamped too early by so
 //! much.
 //!
 //! # Being on time
@@ -41,7 +41,7 @@ use self::users::PlayedUsers;
 use crate::backlog::{Backlog, BacklogCounts};
 use crate::check::Checks;
 use crate::conn::{
-    Conn, ConnContext, ConnState, NextStep, ReceiveResult, SentRequest, StartAction,
+    Conn, ConnContext, ConnState, NextStep, PendingRequest, ReceiveResult, StartAction,
 };
 use crate::first_head::FirstHead;
 use crate::free::FreePlace;
@@ -235,7 +235,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             }
             self.look_for_end();
             if self.places.free.first().is_none() {
-                // Nobody woke up for these: they are let wait before a reply frees a place.
+                // Nobody woke up for these: they wait before a reply frees a place.
                 self.queue_due(self.now.saturating_sub(Nanos(1)));
             }
             self.take_completions();
@@ -335,7 +335,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.send_unsent();
     }
 
-    /// Lets what is due by then wait. Of what is due now only when the batch is worked off and all has
+    /// Lets what is due by then wait. Of what is due now only when the batch is processed and all has
     /// been started that can be: after a late wake-up many are due and many places become free, and no
     /// request may be dropped because the queue is full while there is a place for it.
     fn queue_due(&mut self, by: Nanos) {
@@ -394,7 +394,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.recorder.started();
         let request = self.requests.picker.next();
         let prepared = &self.requests.prepared[request as usize];
-        let mut out = SentRequest::new(due, request, prepared.kind());
+        let mut out = PendingRequest::new(due, request, prepared.kind());
         out.may_retry = self.plan.retry && prepared.is_idempotent();
         let begun = self.conns[free.slot.0 as usize].begin(out, prepared.origin(), &self.common);
         self.follow(begun, free, due);
@@ -428,7 +428,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.budget.quota > 0 && self.phase == LoadPhase::Running && !self.is_first_out()
     }
 
-    /// Whether the first request is out that goes out alone.
+    /// Whether the first request is in flight that goes out alone.
     fn is_first_out(&self) -> bool {
         self.budget.n_out > 0 && self.common.first_head.as_ref().is_some_and(FirstHead::is_awaited)
     }
@@ -558,7 +558,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.timeouts.earliest().min(self.recorder.interval_end()).min(end).min(due).min(look)
     }
 
-    /// Gives up what is out, closes all connections, and hands over what was counted.
+    /// Gives up what is in flight, closes all connections, and hands over what was counted.
     fn finish(mut self) -> Measured {
         if self.phase == LoadPhase::Running {
             self.end_window(self.now, false);

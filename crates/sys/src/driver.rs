@@ -54,7 +54,7 @@ pub enum What {
     /// Bytes arrived: [`Driver::received`] has them until the next call of [`Driver::next`]. All that
     /// is already known of the slot follows at once, before a completion of any other slot.
     Received,
-    /// So many bytes arrived and were thrown away, as [`Driver::discard`] allowed.
+    /// This many bytes arrived and were thrown away, as [`Driver::discard`] allowed.
     Discarded(u64),
     /// The peer closed its side; nothing more will arrive.
     Closed,
@@ -137,7 +137,7 @@ pub trait Driver {
     /// where that is cheaper (in the kernel: no copy), in one or more [`What::Discarded`] whose sum is
     /// at most `n_bytes`, or deliver some or all of them as [`What::Received`]; what comes after them
     /// is delivered. Allowed only while the slot's last completion, a `Received` or `Discarded`, is
-    /// worked off; a later call replaces what is left of an earlier one.
+    /// processed; a later call replaces what is left of an earlier one.
     fn discard(&mut self, slot: Slot, n_bytes: u64);
 
     /// The caller has all that it waits for on the slot, and sends next. The driver need not look for

@@ -53,7 +53,7 @@ use chains::{Chains, Event};
 use conn::{Conn, Operation, Receiving};
 use receives::Header;
 
-/// Sends that may be pending before they are handed over, and completions that may be worked off
+/// Sends that may be pending before they are handed over, and completions that may be processed
 /// meanwhile. The caller stamps a request as sent just before [`Driver::send`]; what is
 /// pending waits for the others' handling, about 1 us each, so a stamp is early by 7 us at most, and by
 /// 3.5 on average. More would save nothing: with 4, 8, 16 and 64 a request took 5.77, 5.77, 5.75 and
@@ -237,7 +237,7 @@ impl UringDriver {
         }
     }
 
-    /// Arms a slot's receive, unless one is under way, or what it took is not worked off: in which way
+    /// Arms a slot's receive, unless one is under way, or what it took is not processed: in which way
     /// to receive next is only known then.
     fn receive(&mut self, slot: Slot) {
         let conn = &mut self.conns[slot.0 as usize];
@@ -254,7 +254,7 @@ impl UringDriver {
         self.push(slot, Operation::Receive, entry);
     }
 
-    /// The last completion is worked off.
+    /// The last completion is processed.
     #[inline]
     fn worked_off(&mut self) {
         if let Some(filled) = self.held.take() {

@@ -171,7 +171,7 @@ pub enum Event<'a> {
 /// What it means that the peer closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Eof {
-    /// No request is out: an idle connection was closed.
+    /// No request is in flight: an idle connection was closed.
     Idle,
     /// Requests are out, and not one byte of the next reply came.
     BeforeReply,

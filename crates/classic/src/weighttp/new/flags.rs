@@ -39,7 +39,7 @@ pub(super) struct Flags {
     pub(super) threads: u32,
     pub(super) clients: u32,
     pub(super) keep_alive: bool,
-    /// Requests that may be out on a connection at once, at least 1.
+    /// Requests that may be in flight on a connection at once, at least 1.
     pub(super) pipeline: u32,
     pub(super) ipv6: bool,
     pub(super) quiet: bool,
