@@ -229,7 +229,8 @@ impl BodyDecoder {
     }
 
     fn size_digit(&mut self, byte: u8) -> Result<ChunkState, BodyFault> {
-        const DIGITS_MAX: u8 = (u64::BITS / 4) as u8;
+        /// A size of 64 bits has this many.
+        const DIGITS_MAX: u8 = 16;
         if self.digits == DIGITS_MAX {
             return Err(BodyFault::ChunkSize);
         }

@@ -17,6 +17,7 @@
 //! a client has no reader behind it.
 
 #![warn(clippy::cast_lossless)]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 pub mod body;
 pub mod cgi;

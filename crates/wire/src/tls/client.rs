@@ -188,9 +188,9 @@ impl Opening {
 
     fn keep(&mut self, bytes: &[u8]) {
         let at = usize::from(self.len);
-        let more = bytes.len().min(Self::LEN - at);
-        self.kept[at..at + more].copy_from_slice(&bytes[..more]);
-        self.len += more as u8;
+        let end = Self::LEN.min(at + bytes.len());
+        self.kept[at..end].copy_from_slice(&bytes[..end - at]);
+        self.len = u8::try_from(end).expect("LEN is below 256");
     }
 
     fn bytes(&self) -> &[u8] {
