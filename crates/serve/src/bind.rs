@@ -90,6 +90,8 @@ impl Service {
             more_listeners,
             serve: config.model.run,
             settings: config.settings,
+            listen_backlog: config.listen_backlog,
+            shutdown_grace: config.shutdown_grace,
             cpus: config.cpus,
             inherited,
             handover,
@@ -150,13 +152,13 @@ fn inherited(config: &Config) -> Inherited {
 
 fn listen(config: &Config) -> Result<TcpListener, ServeError> {
     let address = config.listen;
-    listener::bind(address, config.settings.listen_backlog(), inherited(config)).map_err(|source| {
-        match source.kind() {
-            io::ErrorKind::AddrInUse => ServeError::AddressInUse { address },
-            io::ErrorKind::PermissionDenied => ServeError::PortNeedsPrivilege { address },
-            io::ErrorKind::AddrNotAvailable => ServeError::AddressNotHere { address },
-            _ => ServeError::Listen { address, source },
-        }
+    listener::bind(address, config.listen_backlog, inherited(config)).map_err(|source| match source
+        .kind()
+    {
+        io::ErrorKind::AddrInUse => ServeError::AddressInUse { address },
+        io::ErrorKind::PermissionDenied => ServeError::PortNeedsPrivilege { address },
+        io::ErrorKind::AddrNotAvailable => ServeError::AddressNotHere { address },
+        _ => ServeError::Listen { address, source },
     })
 }
 
@@ -170,8 +172,7 @@ fn listen_more(
     queues.truncate(wanted);
     if wanted == 0 || queues.len() < wanted {
         let more = wanted - queues.len();
-        let opened =
-            listener::bind_more(first, config.settings.listen_backlog(), inherited(config), more);
+        let opened = listener::bind_more(first, config.listen_backlog, inherited(config), more);
         queues.extend(opened.map_err(|source| ServeError::System {
             doing: "cannot open a queue of the port for each loop (accept = reuseport)",
             source,

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use site::config::{Content, KeepAlive, SiteConfig};
-use units::Bytes;
+use units::{Bytes, Nanos};
 
 use crate::models::{self, Model};
 use crate::settings::Settings;
@@ -25,6 +25,10 @@ pub struct Config {
     pub model: &'static Model,
     /// The model's settings and the common ones, by their original names.
     pub settings: Settings,
+    /// Connections that may wait to be accepted; derived from `settings`.
+    pub listen_backlog: u32,
+    /// After SIGTERM, how long requests in progress may take before they are cut; derived from `settings`.
+    pub shutdown_grace: Nanos,
     /// What is served. Some of it is derived from `settings`.
     pub site: SiteConfig,
     /// A file that holds the number of the process that SIGHUP and SIGTERM are sent to.
@@ -48,6 +52,8 @@ impl Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             model,
             settings: Settings::defaults(model.settings),
+            listen_backlog: 0,
+            shutdown_grace: Nanos::ZERO,
             site: SiteConfig::new(content),
             pid_file: None,
             user: None,
@@ -89,13 +95,16 @@ impl Config {
 
     /// Takes from the settings what has a typed place; to be called after the last of them.
     pub(crate) fn derive(&mut self) {
-        let requests_max = self.settings.count("MaxKeepAliveRequests");
+        let settings = &self.settings;
+        let count = |name| u32::try_from(settings.count(name)).unwrap_or(u32::MAX);
+        self.listen_backlog = count("ListenBacklog");
+        self.shutdown_grace = settings.time("GracefulShutdownTimeout");
         self.site.keep_alive = KeepAlive {
-            enabled: self.settings.switch("KeepAlive"),
-            timeout: self.settings.time("KeepAliveTimeout"),
-            requests_max: u32::try_from(requests_max).unwrap_or(u32::MAX),
+            enabled: settings.switch("KeepAlive"),
+            timeout: settings.time("KeepAliveTimeout"),
+            requests_max: count("MaxKeepAliveRequests"),
         };
-        self.site.limits.write_timeout = self.settings.time("TimeOut");
-        self.site.limits.file_cache = self.settings.time("FileCache");
+        self.site.limits.write_timeout = settings.time("TimeOut");
+        self.site.limits.file_cache = settings.time("FileCache");
     }
 }

@@ -14,6 +14,7 @@ use site::{Shortage, Site};
 use sys::identity::Identity;
 use sys::listener::{self, Inherited};
 use sys::{clock, signals};
+use units::Nanos;
 
 use crate::ServeError;
 use crate::handover::Handover;
@@ -32,6 +33,10 @@ pub struct Service {
     pub more_listeners: Vec<Arc<TcpListener>>,
     /// The model's settings and the common ones, by their original names.
     pub settings: Settings,
+    /// Connections that may wait to be accepted.
+    pub listen_backlog: u32,
+    /// After SIGTERM, how long requests in progress may take before they are cut.
+    pub shutdown_grace: Nanos,
     /// CPUs the server may run on; empty: all that it was given.
     pub cpus: Vec<u32>,
     /// Serves with the model: see `models::Model`.
@@ -114,11 +119,6 @@ impl Service {
         std::iter::once(&self.listener).chain(&self.more_listeners).map(|listener| &**listener)
     }
 
-    /// Connections that may wait to be accepted.
-    pub fn listen_backlog(&self) -> u32 {
-        self.settings.listen_backlog()
-    }
-
     /// In a drain: has accept wait for nobody, in no process that shares the listener; where the port
     /// goes on in another server, its own accept is left as it is.
     pub fn accept_without_waiting(&self) {
@@ -185,9 +185,9 @@ impl Service {
             doing: "cannot ignore the signal of files that are too large",
             source,
         })?;
-        listener::adopt(&self.listener, self.listen_backlog(), self.inherited).map_err(
-            |source| ServeError::System { doing: "cannot prepare the listening socket", source },
-        )?;
+        listener::adopt(&self.listener, self.listen_backlog, self.inherited).map_err(|source| {
+            ServeError::System { doing: "cannot prepare the listening socket", source }
+        })?;
         let (model, address) = (self.server.model, self.address());
         self.note_start();
         let result = (self.serve)(self);

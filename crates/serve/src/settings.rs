@@ -318,11 +318,6 @@ impl Settings {
         found.unwrap_or_else(|| panic!("setting {name} is asked for and no model declares it")).1
     }
 
-    /// Connections that may wait to be accepted.
-    pub fn listen_backlog(&self) -> u32 {
-        u32::try_from(self.count("ListenBacklog")).unwrap_or(u32::MAX)
-    }
-
     fn unknown(&self, name: &str) -> SettingError {
         let names = || self.entries.iter().map(|(spec, _)| spec.name);
         SettingError::Unknown {

@@ -125,7 +125,10 @@ pub fn supervise(start: Start<'_>) -> Result<(), ServeError> {
     let redirect = plain.map(begin_redirect).transpose();
     let redirect = redirect.map_err(system("cannot start the process that redirects"))?;
     serving.go();
-    let Service { listener, more_listeners, site: Site { errors, .. }, .. } = service;
+    let Service { listener, more_listeners, site, .. } = service;
+    let errors = Arc::clone(&site.errors);
+    // It knows the port too, which must close when another configuration listens elsewhere.
+    drop(site);
     let mut supervisor = Supervisor {
         mail,
         reopen,

@@ -97,7 +97,7 @@ struct Parent<'s> {
 impl Parent<'_> {
     /// Forks for whoever comes, until a signal ends it and, in a drain, all children have ended.
     fn serve(&mut self, signals: &Signals, ends: &ChildEnds) -> io::Result<()> {
-        let grace = self.service.settings.time("GracefulShutdownTimeout");
+        let grace = self.service.shutdown_grace;
         let mut end = Nanos::MAX;
         while clock::monotonic() < end && !self.is_done() {
             let comes = self.wait(signals, ends, end)?;

@@ -96,7 +96,7 @@ impl Drain<'_> {
     }
 
     fn begin(&self) -> Begun {
-        let grace = self.service.settings.time("GracefulShutdownTimeout");
+        let grace = self.service.shutdown_grace;
         self.service.begin_closing();
         let tickets = self.service.tickets();
         // One that waited may have gone since: nobody waits for another in its place.

@@ -446,7 +446,7 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
     /// Has the acceptor take what waits, and no connection be kept alive.
     fn drain(&mut self) {
         let Connector { service, draining, tickets, .. } = self.executor.connector;
-        let grace = service.settings.time("GracefulShutdownTimeout");
+        let grace = service.shutdown_grace;
         self.end = clock::monotonic().saturating_add(grace);
         service.begin_closing();
         tickets.store(service.tickets(), Relaxed);

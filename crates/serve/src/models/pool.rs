@@ -222,7 +222,7 @@ impl<'s> Pool<'s> {
     fn accept_and_watch(&self, signals: &Signals) -> io::Result<()> {
         self.epoll.add(&self.service.listener, LISTENER, EventFlags::IN)?;
         self.epoll.add(signals, SIGNALS, EventFlags::IN)?;
-        let grace = self.service.settings.time("GracefulShutdownTimeout");
+        let grace = self.service.shutdown_grace;
         let mut watcher = Watcher::new(self);
         let mut end = Nanos::MAX;
         let mut ready = Vec::new();

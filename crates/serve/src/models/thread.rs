@@ -158,7 +158,7 @@ impl<'f> Acceptor<'f, '_> {
         'f: 'scope,
     {
         let Threads { service, queue, threads, .. } = self.shared;
-        let grace = service.settings.time("GracefulShutdownTimeout");
+        let grace = service.shutdown_grace;
         let mut end = Nanos::MAX;
         while clock::monotonic() < end {
             if self.tickets.is_some_and(|left| left > 0) && service.is_drained() {

@@ -244,7 +244,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         match sent.or(group.and_then(LoopGroup::stop_asked)) {
             Some(Stop::AtOnce) => self.end = self.now,
             Some(Stop::Drain) if self.end == Nanos::MAX => {
-                let grace = self.service.settings.time("GracefulShutdownTimeout");
+                let grace = self.service.shutdown_grace;
                 self.end = self.now.saturating_add(grace);
                 self.drain();
             }

@@ -345,7 +345,7 @@ impl Parent<'_> {
     /// Lets the children answer what they have and what waits in the backlog, and end; whatever is
     /// left after GracefulShutdownTimeout is killed.
     fn drain(&mut self, signals: &Signals) -> io::Result<()> {
-        let grace = self.service.settings.time("GracefulShutdownTimeout");
+        let grace = self.service.shutdown_grace;
         let end = clock::monotonic().saturating_add(grace);
         self.service.begin_closing();
         self.board.drain(self.service.tickets());

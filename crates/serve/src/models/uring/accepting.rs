@@ -41,7 +41,7 @@ impl Host<'_> {
     }
 
     fn burst_max(&self) -> usize {
-        2 * self.service.listen_backlog() as usize
+        2 * self.service.listen_backlog as usize
     }
 
     /// Something came of the accept that was under way.

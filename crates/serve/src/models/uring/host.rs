@@ -280,7 +280,7 @@ impl<'a> Host<'a> {
     /// The drain begins when what has arrived by now was seen: a request of those is still answered.
     fn drain_soon(&mut self) {
         if self.end == Nanos::MAX {
-            let grace = self.service.settings.time("GracefulShutdownTimeout");
+            let grace = self.service.shutdown_grace;
             self.end = self.now.saturating_add(grace);
             self.together.end();
             self.drain_is_due = true;
