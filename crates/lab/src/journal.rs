@@ -76,7 +76,7 @@ pub fn go_on(folder: &Path) -> Result<Earlier, LabError> {
             let run = read_run(folder)?;
             if !matches!(run.ending, Ending::Incomplete { .. }) {
                 return Err(refused(
-                    "it came to its end; --repeat-of measures more of it".to_owned(),
+                    "it is complete; --repeat-of measures more of it".to_owned(),
                 ));
             }
             Journal::of(&run)
@@ -114,7 +114,7 @@ fn read_run(path: &Path) -> Result<RunRecord, LabError> {
     // What is measured now would be saved together with it as if all of it had been measured.
     match run.integrity {
         Integrity::Changed => Err(refused(
-            "this file was changed after it was measured: its visits are not judged with new ones"
+            "this file was changed after it was measured, so its visits cannot be combined with new ones"
                 .to_owned(),
         )),
         Integrity::Intact | Integrity::Unknown => Ok(run),

@@ -39,7 +39,7 @@ pub enum OracleError {
     },
     /// Another status than 200.
     #[error(
-        "{addr} answered {target} with status {status}, not 200: is the page there, and readable?"
+        "{addr} answered {target} with status {status}, not 200: check that the page exists and is readable"
     )]
     Status {
         /// Who.
@@ -74,8 +74,8 @@ pub enum OracleError {
     },
     /// A program of the site was asked for, and something else came.
     #[error(
-        "{target} was answered with {bytes} bytes that the program there does not print: is it run? \
-         Write cgi = true in the settings"
+        "{target} was answered with {bytes} bytes that the program there does not print: is the program run? \
+         Set cgi = true in the settings"
     )]
     NotRun {
         /// What.

@@ -160,7 +160,7 @@ pub enum ServerError {
     },
     /// The server's account cannot reach a folder.
     #[error(
-        "{server} cannot be started: it runs as `{user}`, who may not enter {}; use a folder below \
+        "{server} cannot be started: it runs as `{user}`, which cannot enter {}; use a folder below \
          /tmp, or: chmod o+x {}", path.display(), path.display()
     )]
     Closed {
@@ -182,7 +182,7 @@ pub enum ServerError {
         source: io::Error,
     },
     /// The name of a server elsewhere leads nowhere.
-    #[error("{server}: {authority} cannot be found: {source}; is the name right?")]
+    #[error("{server}: cannot resolve {authority}: {source}; check the name")]
     NoSuchHost {
         /// Name of the adapter.
         server: &'static str,
@@ -194,7 +194,7 @@ pub enum ServerError {
     /// Its settings fix a port, and another program has it.
     #[error(
         "{server} cannot be started: port {port} of 127.0.0.1 is taken; `ss -ltnp 'sport = :{port}'` \
-         says by whom. End that, or take another port"
+         shows the owner. End it, or use another port"
     )]
     PortTaken {
         /// Name of the adapter.
@@ -234,7 +234,7 @@ pub enum ServerError {
     },
     /// It did not answer in time.
     #[error(
-        "{server} did not answer properly within {waited}: {last}; the end of its log:\n{log_tail}"
+        "{server} did not answer with status 200 within {waited}: {last}; the end of its log:\n{log_tail}"
     )]
     NotReady {
         /// Name of the adapter.
@@ -247,7 +247,7 @@ pub enum ServerError {
         log_tail: String,
     },
     /// Something of it is still there.
-    #[error("{server} was ended, but {what} is still there: end it by hand")]
+    #[error("{server} was ended, but {what} remains: end it by hand")]
     Left {
         /// Name of the adapter.
         server: &'static str,

@@ -263,7 +263,7 @@ impl Session<'_> {
         let reason =
             format!("{} {how}: {} (given up after the first try)", one.name, failure.reason);
         self.standing[contender].given_up = true;
-        self.watch.message(&format!("{} is left out from here on", one.name));
+        self.watch.message(&format!("{} is left out of the rest of the run", one.name));
         let started = self.stage.now();
         for cell in (0..self.plan.cells.len()).filter(|&cell| one.takes_part(cell)) {
             // A run that goes on has it already.
@@ -326,8 +326,8 @@ impl Session<'_> {
             return Err(self.no_block(now, block, places.len()));
         }
         self.watch.message(&format!(
-            "a block may take as long as {block}, and {} are left of the budget of {}: it is ended where it \
-             does not fit",
+            "a block may take up to {block}, and {} are left of the budget of {}: the run ends when the \
+             budget is used",
             self.plan.budget.saturating_sub(now),
             self.plan.budget
         ));
@@ -460,7 +460,7 @@ impl Session<'_> {
             VisitState::Measured => standing.answered = true,
             VisitState::Disturbed => {
                 let reason = visit.disturbance().map(ToString::to_string).unwrap_or_default();
-                self.watch.message(&format!("{name}: visited again, {reason}"));
+                self.watch.message(&format!("{name}: the visit is made again: {reason}"));
             }
             VisitState::Failed { reason, .. } => {
                 self.watch.message(&format!("{name}: {reason}"));
@@ -468,7 +468,7 @@ impl Session<'_> {
                     standing.first_failures += 1;
                 }
                 if standing.is_dropped() && !standing.answered {
-                    self.watch.message(&format!("{name} is left out from here on"));
+                    self.watch.message(&format!("{name} is left out of the rest of the run"));
                 }
             }
         }

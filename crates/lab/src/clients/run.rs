@@ -106,7 +106,7 @@ pub fn run(
     bench: &Bench,
 ) -> Result<ClientRun, ClientError> {
     let ClientKind::Program(program) = &client.kind else {
-        return Err(client.say(order).expect_err("our own generator is never said to a program"));
+        return Err(client.say(order).expect_err("our own generator is not a program"));
     };
     if program.counts_only && order.requests.is_none() {
         return run_counted(client, program, found, order, bench);

@@ -196,7 +196,7 @@ impl Brief {
         }
         if page.is_some() && !self.contenders.iter().any(|one| one.takes_page) {
             return Err(BriefError::new(
-                "--page is of no use here: no contender serves the page that joust makes",
+                "--page has no effect here: no contender serves the page that joust makes",
                 "give {docroot} to a command, so that it serves that page, or leave --page out",
             ));
         }
@@ -348,8 +348,8 @@ impl Brief {
             format!("[{}]", metrics.join(", ")),
             "the first is the primary one",
         );
-        draft.put("", "margin", quoted("2%"), "a smaller difference is of no interest");
-        draft.put("", "budget", time(budget), "blocks that do not fit are not begun");
+        draft.put("", "margin", quoted("2%"), "a smaller difference does not matter");
+        draft.put("", "budget", time(budget), "blocks that do not fit are not started");
         if let Some(seed) = self.wishes.seed {
             draft.put("", "seed", seed.to_string(), "of the order of visits");
         }
@@ -383,7 +383,7 @@ impl Brief {
         }
         if let Some(rate) = wishes.rate {
             let text = quoted(&format!("{}/s", rate.0));
-            draft.put("workload", "rate", text, "an open loop: due whatever the server does");
+            draft.put("workload", "rate", text, "an open loop: requests are due whatever the server does");
         }
     }
 }
