@@ -73,6 +73,7 @@ impl<'a> Costs<'a> {
         *seen = VisitTimes { sum: seen.sum + took, count: seen.count + 1, last: took };
         self.made += 1;
         self.made_again += u64::from(again);
+        assert!(self.made_again <= self.made, "a visit is made before it is made again");
     }
 
     /// Whether a visit was made at all.

@@ -242,7 +242,7 @@ mod tests {
         ];
         for (now, says) in others {
             let error = check_setup(&journal(), &now, NetworkKind::Veth).unwrap_err().to_string();
-            assert!(error.contains(says) && error.contains("a run of its own"), "{error}");
+            assert!(error.contains(says) && error.contains("start a new run"), "{error}");
         }
         let error = check_setup(&journal(), &setup(), NetworkKind::Loopback).unwrap_err();
         let error = error.to_string();

@@ -382,6 +382,7 @@ impl Tally {
         let (unseen, unseen_files) =
             (denied(|of| of.anonymous).sum::<u64>(), denied(|of| of.of_files));
         let swapped = (self.swap.len() as u64 + self.swapped_unnumbered) * self.page;
+        assert!(least <= most, "the largest set of shared pages is one of them");
         Footprint {
             method: match self.sight {
                 _ if !self.denied.is_empty() => MemoryMethod::Resident,

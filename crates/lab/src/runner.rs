@@ -174,6 +174,11 @@ pub fn conclude(record: &mut RunRecord) {
     let RunRecord { plan, visits, .. } = record;
     visits.iter_mut().for_each(|visit| trial::rate_anew(plan, visit));
     record.findings = doctor::examine(record);
+    let known = 0..record.plan.contenders.len();
+    assert!(
+        record.findings.iter().all(|one| one.contenders.iter().all(|index| known.contains(index))),
+        "findings name contenders of the plan"
+    );
     record.verdicts = verdicts(&record.plan, &record.visits, &record.findings);
     record.analysis = analyse(&record.plan, &record.visits, &record.findings, &record.verdicts);
 }

@@ -69,6 +69,14 @@ pub struct PlannedVisit {
     pub attempt: u32,
 }
 
+impl PlannedVisit {
+    /// The one that this visit was.
+    fn of(visit: &Visit) -> Self {
+        let &Visit { cell, contender, block, position, attempt, .. } = visit;
+        Self { cell, contender, block, position, attempt }
+    }
+}
+
 /// Why a contender does not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -175,6 +183,10 @@ pub fn play(
         Err(error) if session.measured_any() => Ending::Incomplete { reason: error.to_string() },
         ending => ending?,
     };
+    assert!(
+        session.visits.iter().all(|visit| plan.contenders[visit.contender].takes_part(visit.cell)),
+        "a contender is visited in its cells alone"
+    );
     Ok(Played { contenders: session.contenders, visits: session.visits, ending })
 }
 
@@ -407,6 +419,7 @@ impl Session<'_> {
             self.watch.visit_begins(planned, progress);
             let begun = self.stage.now();
             let Some(mut visit) = self.stage.visit(planned)? else { return Ok(false) };
+            assert_eq!(PlannedVisit::of(&visit), planned, "a stage makes the visit that was asked for");
             self.tell_notes();
             let again = attempt < self.repeats_left(&visit, &with_this)
                 && visit.state == VisitState::Measured

@@ -40,6 +40,7 @@ impl Window {
         let interval = (measure / INTERVALS).next_multiple_of(MILLISECOND).max(INTERVAL_MIN.0);
         let from = plan.visit.warm_up.0.next_multiple_of(interval * BATCH);
         let until = from + measure.next_multiple_of(interval * BATCH);
+        assert!(until - from >= measure, "a window is no shorter than what is to be measured");
         Self { from: Nanos(from), until: Nanos(until), interval: Nanos(interval) }
     }
 
@@ -67,6 +68,7 @@ pub(crate) fn count(load: &LoadRecord, window: Window, work: &Workload) -> Count
     }
     let ok: Vec<f64> = inside.iter().map(|interval| interval.ok as f64).collect();
     let kept = &inside[stats::mser5(&ok).cut..];
+    assert!(inside.is_empty() || !kept.is_empty(), "a cut leaves something to count");
     Counted {
         cut: kept.first().map_or(window.from, |interval| interval.start),
         rate_per_s: goodput(kept),

@@ -37,7 +37,10 @@ pub fn verdicts(plan: &Plan, visits: &[Visit], findings: &[Finding]) -> Vec<Pair
             said[case.judge.cell].push(case.judge.pair(metric, case, held));
         }
     }
-    said.concat()
+    let said = said.concat();
+    let pairs: usize = (0..plan.cells.len()).map(|cell| plan.pairs(cell).len()).sum();
+    assert_eq!(said.len(), pairs * plan.metrics.len(), "each pair has a verdict on each metric");
+    said
 }
 
 /// A pair of contenders in a cell.
@@ -135,6 +138,11 @@ struct Judge<'a> {
 /// As it lies in a run file; two blocks have no interval, and so no estimate.
 fn estimate(paired: &Paired, held: Held) -> Option<Estimate> {
     let interval = paired.interval?;
+    assert!(
+        interval.low <= paired.ratio && paired.ratio <= interval.high,
+        "an interval holds its estimate: {paired:?}"
+    );
+    assert!((0.0..=1.0).contains(&held.p), "a p is a probability: {}", held.p);
     Some(Estimate {
         ratio: paired.ratio,
         low: interval.low,
