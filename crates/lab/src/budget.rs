@@ -41,12 +41,12 @@ struct VisitTimes {
     last: Nanos,
 }
 
-/// How much a visit of which none was seen costs.
+/// The assumed time of a visit before the first of its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnknownCost {
     /// At least.
     Least,
-    /// At most, as far as it is planned.
+    /// At most, by the plan.
     Most,
 }
 

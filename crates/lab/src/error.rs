@@ -1,4 +1,4 @@
-//! Owns the ways in which the harness itself can fail. What befalls a server is data, not here.
+//! Owns the ways in which the harness itself can fail. A failure of a server is data, not an error.
 
 use std::io;
 use std::path::PathBuf;

@@ -64,7 +64,7 @@ pub struct Earlier {
 /// What is left to do of a run that was killed or interrupted; `folder` is that of its results.
 ///
 /// # Errors
-/// [`LabError::Earlier`]: there is none, it cannot be read, or it came to its end.
+/// [`LabError::Earlier`]: there is no journal, it cannot be read, or the run is complete.
 pub fn go_on(folder: &Path) -> Result<Earlier, LabError> {
     let refused = |reason: String| LabError::Earlier { path: folder.to_owned(), reason };
     let journal = match fs::read_to_string(folder.join(NAME)) {
@@ -93,7 +93,7 @@ pub fn go_on(folder: &Path) -> Result<Earlier, LabError> {
 /// that there are. `folder` is that of its results, or its run file.
 ///
 /// # Errors
-/// [`LabError::Earlier`]: there is none, or it cannot be read.
+/// [`LabError::Earlier`]: there is no run file, or it cannot be read.
 pub fn repeat(folder: &Path) -> Result<Earlier, LabError> {
     let mut journal = Journal::of(&read_run(folder)?);
     let block = journal.visits.iter().map(|visit| visit.block + 1).max().unwrap_or(0);
@@ -167,7 +167,7 @@ pub(crate) fn check_setup(
     for (contender, (then, now)) in
         earlier.plan.contenders.iter().zip(then.versions.iter().zip(&now.versions))
     {
-        // Of a server that only its replies name nothing is known before it is started.
+        // The version of a server that only its replies name is not known before it is started.
         if !then.is_empty() && !now.is_empty() && then != now {
             return Err(refused(&contender.name, then, now));
         }

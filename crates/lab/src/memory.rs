@@ -112,7 +112,7 @@ impl Entry {
         self.bit(63)
     }
 
-    /// A guard region (bit 58) has the mark of a swapped page, and is none.
+    /// A guard region (bit 58) has the mark of a swapped page, but is not one.
     fn is_swapped(self) -> bool {
         self.bit(62) && !self.is_present() && !self.bit(58)
     }

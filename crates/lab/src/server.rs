@@ -38,22 +38,22 @@ use processes::Processes;
 pub(crate) use processes::{hold, let_go};
 pub use processes::{kill_all, running};
 
-/// How often a start is tried again on another port, when someone took the one that was free.
+/// How often a start is tried again on another port, if another program took the free one.
 const PORTS_TRIED_MAX: u32 = 5;
 /// Time between two looks at readiness.
 const LOOK: Duration = Duration::from_millis(1);
-/// A look at readiness has at least this long, also at the very end of the patience.
+/// Shortest look at readiness, also at the end of the timeout.
 const READY_LOOK_MIN: Nanos = Nanos::from_millis(10);
-/// A look has at most this long where it cannot be seen who listens: it may be another program, and
+/// Longest look where it cannot be seen who listens: it may be another program, while
 /// the server has ended.
 const UNSEEN_LOOK_MAX: Nanos = Nanos::from_secs(5);
-/// A status other than 200 may pass while a server starts, but not for longer than this, unless it is that
-/// of a server that is not ready yet (503), or of the path that says when it is.
+/// Longest time that a starting server may answer with a status other than 200. It may answer 503 (not ready yet),
+/// and any status on the path that says when it is ready, for longer.
 const WRONG_STATUS_MAX: Nanos = Nanos::from_secs(1);
 /// Lines and bytes of a log that are shown.
 const LOG_TAIL_LINES: usize = 12;
 const LOG_TAIL_BYTES: u64 = 8 << 10;
-/// What every site has.
+/// The page that every site has.
 const PAGE: &str = "/index.html";
 /// The version of a server that does not say what it is.
 const UNNAMED: &str = "(its replies do not name it)";
@@ -367,9 +367,9 @@ impl Running {
             let now = clock::monotonic();
             let left = (begun + start.timeout).saturating_sub(now);
             let last = match self.listener() {
-                // Nobody would answer, or not who shall: a port that another program took between our
-                // look and the server's bind. The server will soon end then, and the start is tried
-                // again; that other program may hold a question until there is no time left.
+                // There is nobody to ask, or the wrong one: another program took the port between our
+                // look and the server's bind. The server ends soon then, and the start is tried
+                // again; that other program might hold a request until there is no time left.
                 Some(Listener::Nobody) => format!("nobody listens on {}", self.addr()),
                 Some(Listener::Another) => {
                     format!("another program listens on {}", self.addr())
@@ -628,8 +628,8 @@ fn address(
     }
 }
 
-/// Whom servers drop to when we are root: www-data, as Debian's servers do, else nobody. `None`
-/// where we are not root.
+/// The account that servers drop to when we are root: www-data, as Debian's servers do, else nobody. `None`
+/// if we are not root.
 fn root_account() -> Option<Account> {
     if !rustix::process::geteuid().is_root() {
         return None;

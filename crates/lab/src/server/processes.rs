@@ -183,12 +183,12 @@ fn live() -> MutexGuard<'static, BTreeMap<u32, Tree>> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counts a process among those that [`kill_all`] ends, until it is let go.
+/// Adds a process to those that [`kill_all`] ends, until [`let_go`] removes it.
 pub(crate) fn hold(tree: Tree) {
     live().insert(tree.root(), tree);
 }
 
-/// A process that was held has ended.
+/// Removes a process that has ended.
 pub(crate) fn let_go(pid: u32) {
     live().remove(&pid);
 }
@@ -198,8 +198,8 @@ pub fn running() -> Vec<u32> {
     live().keys().copied().collect()
 }
 
-/// Ends every server, and every tool that loads one, at once and by force. For a program that cannot unwind; otherwise dropping
-/// [`super::Running`] does more.
+/// Kills every server, and every tool that loads one, at once. For a program that cannot unwind; otherwise
+/// dropping [`super::Running`] does more.
 pub fn kill_all() {
     for tree in live().values() {
         tree.kill();

@@ -61,7 +61,7 @@ impl BriefError {
     }
 }
 
-/// Who is compared, in the words that were typed: each a server's name, with settings in brackets or
+/// The contenders as they were typed: each a server's name, with settings in brackets or
 /// without, a command with `{port}` in it, or a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Who {
@@ -157,7 +157,7 @@ impl Brief {
         bound.map(|one| one.name.as_str()).collect()
     }
 
-    /// Notes who was seen to close every connection: then nobody's is kept, so that all do the same work.
+    /// Notes the contenders that close every connection: then no connection is kept, so that all do the same work.
     pub fn close_as(&mut self, closing: Vec<String>) {
         self.closing = closing;
     }

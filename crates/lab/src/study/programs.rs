@@ -56,7 +56,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), (String, String)> {
 
 /// Refuses a contender that would send the program's text, or nothing.
 fn runs_programs(contender: &Contender) -> Result<(), (String, String)> {
-    /// Setting of a server that runs what lies in /cgi-bin/ of the site when it is told to.
+    /// Setting that lets a server run the programs in /cgi-bin/ of the site.
     const SWITCH: &str = "cgi";
     // What a command does with its site, and what a server elsewhere has, only they know: their answers
     // are looked at before the first visit.

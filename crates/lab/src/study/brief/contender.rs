@@ -31,7 +31,7 @@ pub(super) struct NamedContender {
 /// brace in it.
 ///
 /// # Errors
-/// It is none of these, or its settings are wrong.
+/// It is not one of these, or its settings are wrong.
 pub(super) fn read(word: &str, cwd: &Path) -> Result<NamedContender, BriefError> {
     let word = word.trim();
     let chosen = if word.starts_with("http://") || word.starts_with("https://") {
