@@ -7,8 +7,7 @@
 //! and has no processes ([`Running::tree`] is `None`).
 //!
 //! What was started is ended whatever happens: [`Running`] ends it when it is dropped, also by a
-//! panic; [`kill_all`] for a program that cannot unwind; and the guardian of [`sys::child`] when this
-//! process is gone without a word.
+//! panic, and the guardian of [`sys::child`] ends it when this process was killed.
 
 mod processes;
 
@@ -36,7 +35,7 @@ pub use crate::scratch::{Scratch, scratch, site, sleeper, slept};
 use crate::tree::{Listener, Tree};
 use processes::Processes;
 pub(crate) use processes::{hold, let_go};
-pub use processes::{kill_all, running};
+pub use processes::running;
 
 /// How often a start is tried again on another port, if another program took the free one.
 const PORTS_TRIED_MAX: u32 = 5;
