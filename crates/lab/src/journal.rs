@@ -75,9 +75,7 @@ pub fn go_on(folder: &Path) -> Result<Earlier, LabError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let run = read_run(folder)?;
             if !matches!(run.ending, Ending::Incomplete { .. }) {
-                return Err(refused(
-                    "it is complete; --repeat-of measures more of it".to_owned(),
-                ));
+                return Err(refused("it is complete; --repeat-of measures more of it".to_owned()));
             }
             Journal::of(&run)
         }

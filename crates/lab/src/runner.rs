@@ -187,14 +187,17 @@ pub fn conclude(record: &mut RunRecord) {
 /// and cells by their index in the plan.
 fn check_installed(present: &Plan, planned: &Plan) -> Result<(), LabError> {
     if present.cells.len() != planned.cells.len() {
-        let reason = "a load tool that took part is no longer installed: install it again".to_owned();
+        let reason =
+            "a load tool that took part is no longer installed: install it again".to_owned();
         return Err(LabError::Earlier { path: PathBuf::from(&planned.name), reason });
     }
     let is_missing =
         |one: &&Contender| !present.contenders.iter().any(|other| other.name == one.name);
     planned.contenders.iter().find(is_missing).map_or(Ok(()), |missing| {
-        let reason =
-            format!("{} took part, but {} is no longer installed: install it again", missing.name, missing.server);
+        let reason = format!(
+            "{} took part, but {} is no longer installed: install it again",
+            missing.name, missing.server
+        );
         Err(LabError::Earlier { path: PathBuf::from(&planned.name), reason })
     })
 }

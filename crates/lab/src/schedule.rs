@@ -16,10 +16,12 @@ pub struct Schedule {
 impl Schedule {
     /// For those cells, each with its contenders.
     pub fn new(seed: u64, cells: Vec<Vec<usize>>) -> Self {
-        let is_set = |cell: &Vec<usize>| {
-            cell.iter().enumerate().all(|(at, one)| !cell[..at].contains(one))
-        };
-        assert!(cells.iter().all(is_set), "a block visits each contender of a cell once: {cells:?}");
+        let is_set =
+            |cell: &Vec<usize>| cell.iter().enumerate().all(|(at, one)| !cell[..at].contains(one));
+        assert!(
+            cells.iter().all(is_set),
+            "a block visits each contender of a cell once: {cells:?}"
+        );
         Self { random: Pcg64::seed_from_u64(seed), cells }
     }
 

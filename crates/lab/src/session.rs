@@ -419,7 +419,11 @@ impl Session<'_> {
             self.watch.visit_begins(planned, progress);
             let begun = self.stage.now();
             let Some(mut visit) = self.stage.visit(planned)? else { return Ok(false) };
-            assert_eq!(PlannedVisit::of(&visit), planned, "a stage makes the visit that was asked for");
+            assert_eq!(
+                PlannedVisit::of(&visit),
+                planned,
+                "a stage makes the visit that was asked for"
+            );
             self.tell_notes();
             let again = attempt < self.repeats_left(&visit, &with_this)
                 && visit.state == VisitState::Measured

@@ -180,8 +180,9 @@ pub fn budget_too_small(plan: &Plan) -> Option<String> {
 /// Why a run that goes on could not make a further block in so much time: it would come to its end by that.
 pub fn budget_holds_no_block(plan: &Plan, budget: Nanos) -> Option<String> {
     let load = plan.load_of_block();
-    (budget < load)
-        .then(|| format!("the budget of {budget} does not hold another block, whose load takes {load}"))
+    (budget < load).then(|| {
+        format!("the budget of {budget} does not hold another block, whose load takes {load}")
+    })
 }
 
 /// The study's name becomes a folder's: letters, digits, hyphens and underscores.
@@ -191,7 +192,10 @@ fn name(top: &Section<'_>, source: StudySource<'_>) -> Result<String, StudyError
     let text = name.get_ref();
     if text.is_empty() || !text.chars().all(fits) {
         return Err(source
-            .error(name.span(), format!("`name` must be letters, digits, hyphens and underscores, got `{text}`"))
+            .error(
+                name.span(),
+                format!("`name` must be letters, digits, hyphens and underscores, got `{text}`"),
+            )
             .with_help("use letters, digits, hyphens and underscores"));
     }
     if text.len() > NAME_MAX {

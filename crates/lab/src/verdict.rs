@@ -255,15 +255,8 @@ impl<'a> Judge<'a> {
 
     /// The finding and the contenders that it touches; its evidence is shown once, with the findings.
     fn short(&self, finding: &Finding, a: usize, b: usize) -> String {
-        let is_same =
-            |other: &&&Finding| other.check == finding.check && other.acts(Severity::Void);
-        // A finding of contenders that are alike names others that are not in this pair, and where both of
-        // the pair are touched each has a finding of its own.
-        let is_named = |n: &usize| self.findings.iter().filter(is_same).any(|f| f.touches(*n));
-        let whom: Vec<usize> = match finding.alike {
-            true => [a, b].into_iter().filter(is_named).collect(),
-            false => finding.contenders.clone(),
-        };
+        // Two that are unlike are both named: neither is at fault by itself.
+        let whom = if finding.alike { &[a, b] } else { finding.contenders.as_slice() };
         let names: Vec<&str> = whom.iter().map(|&n| self.name(n)).collect();
         match names.as_slice() {
             [] => finding.check.clone(),

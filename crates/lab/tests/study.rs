@@ -128,7 +128,7 @@ const MISTAKES: &[Mistake] = &[
         good: "connections = 100",
         bad: "connections = 100\nrate = \"99999999999/s\"",
         place: (11, 8),
-        says: &["`rate`", "too fast"],
+        says: &["`rate`", "at most"],
     },
     Mistake {
         good: "timeout = \"3s\"",
@@ -469,7 +469,11 @@ fn what_is_wrong_with_an_axis_is_said_where_it_stands() {
             "there is no cell",
         ),
         ("with = { threads = [1, 2, 4] }", "with = { threads = [11, 2, 4] }", "more threads (11)"),
-        ("values = [4, 8]", "values = [4, 4.5]", "`max-thread` must be a number, a text or true/false"),
+        (
+            "values = [4, 8]",
+            "values = [4, 4.5]",
+            "`max-thread` must be a number, a text or true/false",
+        ),
     ];
     for (from, to, says) in cases {
         assert!(AXES.contains(from), "{from}");

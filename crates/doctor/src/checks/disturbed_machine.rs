@@ -50,10 +50,8 @@ fn look(evidence: &Evidence) -> Vec<Observation> {
     let Some((most, _)) = causes.into_iter().max_by_key(|(_, number)| *number) else {
         return Vec::new();
     };
-    let mut text = format!(
-        "{disturbed} of {} used, most often because {most}",
-        words::count(all, "visit"),
-    );
+    let mut text =
+        format!("{disturbed} of {} used, most often because {most}", words::count(all, "visit"),);
     let is_uneven = is_uneven(&parts);
     if is_uneven {
         let name = |contender: usize| &evidence.run.plan.contenders[contender].name;

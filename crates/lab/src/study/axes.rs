@@ -306,7 +306,8 @@ fn fitting(
     for (key, list) in typed {
         let names: Vec<&str> = making.iter().map(|axis| axis.over.get_ref().as_str()).collect();
         let Some(axis) = names.iter().position(|name| name == key.get_ref()) else {
-            let message = format!("`only` must name an axis that makes cells, got `{}`", key.get_ref());
+            let message =
+                format!("`only` must name an axis that makes cells, got `{}`", key.get_ref());
             return Err(source
                 .error(key.span(), message)
                 .with_help(suggestion(key.get_ref(), &names)));

@@ -383,7 +383,12 @@ impl Brief {
         }
         if let Some(rate) = wishes.rate {
             let text = quoted(&format!("{}/s", rate.0));
-            draft.put("workload", "rate", text, "an open loop: requests are due whatever the server does");
+            draft.put(
+                "workload",
+                "rate",
+                text,
+                "an open loop: requests are due whatever the server does",
+            );
         }
     }
 }

@@ -73,7 +73,10 @@ fn read<'a>(
     let taken = others.iter().any(|other| other.contender.name == *name.get_ref());
     if taken || name.get_ref().trim().is_empty() {
         return Err(source
-            .error(name.span(), format!("`name` must be unique and not empty, got `{}`", name.get_ref()))
+            .error(
+                name.span(),
+                format!("`name` must be unique and not empty, got `{}`", name.get_ref()),
+            )
             .with_help("give each contender its own name"));
     }
     let server =

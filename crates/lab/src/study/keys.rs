@@ -274,7 +274,10 @@ pub(super) fn setting(
 ) -> Result<SettingValue, StudyError> {
     let refused = || {
         source
-            .error(value.span(), format!("the setting `{key}` must be a number, a text or true/false"))
+            .error(
+                value.span(),
+                format!("the setting `{key}` must be a number, a text or true/false"),
+            )
             .with_help("a name with a dot needs quotes: \"server.max-worker\" = 0")
     };
     Ok(match value.get_ref() {

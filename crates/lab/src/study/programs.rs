@@ -40,7 +40,10 @@ pub(super) fn check(plan: &Plan) -> Result<(), (String, String)> {
             let work = plan.work(cell, index);
             let Some(sleep) = work.sleep else { continue };
             if work.timeout <= sleep {
-                let message = format!("`timeout` ({}) must be longer than the sleep of the program", work.timeout);
+                let message = format!(
+                    "`timeout` ({}) must be longer than the sleep of the program",
+                    work.timeout
+                );
                 return Err((message, format!("the program sleeps {sleep}: raise `timeout`")));
             }
             let least = Nanos(sleep.0 * SLEEPS_MIN);
@@ -69,8 +72,9 @@ fn runs_programs(contender: &Contender) -> Result<(), (String, String)> {
     if !adapter.settings.iter().any(|spec| spec.name == SWITCH) {
         let known = |one: &&&adapters::Adapter| one.settings.iter().any(|spec| spec.name == SWITCH);
         let known: Vec<&str> = adapters::ALL.iter().filter(known).map(|one| one.name).collect();
-        let message =
-            format!("contender `{name}` is asked for a program, but {server} cannot run programs here");
+        let message = format!(
+            "contender `{name}` is asked for a program, but {server} cannot run programs here"
+        );
         return Err((message, format!("those that do: {}", known.join(", "))));
     }
     match adapter.check(settings).is_ok_and(|values| values.is_on(SWITCH)) {

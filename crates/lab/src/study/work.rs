@@ -135,7 +135,10 @@ pub(super) fn change(section: &Section<'_>, source: StudySource<'_>) -> Result<C
     }
     if let (Some(_), Some(at)) = (change.sleep, section.get("target")) {
         return Err(source
-            .error(at.span(), "`sleep` and `target` exclude each other: the program of `sleep` is the target")
+            .error(
+                at.span(),
+                "`sleep` and `target` exclude each other: the program of `sleep` is the target",
+            )
             .with_help("leave out one of the two"));
     }
     Ok(change)
