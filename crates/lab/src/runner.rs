@@ -327,7 +327,7 @@ mod tests {
         let (mut fewer, mut narrower) = (planned.clone(), planned.clone());
         fewer.contenders.pop();
         narrower.cells.pop();
-        for (present, says) in [(fewer, "b took part"), (narrower, "load tool took part")] {
+        for (present, says) in [(fewer, "b took part"), (narrower, "load tool that took part")] {
             let error = check_installed(&present, &planned).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }

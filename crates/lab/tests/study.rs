@@ -183,7 +183,7 @@ const MISTAKES: &[Mistake] = &[
         good: "half_width = 0.03",
         bad: "half_width = 0",
         place: (18, 14),
-        says: &["never be done"],
+        says: &["never ends"],
     },
     Mistake {
         good: "measure = \"2s\"",
@@ -243,7 +243,7 @@ const MISTAKES: &[Mistake] = &[
         good: "worker_processes = 2",
         bad: "worker_processes = [2]",
         place: (27, 33),
-        says: &["no number, text or true/false"],
+        says: &["must be a number, a text or true/false"],
     },
     Mistake {
         good: "server = \"lighttpd\"\n",
@@ -297,7 +297,7 @@ const MISTAKES: &[Mistake] = &[
         good: "metrics = [\"p99\", \"throughput\"]",
         bad: "metrics = []",
         place: (3, 11),
-        says: &["`metrics` is empty", "leave it out for all"],
+        says: &["`metrics` must name", "leave it out for all"],
     },
     // The workload closes connections, but not lighttpd's form of it.
     Mistake {
