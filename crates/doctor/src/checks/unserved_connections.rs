@@ -79,7 +79,7 @@ mod tests {
             (seen[0].contenders.as_slice(), seen[0].certainty),
             (&[1][..], Certainty::Confirmed)
         );
-        let text = "b: 448 of 512 connections (87.5 %) still waited";
+        let text = "b: 448 of 512 connections (87.5 %) were still waiting";
         assert!(seen[0].evidence.starts_with(text), "{}", seen[0].evidence);
     }
 
