@@ -25,6 +25,7 @@ mod deadlines;
 mod fault_release;
 mod flawed_answer;
 mod gateway_relay;
+mod head_edit;
 mod input;
 mod journal;
 mod output;
@@ -72,8 +73,8 @@ pub struct Exchange<'s> {
     input: Input,
     output: Output,
     journal: Journal,
-    stamp: RenderedTime,
-    recent: LastFile,
+    rendered_time: RenderedTime,
+    last_file: LastFile,
     /// Requests that were answered or refused.
     requests: u32,
     /// Bytes that were received.
@@ -215,8 +216,8 @@ impl<'s> Exchange<'s> {
             input: Input::new(limits.head_bytes_max + 4096),
             output: Output::default(),
             journal: Journal::default(),
-            stamp: RenderedTime::new(),
-            recent: LastFile::default(),
+            rendered_time: RenderedTime::new(),
+            last_file: LastFile::default(),
             requests: 0,
             bytes_in: 0,
             deadline: Nanos::ZERO,
@@ -513,7 +514,7 @@ impl<'s> Exchange<'s> {
         self.plan_answer();
         let Self { summary, decision, input, site, .. } = self;
         let bytes = input.bytes();
-        self.stamp.set((site.wall_s)(), site.log.zone());
+        self.rendered_time.set((site.wall_s)(), site.log.zone());
         let ends =
             self.finishing || body_is_due || (summary.has_body && is_refused(decision, summary));
         let keep_alive = site.config.keep_alive;
@@ -528,8 +529,8 @@ impl<'s> Exchange<'s> {
             taken: self.bytes_in.saturating_sub((bytes.len() - head_len) as u64),
             output: &mut self.output,
             journal: &mut self.journal,
-            stamp: &self.stamp,
-            recent: &mut self.recent,
+            rendered_time: &self.rendered_time,
+            last_file: &mut self.last_file,
             decision,
             is_last: bytes.len() == head_len,
             flaws: site.faults.is_some().then_some(&mut self.release.flaws),
@@ -598,7 +599,7 @@ impl<'s> Exchange<'s> {
         self.plan_answer();
         let Self { site, input, .. } = self;
         let decision = site.hosts.undecided();
-        self.stamp.set((site.wall_s)(), site.log.zone());
+        self.rendered_time.set((site.wall_s)(), site.log.zone());
         let mut answerer = Answerer {
             site,
             client: self.peer,
@@ -607,8 +608,8 @@ impl<'s> Exchange<'s> {
             taken: self.bytes_in,
             output: &mut self.output,
             journal: &mut self.journal,
-            stamp: &self.stamp,
-            recent: &mut self.recent,
+            rendered_time: &self.rendered_time,
+            last_file: &mut self.last_file,
             decision: &decision,
             is_last: true,
             flaws: None,
