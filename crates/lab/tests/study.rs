@@ -304,7 +304,7 @@ const MISTAKES: &[Mistake] = &[
         good: "server = \"lighttpd\"",
         bad: "server = \"lighttpd\"\nwork = { keep_alive = true }\n[search]\ngoals = \"connect.p99<1s\"",
         place: (34, 9),
-        says: &["connect.p99<1s cannot be searched for", "`keep_alive = false`"],
+        says: &["a search cannot have the goal connect.p99<1s", "`keep_alive = false`"],
     },
     Mistake { good: "seed = 7", bad: "seed = ", place: (6, 8), says: &[] },
     Mistake { good: "seed = 7", bad: "margin = 0.1", place: (6, 1), says: &["duplicate key"] },
