@@ -294,9 +294,9 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// Works off the batch.
     fn take_completions(&mut self) {
-        // The slot whose request ended last. Its next one is started only when a completion of
-        // another slot shows that nothing more is known of this one: where the reply came together
-        // with the server's FIN, a request sent in between would be lost by our own haste.
+        // The slot whose request ended last. Its next one starts only when a completion of another slot
+        // shows that no more is known of this one. If the reply came together with the server's FIN, a
+        // request sent in between would be lost through our own haste.
         let mut freed = None;
         while let Some(Completion { slot, what }) = self.driver.next() {
             self.waiting.was_busy = true;
@@ -335,9 +335,10 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.send_unsent();
     }
 
-    /// Lets what is due by then wait. Of what is due now only when the batch is processed and all has
-    /// been started that can be: after a late wake-up many are due and many places become free, and no
-    /// request may be dropped because the queue is full while there is a place for it.
+    /// Puts what is due by then into the queue. What is due now is put there only after the batch is
+    /// processed and everything that can start has started. After a late wake-up many requests are due
+    /// and many places become free: no request may be dropped from a full queue while there is a place
+    /// for it.
     fn queue_due(&mut self, by: Nanos) {
         if self.may_start()
             && let RequestLoop::Open(backlog) = &mut self.request_loop

@@ -215,10 +215,10 @@ pub fn waiting(listener: &TcpListener) -> u32 {
     info.tcpi_unacked
 }
 
-/// Has the kernel begin no further connection on these sockets that listen, in no process that shares
-/// them: a SYN is dropped as if the network had lost it, so that the client sends it again (after a second)
-/// and is refused once the socket is closed. What has begun goes on: a handshake is completed, and
-/// what waits can be accepted. There is no way back.
+/// Makes the kernel begin no further connection on these listening sockets, in any process that shares
+/// them. A SYN is dropped as if the network had lost it. The client sends it again after a second, and
+/// is refused once the socket is closed. What has begun goes on: handshakes complete, and waiting
+/// connections can be accepted. It cannot be undone.
 ///
 /// A filter of socket(7), since everything else loses connections: stopping resets what waits, with a
 /// backlog of 0 one connection may still come, and a rule of the firewall needs its rights. Connections

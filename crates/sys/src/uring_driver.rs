@@ -122,9 +122,9 @@ struct Staged {
     n_bytes: usize,
 }
 
-/// Whether io_uring can be used here for this many slots, over all threads, since a user's limit of locked
-/// memory is one for all of them; makes a ring as the driver's, enters it once, since a sandbox may
-/// forbid that alone, and lets it go.
+/// Whether io_uring can be used here for this many slots, over all threads: a user's limit of locked
+/// memory is shared by all of them. Makes a ring like the driver's, enters it once (a sandbox may
+/// forbid that alone), and closes it.
 ///
 /// # Errors
 /// As [`UringDriver::new`].

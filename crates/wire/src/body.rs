@@ -159,9 +159,9 @@ impl BodyDecoder {
         }
     }
 
-    /// Bytes from here on that are certain to be body bytes, whatever they are: what is left of a
-    /// body with a length or of the current chunk's data, and `u64::MAX` in a body that ends by
-    /// closing. 0 where the next byte is framing, or where there is none.
+    /// Bytes from here on that are certain to be body bytes: the rest of a body with a length, or of
+    /// the current chunk. In a body that ends with the connection it is `u64::MAX`; where the next byte
+    /// is framing, it is 0.
     pub fn discardable(&self) -> u64 {
         match self.state {
             ChunkState::Exact | ChunkState::ChunkData => self.left,

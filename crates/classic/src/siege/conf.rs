@@ -14,8 +14,8 @@ const MACHINE: &str = "/etc/siege/siegerc";
 /// Longest lines of `header`, together.
 const HEADERS_MAX: usize = 512;
 
-/// Reads the file of -R, else of $SIEGERC, else of the user, else of the machine, else what siege
-/// would have put into the user's home.
+/// Reads the first of these that exists: the file of -R, of $SIEGERC, of the user, of the machine;
+/// without any, the settings that siege would put into the user's home.
 ///
 /// # Errors
 /// What siege says of a file that was named and cannot be read, or of a line that cannot be.
