@@ -9,6 +9,7 @@
 mod account;
 mod explain;
 mod getopt;
+pub(crate) mod notes;
 mod own;
 
 use std::io;
