@@ -4,23 +4,24 @@
 //!
 //! # Stamps
 //!
-//! The clock is read once after each wake-up, and once for each request just before it is sent (25 ns
-//! each). `first_byte` and `done` are the wake-up that reported the bytes: they had arrived by then,
-//! so the time that the generator itself needs for the replies before it in the batch is in no
-//! latency. Where the driver has the kernel's own stamps, they are taken instead, and no delay of
-//! this thread is in any latency. `sent` is of the request itself: in a long batch it is later than
-//! the wake-up, and that is the generator's delay, visible as the difference of response and service
-//! time. `due` of a closed loop is `done` of the request before. How late a stamp can be is
-//! `ClientUse::lag_max`: the longest time from a wake-up to the last completion of its batch; the last
-//! part of a long reply, where it arrives while its batch is processed, is stamped too early by so
-//! much.
+//! The clock is read once after each wake-up, and once just before each request is sent (25 ns each).
+//!
+//! - `first_byte` and `done` are the wake-up that reported the bytes. They had arrived by then, so the time
+//!   that the generator spends on earlier replies of the batch is in no latency. If the driver has the
+//!   kernel's own stamps, those are used, and no delay of this thread is in any latency.
+//! - `sent` is read for each request. In a long batch it is later than the wake-up: that is the generator's
+//!   delay, visible as the difference of response and service time.
+//! - `due` of a closed loop is `done` of the request before.
+//! - `ClientUse::lag_max` says how wrong a stamp can be: the longest time from a wake-up to the last
+//!   completion of its batch. The last part of a long reply that arrives in that time is stamped too early
+//!   by at most this much.
 //!
 //! # Being on time
 //!
-//! A thread that sleeps until an instant wakes up late: by the timer's slack (50 us unless set) and
-//! by what it takes to wake an idle CPU (in a virtual machine 50 us and more). So the last stretch
-//! before a request of an open loop is due is spent asking the driver again and again. How long that
-//! is the thread learns from how late it wakes up ([`crate::margin::Margin`]). That time is in no figure of CPU use.
+//! A thread that sleeps until an instant wakes up late: by the timer's slack (50 us unless set) and by the
+//! time to wake an idle CPU (in a virtual machine 50 us and more). So before a request of an open loop is
+//! due, the thread polls the driver without sleeping. How long, it learns from how late it wakes up
+//! ([`crate::margin::Margin`]). That time is in no figure of CPU use.
 
 mod connections;
 mod destinations;
