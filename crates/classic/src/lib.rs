@@ -12,6 +12,8 @@
 //!
 //! Start reading at [`Tool`] and [`Report`]; one more tool is one more file and one line in [`ALL`].
 
+#![warn(clippy::cast_lossless)]
+
 mod ab;
 pub mod command;
 mod h2load;

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use classic::command::{
-    Call, Chosen, Clock, Closing, CommandOutcome, Finished, LocalTime, Network, OutFile, Progress,
-    Run, Said, Stream, Surroundings, Texts,
+    Call, Chosen, Clock, Closing, CommandOutcome, ExitMessage, Finished, LocalTime, Network,
+    OutFile, Progress, Run, Stream, Surroundings, Texts,
 };
 use classic::{Tool, command};
 use load::Control;
@@ -112,7 +112,7 @@ fn run(tool: &Tool, program: &str, words: Vec<OsString>) -> ExitCode {
     };
     let read = tool.command.expect("only tools with a command line are listed");
     match read(&Call { program, args: &args, own: &own, world: &World }) {
-        CommandOutcome::Said(Said { texts, code }) => {
+        CommandOutcome::Exit(ExitMessage { texts, code }) => {
             print(&texts);
             code.into()
         }
@@ -191,7 +191,7 @@ fn load(run: Run, with_footnotes: bool) -> ExitCode {
             crate::terminal::say(&format!("joust: {note}"));
         }
     }
-    if let Some(Said { texts, code }) = printer.borrow_mut().afterwards() {
+    if let Some(ExitMessage { texts, code }) = printer.borrow_mut().afterwards() {
         print(&texts);
         return code.into();
     }

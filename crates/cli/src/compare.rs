@@ -7,7 +7,9 @@ use miette::miette;
 use record::{Metric, RunRecord};
 use units::Share;
 
-use crate::history::{Database, metric_named};
+#[cfg(feature = "history-database")]
+use crate::history::Database;
+use crate::metric::metric_named;
 use crate::output;
 use crate::run_file::read_run;
 use crate::trouble::{Ended, Trouble};
@@ -37,6 +39,7 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[cfg(feature = "history-database")]
     #[command(flatten)]
     database: Database,
 }
@@ -75,12 +78,23 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
 fn subject(word: &str, args: &Args) -> Result<(PathBuf, RunRecord), Trouble> {
     let path = Path::new(word);
     match word.parse::<i64>() {
-        Ok(id) if !path.exists() => {
-            let history = args.database.open()?;
-            read_run(&history.file_of(id).map_err(crate::history::trouble)?)
-        }
+        Ok(id) if !path.exists() => read_run(&file_of(id, args)?),
         _ => read_run(path),
     }
+}
+
+/// The file of a run of the history.
+#[cfg(feature = "history-database")]
+fn file_of(id: i64, args: &Args) -> Result<PathBuf, Trouble> {
+    args.database.open()?.file_of(id).map_err(crate::history::trouble)
+}
+
+#[cfg(not(feature = "history-database"))]
+fn file_of(id: i64, _: &Args) -> Result<PathBuf, Trouble> {
+    Err(Trouble::usage(miette!(
+        help = "name a run file or its folder, or build joust with the feature `history-database`",
+        "cannot look up run {id}: this joust has no history"
+    )))
 }
 
 /// Above 0, because no two runs are exactly equal, and below 1.

@@ -7,6 +7,7 @@ use history::{Added, Filter, History, HistoryError};
 use miette::miette;
 use record::{HistoryRecord, Metric, RunRecord};
 
+use crate::metric::metric_named;
 use crate::trouble::{Ended, Trouble};
 use crate::{output, run_file};
 
@@ -164,12 +165,6 @@ pub fn remember(file: &Path, run: &RunRecord) {
     if let Err(error) = added {
         crate::terminal::say(&format!("warning: the run was not added to the history: {error}"));
     }
-}
-
-/// The metric of that name, as run files have it.
-pub fn metric_named(name: &str) -> Result<Metric, String> {
-    serde_json::from_value(serde_json::Value::String(name.to_owned()))
-        .map_err(|_| "the metrics are throughput, server_cpu, p50, p99 and memory".to_owned())
 }
 
 /// An error of the history, as a usage error where the user can mend it.

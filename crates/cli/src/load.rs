@@ -46,7 +46,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     check_servers_listen(&plan)?;
     let oracle = look_up_bodies(&mut plan)?;
     match verify {
-        Some(verify) => verify.hold(&plan, &oracle, &say)?,
+        Some(verify) => verify.enforce(&plan, &oracle, &say)?,
         None => verify::say_what_changes(&oracle, &say),
     }
     // Before this Ctrl-C ends the process at once, also while it waits for a dead server.
@@ -59,7 +59,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     let (mut record, streamed) = streamed(&plan, args, interrupt, stream)?;
     record.probes = oracle.probes;
     record.began_unix_ms = began.ok().map(|since| since.as_millis() as u64);
-    tell(&record, args)?;
+    write_outputs(&record, args)?;
     streamed?;
     ended(&record, args.checks.strict)
 }
@@ -78,7 +78,7 @@ fn check_places(typed: &args::Output) -> Result<(), Trouble> {
 }
 
 /// Writes the record and the report where they are to go.
-fn tell(record: &LoadRecord, args: &Args) -> Result<(), Trouble> {
+fn write_outputs(record: &LoadRecord, args: &Args) -> Result<(), Trouble> {
     if let Some(place) = &args.output.json {
         output::write(place, record.to_json().as_bytes())?;
     }

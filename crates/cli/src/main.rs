@@ -4,9 +4,11 @@
 mod classic;
 mod compare;
 mod doctor;
+#[cfg(feature = "history-database")]
 mod history;
 mod load;
 mod manual;
+mod metric;
 mod models;
 mod output;
 mod progress;
@@ -42,11 +44,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Run(run::Args),
+    Run(Box<run::Args>),
     Load(Box<load::Args>),
     Serve(Box<serve::Args>),
     Report(report::Args),
     Compare(compare::Args),
+    #[cfg(feature = "history-database")]
     History(history::Args),
     Doctor(doctor::Args),
     Models(models::Args),
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::main(*args),
         Command::Report(args) => report::main(&args),
         Command::Compare(args) => compare::main(&args),
+        #[cfg(feature = "history-database")]
         Command::History(args) => history::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Models(args) => models::main(&args),

@@ -140,6 +140,7 @@ fn finish(mut run: RunRecord, folder: &ResultsFolder, quiet: bool) -> Result<End
         output::stdout((text.render)(&run, &crate::terminal::report_options()).as_bytes())?;
     }
     saved?;
+    #[cfg(feature = "history-database")]
     crate::history::remember(&folder.path().join("run.json"), &run);
     output::stdout(format!("{}\n", folder.path().display()).as_bytes())?;
     ended(&run, is_pair(&run.plan))

@@ -1,4 +1,4 @@
-//! Owns the checks for what fools people who benchmark web servers: one file an artifact. Must not
+//! Owns the checks for artifacts that mislead people who benchmark web servers: one file for each. Must not
 //! know /proc, sockets or processes: facts arrive as text in the record, and a check parses them.
 //! Start reading at [`examine`], then at any file of `checks`.
 //!
@@ -26,8 +26,8 @@ use std::collections::BTreeSet;
 
 use record::{Certainty, Finding, RunRecord};
 
-/// What every check sees in a run, cell by cell; the most severe first. What is seen of the same
-/// contenders in the same words in every cell is one finding, of all cells.
+/// The findings of every check in a run, cell by cell; the most severe first. A finding with the same
+/// contenders and words in every cell becomes one finding of all cells.
 pub fn examine(run: &RunRecord) -> Vec<Finding> {
     let cells = run.plan.cells.len();
     if cells == 1 {
@@ -38,6 +38,11 @@ pub fn examine(run: &RunRecord) -> Vec<Finding> {
         let whole: Vec<usize> = run.plan.in_cell(cell).collect();
         let part = run.at(cell);
         for mut finding in examine_cell(&Evidence::of(&part)) {
+            assert!(
+                finding.contenders.iter().all(|&index| index < whole.len()),
+                "{} names a contender of its cell",
+                finding.check
+            );
             finding.cell = Some(cell);
             finding.contenders.iter_mut().for_each(|index| *index = whole[*index]);
             findings.push(finding);
@@ -48,7 +53,7 @@ pub fn examine(run: &RunRecord) -> Vec<Finding> {
     findings
 }
 
-/// Makes one finding of those that differ in their cell alone and are there in every cell.
+/// Joins findings that differ only in their cell and occur in every cell.
 fn join_cells(findings: &mut Vec<Finding>, cells: usize) {
     let anywhere = |finding: &Finding| Finding { cell: None, ..finding.clone() };
     let mut joined: Vec<Finding> = Vec::new();
@@ -64,7 +69,7 @@ fn join_cells(findings: &mut Vec<Finding>, cells: usize) {
     *findings = joined;
 }
 
-/// What every check sees in a run of one cell, in the order of [`CHECKS`]; the most severe first.
+/// The findings of every check in a run of one cell, in the order of [`CHECKS`]; the most severe first.
 fn examine_cell(evidence: &Evidence) -> Vec<Finding> {
     let mut findings: Vec<Finding> = CHECKS
         .iter()
@@ -74,8 +79,7 @@ fn examine_cell(evidence: &Evidence) -> Vec<Finding> {
     findings
 }
 
-/// Paths of all facts that checks ask for; whoever measures snapshots them before and after each
-/// visit.
+/// Paths of all facts that checks need; the lab records them before and after each visit.
 pub fn needs() -> Vec<&'static str> {
     let paths: BTreeSet<&str> = CHECKS.iter().flat_map(|check| check.needs).copied().collect();
     paths.into_iter().collect()
@@ -92,23 +96,21 @@ pub struct Observation {
     pub evidence: String,
 }
 
-/// Checks each of whose findings names contenders that are alike in what was seen, and unlike the others.
-const OF_LIKE_CONTENDERS: [&str; 2] = ["different_bodies", "keep_alive_not_honoured"];
-
 impl Check {
-    /// Whether a pair of contenders in one finding is not touched by it.
-    fn spares_like_pairs(&self) -> bool {
-        OF_LIKE_CONTENDERS.contains(&self.name)
-    }
-
     fn finding(&self, seen: Observation) -> Finding {
+        assert!(!seen.evidence.is_empty(), "{} says what it saw", self.name);
+        assert!(
+            !self.spares_like_pairs || !seen.contenders.is_empty(),
+            "{} names who is alike: a finding on all would touch no pair",
+            self.name
+        );
         Finding {
             check: self.name.to_owned(),
             severity: self.severity,
             certainty: seen.certainty,
             cell: None,
             contenders: seen.contenders,
-            alike: self.spares_like_pairs(),
+            alike: self.spares_like_pairs,
             evidence: seen.evidence,
             meaning: self.meaning.to_owned(),
             remedy: self.remedy.to_owned(),

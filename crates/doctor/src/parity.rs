@@ -1,5 +1,5 @@
-//! Owns what must be alike for two servers to do the same work, and in which of it a run's contenders differ or
-//! may differ. Start reading at [`Switch`] and [`differences`].
+//! Owns the switches that must be alike for two servers to do the same work, and those in which the contenders
+//! of a run differ or may differ. Start reading at [`Switch`] and [`differences`].
 
 use std::collections::BTreeMap;
 
@@ -9,31 +9,31 @@ use units::Bytes;
 /// When two values are the same work.
 #[derive(Debug, Clone, Copy)]
 enum Rule {
-    /// When this of them is equal.
+    /// If this function gives the same for both.
     Of(fn(&str) -> String),
-    /// When they are numbers that are at most so far above the least of all.
+    /// If they are numbers at most this far above the smallest of all.
     Near(u64),
 }
 
-/// Requests on a connection from which on a limit is of no interest: see the check
+/// Requests on a connection from which on a limit does not matter: see the check
 /// `keep_alive_not_honoured`.
 const REQUESTS_ENOUGH: u64 = 10_000;
-/// Seconds an idle connection is kept from which on a longer time is of no interest: none that a load
-/// holds is idle for as long.
+/// Seconds an idle connection is kept from which on a longer time does not matter: no connection of a load
+/// is idle for so long.
 const TIMEOUT_ENOUGH_S: f64 = 5.0;
 /// Bytes by which heads may differ: the server's name, an ETag, the spelling of a field.
 const HEADER_MORE_MAX: u64 = 256;
 
-/// Seconds from which on it is of no interest how much longer a file is kept: to look it up once a second is
+/// Seconds a file is kept from which on a longer time does not matter: looking it up once a second is
 /// one request among thousands.
 const FILE_KEPT_ENOUGH_S: f64 = 1.0;
 
 /// The closed list: the enum, its names and rules, and the struct of which every adapter fills every field.
-/// A line more here does not compile until each adapter answers it.
+/// A new line does not compile until each adapter answers it.
 macro_rules! switches {
     ($($(#[$about:meta])* $variant:ident $name:ident $rule:expr;)*) => {
-        /// A switch of a server that decides how much work a request is. What an adapter reads back beside
-        /// these is shown and not compared.
+        /// A switch of a server that decides how much work a request is. Reports show what an adapter reads back
+        /// beside these, but do not compare it.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Switch { $($(#[$about])* $variant,)* }
 
@@ -70,11 +70,11 @@ macro_rules! switches {
 }
 
 switches! {
-    /// Whether each request is written down ("off").
+    /// Whether each request is logged ("off").
     AccessLog access_log Rule::Of(as_it_is);
     /// What listen(2) was given ("511").
     Backlog backlog Rule::Of(as_it_is);
-    /// Whether replies are compressed for those who ask ("off", "gzip").
+    /// Whether replies are compressed for clients that accept it ("off", "gzip").
     Compression compression Rule::Of(as_it_is);
     /// Whether a reply has an ETag.
     Etag etag Rule::Of(as_it_is);
@@ -88,19 +88,19 @@ switches! {
     HttpVersion http_version Rule::Of(as_it_is);
     /// Whether a connection carries more than one request.
     KeepAlive keep_alive Rule::Of(as_it_is);
-    /// How many ("unlimited", "100", "at least 1000").
+    /// How many requests ("unlimited", "100", "at least 1000").
     KeepAliveRequests keep_alive_requests Rule::Of(requests);
     /// How long an idle connection is kept ("5 s").
     KeepAliveTimeout keep_alive_timeout Rule::Of(timeout);
     /// Whether files go from the page cache to the socket within the kernel ("off; above 64 KiB: on").
     Sendfile sendfile Rule::Of(first_word);
-    /// Whether TCP sends what is less than a segment at once ("on").
+    /// Whether TCP sends less than a segment at once ("on").
     TcpNodelay tcp_nodelay Rule::Of(first_word);
     /// Whether head and file are put into full segments, by TCP_CORK or MSG_MORE ("on (with sendfile)").
     TcpNopush tcp_nopush Rule::Of(first_word);
     /// Whether TLS is spoken.
     Tls tls Rule::Of(as_it_is);
-    /// Who works on requests ("4 event loops").
+    /// The processes, threads or loops that work on requests ("4 event loops").
     Workers workers Rule::Of(as_it_is);
 }
 
@@ -109,7 +109,7 @@ switches! {
 pub enum Answer {
     /// Its value.
     Is(String),
-    /// Nobody here can tell, for this reason.
+    /// It cannot be known here, for this reason.
     Unknown(&'static str),
 }
 
@@ -128,10 +128,10 @@ impl std::fmt::Display for Answer {
     }
 }
 
-/// What a value begins with that nobody could read; a colon and the reason may follow.
+/// The beginning of a value that could not be read; a colon and the reason may follow.
 const UNKNOWN: &str = "unknown";
 
-/// Whether nobody could read this value of a record. It is compared with nothing.
+/// Whether this value of a record could not be read. It is not compared.
 pub fn is_unknown(value: &str) -> bool {
     value.strip_prefix(UNKNOWN).is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
 }
@@ -146,7 +146,7 @@ pub struct Difference {
     pub values: Vec<(String, Vec<usize>)>,
 }
 
-/// The switches in which contenders differ and of which the study does not say that they shall.
+/// The switches in which contenders differ and which the study does not declare.
 /// `declared`: names of switches, each alone or with its reason ("backlog: Caddy has no setting for
 /// it"). `pages`: the size of the page that each contender is asked for, see [`pages_asked`]. A contender
 /// that never answered has nothing to differ in.
@@ -189,14 +189,14 @@ pub fn at_page(value: &str, page: Option<Bytes>) -> &str {
 pub struct Unknown {
     /// Switches that are known of others.
     pub switches: Vec<&'static str>,
-    /// Why, as far as that is known.
+    /// The reasons, if known.
     pub reasons: Vec<String>,
-    /// Indices of those of whom just these are not known.
+    /// Indices of the contenders of which exactly these are not known.
     pub contenders: Vec<usize>,
 }
 
-/// The switches that nobody could read of a contender and somebody could of another: whether these two
-/// differ there is open. Those that the study declares are left out, and so is a contender that never
+/// The switches that are known of some contenders and not of others, so it is open whether these
+/// differ. Switches that the study declares are left out, and so is a contender that never
 /// answered.
 pub fn unknowns(contenders: &[ContenderFacts], declared: &[String]) -> Vec<Unknown> {
     let known = |facts: &ContenderFacts, switch: Switch| {
@@ -267,7 +267,7 @@ impl Switch {
         Some(Difference { switch: self.name(), values })
     }
 
-    /// What of a value counts; `least` is the least of those that are numbers.
+    /// The part of a value that is compared; `least` is the smallest of those that are numbers.
     fn essence(self, value: &str, least: Option<u64>) -> String {
         let above = || value.parse::<u64>().ok()?.checked_sub(least?);
         match self.rule() {

@@ -17,12 +17,11 @@ use record::{
 use stats::{Decision, Held, Standard, TwoSample};
 use units::Share;
 
-use crate::database::instant;
 use crate::figures::{
     METRICS, Place, body, broken, is_limited, is_unlike_others, logs, memory_methods, places,
     withheld, work,
 };
-use crate::machine::machine;
+use crate::machine::{instant, machine};
 
 pub use reference::{CompareError, Reference};
 

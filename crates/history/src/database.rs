@@ -18,7 +18,7 @@ use crate::configuration;
 use crate::error::{HistoryError, LOCK_WAIT_MAX, named};
 use crate::figures::{METRICS, is_limited, level, metric_name, places, withheld, work};
 use crate::filter::Filter;
-use crate::machine::{machine, machine_of};
+use crate::machine::{instant, machine, machine_of};
 use crate::schema::{MIGRATIONS, Unusable, migrate};
 use crate::series;
 
@@ -192,11 +192,6 @@ impl History {
         let mut statement = self.connection.prepare(query)?;
         statement.query_map([run], |row| row.get(0))?.collect()
     }
-}
-
-/// When a run began, seconds since 1970; 0 where its file does not say it in RFC 3339.
-pub(crate) fn instant(run: &RunRecord) -> i64 {
-    run.started.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_second)
 }
 
 fn put(

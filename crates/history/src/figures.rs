@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use record::{MemoryMethod, Metric, RunRecord, Severity, VisitState, Workload};
+#[cfg(feature = "database")]
 use stats::Paired;
 
 /// Every metric, in the order in which they are shown.
@@ -53,6 +54,7 @@ pub(crate) fn memory_methods(run: &RunRecord, place: Place) -> BTreeSet<MemoryMe
 
 /// The level over blocks, as in a verdict (a mean of logarithms that wild blocks do not move), and its
 /// interval.
+#[cfg(feature = "database")]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Level {
     pub(crate) mean: f64,
@@ -61,6 +63,7 @@ pub(crate) struct Level {
 }
 
 /// The level of a figure; `None` where nothing was measured.
+#[cfg(feature = "database")]
 pub(crate) fn level(run: &RunRecord, place: Place, metric: Metric) -> Option<Level> {
     let logs: Vec<f64> = logs(run, place, metric).into_values().collect();
     // The ratio to 1: what is said of a paired ratio holds of any centre of logarithms.
@@ -192,12 +195,14 @@ fn finding(run: &RunRecord, place: Place, severity: Severity) -> Option<&str> {
 }
 
 /// The name of a metric as run files have it ("server_cpu").
+#[cfg(feature = "database")]
 pub(crate) fn metric_name(metric: Metric) -> String {
     let name = serde_json::to_value(metric).expect("a metric has a name");
     name.as_str().expect("it is text").to_owned()
 }
 
 /// The metric of that name; `None` where none has it.
+#[cfg(feature = "database")]
 pub(crate) fn metric_named(name: &str) -> Option<Metric> {
     METRICS.into_iter().find(|&metric| metric_name(metric) == name)
 }

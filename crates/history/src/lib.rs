@@ -7,17 +7,25 @@
 
 mod compare;
 mod configuration;
+#[cfg(feature = "database")]
 mod database;
+#[cfg(feature = "database")]
 mod error;
 mod figures;
+#[cfg(feature = "database")]
 mod filter;
 mod machine;
+#[cfg(feature = "database")]
 mod schema;
+#[cfg(feature = "database")]
 mod series;
 #[cfg(test)]
 mod testdata;
 
 pub use compare::{CompareError, Question, Reference, compare};
+#[cfg(feature = "database")]
 pub use database::{Added, History};
+#[cfg(feature = "database")]
 pub use error::HistoryError;
+#[cfg(feature = "database")]
 pub use filter::Filter;

@@ -41,12 +41,12 @@ struct VisitTimes {
     last: Nanos,
 }
 
-/// How much a visit of which none was seen costs.
+/// The assumed time of a visit before the first of its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnknownCost {
     /// At least.
     Least,
-    /// At most, as far as it is planned.
+    /// At most, by the plan.
     Most,
 }
 
@@ -73,6 +73,7 @@ impl<'a> Costs<'a> {
         *seen = VisitTimes { sum: seen.sum + took, count: seen.count + 1, last: took };
         self.made += 1;
         self.made_again += u64::from(again);
+        assert!(self.made_again <= self.made, "a visit is made before it is made again");
     }
 
     /// Whether a visit was made at all.

@@ -13,7 +13,7 @@ use crate::clients::{self, ClientError, ClientKind, ClientRun, Order};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What a tool is told to do in a visit.
+/// The order for a tool in a visit.
 pub(crate) fn order(plan: &Plan, work: &Workload, target: &str, addr: SocketAddr) -> Order {
     Order {
         addr,
@@ -37,7 +37,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), ClientError> {
             if work.client != Workload::OURS {
                 let client = clients::named(&work.client)?;
                 let order = order(plan, &work, &plan.target(cell, contender), addr);
-                // A tool that knows no duration is told a number, which is found by a first run.
+                // A tool without a duration gets a number of requests, which a first run finds.
                 let counts_only =
                     matches!(&client.kind, ClientKind::Program(program) if program.counts_only);
                 let enough = counts_only.then_some(u64::from(work.connections));

@@ -12,7 +12,7 @@ use units::{Nanos, Share};
 const WORK: Nanos = Nanos::from_millis(20);
 /// Work is timed first on a piece of at least this length.
 const PIECE_MIN: Nanos = Nanos::from_millis(2);
-/// The quickest of so many pieces is the machine undisturbed.
+/// The quickest of these many pieces shows the undisturbed machine.
 const PIECES: usize = 10;
 
 /// The machine was slower if the calibration took this much longer than is usual in the run: more than
@@ -24,14 +24,14 @@ const TIMES_MIN: usize = 3;
 const STEAL_MAX: Share = Share(0.01);
 /// Part of one core that others may use.
 const FOREIGN_MAX: Share = Share(0.02);
-/// The kernel counts others' time in ticks of 10 ms, rounded for each process: so much is no sign.
+/// The kernel counts others' time in ticks of 10 ms, rounded for each process: up to this it means nothing.
 const FOREIGN_ROUNDING: Nanos = Nanos::from_millis(30);
-/// Parts of periods in which a quota may stop us: none, for one stop is as long as 100 ms.
+/// Periods in which a quota may stop us: none, since one stop lasts up to 100 ms.
 const THROTTLED_MAX: u64 = 0;
 /// A clock that is slewed by at most 500 ppm (adjtimex(2)) gains less than this on a visit of 100 s; a
 /// clock that is set jumps.
 const STEP_MAX_NS: u64 = 50_000_000;
-/// Two clocks cannot be read at once: so much between them is no sleep.
+/// Two clocks cannot be read at once: a difference up to this is no sleep.
 const SLEPT_MAX: Nanos = Nanos::from_millis(100);
 
 /// The fixed piece of work, as long as is right for this machine.

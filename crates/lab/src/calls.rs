@@ -19,7 +19,7 @@ const WRITES: &[&str] = &["sendfile", "sendmmsg", "sendmsg", "sendto", "splice",
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calls(BTreeMap<&'static str, f64>);
 
-/// Watches processes while `ask` asks them for a page, so many times as it says.
+/// Traces processes while `ask` requests a page; `ask` returns how many times it did.
 ///
 /// # Errors
 /// Why they could not be watched, in words.

@@ -11,7 +11,7 @@ use units::{Nanos, PerSecond};
 /// The closed loop that tells about where the limit may be.
 const GUESS: Nanos = Nanos::from_millis(300);
 
-/// What a study's search is told.
+/// The options of a study's search.
 pub(crate) fn options(search: &SearchPlan) -> SearchOptions {
     SearchOptions {
         precision: search.precision,

@@ -1,4 +1,4 @@
-//! Owns the ways in which the harness itself can fail. What befalls a server is data, not here.
+//! Owns the ways in which the harness itself can fail. A failure of a server is data, not an error.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub enum LabError {
     #[error("{}:{}:{}: {}", .0.file, .0.place().0, .0.place().1, .0.message)]
     Study(#[from] StudyError),
     /// A server itself refuses the settings of a contender.
-    #[error("contender `{contender}`: {server} refuses its settings: {said}")]
+    #[error("contender `{contender}`: {server} rejects its settings: {said}")]
     Refused {
         /// Name of the contender.
         contender: String,
@@ -47,7 +47,7 @@ pub enum LabError {
         cause: io::Error,
     },
     /// A new run would take the place of results.
-    #[error("{} holds {} already: a new run would take its place", path.display(), file.display())]
+    #[error("{} already holds {}: a new run would replace it", path.display(), file.display())]
     Taken {
         /// The folder.
         path: PathBuf,
@@ -55,7 +55,7 @@ pub enum LabError {
         file: PathBuf,
     },
     /// A run cannot be gone on with.
-    #[error("cannot go on with {}: {reason}", path.display())]
+    #[error("cannot resume {}: {reason}", path.display())]
     Earlier {
         /// Its folder, or its name.
         path: PathBuf,
@@ -108,7 +108,7 @@ pub enum LabError {
 fn gone_already(gone: Nanos) -> String {
     match gone < Nanos::from_secs(1) {
         true => String::new(),
-        false => format!(", and {gone} went by before the first"),
+        false => format!(", and {gone} passed before the first"),
     }
 }
 
@@ -140,7 +140,7 @@ fn hint(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::StorageFull => ": free some space there",
         io::ErrorKind::QuotaExceeded => ": your quota there is used",
-        io::ErrorKind::PermissionDenied => ": may this user do that here?",
+        io::ErrorKind::PermissionDenied => ": this user lacks the permission",
         io::ErrorKind::NotADirectory => ": a part of the path is a file",
         io::ErrorKind::AlreadyExists => ": it is not a folder; name another one",
         _ => "",

@@ -51,7 +51,7 @@ pub fn snapshot<'a>(paths: impl IntoIterator<Item = &'a str>) -> Snapshot {
     Snapshot { texts }
 }
 
-/// One line of text, white space made single spaces; `None` where there is none.
+/// The text on one line with single spaces; `None` if it is empty.
 fn read(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let text = if text.lines().count() > 1 {
@@ -87,7 +87,7 @@ fn threads_per_core() -> Option<String> {
     Some(crate::cpus::parse_list(&list).len().to_string())
 }
 
-/// The word of whoever knows: the container's manager, the firmware, the hypervisor's CPU flag.
+/// What the container's manager, the firmware or the hypervisor's CPU flag says.
 fn virtualization() -> Option<String> {
     let container = fs::metadata("/.dockerenv").is_ok().then(|| "docker".to_owned());
     let container = read("/run/systemd/container").or(container);

@@ -4,7 +4,7 @@
 use record::BoundCause::Ceiling;
 use record::{Metric, PairVerdict, Plan, Verdict};
 
-/// What a run says of its second contender, held against its first by the primary metric.
+/// How the second contender of a run compares with its first on the primary metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
     /// The answer.
@@ -14,7 +14,7 @@ pub struct Gate {
     pub ratio: Option<(f64, f64, f64)>,
 }
 
-/// The three answers.
+/// Whether the candidate is worse.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GateAnswer {
     /// The whole interval is worse than the margin allows.
@@ -23,14 +23,14 @@ pub enum GateAnswer {
     NotWorse,
     /// The interval holds both.
     Undecided,
-    /// Nothing may be said.
+    /// There is no verdict.
     Withheld {
         /// Why.
         reason: String,
     },
 }
 
-/// Holds the second contender of a plan against the first, by the verdicts of its run.
+/// Compares the second contender of a plan with the first, by the verdicts of its run.
 pub fn gate(plan: &Plan, verdicts: &[PairVerdict]) -> Gate {
     let metric = plan.metrics[0];
     let of = |pair: &&PairVerdict| pair.metric == metric && pair.a.max(pair.b) == 1;

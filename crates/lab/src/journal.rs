@@ -64,7 +64,7 @@ pub struct Earlier {
 /// What is left to do of a run that was killed or interrupted; `folder` is that of its results.
 ///
 /// # Errors
-/// [`LabError::Earlier`]: there is none, it cannot be read, or it came to its end.
+/// [`LabError::Earlier`]: there is no journal, it cannot be read, or the run is complete.
 pub fn go_on(folder: &Path) -> Result<Earlier, LabError> {
     let refused = |reason: String| LabError::Earlier { path: folder.to_owned(), reason };
     let journal = match fs::read_to_string(folder.join(NAME)) {
@@ -75,9 +75,7 @@ pub fn go_on(folder: &Path) -> Result<Earlier, LabError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let run = read_run(folder)?;
             if !matches!(run.ending, Ending::Incomplete { .. }) {
-                return Err(refused(
-                    "it came to its end; --repeat-of measures more of it".to_owned(),
-                ));
+                return Err(refused("it is complete; --repeat-of measures more of it".to_owned()));
             }
             Journal::of(&run)
         }
@@ -93,7 +91,7 @@ pub fn go_on(folder: &Path) -> Result<Earlier, LabError> {
 /// that there are. `folder` is that of its results, or its run file.
 ///
 /// # Errors
-/// [`LabError::Earlier`]: there is none, or it cannot be read.
+/// [`LabError::Earlier`]: there is no run file, or it cannot be read.
 pub fn repeat(folder: &Path) -> Result<Earlier, LabError> {
     let mut journal = Journal::of(&read_run(folder)?);
     let block = journal.visits.iter().map(|visit| visit.block + 1).max().unwrap_or(0);
@@ -114,7 +112,7 @@ fn read_run(path: &Path) -> Result<RunRecord, LabError> {
     // What is measured now would be saved together with it as if all of it had been measured.
     match run.integrity {
         Integrity::Changed => Err(refused(
-            "this file was changed after it was measured: its visits are not judged with new ones"
+            "this file was changed after it was measured, so its visits cannot be combined with new ones"
                 .to_owned(),
         )),
         Integrity::Intact | Integrity::Unknown => Ok(run),
@@ -167,7 +165,7 @@ pub(crate) fn check_setup(
     for (contender, (then, now)) in
         earlier.plan.contenders.iter().zip(then.versions.iter().zip(&now.versions))
     {
-        // Of a server that only its replies name nothing is known before it is started.
+        // The version of a server that only its replies name is not known before it is started.
         if !then.is_empty() && !now.is_empty() && then != now {
             return Err(refused(&contender.name, then, now));
         }
@@ -242,7 +240,7 @@ mod tests {
         ];
         for (now, says) in others {
             let error = check_setup(&journal(), &now, NetworkKind::Veth).unwrap_err().to_string();
-            assert!(error.contains(says) && error.contains("a run of its own"), "{error}");
+            assert!(error.contains(says) && error.contains("start a new run"), "{error}");
         }
         let error = check_setup(&journal(), &setup(), NetworkKind::Loopback).unwrap_err();
         let error = error.to_string();

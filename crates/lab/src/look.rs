@@ -1,5 +1,5 @@
 //! Owns a first look at the contenders of a plan, before anything is measured: each is started once and asked
-//! alone, so that whoever typed them learns within seconds that one does not run, that one closes every
+//! alone, so that the user learns within seconds that one does not run, that one closes every
 //! connection, or that they serve different pages. Start reading at [`look`].
 
 use std::io::Write as _;
@@ -116,7 +116,7 @@ pub fn look(
     Ok(all)
 }
 
-/// Whoever sends something else does other work, and every verdict on it would be withheld.
+/// A contender that sends something else does other work, and every verdict on it would be withheld.
 fn alike(plan: &Plan, all: &[Looked]) -> Result<(), LookError> {
     let first = &all[0].reference;
     let differs = |one: &Looked| one.reference.sha256 != first.sha256;

@@ -144,7 +144,7 @@ impl<'a> Machine<'a> {
                 .map_err(failed("cannot put a program into the site below /tmp"))?;
         }
         let keeper = Keeper::new(plan.seed, &layout, loopback)
-            .map_err(failed("cannot time a fixed piece of work"))?;
+            .map_err(failed("cannot time the calibration workload"))?;
         Ok(Self {
             plan,
             installed,

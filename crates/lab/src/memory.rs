@@ -112,7 +112,7 @@ impl Entry {
         self.bit(63)
     }
 
-    /// A guard region (bit 58) has the mark of a swapped page, and is none.
+    /// A guard region (bit 58) has the mark of a swapped page, but is not one.
     fn is_swapped(self) -> bool {
         self.bit(62) && !self.is_present() && !self.bit(58)
     }
@@ -382,6 +382,7 @@ impl Tally {
         let (unseen, unseen_files) =
             (denied(|of| of.anonymous).sum::<u64>(), denied(|of| of.of_files));
         let swapped = (self.swap.len() as u64 + self.swapped_unnumbered) * self.page;
+        assert!(least <= most, "the largest set of shared pages is one of them");
         Footprint {
             method: match self.sight {
                 _ if !self.denied.is_empty() => MemoryMethod::Resident,

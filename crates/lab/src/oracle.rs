@@ -2,7 +2,6 @@
 //! whether all of them do the same work. A tool that takes the first answer under load as the norm counts a
 //! wrong first answer as success and all others as failures.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use load::FetchError;
@@ -39,7 +38,7 @@ pub enum OracleError {
     },
     /// Another status than 200.
     #[error(
-        "{addr} answered {target} with status {status}, not 200: is the page there, and readable?"
+        "{addr} answered {target} with status {status}, not 200: check that the page exists and is readable"
     )]
     Status {
         /// Who.
@@ -74,8 +73,8 @@ pub enum OracleError {
     },
     /// A program of the site was asked for, and something else came.
     #[error(
-        "{target} was answered with {bytes} bytes that the program there does not print: is it run? \
-         Write cgi = true in the settings"
+        "{target} was answered with {bytes} bytes that the program there does not print: is the program run? \
+         Set cgi = true in the settings"
     )]
     NotRun {
         /// What.
@@ -135,27 +134,6 @@ pub fn ask(
     Ok(first.expect("there is at least one fetch"))
 }
 
-/// Who of several contenders, each given with its name, serves other bytes than most; `None` where
-/// all serve the same.
-pub fn differing(references: &[(&str, &Reference)]) -> Option<String> {
-    let mut bodies: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (index, (_, reference)) in references.iter().enumerate() {
-        bodies.entry(&reference.sha256).or_default().push(index);
-    }
-    // Of two groups of one size the one that was named first is the norm.
-    let usual = bodies.values().max_by_key(|who| (who.len(), usize::MAX - who[0]))?.clone();
-    let others: Vec<String> = references
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| !usual.contains(index))
-        .map(|(_, (name, other))| format!("{name} ({} bytes)", other.bytes))
-        .collect();
-    let (name, norm) = references[usual[0]];
-    (!others.is_empty()).then(|| {
-        format!("other bytes than {name} ({} bytes) come from {}", norm.bytes, others.join(", "))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{Read as _, Write as _};
@@ -203,19 +181,5 @@ mod tests {
         let changing = replies(&[HI, HI, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nho"]);
         let error = ask(changing, "/", Nanos::from_secs(20)).unwrap_err();
         assert!(matches!(error, OracleError::Changes { .. }), "{error}");
-    }
-
-    #[test]
-    fn the_odd_one_out_is_named() {
-        let of = |sha256: &str, bytes| Reference {
-            sha256: sha256.to_owned(),
-            head: String::new(),
-            bytes,
-        };
-        let (same, other) = (of("aa", 3361), of("bb", 0));
-        assert_eq!(differing(&[("a", &same), ("b", &same)]), None);
-        assert_eq!(differing(&[]), None);
-        let sentence = differing(&[("a", &other), ("b", &same), ("c", &same)]).unwrap();
-        assert_eq!(sentence, "other bytes than b (3361 bytes) come from a (0 bytes)");
     }
 }

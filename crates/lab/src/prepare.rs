@@ -111,7 +111,7 @@ pub fn draw(seed: u64, visit: u64) -> Drawn {
     Drawn { padding: random.random_range(0..PADDING_MAX), port: random.random_range(PORTS) }
 }
 
-/// The environment's variable of so many bytes, its own name not counted.
+/// The environment's padding variable, whose value has that many bytes.
 pub fn padding(bytes: u32) -> Vec<(String, String)> {
     match bytes {
         0 => Vec::new(),

@@ -62,7 +62,7 @@ pub(crate) fn redirect(reply: &Fetched, target: &str) -> Option<String> {
     Some(format!("it redirects {target} to `{location}` ({}); {way_out}", reply.status))
 }
 
-/// The path of plain HTTP that a Location means (RFC 3986, 5.2, without `..`); `None` where it is none.
+/// The path of plain HTTP that a Location means (RFC 3986, 5.2, without `..`); `None` if it is none.
 fn leads_to(target: &str, location: &str) -> Option<String> {
     let path = match location.split_once("://") {
         Some(("http", rest)) => rest.find('/').map_or("/", |at| &rest[at..]).to_owned(),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::LabError;
 
-/// Most results of one study on one day: past it something runs in a loop.
+/// Maximum of results of one study on one day: more means that something runs in a loop.
 const SAME_DAY_MAX: u32 = 10_000;
 
 /// A folder that files can be written into. Made before the first visit, so that a missing
@@ -114,7 +114,7 @@ impl ResultsFolder {
 
     /// Removes a file that is no longer needed, if it is there.
     pub fn remove(&self, name: &str) {
-        // One that stays behind is in nobody's way.
+        // One that stays does no harm.
         let _ = fs::remove_file(self.path.join(name));
     }
 

@@ -34,16 +34,16 @@ pub struct RunOptions {
     pub earlier: Option<Earlier>,
 }
 
-/// How a run has to be judged by whoever started it.
+/// How a run ended, for an exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It came to its planned end, and something can be said.
+    /// It reached its planned end, and there are verdicts.
     Complete,
-    /// It was broken off.
+    /// It was interrupted or failed.
     Incomplete,
-    /// It came to its end, but every verdict is withheld.
+    /// It reached its end, but every verdict is withheld.
     AllWithheld,
-    /// It came to its end, but these contenders have no measured visit: all said of them is withheld.
+    /// It reached its end, but these contenders have no measured visit: their verdicts are withheld.
     NotMeasured(Vec<String>),
 }
 
@@ -168,28 +168,36 @@ pub fn run(
     Ok(record)
 }
 
-/// Makes rates, findings, verdicts and analysis anew of the counts that a record holds: after a run, and
-/// wherever a run file is shown, so that what it says is never taken from it as typed.
+/// Computes rates, findings, verdicts and analysis from the counts of a record: after a run, and
+/// wherever a run file is shown, so that no conclusion is taken from the file.
 pub fn conclude(record: &mut RunRecord) {
     let RunRecord { plan, visits, .. } = record;
     visits.iter_mut().for_each(|visit| trial::rate_anew(plan, visit));
     record.findings = doctor::examine(record);
+    let known = 0..record.plan.contenders.len();
+    assert!(
+        record.findings.iter().all(|one| one.contenders.iter().all(|index| known.contains(index))),
+        "findings name contenders of the plan"
+    );
     record.verdicts = verdicts(&record.plan, &record.visits, &record.findings);
     record.analysis = analyse(&record.plan, &record.visits, &record.findings, &record.verdicts);
 }
 
-/// Refuses to go on without a contender or a load tool that took part before: visits name contenders
-/// and cells by their place in the plan.
+/// Refuses to resume without a contender or a load tool that took part before: visits name contenders
+/// and cells by their index in the plan.
 fn check_installed(present: &Plan, planned: &Plan) -> Result<(), LabError> {
     if present.cells.len() != planned.cells.len() {
-        let reason = "a load tool took part that is gone: install it again".to_owned();
+        let reason =
+            "a load tool that took part is no longer installed: install it again".to_owned();
         return Err(LabError::Earlier { path: PathBuf::from(&planned.name), reason });
     }
     let is_missing =
         |one: &&Contender| !present.contenders.iter().any(|other| other.name == one.name);
     planned.contenders.iter().find(is_missing).map_or(Ok(()), |missing| {
-        let reason =
-            format!("{} took part, and {} is gone: install it again", missing.name, missing.server);
+        let reason = format!(
+            "{} took part, but {} is no longer installed: install it again",
+            missing.name, missing.server
+        );
         Err(LabError::Earlier { path: PathBuf::from(&planned.name), reason })
     })
 }
@@ -319,7 +327,7 @@ mod tests {
         let (mut fewer, mut narrower) = (planned.clone(), planned.clone());
         fewer.contenders.pop();
         narrower.cells.pop();
-        for (present, says) in [(fewer, "b took part"), (narrower, "load tool took part")] {
+        for (present, says) in [(fewer, "b took part"), (narrower, "load tool that took part")] {
             let error = check_installed(&present, &planned).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }

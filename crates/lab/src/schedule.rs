@@ -1,5 +1,5 @@
-//! Owns the order of visits: randomised complete blocks, each contender once in each cell, so that what drifts
-//! with time falls on all alike. Start reading at [`Schedule`].
+//! Owns the order of visits: randomised complete blocks, each contender once in each cell, so that drift
+//! affects all contenders equally. Start reading at [`Schedule`].
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -9,20 +9,26 @@ use rand_pcg::Pcg64;
 #[derive(Debug, Clone)]
 pub struct Schedule {
     random: Pcg64,
-    /// Who takes part, a row a cell.
+    /// The contenders of each cell.
     cells: Vec<Vec<usize>>,
 }
 
 impl Schedule {
     /// For those cells, each with its contenders.
     pub fn new(seed: u64, cells: Vec<Vec<usize>>) -> Self {
+        let is_set =
+            |cell: &Vec<usize>| cell.iter().enumerate().all(|(at, one)| !cell[..at].contains(one));
+        assert!(
+            cells.iter().all(is_set),
+            "a block visits each contender of a cell once: {cells:?}"
+        );
         Self { random: Pcg64::seed_from_u64(seed), cells }
     }
 
     /// The order of the next block: all cells, uniformly permuted, each with its contenders, uniformly
     /// permuted. Contenders are compared within a cell, so those of one cell are visited one after the
     /// other: the machine has the least time to change between them. A contender that has been dropped
-    /// or a cell that is done is left out by the caller, after the shuffle: who fails must not change
+    /// or a cell that is done is left out by the caller, after the shuffle: a failure must not change
     /// the order of the others.
     pub fn next_block(&mut self) -> Vec<(usize, Vec<usize>)> {
         let mut order: Vec<(usize, Vec<usize>)> = self.cells.iter().cloned().enumerate().collect();

@@ -98,7 +98,7 @@ fn sweep() -> EndedRemains {
     ended
 }
 
-/// Whether a folder was last changed so long ago that whoever made it has been killed since.
+/// Whether a folder was last changed so long ago that its joust must have been killed.
 fn is_old(path: &Path) -> bool {
     const OLD: Duration = Duration::from_secs(600);
     let changed = fs::symlink_metadata(path).and_then(|found| found.modified());

@@ -7,9 +7,9 @@
 //! and has no processes ([`Running::tree`] is `None`).
 //!
 //! What was started is ended whatever happens: [`Running`] ends it when it is dropped, also by a
-//! panic; [`kill_all`] for a program that cannot unwind; and the guardian of [`sys::child`] when this
-//! process is gone without a word.
+//! panic, and the guardian of [`sys::child`] ends it when this process was killed.
 
+mod error;
 mod processes;
 
 use std::fs::{self, File};
@@ -27,33 +27,34 @@ use sys::clock;
 use tempfile::TempDir;
 use units::Nanos;
 
-use crate::adapters::{Account, Adapter, AdapterError, Found, Reached, Rendered, Request};
+use crate::adapters::{Account, Adapter, Found, Reached, Rendered, Request};
 pub use crate::left::EndedRemains;
 use crate::netns::Net;
 use crate::parity;
 use crate::probe::{self, Address};
 pub use crate::scratch::{Scratch, scratch, site, sleeper, slept};
 use crate::tree::{Listener, Tree};
+pub use error::ServerError;
 use processes::Processes;
+pub use processes::running;
 pub(crate) use processes::{hold, let_go};
-pub use processes::{kill_all, running};
 
-/// How often a start is tried again on another port, when someone took the one that was free.
+/// How often a start is tried again on another port, if another program took the free one.
 const PORTS_TRIED_MAX: u32 = 5;
 /// Time between two looks at readiness.
 const LOOK: Duration = Duration::from_millis(1);
-/// A look at readiness has at least this long, also at the very end of the patience.
+/// Shortest look at readiness, also at the end of the timeout.
 const READY_LOOK_MIN: Nanos = Nanos::from_millis(10);
-/// A look has at most this long where it cannot be seen who listens: it may be another program, and
+/// Longest look where it cannot be seen who listens: it may be another program, while
 /// the server has ended.
 const UNSEEN_LOOK_MAX: Nanos = Nanos::from_secs(5);
-/// A status other than 200 may pass while a server starts, but not for longer than this, unless it is that
-/// of a server that is not ready yet (503), or of the path that says when it is.
+/// Longest time that a starting server may answer with a status other than 200. It may answer 503 (not ready yet),
+/// and any status on the path that says when it is ready, for longer.
 const WRONG_STATUS_MAX: Nanos = Nanos::from_secs(1);
 /// Lines and bytes of a log that are shown.
 const LOG_TAIL_LINES: usize = 12;
 const LOG_TAIL_BYTES: u64 = 8 << 10;
-/// What every site has.
+/// The page that every site has.
 const PAGE: &str = "/index.html";
 /// The version of a server that does not say what it is.
 const UNNAMED: &str = "(its replies do not name it)";
@@ -138,132 +139,6 @@ pub struct Stopped {
     /// Lines of its access log but for those of our looks at its readiness, once all of it was written;
     /// `None` where it keeps none.
     pub logged: Option<u64>,
-}
-
-/// Why a server could not be run.
-#[derive(Debug, thiserror::Error)]
-pub enum ServerError {
-    /// It cannot be configured as asked.
-    #[error(transparent)]
-    Adapter(#[from] AdapterError),
-    /// A file or folder could not be made ready for it.
-    #[error("{server} cannot be started: {what} {}: {source}", path.display())]
-    Files {
-        /// Name of the adapter.
-        server: &'static str,
-        /// What was tried ("writing").
-        what: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The server's account cannot reach a folder.
-    #[error(
-        "{server} cannot be started: it runs as `{user}`, who may not enter {}; use a folder below \
-         /tmp, or: chmod o+x {}", path.display(), path.display()
-    )]
-    Closed {
-        /// Name of the adapter.
-        server: &'static str,
-        /// The account.
-        user: String,
-        /// The folder.
-        path: PathBuf,
-    },
-    /// The system would not start it.
-    #[error("{server} cannot be started: {}: {source}", program.display())]
-    Spawn {
-        /// Name of the adapter.
-        server: &'static str,
-        /// The program.
-        program: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The name of a server elsewhere leads nowhere.
-    #[error("{server}: {authority} cannot be found: {source}; is the name right?")]
-    NoSuchHost {
-        /// Name of the adapter.
-        server: &'static str,
-        /// Host and port.
-        authority: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// Its settings fix a port, and another program has it.
-    #[error(
-        "{server} cannot be started: port {port} of 127.0.0.1 is taken; `ss -ltnp 'sport = :{port}'` \
-         says by whom. End that, or take another port"
-    )]
-    PortTaken {
-        /// Name of the adapter.
-        server: &'static str,
-        /// The port.
-        port: u16,
-    },
-    /// It ended before it answered.
-    #[error("{server} ended before it answered ({how}); the end of its log:\n{log_tail}")]
-    Died {
-        /// Name of the adapter.
-        server: &'static str,
-        /// Its exit status.
-        how: String,
-        /// Last lines of its log.
-        log_tail: String,
-    },
-    /// The process that was started ended well, and others of it run on: it can be neither watched nor ended.
-    #[error(
-        "{server} went to the background: the process that was started ended ({how}) before it answered, and \
-         {left} of its processes ran on. Keep it in the foreground, as with nginx -g 'daemon off;', lighttpd \
-         -D, apache2 -DFOREGROUND, or a flag such as --foreground"
-    )]
-    WentToBackground {
-        /// Name of the adapter.
-        server: &'static str,
-        /// Exit status of the process that was started.
-        how: String,
-        /// Number of processes that ran on.
-        left: usize,
-    },
-    /// The caller gave it up.
-    #[error("{server}: interrupted while it was started")]
-    Interrupted {
-        /// Name of the adapter.
-        server: &'static str,
-    },
-    /// It did not answer in time.
-    #[error(
-        "{server} did not answer properly within {waited}: {last}; the end of its log:\n{log_tail}"
-    )]
-    NotReady {
-        /// Name of the adapter.
-        server: &'static str,
-        /// How long it had.
-        waited: Nanos,
-        /// What came last.
-        last: String,
-        /// Last lines of its log.
-        log_tail: String,
-    },
-    /// Something of it is still there.
-    #[error("{server} was ended, but {what} is still there: end it by hand")]
-    Left {
-        /// Name of the adapter.
-        server: &'static str,
-        /// Processes or the port.
-        what: String,
-    },
-}
-
-impl ServerError {
-    /// Last lines of the server's log, where it had one.
-    pub fn log_tail(&self) -> &str {
-        match self {
-            Self::Died { log_tail, .. } | Self::NotReady { log_tail, .. } => log_tail,
-            _ => "",
-        }
-    }
 }
 
 impl Running {
@@ -367,9 +242,9 @@ impl Running {
             let now = clock::monotonic();
             let left = (begun + start.timeout).saturating_sub(now);
             let last = match self.listener() {
-                // Nobody would answer, or not who shall: a port that another program took between our
-                // look and the server's bind. The server will soon end then, and the start is tried
-                // again; that other program may hold a question until there is no time left.
+                // There is nobody to ask, or the wrong one: another program took the port between our
+                // look and the server's bind. The server ends soon then, and the start is tried
+                // again; that other program might hold a request until there is no time left.
                 Some(Listener::Nobody) => format!("nobody listens on {}", self.addr()),
                 Some(Listener::Another) => {
                     format!("another program listens on {}", self.addr())
@@ -628,8 +503,8 @@ fn address(
     }
 }
 
-/// Whom servers drop to when we are root: www-data, as Debian's servers do, else nobody. `None`
-/// where we are not root.
+/// The account that servers drop to when we are root: www-data, as Debian's servers do, else nobody. `None`
+/// if we are not root.
 fn root_account() -> Option<Account> {
     if !rustix::process::geteuid().is_root() {
         return None;

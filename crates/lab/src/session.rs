@@ -1,4 +1,4 @@
-//! Owns the course of an experiment: discovery, blocks in random order, who is dropped, when to end.
+//! Owns the course of an experiment: discovery, blocks in random order, which contenders are dropped, when to end.
 //! Must not know servers, clocks or files: the world is a [`Stage`], so that a simulated one takes
 //! the same course. Start reading at [`play`].
 
@@ -12,14 +12,14 @@ use crate::error::LabError;
 use crate::schedule::Schedule;
 use crate::verdict::narrow_enough;
 
-/// How often a visit is made again because the machine was disturbed. A machine that always is would
-/// never be done; the last of them is used, and says by what it was disturbed.
+/// How often a visit is made again because the machine was disturbed. On a machine that always is, the run would
+/// never end; so the last visit is used, and records its disturbance.
 const REPEATS_MAX: u32 = 2;
-/// Of all visits that are used at most one in this many is paid for with one that is not, so that on
+/// One visit may be made again for every this many that are used, so that on
 /// a machine that is always busy a run takes a quarter longer, and not three times as long. A visit in which
-/// no request was finished is not bound by it.
+/// no request was finished is exempt.
 const USED_A_REPEAT: usize = 4;
-/// A contender whose first this many visits all failed is not visited again.
+/// A contender is not visited again if its first visits fail this many times in a row.
 const FIRST_FAILURES_MAX: u32 = 2;
 
 /// The world as an experiment sees it: the machine, or a simulation.
@@ -69,6 +69,14 @@ pub struct PlannedVisit {
     pub attempt: u32,
 }
 
+impl PlannedVisit {
+    /// The one that this visit was.
+    fn of(visit: &Visit) -> Self {
+        let &Visit { cell, contender, block, position, attempt, .. } = visit;
+        Self { cell, contender, block, position, attempt }
+    }
+}
+
 /// Why a contender does not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -80,7 +88,7 @@ pub struct Failure {
     pub answered: bool,
 }
 
-/// Who is told how a run goes. Nothing that is measured depends on it.
+/// Receives the progress of a run. No measurement depends on it.
 pub trait Watch {
     /// The run begins: the plan with those that are installed, and those that are not.
     fn planned(&mut self, plan: &Plan, skipped: &[Skipped]) {
@@ -98,13 +106,13 @@ pub trait Watch {
     fn visit_ends(&mut self, visit: &Visit, progress: Progress) {
         let _ = (visit, progress);
     }
-    /// Something that the reader should know now: a contender failed, one was dropped.
+    /// A message that the user should see now: a contender failed, or was dropped.
     fn message(&mut self, text: &str) {
         let _ = text;
     }
 }
 
-/// Nobody watches.
+/// No progress is shown.
 impl Watch for () {}
 
 /// How far a run is.
@@ -116,7 +124,7 @@ pub struct Progress {
     pub left: Nanos,
 }
 
-/// What a session brought.
+/// The result of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Played {
     /// One a contender, in the plan's order.
@@ -127,22 +135,22 @@ pub struct Played {
     pub ending: Ending,
 }
 
-/// What there is of a run that goes on.
+/// What a resumed run has already.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct EarlierVisits {
-    /// Visits that need not be made again.
+    /// Visits that are not made again.
     pub visits: Vec<Visit>,
-    /// Time they took, of the budget; the stage's clock begins there.
+    /// Time that they took of the budget; the stage's clock begins there.
     pub elapsed: Nanos,
-    /// First block to be made; a visit of it that is there already is left out.
+    /// First block to be made; its visits that exist already are left out.
     pub block: u32,
-    /// Blocks, those that there are included, below which no interval ends the run, where that is more
-    /// than the plan asks for.
+    /// Number of blocks, existing ones included, below which no interval ends the run, if that is more
+    /// than the plan says.
     pub floor: u32,
 }
 
 /// Carries out `plan` on `stage` until its intervals are narrow, its blocks or its budget are used,
-/// or `interrupt` is set; what was measured until then is kept. `before` is what was measured already.
+/// or `interrupt` is set; what was measured until then is kept. `before`: what was measured already.
 ///
 /// # Errors
 /// [`LabError::NoneAnswers`] where fewer than two contenders can be started, [`LabError::NoBlock`] where
@@ -175,6 +183,10 @@ pub fn play(
         Err(error) if session.measured_any() => Ending::Incomplete { reason: error.to_string() },
         ending => ending?,
     };
+    assert!(
+        session.visits.iter().all(|visit| plan.contenders[visit.contender].takes_part(visit.cell)),
+        "a contender is visited in its cells alone"
+    );
     Ok(Played { contenders: session.contenders, visits: session.visits, ending })
 }
 
@@ -223,7 +235,7 @@ impl Session<'_> {
         LabError::NoBlock { budget: self.plan.budget, gone, block, visits }
     }
 
-    /// Starts everyone once, and gives up who fails. `Some` ending: it was interrupted.
+    /// Starts every contender once, and gives up those that fail. `Some` ending: it was interrupted.
     fn discover(&mut self) -> Result<Option<Ending>, LabError> {
         let (mut failures, mut given_up) = (Vec::new(), Vec::new());
         for contender in 0..self.plan.contenders.len() {
@@ -255,15 +267,15 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// Leaves a contender out that cannot be started, so that it takes no time of the others. Each of its
-    /// cells gets one visit that failed, which says why.
+    /// Leaves out a contender that cannot be started, so that it takes no time from the others. Each of its
+    /// cells gets one failed visit, which says why.
     fn give_up(&mut self, contender: usize, failure: Failure) -> Result<(), LabError> {
         let one = &self.plan.contenders[contender];
         let how = if failure.answered { "cannot be compared" } else { "never answered" };
         let reason =
             format!("{} {how}: {} (given up after the first try)", one.name, failure.reason);
         self.standing[contender].given_up = true;
-        self.watch.message(&format!("{} is left out from here on", one.name));
+        self.watch.message(&format!("{} is left out of the rest of the run", one.name));
         let started = self.stage.now();
         for cell in (0..self.plan.cells.len()).filter(|&cell| one.takes_part(cell)) {
             // A run that goes on has it already.
@@ -310,8 +322,8 @@ impl Session<'_> {
         Ok(Ending::Blocks)
     }
 
-    /// Whether a block of these cells can be begun now. The first one is, where it may but need not take
-    /// longer than there is time for.
+    /// Whether a block of these cells can be started now. The first one can, if it may take longer than the
+    /// remaining time but need not.
     fn fits(&mut self, open: &[usize], now: Nanos) -> Result<bool, LabError> {
         let places = self.places(open);
         let block = self.costs.block(&places, UnknownCost::Most);
@@ -326,8 +338,8 @@ impl Session<'_> {
             return Err(self.no_block(now, block, places.len()));
         }
         self.watch.message(&format!(
-            "a block may take as long as {block}, and {} are left of the budget of {}: it is ended where it \
-             does not fit",
+            "a block may take up to {block}, and {} are left of the budget of {}: the run ends when the \
+             budget is used",
             self.plan.budget.saturating_sub(now),
             self.plan.budget
         ));
@@ -338,7 +350,7 @@ impl Session<'_> {
         self.visits.iter().any(|visit| visit.state == VisitState::Measured)
     }
 
-    /// The cells whose intervals are not yet narrow: each ends for itself, and leaves its time to the
+    /// The cells whose intervals are not yet narrow: each cell ends separately and leaves its time to the
     /// others.
     fn open_cells(&self, block: u32) -> Vec<usize> {
         let is_open = |&cell: &usize| {
@@ -348,7 +360,7 @@ impl Session<'_> {
         (0..self.plan.cells.len()).filter(is_open).collect()
     }
 
-    /// Visits everyone of the open cells in turn; `Some` where the run ends in the midst of it.
+    /// Visits every contender of the open cells in turn; `Some` if the run ends within the block.
     fn block(
         &mut self,
         block: u32,
@@ -392,8 +404,8 @@ impl Session<'_> {
         })
     }
 
-    /// Makes one visit, again where the machine was disturbed and there is time; false where it was
-    /// interrupted. `left`: those of the block that are made after it.
+    /// Makes one visit, and makes it again if the machine was disturbed and there is time; false if it was
+    /// interrupted. `left`: the visits of the block that follow it.
     fn visit(
         &mut self,
         planned: PlannedVisit,
@@ -407,6 +419,11 @@ impl Session<'_> {
             self.watch.visit_begins(planned, progress);
             let begun = self.stage.now();
             let Some(mut visit) = self.stage.visit(planned)? else { return Ok(false) };
+            assert_eq!(
+                PlannedVisit::of(&visit),
+                planned,
+                "a stage makes the visit that was asked for"
+            );
             self.tell_notes();
             let again = attempt < self.repeats_left(&visit, &with_this)
                 && visit.state == VisitState::Measured
@@ -460,7 +477,7 @@ impl Session<'_> {
             VisitState::Measured => standing.answered = true,
             VisitState::Disturbed => {
                 let reason = visit.disturbance().map(ToString::to_string).unwrap_or_default();
-                self.watch.message(&format!("{name}: visited again, {reason}"));
+                self.watch.message(&format!("{name}: the visit is made again: {reason}"));
             }
             VisitState::Failed { reason, .. } => {
                 self.watch.message(&format!("{name}: {reason}"));
@@ -468,7 +485,7 @@ impl Session<'_> {
                     standing.first_failures += 1;
                 }
                 if standing.is_dropped() && !standing.answered {
-                    self.watch.message(&format!("{name} is left out from here on"));
+                    self.watch.message(&format!("{name} is left out of the rest of the run"));
                 }
             }
         }

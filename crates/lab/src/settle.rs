@@ -49,7 +49,7 @@ impl Settling {
         (!is_over).then_some(Window { from: Nanos::ZERO, until: self.length, interval })
     }
 
-    /// Looks at what a load came to.
+    /// Takes the rate of a finished load.
     pub(crate) fn add(&mut self, load: &LoadRecord) {
         let is_whole = |interval: &&Interval| interval.end() <= self.length;
         let rate = |interval: &Interval| interval.ok as f64 / interval.length.as_secs_f64();

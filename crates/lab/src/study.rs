@@ -180,8 +180,9 @@ pub fn budget_too_small(plan: &Plan) -> Option<String> {
 /// Why a run that goes on could not make a further block in so much time: it would come to its end by that.
 pub fn budget_holds_no_block(plan: &Plan, budget: Nanos) -> Option<String> {
     let load = plan.load_of_block();
-    (budget < load)
-        .then(|| format!("the budget of {budget} holds no further block, which is {load} of load"))
+    (budget < load).then(|| {
+        format!("the budget of {budget} does not hold another block, whose load takes {load}")
+    })
 }
 
 /// The study's name becomes a folder's: letters, digits, hyphens and underscores.
@@ -191,14 +192,17 @@ fn name(top: &Section<'_>, source: StudySource<'_>) -> Result<String, StudyError
     let text = name.get_ref();
     if text.is_empty() || !text.chars().all(fits) {
         return Err(source
-            .error(name.span(), format!("`{text}` cannot name the results' folder"))
+            .error(
+                name.span(),
+                format!("`name` must be letters, digits, hyphens and underscores, got `{text}`"),
+            )
             .with_help("use letters, digits, hyphens and underscores"));
     }
     if text.len() > NAME_MAX {
         return Err(source
             .error(name.span(), format!("a name of {} characters is too long", text.len()))
             .with_help(format!(
-                "it names the results' folder: use at most {NAME_MAX}; `question` has room for more"
+                "it names the results' folder: use at most {NAME_MAX} characters; `question` has room for more"
             )));
     }
     Ok(name.into_inner())
@@ -255,7 +259,7 @@ fn reference(
     let names: Vec<&str> = contenders.iter().map(|one| one.name.as_str()).collect();
     let index = names.iter().position(|known| known == name.get_ref());
     index.map(Some).ok_or_else(|| {
-        let message = format!("`reference` is no contender: `{}`", name.get_ref());
+        let message = format!("`reference` must name a contender, got `{}`", name.get_ref());
         source.error(name.span(), message).with_help(suggestion(name.get_ref(), &names))
     })
 }
@@ -298,7 +302,7 @@ fn declared(top: &Section<'_>, source: StudySource<'_>) -> Result<Vec<String>, S
     for one in &declared {
         let name = doctor::parity::declared_name(one.get_ref());
         if !known.contains(&name) {
-            let message = format!("`{name}` is no switch that contenders are compared in");
+            let message = format!("`declared` must name a parity switch, got `{name}`");
             // A reason without its colon.
             let first = name.split_whitespace().next().filter(|first| known.contains(first));
             let help = first.map_or_else(
@@ -321,13 +325,13 @@ fn blocks(top: &Section<'_>, source: StudySource<'_>) -> Result<Blocks, StudyErr
     if most < least {
         let span = max.or(min).map_or(0..0, |value| value.span());
         return Err(source
-            .error(span, format!("`max` is {most}, fewer than `min`, {least}"))
+            .error(span, format!("`max` must be at least `min` ({least}), got {most}"))
             .with_help("raise `max` or lower `min`"));
     }
     let half_width = section.quantity::<Share>("half_width")?;
     if let Some(zero) = half_width.as_ref().filter(|width| width.get_ref().0 <= 0.0) {
         return Err(source
-            .error(zero.span(), "no interval is of width 0: the run would never be done")
+            .error(zero.span(), "`half_width` must be above 0: otherwise the run never ends")
             .with_help("write half_width = \"2%\""));
     }
     Ok(Blocks {
@@ -359,7 +363,7 @@ fn measure(
     if let Some(short) = measure.as_ref().filter(|measure| *measure.get_ref() < MEASURE_MIN) {
         return Err(source
             .error(short.span(), format!("`measure` is shorter than {MEASURE_MIN}"))
-            .with_help("the end of a warm-up is not seen in so short a load"));
+            .with_help("so short a load does not show the end of a warm-up"));
     }
     Ok(measure)
 }
@@ -373,7 +377,7 @@ fn metrics(top: &Section<'_>, source: StudySource<'_>) -> Result<Vec<Metric>, St
     };
     if top.texts("metrics")?.is_none_or(|names| names.is_empty()) {
         return Err(source
-            .error(typed.span(), "`metrics` is empty: nothing would be judged")
+            .error(typed.span(), "`metrics` must name at least one metric")
             .with_help(format!("write {EXAMPLE}")));
     }
     let mut metrics = Vec::new();
@@ -381,7 +385,7 @@ fn metrics(top: &Section<'_>, source: StudySource<'_>) -> Result<Vec<Metric>, St
         let found = metric(value, source)?;
         if metrics.contains(&found) {
             let typed = &source.text[value.span()];
-            return Err(source.error(value.span(), format!("the metric {typed} is named twice")));
+            return Err(source.error(value.span(), format!("the metric `{typed}` is named twice")));
         }
         metrics.push(found);
     }

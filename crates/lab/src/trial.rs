@@ -1,4 +1,4 @@
-//! Owns what one visit comes to: which part of the load is measured, and what the server used in it. Start
+//! Owns the figures of one visit: which part of the load is measured, and what the server used in it. Start
 //! reading at [`Window`].
 
 use record::{
@@ -13,12 +13,12 @@ use crate::by_tool;
 const INTERVAL_MIN: Nanos = Nanos::from_millis(10);
 /// Intervals that a measurement is cut into, about.
 const INTERVALS: u64 = 60;
-/// Intervals that MSER-5 looks at as one; its cut lies between two such batches. Once it has looked,
+/// Intervals that MSER-5 takes as one; its cut lies between two such batches. After the cut,
 /// neighbours are joined: a histogram for each 10 ms would make the run file five times as large.
 const BATCH: u64 = 5;
 /// Samples kept of each visit's raw log: enough for a plot, small beside the histograms.
 const RAW_MAX: u32 = 200;
-/// How long replies that are out at the end may take.
+/// How long unfinished replies may take after the end.
 const DRAIN: Nanos = Nanos::from_millis(500);
 
 /// The planned measurement inside a load, in whole batches of intervals.
@@ -40,6 +40,7 @@ impl Window {
         let interval = (measure / INTERVALS).next_multiple_of(MILLISECOND).max(INTERVAL_MIN.0);
         let from = plan.visit.warm_up.0.next_multiple_of(interval * BATCH);
         let until = from + measure.next_multiple_of(interval * BATCH);
+        assert!(until - from >= measure, "a window is no shorter than what is to be measured");
         Self { from: Nanos(from), until: Nanos(until), interval: Nanos(interval) }
     }
 
@@ -67,14 +68,15 @@ pub(crate) fn count(load: &LoadRecord, window: Window, work: &Workload) -> Count
     }
     let ok: Vec<f64> = inside.iter().map(|interval| interval.ok as f64).collect();
     let kept = &inside[stats::mser5(&ok).cut..];
+    assert!(inside.is_empty() || !kept.is_empty(), "a cut leaves something to count");
     Counted {
         cut: kept.first().map_or(window.from, |interval| interval.start),
         rate_per_s: goodput(kept),
     }
 }
 
-/// Makes the rate of a visit anew of what was counted in it; its cut is kept, and so is the rate of a
-/// visit without any counts.
+/// Recomputes the rate of a visit from its counts; its cut is kept, and so is the rate of a
+/// visit without counts.
 pub(crate) fn rate_anew(plan: &Plan, visit: &mut Visit) {
     if visit.state != VisitState::Measured {
         return;
@@ -180,7 +182,7 @@ pub(crate) fn load_plan(
         verify: Verify {
             status_min: 200,
             status_max: 200,
-            // How long a program's answer is, nobody says beforehand.
+            // The length of a program's answer is not known beforehand.
             length: work.is_page().then_some(work.page),
             ..Verify::default()
         },

@@ -1,10 +1,10 @@
 //! Owns what may be said of each pair of contenders: visits paired by block, the estimate, and which of the six
 //! wordings holds. Start reading at [`verdicts`].
 //!
-//! A ceiling acts by metric, because a closed loop ties the metrics together:
-//! - throughput: that of a limited contender is a lower bound of what it can do;
-//! - latency: at a fixed number of connections it is connections over throughput (Little's law), so
-//!   where the generator was the limit it is the generator's own queue; there is no verdict;
+//! A generator at its limit affects each metric differently, because a closed loop ties them together:
+//! - throughput of a limited contender is a lower bound of what it can do;
+//! - latency at a fixed number of connections is connections over throughput (Little's law), so
+//!   it includes the generator's own queue, and there is no verdict;
 //! - CPU time per request and memory are the server's own accounts; they stand.
 
 use record::{
@@ -13,11 +13,11 @@ use record::{
 };
 use stats::{BlockVisits, Decision, Held, Paired};
 
-/// Level below which an adjusted p is called a difference. Stopping on width favours blocks that
-/// happened to vary little: of simulated A/A sessions that begin with eight blocks up to 3.4 % are called a
-/// difference at a level of 2 % (docs/estimators.md).
+/// Adjusted p below which a difference is called. Stopping on width favours blocks that
+/// happened to vary little: up to 3.4 % of simulated A/A sessions that begin with eight blocks are called
+/// different at a level of 2 % (docs/estimators.md).
 pub(crate) const ALPHA: f64 = 0.02;
-/// Where more of a contender's visits failed, those that are left are its best ones.
+/// If a larger share of a contender's visits failed, those that are left are its best ones.
 const FAILED_SHARE_MAX: f64 = 0.1;
 
 /// The verdict of every pair on every metric, cell by cell, the primary metric first, pairs in the order
@@ -37,7 +37,10 @@ pub fn verdicts(plan: &Plan, visits: &[Visit], findings: &[Finding]) -> Vec<Pair
             said[case.judge.cell].push(case.judge.pair(metric, case, held));
         }
     }
-    said.concat()
+    let said = said.concat();
+    let pairs: usize = (0..plan.cells.len()).map(|cell| plan.pairs(cell).len()).sum();
+    assert_eq!(said.len(), pairs * plan.metrics.len(), "each pair has a verdict on each metric");
+    said
 }
 
 /// A pair of contenders in a cell.
@@ -58,12 +61,12 @@ impl Case<'_> {
     }
 }
 
-/// Holm's step-down over one family: the pairs of a metric in all cells. A study is read for the cells that
-/// differ, and among thirty equal cells the one that stands out by chance would be found.
+/// Holm's step-down over one family: the pairs of a metric in all cells, because readers search them all: among
+/// thirty equal cells one stands out by chance.
 ///
-/// A pair of which nothing may be said, whatever its figures are, and one without figures are not tested.
-/// They cannot be called different by chance, so they raise no other's p: a server that never started
-/// costs the others nothing. The p of such a pair, where it has one, is what one more test would make it.
+/// A pair that is withheld whatever its figures are, and one without figures, are not tested.
+/// They cannot be called different by chance, so they raise no other p: a server that never started
+/// costs the others nothing. The p of such a pair, if it has one, is what one more test would make it.
 fn held(cases: &[Case<'_>]) -> Vec<Held> {
     let tested = |case: &Case<'_>| case.p().filter(|_| case.withheld.is_none());
     let family: Vec<f64> = cases.iter().filter_map(tested).collect();
@@ -80,8 +83,8 @@ fn held(cases: &[Case<'_>]) -> Vec<Held> {
 }
 
 /// Whether the interval of the primary metric is narrow enough for every pair of `left_in` in a cell.
-/// Looks at widths alone: to stop as soon as a difference is significant would make differences of
-/// noise.
+/// It uses widths only: stopping as soon as a difference is significant would turn noise into
+/// differences.
 pub fn narrow_enough(plan: &Plan, cell: usize, visits: &[Visit], left_in: &[usize]) -> bool {
     let here: Vec<&Visit> = visits.iter().filter(|visit| visit.cell == cell).collect();
     let table = Table::new(plan, &here, plan.metrics[0]);
@@ -113,7 +116,7 @@ impl Table {
         Self { rows }
     }
 
-    /// The ratio over the blocks that have both; `None` where there is none.
+    /// The ratio over the blocks that have both; `None` without such a block.
     fn paired(&self, a: usize, b: usize) -> Option<Paired> {
         let both = self.rows[a].iter().zip(&self.rows[b]);
         let blocks: Vec<BlockVisits> = both
@@ -132,9 +135,14 @@ struct Judge<'a> {
     findings: Vec<&'a Finding>,
 }
 
-/// As it lies in a run file; two blocks have no interval, and so no estimate.
+/// As a run file has it; two blocks have no interval, and so no estimate.
 fn estimate(paired: &Paired, held: Held) -> Option<Estimate> {
     let interval = paired.interval?;
+    assert!(
+        interval.low <= paired.ratio && paired.ratio <= interval.high,
+        "an interval holds its estimate: {paired:?}"
+    );
+    assert!((0.0..=1.0).contains(&held.p), "a p is a probability: {}", held.p);
     Some(Estimate {
         ratio: paired.ratio,
         low: interval.low,
@@ -219,7 +227,7 @@ impl<'a> Judge<'a> {
         record::unlike_memory([(self.name(a), &methods[0]), (self.name(b), &methods[1])])
     }
 
-    /// Why nothing is said of memory that is known as a range, where the ranges of both sides overlap.
+    /// Why memory that is known as a range has no verdict, if the ranges of both sides overlap.
     fn open_memory(&self, a: usize, b: usize) -> Option<String> {
         let range = |n: usize| {
             let of = self.visits.iter().filter(|visit| visit.contender == n);
@@ -245,17 +253,10 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// Which finding, on whom; its evidence stands once, with the findings.
+    /// The finding and the contenders that it touches; its evidence is shown once, with the findings.
     fn short(&self, finding: &Finding, a: usize, b: usize) -> String {
-        let is_same =
-            |other: &&&Finding| other.check == finding.check && other.acts(Severity::Void);
-        // A finding of contenders that are alike names others that are not in this pair, and where both of
-        // the pair are touched each has a finding of its own.
-        let is_named = |n: &usize| self.findings.iter().filter(is_same).any(|f| f.touches(*n));
-        let whom: Vec<usize> = match finding.alike {
-            true => [a, b].into_iter().filter(is_named).collect(),
-            false => finding.contenders.clone(),
-        };
+        // Two that are unlike are both named: neither is at fault by itself.
+        let whom = if finding.alike { &[a, b] } else { finding.contenders.as_slice() };
         let names: Vec<&str> = whom.iter().map(|&n| self.name(n)).collect();
         match names.as_slice() {
             [] => finding.check.clone(),
@@ -305,9 +306,9 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The wordings of a pair without a ceiling. Fewer blocks than the least do not change what is sure: such
-    /// a session ended on its budget, not on what it saw, and t knows that few blocks may vary little by
-    /// chance (simulated: `aa.rs`).
+    /// The wordings of a pair that the generator did not limit. Fewer blocks than the minimum do not change what
+    /// is certain: such a session ended on its budget, not on its figures, and Student's t allows for few blocks
+    /// that vary little by chance (simulated: `aa.rs`).
     fn wording(&self, paired: &Paired, held: Held) -> Verdict {
         let margin = self.plan.margin;
         let standard = stats::Standard { margin: margin.0, alpha: ALPHA };
@@ -328,9 +329,9 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// What can be said where the generator was the limit for the numerator alone: its true rate is
-    /// what was seen or more, so the near end of the interval is a bound; unless what was seen does
-    /// not even put the numerator ahead.
+    /// The verdict if the generator was the limit for the numerator alone: its true rate is at least
+    /// the measured one, so the near end of the interval is a bound, unless the measured rate does
+    /// not put the numerator ahead.
     fn bound(&self, a: usize, b: usize, estimate: Estimate, said: Verdict) -> Verdict {
         match said {
             said if said.tells_apart() && estimate.low > 1.0 => {
@@ -339,8 +340,8 @@ impl<'a> Judge<'a> {
             Verdict::Undecided { .. } if estimate.ratio > 1.0 => said,
             _ => Verdict::Withheld {
                 reason: format!(
-                    "the generator was the limit for {}, and what it let through is no more than \
-                     {} reached; compare CPU time per request",
+                    "the generator was the limit for {}, and the measured rate is not above that of \
+                     {}; compare CPU time per request",
                     self.name(a),
                     self.name(b)
                 ),

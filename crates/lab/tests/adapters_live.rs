@@ -125,9 +125,9 @@ fn each_server_answers_with_the_same_bytes_and_leaves_nothing() {
         }
         ran += 1;
     }
-    let references: Vec<_> =
-        references.iter().map(|(name, reference)| (*name, reference)).collect();
-    assert_eq!(oracle::differing(&references), None);
+    let usual = &references[0].1.sha256;
+    let odd = references.iter().find(|(_, reference)| reference.sha256 != *usual);
+    assert_eq!(odd.map(|(name, _)| *name), None, "all send the same page");
     say(format_args!("{ran} ways to run a server, {skipped} skipped"));
 }
 

@@ -129,7 +129,7 @@ fn a_contender_that_never_starts_is_given_up_after_the_first_try() {
     let (played, notes) = played(&plan, &mut stage);
     assert_eq!(notes.begun.iter().filter(|planned| planned.contender == 1).count(), 0);
     assert_eq!(played.ending, Ending::Narrow, "the others have the time that it does not take");
-    assert!(notes.messages.iter().any(|text| text == "b is left out from here on"));
+    assert!(notes.messages.iter().any(|text| text == "b is left out of the rest of the run"));
     let of = |n| played.visits.iter().filter(move |visit| visit.contender == n).count();
     assert_eq!((of(0), of(1), of(2)), (8, 1, 8), "one visit says why");
     let verdicts = joust_lab::verdict::verdicts(&plan, &played.visits, &[]);
@@ -239,7 +239,7 @@ fn a_first_block_that_may_but_need_not_fit_is_begun_and_ended_where_it_does_not(
         stage.visit_takes = Nanos::from_secs(visit_s);
         let (played, notes) = played(&settling, &mut stage);
         assert_eq!((played.visits.len(), &played.ending), (visits, &ending), "{visit_s} s");
-        assert!(notes.messages[0].starts_with("a block may take as long as"), "{notes:?}");
+        assert!(notes.messages[0].starts_with("a block may take up to"), "{notes:?}");
     }
 }
 

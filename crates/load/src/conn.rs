@@ -8,7 +8,7 @@
 //!     ^             `--> Tunnelling -->  (TLS)                 |
 //!     +----- any failure, any close ---------------------------+
 //! ```
-//! A connection that is up has requests out, in the order in which they are answered: some are sent,
+//! A connection that is up has requests in flight, in the order in which they are answered: some are sent,
 //! the rest waits (for the connection, or for the one that follows on a last request). Without
 //! pipelining there is at most one. How it comes to an end, and what becomes of requests then, is in
 //! `ends`.
@@ -43,7 +43,7 @@ pub(crate) struct Conn {
     pub(crate) tls: Option<Box<TlsClient>>,
     pub(crate) jar: Jar,
     /// Requests, the oldest first; the first `n_sent` of them are sent.
-    outs: VecDeque<SentRequest>,
+    pending: VecDeque<PendingRequest>,
     n_sent: usize,
     /// Requests that were sent on this connection.
     n_requests: u64,
@@ -84,7 +84,7 @@ pub(crate) enum ConnState {
 
 /// A request that was begun and has not ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SentRequest {
+pub(crate) struct PendingRequest {
     pub(crate) due: Nanos,
     /// Index in the plan.
     pub(crate) request: u32,
@@ -100,7 +100,7 @@ pub(crate) struct SentRequest {
     pub(crate) asked: (u32, u32),
 }
 
-impl SentRequest {
+impl PendingRequest {
     /// A request that is begun.
     #[inline]
     pub(crate) fn new(due: Nanos, request: u32, kind: RequestKind) -> Self {
@@ -198,7 +198,7 @@ impl Conn {
             parser: ReplyParser::new(ReplyLimits::DEFAULT),
             tls: None,
             jar: Jar::default(),
-            outs: VecDeque::with_capacity(pipeline as usize),
+            pending: VecDeque::with_capacity(pipeline as usize),
             n_sent: 0,
             n_requests: 0,
             reply: Reply::default(),
@@ -232,7 +232,7 @@ impl Conn {
     /// Whether a request was begun and has not ended.
     #[inline]
     pub(crate) fn has_request(&self) -> bool {
-        !self.outs.is_empty()
+        !self.pending.is_empty()
     }
 
     /// Requests that were sent and are not answered.
@@ -241,15 +241,15 @@ impl Conn {
         self.n_sent
     }
 
-    /// Whether a request waits to be sent on this connection, and none is out.
+    /// Whether a request waits to be sent on this connection, and none is in flight.
     #[inline]
     pub(crate) fn is_held_back(&self) -> bool {
-        self.n_sent == 0 && !self.outs.is_empty()
+        self.n_sent == 0 && !self.pending.is_empty()
     }
 
     /// The number of the request that was sent last, which is the next one if it has none yet.
     pub(crate) fn number(&mut self, next: &mut u64) -> u64 {
-        let sent = &mut self.outs[self.n_sent - 1];
+        let sent = &mut self.pending[self.n_sent - 1];
         *sent.number.get_or_insert_with(|| {
             *next += 1;
             *next - 1
@@ -260,14 +260,14 @@ impl Conn {
     #[inline]
     pub(crate) fn begin(
         &mut self,
-        out: SentRequest,
+        out: PendingRequest,
         origin: u32,
         common: &ConnContext,
     ) -> StartAction {
-        self.outs.push_back(out);
+        self.pending.push_back(out);
         match self.state {
             ConnState::Up if self.origin != origin => {
-                assert_eq!(self.outs.len(), 1, "only a free connection changes its origin");
+                assert_eq!(self.pending.len(), 1, "only a free connection changes its origin");
                 self.origin = origin;
                 StartAction::Move
             }
@@ -281,8 +281,8 @@ impl Conn {
     }
 
     /// Begins another request behind the one that was begun just now, to be sent with it.
-    pub(crate) fn begin_behind(&mut self, out: SentRequest) {
-        self.outs.push_back(out);
+    pub(crate) fn begin_behind(&mut self, out: PendingRequest) {
+        self.pending.push_back(out);
     }
 
     /// It begins to connect.
@@ -299,7 +299,7 @@ impl Conn {
     }
 
     fn has_retried(&self) -> bool {
-        self.outs.iter().any(|out| out.carrier == Carrier::Retried)
+        self.pending.iter().any(|out| out.carrier == Carrier::Retried)
     }
 
     /// It is connected, and begins to shake hands if there is a TLS client.
@@ -326,14 +326,18 @@ impl Conn {
 
     /// The next request that is to be sent on this connection, counted as sent at `now`.
     #[inline]
-    pub(crate) fn next_to_send(&mut self, now: Nanos, common: &ConnContext) -> Option<SentRequest> {
+    pub(crate) fn next_to_send(
+        &mut self,
+        now: Nanos,
+        common: &ConnContext,
+    ) -> Option<PendingRequest> {
         if self.state != ConnState::Up || self.n_requests >= common.requests_per_connection {
             return None;
         }
         if self.is_cautious && self.n_sent > 0 {
             return None;
         }
-        let out = self.outs.get_mut(self.n_sent)?;
+        let out = self.pending.get_mut(self.n_sent)?;
         if out.carrier != Carrier::Retried {
             out.sent = now;
             out.carrier = match (self.n_requests, self.is_replacing) {
@@ -420,7 +424,7 @@ impl Conn {
         }
     }
 
-    /// So many bytes of a body arrived at `at`, and were thrown away.
+    /// This many bytes of a body arrived at `at`, and were thrown away.
     pub(crate) fn discarded(
         &mut self,
         n_bytes: u64,
@@ -439,7 +443,7 @@ impl Conn {
     fn begin_reply(&mut self, at: Nanos, common: &mut ConnContext) {
         self.reply =
             Reply { has_begun: true, first_byte: at, has_headers: true, ..Reply::default() };
-        let request = self.outs[0].request;
+        let request = self.pending[0].request;
         self.watch.begin(&common.checks, &mut common.turns, request, common.n_replies);
         common.n_replies += 1;
         if let Some(first) = common.first_head.as_mut().filter(|first| first.is_awaited()) {
@@ -539,7 +543,7 @@ impl Conn {
         common: &mut ConnContext,
         ended: &mut Vec<Sample>,
     ) -> NextStep {
-        let out = self.outs.pop_front().expect("a reply is read only while a request is out");
+        let out = self.pending.pop_front().expect("a reply is read only while a request is out");
         self.n_sent -= 1;
         let reply = Judged {
             request: out.request,
@@ -586,7 +590,13 @@ impl Conn {
     }
 
     #[inline]
-    fn sample(&self, out: SentRequest, outcome: Outcome, done: Nanos, bytes_body: u64) -> Sample {
+    fn sample(
+        &self,
+        out: PendingRequest,
+        outcome: Outcome,
+        done: Nanos,
+        bytes_body: u64,
+    ) -> Sample {
         // Events have the time of the wake-up, and may concern a request that was sent later in
         // the same batch too: no sooner than it was sent.
         let first_byte = match self.reply.first_byte {
@@ -645,7 +655,7 @@ mod tests {
         let now = Nanos(1);
         let mut ended = Vec::new();
         let mut conn = Conn::new(1);
-        let out = SentRequest::new(now, 0, RequestKind::Other);
+        let out = PendingRequest::new(now, 0, RequestKind::Other);
         assert_eq!(conn.begin(out, 0, &common), StartAction::Connect);
         conn.connects(now);
         conn.connected(tls, now);

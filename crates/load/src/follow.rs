@@ -1,6 +1,6 @@
 //! Redirects that are followed: users of the plan's own requests, each of which goes on where its reply
 //! says, up to as many times as the plan allows. Owns the chain of one request. Start reading at
-//! [`Followers::heard`].
+//! [`Followers::request_ended`].
 //!
 //! A request and all that it is led to count as one: due and sent are those of the first, done is that
 //! of the last reply, and a status is that of the last reply. The scenario is only there where the plan
@@ -167,7 +167,7 @@ impl Users for Followers<'_> {
         }
     }
 
-    fn heard(&mut self, answer: &Answer<'_>) -> Turn {
+    fn request_ended(&mut self, answer: &Answer<'_>) -> Turn {
         let after = Turn::after(units::Nanos::ZERO);
         let index = (answer.sample.conn - self.first) as usize;
         let status = answer.sample.status;

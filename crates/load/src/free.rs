@@ -1,4 +1,4 @@
-//! Places for requests that no request has: each connection has as many as it may have requests out. Start
+//! Places for requests that no request has: each connection has as many as it may have requests in flight. Start
 //! reading at [`FreePlaces`].
 
 use std::collections::VecDeque;

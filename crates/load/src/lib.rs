@@ -11,6 +11,8 @@
 //! assert_eq!(record.requests.started, 1000);
 //! ```
 
+#![warn(clippy::cast_lossless)]
+
 mod backlog;
 mod check;
 mod columns;

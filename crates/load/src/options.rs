@@ -22,7 +22,7 @@ pub const CONNECTIONS_MAX: u32 = 1_000_000;
 /// Most threads: the CPUs that the kernel's affinity call knows.
 pub const THREADS_MAX: u32 = 1024;
 
-/// Most requests that may be out on one connection at once.
+/// Most requests that may be in flight on one connection at once.
 pub const PIPELINE_MAX: u32 = 1000;
 
 /// Most requests that may wait for a connection: eight bytes each.

@@ -154,7 +154,7 @@ impl Recorder {
         self.totals.open -= 1;
     }
 
-    /// A batch of completions was worked off `lag` after the wake-up that stamped it.
+    /// A batch of completions was processed `lag` after the wake-up that stamped it.
     #[inline]
     pub(crate) fn lag(&mut self, lag: Nanos) {
         self.totals.lag_max = self.totals.lag_max.max(lag);

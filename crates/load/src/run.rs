@@ -390,7 +390,7 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
     };
     let span = law_span(plan, &measured, window);
     let open_loop = open_loop(plan, &measured, &totals, (span, window));
-    // A scenario may come upon TLS anywhere, and mostly does not.
+    // A scenario may find TLS anywhere, and mostly does not.
     let is_planned = plan.origins.iter().any(|origin| origin.tls_name.is_some());
     let tls = tls_use(&measured).filter(|tls| is_planned || *tls != TlsUse::default());
     let mut redirects = Redirects { followed: totals.followed, first: None };
@@ -469,9 +469,9 @@ fn open_loop(
     sum
 }
 
-/// The time that the law has for what was due, where that is longer than the window, or no more was
-/// asked for: ten at 10/s have a second, whether the window ends as the last becomes due, or the last
-/// reply comes before that, or long after.
+/// The scheduled duration of what was due, if that is longer than the window or if no more was asked
+/// for. Ten requests at 10/s have a second. It makes no difference whether the window ends when the
+/// last one is due, at its reply, or long after.
 fn law_span(plan: &LoadPlan, measured: &[Measured], window: Nanos) -> Nanos {
     let each = || measured.iter().map(|one| one.window.backlog);
     let is_over = plan.stop.duration.is_none() && each().all(|counts| counts.next_due.is_none());

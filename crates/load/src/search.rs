@@ -79,28 +79,28 @@ impl SearchOptions {
     pub fn check(&self) -> Result<(), String> {
         let (low, high) = (self.low.unwrap_or(RATE_MIN), self.high.unwrap_or(RATE_MAX));
         if self.goals.is_empty() {
-            return Err("a search needs a goal, as in p99<10ms".to_owned());
+            return Err("a search must have a goal, as in p99<10ms".to_owned());
         }
         if let Some(goal) = self.goals.iter().find(|goal| matches!(goal, Goal::Rate { .. })) {
             return Err(format!(
-                "{goal} cannot be searched for: a search sets the rate itself, and looks for the highest; \
-                 set a goal on latency or errors, as in p99<10ms"
+                "a search cannot have the goal {goal}, since it sets the rate itself: name a goal on latency \
+                 or errors, as in p99<10ms"
             ));
         }
         if !(low > PerSecond(0.0) && low < high && high.0.is_finite()) {
             return Err(format!(
-                "a search goes from a rate to a higher one, not from {low} to {high}"
+                "the highest rate of a search must be above the lowest, {low}; got {high}"
             ));
         }
         if self.precision.0 < PRECISION_MIN {
             return Err(format!(
-                "a precision of {} is finer than {}",
-                self.precision,
-                Share(PRECISION_MIN)
+                "the precision of a search must be at least {}, got {}",
+                Share(PRECISION_MIN),
+                self.precision
             ));
         }
         if self.repeats == 0 || self.tries_max == 0 {
-            return Err("a search needs at least one try, and one repeat".to_owned());
+            return Err("a search must have at least one try and one repeat".to_owned());
         }
         Ok(())
     }
@@ -116,7 +116,7 @@ impl SearchOptions {
         };
         let goal = self.goals.iter().find(is_of_connecting)?;
         Some(format!(
-            "{goal} cannot be searched for: connections are kept, so that no rate has more of them"
+            "a search cannot have the goal {goal}: connections are kept, so a higher rate makes no more of them"
         ))
     }
 }

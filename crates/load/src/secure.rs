@@ -25,7 +25,7 @@ pub enum TlsSetupError {
     Config(#[from] TlsConfigError),
 }
 
-/// What all threads share; `None` where TLS is not spoken. Users may come upon it anywhere.
+/// What all threads share; `None` where TLS is not spoken. Users may find it anywhere.
 ///
 /// # Errors
 /// [`TlsSetupError`].

@@ -4,23 +4,24 @@
 //!
 //! # Stamps
 //!
-//! The clock is read once after each wake-up, and once for each request just before it is sent (25 ns
-//! each). `first_byte` and `done` are the wake-up that reported the bytes: they had arrived by then,
-//! so the time that the generator itself needs for the replies before it in the batch is in no
-//! latency. Where the driver has the kernel's own stamps, they are taken instead, and no delay of
-//! this thread is in any latency. `sent` is of the request itself: in a long batch it is later than
-//! the wake-up, and that is the generator's delay, visible as the difference of response and service
-//! time. `due` of a closed loop is `done` of the request before. How late a stamp can be is
-//! `ClientUse::lag_max`: the longest time from a wake-up to the last completion of its batch; the last
-//! part of a long reply, where it arrives while its batch is worked off, is stamped too early by so
-//! much.
+//! The clock is read once after each wake-up, and once just before each request is sent (25 ns each).
+//!
+//! - `first_byte` and `done` are the wake-up that reported the bytes. They had arrived by then, so the time
+//!   that the generator spends on earlier replies of the batch is in no latency. If the driver has the
+//!   kernel's own stamps, those are used, and no delay of this thread is in any latency.
+//! - `sent` is read for each request. In a long batch it is later than the wake-up: that is the generator's
+//!   delay, visible as the difference of response and service time.
+//! - `due` of a closed loop is `done` of the request before.
+//! - `ClientUse::lag_max` says how wrong a stamp can be: the longest time from a wake-up to the last
+//!   completion of its batch. The last part of a long reply that arrives in that time is stamped too early
+//!   by at most this much.
 //!
 //! # Being on time
 //!
-//! A thread that sleeps until an instant wakes up late: by the timer's slack (50 us unless set) and
-//! by what it takes to wake an idle CPU (in a virtual machine 50 us and more). So the last stretch
-//! before a request of an open loop is due is spent asking the driver again and again. How long that
-//! is the thread learns from how late it wakes up ([`crate::margin::Margin`]). That time is in no figure of CPU use.
+//! A thread that sleeps until an instant wakes up late: by the timer's slack (50 us unless set) and by the
+//! time to wake an idle CPU (in a virtual machine 50 us and more). So before a request of an open loop is
+//! due, the thread polls the driver without sleeping. How long, it learns from how late it wakes up
+//! ([`crate::margin::Margin`]). That time is in no figure of CPU use.
 
 mod connections;
 mod destinations;
@@ -41,7 +42,7 @@ use self::users::PlayedUsers;
 use crate::backlog::{Backlog, BacklogCounts};
 use crate::check::Checks;
 use crate::conn::{
-    Conn, ConnContext, ConnState, NextStep, ReceiveResult, SentRequest, StartAction,
+    Conn, ConnContext, ConnState, NextStep, PendingRequest, ReceiveResult, StartAction,
 };
 use crate::first_head::FirstHead;
 use crate::free::FreePlace;
@@ -235,7 +236,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             }
             self.look_for_end();
             if self.places.free.first().is_none() {
-                // Nobody woke up for these: they are let wait before a reply frees a place.
+                // Nobody woke up for these: they wait before a reply frees a place.
                 self.queue_due(self.now.saturating_sub(Nanos(1)));
             }
             self.take_completions();
@@ -294,9 +295,9 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// Works off the batch.
     fn take_completions(&mut self) {
-        // The slot whose request ended last. Its next one is started only when a completion of
-        // another slot shows that nothing more is known of this one: where the reply came together
-        // with the server's FIN, a request sent in between would be lost by our own haste.
+        // The slot whose request ended last. Its next one starts only when a completion of another slot
+        // shows that no more is known of this one. If the reply came together with the server's FIN, a
+        // request sent in between would be lost through our own haste.
         let mut freed = None;
         while let Some(Completion { slot, what }) = self.driver.next() {
             self.waiting.was_busy = true;
@@ -335,9 +336,10 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.send_unsent();
     }
 
-    /// Lets what is due by then wait. Of what is due now only when the batch is worked off and all has
-    /// been started that can be: after a late wake-up many are due and many places become free, and no
-    /// request may be dropped because the queue is full while there is a place for it.
+    /// Puts what is due by then into the queue. What is due now is put there only after the batch is
+    /// processed and everything that can start has started. After a late wake-up many requests are due
+    /// and many places become free: no request may be dropped from a full queue while there is a place
+    /// for it.
     fn queue_due(&mut self, by: Nanos) {
         if self.may_start()
             && let RequestLoop::Open(backlog) = &mut self.request_loop
@@ -394,7 +396,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.recorder.started();
         let request = self.requests.picker.next();
         let prepared = &self.requests.prepared[request as usize];
-        let mut out = SentRequest::new(due, request, prepared.kind());
+        let mut out = PendingRequest::new(due, request, prepared.kind());
         out.may_retry = self.plan.retry && prepared.is_idempotent();
         let begun = self.conns[free.slot.0 as usize].begin(out, prepared.origin(), &self.common);
         self.follow(begun, free, due);
@@ -428,7 +430,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.budget.quota > 0 && self.phase == LoadPhase::Running && !self.is_first_out()
     }
 
-    /// Whether the first request is out that goes out alone.
+    /// Whether the first request is in flight that goes out alone.
     fn is_first_out(&self) -> bool {
         self.budget.n_out > 0 && self.common.first_head.as_ref().is_some_and(FirstHead::is_awaited)
     }
@@ -558,7 +560,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.timeouts.earliest().min(self.recorder.interval_end()).min(end).min(due).min(look)
     }
 
-    /// Gives up what is out, closes all connections, and hands over what was counted.
+    /// Gives up what is in flight, closes all connections, and hands over what was counted.
     fn finish(mut self) -> Measured {
         if self.phase == LoadPhase::Running {
             self.end_window(self.now, false);

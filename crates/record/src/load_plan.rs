@@ -70,8 +70,8 @@ pub struct LoadPlan {
     pub stop: LoadStop,
     /// Longest wait for connecting, for the first byte, and for the rest of the reply, each.
     pub timeout: Nanos,
-    /// How long replies that are out when the load ends may still take. They count as done
-    /// (`drained`), not in the rate; what is out after that is unanswered.
+    /// How long replies that are in flight when the load ends may still take. They count as done
+    /// (`drained`), not in the rate; what is in flight after that is unanswered.
     pub drain: Nanos,
     /// Whether an idempotent request is sent once more, on a new connection, where the server closed
     /// the one that it was on before a byte of its reply, and that connection had served before

@@ -44,7 +44,7 @@ pub struct Plan {
     pub metrics: Vec<Metric>,
     /// A difference smaller than this is of no interest (the equivalence margin).
     pub margin: Share,
-    /// Longest time for the whole run; blocks that do not fit are not begun.
+    /// Longest time for the whole run; blocks that do not fit are not started.
     pub budget: Nanos,
     /// Seed of the order of visits and of the bootstrap.
     pub seed: u64,

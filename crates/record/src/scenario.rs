@@ -32,7 +32,7 @@ pub struct Seats {
 
 /// The users of one thread. A user is named by its number in the load, [`Sample::conn`].
 pub trait Users {
-    /// What of a reply is to be kept for [`Users::heard`].
+    /// What of a reply is to be kept for [`Users::request_ended`].
     fn wants(&self) -> Wants;
 
     /// How a user begins.
@@ -46,7 +46,7 @@ pub trait Users {
 
     /// A request has ended, well or not. What is given back counts where nothing more of that user is
     /// out.
-    fn heard(&mut self, answer: &Answer<'_>) -> Turn;
+    fn request_ended(&mut self, answer: &Answer<'_>) -> Turn;
 }
 
 /// What of a reply is kept.

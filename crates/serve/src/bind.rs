@@ -22,7 +22,7 @@ use crate::rights;
 use crate::service::closing::Closing;
 use crate::service::{Queues, Service};
 
-/// What a server is given by whoever starts it, beside its configuration.
+/// What the caller gives a server in addition to its configuration.
 #[derive(Debug, Default)]
 pub struct Given {
     /// What `stderr` means as the file of the error log; without it that is `off`.
@@ -30,12 +30,11 @@ pub struct Given {
     /// Queues of a port that listen already, the first of them in place of `listen`; those that the
     /// model has no loop for are closed. [`Service::run`] gives them what the configuration says.
     pub listeners: Vec<TcpListener>,
-    /// The first of them is somebody else's, who goes on with it when the server has ended: it is never
-    /// shut.
+    /// The first of them was passed to us (socket activation) and stays open after the server: it is never shut.
     pub is_lent: bool,
-    /// How often the logs were to be opened again, counted by someone else.
+    /// The shared request to reopen the logs.
     pub reopen: Option<Reopen>,
-    /// Keys of TLS tickets that clients have already.
+    /// Keys of the TLS tickets that clients already have.
     pub tickets: Option<TicketKeys>,
     /// Workers of the generation before this one, which a model of processes begins with after a reload.
     pub workers_before: usize,
@@ -91,7 +90,7 @@ impl Service {
             more_listeners,
             model: config.prepared,
             listen_backlog: config.listen_backlog,
-            grace: config.grace,
+            shutdown_grace: config.shutdown_grace,
             cpus: config.cpus,
             inherited,
             handover,

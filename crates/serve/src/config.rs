@@ -26,12 +26,12 @@ pub struct Config {
     pub model: &'static Model,
     /// The model's settings and the common ones, by their original names.
     pub settings: Settings,
-    /// The model with `settings`, and all below with them: derived from `settings`.
+    /// The model with these settings; derived from `settings`.
     pub(crate) prepared: Arc<dyn PreparedModel>,
-    /// `ListenBacklog`: connections that may wait to be accepted.
+    /// Connections that may wait to be accepted; derived from `settings`.
     pub listen_backlog: u32,
-    /// `GracefulShutdownTimeout`: how long a drain may take.
-    pub grace: Nanos,
+    /// After SIGTERM, how long requests in progress may take before they are cut; derived from `settings`.
+    pub shutdown_grace: Nanos,
     /// What is served. Some of it is derived from `settings`.
     pub site: SiteConfig,
     /// A file that holds the number of the process that SIGHUP and SIGTERM are sent to.
@@ -59,7 +59,7 @@ impl Config {
             settings,
             prepared,
             listen_backlog: 0,
-            grace: Nanos::ZERO,
+            shutdown_grace: Nanos::ZERO,
             site: SiteConfig::new(content),
             pid_file: None,
             user: None,
@@ -101,15 +101,16 @@ impl Config {
 
     /// Takes from the settings what has a typed place; to be called after the last of them.
     fn derive(&mut self) {
-        let u32 = |name| u32::try_from(self.settings.count(name)).unwrap_or(u32::MAX);
-        self.listen_backlog = u32("ListenBacklog");
-        self.grace = self.settings.time("GracefulShutdownTimeout");
+        let settings = &self.settings;
+        let count = |name| u32::try_from(settings.count(name)).unwrap_or(u32::MAX);
+        self.listen_backlog = count("ListenBacklog");
+        self.shutdown_grace = settings.time("GracefulShutdownTimeout");
         self.site.keep_alive = KeepAlive {
-            enabled: self.settings.switch("KeepAlive"),
-            timeout: self.settings.time("KeepAliveTimeout"),
-            requests_max: u32("MaxKeepAliveRequests"),
+            enabled: settings.switch("KeepAlive"),
+            timeout: settings.time("KeepAliveTimeout"),
+            requests_max: count("MaxKeepAliveRequests"),
         };
-        self.site.limits.write_timeout = self.settings.time("TimeOut");
-        self.site.limits.file_cache = self.settings.time("FileCache");
+        self.site.limits.write_timeout = settings.time("TimeOut");
+        self.site.limits.file_cache = settings.time("FileCache");
     }
 }

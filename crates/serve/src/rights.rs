@@ -234,7 +234,7 @@ mod tests {
         for name in ["access.log", "error.log"] {
             fs::rename(at(name), at(&format!("{name}.1"))).unwrap();
         }
-        assert!(service.reopen.ask().is_empty());
+        assert!(service.reopen.reopen_used(|_| true, None).is_empty());
         confined(&log);
         for name in ["access.log.1", "access.log"] {
             assert_eq!(text(name), "a line\n", "{name}");

@@ -21,8 +21,7 @@ use crate::ServeError;
 use crate::handover::Handover;
 use closing::Closing;
 
-/// A server that is ready to accept. Shared by reference; processes that a model forks inherit it. It is a
-/// site somebody waits for: what connections need of that is reached through it.
+/// A server that is ready to accept. Shared by reference; processes that a model forks inherit it. It dereferences to its site, so that models reach log, faults and status board through it.
 #[derive(Debug)]
 pub struct Service {
     /// What is served.
@@ -34,8 +33,8 @@ pub struct Service {
     pub more_listeners: Vec<Arc<TcpListener>>,
     /// Connections that may wait to be accepted.
     pub listen_backlog: u32,
-    /// How long a drain may take.
-    pub grace: Nanos,
+    /// After SIGTERM, how long requests in progress may take before they are cut.
+    pub shutdown_grace: Nanos,
     /// CPUs the server may run on; empty: all that it was given.
     pub cpus: Vec<u32>,
     /// What serves it.
@@ -50,7 +49,7 @@ pub struct Service {
     pub(crate) workers_before: usize,
     /// Whose rights a generation takes on; `None`: it keeps its own.
     pub(crate) identity: Option<Identity>,
-    /// The first queue of the port is somebody else's, who goes on with it when the server has ended.
+    /// The first queue of the port was passed to us (socket activation) and stays open after the server.
     pub(crate) is_lent: bool,
     pub(crate) closing: Closing,
 }

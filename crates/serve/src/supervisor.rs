@@ -76,7 +76,7 @@ pub struct Start<'a> {
     pub read: &'a dyn Fn() -> Result<Config, String>,
     /// What `stderr` means as the file of the error log.
     pub stderr: Option<File>,
-    /// A socket that listens already, passed by whoever started the process: `listen` is then of no
+    /// A listening socket that was passed to the process: `listen` is then of no
     /// effect.
     pub passed: Option<TcpListener>,
     /// The service manager.
@@ -125,7 +125,10 @@ pub fn supervise(start: Start<'_>) -> Result<(), ServeError> {
     let redirect = plain.map(begin_redirect).transpose();
     let redirect = redirect.map_err(system("cannot start the process that redirects"))?;
     serving.go();
-    let Service { listener, more_listeners, site: Site { errors, .. }, .. } = service;
+    let Service { listener, more_listeners, site, .. } = service;
+    let errors = Arc::clone(&site.errors);
+    // It knows the port too, which must close when another configuration listens elsewhere.
+    drop(site);
     let mut supervisor = Supervisor {
         mail,
         reopen,
@@ -301,7 +304,7 @@ impl Supervisor<'_> {
         // With our rights: those who serve may have lost that of opening files.
         let used = rights::logs(&self.serving.config);
         let owner = self.serving.identity.as_ref().map(Identity::uid);
-        let failed = self.reopen.ask_for(|path| used.contains(path), owner);
+        let failed = self.reopen.reopen_used(|path| used.contains(path), owner);
         self.errors.note(Level::Notice, format_args!("SIGUSR1: reopens the logs"));
         for (path, error) in failed {
             let path = path.display();

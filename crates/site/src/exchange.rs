@@ -25,6 +25,7 @@ mod deadlines;
 mod fault_release;
 mod flawed_answer;
 mod gateway_relay;
+mod head_edit;
 mod input;
 mod journal;
 mod output;
@@ -72,8 +73,8 @@ pub struct Exchange<'s> {
     input: Input,
     output: Output,
     journal: Journal,
-    stamp: RenderedTime,
-    recent: LastFile,
+    rendered_time: RenderedTime,
+    last_file: LastFile,
     /// Requests that were answered or refused.
     requests: u32,
     /// Bytes that were received.
@@ -82,13 +83,12 @@ pub struct Exchange<'s> {
     /// The last receive, or the timeout that ended a request: when what is answered next was complete.
     /// Nothing is received while a complete request waits.
     complete: Nanos,
-    /// What befalls the answer that is being made or is in the output, and when it may leave; of use only
-    /// where faults are planted.
+    /// What planted faults do to the answer that is being made or sent, and when it may leave.
     release: Release,
     /// The request that a program or an application is to answer, from the end of its head to the end
     /// of its answer. Boxed: most connections never have one.
     call: Option<Box<Call<'s, RelayedAnswer>>>,
-    /// The next answer is the last.
+    /// The next answer is the last one.
     finishing: bool,
     /// A request that has been read waits for [`Exchange::answer`].
     answers_wait: bool,
@@ -216,8 +216,8 @@ impl<'s> Exchange<'s> {
             input: Input::new(limits.head_bytes_max + 4096),
             output: Output::default(),
             journal: Journal::default(),
-            stamp: RenderedTime::new(),
-            recent: LastFile::default(),
+            rendered_time: RenderedTime::new(),
+            last_file: LastFile::default(),
             requests: 0,
             bytes_in: 0,
             deadline: Nanos::ZERO,
@@ -273,8 +273,7 @@ impl<'s> Exchange<'s> {
         }
     }
 
-    /// The two parts of [`Want::Write`], where that is what is wanted: for whoever sends for many
-    /// connections at once, and so has to look at all of them.
+    /// The two parts of [`Want::Write`], where that is what is wanted: for a caller that sends for many connections at once, and has to look at all of them first.
     pub fn outgoing(&self, now: impl FnOnce() -> Nanos) -> Option<(&[u8], &[u8])> {
         // With TLS only what was encrypted may leave, which `want` does.
         if self.output.is_empty() || self.tls.is_some() {
@@ -378,8 +377,8 @@ impl<'s> Exchange<'s> {
         }
     }
 
-    /// From now on a request that has been read whole waits for [`Exchange::answer`], so that who reads
-    /// need not be who answers.
+    /// From now on a request that was read completely waits for [`Exchange::answer`], so that another thread than the
+    /// reading one can answer it.
     pub fn hold_answers(&mut self) {
         self.answers_wait = true;
     }
@@ -398,9 +397,9 @@ impl<'s> Exchange<'s> {
         }
     }
 
-    /// Lends it the buffers of `spare`, where it has none of its own. Connections that take turns need
-    /// one set of buffers between them, but those that stopped within a request or an answer: so one
-    /// that is idle has none, and those that are busy share one that stays in the processor's cache.
+    /// Lends it the buffers of `spare`, if it has none of its own. Connections that are served in turns share one set of
+    /// buffers, which stays in the processor's cache. Only a connection that stopped within a request or an answer
+    /// keeps buffers of its own; an idle one has none.
     #[inline]
     pub fn lend(&mut self, spare: &mut Spare) {
         self.input.lend(&mut spare.input);
@@ -439,8 +438,8 @@ impl<'s> Exchange<'s> {
         self.requests
     }
 
-    /// Goes on as far as the bytes and the room allow: every request that is in the input is
-    /// answered, until the output is as long as one write should be.
+    /// Continues as far as the input and the room for output allow: answers every complete request in the input, until
+    /// the output is large enough for one write.
     fn advance(&mut self, now: Nanos) {
         while self.has_room() {
             let goes_on = match &mut self.state {
@@ -500,7 +499,7 @@ impl<'s> Exchange<'s> {
         }
         let body_is_due = summary.framing != Framing::None && !matches!(self.state, State::Answer);
         if body_is_due {
-            // One who waits for our word is told at once where the answer is no anyway.
+            // A client that waits for `100 Continue` gets a refusal at once.
             let is_refused = decision.verdict != Verdict::Serve
                 || !matches!(summary.method, Method::Get | Method::Head);
             let answers_now = summary.expects_continue && is_refused;
@@ -515,7 +514,7 @@ impl<'s> Exchange<'s> {
         self.plan_answer();
         let Self { summary, decision, input, site, .. } = self;
         let bytes = input.bytes();
-        self.stamp.set((site.wall_s)(), site.log.zone());
+        self.rendered_time.set((site.wall_s)(), site.log.zone());
         let ends =
             self.finishing || body_is_due || (summary.has_body && is_refused(decision, summary));
         let keep_alive = site.config.keep_alive;
@@ -530,8 +529,8 @@ impl<'s> Exchange<'s> {
             taken: self.bytes_in.saturating_sub((bytes.len() - head_len) as u64),
             output: &mut self.output,
             journal: &mut self.journal,
-            stamp: &self.stamp,
-            recent: &mut self.recent,
+            rendered_time: &self.rendered_time,
+            last_file: &mut self.last_file,
             decision,
             is_last: bytes.len() == head_len,
             flaws: site.faults.is_some().then_some(&mut self.release.flaws),
@@ -542,7 +541,7 @@ impl<'s> Exchange<'s> {
         self.count();
         self.state = match conn.keeps {
             true => State::Head(None),
-            // Who asked for the end sends nothing more; whoever did not may have sent already.
+            // A client that asked to close sends nothing more; others may have sent a request already.
             false if asked_to_close && self.input.is_empty() => State::Close(Close::Normal),
             false => State::Close(Close::Linger),
         };
@@ -589,18 +588,18 @@ impl<'s> Exchange<'s> {
         false
     }
 
-    /// Answers with an error and ends the connection: where a next request would begin is not known.
+    /// Answers with an error and closes the connection, because it is unknown where a next request would begin.
     fn refuse(&mut self, status: u16, now: Nanos) {
         self.refuse_saying(status, None, now);
     }
 
-    /// The same with a text of its own, where the status alone would not say what is wrong.
+    /// The same with a text, if the status alone does not say what is wrong.
     fn refuse_saying(&mut self, status: u16, text: Option<&str>, now: Nanos) {
         self.call = None;
         self.plan_answer();
         let Self { site, input, .. } = self;
         let decision = site.hosts.undecided();
-        self.stamp.set((site.wall_s)(), site.log.zone());
+        self.rendered_time.set((site.wall_s)(), site.log.zone());
         let mut answerer = Answerer {
             site,
             client: self.peer,
@@ -609,8 +608,8 @@ impl<'s> Exchange<'s> {
             taken: self.bytes_in,
             output: &mut self.output,
             journal: &mut self.journal,
-            stamp: &self.stamp,
-            recent: &mut self.recent,
+            rendered_time: &self.rendered_time,
+            last_file: &mut self.last_file,
             decision: &decision,
             is_last: true,
             flaws: None,
@@ -623,8 +622,8 @@ impl<'s> Exchange<'s> {
     }
 
     fn close_if_finished(&mut self) {
-        // Where another process goes on with the port, a client that is about to ask again loses nothing:
-        // it is answered once more, and told that this was the last.
+        // If another process goes on with the port, the connection stays open for one more answer, which announces the
+        // close: a client that is about to send a request loses nothing.
         if self.finishing
             && self.requests > 0
             && self.is_idle()
@@ -644,9 +643,9 @@ fn request_limits(limits: &Limits) -> RequestLimits {
     }
 }
 
-/// Whether the answer is no whatever lies at the target. If such a request announces a body, even an
-/// empty one, it ends its connection: nobody needed the body, and if what stands before us divided it
-/// by another rule, what follows it here is not the next request there.
+/// Whether the request is refused regardless of its target. If such a request announces a body, even an empty one,
+/// its connection is closed: nobody needs the body, and a proxy in front of us may have found another end of it, so
+/// that the next request here would not be the next request there.
 fn is_refused(decision: &Decision, summary: &RequestSummary) -> bool {
     match decision.verdict {
         Verdict::Serve => matches!(summary.method, Method::NotAllowed | Method::Unknown),

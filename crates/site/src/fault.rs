@@ -141,7 +141,7 @@ struct FaultKind {
     name: &'static str,
     /// All of the forms that it has.
     forms: &'static str,
-    /// A second one would have no meaning beside it.
+    /// It can be planted only once.
     is_unique: bool,
     /// Reads what stands behind the `=`, or says what is wrong with it.
     read: fn(&mut Spec<'_>) -> Result<Arc<dyn Effect>, String>,
@@ -169,7 +169,7 @@ static ALL: &[&FaultKind] = &[
 #[derive(Debug, Clone)]
 pub struct Fault {
     typed: String,
-    /// The one it is of, where that may be there only once.
+    /// The name of its kind, if that can be planted only once.
     unique: Option<&'static str>,
     effect: Arc<dyn Effect>,
 }
@@ -284,13 +284,13 @@ impl Faults {
         }))
     }
 
-    /// The calling process is a child that its model replaces when it leaves.
+    /// The calling process is a child that its model replaces when it ends.
     pub fn enter_child(&self) {
         self.is_child.store(true, Relaxed);
     }
 
-    /// What befalls the next response of the server, whose request was complete at `complete`. To be
-    /// asked once for each, before it is made.
+    /// What the faults do to the next response of the server, whose request was complete at `complete`. Call it
+    /// once for each response, before the response is made.
     pub(crate) fn plan(&self, complete: Nanos, answered: AnsweredBefore) -> Release {
         burn(self.cost);
         let number = u64::from(self.responses[0].fetch_add(1, Relaxed));
@@ -368,7 +368,7 @@ pub fn has_nodelay(faults: &[Fault]) -> bool {
     !faults.iter().any(|fault| fault.effect.is_nodelay_off())
 }
 
-/// Takes so much CPU time of the calling thread.
+/// Burns this much CPU time of the calling thread.
 fn burn(cost: Nanos) {
     if cost > Nanos::ZERO {
         let end = clock::thread_cpu().saturating_add(cost);
@@ -378,7 +378,7 @@ fn burn(cost: Nanos) {
     }
 }
 
-/// What befalls a response, and when its parts may leave.
+/// What the faults do to a response, and when its parts may leave.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Release {
     head: Nanos,

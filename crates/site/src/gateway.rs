@@ -512,7 +512,7 @@ impl<'s, A> Call<'s, A> {
     /// The head of its answer, if that is complete; `ended`: no more will come.
     ///
     /// # Errors
-    /// 502 where it is none.
+    /// 502 if it is invalid.
     pub(crate) fn read_head(&mut self, ended: bool) -> Result<Option<CgiHead>, Failure> {
         let most = usize::try_from(self.gateway.config.head_bytes_max.0).unwrap_or(usize::MAX);
         CgiHead::read(&self.buffer, ended, most)

@@ -20,7 +20,7 @@ pub(crate) enum PathPattern<'a> {
 /// An automaton for decoded, normalised paths.
 ///
 /// # Errors
-/// A pattern that is none.
+/// An invalid pattern.
 pub(crate) fn of_path(pattern: PathPattern<'_>) -> Result<Regex, String> {
     match pattern {
         // `/private/` names the directory, with and without its slash.
@@ -42,7 +42,7 @@ pub(crate) fn names(globs: &[String]) -> Result<Regex, String> {
 /// An automaton for the value of a field.
 ///
 /// # Errors
-/// A pattern that is none.
+/// An invalid pattern.
 pub(crate) fn of_value(regex: &str) -> Result<Regex, String> {
     compile(regex)
 }

@@ -41,7 +41,7 @@ pub struct Site {
     pub wall_s: fn() -> u64,
     /// What is wrong with it on purpose, from the instant on at which it was opened; most often nothing.
     pub faults: Option<Faults>,
-    /// What everybody does, and has done.
+    /// What each thread does, and has done.
     pub board: Board,
     /// How it speaks TLS; `None`: not at all.
     pub tls: Option<Tls>,
@@ -56,9 +56,9 @@ pub struct Site {
 pub struct Opening {
     /// What `stderr` means as the file of the error log; without it that is `off`.
     pub stderr: Option<File>,
-    /// How often the logs were to be opened again, counted by someone else.
+    /// The shared request to reopen the logs.
     pub reopen: Option<Reopen>,
-    /// Keys of TLS tickets that clients have already.
+    /// Keys of the TLS tickets that clients already have.
     pub tickets: Option<TicketKeys>,
 }
 

@@ -1,4 +1,4 @@
-//! What the server tells about itself, to who may see it: a page for people and text for Prometheus, both
+//! The status of the server, for clients that may see it: a page for people and text for Prometheus, both
 //! made from the status board, so that any process of a model can. Owns who gets which. Start reading at
 //! [`form_asked`].
 

@@ -279,11 +279,6 @@ pub fn send_group(group: u32, signal: Signal) -> io::Result<()> {
     ignore_gone(signal::killpg(raw(group)?, signal))
 }
 
-/// Whether a group has a process left, a zombie included.
-pub fn group_exists(group: u32) -> bool {
-    raw(group).is_ok_and(|group| signal::killpg(group, None) != Err(nix::Error::ESRCH))
-}
-
 /// Reaps an orphan that [`adopt_orphans`] brought to us. True when it is gone: just reaped, or not
 /// a child of ours.
 pub fn reap(pid: u32) -> bool {
@@ -435,6 +430,11 @@ mod tests {
 
     /// Generous: the machine may be busy with other things.
     const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// Whether a group has a process left, a zombie included.
+    fn group_exists(group: u32) -> bool {
+        raw(group).is_ok_and(|group| signal::killpg(group, None) != Err(nix::Error::ESRCH))
+    }
 
     fn shell(script: &str, dir: &Path) -> Spec {
         let output = File::create(dir.join("out")).unwrap();

@@ -54,7 +54,7 @@ pub enum What {
     /// Bytes arrived: [`Driver::received`] has them until the next call of [`Driver::next`]. All that
     /// is already known of the slot follows at once, before a completion of any other slot.
     Received,
-    /// So many bytes arrived and were thrown away, as [`Driver::discard`] allowed.
+    /// This many bytes arrived and were thrown away, as [`Driver::discard`] allowed.
     Discarded(u64),
     /// The peer closed its side; nothing more will arrive.
     Closed,
@@ -137,13 +137,12 @@ pub trait Driver {
     /// where that is cheaper (in the kernel: no copy), in one or more [`What::Discarded`] whose sum is
     /// at most `n_bytes`, or deliver some or all of them as [`What::Received`]; what comes after them
     /// is delivered. Allowed only while the slot's last completion, a `Received` or `Discarded`, is
-    /// worked off; a later call replaces what is left of an earlier one.
+    /// processed; a later call replaces what is left of an earlier one.
     fn discard(&mut self, slot: Slot, n_bytes: u64);
 
-    /// The caller has all that it waits for on the slot, and sends next. The driver need not look for
-    /// more that is already there; it reports that no later than what arrives after it. Worth calling
-    /// where a reply was complete: whoever took all that was asked for cannot know that it was all
-    /// there is, and would ask once more.
+    /// The caller has the whole reply on the slot, and sends next. The driver need not look for more
+    /// data that is already there; it reports such data no later than what arrives after it. Without
+    /// this call it must ask once more, since it cannot know that it has taken all there was.
     fn reply_complete(&mut self, slot: Slot) {
         let _ = slot;
     }
@@ -177,10 +176,10 @@ pub trait Driver {
     /// The bytes of the last completion, which was [`What::Received`].
     fn received(&self) -> &[u8];
 
-    /// When the last completion happened, since the start, where the driver knows better than by
-    /// when its round began: of a `Received` or `Discarded` when its last bytes arrived at this
-    /// machine, by the kernel's own stamp, which no delay of this thread touches; of a `Connected`
-    /// that needed no wait when connect(2) returned.
+    /// When the last completion happened, since the start, if the driver knows better than by the start
+    /// of its round. For `Received` and `Discarded` that is when its last bytes arrived at this
+    /// machine, by the kernel's own stamp, which no delay of this thread changes. For a `Connected`
+    /// that needed no wait it is when connect(2) returned.
     fn arrived(&self) -> Option<Nanos> {
         None
     }

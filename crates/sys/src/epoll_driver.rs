@@ -345,12 +345,12 @@ impl Driver for EpollDriver {
         });
         match connecting {
             Ok(socket) => {
-                let stands = socket::stands(&socket);
+                let is_connected = socket::is_connected(&socket);
                 let conn = self.conn(slot);
                 conn.socket = Some(socket);
-                conn.phase = if stands { ConnPhase::Open } else { ConnPhase::Connecting };
+                conn.phase = if is_connected { ConnPhase::Open } else { ConnPhase::Connecting };
                 conn.is_inet = matches!(route.to, Peer::Inet(_));
-                if stands {
+                if is_connected {
                     let generation = conn.generation;
                     self.standing.push_back((slot, generation, self.timing.now()));
                 }

@@ -33,7 +33,7 @@ pub struct Opened {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     /// What sort of file.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// Bytes.
     pub size: u64,
     /// Last modification, whole seconds since 1970 (0 where it lies before).
@@ -48,7 +48,7 @@ pub struct Facts {
 
 /// What sort of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file.
     File,
     /// A directory.
@@ -182,9 +182,9 @@ impl Facts {
     fn from_stat(stat: &Stat) -> Self {
         Self {
             kind: match FileType::from_raw_mode(stat.st_mode) {
-                FileType::RegularFile => Kind::File,
-                FileType::Directory => Kind::Directory,
-                _ => Kind::Other,
+                FileType::RegularFile => FileKind::File,
+                FileType::Directory => FileKind::Directory,
+                _ => FileKind::Other,
             },
             size: u64::try_from(stat.st_size).unwrap_or(0),
             modified_s: u64::try_from(stat.st_mtime).unwrap_or(0),
@@ -228,10 +228,10 @@ mod tests {
         let (_outer, root) = site();
         for path in [c"page", c"inside", c"sub/../page"] {
             let opened = root.open_beneath(path).unwrap();
-            assert_eq!((opened.facts.kind, opened.facts.size), (Kind::File, 5), "{path:?}");
+            assert_eq!((opened.facts.kind, opened.facts.size), (FileKind::File, 5), "{path:?}");
             assert_eq!(opened.read_all().unwrap(), b"hello");
         }
-        assert_eq!(root.open_beneath(c"sub").unwrap().facts.kind, Kind::Directory);
+        assert_eq!(root.open_beneath(c"sub").unwrap().facts.kind, FileKind::Directory);
         assert!(root.open_beneath(c"page/").is_err(), "a trailing slash demands a directory");
     }
 
@@ -247,7 +247,8 @@ mod tests {
             })
             .unwrap();
         names.sort_by(|left, right| left.0.cmp(&right.0));
-        let expected = [("inside", Kind::File), ("page", Kind::File), ("sub", Kind::Directory)];
+        let expected =
+            [("inside", FileKind::File), ("page", FileKind::File), ("sub", FileKind::Directory)];
         assert_eq!(names, expected.map(|(name, kind)| (name.to_owned(), kind)));
     }
 
@@ -257,7 +258,7 @@ mod tests {
         let path = outer.path().join("pipe");
         fs::mknodat(fs::CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
         let opened = Root::open(outer.path()).unwrap().open_beneath(c"pipe").unwrap();
-        assert_eq!(opened.facts.kind, Kind::Other);
+        assert_eq!(opened.facts.kind, FileKind::Other);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //! signals, affinity, clocks; what it hands out is safe. Must not know HTTP, statistics or policy.
 //! Start reading at [`driver`] for the generator's side, [`process`] for the server's.
 
+#![warn(clippy::cast_lossless)]
+
 pub mod affinity;
 pub mod allocations;
 pub mod append;

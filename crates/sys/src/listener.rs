@@ -28,7 +28,7 @@ pub enum Mode {
 
 /// Whether more bytes of the same message follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
+pub enum MoreData {
     /// More will be sent at once: an incomplete segment is held back (MSG_MORE).
     More,
     /// Nothing: what there is goes out now.
@@ -215,10 +215,10 @@ pub fn waiting(listener: &TcpListener) -> u32 {
     info.tcpi_unacked
 }
 
-/// Has the kernel begin no further connection on these sockets that listen, in no process that shares
-/// them: a SYN is dropped as if the network had lost it, so that the client sends it again (after a second)
-/// and is refused once the socket is closed. What has begun goes on: a handshake is completed, and
-/// what waits can be accepted. There is no way back.
+/// Makes the kernel begin no further connection on these listening sockets, in any process that shares
+/// them. A SYN is dropped as if the network had lost it. The client sends it again after a second, and
+/// is refused once the socket is closed. What has begun goes on: handshakes complete, and waiting
+/// connections can be accepted. It cannot be undone.
 ///
 /// A filter of socket(7), since everything else loses connections: stopping resets what waits, with a
 /// backlog of 0 one connection may still come, and a rule of the firewall needs its rights. Connections
@@ -286,7 +286,7 @@ pub fn receive_now(socket: impl AsFd, buf: &mut [u8]) -> io::Result<usize> {
 ///
 /// # Errors
 /// `WouldBlock` (no room, or the timeout passed), `Interrupted`, EPIPE, ECONNRESET.
-pub fn send(socket: impl AsFd, bytes: &[u8], then: Then) -> io::Result<usize> {
+pub fn send(socket: impl AsFd, bytes: &[u8], then: MoreData) -> io::Result<usize> {
     Ok(rustix::net::send(socket, bytes, send_flags(then))?)
 }
 
@@ -297,7 +297,7 @@ pub fn send(socket: impl AsFd, bytes: &[u8], then: Then) -> io::Result<usize> {
 pub fn send_two(socket: impl AsFd, head: &[u8], body: &[u8]) -> io::Result<usize> {
     let parts = [IoSlice::new(head), IoSlice::new(body)];
     let control = &mut SendAncillaryBuffer::default();
-    Ok(rustix::net::sendmsg(socket, &parts, control, send_flags(Then::Nothing))?)
+    Ok(rustix::net::sendmsg(socket, &parts, control, send_flags(MoreData::Nothing))?)
 }
 
 /// Sends what the kernel takes of `len` bytes of `file` from `offset` on, without a copy through
@@ -328,10 +328,10 @@ pub fn reset(socket: OwnedFd) {
     let _ = sockopt::set_socket_linger(&socket, Some(Duration::ZERO));
 }
 
-fn send_flags(then: Then) -> SendFlags {
+fn send_flags(then: MoreData) -> SendFlags {
     match then {
-        Then::More => SendFlags::NOSIGNAL | SendFlags::MORE,
-        Then::Nothing => SendFlags::NOSIGNAL,
+        MoreData::More => SendFlags::NOSIGNAL | SendFlags::MORE,
+        MoreData::Nothing => SendFlags::NOSIGNAL,
     }
 }
 
@@ -398,7 +398,7 @@ mod tests {
         waits.write_all(b"asks").unwrap();
         let mut got = [0; 8];
         assert_eq!(receive(&socket, &mut got).unwrap(), 4);
-        send(&socket, b"answer", Then::Nothing).unwrap();
+        send(&socket, b"answer", MoreData::Nothing).unwrap();
         drop(socket);
         let mut answer = String::new();
         waits.read_to_string(&mut answer).unwrap();
@@ -435,7 +435,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"0123456789").unwrap();
         assert_eq!(send_two(&socket, b"head ", b"body ").unwrap(), 10);
-        assert_eq!(send(&socket, b"range ", Then::More).unwrap(), 6);
+        assert_eq!(send(&socket, b"range ", MoreData::More).unwrap(), 6);
         assert_eq!(send_file(&socket, &file, 2, 3).unwrap(), 3);
         assert_eq!(send_file(&socket, &file, 10, 3).unwrap(), 0);
         shutdown_send(&socket).unwrap();

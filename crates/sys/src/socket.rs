@@ -36,7 +36,7 @@ pub fn connect(route: &Route, handshake: Handshake) -> io::Result<OwnedFd> {
 
 /// Whether the connection is made: over loopback it is when connect(2) returns, though that says
 /// EINPROGRESS.
-pub fn stands(socket: impl AsFd) -> bool {
+pub fn is_connected(socket: impl AsFd) -> bool {
     rustix::net::getpeername(socket).is_ok()
 }
 
@@ -187,10 +187,10 @@ pub(crate) fn recv_stamped(
     Ok(n_read.map(|n_read| (n_read, stamps::wall(&control.0))))
 }
 
-/// How much must lie in a socket before its thread is woken (SO_RCVLOWAT), while a long body is
-/// discarded: nobody looks at its parts, so a wake-up for each is in vain. nginx, 3 MB, 20
-/// connections, CPU time a reply: 455 us without, 125 to 190 us with. A FIN, an error or a full window
-/// wakes all the same; the kernel makes the window as large as the mark, which by itself it may do.
+/// How many bytes must be in a socket before its thread is woken (SO_RCVLOWAT), while a long body is
+/// discarded. Its parts are not read, so a wake-up for each is wasted. nginx, 3 MB, 20 connections, CPU
+/// time a reply: 455 us without, 125 to 190 us with. A FIN, an error or a full window wakes the thread
+/// all the same; the kernel makes the window as large as the mark, as it may do anyway.
 #[derive(Debug, Default)]
 pub(crate) struct LowWater {
     /// As the kernel has it; 0 and 1 are the same.

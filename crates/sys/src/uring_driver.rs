@@ -53,7 +53,7 @@ use chains::{Chains, Event};
 use conn::{Conn, Operation, Receiving};
 use receives::Header;
 
-/// Sends that may be pending before they are handed over, and completions that may be worked off
+/// Sends that may be pending before they are handed over, and completions that may be processed
 /// meanwhile. The caller stamps a request as sent just before [`Driver::send`]; what is
 /// pending waits for the others' handling, about 1 us each, so a stamp is early by 7 us at most, and by
 /// 3.5 on average. More would save nothing: with 4, 8, 16 and 64 a request took 5.77, 5.77, 5.75 and
@@ -122,9 +122,9 @@ struct Staged {
     n_bytes: usize,
 }
 
-/// Whether io_uring can be used here for this many slots, over all threads, since a user's limit of locked
-/// memory is one for all of them; makes a ring as the driver's, enters it once, since a sandbox may
-/// forbid that alone, and lets it go.
+/// Whether io_uring can be used here for this many slots, over all threads: a user's limit of locked
+/// memory is shared by all of them. Makes a ring like the driver's, enters it once (a sandbox may
+/// forbid that alone), and closes it.
 ///
 /// # Errors
 /// As [`UringDriver::new`].
@@ -237,7 +237,7 @@ impl UringDriver {
         }
     }
 
-    /// Arms a slot's receive, unless one is under way, or what it took is not worked off: in which way
+    /// Arms a slot's receive, unless one is under way, or what it took is not processed: in which way
     /// to receive next is only known then.
     fn receive(&mut self, slot: Slot) {
         let conn = &mut self.conns[slot.0 as usize];
@@ -254,7 +254,7 @@ impl UringDriver {
         self.push(slot, Operation::Receive, entry);
     }
 
-    /// The last completion is worked off.
+    /// The last completion is processed.
     #[inline]
     fn worked_off(&mut self) {
         if let Some(filled) = self.held.take() {
@@ -406,7 +406,7 @@ impl Driver for UringDriver {
         // A separate system call rather than an entry: what it takes is the handshake, and a connection
         // to this machine stands when it returns, so that its request goes with the next batch.
         let connecting = socket::connect(route, self.handshake).map(|socket| {
-            let stands = socket::stands(&socket);
+            let is_connected = socket::is_connected(&socket);
             if self.header.is_some() {
                 // Without stamps all else goes on.
                 socket::enable_stamps(&socket).ok();
@@ -416,7 +416,7 @@ impl Driver for UringDriver {
             conn.socket = Some(socket);
             conn.phase = ConnPhase::Connecting;
             conn.is_inet = matches!(route.to, Peer::Inet(_));
-            if stands {
+            if is_connected {
                 self.connected(slot, Some(self.timing.now()));
             } else {
                 let writable = u32::from(libc::POLLOUT as u16);

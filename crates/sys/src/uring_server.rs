@@ -187,7 +187,7 @@ pub fn is_available() -> io::Result<()> {
     made.join().expect("making a ring does not panic")
 }
 
-/// Whether a receive ended because no buffer was free. They are again once the events were worked off.
+/// Whether a receive ended because no buffer was free. They are again once the events were processed.
 pub fn is_starved(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENOBUFS)
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ParseError, split_number, three_digits};
+use crate::{ParseError, real, split_number, three_digits, whole_part};
 
 const WANTED: &str = "a number of bytes: write it as in 3361, 36.9KB (1000) or 64KiB (1024)";
 
@@ -39,13 +39,13 @@ impl FromStr for Bytes {
         if (bytes - whole).abs() > bytes * 1e-12 || whole >= 9_007_199_254_740_992.0 {
             return Err(refused());
         }
-        Ok(Self(whole as u64))
+        Ok(Self(whole_part(whole)))
     }
 }
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let n = self.0 as f64;
+        let n = real(self.0);
         let text = match self.0 {
             0..10_000 => format!("{} B", self.0),
             10_000..999_500 => format!("{} KB", three_digits(n / 1e3)),

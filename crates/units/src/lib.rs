@@ -2,6 +2,12 @@
 //! from what people type ("10s", "3KB", "5k/s", "2%") and printed the way they read it. Start reading at
 //! [`Nanos`].
 
+#![warn(clippy::cast_lossless)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)
+)]
+
 mod bytes;
 mod nanos;
 mod rate;
@@ -44,9 +50,30 @@ fn split_number(text: &str) -> Option<(f64, &str)> {
     Some((number, text[end..].trim()))
 }
 
+/// A count as a real number: exact up to 2^53, and wrong by less than one part in 2^53 above.
+#[cfg_attr(not(test), expect(clippy::cast_precision_loss, reason = "the loss is what it says"))]
+fn real(count: u64) -> f64 {
+    count as f64
+}
+
+/// The whole part of a number; 0 for what is negative or not a number, and the highest number of 64 bits
+/// for what is higher.
+#[cfg_attr(
+    not(test),
+    expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "`as` saturates, and that is what it says"
+    )
+)]
+fn whole_part(number: f64) -> u64 {
+    number as u64
+}
+
 /// Prints `value`, above 0 and below 0.01, with three digits from the first that counts.
 fn small(value: f64) -> String {
-    let decimals = 2 + (-value.log10()).ceil().min(12.0) as usize;
+    let zeros = usize::try_from(whole_part((-value.log10()).ceil())).unwrap_or(usize::MAX);
+    let decimals = 2 + zeros.min(12);
     format!("{value:.decimals$}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ParseError, split_number, three_digits};
+use crate::{ParseError, real, split_number, three_digits, whole_part};
 
 const WANTED: &str = "a duration: write it with a unit, as in 200us, 1.5ms, 10s or 2m";
 
@@ -43,33 +43,33 @@ impl Nanos {
 
     /// From seconds with a fraction; what is negative or not a number becomes zero.
     pub fn from_secs_f64(secs: f64) -> Self {
-        Self((secs * 1e9).round() as u64)
+        Self(whole_part((secs * 1e9).round()))
     }
 
     /// Microseconds with a fraction.
     pub fn as_micros_f64(self) -> f64 {
-        self.0 as f64 / 1e3
+        real(self.0) / 1e3
     }
 
     /// Milliseconds with a fraction.
     pub fn as_millis_f64(self) -> f64 {
-        self.0 as f64 / 1e6
+        real(self.0) / 1e6
     }
 
     /// Seconds with a fraction.
     pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 / 1e9
+        real(self.0) / 1e9
     }
 
     /// As people type it after a flag: a bare number is seconds, as in curl, wrk, hey and oha. In files
     /// a number has its unit ([`Nanos::from_str`]): there it may stand next to milliseconds and counts,
-    /// and nobody is at hand to see that it was taken for something else.
+    /// and a wrong reading would go unnoticed.
     ///
     /// # Errors
     /// It is no number with one of the units, or longer than 584 years.
     pub fn from_flag(typed: &str) -> Result<Self, ParseError> {
         match typed.trim().parse::<f64>() {
-            Ok(seconds) if (0.0..u64::MAX as f64 / 1e9).contains(&seconds) => {
+            Ok(seconds) if (0.0..real(u64::MAX) / 1e9).contains(&seconds) => {
                 Ok(Self::from_secs_f64(seconds))
             }
             _ => typed.parse().map_err(|_| ParseError::new(typed, WANTED_OR_SECONDS)),
@@ -137,16 +137,16 @@ impl FromStr for Nanos {
             _ => return Err(refused()),
         };
         let nanos = number * scale;
-        if nanos >= u64::MAX as f64 {
+        if nanos >= real(u64::MAX) {
             return Err(refused());
         }
-        Ok(Self(nanos.round() as u64))
+        Ok(Self(whole_part(nanos.round())))
     }
 }
 
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let n = self.0 as f64;
+        let n = real(self.0);
         let text = match self.0 {
             0 => "0s".to_owned(),
             1..1_000 => format!("{}ns", self.0),

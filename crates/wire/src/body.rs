@@ -159,9 +159,9 @@ impl BodyDecoder {
         }
     }
 
-    /// Bytes from here on that are certain to be body bytes, whatever they are: what is left of a
-    /// body with a length or of the current chunk's data, and `u64::MAX` in a body that ends by
-    /// closing. 0 where the next byte is framing, or where there is none.
+    /// Bytes from here on that are certain to be body bytes: the rest of a body with a length, or of
+    /// the current chunk. In a body that ends with the connection it is `u64::MAX`; where the next byte
+    /// is framing, it is 0.
     pub fn discardable(&self) -> u64 {
         match self.state {
             ChunkState::Exact | ChunkState::ChunkData => self.left,
@@ -229,7 +229,8 @@ impl BodyDecoder {
     }
 
     fn size_digit(&mut self, byte: u8) -> Result<ChunkState, BodyFault> {
-        const DIGITS_MAX: u8 = (u64::BITS / 4) as u8;
+        /// A size of 64 bits has this many.
+        const DIGITS_MAX: u8 = 16;
         if self.digits == DIGITS_MAX {
             return Err(BodyFault::ChunkSize);
         }

@@ -87,7 +87,7 @@ pub fn write_end(out: &mut Vec<u8>, stream: Stream) {
 
 fn write_record(out: &mut Vec<u8>, kind: u8, content: &[u8]) {
     let len = u16::try_from(content.len()).expect("a record holds 64 KiB at most");
-    let padding = len.wrapping_neg() as u8 & 7;
+    let padding = len.wrapping_neg().to_be_bytes()[1] & 7;
     let [id_high, id_low] = REQUEST.to_be_bytes();
     let [len_high, len_low] = len.to_be_bytes();
     out.extend_from_slice(&[VERSION, kind, id_high, id_low, len_high, len_low, padding, 0]);

@@ -145,9 +145,9 @@ pub(crate) fn offset_in(whole: &[u8], part: &str) -> usize {
     part.as_ptr().addr() - whole.as_ptr().addr()
 }
 
-/// Whether every line of the head ends in CRLF. httparse takes a bare LF for a line end, but refuses
-/// any other control character and any line that does not begin with a name; so between two fields
-/// it is enough to look at the two bytes before each name, and at the last four.
+/// Whether every line of the head ends in CRLF. httparse accepts a bare LF as a line end, but refuses
+/// any other control character and any line that does not begin with a name. So it is enough to look at
+/// the two bytes before each name, and at the last four.
 pub(crate) fn lines_are_strict(head: &[u8], fields: &[Header<'_>]) -> bool {
     let after_crlf = |field: &Header<'_>| head[..offset_in(head, field.name)].ends_with(b"\r\n");
     head.ends_with(b"\r\n\r\n") && fields.iter().all(after_crlf)

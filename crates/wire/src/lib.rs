@@ -16,6 +16,9 @@
 //! against each other (request smuggling). Only a bare LF in the head of a reply is accepted, and said:
 //! a client has no reader behind it.
 
+#![warn(clippy::cast_lossless)]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+
 pub mod body;
 pub mod cgi;
 pub mod etag;

@@ -15,7 +15,7 @@ pub enum RangeSpec {
         /// Last byte, not less than `first`.
         last: u64,
     },
-    /// So many bytes at the end.
+    /// This many bytes at the end.
     Suffix(u64),
 }
 

@@ -171,7 +171,7 @@ pub enum Event<'a> {
 /// What it means that the peer closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Eof {
-    /// No request is out: an idle connection was closed.
+    /// No request is in flight: an idle connection was closed.
     Idle,
     /// Requests are out, and not one byte of the next reply came.
     BeforeReply,
@@ -262,10 +262,10 @@ impl ReplyParser {
         }
     }
 
-    /// Bytes from here on that are certain to be body bytes of the current reply, whatever they are, so
-    /// that a driver may have the kernel throw them away: what is left of a body with a Content-Length
-    /// or of the current chunk's data; `u64::MAX` in a body that ends by closing; 0 between replies, in
-    /// heads and in chunk framing.
+    /// Bytes from here on that are certain to belong to the body of the current reply, so a driver may
+    /// let the kernel discard them. They are the rest of a body with a Content-Length, or of the
+    /// current chunk. In a body that ends with the connection it is `u64::MAX`; between replies, in
+    /// heads and in chunk framing it is 0.
     pub fn discardable(&self) -> u64 {
         match self.phase {
             ReplyPhase::Body => self.body.discardable(),

@@ -143,8 +143,12 @@ fn decode_segment(segment: &[u8], out: &mut Vec<u8>) -> Result<(), TargetError> 
 }
 
 fn hex_digit(byte: u8) -> Result<u8, TargetError> {
-    let digit = char::from(byte).to_digit(16).ok_or(TargetError::BadEscape)?;
-    Ok(digit as u8)
+    match byte {
+        b'0'..=b'9' => Ok(byte - b'0'),
+        b'a'..=b'f' => Ok(byte - b'a' + 10),
+        b'A'..=b'F' => Ok(byte - b'A' + 10),
+        _ => Err(TargetError::BadEscape),
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
 use record::TlsVersions;
 
-use crate::command::{Call, Getopt, Item, Order, Said, Surroundings, Texts, atoi, strerror};
+use crate::command::{Call, ExitMessage, Getopt, Item, Order, Surroundings, Texts, atoi, strerror};
 
 /// ab's own option string, TLS included.
 pub(super) const LETTERS: &str = "n:c:t:s:b:T:p:u:v:lrkVhwiIx:y:z:C:H:P:A:g:X:de:SqB:m:Z:f:E:";
@@ -105,7 +105,7 @@ impl Flags {
 ///
 /// # Errors
 /// What ab says instead of running.
-pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
+pub(super) fn parse(call: &Call<'_>) -> Result<Flags, ExitMessage> {
     let mut typed = TypedFlags::new();
     let mut getopt = Getopt::new(LETTERS, Order::Apr, call.args);
     let mut complaint = None;
@@ -131,24 +131,24 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
     typed.finish(url, call)
 }
 
-fn said(texts: Texts, code: u8) -> Said {
-    Said { texts, code }
+fn said(texts: Texts, code: u8) -> ExitMessage {
+    ExitMessage { texts, code }
 }
 
 /// A complaint, then how ab is used.
-fn usage(call: &Call<'_>, complaint: &str) -> Said {
+fn usage(call: &Call<'_>, complaint: &str) -> ExitMessage {
     let program = call.program;
     let synopsis = format!("Usage: {program} [options] [http[s]://]hostname[:port]/path\n");
     said(Texts::err(format!("{complaint}{synopsis}{}", include_str!("usage.txt"))), USAGE)
 }
 
 /// As ab's err(): the text, an empty line, 1.
-fn fatal(text: &str) -> Said {
+fn fatal(text: &str) -> ExitMessage {
     said(Texts::err(format!("{text}\n\n")), 1)
 }
 
 /// A flag that joust does not carry out, and why.
-fn refused(call: &Call<'_>, flag: &str, why: &str) -> Said {
+fn refused(call: &Call<'_>, flag: &str, why: &str) -> ExitMessage {
     said(Texts::err(format!("{}: {flag} is not supported: {why}\n", call.program)), USAGE)
 }
 
@@ -209,7 +209,7 @@ impl TypedFlags {
         }
     }
 
-    fn take(&mut self, letter: char, value: String, call: &Call<'_>) -> Result<(), Said> {
+    fn take(&mut self, letter: char, value: String, call: &Call<'_>) -> Result<(), ExitMessage> {
         let flags = &mut self.flags;
         match letter {
             'n' => {
@@ -256,7 +256,12 @@ impl TypedFlags {
     }
 
     /// Methods, credentials, tables, and what ends at once.
-    fn take_further(&mut self, letter: char, value: &str, call: &Call<'_>) -> Result<(), Said> {
+    fn take_further(
+        &mut self,
+        letter: char,
+        value: &str,
+        call: &Call<'_>,
+    ) -> Result<(), ExitMessage> {
         match letter {
             'i' => self.set_method("HEAD")?,
             'p' | 'u' => {
@@ -286,7 +291,7 @@ impl TypedFlags {
         Ok(())
     }
 
-    fn set_method(&mut self, method: &'static str) -> Result<(), Said> {
+    fn set_method(&mut self, method: &'static str) -> Result<(), ExitMessage> {
         if self.method.is_some() {
             return Err(fatal(&format!("Cannot mix {method} with other methods")));
         }
@@ -313,7 +318,7 @@ impl TypedFlags {
     }
 
     /// What can only be judged when all is there, in ab's order.
-    fn finish(self, url: Url, call: &Call<'_>) -> Result<Flags, Said> {
+    fn finish(self, url: Url, call: &Call<'_>) -> Result<Flags, ExitMessage> {
         let Self { mut flags, requests, concurrency, time_limit, .. } = self;
         let program = call.program;
         if !(0..=CONCURRENCY_MAX).contains(&concurrency) {
@@ -366,7 +371,7 @@ pub(super) fn banner(is_html: bool) -> String {
     format!("<p>\n{lines}</p>\n<p>\n")
 }
 
-fn read_body(path: &str, world: &dyn Surroundings) -> Result<Vec<u8>, Said> {
+fn read_body(path: &str, world: &dyn Surroundings) -> Result<Vec<u8>, ExitMessage> {
     world.read(Path::new(path)).map_err(|error| {
         let why = strerror(&error);
         // A directory can be opened.
@@ -379,7 +384,7 @@ fn read_body(path: &str, world: &dyn Surroundings) -> Result<Vec<u8>, Said> {
 }
 
 /// A header line with `user:password` encoded; white space before it goes.
-fn credentials(field: &str, value: &str, too_long: &str) -> Result<String, Said> {
+fn credentials(field: &str, value: &str, too_long: &str) -> Result<String, ExitMessage> {
     let value = value.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
     let encoded = STANDARD.encode(value);
     if encoded.len() + 1 > CREDENTIALS_MAX {
@@ -437,7 +442,7 @@ mod tests {
 
     use super::*;
 
-    fn parsed(line: &str) -> Result<Flags, Said> {
+    fn parsed(line: &str) -> Result<Flags, ExitMessage> {
         let world = World { files: [("body", &b"a=1"[..])].into(), ..World::default() };
         let args = args(line);
         parse(&Call { program: "ab", args: &args, own: &Chosen::default(), world: &world })

@@ -4,6 +4,7 @@
 use record::LoadRecord;
 
 use super::figures::{Figures, Row};
+use crate::command::notes::{answers, generator_limit};
 
 /// Medians below this many microseconds say little in whole milliseconds.
 const COARSE: u64 = 10_000;
@@ -46,15 +47,8 @@ pub(super) fn footnotes(figures: &Figures, record: &LoadRecord) -> Vec<String> {
         ));
     }
     notes.extend(milliseconds(figures));
-    let limits = record.generator_limits();
-    if !limits.is_empty() {
-        notes.push("the load generator itself was the limit; `joust load` says why".to_owned());
-    }
+    notes.extend(generator_limit(record));
     notes
-}
-
-fn answers(n: u64) -> String {
-    if n == 1 { "1 answer".to_owned() } else { format!("{n} answers") }
 }
 
 /// The figures behind those that whole milliseconds hide.

@@ -40,13 +40,13 @@ pub(crate) static TOOL: Tool = Tool {
 fn command(call: &Call<'_>) -> CommandOutcome {
     let flags = match flags::parse(call) {
         Ok(flags) => flags,
-        Err(said) => return CommandOutcome::Said(said),
+        Err(said) => return CommandOutcome::Exit(said),
     };
     match plan::plan(&flags, call.world) {
         Ok((plan, footnotes)) => {
             let printer = Box::new(printer::Ab::new(flags));
             CommandOutcome::Run(Box::new(Run { plan, footnotes, printer, scenario: None }))
         }
-        Err(said) => CommandOutcome::Said(said),
+        Err(said) => CommandOutcome::Exit(said),
     }
 }

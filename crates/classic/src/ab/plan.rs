@@ -12,7 +12,7 @@ use units::Nanos;
 
 use super::flags::Flags;
 use super::text;
-use crate::command::{Said, Surroundings, Texts};
+use crate::command::{ExitMessage, Surroundings, Texts};
 
 /// Longest head: ab's buffer.
 const REQUEST_MAX: usize = 8192;
@@ -31,7 +31,7 @@ const UNRESOLVED: [(&str, u32); 3] = [
 pub(super) fn plan(
     flags: &Flags,
     world: &dyn Surroundings,
-) -> Result<(LoadPlan, Vec<String>), Said> {
+) -> Result<(LoadPlan, Vec<String>), ExitMessage> {
     let head = head(flags);
     if head.len() >= REQUEST_MAX {
         return Err(after_opening(flags, "Request too long\n\n".to_owned(), 1));
@@ -118,7 +118,7 @@ fn resolve(
     world: &dyn Surroundings,
     host: &str,
     port: u16,
-) -> Result<SocketAddr, Said> {
+) -> Result<SocketAddr, ExitMessage> {
     let found = world.resolve(host, port).and_then(|addresses| {
         let first = addresses.first().copied();
         first.ok_or_else(|| io::Error::other("Name or service not known"))
@@ -134,8 +134,8 @@ fn resolve(
 }
 
 /// What ends ab after it has said what it is about to do.
-fn after_opening(flags: &Flags, text: String, code: u8) -> Said {
-    Said { texts: Texts::out(text::opening(flags)).and_err(text), code }
+fn after_opening(flags: &Flags, text: String, code: u8) -> ExitMessage {
+    ExitMessage { texts: Texts::out(text::opening(flags)).and_err(text), code }
 }
 
 /// Request line, then fields in ab's order and case.

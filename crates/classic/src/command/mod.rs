@@ -9,6 +9,7 @@
 mod account;
 mod explain;
 mod getopt;
+pub(crate) mod notes;
 mod own;
 
 use std::io;
@@ -100,14 +101,14 @@ pub enum Stream {
 /// What a command line asks for.
 pub enum CommandOutcome {
     /// Something is said, and that is all: usage, a version, why a flag is refused.
-    Said(Said),
+    Exit(ExitMessage),
     /// A load.
     Run(Box<Run>),
 }
 
 /// What is said, and how the program ends then.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct ExitMessage {
     /// In order.
     pub texts: Texts,
     /// Exit code.
@@ -150,7 +151,7 @@ impl Texts {
 
     /// Ends with that exit code.
     pub fn ending(self, code: u8) -> CommandOutcome {
-        CommandOutcome::Said(Said { texts: self, code })
+        CommandOutcome::Exit(ExitMessage { texts: self, code })
     }
 }
 
@@ -182,7 +183,7 @@ pub trait Printer {
 
     /// When all that is printed: what a program of the user's still has to do. `None`: nothing, and
     /// the exit code stays.
-    fn afterwards(&mut self) -> Option<Said> {
+    fn afterwards(&mut self) -> Option<ExitMessage> {
         None
     }
 }

@@ -104,7 +104,7 @@ impl Users for Readers<'_> {
         asking.request(&ready.bytes, self.all.found.asked(url));
     }
 
-    fn heard(&mut self, answer: &Answer<'_>) -> Turn {
+    fn request_ended(&mut self, answer: &Answer<'_>) -> Turn {
         self.all.found.heard(answer.sample.request, checksum(answer.body));
         if self.n_begun == self.all.n_max {
             return Turn::Leaves;
@@ -147,7 +147,7 @@ mod tests {
             users.ask(user, &mut asking);
             let sample = sample(user, asking.requests()[0].number);
             let answer = Answer { sample: &sample, head: b"", body: b"abc" };
-            if users.heard(&answer) != Turn::Leaves {
+            if users.request_ended(&answer) != Turn::Leaves {
                 waiting.push(user);
             }
         }

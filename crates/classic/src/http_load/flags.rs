@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::command::{Call, Said, Texts, atoi};
+use crate::command::{Call, ExitMessage, Texts, atoi};
 
 /// Every flag in the order in which http_load compares, and whether a value follows. What was typed may
 /// be any beginning of one; the first that fits is meant.
@@ -116,7 +116,7 @@ struct TypedFlags {
 ///
 /// # Errors
 /// What http_load says instead of running.
-pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
+pub(super) fn parse(call: &Call<'_>) -> Result<Flags, ExitMessage> {
     let mut typed = TypedFlags::default();
     let mut args = call.args;
     while let [word, rest @ ..] = args
@@ -136,16 +136,16 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
 }
 
 /// A line on stderr, and 1.
-pub(super) fn fatal(call: &Call<'_>, text: &str) -> Said {
-    Said { texts: Texts::err(format!("{}: {text}\n", call.program)), code: 1 }
+pub(super) fn fatal(call: &Call<'_>, text: &str) -> ExitMessage {
+    ExitMessage { texts: Texts::err(format!("{}: {text}\n", call.program)), code: 1 }
 }
 
 /// A flag that joust does not carry out, and why.
-pub(super) fn refused(call: &Call<'_>, flag: &str, why: &str) -> Said {
+pub(super) fn refused(call: &Call<'_>, flag: &str, why: &str) -> ExitMessage {
     fatal(call, &format!("{flag} is not supported: {why}"))
 }
 
-fn usage(call: &Call<'_>) -> Said {
+fn usage(call: &Call<'_>) -> ExitMessage {
     let program = call.program;
     let text = format!(
         "usage:  {program} [-checksum] [-throttle] [-proxy host:port] [-verbose] [-timeout secs] \
@@ -154,11 +154,11 @@ fn usage(call: &Call<'_>) -> Said {
          One start specifier, either -parallel or -rate, is required.\n\
          One end specifier, either -fetches or -seconds, is required.\n"
     );
-    Said { texts: Texts::err(text), code: 1 }
+    ExitMessage { texts: Texts::err(text), code: 1 }
 }
 
 impl TypedFlags {
-    fn take(&mut self, flag: &str, value: &str, call: &Call<'_>) -> Result<(), Said> {
+    fn take(&mut self, flag: &str, value: &str, call: &Call<'_>) -> Result<(), ExitMessage> {
         let at_least_1 = |name: &str| match atoi(value) {
             number if number < 1 => Err(fatal(call, &format!("{name} must be at least 1"))),
             number => Ok(number.unsigned_abs()),
@@ -205,7 +205,7 @@ impl TypedFlags {
         Ok(())
     }
 
-    fn finish(self, url_file: &str, call: &Call<'_>) -> Result<Flags, Said> {
+    fn finish(self, url_file: &str, call: &Call<'_>) -> Result<Flags, ExitMessage> {
         let (Some(by_rate), Some(end)) = (self.starts_by_rate, self.end) else {
             return Err(usage(call));
         };
@@ -241,7 +241,7 @@ mod tests {
 
     use super::*;
 
-    fn parsed(line: &str) -> Result<Flags, Said> {
+    fn parsed(line: &str) -> Result<Flags, ExitMessage> {
         let (args, world) = (args(line), World::default());
         parse(&Call { program: "http_load", args: &args, own: &Chosen::default(), world: &world })
     }

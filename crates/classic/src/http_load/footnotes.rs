@@ -6,6 +6,7 @@ use record::LoadRecord;
 use super::figures::Figures;
 use super::flags::Start;
 use super::plan::{SLOTS, Subject};
+use crate::command::notes::generator_limit;
 
 /// Floats hold whole numbers exactly up to here.
 const EXACT_MAX: u64 = 999_999;
@@ -109,8 +110,6 @@ fn omissions(subject: &Subject, figures: &Figures, record: &LoadRecord) -> Vec<S
                 .to_owned(),
         );
     }
-    if !record.generator_limits().is_empty() {
-        notes.push("the load generator itself was the limit; `joust load` says why".to_owned());
-    }
+    notes.extend(generator_limit(record));
     notes
 }

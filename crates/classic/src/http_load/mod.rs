@@ -46,6 +46,6 @@ fn command(call: &Call<'_>) -> CommandOutcome {
             let scenario = scenario.map(|scenario| Box::new(scenario) as Box<dyn record::Scenario>);
             CommandOutcome::Run(Box::new(Run { plan, footnotes, printer, scenario }))
         }
-        Err(said) => CommandOutcome::Said(said),
+        Err(said) => CommandOutcome::Exit(said),
     }
 }

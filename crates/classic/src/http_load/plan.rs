@@ -15,7 +15,7 @@ use super::checksum::Checksums;
 use super::flags::{End, Flags, Start, Timer, fatal, refused};
 use super::random::random;
 use super::urls::{self, Url};
-use crate::command::{Call, Said};
+use crate::command::{Call, ExitMessage};
 
 /// What the request calls itself.
 pub(super) const USER_AGENT: &str = "http_load 12mar2006";
@@ -55,7 +55,7 @@ pub(super) struct Subject {
 ///
 /// # Errors
 /// What http_load says before its first fetch.
-pub(super) fn plan(flags: Flags, call: &Call<'_>) -> Result<Planned, Said> {
+pub(super) fn plan(flags: Flags, call: &Call<'_>) -> Result<Planned, ExitMessage> {
     let urls = urls::read_urls(&flags.url_file, call)?;
     let any_tls = urls.iter().any(|url| url.is_tls);
     if any_tls && flags.cipher.is_some() {
@@ -139,7 +139,7 @@ fn requests(
     flags: &Flags,
     urls: &[Url],
     call: &Call<'_>,
-) -> Result<(Vec<Origin>, Vec<RequestPlan>), Said> {
+) -> Result<(Vec<Origin>, Vec<RequestPlan>), ExitMessage> {
     let mut numbers = BTreeMap::new();
     let mut origins: Vec<Origin> = Vec::new();
     let mut requests = Vec::new();
@@ -168,7 +168,7 @@ fn requests(
 }
 
 /// The first of version 4, else the first.
-fn resolve(host: &str, port: u16, call: &Call<'_>) -> Result<SocketAddr, Said> {
+fn resolve(host: &str, port: u16, call: &Call<'_>) -> Result<SocketAddr, ExitMessage> {
     let found = call.world.resolve(host, port).map_err(|error| {
         let text = error.to_string();
         let reason = text.rsplit(": ").next().unwrap_or_default();
@@ -245,7 +245,7 @@ mod tests {
     use super::super::flags;
     use super::*;
 
-    fn planned(line: &str, urls: &'static [u8]) -> Result<Planned, Said> {
+    fn planned(line: &str, urls: &'static [u8]) -> Result<Planned, ExitMessage> {
         let ips: &[u8] = b"127.0.0.1\n127.0.0.2\n";
         let world = World { files: [("urls", urls), ("ips", ips)].into(), ..World::default() };
         let args = args(line);

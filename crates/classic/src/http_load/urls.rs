@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use super::flags::fatal;
-use crate::command::{Call, Said, Texts, atoi, strerror};
+use crate::command::{Call, ExitMessage, Texts, atoi, strerror};
 
 /// A line of the URL file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) struct Url {
 /// # Errors
 /// What http_load says of the file or of the first line that is no URL; and where there is none, which
 /// ends http_load by a division by zero.
-pub(super) fn read_urls(path: &Path, call: &Call<'_>) -> Result<Vec<Url>, Said> {
+pub(super) fn read_urls(path: &Path, call: &Call<'_>) -> Result<Vec<Url>, ExitMessage> {
     let mut urls = Vec::new();
     for line in lines(path, call)? {
         let Some(url) = parse(&line) else {
@@ -42,7 +42,7 @@ pub(super) fn read_urls(path: &Path, call: &Call<'_>) -> Result<Vec<Url>, Said> 
 ///
 /// # Errors
 /// What http_load says of the file or of the first line that is no address.
-pub(super) fn read_addresses(path: &Path, call: &Call<'_>) -> Result<Vec<Ipv4Addr>, Said> {
+pub(super) fn read_addresses(path: &Path, call: &Call<'_>) -> Result<Vec<Ipv4Addr>, ExitMessage> {
     let parse = |line: String| {
         line.parse().map_err(|_| fatal(call, &format!("cannot convert source IP address {line}")))
     };
@@ -50,11 +50,11 @@ pub(super) fn read_addresses(path: &Path, call: &Call<'_>) -> Result<Vec<Ipv4Add
 }
 
 /// Lines without their end, and nothing more: an empty one is one, and a carriage return stays.
-fn lines(path: &Path, call: &Call<'_>) -> Result<Vec<String>, Said> {
+fn lines(path: &Path, call: &Call<'_>) -> Result<Vec<String>, ExitMessage> {
     let name = path.display();
     let bytes = call.world.read(path).map_err(|error| {
         let texts = Texts::err(format!("{name}: {}\n", strerror(&error)));
-        Said { texts, code: 1 }
+        ExitMessage { texts, code: 1 }
     })?;
     let text = String::from_utf8(bytes)
         .map_err(|_| fatal(call, &format!("{name} is not UTF-8: write URLs percent-encoded")))?;
@@ -98,7 +98,7 @@ mod tests {
 
     fn read<T>(
         file: &'static [u8],
-        read: fn(&Path, &Call<'_>) -> Result<T, Said>,
+        read: fn(&Path, &Call<'_>) -> Result<T, ExitMessage>,
     ) -> Result<T, String> {
         let world = World { files: [("f", file)].into(), ..World::default() };
         let call = Call { program: "http_load", args: &[], own: &Chosen::default(), world: &world };

@@ -6,7 +6,7 @@ use super::auth::Login;
 use super::settings::{Reps, Settings};
 use super::style::Style;
 use super::text::fatal;
-use crate::command::{Call, Said, Surroundings, Texts, atoi};
+use crate::command::{Call, ExitMessage, Surroundings, Texts, atoi};
 
 /// The machine's file, where the user has none.
 const MACHINE: &str = "/etc/siege/siegerc";
@@ -14,12 +14,16 @@ const MACHINE: &str = "/etc/siege/siegerc";
 /// Longest lines of `header`, together.
 const HEADERS_MAX: usize = 512;
 
-/// Reads the file of -R, else of $SIEGERC, else of the user, else of the machine, else what siege
-/// would have put into the user's home.
+/// Reads the first of these that exists: the file of -R, of $SIEGERC, of the user, of the machine;
+/// without any, the settings that siege would put into the user's home.
 ///
 /// # Errors
 /// What siege says of a file that was named and cannot be read, or of a line that cannot be.
-pub(super) fn load(call: &Call<'_>, named: Option<String>, style: Style) -> Result<Settings, Said> {
+pub(super) fn load(
+    call: &Call<'_>,
+    named: Option<String>,
+    style: Style,
+) -> Result<Settings, ExitMessage> {
     let world = call.world;
     if let Some(rc) = named.or_else(|| world.variable("SIEGERC")) {
         let Ok(bytes) = world.read(Path::new(&rc)) else { return Err(unreadable(&rc)) };
@@ -37,13 +41,13 @@ fn of_user(world: &dyn Surroundings) -> String {
     format!("{}/.siege/siege.conf", world.variable("HOME").unwrap_or_default())
 }
 
-fn unreadable(rc: &str) -> Said {
+fn unreadable(rc: &str) -> ExitMessage {
     let stars = "*".repeat(50);
     let text = format!(
         "{stars}\nsiege: could not open {rc}\n\
          run 'siege.config' to generate a new config file\n{stars}\n"
     );
-    Said { texts: Texts::err(text), code: 1 }
+    ExitMessage { texts: Texts::err(text), code: 1 }
 }
 
 fn parse(
@@ -51,7 +55,7 @@ fn parse(
     rc: String,
     style: Style,
     world: &dyn Surroundings,
-) -> Result<Settings, Said> {
+) -> Result<Settings, ExitMessage> {
     let mut settings = Settings { rc, home_rc: of_user(world), ..Settings::empty(style) };
     let mut variables = Vec::new();
     for line in String::from_utf8_lossy(bytes).lines() {
@@ -147,7 +151,7 @@ pub(super) fn seconds(text: &str) -> i32 {
 }
 
 /// Carries out a directive; whether it is one.
-fn set(to: &mut Settings, option: &str, value: &str) -> Result<bool, Said> {
+fn set(to: &mut Settings, option: &str, value: &str) -> Result<bool, ExitMessage> {
     if let Some(flag) = switch(to, option) {
         *flag = is_true(value);
         return Ok(true);
@@ -168,7 +172,7 @@ fn set(to: &mut Settings, option: &str, value: &str) -> Result<bool, Said> {
 }
 
 /// What takes a value.
-fn set_further(to: &mut Settings, option: &str, value: &str) -> Result<bool, Said> {
+fn set_further(to: &mut Settings, option: &str, value: &str) -> Result<bool, ExitMessage> {
     let owned = || value.to_owned();
     match option.to_ascii_lowercase().as_str() {
         "color" => to.color = !["false", "off"].iter().any(|no| value.eq_ignore_ascii_case(no)),

@@ -8,7 +8,7 @@ use super::conf;
 use super::settings::{CONTENT_TYPE, FOR_EVER, Reps, Settings};
 use super::style::Style;
 use super::text::{self, NotifyLevel, fatal, notify};
-use crate::command::{Call, Getopt, Item, Order, Said, Takes, Texts, atoi};
+use crate::command::{Call, ExitMessage, Getopt, Item, Order, Takes, Texts, atoi};
 
 /// siege's own option string.
 pub(super) const LETTERS: &str = "VhvqCDNFpgl::ibr:t:f:d:c:m:H:R:A:T:j";
@@ -67,7 +67,7 @@ fn takes(letter: char) -> Takes {
 ///
 /// # Errors
 /// What siege says instead of running.
-pub(super) fn parse(call: &Call<'_>) -> Result<TypedFlags, Said> {
+pub(super) fn parse(call: &Call<'_>) -> Result<TypedFlags, ExitMessage> {
     let names: Vec<(&str, Takes)> =
         NAMES.iter().map(|(name, letter)| (*name, takes(*letter))).collect();
     let walk = || Getopt::new(LETTERS, Order::Permuted, call.args).with_names(&names);
@@ -97,7 +97,7 @@ pub(super) fn parse(call: &Call<'_>) -> Result<TypedFlags, Said> {
     }
     if settings.get && settings.url.is_none() {
         let text = "ERROR: -g/--get requires a commandline URL\n";
-        return Err(Said { texts: said.and_out(text), code: 1 });
+        return Err(ExitMessage { texts: said.and_out(text), code: 1 });
     }
     finish(settings, said)
 }
@@ -115,15 +115,15 @@ fn option(item: &Item) -> Option<(char, Option<String>)> {
 }
 
 /// What was said before, and then that.
-fn behind(said: &Texts, mut last: Said) -> Said {
+fn behind(said: &Texts, mut last: ExitMessage) -> ExitMessage {
     last.texts.0.splice(0..0, said.0.iter().cloned());
     last
 }
 
-fn take(to: &mut Settings, letter: char, value: String) -> Result<(), Said> {
+fn take(to: &mut Settings, letter: char, value: String) -> Result<(), ExitMessage> {
     match letter {
-        'V' => return Err(Said { texts: Texts::err(text::version(to)), code: 0 }),
-        'h' => return Err(Said { texts: text::help(to), code: 0 }),
+        'V' => return Err(ExitMessage { texts: Texts::err(text::version(to)), code: 0 }),
+        'h' => return Err(ExitMessage { texts: text::help(to), code: 0 }),
         'D' => to.debug = true,
         'C' => (to.show_config, to.get) = (true, false),
         'c' => to.users = atoi(&value),
@@ -163,7 +163,7 @@ fn take(to: &mut Settings, letter: char, value: String) -> Result<(), Said> {
     Ok(())
 }
 
-fn finish(mut settings: Settings, mut said: Texts) -> Result<TypedFlags, Said> {
+fn finish(mut settings: Settings, mut said: Texts) -> Result<TypedFlags, ExitMessage> {
     settings.settle();
     if settings.conflicts() {
         let text = "CONFIG conflict: selected time and repetition based testing";
@@ -173,7 +173,7 @@ fn finish(mut settings: Settings, mut said: Texts) -> Result<TypedFlags, Said> {
         settings.reps = Reps::Times(FOR_EVER);
     }
     if settings.show_config {
-        return Err(Said { texts: said.and_out(text::config(&settings)), code: 0 });
+        return Err(ExitMessage { texts: said.and_out(text::config(&settings)), code: 0 });
     }
     if settings.users > settings.users_max {
         said = said.and_out(text::capped(settings.users_max));
@@ -196,7 +196,7 @@ mod tests {
     use crate::command::testing::{World, args};
     use crate::command::{Chosen, Stream};
 
-    fn parsed(words: &[String]) -> Result<TypedFlags, Said> {
+    fn parsed(words: &[String]) -> Result<TypedFlags, ExitMessage> {
         let world = World {
             files: [("rc", &b"parser = true\n"[..]), ("few", b"limit = -5\n")].into(),
             variables: [("SIEGERC", "rc")].into(),

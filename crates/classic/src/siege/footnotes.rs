@@ -7,6 +7,7 @@ use super::figures::UserTotals;
 use super::settings::Settings;
 use super::style::Style;
 use super::urls::{Scheme, Url};
+use crate::command::notes::{answers, generator_limit};
 
 /// What is known before the load.
 pub(super) fn before(settings: &Settings, urls: &[Url]) -> Vec<String> {
@@ -72,15 +73,8 @@ pub(super) fn after(settings: &Settings, tally: &UserTotals, record: &LoadRecord
         ));
     }
     notes.extend(times(settings, record));
-    if !record.generator_limits().is_empty() {
-        let text = "the load generator itself was the limit; `joust load` says why";
-        notes.push(text.to_owned());
-    }
+    notes.extend(generator_limit(record));
     notes
-}
-
-fn answers(n: u64) -> String {
-    if n == 1 { "1 answer".to_owned() } else { format!("{n} answers") }
 }
 
 /// The figures behind a mean, and behind a clock that has steps of 10 ms.

@@ -50,10 +50,10 @@ pub(crate) static TOOL: Tool = Tool {
 fn command(call: &Call<'_>) -> CommandOutcome {
     let settings = match flags::parse(call) {
         Ok(settings) => settings,
-        Err(said) => return CommandOutcome::Said(said),
+        Err(said) => return CommandOutcome::Exit(said),
     };
     match plan::run(settings, call) {
         Ok(run) => CommandOutcome::Run(Box::new(run)),
-        Err(said) => CommandOutcome::Said(said),
+        Err(said) => CommandOutcome::Exit(said),
     }
 }

@@ -16,7 +16,7 @@ use super::text::{self, NotifyLevel, notify};
 use super::urls::{self, Method, Scheme, Url};
 use super::users::{Battle, Besiegers, place};
 use super::{footnotes, request};
-use crate::command::{Call, Run, Said, Texts, strerror};
+use crate::command::{Call, ExitMessage, Run, Texts, strerror};
 
 /// Exit code of what joust does not carry out.
 const REFUSED: u8 = 1;
@@ -25,7 +25,7 @@ const REFUSED: u8 = 1;
 ///
 /// # Errors
 /// What siege says instead, or why joust does not do as siege would.
-pub(super) fn run(typed: TypedFlags, call: &Call<'_>) -> Result<Run, Said> {
+pub(super) fn run(typed: TypedFlags, call: &Call<'_>) -> Result<Run, ExitMessage> {
     let TypedFlags { settings, said } = typed;
     let mut complaints = String::new();
     let urls = match targets(&settings, call, &mut complaints) {
@@ -33,7 +33,7 @@ pub(super) fn run(typed: TypedFlags, call: &Call<'_>) -> Result<Run, Said> {
         Err(last) => {
             let mut texts = said;
             texts.0.extend(last.texts.0);
-            return Err(Said { texts, code: last.code });
+            return Err(ExitMessage { texts, code: last.code });
         }
     };
     let login_urls: Vec<Url> = settings
@@ -59,7 +59,7 @@ fn targets(
     settings: &Settings,
     call: &Call<'_>,
     complaints: &mut String,
-) -> Result<Vec<Url>, Said> {
+) -> Result<Vec<Url>, ExitMessage> {
     if let Some(line) = &settings.url {
         let mut url = Url::typed(line, 0, settings, call.world, complaints);
         if settings.get && !["POST", "PUT"].contains(&url.method.0) {
@@ -73,11 +73,11 @@ fn targets(
         let text = format!("unable to open file: {file}: {}", strerror(&error));
         let mut texts = Texts::err(notify(NotifyLevel::Alert, &text));
         texts.0.extend(text::help(settings).0);
-        Said { texts, code: 0 }
+        ExitMessage { texts, code: 0 }
     })?;
     let lines = urls::lines(&bytes, call.world);
     if lines.is_empty() {
-        return Err(Said { texts: text::help(settings), code: 0 });
+        return Err(ExitMessage { texts: text::help(settings), code: 0 });
     }
     let typed =
         |(id, line): (usize, &String)| Url::typed(line, id, settings, call.world, complaints);
@@ -89,10 +89,10 @@ fn refuse<'a>(
     settings: &Settings,
     urls: impl Iterator<Item = &'a Url>,
     program: &str,
-) -> Result<(), Said> {
+) -> Result<(), ExitMessage> {
     let refused = |what: &str, why: &str| {
         let text = format!("{program}: {what} is not supported: {why}\n");
-        Err(Said { texts: Texts::err(text), code: REFUSED })
+        Err(ExitMessage { texts: Texts::err(text), code: REFUSED })
     };
     for url in urls {
         if url.scheme == Scheme::Ftp {

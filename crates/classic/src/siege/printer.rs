@@ -21,7 +21,7 @@ impl Siege {
     }
 
     /// What the users have said since they were last heard.
-    fn news(&self) -> Texts {
+    fn new_lines(&self) -> Texts {
         Texts(std::mem::take(&mut self.battle.state().said))
     }
 }
@@ -33,16 +33,16 @@ impl command::Printer for Siege {
         if !settings.get && !settings.quiet {
             texts = texts.and_err(text::banner(settings));
         }
-        texts.0.extend(self.news().0);
+        texts.0.extend(self.new_lines().0);
         texts
     }
 
     fn progress(&mut self, _: &Progress) -> Texts {
-        self.news()
+        self.new_lines()
     }
 
     fn closing(&mut self, finished: &Finished<'_>) -> Closing {
-        let mut texts = self.news();
+        let mut texts = self.new_lines();
         let settings = &self.battle.settings;
         let tally = self.battle.state().tally.clone();
         let took = units::Nanos::from_secs_f64(finished.record.seconds);

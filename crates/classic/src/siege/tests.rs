@@ -24,7 +24,7 @@ fn run_with(conf: &'static str, line: &str) -> Run {
     let own = Chosen::default();
     match command(&Call { program: "siege", args: &args, own: &own, world: &world }) {
         CommandOutcome::Run(run) => *run,
-        CommandOutcome::Said(said) => panic!("{line}: {said:?}"),
+        CommandOutcome::Exit(said) => panic!("{line}: {said:?}"),
     }
 }
 
@@ -59,7 +59,7 @@ fn play(run: &mut Run, answers: impl Fn(&str, &str) -> Answered) -> (Vec<String>
                 sample.bytes_read += FRAMING;
             }
             let (head, body) = (head.as_bytes(), body.as_bytes());
-            turn = users.heard(&Answer { sample: &sample, head, body });
+            turn = users.request_ended(&Answer { sample: &sample, head, body });
         }
     }
     let local_time =
@@ -302,7 +302,8 @@ fn a_pause_is_whole_seconds_from_one_on_and_in_no_response_time() {
             asking.clear();
             users.ask(0, &mut asking);
             let sample = sample(0, 200, 0);
-            let Turn::After(pause) = users.heard(&Answer { sample: &sample, head: b"", body: b"" })
+            let Turn::After(pause) =
+                users.request_ended(&Answer { sample: &sample, head: b"", body: b"" })
             else {
                 panic!("it has not done them all")
             };
@@ -328,7 +329,7 @@ fn what_joust_does_not_do_is_refused_with_its_reason() {
         let args = args(&format!("-R rc {url}"));
         let own = Chosen::default();
         match command(&Call { program: "siege", args: &args, own: &own, world: &world }) {
-            CommandOutcome::Said(said) => (said.texts.on(Stream::Err), said.code),
+            CommandOutcome::Exit(said) => (said.texts.on(Stream::Err), said.code),
             CommandOutcome::Run(_) => panic!("{url} is carried out"),
         }
     };

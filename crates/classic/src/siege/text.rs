@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::figures::Figures;
 use super::settings::{FOR_EVER, Reps, Settings};
 use super::style::Style;
-use crate::command::{Said, Texts};
+use crate::command::{ExitMessage, Texts};
 
 const WRITES: &str = "a string takes all that is written";
 
@@ -37,8 +37,8 @@ pub(super) fn notify(level: NotifyLevel, text: &str) -> String {
 }
 
 /// What ends siege at once.
-pub(super) fn fatal(text: &str) -> Said {
-    Said { texts: Texts::err(notify(NotifyLevel::Fatal, text)), code: 1 }
+pub(super) fn fatal(text: &str) -> ExitMessage {
+    ExitMessage { texts: Texts::err(notify(NotifyLevel::Fatal, text)), code: 1 }
 }
 
 /// `SIEGE 4.0.7`, and more of it with -D.

@@ -1,6 +1,6 @@
 //! siege's users: each walks through its URLs, follows redirects, answers challenges, keeps cookies,
 //! fetches the parts of pages, and pauses. Owns their turns, and what counts as a transaction. Start
-//! reading at [`User::heard`].
+//! reading at [`User::request_ended`].
 //!
 //! In siege a redirect is a call within a call: a transaction is counted when it returns, and where the
 //! last of a chain fails, none of the chain is counted. [`Link`] stands for such a call.
@@ -188,9 +188,9 @@ impl Users for Crew<'_> {
         asking.request(&user.request(), user.url.id as u32);
     }
 
-    fn heard(&mut self, answer: &Answer<'_>) -> Turn {
+    fn request_ended(&mut self, answer: &Answer<'_>) -> Turn {
         let index = self.user(answer.sample.conn);
-        self.users[index].heard(answer)
+        self.users[index].request_ended(answer)
     }
 }
 
@@ -293,7 +293,7 @@ impl<'a> User<'a> {
     }
 
     /// What came of its request, and what it does then.
-    fn heard(&mut self, answer: &Answer<'_>) -> Turn {
+    fn request_ended(&mut self, answer: &Answer<'_>) -> Turn {
         let sample = answer.sample;
         if sample.outcome == Outcome::Unanswered {
             return Turn::Leaves;

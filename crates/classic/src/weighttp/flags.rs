@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use crate::command::{Call, Getopt, Item, Order, Said, Texts, atoi};
+use crate::command::{Call, ExitMessage, Getopt, Item, Order, Texts, atoi};
 
 /// weighttp's own option string.
 pub(super) const LETTERS: &str = ":hv6kn:t:c:H:";
@@ -54,7 +54,7 @@ struct TypedFlags {
 ///
 /// # Errors
 /// What weighttp says instead of running.
-pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
+pub(super) fn parse(call: &Call<'_>) -> Result<Flags, ExitMessage> {
     let none = Vec::new();
     let mut typed = TypedFlags {
         requests: 0,
@@ -90,17 +90,17 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
     }
 }
 
-fn said(texts: Texts, code: u8) -> Said {
-    Said { texts, code }
+fn said(texts: Texts, code: u8) -> ExitMessage {
+    ExitMessage { texts, code }
 }
 
 /// A complaint, then how weighttp is used.
-fn helped(complaint: &str) -> Said {
+fn helped(complaint: &str) -> ExitMessage {
     said(Texts::out(BANNER).and_err(format!("error: {complaint}\n\n")).and_out(HELP), 1)
 }
 
 /// A complaint of what is past the arguments.
-pub(super) fn fatal(complaint: &str) -> Said {
+pub(super) fn fatal(complaint: &str) -> ExitMessage {
     said(Texts::out(BANNER).and_err(format!("error: {complaint}\n")), 1)
 }
 
@@ -132,7 +132,7 @@ impl TypedFlags {
         }
     }
 
-    fn finish(self, url: &str) -> Result<Flags, Said> {
+    fn finish(self, url: &str) -> Result<Flags, ExitMessage> {
         let Self { requests, threads, clients, keep_alive, ipv6, headers } = self;
         let zero = [
             (u64::from(threads), "thread count"),
@@ -171,7 +171,7 @@ fn count(text: &str) -> u64 {
 }
 
 /// The first colon ends the host, wherever it stands.
-fn parse_url(whole: &str) -> Result<Url, Said> {
+fn parse_url(whole: &str) -> Result<Url, ExitMessage> {
     let (is_tls, rest) = scheme(whole);
     let (host, port, path) = match rest.split_once(':') {
         Some((host, behind)) => {
@@ -230,7 +230,7 @@ impl Flags {
     ///
     /// # Errors
     /// What weighttp says where there is none.
-    pub(super) fn resolve(&self, call: &Call<'_>) -> Result<SocketAddr, Said> {
+    pub(super) fn resolve(&self, call: &Call<'_>) -> Result<SocketAddr, ExitMessage> {
         let host = &self.url.host;
         let found = call.world.resolve(host, self.url.port).unwrap_or_default();
         let addr = found.into_iter().find(|addr| addr.is_ipv6() == self.ipv6);
@@ -246,7 +246,7 @@ mod tests {
 
     use super::*;
 
-    fn parsed(line: &str) -> Result<Flags, Said> {
+    fn parsed(line: &str) -> Result<Flags, ExitMessage> {
         let (args, world) = (args(line), World::default());
         parse(&Call { program: "weighttp", args: &args, own: &Chosen::default(), world: &world })
     }

@@ -6,6 +6,7 @@ use units::Nanos;
 
 use super::flags::Flags;
 use super::workers::Counts;
+use crate::command::notes::generator_limit;
 
 /// Share of the time for which a thread that is done early is worth a word.
 const IDLE_MIN: f64 = 0.05;
@@ -106,8 +107,6 @@ fn common(counts: &Counts, record: &LoadRecord) -> Vec<String> {
     if counts.unsaid > 0 {
         notes.push(format!("{} more error lines were left out", counts.unsaid));
     }
-    if !record.generator_limits().is_empty() {
-        notes.push("the load generator itself was the limit; `joust load` says why".to_owned());
-    }
+    notes.extend(generator_limit(record));
     notes
 }

@@ -18,7 +18,7 @@ use units::Nanos;
 use self::flags::Flags;
 use self::workers::{Rules, Workers};
 use crate::Tool;
-use crate::command::{Call, CommandOutcome, OwnFlag, Run, Said};
+use crate::command::{Call, CommandOutcome, ExitMessage, OwnFlag, Run};
 
 /// The tool.
 pub(crate) static TOOL: Tool = Tool {
@@ -52,11 +52,11 @@ fn command(call: &Call<'_>) -> CommandOutcome {
     };
     match run {
         Ok(run) => CommandOutcome::Run(Box::new(run)),
-        Err(said) => CommandOutcome::Said(said),
+        Err(said) => CommandOutcome::Exit(said),
     }
 }
 
-fn old(call: &Call<'_>) -> Result<Run, Said> {
+fn old(call: &Call<'_>) -> Result<Run, ExitMessage> {
     let flags = flags::parse(call)?;
     let plan = plan(&flags, call)?;
     let rules = Rules::Old { keep_alive: flags.keep_alive };
@@ -79,7 +79,7 @@ fn of_https(is_tls: bool) -> Vec<String> {
     is_tls.then(|| text.to_owned()).into_iter().collect()
 }
 
-fn plan(flags: &Flags, call: &Call<'_>) -> Result<LoadPlan, Said> {
+fn plan(flags: &Flags, call: &Call<'_>) -> Result<LoadPlan, ExitMessage> {
     let addr = flags.resolve(call)?;
     let url = &flags.url;
     let host = flags::host_field(url.is_tls, &url.host, url.port);

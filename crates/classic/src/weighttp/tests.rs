@@ -31,7 +31,7 @@ fn heard(flags: &Flags, samples: &[&[Sample]]) -> Arc<Shared> {
         let mut users = workers.users(Seats { thread, first: thread, n: 1 });
         for sample in *samples {
             users.ask(thread, &mut Asking::new(1));
-            users.heard(&Answer { sample, head: HEAD, body: b"" });
+            users.request_ended(&Answer { sample, head: HEAD, body: b"" });
         }
     }
     workers.shared()

@@ -156,7 +156,7 @@ impl Users for Worker<'_> {
         asking.request(&self.all.request, 0);
     }
 
-    fn heard(&mut self, answer: &Answer<'_>) -> Turn {
+    fn request_ended(&mut self, answer: &Answer<'_>) -> Turn {
         if self.is_in_vain(answer.sample) && !self.send_in_vain() {
             self.counts.left_out += 1;
         } else {
@@ -382,7 +382,7 @@ pub(super) mod tests {
                 users.ask(user, &mut asking);
                 assert_eq!(asking.bytes(), b"GET");
                 let answer = Answer { sample: &sample(200, Outcome::Ok), head: HEAD, body: b"" };
-                if users.heard(&answer) != Turn::Leaves {
+                if users.request_ended(&answer) != Turn::Leaves {
                     waiting.push(user);
                 }
             }
@@ -450,7 +450,7 @@ pub(super) mod tests {
                 *n += 1;
                 let sample = Sample { carrier, ..sample(200, Outcome::Ok) };
                 let answer = Answer { sample: &sample, head: HEAD, body: b"" };
-                if users.heard(&answer) != Turn::Leaves {
+                if users.request_ended(&answer) != Turn::Leaves {
                     waiting.insert(0, user);
                 }
             }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::units::{scan_metric, scan_time};
 use super::url::Url;
-use crate::command::{Call, Getopt, Item, Order, Said, Takes, Texts};
+use crate::command::{Call, ExitMessage, Getopt, Item, Order, Takes, Texts};
 
 /// wrk's own option string. `r` is in it and nothing takes it: it ends in the usage.
 pub(super) const LETTERS: &str = "t:c:d:s:H:T:Lrv?";
@@ -62,7 +62,7 @@ impl Flags {
 ///
 /// # Errors
 /// What wrk says instead of running.
-pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
+pub(super) fn parse(call: &Call<'_>) -> Result<Flags, ExitMessage> {
     let mut typed = TypedFlags::default();
     let mut getopt = Getopt::new(LETTERS, Order::Permuted, call.args).with_names(&NAMES);
     for item in getopt.by_ref() {
@@ -129,7 +129,7 @@ impl TypedFlags {
     }
 
     /// What can only be judged when all is there, in wrk's order.
-    fn finish(self, operands: Vec<String>, call: &Call<'_>) -> Result<Flags, Said> {
+    fn finish(self, operands: Vec<String>, call: &Call<'_>) -> Result<Flags, ExitMessage> {
         let Some(typed_url) = operands.first().filter(|_| self.threads > 0 && self.duration > 0)
         else {
             return Err(usage(&self, ""));
@@ -149,7 +149,7 @@ impl TypedFlags {
             if number > most {
                 let program = call.program;
                 let text = format!("{program}: {flag} {number} is not supported: at most {most}\n");
-                return Err(Said { texts: Texts::err(text), code: 1 });
+                return Err(ExitMessage { texts: Texts::err(text), code: 1 });
             }
         }
         Ok(Flags {
@@ -171,9 +171,9 @@ impl TypedFlags {
 pub(super) const VERSION: &str = "wrk 4.1.0 [epoll] Copyright (C) 2012 Will Glozer\n";
 
 /// A complaint, then how wrk is used.
-fn usage(typed: &TypedFlags, complaint: &str) -> Said {
+fn usage(typed: &TypedFlags, complaint: &str) -> ExitMessage {
     let texts = Texts::out(VERSION.repeat(typed.version)).and_err(complaint);
-    Said { texts: texts.and_out(include_str!("usage.txt")), code: 1 }
+    ExitMessage { texts: texts.and_out(include_str!("usage.txt")), code: 1 }
 }
 
 #[cfg(test)]
@@ -182,7 +182,7 @@ mod tests {
     use crate::command::testing::{World, args};
     use crate::command::{Chosen, Stream};
 
-    fn parsed(line: &str) -> Result<Flags, Said> {
+    fn parsed(line: &str) -> Result<Flags, ExitMessage> {
         let args = args(line);
         parse(&Call {
             program: "wrk",

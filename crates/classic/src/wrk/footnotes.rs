@@ -7,6 +7,7 @@ use units::Nanos;
 use super::figures::Figures;
 use super::flags::Flags;
 use super::units::{format_micros, format_seconds};
+use crate::command::notes::generator_limit;
 
 /// What one may not expect, known before the load.
 pub(super) fn before(flags: &Flags) -> Vec<String> {
@@ -43,9 +44,7 @@ pub(super) fn footnotes(flags: &Flags, figures: &Figures, record: &LoadRecord) -
             replies(bad)
         ));
     }
-    if !record.generator_limits().is_empty() {
-        notes.push("the load generator itself was the limit; `joust load` says why".to_owned());
-    }
+    notes.extend(generator_limit(record));
     notes
 }
 

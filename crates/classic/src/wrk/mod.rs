@@ -6,22 +6,34 @@
 //! What a script cannot change is asked by the plan, whose one request is wrk's byte for byte. What it
 //! can change is asked by a scenario ([`lua::Users`]).
 
+#[cfg(feature = "lua")]
 mod figures;
+#[cfg(feature = "lua")]
 mod flags;
+#[cfg(feature = "lua")]
 mod footnotes;
+#[cfg(feature = "lua")]
 mod lua;
+#[cfg(feature = "lua")]
 mod plan;
+#[cfg(feature = "lua")]
 mod printer;
 mod read;
+#[cfg(feature = "lua")]
 mod script_counts;
+#[cfg(feature = "lua")]
 mod stats;
-#[cfg(test)]
+#[cfg(all(test, feature = "lua"))]
 mod tests;
+#[cfg(feature = "lua")]
 mod text;
+#[cfg(feature = "lua")]
 mod units;
+#[cfg(feature = "lua")]
 mod url;
 
 use crate::Tool;
+#[cfg(feature = "lua")]
 use crate::command::{Call, CommandOutcome};
 
 /// The tool.
@@ -38,16 +50,20 @@ pub(crate) static TOOL: Tool = Tool {
         "bytes include heads",
         "a latency is taken from the sending: what a request waited to be sent is in none (closed loop)",
     ],
+    #[cfg(feature = "lua")]
     command: Some(command),
+    #[cfg(not(feature = "lua"))]
+    command: None,
     own_flags: &[],
     read: read::read_reports,
 };
 
 /// What a command line of wrk asks for.
+#[cfg(feature = "lua")]
 fn command(call: &Call<'_>) -> CommandOutcome {
     let prepared = flags::parse(call).and_then(|flags| plan::prepare(flags, call.world));
     match prepared {
         Ok(run) => CommandOutcome::Run(Box::new(run)),
-        Err(said) => CommandOutcome::Said(said),
+        Err(said) => CommandOutcome::Exit(said),
     }
 }

@@ -12,7 +12,7 @@ use super::flags::{Flags, VERSION};
 use super::footnotes;
 use super::lua::{Script, ScriptUsers, Scripts};
 use super::printer::Wrk;
-use crate::command::{Run, Said, Stream, Surroundings, strerror};
+use crate::command::{ExitMessage, Run, Stream, Surroundings, strerror};
 
 /// wrk itself never gives up waiting for a reply: as long as joust can wait. Longer loads are rare.
 const TIMEOUT: Nanos = Nanos::from_secs(1200);
@@ -21,7 +21,7 @@ const TIMEOUT: Nanos = Nanos::from_secs(1200);
 ///
 /// # Errors
 /// What wrk says before its first request, and then does not run.
-pub(super) fn prepare(flags: Flags, world: &dyn Surroundings) -> Result<Run, Said> {
+pub(super) fn prepare(flags: Flags, world: &dyn Surroundings) -> Result<Run, ExitMessage> {
     let mut complaints = String::new();
     let script =
         flags.script.as_deref().and_then(|path| read(path, &flags, world, &mut complaints));

@@ -6,7 +6,7 @@ use super::figures::{Errors, Figures};
 use super::flags::{Flags, VERSION};
 use super::lua::Scripts;
 use super::{footnotes, text};
-use crate::command::{Closing, Finished, Printer, RequestAccount, Said, Texts};
+use crate::command::{Closing, ExitMessage, Finished, Printer, RequestAccount, Texts};
 
 /// wrk in one run.
 pub(super) struct Wrk {
@@ -52,7 +52,7 @@ impl Printer for Wrk {
         let mut counts = None;
         if let Some(scripts) = &self.scripts {
             scripts.flush();
-            if let Some(Said { texts, code }) = scripts.failure() {
+            if let Some(ExitMessage { texts, code }) = scripts.failure() {
                 return Closing { texts, code, ..Closing::default() };
             }
             counts = scripts.counts();
@@ -69,7 +69,7 @@ impl Printer for Wrk {
     }
 
     /// The script's done().
-    fn afterwards(&mut self) -> Option<Said> {
+    fn afterwards(&mut self) -> Option<ExitMessage> {
         let (scripts, figures) = (self.scripts.as_ref()?, self.figures.take()?);
         scripts.done(figures);
         scripts.flush();

@@ -26,10 +26,9 @@ impl Stats {
         Self { seen }
     }
 
-    /// wrk's correction for coordinated omission: where a value is at least twice what was expected, a
-    /// user who asks at even intervals would have waited too, and so for each one more is added at
-    /// every expected interval below it, as long as that is above one interval. Gives the number of
-    /// those that were added.
+    /// wrk's correction for coordinated omission. If a value is at least twice the expected interval, a
+    /// user who asks at even intervals would have waited too. So wrk adds a value at every expected
+    /// interval below it, as long as that is above one interval. Returns the number of values added.
     pub(super) fn correct(&mut self, expected: u64) -> u64 {
         if expected == 0 || self.max() < expected.saturating_mul(2) {
             return 0;

@@ -14,7 +14,9 @@ use super::printer::Wrk;
 use super::stats::Stats;
 use super::{command, footnotes, read, text};
 use crate::command::testing::{World, args};
-use crate::command::{Call, Chosen, CommandOutcome, Finished, Printer as _, Run, Said, Stream};
+use crate::command::{
+    Call, Chosen, CommandOutcome, ExitMessage, Finished, Printer as _, Run, Stream,
+};
 
 fn flags(line: &str) -> Flags {
     let args = args(line);
@@ -28,12 +30,12 @@ fn flags(line: &str) -> Flags {
 }
 
 /// What a command line asks for, in a world with one script.
-fn asked(line: &str, script: &'static str) -> Result<Run, Said> {
+fn asked(line: &str, script: &'static str) -> Result<Run, ExitMessage> {
     let world = World { files: [("x.lua", script.as_bytes())].into(), ..World::default() };
     let args = args(line);
     match command(&Call { program: "wrk", args: &args, own: &Chosen::default(), world: &world }) {
         CommandOutcome::Run(run) => Ok(*run),
-        CommandOutcome::Said(said) => Err(said),
+        CommandOutcome::Exit(said) => Err(said),
     }
 }
 

@@ -74,15 +74,16 @@ pub(crate) fn local_time() -> LocalTime {
     LocalTime { year: 2026, month: 1, day: 1, weekday: 4, hour: 0, minute: 0, second: 0 }
 }
 
-/// What a command line asks for, its tool first; `None` where the tool says something instead.
+/// What a command line asks for, its tool first; `None` if the tool says something instead, or was not built
+/// in.
 pub(crate) fn asked(words: &[String]) -> Option<Run> {
     let tool = classic::named(&words[0]).expect("a tool");
     let mut args = words[1..].to_vec();
     let own = Chosen::take(tool.own_flags, &mut args).expect("flags of joust's own");
-    let command = tool.command.expect("a tool with a command line");
+    let command = tool.command?;
     match command(&Call { program: tool.name, args: &args, own: &own, world: &World }) {
         CommandOutcome::Run(run) => Some(*run),
-        CommandOutcome::Said(_) => None,
+        CommandOutcome::Exit(_) => None,
     }
 }
 

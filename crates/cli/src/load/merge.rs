@@ -8,7 +8,7 @@ use miette::miette;
 use record::LoadRecord;
 
 use super::args::Args;
-use super::{ended, tell};
+use super::{ended, write_outputs};
 use crate::output;
 use crate::trouble::{Ended, Trouble};
 
@@ -29,7 +29,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     if !args.checks.slo.is_empty() {
         record.plan.goals.clone_from(&args.checks.slo);
     }
-    tell(&record, args)?;
+    write_outputs(&record, args)?;
     ended(&record, args.checks.strict)
 }
 

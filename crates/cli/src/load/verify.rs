@@ -164,7 +164,7 @@ fn nothing_to_compare(flag: &str, unverified: &[Unverified]) -> miette::Report {
 impl CheckedVerify<'_> {
     /// Refuses a load whose bodies cannot be compared, or are not the ones that the flag names. The
     /// plan has what its requests were answered with.
-    pub fn hold(
+    pub fn enforce(
         &self,
         plan: &LoadPlan,
         oracle: &Oracle,
@@ -194,14 +194,14 @@ impl CheckedVerify<'_> {
         let Some(wanted) = &self.wanted else { return Ok(()) };
         for request in &plan.requests {
             let Some(found) = &request.expected else { continue };
-            wanted.hold(&plan.name_of(request), found)?;
+            wanted.enforce(&plan.name_of(request), found)?;
         }
         Ok(())
     }
 }
 
 impl WantedBody<'_> {
-    fn hold(&self, name: &str, found: &ExpectedBody) -> Result<(), Trouble> {
+    fn enforce(&self, name: &str, found: &ExpectedBody) -> Result<(), Trouble> {
         let ExpectedBody { length, sha256 } = found;
         match self {
             Self::Sha256(wanted) if sha256 == wanted => Ok(()),

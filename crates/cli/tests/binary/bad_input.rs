@@ -83,7 +83,7 @@ const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
     (&["--search", "p99<1s,rate>5/s"], &["rate>5/s", "sets the rate itself", "p99<10ms"]),
     (&["--search", "p99<1s", "--slo", "p50<1s"], &["--search", "--slo"]),
     (&["--search", "p50<1s,connect.p99<1s"], &["connect.p99<1s", "--no-keepalive"]),
-    (&["--search", "p99<1s", "--precision", "0%"], &["precision of 0 %", "0.1 %"]),
+    (&["--search", "p99<1s", "--precision", "0%"], &["precision of a search", "got 0 %", "0.1 %"]),
     (&["--search", "p99<1s", "--tries", "0"], &["--tries"]),
     (&["--search", "p99<1s", "--rate-max", "x"], &["--rate-max", "500/s"]),
     (&["--tries", "5"], &["--search"]),

@@ -141,7 +141,7 @@ fn what_is_mistyped_is_refused_before_anything_is_started() {
             (&["quik"], 2, &["`quik`", "did you mean studies/quick.toml?", "Servers are joust"]),
             (&["quick"], 2, &["runs `quick`"]),
             (&["nginx"], 2, &["at least two contenders, got one: nginx", "joust load URL"]),
-            (&["studies/quick.toml", "nginx"], 2, &["stands alone"]),
+            (&["studies/quick.toml", "nginx"], 2, &["must be the only argument"]),
             (&["-c", "5"], 2, &["-c needs contenders", "joust run nginx lighttpd -c"]),
             (
                 &["studies/quick.toml", "--page", "5"],

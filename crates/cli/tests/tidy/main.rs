@@ -66,9 +66,7 @@ fn a_dead_file_is_caught() {
 
 /// Cycles that are still there. The list only shrinks: a cycle fails unless it lies within a line of the
 /// list, and a line fails when no cycle lies within it any more.
-const KNOWN_KNOTS: &[(&str, &str)] = &[
-    ("record", "by_request goal load load_plan upgrade"),
-];
+const KNOWN_KNOTS: &[(&str, &str)] = &[("record", "by_request goal load load_plan upgrade")];
 
 #[test]
 fn the_modules_of_a_crate_form_no_cycle() {

@@ -1,10 +1,10 @@
 //! Owns the check that bodies under load are those that were sent before it. Start reading at [`look`].
 //!
-//! A server whose cache, disk or backend gives way under load can go on answering with status 200 and
-//! the right length. Such replies count as good in every tool that looks at no more than that, and are
+//! A server whose cache, disk or backend fails under load may go on answering with status 200 and
+//! the right length. Tools that check only these count such replies as good, and they are
 //! often faster. The generator hashes a sample of the bodies of each visit and compares them with what
-//! the same contender answered when it was asked alone; one that differs is enough, since chance does
-//! not make a SHA-256 differ. Loads by other tools verify nothing, and nothing is said of them.
+//! the same contender answered when it was asked alone. One that differs is enough, since a SHA-256 does not
+//! differ by chance. Loads by other tools are not verified, so this check ignores them.
 
 use record::{BodiesVerified, Certainty, Severity, Visit, WrongBody};
 
@@ -15,11 +15,12 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "bodies_change_under_load",
     severity: Severity::Void,
+    spares_like_pairs: false,
     title: "bodies under load differ from those before it",
-    meaning: "the server sent other bytes than it was asked for, so its speed is not that of the work",
-    remedy: "see the server's log and its caches; compare what it sends during a load with what it \
-             sends alone (`curl -s URL | sha256sum`). For a page that is meant to change write \
-             verify = \"off\" in [workload]",
+    meaning: "the server did not send what it was asked for, so its speed says nothing about that work",
+    remedy: "check the server's log and caches; compare what it sends under load with what it sends \
+             alone (`curl -s URL | sha256sum`). If the page is meant to change, write verify = \"off\" in \
+             [workload]",
     needs: &[],
     look,
 };

@@ -1,12 +1,12 @@
 //! Owns the check that contenders do the same work: they sent the same body. Start reading at [`look`].
 //!
-//! One contender with compression on, an error page or another file sends fewer bytes and looks fast.
-//! The bodies compared were fetched alone before the run, so that no first answer under load becomes
+//! A contender with compression on, an error page or another file sends fewer bytes and looks fast.
+//! The bodies were fetched alone before the run, so that no first answer under load becomes
 //! the norm (ab's "failed requests" are those whose length differs from the first one).
 //!
-//! Bodies are held against that of the study's reference; without one, against the commonest. Who differs is
-//! touched, one finding for each other body: two who sent the same one did the same work, whatever the
-//! rest sent, so pairs of them stand ([`Check::spares_like_pairs`]).
+//! Bodies are compared with the body of the study's reference or, without one, with the commonest body. Each other
+//! body is a finding that touches its contenders. Two contenders with the same body did the same work, so their pair
+//! stands ([`Check::spares_like_pairs`]).
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,11 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "different_bodies",
     severity: Severity::Void,
+    spares_like_pairs: true,
     title: "contenders sent different bodies",
     meaning: "they did not do the same work, so their speeds are not comparable",
-    remedy: "compare what each sends (`curl -sD- URL` beside the head in the run file), switch off \
-             compression and page rewriting, and point all to the same file",
+    remedy: "compare what each sends (`curl -sD- URL` with the head in the run file), switch off \
+             compression and page rewriting, and let all serve the same file",
     needs: &[],
     look,
 };
@@ -32,7 +33,7 @@ const DIGITS: usize = 12;
 
 fn look(evidence: &Evidence) -> Vec<Observation> {
     let mut by_body: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    // A contender that never answered has no body; that is said by its visits.
+    // A contender that never answered has no body; its visits say so.
     let answered = evidence.run.contenders.iter().enumerate();
     for (contender, facts) in answered.filter(|(_, facts)| !facts.body_sha256.is_empty()) {
         by_body.entry(&facts.body_sha256).or_default().push(contender);
@@ -63,7 +64,7 @@ fn sent(evidence: &Evidence, sha256: &str, contenders: &[usize]) -> String {
     format!("{} from {}", sha256.get(..DIGITS).unwrap_or(sha256), evidence.names(contenders))
 }
 
-/// The body that others are held against; `None` where several are as common and there is no reference.
+/// The body that others are compared with; `None` where several are equally common and there is no reference.
 fn norm<'a>(by_body: &BTreeMap<&'a str, Vec<usize>>, reference: Option<usize>) -> Option<&'a str> {
     let of_reference = by_body.iter().find(|(_, who)| reference.is_some_and(|r| who.contains(&r)));
     let most = by_body.values().map(Vec::len).max()?;

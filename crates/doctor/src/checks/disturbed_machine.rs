@@ -1,12 +1,11 @@
-//! Owns the check that visits are used although the machine was disturbed meanwhile. A disturbed visit is made
-//! again; where that was tried too often, or the study says `keep_disturbed`, the last one is used. Start
+//! Owns the check for disturbed visits among those that are used. A disturbed visit is made
+//! again; after too many tries, or if the study says `keep_disturbed`, the last one is used. Start
 //! reading at [`look`].
 //!
-//! Blocks are interleaved, so that what disturbs all alike moves no estimate: it widens the interval, and
-//! may leave too few blocks to see a difference. Therefore it is a note, and confirmed from half of the
-//! visits on. Not all that disturbs does so alike: a quota of CPU time, or a hypervisor's, stops whoever
-//! uses most. Where the contenders' parts are far from each other, they are said one by one, and it is
-//! confirmed.
+//! Blocks are interleaved, so a disturbance of all contenders shifts no estimate: it widens the interval, and
+//! may leave too few blocks to see a difference. So it is a note, confirmed from half of the
+//! visits on. Some disturbances are unequal: a quota of CPU time, or a hypervisor, stops the contender that
+//! uses most. If the contenders' shares are far apart, the evidence lists each, and the finding is confirmed.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +18,11 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "disturbed_machine",
     severity: Severity::Note,
-    title: "visits of a disturbed machine are among those used",
-    meaning: "what else the machine did is in their figures: intervals are wider than they need be, and of \
-              a difference between contenders that were not disturbed alike a part is the machine's",
-    remedy: "stop what else runs, or take a machine of its own; then: joust run --repeat-of RUN",
+    spares_like_pairs: false,
+    title: "some of the used visits were made on a disturbed machine",
+    meaning: "the figures include what else the machine did: intervals are wider than necessary, and if \
+              contenders were disturbed unequally, part of their difference is the machine's",
+    remedy: "stop other programs, or use a machine of its own; then: joust run --repeat-of RUN",
     needs: &[],
     look,
 };
@@ -50,15 +50,13 @@ fn look(evidence: &Evidence) -> Vec<Observation> {
     let Some((most, _)) = causes.into_iter().max_by_key(|(_, number)| *number) else {
         return Vec::new();
     };
-    let mut text = format!(
-        "{disturbed} of {} that are used, most often because {most}",
-        words::count(all, "visit"),
-    );
+    let mut text =
+        format!("{disturbed} of {} used, most often because {most}", words::count(all, "visit"),);
     let is_uneven = is_uneven(&parts);
     if is_uneven {
         let name = |contender: usize| &evidence.run.plan.contenders[contender].name;
         let each = parts.iter().map(|&(one, some, of)| format!("{}: {some} of {of}", name(one)));
-        text.push_str(&format!("; not alike: {}", each.collect::<Vec<_>>().join(", ")));
+        text.push_str(&format!("; unequally: {}", each.collect::<Vec<_>>().join(", ")));
     }
     let is_much = is_uneven || 2 * disturbed >= all;
     let certainty = if is_much { Certainty::Confirmed } else { Certainty::Suspected };
@@ -116,7 +114,7 @@ mod tests {
         assert_eq!(seen.len(), 1);
         let (certainty, contenders) = (seen[0].certainty, seen[0].contenders.as_slice());
         assert_eq!((certainty, contenders), (Certainty::Suspected, &[0][..]));
-        let text = "3 of 16 visits that are used, most often because other processes used the CPUs";
+        let text = "3 of 16 visits used, most often because other processes used the CPUs";
         assert_eq!(seen[0].evidence, text);
         let seen = look(&Evidence::of(&with_disturbed(8)));
         assert_eq!(seen[0].certainty, Certainty::Confirmed);
@@ -126,11 +124,11 @@ mod tests {
     fn contenders_that_were_not_disturbed_alike_are_told_apart() {
         let seen = look(&Evidence::of(&with_disturbed(5)));
         assert_eq!(seen[0].certainty, Certainty::Confirmed);
-        assert!(seen[0].evidence.ends_with("not alike: a: 5 of 8, b: 0 of 8"), "{seen:?}");
+        assert!(seen[0].evidence.ends_with("unequally: a: 5 of 8, b: 0 of 8"), "{seen:?}");
         let mut alike = with_disturbed(8);
         let around = alike.visits.iter().find(|visit| visit.contender == 0).unwrap();
         let around = around.surroundings.clone();
         alike.visits.iter_mut().for_each(|visit| visit.surroundings = around.clone());
-        assert!(!look(&Evidence::of(&alike))[0].evidence.contains("not alike"));
+        assert!(!look(&Evidence::of(&alike))[0].evidence.contains("unequally"));
     }
 }

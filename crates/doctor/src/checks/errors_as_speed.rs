@@ -1,13 +1,13 @@
 //! Owns the check that what was measured are answers, not failures. Start reading at [`look`].
 //!
-//! An error page from memory and a connection reset at once are the fastest answers there are, and
-//! tools that count every reply (wrk, weighttp) print them as requests/s. joust's rate is of good
-//! replies alone, but a contender that sheds load still does less work than the others.
+//! An error page from memory and an immediate connection reset are the fastest answers, and
+//! tools that count every reply (wrk, weighttp) print them as requests/s. joust's rate counts good
+//! replies only, but a contender that sheds load still does less work than the others.
 //!
 //! The limit is that of RFC 9411: no more than 0.001 % of attempts may fail. A short study has
-//! fewer than 100,000 requests of a contender, where a single reset is already more; so it counts
-//! only where the number is too large for that share by chance. A reply of the wrong status, the
-//! wrong length or no HTTP at all is not bad luck on the way but what the server says, so there a
+//! fewer than 100,000 requests of a contender, so a single reset exceeds it. Therefore failures count
+//! only if chance does not explain their number. A reply of the wrong status, the
+//! wrong length or no HTTP at all is the server's own answer and not bad luck on the way, so a
 //! single one is enough.
 
 use record::{Certainty, ErrorCounts, Outcome, Severity};
@@ -19,18 +19,19 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "errors_as_speed",
     severity: Severity::Void,
+    spares_like_pairs: false,
     title: "requests failed, and failing is fast",
-    meaning: "what fails costs the server less than what succeeds, so its speed is not that of the \
-              work that was asked for",
-    remedy: "see the kinds of failure and the server's own log; raise its limits \
-             (MaxRequestWorkers, backlog, `ulimit -n`) or ask with fewer connections, and run again",
+    meaning: "a failed request costs the server less than a good one, so its speed is not that of the \
+              requested work",
+    remedy: "check the kinds of failure and the server's log; raise its limits (MaxRequestWorkers, \
+             backlog, `ulimit -n`) or use fewer connections, and run again",
     needs: &[],
     look,
 };
 
 /// Share of failed requests above which a measurement is void (RFC 9411).
 const FAILED_SHARE_MAX: f64 = 0.00001;
-/// Standard deviations by which a number must exceed that share: chance does so once in 1,000 studies.
+/// Standard deviations by which the number must exceed that share: it does so by chance once in 1,000 studies.
 const BEYOND_CHANCE: f64 = 3.09;
 
 fn look(evidence: &Evidence) -> Vec<Observation> {
@@ -58,7 +59,7 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
     let kinds: Vec<String> =
         kinds.map(|(kind, n)| format!("{} {}", words::grouped(n), name(kind))).collect();
     let evidence = format!(
-        "{}: {} of {} failed ({}): {}; a tool that counts every reply would call them speed",
+        "{}: {} of {} failed ({}): {}; a tool that counts every reply would count them as throughput",
         evidence.name(contender),
         words::grouped(failed),
         words::count(all, "request"),

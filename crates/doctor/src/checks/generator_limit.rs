@@ -1,10 +1,10 @@
-//! Owns the check that it was the server that set the pace, and not the generator. Start reading at [`look`].
+//! Owns the check that the server set the pace, not the generator. Start reading at [`look`].
 //!
 //! The utilisation law: each request needs S seconds of a resource, so at X requests/s the resource
 //! is busy the share X S of the time, and X can be at most 1 / S. In a closed loop X rises until some
 //! resource is always busy; that one, the busiest, sets X, and a cheaper server would not be seen to
-//! be faster. So the generator was the limit where its busiest CPU was (nearly) always busy, and
-//! busier than the server's. What the server could do is then at least what was seen.
+//! be faster. So the generator was the limit if its busiest CPU was (nearly) always busy, and
+//! busier than the server's. Then the server could do at least what was measured.
 //!
 //! - The generator: its busiest CPU after the cut. Threads pinned to one CPU are added up.
 //!   An interval holds the sum over threads; how unevenly they shared it is taken from the whole load.
@@ -26,9 +26,10 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "generator_limit",
     severity: Severity::Bound,
+    spares_like_pairs: false,
     title: "the load generator was the limit, not the server",
     meaning: "the server could have done more, so its rate is a lower bound, and latency under this \
-              load holds the generator's own queue",
+              load includes the generator's own queue",
     remedy: "give the generator more CPUs than the server ([workload] threads, on a larger machine), \
              or compare server CPU time per request, which does not depend on it",
     needs: &[],
@@ -49,7 +50,7 @@ fn look(evidence: &Evidence) -> Vec<Observation> {
     evidence.contenders().filter_map(|contender| judge(evidence, contender)).collect()
 }
 
-/// A search says itself what it met; most of a contender's searches must have met the generator.
+/// A search records its limit; most of a contender's searches must have ended at the generator.
 fn searched(evidence: &Evidence, contender: usize) -> Option<Observation> {
     let searches = evidence.run.measured(contender).filter_map(|visit| visit.search.as_ref());
     let (mut limited, mut all) = (0usize, 0usize);
@@ -89,8 +90,8 @@ fn shared(evidence: &Evidence, contender: usize) -> Option<Observation> {
         return None;
     }
     let evidence = format!(
-        "{}: generator and server had to share their CPUs, of which the generator took {} and the \
-         server {} (medians over visits)",
+        "{}: generator and server shared their CPUs; the generator took {} and the server {} \
+         (medians over visits)",
         evidence.name(contender),
         words::percent(client),
         words::percent(server),

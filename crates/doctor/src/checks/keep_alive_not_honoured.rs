@@ -1,9 +1,9 @@
-//! Owns the check that connections were kept where that was asked. Start reading at [`look`].
+//! Owns the check that servers kept connections where the study asks for keep-alive. Start reading at [`look`].
 //!
 //! A server that ends a connection after 100 requests (Apache's and Tomcat's default) or 1,000
 //! (nginx) makes its client connect again: two more round trips, a new socket on both ends, and
-//! TIME_WAIT. Beside one without a limit that is other work, and no report of requests/s shows it.
-//! Without keep-alive every request has a connection by plan, so there is nothing to look for.
+//! TIME_WAIT. A server without a limit does not have that work, and requests/s do not show the difference.
+//! Without keep-alive every request has its own connection by plan, so this check is silent.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,10 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "keep_alive_not_honoured",
     severity: Severity::Void,
-    title: "connections were closed that should have been kept",
-    meaning: "connecting again is work that the others did not have to do",
-    remedy: "lift the limit for all alike (Apache and joust: MaxKeepAliveRequests 0; nginx: \
+    spares_like_pairs: true,
+    title: "the server closed connections that should have been kept",
+    meaning: "reconnecting is extra work that the other contenders did not have",
+    remedy: "lift the limit for all contenders (Apache and joust: MaxKeepAliveRequests 0; nginx: \
              keepalive_requests 4294967295; lighttpd: server.max-keep-alive-requests = 65535, its \
              most), or compare without keep-alive ([workload] keep_alive = false; on the command line \
              --no-keepalive)",
@@ -26,10 +27,10 @@ pub(crate) const ITEM: Check = Check {
     look,
 };
 
-/// Connections made over connections asked for, above which they were not kept: a few in a hundred
+/// Ratio of connections made to connections asked for, above which they were not kept: a few in a hundred
 /// may be lost to a worker that ends.
 const CONNECTS_MAX: f64 = 1.05;
-/// Requests for each reconnect from which on it is of no interest: a connect costs about as much as
+/// Requests per reconnect from which on reconnects do not matter: a connect costs about as much as
 /// a few requests, so one in 10,000 does not reach a thousandth of the rate. lighttpd can keep a
 /// connection for 65,535 requests at most, which a long visit uses up.
 const REQUESTS_PER_RECONNECT_MAX: u64 = 10_000;
@@ -103,9 +104,9 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Closing> {
     Some(Closing { contender, limit, said })
 }
 
-/// After how many requests connections are closed: between requests over all connections, of which the
-/// last were cut by the end of the load, and requests over those that were closed. Of the numbers between
-/// the roundest, as limits are.
+/// After how many requests connections are closed. It lies between requests over all connections (the end of
+/// the load cut the last ones) and requests over those that were closed. Limits are round numbers, so the
+/// roundest number between the two is taken.
 fn limit(requests: u64, made: u64, closed: u64) -> u64 {
     let (low, high) = (requests.div_ceil(made.max(1)), requests / closed.max(1));
     let steps = (0..19).rev().map(|power| 10_u64.pow(power));
@@ -121,7 +122,7 @@ fn lifted_by(evidence: &Evidence, contender: usize) -> Option<String> {
         name.eq_ignore_ascii_case("server").then(|| value.trim())
     })?;
     let (name, how) = KNOWN.iter().find(|(name, _)| field.starts_with(name))?;
-    // Where it is no contender of ours by its name, it was started by a command line.
+    // Started by a command line or elsewhere, our own server needs its flag, not a setting of the study.
     let server = &evidence.run.plan.contenders[contender].server;
     let how = match *name == OURS && matches!(server.as_str(), "command" | "url") {
         true => "`joust serve -s MaxKeepAliveRequests=0` lifts the limit",

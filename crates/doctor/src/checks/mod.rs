@@ -39,21 +39,24 @@ pub const CHECKS: &[&Check] = &[
     &visits_too_short::ITEM,
 ];
 
-/// One artifact, and how it is seen.
+/// One artifact, and how it is detected.
 #[derive(Debug)]
 pub struct Check {
     /// Name of the artifact, and of the file ("errors_as_speed").
     pub name: &'static str,
     /// What it does to a verdict, once confirmed.
     pub severity: Severity,
+    /// Whether each finding names contenders that are alike in what was seen and unlike all others, so that a
+    /// pair of two of them stands.
+    pub spares_like_pairs: bool,
     /// What is wrong, in a few words.
     pub title: &'static str,
     /// Why it misleads, in a sentence.
     pub meaning: &'static str,
     /// What to do about it: a command, a flag, a setting.
     pub remedy: &'static str,
-    /// Paths of facts that must be snapshot before and after each visit ("/proc/net/netstat").
+    /// Paths of facts that are recorded before and after each visit ("/proc/net/netstat").
     pub needs: &'static [&'static str],
-    /// Looks for it; one entry for each time it is seen, most often a contender.
+    /// Looks for it; one entry for each time it is seen, usually for each contender.
     pub look: fn(&Evidence) -> Vec<Observation>,
 }

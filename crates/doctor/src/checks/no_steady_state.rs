@@ -1,9 +1,9 @@
 //! Owns the check that a server had warmed up before it was measured, where the study asks for that ([visit]
 //! settle). Start reading at [`look`].
 //!
-//! A JVM compiles what is called often; until it is done each second is faster than the one before,
-//! and the mean over a visit is that of no program that anybody runs (Barrett et al. 2017, Virtual
-//! Machine Warmup Blows Hot and Cold). Where half of the visits never became steady it is confirmed.
+//! A JVM compiles what is called often. Until it is done each second is faster than the one before,
+//! and the mean over a visit describes no program that anybody runs (Barrett et al. 2017, Virtual
+//! Machine Warmup Blows Hot and Cold). The finding is confirmed if half of the visits never became steady.
 
 use record::{Certainty, Settled, Severity};
 use units::Nanos;
@@ -15,10 +15,11 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "no_steady_state",
     severity: Severity::Void,
+    spares_like_pairs: false,
     title: "visits were measured before the rate was steady",
-    meaning: "the mean is that of a warm-up, and depends on how long it was measured",
-    remedy: "allow a longer warm-up ([visit] settle); where none is long enough, give the server less to \
-             change (for a JVM: -Xmx, gc), or ask about the warm-up itself",
+    meaning: "the mean includes a warm-up, so it depends on the length of the measurement",
+    remedy: "allow a longer warm-up ([visit] settle); if none is long enough, make the server more \
+             constant (for a JVM: -Xmx, gc), or measure the warm-up itself",
     needs: &[],
     look,
 };
@@ -35,7 +36,7 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
     let longest: Nanos = unsteady.map(|settled| settled.took).max()?;
     let is_most = 2 * number >= all.len();
     let evidence = format!(
-        "{}: in {} of {} the rate still changed after a further warm-up of {longest}",
+        "{}: in {} of {} the rate was still changing after a further warm-up of {longest}",
         evidence.name(contender),
         number,
         words::count(all.len() as u64, "visit"),
@@ -81,7 +82,7 @@ mod tests {
             (seen[0].certainty, seen[0].contenders.as_slice()),
             (Certainty::Suspected, &[0][..])
         );
-        let text = "a: in 3 of 8 visits the rate still changed after a further warm-up of 20s";
+        let text = "a: in 3 of 8 visits the rate was still changing after a further warm-up of 20s";
         assert_eq!(seen[0].evidence.replace("20 s", "20s"), text);
         let seen = look(&Evidence::of(&with_unsteady(4)));
         assert_eq!(seen[0].certainty, Certainty::Confirmed);

@@ -1,5 +1,5 @@
-//! Owns the check that what is stated of a server's cache of files is what it was seen to do: one without a
-//! cache opens the file for each request, one with a cache does not. Start reading at [`look`].
+//! Owns the check that a server's stated file cache agrees with its system calls: without a
+//! cache it opens the file for each request, with one it does not. Start reading at [`look`].
 
 use record::{Certainty, Severity};
 
@@ -11,15 +11,16 @@ use crate::{Evidence, Observation};
 pub(crate) const ITEM: Check = Check {
     name: "seen_otherwise",
     severity: Severity::Note,
-    title: "a server opens files otherwise than its configuration says",
-    meaning: "what is stated of the work that a request is, is not what was measured",
-    remedy: "read its effective configuration: another file, a default or a build option may decide; \
+    spares_like_pairs: false,
+    title: "a server's file cache is not what its configuration says",
+    meaning: "the parity table states other work per request than was measured",
+    remedy: "read its effective configuration: another file, a default or a build option may override it; \
              `strace -f -p PID` shows the calls",
     needs: &[],
     look,
 };
 
-/// Opened files for a request from which on one is opened for each: some are opened now and then.
+/// Opened files per request from which on each request opens one: some are opened now and then.
 const EACH: f64 = 0.5;
 
 fn look(evidence: &Evidence) -> Vec<Observation> {
@@ -38,7 +39,7 @@ fn look(evidence: &Evidence) -> Vec<Observation> {
                 certainty: Certainty::Suspected,
                 contenders: vec![index],
                 evidence: format!(
-                    "{}: file cache {stated}, and it opened {opens:.1} files a request",
+                    "{}: file cache {stated}, but it opened {opens:.1} files per request",
                     evidence.names(&[index])
                 ),
             })
@@ -78,7 +79,7 @@ mod tests {
     fn one_that_does_otherwise_is_named_with_both() {
         let found = seen("off", "0.0 a request");
         assert_eq!(found[0].contenders, [1]);
-        assert_eq!(found[0].evidence, "b: file cache off, and it opened 0.0 files a request");
+        assert_eq!(found[0].evidence, "b: file cache off, but it opened 0.0 files per request");
         assert_eq!(seen("on (descriptor, 60 s)", "1.0 a request").len(), 1);
     }
 }

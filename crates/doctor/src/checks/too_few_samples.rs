@@ -1,9 +1,8 @@
-//! Owns the check that visits hold enough requests for the quantiles asked of them. Start reading at [`look`].
+//! Owns the check that visits hold enough requests for the quantiles of the study. Start reading at [`look`].
 //!
-//! With fewer than ln 0.025 / ln q requests, not one of them lies beyond the true q-quantile more
-//! often than once in 40 times: the "p99" is then a smaller quantile (368 for p99, 6 for the median).
-//! A visit's quantile is not there below that number, so nothing wrong is compared; this note says
-//! why it is missing.
+//! With fewer than ln 0.025 / ln q requests, the chance that none lies beyond the true q-quantile exceeds
+//! 1 in 40: the "p99" is then a smaller quantile (368 for p99, 6 for the median).
+//! Such a visit has no quantile, so no wrong one is compared; this note says why it is missing.
 
 use record::{Certainty, Metric, Severity};
 
@@ -14,8 +13,9 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "too_few_samples",
     severity: Severity::Note,
+    spares_like_pairs: false,
     title: "visits hold too few requests for a quantile",
-    meaning: "the quantile would be that of a few accidents, so it is left out of these visits",
+    meaning: "the quantile would depend on a few outliers, so these visits have none",
     remedy: "measure for longer ([visit] measure), or ask for a lower quantile",
     needs: &[],
     look,
@@ -46,7 +46,7 @@ fn look_at(evidence: &Evidence, contender: usize, (name, q): (&str, f64)) -> Opt
     let short = counts.iter().filter(|&&count| count < needed);
     let (least, number) = (short.clone().min()?, short.count());
     let evidence = format!(
-        "{}: {} of {} held too few requests for {name}: as few as {}, where {} are needed",
+        "{}: {} of {} held too few requests for {name}: as few as {}, but {} are needed",
         evidence.name(contender),
         number,
         words::count(counts.len() as u64, "visit"),
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(seen.len(), 1);
         assert_eq!(seen[0].contenders, [0]);
         let text =
-            "a: 8 of 8 visits held too few requests for p99: as few as 367, where 368 are needed";
+            "a: 8 of 8 visits held too few requests for p99: as few as 367, but 368 are needed";
         assert_eq!(seen[0].evidence, text);
     }
 

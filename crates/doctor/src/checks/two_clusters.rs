@@ -1,15 +1,15 @@
 //! Owns the check that the visits of one contender are one population. Start reading at [`look`].
 //!
-//! A server that lands on one of two levels by what it drew at its start (a hash seed, which CPU, how
-//! connections fell on workers) has no single speed: the mean of the two is one that it never runs
-//! at, and the interval is that of a coin, not of the server. Fewer than ten visits cannot tell.
+//! Chance at the start (a hash seed, which CPU, how connections fell on workers) may put a server on one of two
+//! levels. It then has no single speed: it never runs at the mean of the two,
+//! and the interval describes a coin, not the server. Fewer than ten visits cannot tell.
 //!
 //! Judged on the logs of the primary metric, not the ratios: the artifact is the contender's own. What
-//! befell the machine in a block befell the others too, so the median of their deviations in that
-//! block is taken off first; with fewer than two others nobody can tell, and nothing is taken off.
-//! It is seen where all of these hold, and confirmed where no visit lies in the middle third between
-//! the modes, so that those of each can be counted:
-//! - two normal laws are better than one by more than 14 in BIC, or by more than 10 where
+//! slowed the machine in a block slowed the others too, so the median of their deviations in that
+//! block is subtracted first; with fewer than two others nothing is subtracted.
+//! The finding needs all of these. It is confirmed if no visit lies in the middle third between
+//! the modes, so that the visits of each can be counted:
+//! - two normal laws are better than one by more than 14 in BIC, or by more than 10 if
 //!   Hartigan's dip test says so too (p < 1 %);
 //! - each mode has 20 % of the visits (one odd visit is no mode);
 //! - the modes are 3 % apart (less is of no interest) and 6 standard deviations.
@@ -31,26 +31,27 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "two_clusters",
     severity: Severity::Void,
-    title: "visits fall in two clusters",
-    meaning: "something that is drawn at each start decides the speed, so the mean is one at which \
-              the server never runs",
-    remedy: "compare the visits of both modes in the run file (processes, threads, CPU, place in the \
-             block), fix or randomise what differs, and measure more blocks ([blocks] max)",
+    spares_like_pairs: false,
+    title: "visits fall into two clusters",
+    meaning: "something that differs between starts decides the speed, so the server never runs at \
+              the mean",
+    remedy: "compare the visits of both modes in the run file (processes, threads, CPU, position in \
+             the block), fix or randomise what differs, and measure more blocks ([blocks] max)",
     needs: &[],
     look,
 };
 
-/// Difference in BIC from which two laws are believed without the dip test.
+/// Difference in BIC from which two laws need no dip test.
 const DELTA_BIC_ALONE: f64 = 14.0;
 /// The same where the dip test agrees.
 const DELTA_BIC_WITH_DIP: f64 = 10.0;
 /// p of the dip test from which it agrees.
 const DIP_P_MAX: f64 = 0.01;
-/// Least share of the visits in a mode.
+/// Minimum share of the visits in a mode.
 const MODE_SHARE_MIN: f64 = 0.2;
-/// Least distance of the modes, as a ratio less one.
+/// Minimum distance of the modes, as a ratio minus one.
 const APART_MIN: f64 = 0.03;
-/// Least distance of the modes in standard deviations.
+/// Minimum distance of the modes in standard deviations.
 const SEPARATION_MIN: f64 = 6.0;
 
 /// Seed of the simulation behind the dip's p: a verdict must not change with the day.
@@ -102,7 +103,7 @@ fn deviations(mut logs: Vec<(u32, f64)>) -> Vec<(u32, f64)> {
     logs
 }
 
-/// What befell the others in a block: the median of their deviations, 0 with fewer than two.
+/// What slowed the others in a block: the median of their deviations, 0 with fewer than two.
 fn block_effect(others: &[Vec<(u32, f64)>], block: u32) -> f64 {
     let in_block = others.iter().flatten().filter(|(of, _)| *of == block);
     let found: Vec<f64> = in_block.map(|(_, deviation)| *deviation).collect();

@@ -1,8 +1,8 @@
 //! Owns the check that contenders differ only in what the study is about: keep-alive and its limits, backlog,
 //! logs, sendfile, compression, TLS, version of HTTP, workers, size of the head. Start reading at [`look`].
 //!
-//! Two servers with two default configurations are a comparison of defaults. That may be what is
-//! asked; then the study says so, and this check is silent.
+//! Two servers with their default configurations are a comparison of defaults. If that is the
+//! question, the study declares it, and this check is silent.
 
 use record::{Certainty, Severity};
 
@@ -13,10 +13,11 @@ use crate::{Evidence, Observation, parity, words};
 pub(crate) const ITEM: Check = Check {
     name: "undeclared_difference",
     severity: Severity::Note,
+    spares_like_pairs: false,
     title: "contenders differ in a switch that the study does not declare",
-    meaning: "a part of the difference may be the switch's and not the server's",
-    remedy: "set the switch alike for all (`joust servers NAME` lists the settings), or say that it is \
-             meant to differ: declared = [\"SWITCH: why\"] in the study",
+    meaning: "part of the difference may come from the switch, not from the server",
+    remedy: "give the switch the same value for all (`joust servers NAME` lists the settings), or declare \
+             it: declared = [\"SWITCH: why\"] in the study",
     needs: &[],
     look,
 };

@@ -1,8 +1,8 @@
-//! Owns the check that what decides the work of a request is known of every contender. Start reading at
+//! Owns the check that every switch that decides the work of a request is known of every contender. Start reading at
 //! [`look`].
 //!
-//! Of a program that a study starts by its command line, and of a server that runs already, only what shows
-//! from outside is known. It may have a cache of files, or a log, where the others have none.
+//! Of a program that a study starts by its command line, and of a server that runs already, only what is visible
+//! from outside is known. It may have a file cache or a log that the others do not have.
 
 use record::{Certainty, Severity};
 
@@ -13,10 +13,11 @@ use crate::{Evidence, Observation, parity, words};
 pub(crate) const ITEM: Check = Check {
     name: "unknown_switch",
     severity: Severity::Note,
-    title: "a switch that is known of others is not known of a contender",
-    meaning: "whether it does the same work for a request as the others do is open there",
-    remedy: "run it by an adapter, which reads its configuration (`joust servers` lists them), or find out and \
-             say it: declared = [\"SWITCH: what it is\"] in the study",
+    spares_like_pairs: false,
+    title: "a switch is known of other contenders but not of this one",
+    meaning: "it is open whether it does the same work per request as the others",
+    remedy: "run it with an adapter, which reads its configuration (`joust servers` lists them), or find the \
+             value and declare it: declared = [\"SWITCH: what it is\"] in the study",
     needs: &[],
     look,
 };

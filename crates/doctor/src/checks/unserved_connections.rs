@@ -1,13 +1,13 @@
 //! Owns the check that every connection was served. Start reading at [`look`].
 //!
-//! A server with fewer slots than there are connections (MaxRequestWorkers 8 under 32 of them, with
+//! A server with fewer slots than connections (MaxRequestWorkers 8 and 32 connections, with
 //! keep-alive) answers those that it accepted, and fast, since few compete; the others stay in its
-//! backlog. Nothing fails: their requests are still out when the load ends, so they are in no rate,
-//! no latency and no count of errors. What was measured is a smaller load than the others had.
+//! backlog. Nothing fails: their requests are still waiting when the load ends, so they are in no rate,
+//! no latency and no count of errors. The measured load is smaller than that of the other contenders.
 //!
-//! A closed loop has one request on each connection, so requests that are unanswered are connections
-//! that were waiting, and had been for the time that the load drains (half a second in a study).
-//! Replies as slow as that are rare enough not to reach the limit by themselves.
+//! A closed loop has one request on each connection, so an unanswered request is a connection
+//! that waited, at least for the time that the load drains (half a second in a study).
+//! So slow a reply is too rare to reach the limit by itself.
 
 use record::{Certainty, Severity};
 
@@ -18,10 +18,11 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "unserved_connections",
     severity: Severity::Void,
+    spares_like_pairs: false,
     title: "connections were left without a reply",
-    meaning: "the others were served as if there were fewer, and those that waited are in no latency",
+    meaning: "the served connections had less competition, and those that waited are in no latency",
     remedy: "give the server a slot for each connection (MaxRequestWorkers, max-thread, \
-             worker_connections), or ask with fewer connections ([workload] connections)",
+             worker_connections), or use fewer connections ([workload] connections)",
     needs: &[],
     look,
 };
@@ -45,7 +46,7 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
         return None;
     }
     let evidence = format!(
-        "{}: {} of {} ({}) still waited for a reply when their load had ended and drained",
+        "{}: {} of {} ({}) were still waiting for a reply when the load had ended and drained",
         evidence.name(contender),
         words::grouped(unserved),
         words::count(asked, "connection"),
@@ -78,7 +79,7 @@ mod tests {
             (seen[0].contenders.as_slice(), seen[0].certainty),
             (&[1][..], Certainty::Confirmed)
         );
-        let text = "b: 448 of 512 connections (87.5 %) still waited";
+        let text = "b: 448 of 512 connections (87.5 %) were still waiting";
         assert!(seen[0].evidence.starts_with(text), "{}", seen[0].evidence);
     }
 

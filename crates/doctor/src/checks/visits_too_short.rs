@@ -1,16 +1,15 @@
-//! Owns the check that a visit of a closed loop is long against a large reply: that requests ended on its
-//! connections several times over. Start reading at [`look`].
+//! Owns the check that a visit of a closed loop is long enough for a large reply: several requests must end on
+//! each connection. Start reading at [`look`].
 //!
-//! A server that is fair to 1000 connections has sent each of them a thousandth of what it had time
-//! for; one that takes 256 at a time has finished those, and let the others wait. Where the time is
-//! short of one request on each connection, the first has finished nothing and the second a quarter,
-//! and both have worked as much: what is counted is whom they served first. (lighttpd beside Apache,
+//! A server that serves 1000 connections in turn has sent each a thousandth of what it had time
+//! for; one that takes 256 at a time has finished those and lets the others wait. If the time does not suffice
+//! for one request on each connection, the first server has finished nothing and the second a quarter,
+//! although both worked equally: the count depends on whom they served first. (lighttpd and Apache,
 //! 3 MB on 1000 connections in half a second: 1 request and 400.)
 //!
-//! What a fair server has under way at the end is up to one request a connection, which in four
-//! rounds is a fifth of all its work; from there on it is said. A page that a socket takes in one go is
-//! never under way by halves, whatever the number of connections; and where a program sleeps, the rate is
-//! no count (Little's law).
+//! At the end a server that serves in turn has up to one unfinished request on each connection. In four
+//! rounds that is a fifth of all its work, and no longer a finding. A page that a socket takes at once is
+//! never half sent, whatever the number of connections. If a program sleeps, the rate is not a count (Little's law).
 
 use record::{Certainty, Interval, LoadRecord, Severity, Visit};
 use units::{Bytes, Nanos};
@@ -22,10 +21,11 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "visits_too_short",
     severity: Severity::Void,
-    title: "visits ended before each connection had its requests answered",
-    meaning: "what is counted is whom a server served first, not how much it served",
-    remedy: "measure for longer (`measure` in [visit], for --short in [short]), or ask with fewer \
-             connections or a smaller page",
+    spares_like_pairs: false,
+    title: "visits ended before enough requests on each connection were answered",
+    meaning: "the count depends on whom a server served first, not on how much it served",
+    remedy: "measure for longer (`measure` in [visit], for --short in [short]), or use fewer connections \
+             or a smaller page",
     needs: &[],
     look,
 };
@@ -68,7 +68,7 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
         _ => words::count(rounds, "request"),
     };
     let evidence = format!(
-        "{}: in {} of {} fewer than {for_each} ended for each connection: as few as {} on {}",
+        "{}: in {} of {} fewer than {for_each} ended on each connection: as few as {} on {}",
         evidence.name(contender),
         below(rounds).count(),
         words::count(all.len() as u64, "visit"),
@@ -148,7 +148,7 @@ mod tests {
             (seen[0].certainty, seen[0].contenders.as_slice()),
             (Certainty::Confirmed, &[0][..])
         );
-        let text = "a: in 8 of 8 visits fewer than one request ended for each connection: as few as 63 on \
+        let text = "a: in 8 of 8 visits fewer than one request ended on each connection: as few as 63 on \
                     64 connections";
         assert_eq!(seen[0].evidence, text);
     }

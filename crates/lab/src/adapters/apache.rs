@@ -44,8 +44,8 @@ static SETTINGS: &[SettingSpec] = &[
     SettingSpec::new("StartServers", POSITIVE, SIZED, "Children started at once."),
     SettingSpec::new("MinSpareServers", POSITIVE, "5", "prefork: least idle children."),
     SettingSpec::new("MaxSpareServers", POSITIVE, SIZED, "prefork: most idle children."),
-    SettingSpec::new("MinSpareThreads", POSITIVE, "75", "worker, event: least idle threads."),
-    SettingSpec::new("MaxSpareThreads", POSITIVE, SIZED, "worker, event: most idle threads."),
+    SettingSpec::new("MinSpareThreads", POSITIVE, "75", "worker, event: minimum of idle threads."),
+    SettingSpec::new("MaxSpareThreads", POSITIVE, SIZED, "worker, event: maximum of idle threads."),
     SettingSpec::new(
         "ThreadsPerChild",
         SettingKind::Number { min: 1, max: 20_000 },
@@ -132,7 +132,7 @@ static SETTINGS: &[SettingSpec] = &[
         "cgi",
         SettingKind::Switch,
         "off",
-        "Whether what lies in /cgi-bin/ of the site is run: by mod_cgi under prefork, else by \
+        "Whether programs in /cgi-bin/ of the site are run: by mod_cgi under prefork, else by \
          mod_cgid, which forks from a process of its own (`ScriptAlias`).",
     ),
 ];

@@ -54,7 +54,7 @@ static SETTINGS: &[SettingSpec] = &[
         "encode",
         SettingKind::Choice(&["off", "gzip", "zstd"]),
         "off",
-        "Whether replies are compressed for those who ask.",
+        "Whether replies are compressed for clients that accept it.",
     ),
     SettingSpec::new(
         "log",

@@ -36,7 +36,7 @@ pub(super) static ITEM: Adapter = Adapter {
 pub(super) const STOP: &str = "stop";
 
 /// Why its switches are not known.
-const HIDDEN: &str = "a program of your own: only what shows from outside is known";
+const HIDDEN: &str = "a program of your own: only what is visible from outside is known";
 
 static SETTINGS: &[SettingSpec] = &[
     SettingSpec::new(
@@ -50,25 +50,25 @@ static SETTINGS: &[SettingSpec] = &[
         "port",
         SettingKind::Number { min: 1, max: 65_535 },
         "(a free one, in place of {port})",
-        "The port it listens on, for a program that cannot be told.",
+        "The port it listens on, for a program whose port is fixed.",
     ),
     SettingSpec::new(
         "cwd",
         SettingKind::Line,
         "(the folder of its own)",
-        "The folder it is started in, absolute; the program and its arguments may then be relative to it.",
+        "The folder it is started in, absolute; the program and its arguments may be relative to it.",
     ),
     SettingSpec::new(
         "ready",
         SettingKind::Word,
         "(what the study asks for)",
-        "What is asked for to see whether it answers, as in /health; it is ready with a 200.",
+        "The path that shows whether it is ready, as in /health: ready is status 200.",
     ),
     SettingSpec::new(
         STOP,
         SettingKind::Choice(&["TERM", "INT", "QUIT", "HUP", "KILL"]),
         "TERM",
-        "The signal that asks it to end. What is left 5 s later is killed.",
+        "The signal that asks it to end. What is left after 5 s is killed.",
     ),
 ];
 

@@ -42,7 +42,7 @@ static SETTINGS: &[SettingSpec] = &[
         "max-connections",
         POSITIVE,
         "(two for each connection, at least 1024)",
-        "Connections held; past it they wait in the backlog.",
+        "Maximum of open connections; further ones wait in the backlog.",
     ),
     SettingSpec::new(
         "http1-request-timeout",
@@ -60,13 +60,13 @@ static SETTINGS: &[SettingSpec] = &[
         "compress",
         SettingKind::Choice(&["off", "on", "gzip"]),
         "off",
-        "Whether replies are compressed for those who ask.",
+        "Whether replies are compressed for clients that accept it.",
     ),
     SettingSpec::new(
         "file.send-compressed",
         SettingKind::Switch,
         "off",
-        "Whether FILE.gz is sent in place of FILE to those who take it.",
+        "Whether FILE.gz is sent instead of FILE to clients that accept it.",
     ),
     SettingSpec::new("file.etag", SettingKind::Switch, "on", "Whether replies have an ETag."),
     SettingSpec::new(

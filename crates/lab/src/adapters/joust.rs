@@ -80,7 +80,7 @@ static SETTINGS: &[SettingSpec] = &[
         "cgi",
         SettingKind::Switch,
         "off",
-        "Whether what lies in /cgi-bin/ of the site is run (`--cgi`).",
+        "Whether programs in /cgi-bin/ of the site are run (`--cgi`).",
     ),
 ];
 

@@ -90,7 +90,7 @@ static SETTINGS: &[SettingSpec] = &[
         "server.stat-cache-engine",
         SettingKind::Choice(&["simple", "inotify", "disable"]),
         "simple",
-        "How long what stat(2) said is believed: a second, until a change, or not.",
+        "How long the result of stat(2) is used: a second, until a change, or not at all.",
     ),
     SettingSpec::new(
         "static-file.etags",
@@ -109,7 +109,7 @@ static SETTINGS: &[SettingSpec] = &[
         "cgi",
         SettingKind::Switch,
         "off",
-        "Whether what lies in /cgi-bin/ of the site is run (mod_cgi, `cgi.assign`).",
+        "Whether programs in /cgi-bin/ of the site are run (mod_cgi, `cgi.assign`).",
     ),
 ];
 

@@ -40,7 +40,7 @@ static SETTINGS: &[SettingSpec] = &[
         "cgi",
         SettingKind::Switch,
         "off",
-        "Whether what lies in /cgi-bin/ of the site is run (`cgipat`).",
+        "Whether programs in /cgi-bin/ of the site are run (`cgipat`).",
     ),
 ];
 

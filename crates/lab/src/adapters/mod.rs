@@ -226,11 +226,11 @@ pub struct Adapter {
     /// Makes the configuration.
     pub configure: fn(&Request, &Values) -> Rendered,
     /// Reads what decides comparability from the configuration: from what the check printed, and where
-    /// that is empty (it was not run, or there is none) from the files as rendered.
+    /// that is empty (no check, or it was not run) from the files as rendered.
     pub parity: fn(&Rendered, &str) -> Parity,
     /// What is missing here that its settings name; [`Adapter::find`] looks for the server itself.
     pub missing: fn(&Values, &Search) -> Option<Missing>,
-    /// What whoever starts a study should know before any load.
+    /// What a user should know before any load.
     pub note: fn(&Values) -> Option<String>,
 }
 
@@ -320,7 +320,7 @@ impl Adapter {
         let rendered = self.render(&nowhere(found, settings)).ok()?;
         let (program, arguments) = rendered.command.split_first()?;
         let mut check = std::process::Command::new(program);
-        // For whoever reads it in a message of ours: no colours, and no width of a terminal.
+        // The text goes into a message of ours: without colours, and not wrapped for a terminal.
         check.args(arguments).arg("--check-config").env("NO_COLOR", "1");
         let output = check.output().ok().filter(|output| !output.status.success())?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -410,7 +410,7 @@ fn nowhere<'a>(found: &'a Found, settings: &'a Settings) -> Request<'a> {
 /// The adapter of that name.
 ///
 /// # Errors
-/// Where there is none; the text names the nearest.
+/// There is no adapter of that name; the text names the nearest.
 pub fn named(name: &str) -> Result<&'static Adapter, AdapterError> {
     ALL.iter().copied().find(|adapter| adapter.name == name).ok_or_else(|| {
         let names: Vec<&str> = ALL.iter().map(|adapter| adapter.name).collect();
@@ -418,7 +418,7 @@ pub fn named(name: &str) -> Result<&'static Adapter, AdapterError> {
     })
 }
 
-/// What whoever starts a study should know of its contenders before any load: that one of them is
+/// What a user should know of the contenders of a study before any load: that one of them is
 /// not on this machine. No name is resolved.
 pub fn notes(plan: &Plan) -> Vec<String> {
     let of_one = |contender: &record::Contender| {

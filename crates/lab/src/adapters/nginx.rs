@@ -64,7 +64,7 @@ static SETTINGS: &[SettingSpec] = &[
         "worker_connections",
         POSITIVE,
         "(two for each connection, at least 512)",
-        "Connections a worker holds; past it nginx closes what it accepts.",
+        "Maximum of open connections of a worker; nginx closes further ones.",
     ),
     SettingSpec::new(
         "multi_accept",
@@ -128,7 +128,7 @@ static SETTINGS: &[SettingSpec] = &[
         "gzip",
         SettingKind::Switch,
         "off",
-        "Whether replies are compressed for those who ask.",
+        "Whether replies are compressed for clients that accept it.",
     ),
     SettingSpec::new(
         "reset_timedout_connection",

@@ -78,7 +78,7 @@ static SETTINGS: &[SettingSpec] = &[
         "maxConnections",
         SettingKind::OrUnlimited,
         "(two for each connection, at least 8192)",
-        "Connections held; past it they wait in the backlog.",
+        "Maximum of open connections; further ones wait in the backlog.",
     ),
     SettingSpec::new(
         "maxKeepAliveRequests",
@@ -109,7 +109,7 @@ static SETTINGS: &[SettingSpec] = &[
         "compression",
         SettingKind::Choice(&["off", "on", "force"]),
         "off",
-        "Whether replies are compressed for those who ask.",
+        "Whether replies are compressed for clients that accept it.",
     ),
     SettingSpec::new(
         "AccessLogValve",

@@ -29,7 +29,7 @@ pub(super) static ITEM: Adapter = Adapter {
 };
 
 /// Why its switches are not known.
-const HIDDEN: &str = "it runs elsewhere: only what shows from outside is known";
+const HIDDEN: &str = "it runs elsewhere: only what is visible from outside is known";
 
 static SETTINGS: &[SettingSpec] = &[SettingSpec::new(
     "url",
@@ -60,7 +60,7 @@ fn parts(url: &str) -> Result<Parts<'_>, String> {
                 "studies speak plain HTTP: take http://, or `joust load` for https".to_owned()
             );
         }
-        _ => return Err(format!("`{url}` is no URL: write http://HOST:PORT")),
+        _ => return Err(format!("`url` must be http://HOST:PORT, got `{url}`")),
     };
     let (place, target) = match rest.find('/') {
         Some(at) => (&rest[..at], &rest[at..]),
@@ -83,7 +83,7 @@ fn parts(url: &str) -> Result<Parts<'_>, String> {
         let authority = format!("{host_part}:{port}");
         return Ok(Parts { host, authority, target: (target != "/").then_some(target) });
     }
-    Err(format!("`{port}` is no port: a number from 1 to 65535"))
+    Err(format!("the port must be from 1 to 65535, got `{port}`"))
 }
 
 fn agree(values: &Values) -> Result<(), AdapterError> {
@@ -137,8 +137,8 @@ mod tests {
             ("example.org:80", "http://HOST:PORT"),
             ("http://", "no host"),
             ("http://a@b", "no host"),
-            ("http://a:0", "no port"),
-            ("http://a:x", "no port"),
+            ("http://a:0", "from 1 to 65535"),
+            ("http://a:x", "from 1 to 65535"),
             ("http://[::1", "not closed"),
         ] {
             let error = parts(url).unwrap_err();

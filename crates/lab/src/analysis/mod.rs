@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use record::{Analysis, Finding, Metric, PairVerdict, Plan, Severity, Visit, VisitState, Workload};
 use stats::{Better, ConfidenceInterval};
 
-/// All that is said of a run beside its verdicts.
+/// The analysis of a run beside its verdicts.
 pub fn analyse(
     plan: &Plan,
     visits: &[Visit],
@@ -48,7 +48,7 @@ pub fn analyse(
     }
     for contender in 0..plan.contenders.len() {
         let growth = ladders(plan, findings, contender).into_iter();
-        // Fewer levels than the law has coefficients, as where visits failed: nothing is said.
+        // Fewer levels than the law has coefficients, for instance if visits failed: there is no fit.
         let fitted = growth.filter_map(|cells| scalability(plan, contender, &cells, visits).ok());
         analysis.scalability.extend(fitted);
     }

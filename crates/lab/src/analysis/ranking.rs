@@ -10,7 +10,7 @@ use super::{CellVisits, better};
 /// where fewer than two can be ranked.
 ///
 /// Two are told apart where their verdict is a ratio or a bound; "no difference" and "undecided" do
-/// not tell them apart. Where not every pair is compared nobody is ranked. Whoever has most withheld pairs is not ranked, until no pair is withheld: a
+/// not tell them apart. If not every pair is compared there is no ranking. The contender with the most withheld pairs is left out, until no pair is withheld: a
 /// place among others would say what the verdict does not.
 pub fn ranking(of: &CellVisits<'_>, verdicts: &[&PairVerdict], metric: Metric) -> Option<Ranking> {
     let pairs: Vec<&PairVerdict> =

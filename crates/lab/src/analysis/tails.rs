@@ -19,7 +19,7 @@ pub struct Tails {
 }
 
 /// Compares the service times, after the cut, of the pairs of one cell, over the blocks that all of its
-/// contenders have; whoever failed in more than one of ten is left out. Pairs without enough blocks or requests are left out.
+/// contenders have; a contender that failed in more than one of ten is left out. Pairs without enough blocks or requests are left out.
 pub fn tails(of: &CellVisits<'_>) -> Tails {
     let contenders = of.reliable();
     let rows = of.complete_rows(&contenders, |visit| {

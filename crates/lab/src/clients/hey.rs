@@ -34,7 +34,7 @@ fn say(order: &Order) -> Result<Said, String> {
             match made == requests {
                 true => said,
                 false => said.note(format!(
-                    "hey divides requests evenly among its connections and drops the rest: {made}"
+                    "hey divides requests evenly among its connections and drops the remainder: {made}"
                 )),
             }
         }

@@ -242,7 +242,7 @@ impl Client {
 /// The client of that name.
 ///
 /// # Errors
-/// Where there is none; the text names the nearest.
+/// There is no client of that name; the text names the nearest.
 pub fn named(name: &str) -> Result<&'static Client, ClientError> {
     ALL.iter().copied().find(|client| client.name == name).ok_or_else(|| {
         let names: Vec<&str> = ALL.iter().map(|client| client.name).collect();

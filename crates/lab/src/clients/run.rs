@@ -22,7 +22,6 @@ use units::{Bytes, Nanos};
 use super::{Client, ClientError, ClientKind, Order, Program, Said, typed};
 use crate::adapters::Found;
 use crate::server;
-use crate::tree::Tree;
 
 /// Of each of its outputs this much is kept, from the end.
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
@@ -106,7 +105,7 @@ pub fn run(
     bench: &Bench,
 ) -> Result<ClientRun, ClientError> {
     let ClientKind::Program(program) = &client.kind else {
-        return Err(client.say(order).expect_err("our own generator is never said to a program"));
+        return Err(client.say(order).expect_err("our own generator is not a program"));
     };
     if program.counts_only && order.requests.is_none() {
         return run_counted(client, program, found, order, bench);
@@ -232,7 +231,7 @@ impl Process {
             network: None,
         };
         let child = child::spawn(spec).map_err(starting())?;
-        server::hold(Tree::new(child.pid(), None));
+        server::hold(child.pid());
         // Without a guardian the tool still ends with us in every way but SIGKILL.
         let guardian = child::guard(&Ward { group: child.pid(), cgroup: None }).ok();
         let mut process = Self { child, reaped: false, outputs: Vec::new(), _guardian: guardian };

@@ -1,7 +1,7 @@
 //! Owns the processes of a started server: spawned into a group, a cgroup and under a guardian, and ended to
 //! the last one. Start reading at [`Processes::spawn`] and [`Processes::end`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,7 @@ impl Processes {
         let cgroup = tree.cgroup().and_then(Cgroup::killable_dir).map(Path::to_owned);
         // Without a guardian the server still ends with us in every way but SIGKILL.
         let guardian = child::guard(&Ward { group: child.pid(), cgroup }).ok();
-        hold(tree.clone());
+        hold(child.pid());
         let processes = Self {
             child,
             tree,
@@ -176,34 +176,26 @@ impl Drop for Processes {
 }
 
 /// Servers, and tools that load them, that run now, by the number of their first process.
-static LIVE: Mutex<BTreeMap<u32, Tree>> = Mutex::new(BTreeMap::new());
+static LIVE: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
-fn live() -> MutexGuard<'static, BTreeMap<u32, Tree>> {
-    // A panic elsewhere leaves the map whole: it is only inserted into and removed from.
+fn live() -> MutexGuard<'static, BTreeSet<u32>> {
+    // A panic elsewhere leaves the set whole: it is only inserted into and removed from.
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counts a process among those that [`kill_all`] ends, until it is let go.
-pub(crate) fn hold(tree: Tree) {
-    live().insert(tree.root(), tree);
+/// Adds a first process to those that [`running`] lists, until [`let_go`] removes it.
+pub(crate) fn hold(pid: u32) {
+    live().insert(pid);
 }
 
-/// A process that was held has ended.
+/// Removes a process that has ended.
 pub(crate) fn let_go(pid: u32) {
     live().remove(&pid);
 }
 
 /// First processes of the servers, and of the tools that load them, that this process runs now.
 pub fn running() -> Vec<u32> {
-    live().keys().copied().collect()
-}
-
-/// Ends every server, and every tool that loads one, at once and by force. For a program that cannot unwind; otherwise dropping
-/// [`super::Running`] does more.
-pub fn kill_all() {
-    for tree in live().values() {
-        tree.kill();
-    }
+    live().iter().copied().collect()
 }
 
 /// Looks once a millisecond until `done`, or for `longest`; true when it was.

@@ -89,7 +89,7 @@ fn axis(section: &Section<'_>, form: Form, source: StudySource<'_>) -> Result<Ax
             let message =
                 format!("`{}` has {have} values, `{}` has {want}", key.get_ref(), over.get_ref());
             return Err(source.error(list.span(), message).with_help(
-                "keys of one axis go along value by value; for every combination write two axes",
+                "the keys of one axis change together, value by value; for every combination write two axes",
             ));
         }
         fill(&mut points, &key, &along, source)?;
@@ -99,7 +99,7 @@ fn axis(section: &Section<'_>, form: Form, source: StudySource<'_>) -> Result<Ax
     let of = section.texts("of")?;
     if let Some(first) = of.iter().flatten().next().filter(|_| makes == Makes::Cells) {
         return Err(source
-            .error(first.span(), "an axis over the workload is for all contenders")
+            .error(first.span(), "an axis over the workload applies to all contenders")
             .with_help("write as = \"contenders\", or `only` in a contender"));
     }
     let points = kept(points, section, form, source)?;
@@ -147,7 +147,7 @@ fn label(
     }
     for (index, point) in points.iter().enumerate() {
         if points[..index].iter().any(|other| other.label == point.label) {
-            let message = format!("`{}` stands twice on one axis", point.label);
+            let message = format!("`{}` appears twice in one axis", point.label);
             return Err(source.error(values[index].span(), message));
         }
     }
@@ -290,8 +290,8 @@ pub(super) fn only(
     }
     if cells.is_empty() {
         return Err(source
-            .error(place, "`only` leaves this contender no cell")
-            .with_help("its values are those of the axis, as they are written there"));
+            .error(place, "`only` leaves this contender without a cell")
+            .with_help("write values as they are written in the axis"));
     }
     Ok(Some(cells))
 }
@@ -306,7 +306,8 @@ fn fitting(
     for (key, list) in typed {
         let names: Vec<&str> = making.iter().map(|axis| axis.over.get_ref().as_str()).collect();
         let Some(axis) = names.iter().position(|name| name == key.get_ref()) else {
-            let message = format!("no axis of cells is over `{}`", key.get_ref());
+            let message =
+                format!("`only` must name an axis that makes cells, got `{}`", key.get_ref());
             return Err(source
                 .error(key.span(), message)
                 .with_help(suggestion(key.get_ref(), &names)));

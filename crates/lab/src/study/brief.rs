@@ -61,7 +61,7 @@ impl BriefError {
     }
 }
 
-/// Who is compared, in the words that were typed: each a server's name, with settings in brackets or
+/// The contenders as they were typed: each a server's name, with settings in brackets or
 /// without, a command with `{port}` in it, or a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Who {
@@ -157,7 +157,7 @@ impl Brief {
         bound.map(|one| one.name.as_str()).collect()
     }
 
-    /// Notes who was seen to close every connection: then nobody's is kept, so that all do the same work.
+    /// Notes the contenders that close every connection: then no connection is kept, so that all do the same work.
     pub fn close_as(&mut self, closing: Vec<String>) {
         self.closing = closing;
     }
@@ -196,7 +196,7 @@ impl Brief {
         }
         if page.is_some() && !self.contenders.iter().any(|one| one.takes_page) {
             return Err(BriefError::new(
-                "--page is of no use here: no contender serves the page that joust makes",
+                "--page has no effect here: no contender serves the page that joust makes",
                 "give {docroot} to a command, so that it serves that page, or leave --page out",
             ));
         }
@@ -348,8 +348,8 @@ impl Brief {
             format!("[{}]", metrics.join(", ")),
             "the first is the primary one",
         );
-        draft.put("", "margin", quoted("2%"), "a smaller difference is of no interest");
-        draft.put("", "budget", time(budget), "blocks that do not fit are not begun");
+        draft.put("", "margin", quoted("2%"), "a smaller difference does not matter");
+        draft.put("", "budget", time(budget), "blocks that do not fit are not started");
         if let Some(seed) = self.wishes.seed {
             draft.put("", "seed", seed.to_string(), "of the order of visits");
         }
@@ -383,7 +383,12 @@ impl Brief {
         }
         if let Some(rate) = wishes.rate {
             let text = quoted(&format!("{}/s", rate.0));
-            draft.put("workload", "rate", text, "an open loop: due whatever the server does");
+            draft.put(
+                "workload",
+                "rate",
+                text,
+                "an open loop: requests are due whatever the server does",
+            );
         }
     }
 }

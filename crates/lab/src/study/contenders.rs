@@ -55,7 +55,7 @@ pub(super) fn contenders(
     }
     if typed.len() < 2 {
         return Err(top
-            .error(format!("a study compares at least two contenders, this has {}", typed.len()))
+            .error(format!("a study needs at least two contenders, got {}", typed.len()))
             .with_help(format!("write {EXAMPLE}")));
     }
     typed.iter().try_for_each(|one| check(one, source))?;
@@ -73,8 +73,11 @@ fn read<'a>(
     let taken = others.iter().any(|other| other.contender.name == *name.get_ref());
     if taken || name.get_ref().trim().is_empty() {
         return Err(source
-            .error(name.span(), format!("the name `{}` is taken or empty", name.get_ref()))
-            .with_help("each contender needs a name of its own"));
+            .error(
+                name.span(),
+                format!("`name` must be unique and not empty, got `{}`", name.get_ref()),
+            )
+            .with_help("give each contender its own name"));
     }
     let server =
         section.text("server")?.ok_or_else(|| section.missing("server", "server = \"nginx\""))?;

@@ -74,7 +74,7 @@ impl StudySource<'_> {
         let items: Option<Vec<Located<'v>>> =
             value.get_ref().as_array().map(|list| list.iter().collect());
         let filled = items.filter(|items| !items.is_empty());
-        filled.ok_or_else(|| self.wrong(key, value, "a list with something in it: [1, 2]"))
+        filled.ok_or_else(|| self.wrong(key, value, "a list that is not empty, such as [1, 2]"))
     }
 
     /// An error that says what was typed and what would be right.
@@ -274,7 +274,10 @@ pub(super) fn setting(
 ) -> Result<SettingValue, StudyError> {
     let refused = || {
         source
-            .error(value.span(), format!("the setting `{key}` is no number, text or true/false"))
+            .error(
+                value.span(),
+                format!("the setting `{key}` must be a number, a text or true/false"),
+            )
             .with_help("a name with a dot needs quotes: \"server.max-worker\" = 0")
     };
     Ok(match value.get_ref() {

@@ -20,7 +20,7 @@ pub(super) fn shorten(
 ) -> Result<(), StudyError> {
     let Some(sleep) = sleep else { return Ok(()) };
     if plan.sleeps().len() != 1 {
-        let message = "[short] has a `sleep`, and there is no single one that it could replace";
+        let message = "`sleep` in [short] needs a single `sleep` to replace";
         let help =
             "write `sleep` in [workload]; of an axis over it `short` names the values to keep";
         return Err(section.error(message).with_help(help));
@@ -40,7 +40,10 @@ pub(super) fn check(plan: &Plan) -> Result<(), (String, String)> {
             let work = plan.work(cell, index);
             let Some(sleep) = work.sleep else { continue };
             if work.timeout <= sleep {
-                let message = format!("no reply comes within `timeout`, {}", work.timeout);
+                let message = format!(
+                    "`timeout` ({}) must be longer than the sleep of the program",
+                    work.timeout
+                );
                 return Err((message, format!("the program sleeps {sleep}: raise `timeout`")));
             }
             let least = Nanos(sleep.0 * SLEEPS_MIN);
@@ -56,7 +59,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), (String, String)> {
 
 /// Refuses a contender that would send the program's text, or nothing.
 fn runs_programs(contender: &Contender) -> Result<(), (String, String)> {
-    /// Setting of a server that runs what lies in /cgi-bin/ of the site when it is told to.
+    /// Setting that lets a server run the programs in /cgi-bin/ of the site.
     const SWITCH: &str = "cgi";
     // What a command does with its site, and what a server elsewhere has, only they know: their answers
     // are looked at before the first visit.
@@ -69,14 +72,15 @@ fn runs_programs(contender: &Contender) -> Result<(), (String, String)> {
     if !adapter.settings.iter().any(|spec| spec.name == SWITCH) {
         let known = |one: &&&adapters::Adapter| one.settings.iter().any(|spec| spec.name == SWITCH);
         let known: Vec<&str> = adapters::ALL.iter().filter(known).map(|one| one.name).collect();
-        let message =
-            format!("contender `{name}` is asked for a program, and {server} runs none here");
+        let message = format!(
+            "contender `{name}` is asked for a program, but {server} cannot run programs here"
+        );
         return Err((message, format!("those that do: {}", known.join(", "))));
     }
     match adapter.check(settings).is_ok_and(|values| values.is_on(SWITCH)) {
         true => Ok(()),
         false => Err((
-            format!("contender `{name}` is asked for a program, and does not run any"),
+            format!("contender `{name}` is asked for a program, but does not run programs"),
             "write cgi = true in its settings".to_owned(),
         )),
     }

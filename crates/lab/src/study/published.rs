@@ -92,7 +92,7 @@ fn over(
     let Some(name) = section.text("over")? else { return Ok(None) };
     let found = index(name.get_ref(), contenders.iter().map(|one| one.name.as_str()));
     found.map(Some).map_err(|help| {
-        let message = format!("`over` is no contender: `{}`", name.get_ref());
+        let message = format!("`over` must name a contender, got `{}`", name.get_ref());
         source.error(name.span(), message).with_help(help)
     })
 }

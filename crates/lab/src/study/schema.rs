@@ -23,47 +23,47 @@ pub fn schema() -> Value {
             },
             "question": { "description": "What the study asks, in a sentence.", "type": "string" },
             "metrics": {
-                "description": "What gets a verdict; the first is the primary one.",
+                "description": "The metrics that get a verdict; the first is the primary one.",
                 "type": "array", "minItems": 1, "uniqueItems": true, "items": { "enum": metrics },
             },
-            "margin": quantity("A difference below it is of no interest: \"2%\"."),
+            "margin": quantity("The smallest difference that matters: \"2%\"."),
             "budget": quantity("Longest time for the whole run: \"10m\"."),
             "keep_disturbed": {
-                "description": "Whether visits of a disturbed machine are used and not made again.",
+                "description": "Whether visits of a disturbed machine are used instead of being made again.",
                 "type": "boolean",
             },
             "seed": whole("Seed of the order of visits and of the bootstrap.", 0),
             "reference": {
-                "description": "The contender that each other one is compared with; without it every pair is.",
+                "description": "The contender that every other one is compared with; without it every pair is compared.",
                 "type": "string",
             },
             "declared": {
-                "description": "Parity switches that differ on purpose (`joust servers`): no finding.",
+                "description": "Parity switches that differ on purpose (`joust servers`), so that they are no finding.",
                 "type": "array", "items": { "type": "string" },
             },
             "workload": workload("What contenders are asked to do."),
             "axis": { "type": "array", "items": axis() },
             "contender": { "type": "array", "minItems": 1, "items": contender() },
             "search": table("A search for the highest rate in each visit, for the metric `capacity`.", json!({
-                "goals": { "description": "What is to hold: \"p99<10ms,errors<0.1%\".", "type": "string" },
-                "precision": quantity("How wide its interval may be: \"5%\"."),
-                "tries": whole("Most loads of a search.", 1),
+                "goals": { "description": "Conditions that must hold: \"p99<10ms,errors<0.1%\".", "type": "string" },
+                "precision": quantity("Maximum width of the interval of the rate: \"5%\"."),
+                "tries": whole("Maximum number of loads in a search.", 1),
             })),
             "blocks": table("How many blocks; a block visits every contender in every cell once.", json!({
-                "min": whole("At least; nothing is looked at before.", 2),
-                "max": whole("At most.", 2),
+                "min": whole("Minimum number of blocks; a cell cannot end before.", 2),
+                "max": whole("Maximum number of blocks.", 2),
                 "half_width": quantity("A cell ends when the primary metric's intervals are this narrow."),
             })),
             "visit": table("How long a visit is.", json!({
-                "warm_up": quantity("Load that is cut off without looking."),
-                "settle": quantity("Longest further warm-up, until the rate changes no more."),
+                "warm_up": quantity("Load that is always cut off."),
+                "settle": quantity("Longest further warm-up, until the rate is stable."),
                 "measure": quantity("Load that is measured."),
             })),
-            "short": table("What --short has otherwise.", json!({
+            "short": table("What --short changes.", json!({
                 "budget": quantity("As above."), "warm_up": quantity("As in [visit]."),
                 "settle": quantity("As in [visit]."), "measure": quantity("As in [visit]."),
                 "min": whole("As in [blocks].", 2), "max": whole("As in [blocks].", 2),
-                "sleep": quantity("In place of the workload's."),
+                "sleep": quantity("Instead of the workload's."),
             })),
             "published": published(&metrics),
         },
@@ -94,11 +94,11 @@ fn workload(about: &str) -> Value {
             "keep_alive": { "description": "Whether connections are used again.", "type": "boolean" },
             "threads": whole("Threads of the generator.", 1),
             "timeout": quantity("Longest wait for a reply: \"5s\"."),
-            "rate": quantity("Open loop: requests that are due a second, \"500/s\"."),
-            "client": { "description": "Who asks.", "enum": names },
+            "rate": quantity("Open loop: requests due per second, \"500/s\"."),
+            "client": { "description": "The load generator.", "enum": names },
             "target": { "description": "A path other than the page's: a program's.", "type": "string" },
             "verify": quantity("Bodies that are hashed under load and compared: \"auto\", a share, or \"off\"."),
-            "sleep": quantity("Asked for is a CGI program of the site that sleeps so long: \"6s\"."),
+            "sleep": quantity("Requests go to a CGI program of the site that sleeps this long: \"6s\"."),
         }),
     )
 }
@@ -113,8 +113,8 @@ fn axis() -> Value {
                 "type": "string",
             },
             "values": list("Its values."),
-            "with": { "description": "Keys that go along, value by value.", "type": "object" },
-            "labels": list("Names of the points, in place of `key=value`."),
+            "with": { "description": "Keys that change together with it, value by value.", "type": "object" },
+            "labels": list("Names of the points, instead of `key=value`."),
             "of": list("Contenders it applies to; without it all that know the setting and do not set it."),
             "as": { "description": "\"contenders\": compare along a key of the workload.",
                     "enum": ["cells", "contenders"] },
@@ -128,18 +128,18 @@ fn axis() -> Value {
 fn contender() -> Value {
     let servers: Vec<&str> = adapters::ALL.iter().map(|adapter| adapter.name).collect();
     let mut contender = table(
-        "One of those compared.",
+        "One of the servers that are compared.",
         json!({
-            "name": { "description": "In reports; unique.", "type": "string" },
-            "server": { "description": "`joust servers` lists them.", "enum": servers },
+            "name": { "description": "Its name in reports; unique.", "type": "string" },
+            "server": { "description": "The server: `joust servers` lists them.", "enum": servers },
             "settings": {
-                "description": "By the server's own names: `joust servers NAME`.",
+                "description": "Settings by the names of the server's documentation: `joust servers NAME`.",
                 "type": "object",
                 "additionalProperties": { "type": ["boolean", "integer", "string"] },
             },
-            "work": workload("What it is asked that the others are not."),
+            "work": workload("Keys of [workload] for this contender alone."),
             "only": {
-                "description": "Values of axes of cells in which it takes part; of several tables one has to fit.",
+                "description": "Restricts it to the cells with these values of axes; with several tables a cell must match one.",
                 "type": ["object", "array"], "items": { "type": "object" },
             },
         }),
@@ -158,12 +158,12 @@ fn figures() -> Value {
 
 fn published(metrics: &[&str]) -> Value {
     let mut published = table(
-        "Figures printed elsewhere, set beside today's.",
+        "Published figures, shown beside the measured ones.",
         json!({
-            "source": { "description": "Who, where, when.", "type": "string" },
-            "machine": { "description": "On what, with what versions.", "type": "string" },
-            "claim": { "description": "What it concluded.", "type": "string" },
-            "metric": { "description": "Of what; throughput where it is left out.", "enum": metrics },
+            "source": { "description": "Author, place and date.", "type": "string" },
+            "machine": { "description": "Machine and versions.", "type": "string" },
+            "claim": { "description": "The conclusion of the source.", "type": "string" },
+            "metric": { "description": "The metric of `figures`; throughput if left out.", "enum": metrics },
             "over": { "description": "The figures are ratios over this contender.", "type": "string" },
             "figures": figures(),
             "figures_of": {

@@ -67,7 +67,7 @@ fn page(value: Located<'_>, source: StudySource<'_>) -> Result<Bytes, StudyError
     if page <= PAGE_MAX {
         return Ok(page);
     }
-    Err(source.error(value.span(), format!("`page` must be at most {PAGE_MAX}, not {page}")))
+    Err(source.error(value.span(), format!("`page` must be at most {PAGE_MAX}, got {page}")))
 }
 
 fn rate(value: Located<'_>, source: StudySource<'_>) -> Result<PerSecond, StudyError> {
@@ -96,7 +96,7 @@ fn target(value: Located<'_>, source: StudySource<'_>) -> Result<String, StudyEr
     if target.starts_with('/') && target.chars().all(|c| c.is_ascii_graphic()) {
         return Ok(target);
     }
-    let message = format!("`{target}` is no path of a request");
+    let message = format!("`target` must be the path of a request, got `{target}`");
     Err(source.error(value.span(), message).with_help("write target = \"/index.html\""))
 }
 
@@ -123,7 +123,7 @@ pub(super) fn sleep(value: Located<'_>, source: StudySource<'_>) -> Result<Nanos
     if (SLEEP_MIN..=SLEEP_MAX).contains(&sleep) {
         return Ok(sleep);
     }
-    let message = format!("`sleep` must be from {SLEEP_MIN} to {SLEEP_MAX}, not {sleep}");
+    let message = format!("`sleep` must be from {SLEEP_MIN} to {SLEEP_MAX}, got {sleep}");
     Err(source.error(value.span(), message))
 }
 
@@ -135,7 +135,10 @@ pub(super) fn change(section: &Section<'_>, source: StudySource<'_>) -> Result<C
     }
     if let (Some(_), Some(at)) = (change.sleep, section.get("target")) {
         return Err(source
-            .error(at.span(), "`sleep` is a program of the site, which is the target")
+            .error(
+                at.span(),
+                "`sleep` and `target` exclude each other: the program of `sleep` is the target",
+            )
             .with_help("leave out one of the two"));
     }
     Ok(change)

@@ -13,7 +13,7 @@ use sys::driver::Failure;
 use units::Nanos;
 use wire::Eof;
 
-use super::{Conn, ConnContext, ConnState, NextStep, Reply, SentRequest};
+use super::{Conn, ConnContext, ConnState, NextStep, PendingRequest, Reply};
 use crate::proxy;
 
 /// How a server ended a connection in the midst.
@@ -119,7 +119,7 @@ impl Conn {
         self.fail(outcome, at, ended)
     }
 
-    /// The server ended the connection while requests were out: those that may go out once more, on the
+    /// The server ended the connection while requests were in flight: those that may go out once more, on the
     /// next one, if this one had served.
     fn lost(&mut self, outcome: Outcome, at: Nanos, ended: &mut Vec<Sample>) -> NextStep {
         // Part of a reply is a sign of a server that serves, too.
@@ -127,7 +127,7 @@ impl Conn {
         self.end_all(outcome, if has_served { Again::IfAllowed } else { Again::No }, at, ended)
     }
 
-    /// The requests that are out fail: the oldest with `outcome`, those behind it likewise, except
+    /// The requests that are in flight fail: the oldest with `outcome`, those behind it likewise, except
     /// what befell its reply alone. On a connection that is up, those that were not sent stay.
     pub(crate) fn fail(
         &mut self,
@@ -145,14 +145,14 @@ impl Conn {
         at: Nanos,
         ended: &mut Vec<Sample>,
     ) -> NextStep {
-        let n_lost = if self.state == ConnState::Up { self.n_sent } else { self.outs.len() };
+        let n_lost = if self.state == ConnState::Up { self.n_sent } else { self.pending.len() };
         let body_bytes = self.parser.totals().body_bytes;
         let mut n_kept = 0;
         for index in 0..n_lost {
-            let out = self.outs[index];
+            let out = self.pending[index];
             if again == Again::IfAllowed && out.may_retry && !self.reply.has_begun {
-                self.outs[n_kept] =
-                    SentRequest { carrier: Carrier::Retried, may_retry: false, ..out };
+                self.pending[n_kept] =
+                    PendingRequest { carrier: Carrier::Retried, may_retry: false, ..out };
                 n_kept += 1;
                 continue;
             }
@@ -166,15 +166,15 @@ impl Conn {
             }
             self.reply = Reply::default();
         }
-        self.outs.drain(n_kept..n_lost);
+        self.pending.drain(n_kept..n_lost);
         self.n_sent = 0;
         NextStep::Abandon
     }
 
-    /// Gives up all requests that are out, at the end of the load.
+    /// Gives up all requests that are in flight, at the end of the load.
     pub(crate) fn unanswered(&mut self, at: Nanos, ended: &mut Vec<Sample>) {
         let body_bytes = self.parser.totals().body_bytes;
-        for (index, out) in std::mem::take(&mut self.outs).into_iter().enumerate() {
+        for (index, out) in std::mem::take(&mut self.pending).into_iter().enumerate() {
             let body_bytes = if index == 0 { body_bytes } else { 0 };
             ended.push(self.sample(out, Outcome::Unanswered, at, body_bytes));
             self.reply = Reply::default();

@@ -1,8 +1,8 @@
 //! Poisson arrivals: independent users who do not know of one another. Owns the sum of exponential
 //! distances. Start reading at [`Poisson`].
 //!
-//! The sum is a whole number of small parts of a nanosecond: an f64 that grows for a day would round
-//! each distance to 0.02 ns, and one whose whole part is split off each time takes 32 ns a distance
+//! The sum counts small parts of a nanosecond in whole numbers. In an f64 that grows for a day each
+//! distance would be rounded to 0.02 ns; splitting off its whole part each time takes 32 ns a distance
 //! instead of 23.
 
 use rand_pcg::Pcg64Mcg;

@@ -9,7 +9,7 @@ use crate::free::FreePlaces;
 use crate::proxy;
 use crate::shares::ThreadShare;
 
-/// The origins of the plan, and those that users came upon; by index.
+/// The origins of the plan, and those that users found; by index.
 pub(super) struct Destinations {
     pub(super) origins: Vec<Origin>,
     /// How each slot connects: from each local address in turn.

@@ -36,7 +36,7 @@ pub(super) struct Places {
 
 /// When the thread wakes up, and what of its CPU time is no work.
 pub(super) struct Waiting {
-    /// How long before an instant it is to be awake.
+    /// How long before an instant it must be awake.
     pub(super) margin: Margin,
     /// Time that was spent spinning.
     pub(super) spun: Nanos,

@@ -10,7 +10,7 @@ use units::Nanos;
 use wire::RequestKind;
 
 use super::{BACKOFF, RequestLoop, Worker};
-use crate::conn::{SentRequest, StartAction};
+use crate::conn::{PendingRequest, StartAction};
 use crate::free::{FreePlace, FreePlaces};
 use crate::user::KeptReply;
 
@@ -118,7 +118,7 @@ impl<D: Driver> Worker<'_, D> {
         let mut begun = None;
         for asked in self.users.asking.requests() {
             let kind = if asked.is_head { RequestKind::Head } else { RequestKind::Other };
-            let mut out = SentRequest::new(due, asked.number, kind);
+            let mut out = PendingRequest::new(due, asked.number, kind);
             out.asked = (asked.bytes.start as u32, asked.bytes.end as u32);
             let asked_bytes = &self.users.asking.bytes()[asked.bytes.clone()];
             out.may_retry = self.plan.retry && record::is_idempotent(method(asked_bytes));
@@ -131,11 +131,11 @@ impl<D: Driver> Worker<'_, D> {
     }
 
     /// Sends what a user asked, as far as it may go on this connection; `first` is counted as sent.
-    pub(super) fn send_asked(&mut self, slot: Slot, first: SentRequest, sent: Nanos) {
+    pub(super) fn send_asked(&mut self, slot: Slot, first: PendingRequest, sent: Nanos) {
         self.buffers.rendered.clear();
         let conn = &mut self.conns[slot.0 as usize];
         let mut next = Some(first);
-        while let Some(SentRequest { asked: (start, end), .. }) = next {
+        while let Some(PendingRequest { asked: (start, end), .. }) = next {
             let user = conn.user.as_ref().expect("made with the connection");
             self.buffers.rendered.extend_from_slice(&user.asked[start as usize..end as usize]);
             next = conn.next_to_send(sent, &self.common);
@@ -155,7 +155,7 @@ impl<D: Driver> Worker<'_, D> {
             sample.conn = self.share.first_conn + slot.0;
             let of_it = kept.next_if(|(place, _)| *place == index);
             let KeptReply { head, body } = of_it.map(|(_, kept)| kept).unwrap_or_default();
-            turn = users.heard(&Answer { sample: &sample, head: &head, body: &body });
+            turn = users.request_ended(&Answer { sample: &sample, head: &head, body: &body });
             match turn {
                 Turn::GoesOn => {
                     chain.add(&sample);

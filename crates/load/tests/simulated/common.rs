@@ -166,7 +166,7 @@ fn check_raw(record: &LoadRecord) {
 }
 
 /// Replies come in the order of the requests, except those that were sent once more, and no more
-/// requests are out than may be.
+/// requests are in flight than may be.
 fn check_conn(record: &LoadRecord, samples: Vec<&Sample>) {
     let was_sent = |s: &&&Sample| s.sent > Nanos::ZERO || s.first_byte > Nanos::ZERO;
     let mut sent: Vec<&Sample> = samples.iter().filter(was_sent).copied().collect();

@@ -132,7 +132,7 @@ fn both(queue: &Queue, rate: u64) -> (LoadRecord, Expected) {
 
 #[test]
 fn one_connection_and_a_stall_of_a_second_make_1000_late_responses_and_one_late_service() {
-    // It begins between two requests; what waits at its end is worked off before the next is due.
+    // It begins between two requests; what waits at its end is processed before the next is due.
     let stall = Stall { at: Nanos(999_500_000), length: Nanos::from_secs(1) };
     let delay = Nanos(400);
     let (n_conns, n_max, duration) = (1, 1_000_000, Nanos::from_secs(3));

@@ -84,7 +84,7 @@ impl Users for Guests<'_> {
         *turn += 1;
     }
 
-    fn heard(&mut self, answer: &Answer<'_>) -> Turn {
+    fn request_ended(&mut self, answer: &Answer<'_>) -> Turn {
         let user = answer.sample.conn;
         let heard = (
             answer.sample.outcome,
@@ -233,7 +233,7 @@ impl Users for Turns<'_> {
         }
     }
 
-    fn heard(&mut self, _: &Answer<'_>) -> Turn {
+    fn request_ended(&mut self, _: &Answer<'_>) -> Turn {
         Turn::Leaves
     }
 }
@@ -276,7 +276,7 @@ impl Users for Steps {
         asking.request(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", self.0);
     }
 
-    fn heard(&mut self, _: &Answer<'_>) -> Turn {
+    fn request_ended(&mut self, _: &Answer<'_>) -> Turn {
         if self.0 < 3 { Turn::after(Nanos::ZERO) } else { Turn::Leaves }
     }
 }
@@ -319,7 +319,7 @@ impl Users for Legs {
         asking.request(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 0);
     }
 
-    fn heard(&mut self, answer: &Answer<'_>) -> Turn {
+    fn request_ended(&mut self, answer: &Answer<'_>) -> Turn {
         let (legs, requests) = &mut self.done[(answer.sample.conn - self.first) as usize];
         *legs += 1;
         if *legs <= self.n_legs && answer.sample.status > 0 {

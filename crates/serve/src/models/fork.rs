@@ -113,7 +113,7 @@ impl Parent<'_> {
             match signals.take()? {
                 Some(Stop::AtOnce) => return Ok(()),
                 Some(Stop::Drain) if end == Nanos::MAX => {
-                    end = clock::monotonic().saturating_add(self.service.grace);
+                    end = clock::monotonic().saturating_add(self.service.shutdown_grace);
                     self.service.begin_closing();
                     self.tickets = Some(self.service.tickets());
                     self.draining[0].store(1, Relaxed);

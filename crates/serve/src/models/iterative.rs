@@ -105,7 +105,8 @@ impl Drain<'_> {
         let tickets = self.service.tickets();
         // A connection that waited may have gone: accept must not wait for another in its place.
         self.service.accept_without_waiting();
-        let begun = Begun { tickets, end: clock::monotonic().saturating_add(self.service.grace) };
+        let begun =
+            Begun { tickets, end: clock::monotonic().saturating_add(self.service.shutdown_grace) };
         self.begun.set(Some(begun));
         self.close_port_after_the_last();
         begun

@@ -461,7 +461,7 @@ impl<'h: 'scope, 's, 'scope> Poller<'h, 's, 'scope, '_> {
     /// Begins a drain: the acceptor accepts what waits, and no connection is kept alive.
     fn drain(&mut self) {
         let Connector { service, draining, tickets, .. } = self.executor.connector;
-        self.end = clock::monotonic().saturating_add(service.grace);
+        self.end = clock::monotonic().saturating_add(service.shutdown_grace);
         service.begin_closing();
         tickets.store(service.tickets(), Relaxed);
         draining.store(true, Relaxed);

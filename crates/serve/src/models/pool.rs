@@ -189,7 +189,7 @@ impl<'s> Pool<'s> {
                     SIGNALS => match signals.take()? {
                         Some(Stop::AtOnce) => end = watcher.now,
                         Some(Stop::Drain) if end == Nanos::MAX => {
-                            end = watcher.now.saturating_add(self.service.grace);
+                            end = watcher.now.saturating_add(self.service.shutdown_grace);
                             watcher.drain();
                         }
                         _ => {}

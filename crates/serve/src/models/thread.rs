@@ -177,7 +177,7 @@ impl<'f> Acceptor<'f, '_> {
             match signals.take()? {
                 Some(Stop::AtOnce) => break,
                 Some(Stop::Drain) if end == Nanos::MAX => {
-                    end = clock::monotonic().saturating_add(service.grace);
+                    end = clock::monotonic().saturating_add(service.shutdown_grace);
                     service.begin_closing();
                     self.tickets = Some(service.tickets());
                 }

@@ -6,7 +6,7 @@
 //! 1 no handshake begins any more (see [`sys::listener::begin_no_more`]); those that have begun are
 //!   completed;
 //! 2 what waits is accepted and answered, until nothing waits;
-//! 3 the socket is shut, and who comes is refused.
+//! 3 the socket is shut, and later connections are refused.
 //!
 //! A queue that goes on in another process is left alone, and one that somebody else keeps (socket
 //! activation) is not shut: of that one, what waited when the drain began is answered, and the next server
@@ -98,7 +98,7 @@ impl Service {
         sock_diag::handshakes(self.address().port()).unwrap_or(0) > 0
     }
 
-    /// Whether a queue is there after this server: it goes on in another process, or is somebody else's.
+    /// Whether a queue remains after this server: another process goes on with it, or it was passed to us.
     pub(super) fn stays(&self, queue: &TcpListener) -> bool {
         self.goes_on(queue) || (self.is_lent && std::ptr::eq(queue, &*self.listener))
     }

@@ -85,7 +85,7 @@ impl Generation {
         self.handover.is_free()
     }
 
-    /// Whether it was asked to end by somebody other than the supervisor (`kill`), and has begun to: its port
+    /// Whether something else than the supervisor (`kill`) asked it to end, and it has begun to: its port
     /// takes no new connection, so the server ends with it.
     pub(super) fn was_ending(&self) -> bool {
         self.handover.has_closed_port()
@@ -99,7 +99,7 @@ impl Generation {
         }
     }
 
-    /// Why it has ended, where that was not in good order.
+    /// Why it has ended, if that was an error.
     pub(super) fn reason(&self, ended: Ended) -> String {
         match (ended, self.last_words()) {
             (Ended::Killed(signal), _) => {

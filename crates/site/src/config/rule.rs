@@ -93,7 +93,7 @@ const FRAMING: [&str; 8] = [
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuthConfig {
-    /// What the client shows to whoever has to type the password.
+    /// What the client shows to the person who types the password.
     pub realm: String,
     /// Names and bcrypt hashes, as `htpasswd -B` writes them. Read again when it changes.
     pub file: PathBuf,
@@ -144,7 +144,7 @@ pub(super) static TABLE: Table = Table {
 /// What cannot stand in a rule, with the way out.
 ///
 /// # Errors
-/// More than one path or action; a pattern that is none; a redirect that could lead to any host; a
+/// More than one path or action; an invalid pattern; a redirect that could lead to any host; a
 /// field that would break a head.
 fn check_rule(rule: &RuleConfig) -> Result<(), String> {
     let paths = [&rule.prefix, &rule.glob, &rule.regex];

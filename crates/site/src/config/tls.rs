@@ -1,4 +1,4 @@
-//! The table `[tls]`: how the server speaks TLS. Owns what stands in it; see also `crate::tls`. Start reading
+//! The table `[tls]`: how the server speaks TLS. Owns what stands in it; `tls` uses it. Start reading
 //! at [`TlsConfig`].
 
 use std::fmt::Write as _;

@@ -16,6 +16,7 @@ use wire::target::SafePath;
 use wire::{Fields, ResponseHead, reason_phrase};
 
 use super::conditions::{self, ConditionalRequest, Outcome};
+use super::head_edit::edit_head;
 use super::journal::{Journal, LoggedAnswer};
 use super::output::Output;
 use super::ranges::{self, Multipart};
@@ -23,9 +24,7 @@ use super::rendered_time::RenderedTime;
 use super::request_summary::{Method, RequestSummary, SelectedFields};
 use crate::Site;
 use crate::fault::Flaws;
-use crate::hosts::{
-    ClockReading, Decision, Edit, EditKind, Found, Representation, Stored, Verdict, escape_path,
-};
+use crate::hosts::{ClockReading, Decision, Found, Representation, Stored, Verdict, escape_path};
 use crate::log::line;
 use crate::status;
 
@@ -49,8 +48,8 @@ pub(super) struct Answerer<'a> {
     pub(super) taken: u64,
     pub(super) output: &'a mut Output,
     pub(super) journal: &'a mut Journal,
-    pub(super) stamp: &'a RenderedTime,
-    pub(super) recent: &'a mut LastFile,
+    pub(super) rendered_time: &'a RenderedTime,
+    pub(super) last_file: &'a mut LastFile,
     /// What was decided from the head.
     pub(super) decision: &'a Decision,
     /// Whether the answer may be sent by itself: no request lies behind that which it answers.
@@ -76,7 +75,7 @@ pub(super) struct LastFile {
 }
 
 impl LastFile {
-    /// Takes it out: to count it up and down would write to memory that all threads share.
+    /// Takes it out: changing its reference count would write to memory that all threads share.
     fn take(
         &mut self,
         target: &[u8],
@@ -99,9 +98,8 @@ impl LastFile {
         self.target.extend_from_slice(target);
     }
 
-    /// Keeps nothing that is not fresh: an idle connection would hold a page in memory that it never
-    /// sends again. Nor an open file: how many are open is the site's to bound, and to find it there
-    /// again costs nothing beside sending it.
+    /// Keeps only fresh content, or an idle connection would hold a page in memory that it never sends again. Keeps no open
+    /// file: the site bounds how many are open, and finding one again costs little compared with sending it.
     fn put_back(&mut self, found: Arc<Representation>, now: Nanos) {
         let keeps = now < self.fresh_until && matches!(found.stored(), Stored::Memory(_));
         self.found = keeps.then_some(found);
@@ -154,11 +152,11 @@ impl Answerer<'_> {
     /// request's, as it came.
     pub(super) fn answer(&mut self, head: &[u8], summary: &RequestSummary, conn: Connection) {
         let start = self.output.buffer.len();
-        let told = match self.flaws.take() {
+        let written = match self.flaws.take() {
             None => self.correct_answer(head, summary, conn),
             Some(flaws) => self.flawed_answer(flaws, head, summary, conn),
         };
-        self.note(head, start, told, conn);
+        self.note(head, start, written, conn);
     }
 
     /// The answer, but for its line in the journal.
@@ -196,8 +194,8 @@ impl Answerer<'_> {
             method if self.decision.verdict != Verdict::Serve => self.verdict(method, conn),
             Method::Get => self.content(head, summary, Extent::Whole, conn),
             Method::Head => {
-                let told = self.content(head, summary, Extent::HeadOnly, conn);
-                WrittenAnswer { body_bytes: 0, ..told }
+                let written = self.content(head, summary, Extent::HeadOnly, conn);
+                WrittenAnswer { body_bytes: 0, ..written }
             }
             Method::Options => self.options(conn),
             Method::NotAllowed => self.page(405, ALLOW, Extent::Whole, conn),
@@ -209,23 +207,27 @@ impl Answerer<'_> {
     fn verdict(&mut self, method: Method, conn: Connection) -> WrittenAnswer {
         let extent = if method == Method::Head { Extent::HeadOnly } else { Extent::Whole };
         let decision = self.decision;
-        let told = match &decision.verdict {
+        let written = match &decision.verdict {
             Verdict::Tell(status, fields) => self.page(*status, fields.as_bytes(), extent, conn),
             Verdict::Deny(status) => self.page(*status, b"", extent, conn),
             Verdict::Malformed | Verdict::Serve => self.page(400, b"", extent, conn),
         };
-        if extent == Extent::HeadOnly { WrittenAnswer { body_bytes: 0, ..told } } else { told }
+        if extent == Extent::HeadOnly {
+            WrittenAnswer { body_bytes: 0, ..written }
+        } else {
+            written
+        }
     }
 
     /// Refuses what could not be read, or did not come in time; the connection ends. `head` is what
     /// came of it; `text` is the body where the status alone would not say what is wrong.
     pub(super) fn refuse(&mut self, status: u16, text: Option<&str>, head: &[u8]) {
         let start = self.output.buffer.len();
-        let told = match text {
+        let written = match text {
             None => self.page(status, b"", Extent::Whole, UNREAD),
             Some(text) => self.text(status, text, UNREAD),
         };
-        self.note(head, start, told, UNREAD);
+        self.note(head, start, written, UNREAD);
     }
 
     /// An error of a gateway, after which the connection may go on.
@@ -237,8 +239,8 @@ impl Answerer<'_> {
         conn: Connection,
     ) {
         let start = self.output.buffer.len();
-        let told = self.error(status, summary, conn);
-        self.note(head, start, told, conn);
+        let written = self.error(status, summary, conn);
+        self.note(head, start, written, conn);
     }
 
     /// An error that is the server's, and may be over soon.
@@ -250,8 +252,8 @@ impl Answerer<'_> {
     ) -> WrittenAnswer {
         let fields: &[u8] = if status == 503 { b"Retry-After: 1\r\n" } else { b"" };
         let extent = if summary.method == Method::Head { Extent::HeadOnly } else { Extent::Whole };
-        let told = self.page(status, fields, extent, conn);
-        let body_bytes = if extent == Extent::HeadOnly { 0 } else { told.body_bytes };
+        let written = self.page(status, fields, extent, conn);
+        let body_bytes = if extent == Extent::HeadOnly { 0 } else { written.body_bytes };
         WrittenAnswer { status, body_bytes }
     }
 
@@ -272,7 +274,7 @@ impl Answerer<'_> {
         if is_chunked {
             head.chunked();
         }
-        out.extend_from_slice(self.stamp.fields());
+        out.extend_from_slice(self.rendered_time.fields());
         out.extend_from_slice(&answer.fields);
         self.end_head(conn);
     }
@@ -292,10 +294,10 @@ impl Answerer<'_> {
         &mut self,
         head: &[u8],
         answer: &[u8],
-        told: WrittenAnswer,
+        written: WrittenAnswer,
         conn: Connection,
     ) {
-        self.note_as(head, AnswerHead::Was(answer), told, conn);
+        self.note_as(head, AnswerHead::Was(answer), written, conn);
     }
 
     /// Answers a request with what lies at another target of this server, whole.
@@ -308,28 +310,28 @@ impl Answerer<'_> {
     ) {
         let extent = if summary.method == Method::Head { Extent::HeadOnly } else { Extent::Whole };
         let start = self.output.buffer.len();
-        let mut told = self.content_at(target, None, extent, conn);
+        let mut written = self.content_at(target, None, extent, conn);
         if extent == Extent::HeadOnly {
-            told.body_bytes = 0;
+            written.body_bytes = 0;
         }
-        self.note(head, start, told, conn);
+        self.note(head, start, written, conn);
     }
 
     /// Puts the line of an answer into the journal, which begins at `start` of the output's buffer.
-    fn note(&mut self, head: &[u8], start: usize, told: WrittenAnswer, conn: Connection) {
-        self.note_as(head, AnswerHead::BeginsAt(start), told, conn);
+    fn note(&mut self, head: &[u8], start: usize, written: WrittenAnswer, conn: Connection) {
+        self.note_as(head, AnswerHead::BeginsAt(start), written, conn);
     }
 
     fn note_as(
         &mut self,
         head: &[u8],
         answer: AnswerHead<'_>,
-        told: WrittenAnswer,
+        written: WrittenAnswer,
         conn: Connection,
     ) {
         let logs = &self.site.log;
         let Some(zone) = logs.zone() else { return };
-        let WrittenAnswer { status, body_bytes } = told;
+        let WrittenAnswer { status, body_bytes } = written;
         let answered =
             LoggedAnswer { body_bytes, ends_at: self.output.ends_at(), keeps: conn.keeps };
         let bytes_in = self.journal.bytes_in(self.taken);
@@ -338,8 +340,8 @@ impl Answerer<'_> {
         let line = line::LogEntry {
             client: self.client,
             local: self.site.address(),
-            time: self.stamp.logged(),
-            second: self.stamp.second(),
+            time: self.rendered_time.logged(),
+            second: self.rendered_time.second(),
             zone,
             head,
             user: self.decision.user.as_ref().map(|user| user.as_bytes()),
@@ -399,9 +401,9 @@ impl Answerer<'_> {
     ) -> WrittenAnswer {
         match self.find(target) {
             Ok(of) => {
-                let told = self.representation(&of, extent, conditional, conn);
-                self.recent.put_back(of, self.now);
-                told
+                let written = self.representation(&of, extent, conditional, conn);
+                self.last_file.put_back(of, self.now);
+                written
             }
             Err(Missing::Moved(location)) => self.page(301, location.as_bytes(), extent, conn),
             Err(Missing::NotAcceptable) => self.page(406, VARY, extent, conn),
@@ -411,17 +413,17 @@ impl Answerer<'_> {
 
     /// What lies at the target.
     fn find(&mut self, target: &[u8]) -> Result<Arc<Representation>, Missing> {
-        if let Some(found) = self.recent.take(target, self.decision, self.now) {
+        if let Some(found) = self.last_file.take(target, self.decision, self.now) {
             return Ok(found);
         }
         self.output.prepared = None;
         let text = std::str::from_utf8(target).expect("a target that was checked is ASCII");
         let path = SafePath::new(text).map_err(|_| Missing::Status(400))?;
-        let time = ClockReading { now: self.now, now_s: self.stamp.second() };
+        let time = ClockReading { now: self.now, now_s: self.rendered_time.second() };
         let found = self.site.hosts.find(path.path(), self.decision, time);
         Err(match found {
             Found::Here(found, fresh_until) => {
-                self.recent.is_of(target, self.decision, fresh_until);
+                self.last_file.is_of(target, self.decision, fresh_until);
                 return Ok(found);
             }
             Found::NeedsSlash => Missing::Moved(location(&path)),
@@ -454,7 +456,7 @@ impl Answerer<'_> {
             let SelectedFields { if_range, range, .. } = conditional.selected;
             // What has no validators has no ranges.
             let counts = validators.is_some_and(|current| {
-                conditions::range_counts(if_range, current, self.stamp.second())
+                conditions::range_counts(if_range, current, self.rendered_time.second())
             });
             // Range is defined for GET alone (RFC 9110, 14.2).
             if counts
@@ -471,14 +473,14 @@ impl Answerer<'_> {
                 }
             }
         }
-        let told = WrittenAnswer { status: 200, body_bytes: of.size() };
-        let is_usual = extent == Extent::Whole && conn == KEPT && self.recent.is_repeated;
+        let written = WrittenAnswer { status: 200, body_bytes: of.size() };
+        let is_usual = extent == Extent::Whole && conn == KEPT && self.last_file.is_repeated;
         if is_usual && self.send_prepared(of) {
-            return told;
+            return written;
         }
         let start = self.output.buffer.len();
         self.output.head_at = start;
-        self.output.buffer.extend_from_slice(self.stamp.ok());
+        self.output.buffer.extend_from_slice(self.rendered_time.ok());
         self.output.buffer.extend_from_slice(of.fields_of_whole());
         self.end_head(conn);
         if extent == Extent::Whole && of.size() > 0 {
@@ -487,14 +489,14 @@ impl Answerer<'_> {
         if is_usual && self.output.has_room() {
             let answer = &self.output.buffer[start..];
             self.output.prepared =
-                Some(of.prepare(self.stamp.second(), &self.decision.edits, answer));
+                Some(of.prepare(self.rendered_time.second(), &self.decision.edits, answer));
         }
-        told
+        written
     }
 
     /// Sends the answer that lies ready for this second. False: there is none.
     fn send_prepared(&mut self, of: &Representation) -> bool {
-        let second = self.stamp.second();
+        let second = self.rendered_time.second();
         let kept = &mut self.output.prepared;
         let edits = &self.decision.edits;
         if kept.as_ref().is_none_or(|kept| !kept.is_of(second, edits)) {
@@ -544,7 +546,7 @@ impl Answerer<'_> {
             return WrittenAnswer { status: 206, body_bytes: length };
         }
         let Multipart { parts, length, boundary } =
-            Multipart::new(of, ranges, self.now.0 ^ self.stamp.second());
+            Multipart::new(of, ranges, self.now.0 ^ self.rendered_time.second());
         write!(
             out,
             "Content-Length: {length}\r\nContent-Type: multipart/byteranges; boundary={boundary}\r\n"
@@ -570,7 +572,7 @@ impl Answerer<'_> {
         extent: Extent,
         conn: Connection,
     ) -> WrittenAnswer {
-        let time = ClockReading { now: self.now, now_s: self.stamp.second() };
+        let time = ClockReading { now: self.now, now_s: self.rendered_time.second() };
         if let Some(page) = self.site.hosts.error_page(status, self.decision, time) {
             return self.error_page(&page, status, fields, extent, conn);
         }
@@ -632,7 +634,7 @@ impl Answerer<'_> {
         let out = &mut self.output.buffer;
         self.output.head_at = out.len();
         ResponseHead::new(out, status);
-        out.extend_from_slice(self.stamp.fields());
+        out.extend_from_slice(self.rendered_time.fields());
     }
 
     /// What is said of the connection, and the empty line.
@@ -652,24 +654,6 @@ impl Answerer<'_> {
             }
         }
         out.extend_from_slice(b"\r\n");
-    }
-}
-
-/// Changes the fields of the head that begins there and has not ended yet. It was checked when the
-/// rule was read that the field breaks nothing.
-pub(super) fn edit_head(out: &mut Vec<u8>, head_at: usize, edit: &Edit) {
-    let name = edit.name.as_bytes();
-    if !matches!(edit.how, EditKind::Add(_)) {
-        let is_it = |line: &[u8]| {
-            line.get(name.len()) == Some(&b':') && line[..name.len()].eq_ignore_ascii_case(name)
-        };
-        let lines = out[head_at..].split_inclusive(|&byte| byte == b'\n');
-        let kept = lines.filter(|line| !is_it(line)).collect::<Vec<_>>().concat();
-        out.truncate(head_at);
-        out.extend_from_slice(&kept);
-    }
-    if let EditKind::Set(value) | EditKind::Add(value) = &edit.how {
-        write!(out, "{}: {value}\r\n", edit.name).expect(WRITES);
     }
 }
 

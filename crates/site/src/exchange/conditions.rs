@@ -72,7 +72,7 @@ fn current_tag(current: &Validators) -> EntityTag<'_> {
     EntityTag { is_weak: false, opaque: current.etag.trim_matches('"').as_bytes() }
 }
 
-/// Seconds since 1970; a date that is none is ignored (RFC 9110, 13.1.3).
+/// Seconds since 1970; an invalid date is ignored (RFC 9110, 13.1.3).
 fn date_of(value: SingleField<&[u8]>) -> Option<u64> {
     let text = std::str::from_utf8(value.value()?).ok()?;
     let date = httpdate::parse_http_date(text).ok()?;

@@ -1,4 +1,4 @@
-//! An answer between the moment when it was made and that when it may leave, as planted faults say. Owns what
+//! Planted faults between the making of an answer and its sending. Owns what
 //! the exchange asks them, and when; see also `fault`. Start reading at [`Exchange::plan_answer`].
 //!
 //! Where none is planted, each of these is one branch.
@@ -10,14 +10,12 @@ use super::{Close, Exchange, State, Want};
 use crate::fault::{AnsweredBefore, Faults, Release};
 
 impl Exchange<'_> {
-    /// Whether another answer may be put behind what is to be sent. Each is held for a time of its own,
-    /// so that with faults none is.
+    /// Whether another answer may be queued behind what is to be sent. With faults none may: each answer is held for a time of its own.
     pub(super) fn has_room(&self) -> bool {
         self.output.has_room() && (self.site.faults.is_none() || self.output.is_empty())
     }
 
-    /// Has the faults, if there are any, say what befalls the answer that is about to be made. SingleField for
-    /// each.
+    /// Asks the planted faults what happens to the answer that is about to be made. Once for each answer.
     pub(super) fn plan_answer(&mut self) {
         if let Some(faults) = &self.site.faults {
             self.release =
@@ -25,7 +23,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// The answer was made, and what follows it is decided: the faults, if there are any, have their way.
+    /// The answer was made and the next state is set: applies the planted faults to both.
     pub(super) fn plan_release(&mut self) {
         if self.site.faults.is_some() {
             self.release.place(|| self.output.body_at());
@@ -33,7 +31,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Has the answer be the last one where the faults, if there are any, want it so; it does not say it.
+    /// Closes the connection after this answer, without announcing it, if a planted fault says so.
     pub(super) fn end_if_planned(&mut self) {
         if self.release.flaws.ends && matches!(self.state, State::Head(_)) {
             self.state = State::Close(Close::Linger);

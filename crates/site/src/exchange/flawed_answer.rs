@@ -5,7 +5,8 @@
 //! A right answer is made first, whatever it costs, and then changed: what the site, its rules and its
 //! caches do is what they do without a fault.
 
-use super::answer::{Answerer, Connection, WrittenAnswer, edit_head};
+use super::answer::{Answerer, Connection, WrittenAnswer};
+use super::head_edit::edit_head;
 use super::request_summary::{Method, RequestSummary};
 use crate::coding::Coding;
 use crate::fault::Flaws;
@@ -28,39 +29,40 @@ impl Answerer<'_> {
             return self.error(status, summary, conn);
         }
         // It is the only one in the output: with faults each is sent before the next is made.
-        let mut told = self.correct_answer(head, summary, conn);
-        let is_whole = told.status == 200 && matches!(summary.method, Method::Get | Method::Head);
+        let mut written = self.correct_answer(head, summary, conn);
+        let is_whole =
+            written.status == 200 && matches!(summary.method, Method::Get | Method::Head);
         if flaws.is_empty && is_whole {
             self.replace_body(&[], None);
-            told.body_bytes = 0;
-        } else if flaws.is_coded && is_whole && told.body_bytes > 0 {
-            told = self.coded(told);
-        } else if flaws.is_zeroed && is_whole && (1..=BODY_MAX).contains(&told.body_bytes) {
-            self.replace_body(&vec![0; told.body_bytes as usize], None);
+            written.body_bytes = 0;
+        } else if flaws.is_coded && is_whole && written.body_bytes > 0 {
+            written = self.coded(written);
+        } else if flaws.is_zeroed && is_whole && (1..=BODY_MAX).contains(&written.body_bytes) {
+            self.replace_body(&vec![0; written.body_bytes as usize], None);
         }
-        if flaws.is_short && told.body_bytes > 0 && told.status / 100 == 2 {
+        if flaws.is_short && written.body_bytes > 0 && written.status / 100 == 2 {
             let (head_at, body_at) = self.output.open();
-            self.set_fields(head_at, body_at, &[edit("Content-Length", told.body_bytes + 1)]);
+            self.set_fields(head_at, body_at, &[edit("Content-Length", written.body_bytes + 1)]);
             flaws.ends = true;
         }
-        told
+        written
     }
 
     /// The body that is in the output in gzip, unless it is coded or too long.
-    fn coded(&mut self, told: WrittenAnswer) -> WrittenAnswer {
+    fn coded(&mut self, written: WrittenAnswer) -> WrittenAnswer {
         let (head_at, body_at) = self.output.open();
         let fields = self.output.buffer[head_at..body_at].to_ascii_lowercase();
         let is_coded = fields.windows(18).any(|name| name == b"\ncontent-encoding:");
-        if is_coded || told.body_bytes > BODY_MAX {
-            return told;
+        if is_coded || written.body_bytes > BODY_MAX {
+            return written;
         }
         let levels = self.site.config.presentation.compression.clone().unwrap_or_default();
         // Where its file is shorter by now, or memory is short, the answer is left as it is.
         let body = self.output.body_bytes(body_at);
         let coded = body.and_then(|body| Coding::Gzip.encode(&body, &levels));
-        let Ok(coded) = coded else { return told };
+        let Ok(coded) = coded else { return written };
         self.replace_body(&coded, Some(edit("Content-Encoding", Coding::Gzip.name())));
-        WrittenAnswer { body_bytes: coded.len() as u64, ..told }
+        WrittenAnswer { body_bytes: coded.len() as u64, ..written }
     }
 
     /// Puts another body behind the head that is in the output.

@@ -46,7 +46,7 @@ impl Exchange<'_> {
     /// `socket` is the client's.
     ///
     /// # Panics
-    /// There is none: [`Exchange::want`] did not ask for it.
+    /// If no gateway answers: [`Exchange::want`] did not ask for it.
     pub fn ask_gateway(&mut self, socket: BorrowedFd<'_>, now: Nanos) -> Progress {
         let progress = self.turn_gateway(socket, now);
         if !matches!(self.state, State::Gateway) && self.output.is_empty() {
@@ -180,10 +180,10 @@ impl Exchange<'_> {
         let length = length.filter(|_| is_head || matches!(body, Body::Length(_)));
         let (mut answerer, ..) = self.answerer(now);
         answerer.relay_head(&head, length, body == Body::Chunked, conn);
-        let told = answerer.head_for_log();
+        let written = answerer.head_for_log();
         self.plan_release();
         let Some(call) = self.call.as_deref_mut() else { return };
-        call.begin_body(&head, RelayedAnswer { conn, body, status, sent: 0, head: told });
+        call.begin_body(&head, RelayedAnswer { conn, body, status, sent: 0, head: written });
     }
 
     /// Passes on bytes of the body, and ends the answer with its last.
@@ -377,8 +377,10 @@ impl Exchange<'_> {
 
     /// What is needed to answer the first head of the input, and that head.
     fn answerer(&mut self, now: Nanos) -> (Answerer<'_>, &[u8], &RequestSummary) {
-        let Self { site, output, journal, stamp, recent, decision, input, summary, .. } = self;
-        stamp.set((site.wall_s)(), site.log.zone());
+        let Self {
+            site, output, journal, rendered_time, last_file, decision, input, summary, ..
+        } = self;
+        rendered_time.set((site.wall_s)(), site.log.zone());
         let answerer = Answerer {
             site,
             client: self.peer,
@@ -387,8 +389,8 @@ impl Exchange<'_> {
             taken: self.bytes_in.saturating_sub((input.bytes().len() - summary.head_len) as u64),
             output,
             journal,
-            stamp,
-            recent,
+            rendered_time,
+            last_file,
             decision,
             is_last: false,
             flaws: None,

@@ -4,8 +4,7 @@
 //!
 //! The output is not emptied into the encrypted buffer: a piece of it is encrypted, and is taken from it
 //! once all of that piece has left. So the log, the deadlines and planted faults see what they see without
-//! TLS, in steps of one piece. A file cannot be sent by the kernel, which does not encrypt: whoever drives
-//! reads a piece of it (`Want::Load`).
+//! TLS, in steps of one piece. A file cannot be sent by the kernel, which does not encrypt: so the model reads a piece of it (`Want::Load`).
 //!
 //! A connection keeps 4 KB for what it receives, and what rustls keeps; pieces are given back when an answer
 //! has been sent. A connection without TLS pays for one comparison in each of `want`, `received`, `wrote`.

@@ -1,9 +1,9 @@
 //! The one queue of a server with a limited number of slots: when each slot is free. Start reading at
 //! [`Queue::enter`].
 //!
-//! How long a request is in work is known when it is complete. So nobody ever waits here: who comes is
-//! told when its turn will be, and the answer is held until its end. Whoever comes first is first, in
-//! whichever process, and equal arrivals give equal instants.
+//! It is known how long a request will take when it is complete. So no thread waits here: each request gets the instant
+//! of its turn, and its answer is held until the end of that. Requests are served in the order of arrival, over all
+//! processes, and equal arrivals give equal instants.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -2,8 +2,7 @@
 //! [`Status`].
 //!
 //! The page is the one that the site has for that status, and no work is done for it: it is not held by
-//! `delay` and `stall`, and needs none of the `slots`. The connection goes on. What is refused already,
-//! since it could not be read, is refused as ever.
+//! `delay` and `stall`, and needs none of the `slots`. The connection goes on. A request that cannot be read is refused as without the fault.
 
 use std::sync::Arc;
 

@@ -289,7 +289,7 @@ impl<'s> Conversation<'s> {
     /// `bytes_max`. `note` takes lines of its standard error.
     ///
     /// # Errors
-    /// 502 where its answer is none, 503 where it is overloaded or gone.
+    /// 502 if its answer is invalid, 503 where it is overloaded or gone.
     pub(super) fn read(
         &mut self,
         buffer: &mut Vec<u8>,

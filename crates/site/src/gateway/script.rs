@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use sys::file::{Kind, Opened, Root};
+use sys::file::{FileKind, Opened, Root};
 use wire::target::SafePath;
 
 use crate::SiteError;
@@ -179,9 +179,9 @@ impl Finder {
             }
             let opened = root.look_beneath(&c_string(name)).map_err(|error| status(&error))?;
             match opened.facts.kind {
-                Kind::Directory => continue,
-                Kind::File if !self.runs_file || opened.is_executable() => {}
-                Kind::File | Kind::Other => return Err(403),
+                FileKind::Directory => continue,
+                FileKind::File if !self.runs_file || opened.is_executable() => {}
+                FileKind::File | FileKind::Other => return Err(403),
             }
             let (parent, own) = match name.iter().rposition(|&byte| byte == b'/') {
                 Some(at) => (&name[..at], &name[at + 1..]),

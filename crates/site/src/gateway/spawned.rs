@@ -1,13 +1,12 @@
 //! FastCGI applications that the server starts itself (`spawn`). Owns their sockets, and a process that
-//! starts them, starts again those that end, and ends all of them when the server has ended, however that
-//! came to be. Start reading at [`SpawnedApplications::start`], then `Warden::watch`.
+//! starts them, starts again those that end, and ends all of them when the server ends, for whatever reason. Start reading at [`SpawnedApplications::start`], then `Warden::watch`.
 //!
-//! A process of its own, since a model may be many processes, of which none lives as long as the server,
-//! or one thread that does nothing but serve. It is no signal's business: a signal for the whole group of
-//! processes (Ctrl-C) is for the server, which answers first what was asked.
+//! It is a process of its own: a model may consist of many processes, none of which lives as long as the server,
+//! or of one thread that does nothing but serve. It ignores signals: Ctrl-C goes to the whole process group, and the
+//! server must answer the open requests first.
 //!
-//! The sockets lie in a directory that only this user may enter: whoever can speak FastCGI to an
-//! application can have it run what he likes (as php-fpm's manual warns).
+//! The sockets are in a directory that only this user may enter: a client that speaks FastCGI to an application can
+//! make it run anything (as php-fpm's manual warns).
 
 use std::ffi::{CStr, CString};
 use std::fs::{DirBuilder, File};
@@ -134,8 +133,8 @@ fn begin(
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         bind(&socket, &address)?;
         listen(&socket, BACKLOG)?;
-        let command_of_slot = Arc::new(SpawnCommand::new(gateway, spawn, socket, marks));
-        slots.extend((0..spawn.count).map(|_| ProcessSlot::new(&command_of_slot)));
+        let command = Arc::new(SpawnCommand::new(gateway, spawn, socket, marks));
+        slots.extend((0..spawn.count).map(|_| ProcessSlot::new(&command)));
         if let Some(application) = &gateway.application {
             application.is_at(vec![Address::Unix(address)]);
         }
@@ -207,10 +206,10 @@ impl SpawnCommand {
     }
 }
 
-/// The place of one process of an application.
+/// One process of an application, or the pause until it is started again.
 #[derive(Debug)]
 struct ProcessSlot {
-    command_of_slot: Arc<SpawnCommand>,
+    command: Arc<SpawnCommand>,
     state: SlotState,
     /// How long it stays empty after the next failure.
     pause: Nanos,
@@ -218,17 +217,17 @@ struct ProcessSlot {
 
 #[derive(Debug)]
 enum SlotState {
-    /// One that was started then.
+    /// A process that was started then.
     Program(Program, Nanos),
-    /// None until then.
-    Nobody(Nanos),
+    /// No process runs until then.
+    EmptyUntil(Nanos),
 }
 
 impl ProcessSlot {
-    fn new(command_of_slot: &Arc<SpawnCommand>) -> Self {
+    fn new(command: &Arc<SpawnCommand>) -> Self {
         Self {
-            command_of_slot: Arc::clone(command_of_slot),
-            state: SlotState::Nobody(Nanos::ZERO),
+            command: Arc::clone(command),
+            state: SlotState::EmptyUntil(Nanos::ZERO),
             pause: PAUSE_MIN,
         }
     }
@@ -236,7 +235,7 @@ impl ProcessSlot {
     fn program(&self) -> Option<&Program> {
         match &self.state {
             SlotState::Program(program, _) => Some(program),
-            SlotState::Nobody(_) => None,
+            SlotState::EmptyUntil(_) => None,
         }
     }
 
@@ -251,7 +250,7 @@ impl ProcessSlot {
             let lived = now.saturating_sub(*born);
             match program.reap() {
                 Ok(Some(Ended::Exited(0))) if lived >= LIFE_MIN => {
-                    (self.state, self.pause) = (SlotState::Nobody(now), PAUSE_MIN);
+                    (self.state, self.pause) = (SlotState::EmptyUntil(now), PAUSE_MIN);
                 }
                 ended => {
                     if lived >= GOOD_LIFE_MIN {
@@ -261,8 +260,8 @@ impl ProcessSlot {
                 }
             }
         }
-        if matches!(self.state, SlotState::Nobody(until) if until <= now) {
-            match self.command_of_slot.start(errors) {
+        if matches!(self.state, SlotState::EmptyUntil(until) if until <= now) {
+            match self.command.start(errors) {
                 Ok(program) => self.state = SlotState::Program(program, now),
                 Err(error) => self.leave_empty(&format!("cannot be started: {error}"), errors, now),
             }
@@ -270,9 +269,9 @@ impl ProcessSlot {
     }
 
     fn leave_empty(&mut self, why: &str, errors: &ErrorLog, now: Nanos) {
-        let (name, pause) = (self.command_of_slot.name(), self.pause);
+        let (name, pause) = (self.command.name(), self.pause);
         errors.note(Level::Error, format_args!("{name}: {why}; it is started again in {pause}"));
-        self.state = SlotState::Nobody(now.saturating_add(pause));
+        self.state = SlotState::EmptyUntil(now.saturating_add(pause));
         self.pause = Nanos(pause.0 * 2).min(PAUSE_MAX);
     }
 }
@@ -301,7 +300,7 @@ impl Warden {
             let now = clock::monotonic();
             self.slots.iter_mut().for_each(|slot| slot.look(&self.errors, now));
             let due = |slot: &ProcessSlot| match slot.state {
-                SlotState::Nobody(until) => Some(until.saturating_sub(now)),
+                SlotState::EmptyUntil(until) => Some(until.saturating_sub(now)),
                 SlotState::Program(..) => None,
             };
             let timeout = self.slots.iter().filter_map(due).min();
@@ -320,7 +319,7 @@ impl Warden {
             .drain(..)
             .filter_map(|slot| match slot.state {
                 SlotState::Program(program, _) => Some(program),
-                SlotState::Nobody(_) => None,
+                SlotState::EmptyUntil(_) => None,
             })
             .collect();
         programs.iter().for_each(Program::ask_to_end);

@@ -1,5 +1,5 @@
 //! Basic authentication (RFC 7617) against a file of bcrypt hashes, as `htpasswd -B` writes it. Owns the
-//! file, and what was proved of late. Start reading at [`Guard::pass`].
+//! file, and the passwords that were verified recently. Start reading at [`Guard::pass`].
 //!
 //! A bcrypt hash is made to take long: 50 ms and more in which a loop serves nobody else. So what was
 //! verified once is remembered, as a hash under a key of this process, until the file changes; an

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use sys::file::{Facts, Kind, Opened, Root};
+use sys::file::{Facts, FileKind, Opened, Root};
 
 use super::cache::{Bounds, Cache};
 use super::hide::Hide;
@@ -123,10 +123,10 @@ impl Directory {
         let here = if relative.is_empty() { &b"."[..] } else { relative };
         let opened = self.root.open_beneath(&c_string(&[here])?)?;
         let (opened, file) = match opened.facts.kind {
-            Kind::File => (opened, Cow::Borrowed(relative)),
-            Kind::Other => return Ok(Found::Forbidden),
-            Kind::Directory if !path.ends_with(b"/") => return Ok(Found::NeedsSlash),
-            Kind::Directory => match self.index_of(relative)? {
+            FileKind::File => (opened, Cow::Borrowed(relative)),
+            FileKind::Other => return Ok(Found::Forbidden),
+            FileKind::Directory if !path.ends_with(b"/") => return Ok(Found::NeedsSlash),
+            FileKind::Directory => match self.index_of(relative)? {
                 Some((index, name)) => (index, Cow::Owned([relative, name].concat())),
                 None if self.listing => return self.list(&opened, wanted),
                 None => return Ok(Found::Forbidden),
@@ -198,7 +198,7 @@ impl Directory {
             }
             match self.root.open_beneath(&c_string(&[file, suffix])?) {
                 Ok(opened)
-                    if opened.facts.kind == Kind::File && age(&opened.facts) >= age(plain) =>
+                    if opened.facts.kind == FileKind::File && age(&opened.facts) >= age(plain) =>
                 {
                     siblings.push((coding, opened));
                 }
@@ -266,7 +266,7 @@ impl Directory {
     fn index_of(&self, relative: &[u8]) -> io::Result<Option<(Opened, &[u8])>> {
         for name in self.index.iter().filter(|name| !self.hide.hides(name.as_bytes())) {
             match self.root.open_beneath(&c_string(&[relative, name.as_bytes()])?) {
-                Ok(opened) if opened.facts.kind == Kind::File => {
+                Ok(opened) if opened.facts.kind == FileKind::File => {
                     return Ok(Some((opened, name.as_bytes())));
                 }
                 Ok(_) => {}

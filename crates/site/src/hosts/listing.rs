@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use jiff::Timestamp;
-use sys::file::{Facts, Kind, Opened};
+use sys::file::{Facts, FileKind, Opened};
 use units::Bytes;
 
 use super::hide::Hide;
@@ -49,7 +49,7 @@ impl Listing {
         let (mut lines, mut left_out) = (Vec::new(), 0);
         opened.each_entry(|name, facts| {
             let name = name.to_bytes();
-            if hide.hides(name) || facts.kind == Kind::Other {
+            if hide.hides(name) || facts.kind == FileKind::Other {
                 return true;
             }
             if lines.len() < entries_max {
@@ -85,11 +85,11 @@ impl Listing {
 
 impl Line {
     fn rank(&self) -> (bool, &[u8]) {
-        (self.facts.kind != Kind::Directory, &self.name)
+        (self.facts.kind != FileKind::Directory, &self.name)
     }
 
     fn json(&self) -> serde_json::Value {
-        let is_directory = self.facts.kind == Kind::Directory;
+        let is_directory = self.facts.kind == FileKind::Directory;
         let mut href = String::from("./");
         escape_path(&self.name, &mut href);
         if is_directory {
@@ -130,7 +130,7 @@ fn render(lines: &[Line], path: &[u8], left_out: u64) -> String {
 }
 
 fn render_line(line: &Line, page: &mut String) {
-    let slash = if line.facts.kind == Kind::Directory { "/" } else { "" };
+    let slash = if line.facts.kind == FileKind::Directory { "/" } else { "" };
     // Without `./` a name such as `javascript:x` would be a link of another scheme.
     page.push_str("<tr><td><a href=\"./");
     escape_path(&line.name, page);
@@ -138,7 +138,7 @@ fn render_line(line: &Line, page: &mut String) {
     escape_html(&String::from_utf8_lossy(&line.name), page);
     let at = line.modified();
     write!(page, "{slash}</a><td>{}<td>", at.strftime("%Y-%m-%d %H:%M:%S")).expect(WRITES);
-    if line.facts.kind == Kind::File {
+    if line.facts.kind == FileKind::File {
         write!(page, "{}", Bytes(line.facts.size)).expect(WRITES);
     }
     page.push('\n');
@@ -175,7 +175,7 @@ pub(crate) fn escape_path(path: &[u8], out: &mut String) {
 mod tests {
     use super::*;
 
-    fn file(name: &[u8], kind: Kind) -> Line {
+    fn file(name: &[u8], kind: FileKind) -> Line {
         let facts = Facts {
             kind,
             size: 3361,
@@ -195,7 +195,7 @@ mod tests {
             b"javascript:alert(1)",
             b"a\r\nb&c%2fd\xff",
         ];
-        let lines: Vec<Line> = hostile.iter().map(|name| file(name, Kind::File)).collect();
+        let lines: Vec<Line> = hostile.iter().map(|name| file(name, FileKind::File)).collect();
         let page = render(&lines, b"/<b>&/", 0);
         assert!(!page.contains("<script") && !page.contains("<b>") && !page.contains("\"onload"));
         assert!(page.contains("href=\"./javascript:alert(1)\""), "{page}");
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_counted() {
-        let page = render(&[file(b"a", Kind::File)], b"/", 7);
+        let page = render(&[file(b"a", FileKind::File)], b"/", 7);
         assert!(page.contains("and 7 more") && !page.contains("../"), "{page}");
         assert!(page.contains("1994-11-06 08:49:37<td>3361 B"), "{page}");
     }

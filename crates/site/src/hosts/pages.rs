@@ -1,7 +1,7 @@
 //! Pages that stand for errors. Owns reading those that are no part of the site. Start reading at [`open`].
 //!
-//! Such a page is read once, with the rights of whoever opens the site: those who serve may neither be the
-//! user that may read it nor be allowed to leave the site (Landlock), and an error is no time to find out.
+//! Such a page is read once, with the rights of the process that opens the site. The serving processes may run as another user, or be confined to
+//! the site (Landlock), and an error is too late to find that out.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -33,7 +33,7 @@ pub(super) enum Page {
 /// The pages of a host, by status.
 ///
 /// # Errors
-/// A file that cannot be read, or is none, or too large.
+/// A file that cannot be read, is not a regular file, or is too large.
 pub(super) fn open(host: &HostConfig) -> Result<BTreeMap<u16, Page>, SiteError> {
     let open = |(&status, page): (&u16, &ErrorPage)| {
         let page = match page {

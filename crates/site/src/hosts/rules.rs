@@ -70,7 +70,7 @@ pub(crate) enum Verdict {
     /// It is served.
     #[default]
     Serve,
-    /// Its path is none.
+    /// Its path is invalid.
     Malformed,
     /// It is answered with this status.
     Deny(u16),
@@ -94,7 +94,7 @@ pub(super) struct Applied {
 
 impl Rules {
     /// # Errors
-    /// A password file that cannot be read; a pattern that is none.
+    /// A password file that cannot be read; an invalid pattern.
     pub(super) fn new(configs: &[RuleConfig]) -> Result<Self, SiteError> {
         let rules = configs.iter().map(Rule::new).collect::<Result<_, _>>()?;
         Ok(Self { rules })

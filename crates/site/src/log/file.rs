@@ -3,12 +3,12 @@
 //! [`LogFile::keep_up`].
 //!
 //! A rotation (`logrotate`) moves the file and sends SIGUSR1. The process that supervises, which has
-//! given up no rights, opens the files then ([`Reopen::ask`]); one counter that all processes of the server
+//! given up no rights, opens the files then ([`Reopen::reopen_used`]); one counter that all processes of the server
 //! share says how often that was, and a process that finds it changed takes a copy of the new descriptor
 //! before its next write. So those who serve need no right to open any file for writing. The number of a
 //! descriptor stays the same, so no thread needs a lock.
 //!
-//! A disk that is full takes a part of a line. Whoever writes next, in whatever process, ends that line
+//! A full disk takes a part of a line. The next writer, in whatever process, ends that line
 //! first: a flag that all processes and generations share says so, and costs a load while it is not set.
 
 use std::fs::File;
@@ -74,15 +74,10 @@ impl Reopen {
         Ok(Self(Arc::new(Inner { asked, files })))
     }
 
-    /// Opens the files anew, with the rights of this process; every process of the server takes them from
-    /// then on. Returns those that could not be opened, and why: the ones of before are written on.
-    pub fn ask(&self) -> Vec<(PathBuf, io::Error)> {
-        self.ask_for(|_| true, None)
-    }
-
-    /// The same of those that are still `used`; the others are forgotten. One that has to be made is the
-    /// user's of that number.
-    pub fn ask_for(
+    /// Opens the files that are still `used` anew, with the rights of this process, and forgets the others. Every
+    /// process of the server takes them from then on. A file that has to be made gets `owner`. Returns the files
+    /// that could not be opened, and why: the old ones stay in use.
+    pub fn reopen_used(
         &self,
         used: impl Fn(&Path) -> bool,
         owner: Option<u32>,
@@ -238,7 +233,7 @@ impl LogFile {
         }
     }
 
-    /// Takes the file anew if that was asked for. Where there is none, the old one is written on: a line there
+    /// Takes the new file if a reopening was requested. If there is none, the old one is used further: a line there
     /// is worth more than none.
     ///
     /// # Errors
@@ -308,14 +303,14 @@ mod tests {
         for path in [&kept, &unused] {
             std::fs::rename(path, path.with_extension("1")).unwrap();
         }
-        assert!(reopen.ask_for(|path| path == kept, None).is_empty());
+        assert!(reopen.reopen_used(|path| path == kept, None).is_empty());
         for file in [&file, &other] {
             file.keep_up().unwrap();
             file.append(b"line\n").unwrap();
         }
         assert!(!unused.exists() && std::fs::read(&kept).unwrap() == b"line\n");
         std::fs::remove_dir_all(dir.path()).unwrap();
-        let failed = reopen.ask();
+        let failed = reopen.reopen_used(|_| true, None);
         assert_eq!(failed.iter().map(|(path, _)| path).collect::<Vec<_>>(), [&kept]);
         file.keep_up().unwrap();
         file.append(b"to the file of before\n").unwrap();

@@ -39,8 +39,8 @@ pub(super) fn page(snapshot: &Snapshot<'_>, refresh_s: Option<u32>) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n{refresh}\
          <title>joust: {model}</title>\n<style>{STYLE}</style>\n<h1>joust serves as {model}</h1>\n\
-         <p>{}.</p>\n<p><small><a href=\"?refresh=2\">refresh every 2 s</a> · <a href=\"?\">hold \
-         still</a> · <a href=\"?format=prometheus\">for Prometheus</a></small>",
+         <p>{}.</p>\n<p><small><a href=\"?refresh=2\">refresh every 2 s</a> · <a href=\"?\">stop \
+         refreshing</a> · <a href=\"?format=prometheus\">for Prometheus</a></small>",
         escaped(snapshot.server.about_model)
     )
     .expect(WRITES);
@@ -64,11 +64,11 @@ fn facts(text: &mut String, snapshot: &Snapshot<'_>) {
         ("Bytes sent", Bytes(reading.sum(|slot| slot.bytes_ever)).to_string()),
         ("Connections accepted", reading.sum(|slot| slot.accepted_ever).to_string()),
         ("Connections open", reading.sum(|slot| slot.connections).to_string()),
-        ("Connections closed for lack of room", count(Counter::Refused)),
-        ("Kept-alive connections closed to make room", count(Counter::KeepAliveClosed)),
+        ("Connections refused, no room", count(Counter::Refused)),
+        ("Keep-alive connections closed to make room", count(Counter::KeepAliveClosed)),
         ("Waiting to be accepted", snapshot.server.port.waiting().to_string()),
-        ("Waiting in the server's queue", reading.queue.to_string()),
-        ("Processes that serve", snapshot.processes().to_string()),
+        ("Waiting in the handoff queue", reading.queue.to_string()),
+        ("Serving processes", snapshot.processes().to_string()),
         (
             "Child processes started / ended",
             pair(Counter::ProcessesSpawned, Counter::ProcessesReaped),
@@ -93,8 +93,8 @@ fn scoreboard(text: &mut String, snapshot: &Snapshot<'_>) {
     text.push_str(
         "</pre>\n<p><small><code>_</code> waiting, <code>S</code> starting, <code>R</code> reading, \
          <code>W</code> writing or waiting for a program, <code>K</code> kept alive, <code>C</code> \
-         closing, <code>G</code> finishing, <code>.</code> free. A loop shows what it does for the \
-         connection that it has in hand.</small>\n",
+         closing, <code>G</code> finishing, <code>.</code> free. An event loop shows the state of the \
+         connection it works on.</small>\n",
     );
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Ring {
 impl Ring {
     /// A ring for this many completions at once. It belongs to the calling thread.
     ///
-    /// - SINGLE_ISSUER, DEFER_TASKRUN: what arrives is worked off when this thread waits, not by
+    /// - SINGLE_ISSUER, DEFER_TASKRUN: what arrives is processed when this thread waits, not by
     ///   interrupting it wherever it stands.
     /// - SUBMIT_ALL: an entry that fails does not hold up those behind it.
     ///

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustls::{ClientConnection, HandshakeKind, NamedGroup};
+use rustls::{ClientConnection, HandshakeKind};
 use rustls_pki_types::ServerName;
 
 use super::config::{Resumption, TlsClientConfig};
@@ -140,12 +140,6 @@ impl TlsClient {
         }
     }
 
-    /// Whether a full handshake took one more round trip, since the server wants another key exchange
-    /// than the first that was offered (HelloRetryRequest).
-    pub fn was_retried(&self) -> bool {
-        self.conn.handshake_kind() == Some(HandshakeKind::FullWithHelloRetryRequest)
-    }
-
     /// The protocol that ALPN chose; none before the handshake is done, or if the server ignores ALPN.
     pub fn alpn(&self) -> Option<&[u8]> {
         self.conn.alpn_protocol()
@@ -180,12 +174,6 @@ impl TlsClient {
             name => name,
         })
     }
-
-    /// The group of the key exchange ("X25519"); none if there was none (TLS 1.2, resumed).
-    pub fn key_exchange(&self) -> Option<&'static str> {
-        let group: NamedGroup = self.conn.negotiated_key_exchange_group()?.name();
-        group.as_str()
-    }
 }
 
 /// The first bytes of the server, to say what it speaks if it is not TLS.
@@ -200,9 +188,9 @@ impl Opening {
 
     fn keep(&mut self, bytes: &[u8]) {
         let at = usize::from(self.len);
-        let more = bytes.len().min(Self::LEN - at);
-        self.kept[at..at + more].copy_from_slice(&bytes[..more]);
-        self.len += more as u8;
+        let end = Self::LEN.min(at + bytes.len());
+        self.kept[at..end].copy_from_slice(&bytes[..end - at]);
+        self.len = u8::try_from(end).expect("LEN is below 256");
     }
 
     fn bytes(&self) -> &[u8] {

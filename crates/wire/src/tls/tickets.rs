@@ -131,7 +131,7 @@ impl ProducesTickets for Tickets {
     }
 
     fn lifetime(&self) -> u32 {
-        2 * EPOCH_S as u32
+        u32::try_from(2 * EPOCH_S).expect("hours in seconds")
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {

@@ -199,9 +199,10 @@ fn another_key_exchange_costs_a_retry_that_is_told() {
     for _ in 0..2 {
         let mut pipe = Pipe::new(&client, "localhost", Resumption::Fresh, &server);
         pipe.run().unwrap();
-        assert!(pipe.client.was_retried());
+        let retried = rustls::HandshakeKind::FullWithHelloRetryRequest;
+        assert_eq!(pipe.server.handshake_kind(), Some(retried));
         assert_eq!(pipe.client.handshake(), Some(Handshake::Full));
-        assert_eq!(pipe.client.key_exchange(), Some("secp256r1"));
+        assert_eq!(pipe.client.group(), Some("secp256r1"));
     }
     let mut pipe = Pipe::new(&client, "localhost", Resumption::Offer, &server);
     pipe.run().unwrap();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use units::Nanos;
 
-use crate::command::{Call, Getopt, Item, Order, Said, Texts, strerror};
+use crate::command::{Call, ExitMessage, Getopt, Item, Order, Texts, strerror};
 
 /// weighttp's own option string.
 pub(super) const LETTERS: &str = ":hVikqdlr6FSa:m:n:t:c:b:e:p:s:u:A:B:C:H:K:P:T:X:";
@@ -39,7 +39,7 @@ pub(super) struct Flags {
     pub(super) threads: u32,
     pub(super) clients: u32,
     pub(super) keep_alive: bool,
-    /// Requests that may be out on a connection at once, at least 1.
+    /// Requests that may be in flight on a connection at once, at least 1.
     pub(super) pipeline: u32,
     pub(super) ipv6: bool,
     pub(super) quiet: bool,
@@ -72,7 +72,7 @@ pub(super) struct Flags {
 ///
 /// # Errors
 /// What weighttp says instead of running.
-pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
+pub(super) fn parse(call: &Call<'_>) -> Result<Flags, ExitMessage> {
     let mut typed = TypedFlags::new();
     let mut getopt = Getopt::new(LETTERS, Order::Permuted, call.args);
     for item in getopt.by_ref() {
@@ -90,7 +90,7 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
     }
     if typed.helps || typed.tells_version {
         let help = if typed.helps { HELP } else { "" };
-        return Err(Said { texts: Texts::out(format!("{BANNER}{help}")), code: 0 });
+        return Err(ExitMessage { texts: Texts::out(format!("{BANNER}{help}")), code: 0 });
     }
     match getopt.operands().as_slice() {
         [] => Err(typed.complaint("missing URI argument")),
@@ -100,13 +100,13 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Flags, Said> {
 }
 
 /// Banner, usage, then a complaint, whatever -q says.
-pub(super) fn fatal(complaint: &str) -> Said {
+pub(super) fn fatal(complaint: &str) -> ExitMessage {
     let texts = Texts::out(format!("{BANNER}{HELP}")).and_err(format!("\nerror: {complaint}\n\n"));
-    Said { texts, code: 1 }
+    ExitMessage { texts, code: 1 }
 }
 
 /// What is said when all flags were read: the banner has been printed by then, unless -q.
-pub(super) fn behind_banner(quiet: bool, mut said: Said) -> Said {
+pub(super) fn behind_banner(quiet: bool, mut said: ExitMessage) -> ExitMessage {
     if !quiet {
         said.texts.0.insert(0, (crate::command::Stream::Out, BANNER.to_owned()));
     }
@@ -114,8 +114,8 @@ pub(super) fn behind_banner(quiet: bool, mut said: Said) -> Said {
 }
 
 /// A flag that joust does not carry out, and why.
-fn refused(flag: &str, why: &str) -> Said {
-    Said { texts: Texts::err(format!("error: {flag} is not supported: {why}\n")), code: 1 }
+fn refused(flag: &str, why: &str) -> ExitMessage {
+    ExitMessage { texts: Texts::err(format!("error: {flag} is not supported: {why}\n")), code: 1 }
 }
 
 const HELP: &str = "weighttp <options> <URI>
@@ -211,7 +211,7 @@ impl TypedFlags {
         }
     }
 
-    fn take(&mut self, letter: char, value: String) -> Result<(), Said> {
+    fn take(&mut self, letter: char, value: String) -> Result<(), ExitMessage> {
         let flags = &mut self.flags;
         match letter {
             '6' => flags.ipv6 = true,
@@ -251,7 +251,7 @@ impl TypedFlags {
     }
 
     /// Methods, and what is refused.
-    fn take_further(&mut self, letter: char, value: String) -> Result<(), Said> {
+    fn take_further(&mut self, letter: char, value: String) -> Result<(), ExitMessage> {
         match letter {
             'i' => self.heads = true,
             'm' => {
@@ -278,11 +278,11 @@ impl TypedFlags {
     }
 
     /// A complaint of what was typed.
-    fn complaint(&self, complaint: &str) -> Said {
+    fn complaint(&self, complaint: &str) -> ExitMessage {
         behind_banner(self.flags.quiet, fatal(complaint))
     }
 
-    fn finish(mut self, url: &str, call: &Call<'_>) -> Result<Flags, Said> {
+    fn finish(mut self, url: &str, call: &Call<'_>) -> Result<Flags, ExitMessage> {
         let (threads, clients) = (i64::from(self.threads), i64::from(self.clients));
         if self.has_cut_off && self.flags.requests == 0 {
             self.flags.requests = CUT_OFF_REQUESTS;
@@ -342,7 +342,7 @@ mod tests {
 
     use super::*;
 
-    fn parsed(line: &str) -> Result<Flags, Said> {
+    fn parsed(line: &str) -> Result<Flags, ExitMessage> {
         let world = World { files: [("body", &b"a=1"[..])].into(), ..World::default() };
         let args = args(line);
         parse(&Call { program: "weighttp", args: &args, own: &Chosen::default(), world: &world })

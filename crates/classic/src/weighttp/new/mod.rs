@@ -14,13 +14,13 @@ use record::Scenario;
 
 use self::flags::Flags;
 use super::workers::{Rules, Workers};
-use crate::command::{Call, Run, Said};
+use crate::command::{Call, ExitMessage, Run};
 
 /// What a command line of 0.5 asks for.
 ///
 /// # Errors
 /// What 0.5 says instead of running.
-pub(super) fn run(call: &Call<'_>) -> Result<Run, Said> {
+pub(super) fn run(call: &Call<'_>) -> Result<Run, ExitMessage> {
     let flags = flags::parse(call)?;
     let (plan, request) =
         request::plan(&flags, call).map_err(|said| flags::behind_banner(flags.quiet, said))?;

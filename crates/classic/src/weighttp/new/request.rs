@@ -11,7 +11,7 @@ use units::Nanos;
 use super::super::flags::{default_port, host_field, scheme};
 use super::super::{TIMEOUT, tls};
 use super::flags::{Flags, fatal};
-use crate::command::{Call, Said};
+use crate::command::{Call, ExitMessage};
 
 /// Longest head: weighttp's buffer.
 const HEAD_MAX: usize = 8192;
@@ -28,7 +28,7 @@ struct Url<'a> {
 ///
 /// # Errors
 /// What weighttp says before its first request.
-pub(super) fn plan(flags: &Flags, call: &Call<'_>) -> Result<(LoadPlan, Vec<u8>), Said> {
+pub(super) fn plan(flags: &Flags, call: &Call<'_>) -> Result<(LoadPlan, Vec<u8>), ExitMessage> {
     let url = parse_url(&flags.url)?;
     if url.is_tls && flags.proxy.is_some() {
         // It would want a tunnel, which weighttp does not know.
@@ -79,7 +79,7 @@ pub(super) fn plan(flags: &Flags, call: &Call<'_>) -> Result<(LoadPlan, Vec<u8>)
 }
 
 /// The first colon ends the host, wherever it stands.
-fn parse_url(whole: &str) -> Result<Url<'_>, Said> {
+fn parse_url(whole: &str) -> Result<Url<'_>, ExitMessage> {
     let (is_tls, rest) = scheme(whole);
     let (host, port, path) = match rest.split_once(':') {
         Some((host, behind)) => {
@@ -99,7 +99,7 @@ fn host(url: &Url<'_>) -> String {
     host_field(url.is_tls, url.host, url.port)
 }
 
-fn place(flags: &Flags, url: &Url<'_>, call: &Call<'_>) -> Result<ServerAddress, Said> {
+fn place(flags: &Flags, url: &Url<'_>, call: &Call<'_>) -> Result<ServerAddress, ExitMessage> {
     let (host, port) = match &flags.proxy {
         Some(path) if path.starts_with('/') => return Ok(ServerAddress::Unix(path.into())),
         Some(proxy) => match proxy.rsplit_once(':') {
@@ -118,7 +118,7 @@ fn place(flags: &Flags, url: &Url<'_>, call: &Call<'_>) -> Result<ServerAddress,
     Ok(ServerAddress::Inet(addr.ok_or_else(unknown)?))
 }
 
-fn sources(flags: &Flags, call: &Call<'_>) -> Result<Vec<IpAddr>, Said> {
+fn sources(flags: &Flags, call: &Call<'_>) -> Result<Vec<IpAddr>, ExitMessage> {
     let Some(typed) = &flags.bind else { return Ok(Vec::new()) };
     let resolve = |name: &str| {
         let found = call.world.resolve(name, 0).unwrap_or_default();
@@ -130,7 +130,7 @@ fn sources(flags: &Flags, call: &Call<'_>) -> Result<Vec<IpAddr>, Said> {
 }
 
 /// Request line, then fields in weighttp's order.
-fn head(flags: &Flags, url: &Url<'_>) -> Result<String, Said> {
+fn head(flags: &Flags, url: &Url<'_>) -> Result<String, ExitMessage> {
     let named = |name: &str| -> Vec<&String> {
         let is_it = |line: &&String| {
             line.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))

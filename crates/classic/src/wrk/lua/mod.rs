@@ -22,7 +22,7 @@ use self::state::State;
 use super::figures::Figures;
 use super::flags::Flags;
 use super::script_counts::ScriptCounts;
-use crate::command::{Said, Surroundings, Texts};
+use crate::command::{ExitMessage, Surroundings, Texts};
 
 pub(super) use self::users::ScriptUsers;
 
@@ -71,11 +71,11 @@ impl Scripts {
         script: Option<&Script>,
         world: &dyn Surroundings,
         complaints: &mut String,
-    ) -> Result<Self, Said> {
+    ) -> Result<Self, ExitMessage> {
         // Without a script all threads ask the same, and nobody sees their states.
         let n_threads = if script.is_some() { flags.threads as usize } else { 1 };
         let shared = Arc::new(Shared::new(world, n_threads));
-        let mut start = || -> Result<State, Said> {
+        let mut start = || -> Result<State, ExitMessage> {
             let state = State::new(flags, &shared).map_err(|error| panicked(&error.to_string()))?;
             if let Some(Script { name, source }) = script {
                 let ran = state.run(source, name);
@@ -94,7 +94,7 @@ impl Scripts {
         if n_places == 0 {
             let (host, service, why) = (&url.host, url.service(), shared.refusal());
             let text = format!("unable to connect to {host}:{service} {why}\n");
-            return Err(Said { texts: Texts::err(text), code: 1 });
+            return Err(ExitMessage { texts: Texts::err(text), code: 1 });
         }
         let mut threads = Vec::with_capacity(n_threads);
         let (mut asks, mut firsts) = (Asks::default(), Vec::with_capacity(n_threads));
@@ -111,7 +111,10 @@ impl Scripts {
                     response: state.has("response"),
                     done: false,
                     pipeline: requests::split(&first)
-                        .map_err(|wrong| Said { texts: Texts::err(format!("{wrong}\n")), code: 1 })?
+                        .map_err(|wrong| ExitMessage {
+                            texts: Texts::err(format!("{wrong}\n")),
+                            code: 1,
+                        })?
                         .len(),
                 };
                 firsts.push(first);
@@ -157,7 +160,7 @@ impl Scripts {
     }
 
     /// What happened that ends wrk.
-    pub(super) fn failure(&self) -> Option<Said> {
+    pub(super) fn failure(&self) -> Option<ExitMessage> {
         self.shared.failure()
     }
 
@@ -193,7 +196,7 @@ impl Drop for Scripts {
 }
 
 /// What LuaJIT says of an error that nobody catches, as it ends the process.
-fn panicked(why: &str) -> Said {
+fn panicked(why: &str) -> ExitMessage {
     let text = format!("PANIC: unprotected error in call to Lua API ({why})\n");
-    Said { texts: Texts::err(text), code: 1 }
+    ExitMessage { texts: Texts::err(text), code: 1 }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use mlua::Lua;
 
 use super::panicked;
-use crate::command::{Network, Said, Surroundings, Texts, strerror};
+use crate::command::{ExitMessage, Network, Surroundings, Texts, strerror};
 use crate::wrk::figures::Figures;
 use crate::wrk::stats::Stats;
 use crate::wrk::url::port_of;
@@ -22,7 +22,7 @@ pub(super) struct Shared {
     places: Mutex<Vec<Option<SocketAddr>>>,
     stopped: Vec<AtomicBool>,
     is_over: AtomicBool,
-    failure: Mutex<Option<Said>>,
+    failure: Mutex<Option<ExitMessage>>,
     /// Why the last connection was not made that was tried.
     refusal: Mutex<String>,
     figures: Mutex<Figures>,
@@ -74,7 +74,7 @@ impl Shared {
         };
         found.map_err(|why| {
             let text = format!("unable to resolve {host}:{service} {why}");
-            self.fail(Said { texts: Texts::err(format!("{text}\n")), code: 1 });
+            self.fail(ExitMessage { texts: Texts::err(format!("{text}\n")), code: 1 });
             text
         })
     }
@@ -113,17 +113,17 @@ impl Shared {
     }
 
     /// Ends all; what was said first holds.
-    pub(super) fn fail(&self, said: Said) {
+    pub(super) fn fail(&self, said: ExitMessage) {
         locked(&self.failure).get_or_insert(said);
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn failure(&self) -> Option<Said> {
+    pub(super) fn failure(&self) -> Option<ExitMessage> {
         locked(&self.failure).clone()
     }
 
     /// What a call into Lua came to: also where it went well, what it asked for may end wrk.
-    pub(super) fn outcome<T>(&self, result: Result<T, String>) -> Result<T, Said> {
+    pub(super) fn outcome<T>(&self, result: Result<T, String>) -> Result<T, ExitMessage> {
         match self.failure() {
             Some(said) => Err(said),
             None => result.map_err(|why| panicked(&why)),

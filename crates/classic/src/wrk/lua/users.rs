@@ -8,7 +8,7 @@ use units::Nanos;
 
 use super::state::State;
 use super::{Scripts, panicked, requests};
-use crate::command::{Said, Texts};
+use crate::command::{ExitMessage, Texts};
 use crate::wrk::script_counts::ScriptCounts;
 
 /// All users of a load.
@@ -101,14 +101,14 @@ impl Users for OfThread<'_> {
                 // wrk would wait for replies to nothing, or for ever.
                 Err(wrong) => {
                     let texts = Texts::err(format!("{wrong}\n"));
-                    return self.scripts.shared.fail(Said { texts, code: 1 });
+                    return self.scripts.shared.fail(ExitMessage { texts, code: 1 });
                 }
             }
         };
         self.awaited[(user - self.first) as usize] = Awaited { n, is_well: true };
     }
 
-    fn heard(&mut self, answer: &Answer<'_>) -> Turn {
+    fn request_ended(&mut self, answer: &Answer<'_>) -> Turn {
         let sample = answer.sample;
         let is_well = sample.outcome == Outcome::Ok;
         if self.is_over() {

@@ -31,7 +31,7 @@ pub(super) struct NamedContender {
 /// brace in it.
 ///
 /// # Errors
-/// It is none of these, or its settings are wrong.
+/// It is not one of these, or its settings are wrong.
 pub(super) fn read(word: &str, cwd: &Path) -> Result<NamedContender, BriefError> {
     let word = word.trim();
     let chosen = if word.starts_with("http://") || word.starts_with("https://") {
@@ -69,7 +69,7 @@ fn authority(url: &str) -> &str {
 fn command(word: &str, cwd: &Path) -> Result<NamedContender, BriefError> {
     if word.ends_with(".toml") && !word.contains('{') {
         return Err(BriefError::new(
-            format!("a study file stands alone, and `{word}` stands beside something else"),
+            format!("a study file must be the only argument, got `{word}` among others"),
             "run one study at a time: joust run STUDY.toml",
         ));
     }
@@ -130,7 +130,7 @@ fn unknown(word: &str, said: &str) -> BriefError {
         (false, near) => near.unwrap_or_default(),
     };
     BriefError::new(
-        format!("`{word}` is no server that joust knows, no command and no URL"),
+        format!("`{word}` is not a known server, a command or a URL"),
         format!(
             "{near}Servers are {}. A command has {{port}} in it, as in {EXAMPLE}; a URL begins with \
              http://; a study file ends in .toml",

@@ -215,8 +215,8 @@ fn what_is_mistyped_is_named_with_the_way_out() {
         (&["nginx[worker_processes]", "nginx"], &["NAME=VALUE", "worker_processes=2"]),
         (&["nginx[worker_processes=x]", "nginx"], &["worker_processes", "whole number"]),
         (&["nginx[sendfile=on,sendfile=off]", "nginx"], &["set twice"]),
-        (&["studies/quick.toml", "nginx"], &["stands alone", "one study at a time"]),
-        (&["", "nginx"], &["no server"]),
+        (&["studies/quick.toml", "nginx"], &["must be the only argument", "one study at a time"]),
+        (&["", "nginx"], &["not a known server"]),
     ];
     for (typed, says) in words {
         let said = of(typed, Wishes::default());

@@ -250,7 +250,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
         match sent.or(group.and_then(LoopGroup::stop_asked)) {
             Some(Stop::AtOnce) => self.end = self.now,
             Some(Stop::Drain) if self.end == Nanos::MAX => {
-                self.end = self.now.saturating_add(self.service.grace);
+                self.end = self.now.saturating_add(self.service.shutdown_grace);
                 self.drain();
             }
             _ => {}

@@ -351,7 +351,7 @@ impl Parent<'_> {
     /// Lets the children answer the requests that are in progress and the connections in the
     /// backlog. Kills whatever is left after GracefulShutdownTimeout.
     fn drain(&mut self, signals: &Signals) -> io::Result<()> {
-        let end = clock::monotonic().saturating_add(self.service.grace);
+        let end = clock::monotonic().saturating_add(self.service.shutdown_grace);
         self.service.begin_closing();
         self.board.drain(self.service.tickets());
         self.service.accept_without_waiting();

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::pread;
 use sys::clock;
 use sys::epoll::{Epoll, EventFlags};
-use sys::listener::{self, Then};
+use sys::listener::{self, MoreData};
 use sys::poll::timespec;
 use sys::signals::Stop;
 use sys::wake::Wake;
@@ -124,7 +124,7 @@ pub(crate) fn advance(
                 (Step::Write, send_range(socket, fd, offset, len.min(left as u64)))
             }
             Want::File { head, .. } => {
-                (Step::Write, listener::send(socket, &head[..head.len().min(left)], Then::More))
+                (Step::Write, listener::send(socket, &head[..head.len().min(left)], MoreData::More))
             }
         };
         let AfterCall { now, ending } = after_call();
@@ -237,7 +237,7 @@ fn send_parts(socket: BorrowedFd<'_>, head: &[u8], body: &[u8], most: usize) -> 
     let head = &head[..head.len().min(most)];
     let body = &body[..body.len().min(most - head.len())];
     match (head, body) {
-        (only, []) | ([], only) => listener::send(socket, only, Then::Nothing),
+        (only, []) | ([], only) => listener::send(socket, only, MoreData::Nothing),
         (head, body) => listener::send_two(socket, head, body),
     }
 }

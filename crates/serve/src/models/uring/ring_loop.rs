@@ -284,7 +284,7 @@ impl<'a> RingLoop<'a> {
     /// answered.
     fn drain_soon(&mut self) {
         if self.end == Nanos::MAX {
-            self.end = self.now.saturating_add(self.service.grace);
+            self.end = self.now.saturating_add(self.service.shutdown_grace);
             self.group.end();
             self.drain_is_due = true;
         }
