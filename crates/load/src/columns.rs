@@ -219,8 +219,8 @@ mod tests {
             ("", "a", "has no values"),
             ("a,b", "2", "as in {csv:u.csv:1:all}"),
             ("a,b\n1,2", "3:all", "has no column `3:all`"),
-            ("a\n1\n\"2", "a", "u.csv:3: a quoted field does not end"),
-            ("a\n\"1\n2\"\n\"2\"x\n", "a", "u.csv:4: a quoted field does not end"),
+            ("a\n1\n\"2", "a", "u.csv:3: a quoted field must end"),
+            ("a\n\"1\n2\"\n\"2\"x\n", "a", "u.csv:4: a quoted field must end"),
         ];
         for (text, column, part) in cases {
             let error = read_column(text, "u.csv", column).unwrap_err().to_string();

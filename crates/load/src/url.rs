@@ -223,7 +223,7 @@ mod tests {
             ("http://[::1", "in brackets"),
             ("http://[127.0.0.1]/", "in brackets"),
             ("http://[::1]x/", "in brackets"),
-            ("http://local host/", "cannot be a host name"),
+            ("http://local host/", "is not a host name"),
             ("http://localhost/a b", "%20"),
             ("http://localhost/\u{e4}", "percent-encode"),
             ("http://localhost/a\r\nX: y", "percent-encode"),

@@ -103,7 +103,7 @@ fn many_bytes_are_rounded_twice() {
         out.starts_with("1 fetches, 1 max parallel, 1.23457e+08 bytes, in 3 seconds\n"),
         "{out}"
     );
-    assert!(closing.footnotes.join("\n").contains("there were 123456789 bytes"));
+    assert!(closing.footnotes.join("\n").contains("the exact number is 123456789 bytes"));
 }
 
 #[test]

@@ -157,9 +157,9 @@ mod tests {
                 ("{\"url\":\"/\",\"weight\":0}", "at least 1"),
                 ("{\"url\":\"/\",\"at\":-1}", "seconds (1.5)"),
                 ("{\"url\":\"/\",\"at\":\"soon\"}", "`soon`"),
-                ("{\"url\":\"/\",\"headers\":{\"A\":\"b\\nC: d\"}}", "no header field"),
+                ("{\"url\":\"/\",\"headers\":{\"A\":\"b\\nC: d\"}}", "not a header field"),
                 ("{\"url\":\"/a b\"}", "percent-encode"),
-                ("{\"url\":\"/\",\"method\":\"\"}", "no method"),
+                ("{\"url\":\"/\",\"method\":\"\"}", "not a method"),
                 ("[]", "file:1: invalid length 0"),
             ],
         );
