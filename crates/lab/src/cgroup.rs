@@ -1,7 +1,7 @@
-//! Owns the cgroup that a server runs in for one visit: it counts the CPU time of every process that ever was
-//! in it, names those that are, with version 2 ends them all at once, and counts memory where memory is counted
-//! anyhow. Absent where we may not make one (not root, a container with /sys read-only); `tree` has another way
-//! then.
+//! Owns the cgroup that a server runs in for one visit. It counts the CPU time of every process that was ever
+//! in it, lists its processes, with version 2 kills them all at once, and counts memory if the machine counts
+//! it already. If we cannot make one (not root, a container with /sys read-only), `tree` has another
+//! way.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,7 +17,7 @@ use units::{Bytes, Nanos};
 pub(crate) struct Cgroup {
     dir: PathBuf,
     version: Version,
-    /// Another one, of the memory controller of version 1, where that has a tree of its own.
+    /// Another one, of the memory controller of version 1, if that has its own hierarchy.
     memory: Option<PathBuf>,
 }
 
@@ -129,7 +129,7 @@ fn remove_dir(dir: &Path) -> bool {
     false
 }
 
-/// The cgroup of version 1 that counts our memory. Not where that is the root, which counts nothing: a
+/// The cgroup of version 1 that counts our memory. `None` if that is the root, which counts nothing: a
 /// server would pay for counting that it does not have without us.
 fn memory_dir(mounts: &str, ours: &str) -> Option<PathBuf> {
     let dir = own_dir(Version::One, "memory", mounts, ours)?;
@@ -139,8 +139,8 @@ fn memory_dir(mounts: &str, ours: &str) -> Option<PathBuf> {
 /// How the names of ours begin.
 const PREFIX: &str = "joust-";
 
-/// Unique among the processes of this machine, those that have ended included, and the visits of
-/// this one: so that a cgroup that was left behind is not mistaken for one that is in use.
+/// Unique among all processes of this machine, ended ones included, and the visits of
+/// this one, so that a leftover cgroup is not mistaken for one in use.
 fn name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let me = std::process::id();
@@ -148,7 +148,7 @@ fn name() -> String {
     format!("{PREFIX}{me}-{started}-{}", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Removes what a joust that is gone left of its cgroups below the one that we are in, and returns how
+/// Removes the cgroups that a joust that is gone left below ours, and returns how
 /// many. Only empty ones can be removed: this ends no process.
 pub(crate) fn sweep() -> u32 {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();

@@ -1,12 +1,12 @@
 //! Owns the division of the machine's CPUs between server and generator.
 //!
-//! The server gets the upper half of the cores, the generator the lower one with CPU 0: the boot CPU
-//! takes most device interrupts, timers and housekeeping, and the kernel charges that time to
-//! whoever runs there. On the generator's side it shows, as lateness that is counted; on the
-//! server's side it would pass for the server's own CPU time, which is the score. Loopback's own
-//! softirq work runs where the sender runs, so it is divided fairly whichever half is whose.
-//! Two hardware threads of one core share its units, so a core is not divided where there is
-//! another one. With an odd number the generator gets the core more: it must never be the limit.
+//! The server gets the upper half of the cores, the generator the lower half with CPU 0: the boot CPU
+//! handles most device interrupts, timers and housekeeping, and the kernel charges that time to
+//! the process that runs there. On the generator's side it shows as counted lateness; on the
+//! server's side it would look like the server's own CPU time, which is a result. Loopback's
+//! softirq work runs where the sender runs, so it is divided fairly in either case.
+//! Two hardware threads of one core share its units, so a core is divided only if there is no
+//! other. With an odd number the generator gets the extra core: it must not be the limit.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,7 +28,7 @@ pub fn layout() -> io::Result<CpuLayout> {
     Ok(divide(&allowed.iter().map(|&cpu| (cpu, siblings(cpu))).collect::<Vec<_>>()))
 }
 
-/// Divides CPUs, each given with the number of the core that it belongs to.
+/// Divides CPUs, each given with the number of its core.
 fn divide(cpus: &[(u32, u32)]) -> CpuLayout {
     let mut cores: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for &(cpu, core) in cpus {

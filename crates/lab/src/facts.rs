@@ -1,5 +1,5 @@
-//! Owns reading what the machine is and what its counters say, as text; whoever wants numbers
-//! parses them. A fact that cannot be had is absent, never zero. Must not judge: that is `doctor`.
+//! Owns reading what the machine is and what its counters say, as text; users of the numbers
+//! parse them. A fact that cannot be read is absent, never zero. It does not judge: `doctor` does.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +24,7 @@ pub fn gather() -> Facts {
         ("tcp_max_syn_backlog", sysctl("net/ipv4/tcp_max_syn_backlog")),
         ("port_range", sysctl("net/ipv4/ip_local_port_range")),
         ("tcp_tw_reuse", sysctl("net/ipv4/tcp_tw_reuse")),
-        // Of long replies it decides more than most servers do: bbr paces them, over loopback too.
+        // For long replies it matters more than most servers do: bbr paces them, over loopback too.
         ("tcp_congestion_control", sysctl("net/ipv4/tcp_congestion_control")),
         ("fd_limit", fd_limit(&read("/proc/self/limits").unwrap_or_default())),
         ("files_max", sysctl("fs/file-max")),
@@ -35,8 +35,8 @@ pub fn gather() -> Facts {
     Facts { named: known.collect() }
 }
 
-/// The content of these files now; one that cannot be read is absent. What lies below `/proc/net` is
-/// that of the calling thread's network namespace.
+/// The content of these files now; one that cannot be read is absent. Files below `/proc/net` are
+/// those of the calling thread's network namespace.
 pub fn snapshot<'a>(paths: impl IntoIterator<Item = &'a str>) -> Snapshot {
     let texts: BTreeMap<String, String> = paths
         .into_iter()

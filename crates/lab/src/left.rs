@@ -1,11 +1,11 @@
 //! Owns what a joust that was killed left running, and the end of it: each server's folder names the processes
 //! that were started in it, so that the next run finds them.
 //!
-//! A server ends with its joust in every way but one: when the guardian of [`sys::child`] is killed
-//! with it, or before. No stranger is ever ended: a process is ours if its number and the tick it
-//! started at are those that were written down; if it is of that one's family; or if it is in the
-//! cgroup that was made for it alone and bears its name. Never ours are init, this process, and who
-//! started it. A number may go to another process between a look and a signal, therefore signals go
+//! A server ends with its joust, unless the guardian of [`sys::child`] is killed
+//! with it or before. Only our own processes are ended: a process is ours if its number and its start
+//! tick are those in the note, if it descends from that one, or if it is in the
+//! cgroup that was made for it and has its name. Init, this process and its ancestors are never
+//! ours. A number may be reused between a look and a signal, so signals go
 //! through descriptors that were opened before the look (pidfd_open(2)).
 //! Start reading at [`note`] and [`end_noted`].
 
@@ -22,14 +22,14 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::{cgroup, proc_stat, tree};
 
-/// What tells one start of the machine from the next, since which ticks are counted.
+/// Identifies one boot of the machine, since which ticks are counted.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 /// In the folder of a server: the machine's start, the server's number, the tick it started at, and
 /// its cgroup where it has one.
 const NOTE: &str = ".joust-started";
-/// Bytes of a note at most: two paths of the longest.
+/// Maximum length of a note: two of the longest paths.
 const NOTE_MAX: u64 = 2 * 4096;
-/// Time between two looks at what was killed, and how many there are, 5 s in all.
+/// Time between two looks at killed processes, and the number of looks: 5 s in all.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS_MAX: u32 = 500;
 const PID: PidfdFlags = PidfdFlags::empty();
@@ -43,7 +43,7 @@ pub struct EndedRemains {
     pub cgroups: u32,
 }
 
-/// A started process, as it was written down.
+/// A started process, as noted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Note {
     pid: u32,
@@ -51,7 +51,7 @@ struct Note {
     cgroup: Option<PathBuf>,
 }
 
-/// Writes down a process that was just started in `dir`.
+/// Notes a process that was just started in `dir`.
 ///
 /// # Errors
 /// The disk is full; the process has ended.
@@ -59,17 +59,17 @@ pub(crate) fn note(dir: &Path, pid: u32, cgroup: Option<&Path>) -> io::Result<()
     let gone = || io::Error::new(io::ErrorKind::NotFound, "the process has ended");
     let started = proc_stat::stat(pid).ok_or_else(gone)?.started;
     let cgroup = cgroup.map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default();
-    // In one piece: half a line could name another process.
+    // In one write: half a line could name another process.
     let path = dir.join(NOTE);
     let unfinished = path.with_extension("new");
     let boot = boot();
-    // The folder may be the server's account's, which could have put a link in its place.
+    // The folder may belong to the server's account, which could have replaced the file by a link.
     let mut file = File::options().write(true).create_new(true).open(&unfinished)?;
     file.write_all(format!("{boot} {pid} {started} {cgroup}\n").as_bytes())?;
     fs::rename(unfinished, path)
 }
 
-/// Ends what was written down in the folders below `scratch`, whose joust is gone.
+/// Ends the processes noted in the folders below `scratch`, whose joust is gone.
 pub(crate) fn end_noted(scratch: &Path) -> EndedRemains {
     let mut ended = EndedRemains::default();
     for dir in fs::read_dir(scratch).into_iter().flatten().flatten() {
@@ -81,10 +81,10 @@ pub(crate) fn end_noted(scratch: &Path) -> EndedRemains {
     ended
 }
 
-/// The text of a note; `None` where another account wrote it, as that of a server could in its folder.
+/// The text of a note; `None` if another account wrote it, as the account of a server could in its folder.
 fn written_by_us(path: &Path) -> Option<String> {
-    // Opened before it is looked at, and never through a link: what is read is what was looked at. A
-    // pipe would be waited for.
+    // Opened before it is checked, and never through a link: the checked file is the one that is read. Opening a
+    // pipe would block.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
     let found = file.metadata().ok()?;
@@ -117,8 +117,8 @@ fn end(note: &Note, ended: &mut EndedRemains) {
     let never = ourselves();
     let mut seen = BTreeSet::new();
     for _ in 0..LOOKS_MAX {
-        // The second look is the one that counts: who is in it and was opened before is who was
-        // opened, or that one has ended, and the signal reaches nobody.
+        // Only the second look counts: a process in it whose descriptor was opened before is the opened one,
+        // or that one has ended, and the signal reaches no process.
         let opened: Vec<(u32, OwnedFd)> = family(note, &never)
             .into_iter()
             .filter_map(|pid| Some((pid, pidfd_open(Pid::from_raw(pid as i32)?, PID).ok()?)))
@@ -128,8 +128,8 @@ fn end(note: &Note, ended: &mut EndedRemains) {
             break;
         }
         for (pid, process) in opened.into_iter().filter(|(pid, _)| left.contains(pid)) {
-            // One that has ended in between is what is wanted; one that may not be ended stays, and
-            // is tried again by the next run.
+            // One that has ended in between is fine; the next run tries again with one that we may not
+            // end.
             if pidfd_send_signal(&process, Signal::KILL).is_ok() {
                 seen.insert(pid);
             }
@@ -151,7 +151,7 @@ fn family(note: &Note, never: &BTreeSet<u32>) -> BTreeSet<u32> {
     let is_it = proc_stat::stat(note.pid).is_some_and(|stat| stat.started == note.started);
     let descendants = if is_it { tree::descendants(note.pid) } else { Vec::new() };
     let all = in_cgroup.into_iter().flatten().chain(descendants);
-    // 0 is how a cgroup shows a process of another namespace of numbers.
+    // A cgroup shows a process of another PID namespace as 0.
     all.filter(|pid| *pid > 1 && !never.contains(pid)).collect()
 }
 

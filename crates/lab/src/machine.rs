@@ -26,11 +26,11 @@ use crate::trial::{Counted, Window, condense, count, load_plan, requests_between
 use crate::{by_tool, capacity};
 use crate::{cpus, facts};
 
-/// How long a server may take to give its first answer, at most.
+/// Longest time that a server may take for its first answer.
 const START_MAX: Nanos = Nanos::from_secs(20);
-/// The same where the budget is short: one that never answers must leave time for the others.
+/// The same as a part of a short budget: a server that never answers must leave time for the others.
 const START_OF_BUDGET: u64 = 4;
-/// And at least, as a JVM takes.
+/// But at least this, since a JVM takes it.
 const START_MIN: Nanos = Nanos::from_secs(5);
 
 /// What a contender answered when it was asked alone.
@@ -45,14 +45,14 @@ pub(crate) struct Installed {
     pub(crate) found: Found,
 }
 
-/// This machine, ready for a run: the site made, CPUs divided. What it put on the disk goes when it
+/// This machine, ready for a run: the site made, CPUs divided. Its files are removed when it
 /// is dropped.
 pub(crate) struct Machine<'a> {
     plan: &'a Plan,
     installed: &'a [Installed],
     interrupt: &'a AtomicBool,
     layout: CpuLayout,
-    /// Counters that the checks of the doctor ask for.
+    /// Counters that the checks of the doctor need.
     counters: Vec<&'static str>,
     docroot: PathBuf,
     keeper: Keeper,
@@ -68,7 +68,7 @@ pub(crate) struct Machine<'a> {
     bodies: BTreeMap<(usize, String), ExpectedBody>,
     /// Contenders that had to be killed: each is named once.
     killed: BTreeSet<usize>,
-    /// What the reader should know and was not told yet.
+    /// Messages for the user that were not shown yet.
     notes: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct Tool {
     pub(crate) found: Found,
 }
 
-/// What there was before, where it is kept, who else makes load, and where.
+/// What a machine needs beside its plan: earlier parts, the journal, load tools and the network.
 #[derive(Debug, Default)]
 pub(crate) struct GoingOn {
     /// Time that earlier parts of the run took.
@@ -95,7 +95,7 @@ pub(crate) struct GoingOn {
     pub(crate) ground: MachineLayout,
 }
 
-/// What all visits of a run have in common of the machine.
+/// CPUs and network of all visits of a run.
 #[derive(Debug, Default)]
 pub(crate) struct MachineLayout {
     /// Which CPUs are whose.
@@ -176,7 +176,7 @@ impl<'a> Machine<'a> {
         conditions: &Conditions,
     ) -> Result<Running, Failure> {
         let work = self.plan.work(cell, contender);
-        // A program that sleeps would say after its sleep that the server had been ready.
+        // A program that sleeps would answer only after its sleep.
         let target = match work.sleep {
             Some(_) => Workload::PAGE.to_owned(),
             None => self.plan.target(cell, contender),
@@ -220,9 +220,9 @@ impl<'a> Machine<'a> {
         &self.plan.contenders[index]
     }
 
-    /// Fetches all that the contender will be asked for, alone: the facts of it, and the bodies by path.
+    /// Fetches every target of the contender alone: its facts, and the bodies by path.
     fn ask(&self, running: &Running, contender: usize) -> Result<Asked, OracleError> {
-        // What it answers comes first: looking at how it works asks it a thousand times.
+        // Its answers come first: observing its switches takes a thousand requests.
         let mut answers = ContenderFacts::default();
         let mut bodies = Vec::new();
         let takes_part = |&cell: &usize| self.contender(contender).takes_part(cell);
@@ -250,8 +250,8 @@ impl<'a> Machine<'a> {
         Ok((facts, bodies))
     }
 
-    /// Has a load verify bodies against what the contender answered when it was asked alone. One that
-    /// did not answer then has none.
+    /// Lets a load verify bodies against what the contender answered when it was asked alone, if it
+    /// answered then.
     fn verify_bodies(&self, plan: &mut LoadPlan, visit: &Visit, work: &Workload, target: &str) {
         let body = self.bodies.get(&(visit.contender, target.to_owned()));
         if let (Some(body), Some(request)) = (body, plan.requests.first_mut()) {
@@ -276,7 +276,7 @@ impl<'a> Machine<'a> {
         loaded.map_err(failed("cannot load from the client's network"))?
     }
 
-    /// The counters that checks ask for, as they are where the server is.
+    /// The counters that checks need, read in the server's network.
     fn snapshot(&self, running: &Running) -> Snapshot {
         let snapshot = || facts::snapshot(self.counters.iter().copied());
         running.net().at_server(snapshot).unwrap_or_default()
@@ -338,8 +338,8 @@ impl<'a> Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Looks for the highest rate that a running server holds. What the server used is not read: a search
-    /// asks at rates of its own for each contender.
+    /// Looks for the highest rate that a running server holds. The server's CPU time and memory are not read: each
+    /// search has its own rates.
     fn find_capacity(
         &self,
         running: &mut Running,
@@ -364,7 +364,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Lets another tool load a running server. What it warms up with is made by ours, and not measured.
+    /// Lets another tool load a running server. Our generator warms it up before, which is not measured.
     fn load_by_tool(
         &self,
         running: &mut Running,
@@ -407,8 +407,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Loads a server until its rate changes no more, where the plan asks for that; how many requests
-    /// it was.
+    /// Loads a server until its rate is stable, if the plan asks for that; returns the number of
+    /// requests.
     fn settle(&self, running: &Running, visit: &mut Visit) -> Result<u64, LabError> {
         if self.plan.visit.settle == Nanos::ZERO {
             return Ok(0);
@@ -425,7 +425,7 @@ impl Machine<'_> {
         Ok(settling.requests())
     }
 
-    /// Loads a server for the planned warm-up and forgets what came of it; how many requests it was.
+    /// Loads a server for the planned warm-up, unmeasured; returns the number of requests.
     fn warm_up(&self, running: &Running, visit: &Visit) -> Result<u64, LabError> {
         if self.plan.visit.warm_up == Nanos::ZERO {
             return Ok(0);
@@ -434,7 +434,7 @@ impl Machine<'_> {
         Ok(load.requests.done)
     }
 
-    /// A load by our generator as fast as the server answers, whatever will measure it.
+    /// An unmeasured load by our generator, as fast as the server answers.
     fn unmeasured_load(
         &self,
         running: &Running,
@@ -459,11 +459,11 @@ fn died(running: &mut Running) -> Option<String> {
     running.died().map(|how| format!("the server ended while it was loaded ({how})"))
 }
 
-/// Puts the server's own count into a visit: all its log has but for what was not measured.
+/// Puts the server's own count into a visit: the lines of its log without the warm-up.
 fn count_logged(visit: &mut Visit, logged: Option<u64>) {
     let warmed = visit.logged.unwrap_or(0);
     visit.logged = logged.map(|lines| lines.saturating_sub(warmed));
-    // What a tool counts may be something else than what the server did.
+    // A tool may count something else than the server.
     if let (Some(_), Some(count), Some(server)) = (&visit.tool, visit.logged, &mut visit.server) {
         server.requests = count;
     }
@@ -534,7 +534,7 @@ impl Stage for Machine<'_> {
                 self.note_end(planned.contender, &stopped);
                 count_logged(&mut visit, stopped.logged);
             }
-            // A server that could not be ended would be there in the next visit.
+            // A server that could not be ended would disturb the next visit.
             Err(error) => {
                 let Failure { reason, log_tail, .. } = failure(&error);
                 visit.state = VisitState::Failed { reason, log_tail };
@@ -555,9 +555,9 @@ fn failed(what: &str) -> impl FnOnce(io::Error) -> LabError + use<> {
     move |cause| LabError::System { what, cause }
 }
 
-/// A number of its own for each visit of a run, the same in a run that goes on.
+/// A unique number for each visit of a run, the same in a resumed run.
 fn number(planned: PlannedVisit) -> u64 {
-    /// Above any count of cells, contenders or attempts, so that no two places share a number.
+    /// Above any count of cells, contenders or attempts, so that no two visits share a number.
     const RADIX: u64 = 100_003;
     let parts = [u64::from(planned.attempt), planned.cell as u64, planned.contender as u64];
     parts.into_iter().fold(u64::from(planned.block), |number, part| {
@@ -565,7 +565,7 @@ fn number(planned: PlannedVisit) -> u64 {
     })
 }
 
-/// A visit of which nothing is known yet.
+/// A visit before its measurement.
 fn unmeasured(planned: PlannedVisit, started: Nanos) -> Visit {
     Visit {
         cell: planned.cell,
@@ -589,13 +589,13 @@ fn measure(
     visit.cut = counted.cut;
     visit.rate_per_s = Some(counted.rate_per_s);
     let Some(observed) = observed else { return };
-    // A watching thread that came late has read another window: its requests are counted in that.
+    // A watching thread that was late has read another window: requests are counted in that window.
     let (from, until) = (observed.from.saturating_sub(start), observed.until.saturating_sub(start));
     visit.server = Some(observed.server_use(requests_between(load, from, until)));
 }
 
 fn failure(error: &ServerError) -> Failure {
-    // The end of the log stands beside the reason, not in it.
+    // The end of the log is a field of its own.
     let text = error.to_string();
     let reason = text.split("; the end of its log").next().unwrap_or(&text);
     let reason = reason.replace("; the end of its log:", "").trim_end().to_owned();

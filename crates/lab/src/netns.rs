@@ -1,9 +1,9 @@
 //! Owns the network that one server and its load meet over: a namespace each, joined by a veth pair with
-//! Ethernet's MTU, where that is permitted; else the machine's loopback. Which of the two it is is data.
+//! Ethernet's MTU, if permitted; else the machine's loopback. The record says which.
 //!
-//! The load has a namespace of its own, too, though one for the server would do: then nothing on the
-//! machine is changed (no interface, no route, no address that could be someone's, no setting), the
-//! counters of either side are its own, and ports in TIME_WAIT go with the namespace, so that every
+//! The load has a namespace of its own too, although one for the server would do. So nothing on the
+//! machine changes (no interface, route, address or setting), each side has its own
+//! counters, and ports in TIME_WAIT disappear with the namespace, so that every
 //! visit begins without any.
 //!
 //! A namespace without a name ends with the last process and descriptor that hold it, so that a
@@ -23,24 +23,24 @@ use sys::namespace::NetNamespace;
 
 /// Ethernet's.
 const MTU: u32 = 1500;
-/// Of the range that RFC 2544 keeps for benchmarks of networks. The namespaces have no way out, so
-/// that no other would collide either.
+/// From the range that RFC 2544 reserves for network benchmarks. The namespaces are isolated, so any
+/// other range would do.
 const CLIENT: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 const NETWORK_BITS: u8 = 30;
 const CLIENT_INTERFACE: &str = "client";
 const SERVER_INTERFACE: &str = "server";
 
-/// What the client's side has in any case. Over loopback the kernel uses ports in TIME_WAIT again by
-/// itself (`tcp_tw_reuse` 2); over a veth pair it is to be told, and has more ports to choose from.
+/// Settings of the client's side. Over loopback the kernel reuses ports in TIME_WAIT by
+/// default (`tcp_tw_reuse` 2); over a veth pair it needs the setting, and more ports to choose from.
 const CLIENT_SETTINGS: [(&str, &str); 2] =
     [("net.ipv4.tcp_tw_reuse", "1"), ("net.ipv4.ip_local_port_range", "1024\t65535")];
-/// Settings of a new namespace are the kernel's defaults; those below here that this machine has
-/// otherwise are taken over, so that a server meets what it would meet outside.
+/// A new namespace has the kernel's default settings. Those below this path are copied from the
+/// machine, so that a server runs under the same settings as outside.
 const TAKEN_OVER: [(&str, &str); 2] = [("net/ipv4", "tcp_"), ("net/core", "somaxconn")];
 const SETTINGS: &str = "/proc/sys";
 
-/// The network of one visit; clones are the same one. It is gone with the last of them and of the
+/// The network of one visit; clones share it. It disappears with the last clone and the last of the
 /// server's processes.
 #[derive(Debug, Clone)]
 pub struct Net {
@@ -55,7 +55,7 @@ struct Spaces {
 }
 
 impl Net {
-    /// A new pair of namespaces, or loopback with the reason why it is not one.
+    /// A new pair of namespaces, or loopback with the reason.
     pub fn fresh() -> Self {
         match Spaces::new() {
             Ok((spaces, client_settings)) => {
@@ -72,7 +72,7 @@ impl Net {
         let mtu = fs::read_to_string("/sys/class/net/lo/mtu");
         let facts = Network {
             kind: NetworkKind::Loopback,
-            // What every Linux since 3.6 has.
+            // The MTU of loopback on every Linux since 3.6.
             mtu: mtu.ok().and_then(|mtu| mtu.trim().parse().ok()).unwrap_or(65_536),
             reason: Some(reason.to_owned()),
             client_settings: BTreeMap::new(),
@@ -170,7 +170,7 @@ fn taken_over() -> Vec<(String, String)> {
         let dir = format!("{SETTINGS}/{dir}");
         for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
             let is_wanted = entry.file_name().to_str().is_some_and(|name| name.starts_with(prefix));
-            // What can only be read is told, not set.
+            // A file that can only be read is information, not a setting.
             let is_set = entry.metadata().is_ok_and(|file| file.mode() & 0o200 != 0);
             if let (true, Ok(value)) = (is_wanted && is_set, fs::read_to_string(entry.path())) {
                 settings.push((entry.path().to_string_lossy().into_owned(), value));
@@ -180,16 +180,16 @@ fn taken_over() -> Vec<(String, String)> {
     settings
 }
 
-/// Gives the calling thread's namespace the machine's settings. Without IPv6, whose neighbours
-/// would be looked for just when the load begins.
+/// Gives the calling thread's namespace the machine's settings, and switches IPv6 off: its neighbour
+/// discovery would run just when the load begins.
 fn settle(ours: &[(String, String)]) {
     for (path, value) in ours {
         if fs::read_to_string(path).is_ok_and(|here| here != *value) {
-            // One that the kernel does not let a namespace have otherwise is as it is outside.
+            // A setting that a namespace cannot have for itself is the machine's anyway.
             let _ = fs::write(path, value);
         }
     }
-    // Not there where the kernel has no IPv6.
+    // A kernel without IPv6 does not have it.
     let _ = fs::write(path_of("net.ipv6.conf.default.disable_ipv6"), "1");
 }
 

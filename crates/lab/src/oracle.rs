@@ -1,5 +1,5 @@
-//! Owns the out-of-band reference: what each contender answers when it is asked alone, before any load, and
-//! whether all of them do the same work. A tool that takes the first answer under load as the norm counts a
+//! Owns the out-of-band reference: what each contender answers when it is asked alone, before any load.
+//! A tool that takes the first answer under load as the norm counts a
 //! wrong first answer as success and all others as failures.
 
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use units::{Bytes, Nanos};
 
 use crate::probe::{self, Address};
 
-/// How often the page is fetched: once could be luck, twice a cache that is filled by the first.
+/// How often the page is fetched: once could be luck, twice could be a cache that the first one fills.
 const FETCHES: u32 = 3;
 
 /// What a server answers when it is asked alone.

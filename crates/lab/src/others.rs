@@ -1,10 +1,10 @@
-//! Owns what happens beside a visit: CPU time of processes that are neither the server's nor the
-//! load's, and clocks that were set or stood still. Must not judge: that is `calibration`.
+//! Owns what else happens during a visit: CPU time of processes that belong neither to the server nor to the
+//! load, and clocks that were set or stopped. It does not judge: `calibration` does.
 //!
-//! Others' time is the sum over all processes of their own and their ended children's ticks: a child
-//! that ends hands its time to its parent, so that nothing of it is lost. Reading it
-//! is a walk over /proc, made before and after the load. The kernel's own work for the load, done by its
-//! threads `ksoftirqd`, is not others'.
+//! Foreign CPU time is the sum over all other processes of their own and their ended children's ticks: a child
+//! that ends passes its time to its parent, so none is lost. Reading it
+//! is a walk over /proc, before and after the load. The kernel's own work for the load, in its
+//! threads `ksoftirqd`, is not foreign.
 //! Start reading at [`BeforeLoad::now`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,10 +16,10 @@ use units::{Nanos, Share};
 
 use crate::proc_stat;
 
-/// How often three clocks are read, to have them close together once.
+/// How often three clocks are read, so that one reading has them close together.
 const CLOCK_TRIES: u32 = 5;
 
-/// What was so before a load.
+/// Clocks and CPU times before a load.
 #[derive(Debug)]
 pub(crate) struct BeforeLoad {
     clocks: Clocks,
@@ -30,17 +30,17 @@ pub(crate) struct BeforeLoad {
 #[derive(Debug, Default, Clone, Copy)]
 struct Ticks {
     own: u64,
-    /// Of its ended children: what they used before the load, too.
+    /// Of its ended children, including what they used before the load.
     reaped: u64,
 }
 
 impl BeforeLoad {
-    /// As it is now. `ours` are processes whose time is not foreign, and with them their children.
+    /// The state now. The time of `ours` and of their children is not foreign.
     pub(crate) fn now(ours: &BTreeSet<u32>) -> Self {
         Self { others: others(ours), clocks: Clocks::read() }
     }
 
-    /// What has happened since; `calibration` is handed through.
+    /// What happened since; `calibration` is passed through.
     pub(crate) fn since(
         &self,
         ours: &BTreeSet<u32>,
@@ -70,7 +70,7 @@ struct Clocks {
 }
 
 impl Clocks {
-    /// Of some tries the one that took least: in between others may run.
+    /// The quickest of some tries: other processes may run in between.
     fn read() -> Self {
         let once = |_| {
             let monotonic = clock::monotonic();
@@ -86,7 +86,7 @@ impl Clocks {
         let since = |after: Nanos, before: Nanos| after.0 as i64 - before.0 as i64;
         let boot = since(self.boot, before.boot);
         let slept = (boot - since(self.monotonic, before.monotonic)).max(0);
-        // The wall clock goes on in sleep, as the clock since boot does.
+        // The wall clock runs during sleep, as the clock since boot does.
         (Nanos(slept as u64), since(self.wall, before.wall) - boot)
     }
 }
@@ -98,15 +98,15 @@ fn others(ours: &BTreeSet<u32>) -> BTreeMap<u32, Ticks> {
     let pids = processes.flatten().filter_map(number).filter(|pid| !ours.contains(pid));
     let ticks = |pid| {
         let stat = proc_stat::stat(pid)?;
-        // A child of ours that was started meanwhile, as another load tool is.
+        // A child of ours that was started meanwhile, such as another load tool.
         let is_ours = ours.contains(&stat.parent) || does_our_packets(pid, stat.parent);
         (!is_ours).then_some((pid, Ticks { own: stat.own_ticks, reaped: stat.reaped_ticks }))
     };
     pids.filter_map(ticks).collect()
 }
 
-/// Whether it is a thread of the kernel that takes in packets when there are many: those of the load,
-/// on a network that has no other.
+/// Whether it is a kernel thread that receives packets when there are many: those of the load,
+/// on a network without other traffic.
 fn does_our_packets(pid: u32, parent: u32) -> bool {
     /// The parent of all threads of the kernel; in a container there may be another process of that
     /// number, whose children have other names.
@@ -122,8 +122,8 @@ fn foreign(before: &BTreeMap<u32, Ticks>, after: &BTreeMap<u32, Ticks>) -> Forei
     let own: u64 = after.iter().map(|one| used(one).0).sum();
     let handed = |(pid, ticks): (&u32, &Ticks)| ticks.reaped.saturating_sub(was(pid).reaped);
     let handed: u64 = after.iter().map(handed).sum();
-    // Who has ended handed its parent what it had used before, too; but not where nobody waits for it,
-    // as for the kernel's workers: then that is not to be taken from what others used.
+    // A process that ended passed its whole time to its parent, including that before the load; but not if no
+    // parent waits for it, as for the kernel's workers. Then it must not be subtracted from what others used.
     let ended = before.iter().filter(|(pid, _)| !after.contains_key(pid));
     let ended: u64 = ended.map(|(_, ticks)| ticks.own + ticks.reaped).sum();
     let most = after.iter().map(used).max().filter(|(ticks, _)| *ticks > 0);
@@ -135,7 +135,7 @@ fn foreign(before: &BTreeMap<u32, Ticks>, after: &BTreeMap<u32, Ticks>) -> Forei
     Foreign { cpu, most: most.and_then(named) }
 }
 
-/// Steal's part of all that the CPUs counted; `None` where no CPU counts any.
+/// The share of steal in all CPU time; `None` if no CPU counts it.
 fn steal(series: &MachineSeries) -> Option<Share> {
     let (mut steal, mut all) = (0, 0);
     let mut cpus = series.sources.iter().filter(|source| source.starts_with("cpu.")).peekable();

@@ -1,11 +1,11 @@
-//! Owns what can be seen of a running server from outside, the same for all of them: does it keep connections
-//! and for how many requests, which version of HTTP, what it compresses, how long its heads are, its backlog.
-//! What a server prints of its configuration is what it understood; this is what it does. Start reading at
+//! Owns what can be observed of a running server from outside, the same for all: whether it keeps connections
+//! and for how many requests, its version of HTTP, what it compresses, the length of its heads, its backlog.
+//! A printed configuration says what the server understood; this says what it does. Start reading at
 //! [`probe`].
 //!
 //! Cost: a handful of fetches of the page, and `REQUESTS_FEW` HEAD requests; then `REQUESTS` more,
-//! for at most `LONGEST`; the same again, up to ten times, where a limit shows and is looked for.
-//! Before anything is measured.
+//! for at most `LONGEST`; the same again, up to ten times, if there is a limit to be found.
+//! All of it before anything is measured.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -18,24 +18,24 @@ use crate::calls::{self, Calls};
 use crate::probe::Address;
 
 /// Requests on one connection, two more than the most common limits (100 of Apache and Tomcat, 1000
-/// of nginx and lighttpd), so that these show: one may be lost in a connection that was closed without
-/// a word, the next makes another. The few are made however slow the server is (a cold JVM), so that
-/// what is seen of those does not depend on its speed.
+/// of nginx and lighttpd), so that these show: one request may be lost in a connection that was closed
+/// silently, and the next opens another. The few are made however slow the server is (a cold JVM), so that
+/// their result does not depend on its speed.
 const REQUESTS_FEW: u64 = 102;
 const REQUESTS: u64 = 1002;
 /// Requests that show whether a connection is kept at all.
 const GETS: u64 = 4;
-/// How long the many may take.
+/// How long `REQUESTS` may take.
 const LONGEST: Nanos = Nanos::from_secs(1);
 /// How long all others may take.
 const LONGEST_FEW: Nanos = Nanos::from_secs(30);
 /// How long a reply may take.
 const PATIENCE: Nanos = Nanos::from_secs(5);
 
-/// What was seen; what could not be seen is `None`.
+/// What was observed; `None` if it could not be.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct ObservedSwitches {
-    /// What it calls itself (the field Server).
+    /// Its name (the field Server).
     pub server: Option<String>,
     /// Version of HTTP in its status line ("1.1").
     pub http_version: Option<String>,
@@ -49,9 +49,9 @@ pub struct ObservedSwitches {
     pub coding: Option<String>,
     /// Requests that it answered on one connection, and whether it closed that.
     pub kept: Option<Kept>,
-    /// The kernel's word for the backlog of the sockets that listen there, and how many there are.
+    /// The backlog of the listening sockets, from the kernel, and how many sockets there are.
     pub listening: Option<(u32, usize)>,
-    /// System calls that it made for a request, or why nobody saw them.
+    /// System calls that it made for a request, or why they could not be traced.
     pub calls: Option<Result<Calls, String>>,
 }
 
@@ -60,11 +60,11 @@ pub struct ObservedSwitches {
 pub struct Kept {
     /// Requests answered on one connection; 1 where each had its own.
     pub requests: u64,
-    /// Whether the server closed it; else it was asked no further.
+    /// Whether the server closed it; else no further request was made.
     pub closed: bool,
 }
 
-/// Asks a running server for `target` in several ways. Its sockets are looked at where it is: see
+/// Asks a running server for `target` in several ways. Its sockets are read in its network: see
 /// [`listening`].
 pub fn probe(address: &Address, target: &str) -> ObservedSwitches {
     let mut seen = ObservedSwitches { kept: kept(address, target), ..ObservedSwitches::default() };
@@ -100,13 +100,13 @@ impl ObservedSwitches {
 
 /// Watches the processes of a running server while it is asked for `target`.
 pub fn watch(processes: &[u32], address: &Address, target: &str) -> Result<Calls, String> {
-    // So that what it does for its first requests alone is done.
+    // The first requests do extra work that later ones do not.
     in_a_row(address, target, "GET", GETS);
     let ask = || in_a_row(address, target, "GET", calls::REQUESTS).map(|(answered, _)| answered);
     calls::observe(processes, ask)
 }
 
-/// Puts what was seen above what was read.
+/// Replaces what was read by what was observed.
 pub fn lay_over(parity: &mut BTreeMap<String, String>, seen: ObservedSwitches) {
     let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();
     let mut put = |name: &str, value: Option<String>| {
@@ -145,9 +145,8 @@ fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// How many requests a connection is kept for: after so many the server closes it, and the client
-/// makes another. A few GETs say whether it is kept at all, as a load would find it; HEADs, which cost
-/// no body, for how long.
+/// The number of requests after which the server closes a connection. A few GETs, as of a load, show whether it is
+/// kept at all; HEADs, which cost no body, show for how long.
 fn kept(address: &Address, target: &str) -> Option<Kept> {
     let by_get = kept_by(address, target, "GET", GETS)?;
     if by_get.closed {
@@ -155,7 +154,7 @@ fn kept(address: &Address, target: &str) -> Option<Kept> {
     }
     let mut seen = by_get;
     for requests in [REQUESTS_FEW, REQUESTS] {
-        // Who does not do HEAD well is worse at it than at GET; and the many may have less time than
+        // A server may handle HEAD worse than GET, and the many requests may have had less time than
         // the few.
         match kept_by(address, target, "HEAD", requests) {
             Some(by_head) if by_head.closed && by_head.requests >= by_get.requests => {
@@ -173,8 +172,8 @@ fn kept_by(address: &Address, target: &str, method: &str, requests: u64) -> Opti
     if connects == 1 {
         return Some(Kept { requests: answered, closed: false });
     }
-    // Who closes after each n has made about answered / n connections. That leaves a range, which is
-    // halved until one number is left.
+    // A server that closes after n requests needs about answered / n connections. That leaves a range for n, which
+    // is halved until one number is left.
     let mut least = answered.div_ceil(connects);
     let mut most = answered / (connects - 1);
     while least < most {
@@ -198,7 +197,7 @@ fn in_a_row(address: &Address, target: &str, method: &str, requests: u64) -> Opt
     plan.drain = PATIENCE;
     let interrupt = AtomicBool::new(false);
     let load = load::run(&plan, &load::Control::new(&interrupt)).ok()?;
-    // What was sent into a connection that was closed without a word has no status.
+    // A request on a connection that was closed silently has no status.
     let (answered, connects) = (load.status.values().sum::<u64>(), load.connects);
     (answered > 0 && connects > 0).then_some((answered, connects))
 }

@@ -1,6 +1,6 @@
 //! Owns the reading of the machine's counters while a server is loaded: 5 times a second, by a thread
-//! on the generator's CPUs, from files that are kept open; taken apart only when the load is over.
-//! What the readings cost is in the result. Must not know what a counter means: that is the doctor's.
+//! on the generator's CPUs, from files that stay open; parsed only when the load is over.
+//! The result has the cost of the readings. What a counter means is the doctor's business.
 //! Start reading at [`Sampler::start`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,8 +22,8 @@ use crate::tree::Tree;
 
 /// Time between two readings.
 const STEP: Nanos = Nanos::from_millis(200);
-/// Readings at most: beyond two minutes they lie further apart, so that what is kept until
-/// it is taken apart has a bound.
+/// Maximum of readings: in loads longer than two minutes they are further apart, so that the texts kept until
+/// parsing are bounded.
 const READINGS_MAX: u64 = 600;
 
 /// What is read, and from where.
@@ -59,14 +59,14 @@ impl Sampler {
         let step = STEP.max(Nanos(watched.length.0 / READINGS_MAX));
         let read = move || {
             if !cpus.is_empty() {
-                // Where that fails the reading is right all the same, only less discreet.
+                // If that fails, the reading is still right, but may cost the server CPU time.
                 let _ = affinity::pin(&cpus);
             }
-            // Where that fails the client's counters are those of the machine, under that name.
+            // If that fails, the client's counters are those of the machine, under the same name.
             let entered = net.client().is_some_and(|client| client.enter().is_ok());
             let mut readings = CounterReadings::open(tree, entered);
             readings.read();
-            // The one who waits for it is there until it has come.
+            // The receiver waits until it has come.
             let _ = ready.send(());
             while readings.at.len() as u64 <= READINGS_MAX && wait(step, &ended) {
                 readings.read();
@@ -76,12 +76,12 @@ impl Sampler {
             readings.finish()
         };
         let thread = std::thread::Builder::new().name("sampler".to_owned()).spawn(read)?;
-        // A thread that panicked has no word: it comes out in `finish`.
+        // The panic of a thread shows in `finish`.
         let _ = begun.recv();
         Ok(Self { end_now, thread })
     }
 
-    /// Makes the last reading and hands over all; nothing where the thread panicked, which is a
+    /// Makes the last reading and returns all; nothing if the thread panicked, which is a
     /// fault of ours but not of the visit.
     pub fn finish(self) -> (MachineSeries, Option<ProcessesUse>) {
         let _ = self.end_now.send(());
@@ -183,13 +183,13 @@ fn counters(sources: &[CounterFile], reading: usize) -> Counters {
     counters
 }
 
-/// Keeps what moved.
+/// Keeps the counters that changed.
 fn series(at: Vec<Nanos>, readings: &[Counters], cost: Nanos) -> MachineSeries {
     let names: BTreeSet<&String> = readings.iter().flat_map(BTreeMap::keys).collect();
     let source = |name: &&String| Some(name.rsplit_once('.')?.0.to_owned());
     let sources = names.iter().filter_map(source).collect();
     let course = |name: &String| {
-        // A counter that is missing from a reading has not moved; one that comes later begins there.
+        // A counter that is missing from a reading has not changed; one that appears later begins there.
         let mut values = readings.iter().map(|reading| reading.get(name).copied());
         let first = readings.iter().find_map(|reading| reading.get(name).copied())?;
         let mut last = values.next().flatten().unwrap_or(first);
@@ -217,7 +217,7 @@ fn pairs(side: &str, text: &str, counters: &mut Counters) {
             continue;
         };
         for (name, value) in names.split(' ').zip(values.split(' ')) {
-            // Tcp's MaxConn is -1: a limit that there is not.
+            // Tcp's MaxConn is -1: no limit.
             if let Ok(value) = value.parse() {
                 counters.insert(format!("{side}.{of}.{name}"), value);
             }

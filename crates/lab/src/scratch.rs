@@ -1,5 +1,5 @@
-//! Owns the folder that a run works in: servers' own folders and the site they serve. It lies where every
-//! account may enter, and is removed even after a run that was killed.
+//! Owns the working folder of a run: servers' own folders and the site they serve. Every
+//! account can enter it, and it is removed even after a run that was killed.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -18,8 +18,8 @@ use crate::left::{self, EndedRemains};
 pub struct Scratch {
     dir: TempDir,
     ended: EndedRemains,
-    // Held as long as we live, so that `sweep` of another process leaves the folder alone. The
-    // kernel lets go of it however we end.
+    // Locked as long as we live, so that `sweep` of another process leaves the folder alone. The
+    // kernel releases it however we end.
     _lock: File,
 }
 
@@ -29,7 +29,7 @@ impl Scratch {
         self.dir.path()
     }
 
-    /// What was ended, when it was made, of a joust that was killed.
+    /// What was ended of a killed joust when this folder was made.
     pub fn ended(&self) -> EndedRemains {
         self.ended
     }
@@ -37,13 +37,13 @@ impl Scratch {
 
 /// Where scratch folders are made: a folder that every account may enter.
 const SCRATCH_ROOT: &str = "/tmp";
-/// How their names begin.
+/// The beginning of their names.
 const SCRATCH_PREFIX: &str = "joust-scratch-";
 /// A file in each, locked by the process that it belongs to.
 const SCRATCH_LOCK: &str = "lock";
 
-/// A new folder below /tmp: one that a server's own account may enter, which a usual temporary
-/// folder may not be. What a killed joust left behind is cleared away first: its servers are ended,
+/// A new folder below /tmp that a server's own account can enter, unlike a usual temporary
+/// folder. The remains of a killed joust are removed first: its servers are ended,
 /// its folder is removed.
 ///
 /// # Errors
@@ -55,7 +55,7 @@ pub fn scratch() -> io::Result<Scratch> {
         .prefix(SCRATCH_PREFIX)
         .permissions(open)
         .tempdir_in(SCRATCH_ROOT)?;
-    // Locked before it has its name: in between, the sweep of another joust would take the folder for
+    // Locked before it gets its name: otherwise the sweep of another joust could take the folder for
     // one that was left behind.
     let unnamed = tempfile::NamedTempFile::new_in(dir.path())?;
     unnamed.as_file().try_lock()?;
@@ -63,8 +63,8 @@ pub fn scratch() -> io::Result<Scratch> {
     Ok(Scratch { dir, ended, _lock: lock })
 }
 
-/// Ends the servers and removes the scratch folders of a joust of ours that is gone: its lock can be
-/// had. A folder that is being made has no lock file yet and is left alone, unless that was long ago.
+/// Ends the servers and removes the scratch folders of a joust that is gone: its lock is
+/// free. A folder that is being made has no lock file yet and is left alone, unless it is old.
 fn sweep() -> EndedRemains {
     use std::os::unix::fs::MetadataExt as _;
     let me = rustix::process::geteuid().as_raw();
@@ -73,7 +73,7 @@ fn sweep() -> EndedRemains {
     for path in entries.flatten().map(|entry| entry.path()) {
         let named = path.file_name().and_then(|name| name.to_str());
         let is_scratch = named.is_some_and(|name| name.starts_with(SCRATCH_PREFIX));
-        // Not through a symbolic link, and not what belongs to someone else.
+        // Not through a symbolic link, and not a folder of another account.
         let ours = path.symlink_metadata().is_ok_and(|found| found.is_dir() && found.uid() == me);
         if is_scratch && ours {
             let lock = File::options().write(true).open(path.join(SCRATCH_LOCK));
@@ -83,14 +83,14 @@ fn sweep() -> EndedRemains {
                 // Nothing was started in it: that comes after the lock.
                 let _ = fs::remove_dir_all(&path);
             }
-            // Held until the folder is gone: of two runs that begin at once one clears it away.
+            // Locked until the folder is gone: of two runs that begin at once one removes it.
             if let Ok(lock) = lock
                 && lock.try_lock().is_ok()
             {
                 let here = left::end_noted(&path);
                 ended.processes += here.processes;
                 ended.cgroups += here.cgroups;
-                // What cannot be removed is tried again by the next run.
+                // The next run tries again.
                 let _ = fs::remove_dir_all(&path);
             }
         }
@@ -115,7 +115,7 @@ pub fn site(dir: &Path, pages: &[Bytes]) -> io::Result<PathBuf> {
     let wanted = pages.iter().fold(0_u64, |sum, page| sum.saturating_add(page.0));
     let there = rustix::fs::statvfs(dir)?;
     if wanted > there.f_bavail.saturating_mul(there.f_frsize) {
-        // Before the disk is filled, for everybody.
+        // Checked before the disk is full for every program.
         return Err(io::ErrorKind::StorageFull.into());
     }
     let root = dir.join("site");
@@ -152,13 +152,13 @@ pub fn sleeper(docroot: &Path, sleep: Nanos) -> io::Result<String> {
     Ok(format!("/cgi-bin/sleep-{sleep}"))
 }
 
-/// What a program that slept so long answers. A server that does not run it sends its text.
+/// The answer of a program that slept this long. A server that does not run it sends its source.
 pub fn slept(sleep: Nanos) -> String {
     format!("slept {} s\n", sleep.as_secs_f64())
 }
 
-/// HTML where there is room for it; a repeated line, so that it compresses as text does. Written piece by
-/// piece: a page may be larger than the memory.
+/// HTML if there is room for it; a repeated line, so that it compresses like text. Written in
+/// pieces: a page may be larger than the memory.
 fn write_page(path: &Path, size: Bytes) -> io::Result<()> {
     const HEAD: &[u8] = b"<!doctype html><title>joust</title>\n";
     const LINE: &[u8] = b"<p>The quick brown fox jumps over the lazy dog, 0123456789.</p>\n";

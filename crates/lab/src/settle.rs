@@ -1,6 +1,6 @@
-//! Owns when a server has warmed up: a JVM compiles while it is loaded, and what is measured before it is done
-//! is another program. Loads of about a second go on until the rates of the last ones are one level by the
-//! change-point test of `stats`, or the time for it is used up. Start reading at [`Settling`].
+//! Owns the decision when a server has warmed up: a JVM compiles while it is loaded, and a measurement before it is
+//! done describes another program. Loads of about a second are repeated until the rates of the last ones are one
+//! level by the change-point test of `stats`, or the time is used up. Start reading at [`Settling`].
 
 use record::{Interval, LoadRecord, Settled};
 use stats::{Better, Steadiness};
@@ -12,13 +12,13 @@ use crate::trial::Window;
 const LOAD: Nanos = Nanos::from_secs(1);
 /// Loads whose rates must be one level.
 const LOADS: usize = 3;
-/// Intervals of a load. The first, in which it connects, is not looked at.
+/// Intervals of a load. The first, in which it connects, is ignored.
 const INTERVALS: u64 = 20;
 
 /// A server that warms up.
 pub(crate) struct Settling {
     longest: Nanos,
-    /// Rates that differ by less are one level.
+    /// Rates that differ by less are the same level.
     tolerance: Share,
     length: Nanos,
     took: Nanos,
@@ -28,7 +28,7 @@ pub(crate) struct Settling {
 }
 
 impl Settling {
-    /// For no longer than `longest`, which is cut into shorter loads where it holds too few of them.
+    /// For at most `longest`, which is divided into shorter loads if it holds too few of them.
     pub(crate) fn new(longest: Nanos, tolerance: Share) -> Self {
         let length = LOAD.min(Nanos(longest.0 / LOADS as u64));
         Self {
@@ -42,7 +42,7 @@ impl Settling {
         }
     }
 
-    /// The next load; `None` where it is steady, or has had its time.
+    /// The next load; `None` if the rate is steady or the time is used up.
     pub(crate) fn next_load(&self) -> Option<Window> {
         let interval = Nanos(self.length.0 / INTERVALS);
         let is_over = self.steady || self.took + self.length > self.longest || interval.0 == 0;
@@ -60,7 +60,7 @@ impl Settling {
         let Some(first) = self.rates.len().checked_sub(looked_at) else { return };
         let last = &self.rates[first..];
         let said = stats::steadiness(last, Better::Higher, self.tolerance.0);
-        // Nothing at all is a level too, and no sign of a server that runs.
+        // A rate of zero is a level too, but not a server that runs.
         self.steady = said == Steadiness::Flat && last.iter().any(|&rate| rate > 0.0);
     }
 
@@ -69,7 +69,7 @@ impl Settling {
         self.requests
     }
 
-    /// What it took.
+    /// The time that it took.
     pub(crate) fn settled(&self) -> Settled {
         Settled { took: self.took, steady: self.steady }
     }

@@ -17,16 +17,16 @@ use crate::sampler::{Sampler, Watched};
 use crate::server::{Conditions, Running};
 use crate::tree::{self, Tree};
 
-/// How long is waited for sockets in TIME_WAIT that are in the way of a server at a fixed port. They go
-/// after 60 s, which would be longer than a visit; over loopback the kernel uses their ports again by
-/// itself after 1 s. So it is a short wait, and the number that is left is in the record.
+/// How long we wait for sockets in TIME_WAIT at a fixed port. They last
+/// 60 s, longer than a visit; over loopback the kernel reuses their ports
+/// after 1 s. So the wait is short, and the record has the number that is left.
 const TIME_WAIT_MAX: Nanos = Nanos::from_secs(1);
 
-/// Keeps the surroundings of a run's visits alike.
+/// Keeps the conditions of a run's visits alike.
 #[derive(Debug)]
 pub struct Keeper {
     seed: u64,
-    /// Why all visits are made over the machine's own network, where they are.
+    /// Why all visits are made over the machine's own network, if they are.
     loopback: Option<String>,
     layout: CpuLayout,
     calibration: Calibration,
@@ -52,8 +52,8 @@ pub struct Watching {
 }
 
 impl Keeper {
-    /// For the visits of a run; times the calibration's work once. `loopback`: why they are to be made over
-    /// the machine's own network, all of them, since figures over two networks cannot be compared; see
+    /// For the visits of a run; runs the calibration once. `loopback`: why all visits are made over
+    /// the machine's own network, since figures over two networks cannot be compared; see
     /// [`no_namespaces`].
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl Keeper {
     /// A network to start a server in, a fresh one unless all are loopback.
     ///
     /// # Errors
-    /// Namespaces could be made when the run began, and now they cannot.
+    /// Namespaces could be made when the run began, but not now.
     pub fn net(&self) -> io::Result<Net> {
         if let Some(reason) = &self.loopback {
             return Ok(Net::loopback(reason));
@@ -81,7 +81,7 @@ impl Keeper {
     }
 
     /// Before a visit's server is started: a fresh network where permitted, the same state, and the
-    /// calibration. `number` tells the visit from all others of the run, `fixed` is the port of a server that
+    /// calibration. `number` identifies the visit in the run; `fixed` is the port of a server that
     /// has the same one in every visit.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl Keeper {
     }
 }
 
-/// Why visits cannot be made in network namespaces on this machine; `None` where they can.
+/// Why visits cannot be made in network namespaces on this machine; `None` if they can.
 pub fn no_namespaces() -> Option<String> {
     Net::fresh().facts().reason.clone()
 }

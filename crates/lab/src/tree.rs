@@ -1,11 +1,11 @@
-//! Owns the accounting of a server's whole process tree: which processes it is, the CPU time they used (ended
+//! Owns the accounting of a server's whole process tree: its processes, their CPU time (ended
 //! ones included), their memory, their number.
 //!
-//! CPU time comes from a cgroup where one can be made: exact to a microsecond, and nothing that
-//! forks or ends escapes it. Else it is summed from `/proc/PID/task/*/schedstat` (nanoseconds, live
+//! CPU time comes from a cgroup if one can be made: exact to a microsecond, and no process that
+//! forks or ends escapes it. Otherwise it is summed from `/proc/PID/task/*/schedstat` (nanoseconds, live
 //! threads) and the ticks of ended children in `/proc/PID/stat` (10 ms each, and only of children
 //! that were waited for). `/proc/PID/stat` alone would be too coarse: 10 ms a process on a visit of
-//! 700 ms. Which way it was is part of the result.
+//! 700 ms. The result says which way was used.
 //!
 //! Start reading at [`Tree::observe`].
 
@@ -62,7 +62,7 @@ impl fmt::Display for CpuMethod {
     }
 }
 
-/// The way that CPU time of servers will be counted on this machine.
+/// How CPU time of servers is counted on this machine.
 pub fn method_here() -> CpuMethod {
     let cgroup = Cgroup::create();
     let method = method(cgroup.as_ref());
@@ -80,7 +80,7 @@ fn method(cgroup: Option<&Cgroup>) -> CpuMethod {
     }
 }
 
-/// Who takes the connections to an address.
+/// The process that accepts connections to an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listener {
     /// None.
@@ -112,7 +112,7 @@ pub struct Observer {
 /// What a tree used in a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
-    /// When the first reading was really made.
+    /// When the first reading was made.
     pub from: Nanos,
     /// When the last one was.
     pub until: Nanos,
@@ -136,7 +136,7 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// As it lies in a run file, with the requests that the generator counted between `from` and
+    /// As a run file has it, with the requests that the generator counted between `from` and
     /// `until`.
     pub fn server_use(&self, requests: u64) -> ServerUse {
         ServerUse {
@@ -165,13 +165,13 @@ pub enum TreeError {
 }
 
 impl Observer {
-    /// Ends the window, unless it has ended by itself, and hands over what was read. A load that
-    /// broke off early gets the window up to now.
+    /// Ends the window, unless it has ended by itself, and returns what was read. A load that
+    /// ended early gets the window up to now.
     ///
     /// # Errors
     /// A counter could not be read.
     pub fn finish(self) -> Result<Observed, TreeError> {
-        // The thread is gone where the window ended by itself; there is nobody to tell then.
+        // If the window ended by itself the thread is gone, and the message has no receiver.
         let _ = self.end_now.send(());
         Ok(self.thread.join().map_err(|_| TreeError::Panicked)??)
     }
@@ -197,13 +197,13 @@ impl Tree {
 
     fn watch(&self, plan: &Observe, ended: &Receiver<()>) -> io::Result<Observed> {
         if !plan.cpus.is_empty() {
-            // Where that fails the reading is right all the same, only less discreet.
+            // If that fails, the reading is still right, but may cost the server CPU time.
             let _ = affinity::pin(&plan.cpus);
         }
         let mut seen = TreeReadings::new(Sight::here());
         seen.look(self);
         let mut open = true;
-        // Under load, where that begins before the window: it costs what is measured nothing.
+        // Under load before the window begins, where it does not affect the measurement.
         let warm = seen.last_before(plan.from);
         if warm > clock::monotonic() {
             open = wait_until(warm, ended);
@@ -273,7 +273,7 @@ impl Tree {
         }
         let pids = self.pids();
         if pids.is_empty() {
-            // It has ended: what listens is not of it.
+            // It has ended: the listener is another process.
             return Some(Listener::Another);
         }
         let files = |pid: u32| procfs::process::Process::new(pid as i32).ok()?.fd().ok();
@@ -286,13 +286,13 @@ impl Tree {
         Some(if is_ours { Listener::Ours } else { Listener::Another })
     }
 
-    /// Ends every process of the tree with SIGKILL. Those that fork while it looks are found by the
+    /// Kills every process of the tree. Processes that fork meanwhile are found by the
     /// next call; with cgroup v2 none can.
     pub(crate) fn kill(&self) {
         if self.inner.cgroup.as_ref().is_some_and(Cgroup::kill) {
             return;
         }
-        // What cannot be signalled shows up as left over, with its name.
+        // A process that cannot be signalled is reported as left over.
         let _ = child::send_group(self.inner.root, Signal::SIGKILL);
         for pid in self.pids() {
             let _ = child::send(pid, Signal::SIGKILL);
@@ -323,12 +323,12 @@ impl Tree {
     }
 }
 
-/// Least time between two readings of memory inside a window.
+/// Minimum time between two readings of memory inside a window.
 const PAUSE_MIN: Nanos = Nanos::from_millis(250);
-/// Times its own CPU time that a reading is away from the next one: it takes 1 % of a CPU at most.
+/// Multiple of its own CPU time between a reading and the next: readings take at most 1 % of a CPU.
 const PAUSE_OVER_COST: u64 = 100;
-/// How long before a window begins or ends a reading begins, beside twice what one costs: after the end
-/// connections close, and what they had is given back.
+/// How long before the begin or end of a window a reading begins, in addition to twice its cost: after the end
+/// connections close and release their memory.
 const LEAD: Nanos = Nanos::from_millis(5);
 
 /// What several readings add up to.
@@ -349,7 +349,7 @@ struct TreeReadings {
 
 impl TreeReadings {
     fn new(sight: Sight) -> Self {
-        // The first reading puts in its own.
+        // The first reading sets it.
         let account = MemoryAccount { method: MemoryMethod::PagesOnce, ..MemoryAccount::default() };
         let (known, born) = (BTreeSet::new(), BTreeSet::new());
         let (memory, cost) = (Bytes(0), Nanos::ZERO);
@@ -357,13 +357,13 @@ impl TreeReadings {
         Self { sight, known, born, memory, account, cost, under_load, processes, threads }
     }
 
-    /// When a reading begins that is to be over at `instant`.
+    /// When a reading must begin to be over at `instant`.
     fn last_before(&self, instant: Nanos) -> Nanos {
         instant.saturating_sub(Nanos(2 * self.cost.0) + LEAD)
     }
 
-    /// When the next reading inside a window begins, evenly spread up to its end; `None` where that is
-    /// too near for what a reading costs. The first one under load is made whatever it costs.
+    /// When the next reading inside a window begins, evenly spread up to its end; `None` if the end is
+    /// too near for the cost of a reading. The first one under load is made whatever it costs.
     fn due(&self, now: Nanos, until: Nanos) -> Option<Nanos> {
         let left = self.last_before(until).saturating_sub(now);
         let over_cost = if self.under_load { PAUSE_OVER_COST * self.cost.0 } else { 0 };
@@ -408,8 +408,8 @@ fn process_cpu_ns(pid: u32) -> Option<u64> {
     let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let live: u64 = tasks.flatten().filter_map(|task| schedstat_ns(&task.path())).sum();
-    // Where threads have ended, the ticks of the process count them and the live threads do not. A
-    // rounding of utime and stime, a tick each, is not mistaken for that.
+    // If threads have ended, the ticks of the process count them and the live threads do not. The
+    // rounding of utime and stime, a tick each, must not look like that.
     let ticks = stat.own_ticks * tick_ns;
     let own = if ticks > live + 2 * tick_ns { ticks } else { live };
     Some(own + stat.reaped_ticks * tick_ns)
@@ -459,7 +459,7 @@ pub(crate) fn descendants(root: u32) -> Vec<u32> {
         .filter(|(pid, stat)| **pid == root || stat.group == root || stat.session == root)
         .map(|(pid, _)| *pid)
         .collect();
-    // Each turn adds a generation; there are no more generations than processes.
+    // Each pass adds a generation; there are no more generations than processes.
     loop {
         let before = members.len();
         let children = all.iter().filter(|(_, stat)| members.contains(&stat.parent));

@@ -1,5 +1,5 @@
-//! Owns what the lab knows of each load tool that may take the generator's place in a study: where it
-//! is found, how an order is said in its terms, and what it cannot be asked. Must not know processes
+//! Owns what the lab knows of each load tool that may replace the generator in a study: where it
+//! is found, how an order becomes its command line, and what it cannot do. Must not know processes
 //! (that is `run`), nor how a report is read (that is the crate `classic`): an order in, a command
 //! line out.
 //! Start reading at [`Client`]; one more tool is one more file and one line in [`ALL`].
@@ -53,7 +53,7 @@ pub struct Client {
     pub about: &'static str,
     /// Debian's package that brings it; empty for ours, and for those that Debian does not have.
     pub package: &'static str,
-    /// Whether it is a program, and how it is asked.
+    /// Whether it is a program, and how it takes an order.
     pub kind: ClientKind,
 }
 
@@ -66,24 +66,24 @@ pub enum ClientKind {
     Program(Program),
 }
 
-/// How a load tool is asked.
+/// How a load tool takes an order.
 #[derive(Debug)]
 pub struct Program {
     /// Looks for it.
     pub find: fn(&Search) -> Option<Found>,
-    /// Says an order in its terms.
+    /// Makes its command line from an order.
     ///
     /// # Errors
     /// What it cannot do, and the way out.
     pub say: fn(&Order) -> Result<Said, String>,
     /// The tool in `classic` that reads its report, and what it counts differently.
     pub reads: &'static str,
-    /// Whether it can only be told a number of requests: then a short first run tells how many fit
+    /// Whether it takes only a number of requests: then a short first run shows how many fit
     /// into the duration.
     pub counts_only: bool,
 }
 
-/// A load, in terms that all tools share.
+/// A load in terms that all tools share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Order {
     /// The server.
@@ -111,7 +111,7 @@ impl Order {
         format!("http://{}{}", self.addr, self.target)
     }
 
-    /// The duration in the only steps that a tool takes.
+    /// The duration in the steps that a tool takes.
     fn whole_secs(&self, tool: &str) -> Result<u64, String> {
         let secs = self.duration.0 / 1_000_000_000;
         if self.duration == Nanos::from_secs(secs) && secs > 0 {
@@ -123,7 +123,7 @@ impl Order {
         ))
     }
 
-    /// The timeout, rounded up to what a tool takes; none is ever shorter than was asked.
+    /// The timeout, rounded up to what a tool takes; it is never shorter than asked.
     fn timeout_secs(&self) -> u64 {
         self.timeout.0.div_ceil(1_000_000_000).max(1)
     }
@@ -145,7 +145,7 @@ impl Order {
         }
     }
 
-    /// Tools that divide something among things refuse to leave one without.
+    /// Tools that divide requests among threads or connections need at least one for each.
     fn at_least(&self, what: &str, count: u64, of: &str, each: u64) -> Result<(), String> {
         match count >= each {
             true => Ok(()),
@@ -156,14 +156,14 @@ impl Order {
     }
 }
 
-/// An order as a tool understands it.
+/// An order in the words of a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
     /// What follows the program's name.
     pub arguments: Vec<String>,
     /// Files that are written into its folder first, by name; its folder is where it is started.
     pub files: Vec<(String, String)>,
-    /// Where it does something other than what was asked, or does it in its own way.
+    /// What it does differently from the order.
     pub notes: Vec<String>,
 }
 
@@ -204,7 +204,7 @@ impl Client {
         }
     }
 
-    /// Says an order in the tool's terms.
+    /// Makes the tool's command line from an order.
     ///
     /// # Errors
     /// What it cannot do, why, and the way out. Our own generator is not asked in this way.
@@ -309,8 +309,8 @@ pub enum ClientError {
     },
 }
 
-/// The program of that name, with what it says of its version behind `marker`; a tool that says
-/// nothing of it has an empty version.
+/// The program of that name, with the version that it prints behind `marker`; the version is empty if it
+/// prints none.
 fn found(search: &Search, name: &str, flag: &str, marker: &str) -> Option<Found> {
     let binary = search.program(name)?;
     let version = version_printed(&binary, flag, marker).unwrap_or_default();
@@ -318,7 +318,7 @@ fn found(search: &Search, name: &str, flag: &str, marker: &str) -> Option<Found>
     Some(Found { binary, version })
 }
 
-/// A program that is never asked for its version, since it has no way to say it.
+/// A program that cannot print its version.
 fn found_silent(search: &Search, name: &str) -> Option<Found> {
     Some(Found { binary: search.program(name)?, version: String::new() })
 }

@@ -1,9 +1,9 @@
 //! Owns one run of a load tool: its folder, its process, its bounded output, its end, and what it used. Start
 //! reading at [`run`].
 //!
-//! A tool is a child like a server is: in a group of its own, with a guardian, ended by force when it
-//! takes too long, when we unwind, or when we are killed. What it prints is read all along, so that it
-//! never waits for us, and only the end is kept: every report stands there.
+//! A tool is a child like a server: in its own process group, with a guardian, killed when it
+//! takes too long, when we unwind, or when we are killed. Its output is read continuously, so that it
+//! never waits for us. Only the end is kept, which has the report of every tool.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -23,15 +23,15 @@ use super::{Client, ClientError, ClientKind, Order, Program, Said, typed};
 use crate::adapters::Found;
 use crate::server;
 
-/// Of each of its outputs this much is kept, from the end.
+/// Bytes that are kept of each of its outputs, from the end.
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
 /// What [`Bench::grace`] usually is: to start, to connect, to sort and to print.
 pub const GRACE: Nanos = Nanos::from_secs(15);
-/// How long the kernel may take to clear away a killed process.
+/// How long the kernel may take to remove a killed process.
 const KILLED_END_MAX: Nanos = Nanos::from_secs(10);
 /// What is shown of its output in an error.
 const TAIL_LINES: usize = 12;
-/// A first run that tells how many requests fit into a duration: it has to be this long to tell.
+/// Minimum length of the first run that shows how many requests fit into a duration.
 const TRIAL_MIN: Nanos = Nanos::from_millis(100);
 /// Its number of requests at first, and how often it is raised.
 const TRIAL_REQUESTS: u64 = 1000;
@@ -53,7 +53,7 @@ pub struct Bench<'a> {
 pub struct ClientRun {
     /// Name of the tool.
     pub tool: &'static str,
-    /// Its own word for its version; empty where it has none.
+    /// Its version as it prints it; empty if it prints none.
     pub version: String,
     /// Program and arguments, as one could type them.
     pub command: String,
@@ -61,7 +61,7 @@ pub struct ClientRun {
     pub report: Report,
     /// What it printed: standard output, then standard error.
     pub text: String,
-    /// Where it did something other than what was asked.
+    /// What it did differently from the order.
     pub notes: Vec<String>,
     /// CPU time from its start to its end.
     pub cpu: Nanos,
@@ -75,7 +75,7 @@ pub struct ClientRun {
 }
 
 impl ClientRun {
-    /// As it lies in a run file.
+    /// As a run file has it.
     pub fn tool_run(&self) -> ToolRun {
         ToolRun {
             tool: self.tool.to_owned(),
@@ -93,7 +93,7 @@ impl ClientRun {
     }
 }
 
-/// Lets a tool make a load, and reads what it reports.
+/// Runs a tool and reads its report.
 ///
 /// # Errors
 /// The tool cannot do it, does not start, does not end in time, or ends without a report. Nothing is
@@ -113,7 +113,7 @@ pub fn run(
     run_once(client, program, found, order, bench)
 }
 
-/// A tool that knows no duration gets as many requests as fit into it, by the rate of a short run.
+/// A tool without a duration gets as many requests as fit into it, by the rate of a short run.
 fn run_counted(
     client: &'static Client,
     program: &Program,
@@ -168,7 +168,7 @@ fn run_once(
     };
     let exit = child::describe(ended.status);
     let tool = classic::named(program.reads).expect("every client's tool is in the registry");
-    // The last one, should a tool print several.
+    // The last one, if a tool prints several.
     let report = (tool.read)(&text).ok().and_then(|mut reports| reports.pop());
     let Some(report) = report else {
         let tail = tail(&text);
@@ -248,8 +248,8 @@ impl Process {
         Ok(ended.filter(|_| in_time))
     }
 
-    /// Ends what is left of its group, and reaps it: in this order, for as long as it is not reaped
-    /// nobody else can have its number.
+    /// Ends what is left of its group and then reaps it: until it is reaped, no other process can
+    /// get its number.
     fn end(&mut self) -> io::Result<Option<Ended>> {
         if self.reaped {
             return Ok(None);
@@ -274,7 +274,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // What cannot be ended is left to the guardian; there is nobody to tell here.
+        // What cannot be ended is left to the guardian; an error here has no receiver.
         let _ = self.end();
     }
 }

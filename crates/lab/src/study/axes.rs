@@ -1,7 +1,7 @@
 //! Owns the axes of a study: lists of values that make cells of a workload or contenders of settings. Start
 //! reading at [`Axis`].
 //!
-//! Axes are crossed; keys that stand together in one axis (`with`) are paired, value by value. A key
+//! Axes are crossed; keys in one axis (`with`) are paired, value by value. A key
 //! of the workload makes cells, in which contenders are compared; a setting of servers makes
 //! contenders, which are compared with each other. `as = "contenders"` compares along a key of the
 //! workload too ("do the tools agree?").
@@ -15,7 +15,7 @@ use crate::adapters::Adapter;
 use crate::nearest::{nearest, suggestion};
 
 pub(super) const AXIS: [&str; 7] = ["over", "values", "with", "labels", "of", "as", "short"];
-/// Most points of an axis, and most cells of a study.
+/// Maximum of points of an axis, and of cells of a study.
 const POINTS_MAX: usize = 1_000;
 
 /// What the points of an axis are.
@@ -28,19 +28,19 @@ pub(super) enum Makes {
 /// One axis.
 #[derive(Debug, Clone)]
 pub(super) struct Axis {
-    /// The first key, by which it is spoken of.
+    /// The first key, which names the axis.
     pub(super) over: Spanned<String>,
     pub(super) makes: Makes,
-    /// Contenders that it applies to; `None`: all whose server knows its settings, and who do not
-    /// have them already.
+    /// Contenders that it applies to; `None`: all whose server knows its settings, and that do not
+    /// set them.
     of: Option<Vec<Spanned<String>>>,
     pub(super) points: Vec<Point>,
 }
 
-/// One value of an axis, with those that go along.
+/// One value of an axis, with those of its other keys.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Point {
-    /// As it stands in names: "connections=10".
+    /// Its name: "connections=10".
     pub(super) label: String,
     /// The value alone, as it was typed.
     typed: String,
@@ -199,7 +199,7 @@ fn kept(
 }
 
 impl Point {
-    /// Whether it is spoken of so: by its value or its label.
+    /// Whether this is its value or its label.
     fn is(&self, text: &str) -> bool {
         self.typed == text || self.label == text
     }
