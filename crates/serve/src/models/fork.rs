@@ -75,7 +75,7 @@ impl PreparedModel for Fork {
             rest: Nanos::ZERO,
             tickets: None,
             draining: SharedCells::new(1)
-                .map_err(system("cannot share that the server is to end"))?,
+                .map_err(system("cannot map memory that the children share"))?,
         };
         let served = parent.serve(&signals, &ends);
         // After an error too: no child may outlive the parent.

@@ -88,7 +88,7 @@ impl PreparedModel for ReactorPool {
         let rules = Rules::of_one_loop(self.conns_max);
         let jobs_max = self.threads + self.queued_max;
         let answer_threads = AnswerThreads::new(service, self.threads, jobs_max)
-            .map_err(system("cannot create what wakes the threads"))?;
+            .map_err(system("cannot create the eventfds of the answer threads"))?;
         let mut reactor =
             Loop::<Epoll>::new(service, &service.listener, rules, Some(&answer_threads))
                 .map_err(system("cannot create the poll set"))?;

@@ -111,9 +111,9 @@ impl Reactors {
     fn loops(&self, cpus: &[u32]) -> Result<usize, ServeError> {
         match (self.loops, cpus.len()) {
             (Some(count), _) => Ok(count),
-            (None, 0) => {
-                Ok(affinity::allowed().map_err(system("cannot ask which CPUs there are"))?.len())
-            }
+            (None, 0) => Ok(affinity::allowed()
+                .map_err(system("cannot read which CPUs the process may use"))?
+                .len()),
             (None, given) => Ok(given),
         }
     }
@@ -136,7 +136,8 @@ impl PreparedModel for Reactors {
             overflow: self.overflow,
             is_shared: count > 1 && service.more_listeners.is_empty(),
         };
-        let group = LoopGroup::new(count).map_err(system("cannot create what wakes the loops"))?;
+        let group = LoopGroup::new(count)
+            .map_err(system("cannot create an eventfd that wakes the loops"))?;
         // We make all loops before the first one serves: its connections could take the
         // descriptors.
         let loops = (0..count)
@@ -152,7 +153,7 @@ impl PreparedModel for Reactors {
             .collect::<io::Result<Vec<_>>>()
             .map_err(system("cannot create the poll set of each loop"))?;
         run_loops(loops, &group, &signals)
-            .map_err(system("cannot wait for events in all the loops of worker_processes"))
+            .map_err(system("cannot wait for events in a loop of worker_processes"))
     }
 }
 

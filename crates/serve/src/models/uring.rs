@@ -105,10 +105,11 @@ impl PreparedModel for Uring {
         // fails.
         let _ = socket::raise_file_limit();
         let signals = begin(service, Mode::NonBlocking)?;
-        let cpus = sys::affinity::allowed().map_err(system("cannot ask which CPUs there are"))?;
+        let cpus = sys::affinity::allowed()
+            .map_err(system("cannot read which CPUs the process may use"))?;
         let (n_rings, conns_max) = self.shares(cpus.len());
-        let group =
-            RingGroup::new(n_rings).map_err(system("cannot create what wakes the rings"))?;
+        let group = RingGroup::new(n_rings)
+            .map_err(system("cannot create the eventfds that wake the rings"))?;
         let serve = |role: RingRole<'_>| {
             let starting = group.starting();
             let ring_loop = RingLoop::new(service, &group, role, conns_max, self.buffers)?;

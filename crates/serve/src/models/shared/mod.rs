@@ -48,7 +48,7 @@ pub(crate) fn set_mode(service: &Service, mode: Mode) -> Result<(), ServeError> 
     let mut listeners = service.listeners();
     listeners
         .try_for_each(|listener| listener::set_mode(listener, mode))
-        .map_err(system("cannot say whether the listener blocks"))
+        .map_err(system("cannot set whether accept blocks"))
 }
 
 /// Prepares a process that accepts connections and takes signals itself.

@@ -295,8 +295,8 @@ impl Parent<'_> {
                 errors.note(
                     Level::Error,
                     format_args!(
-                        "no place for another child: {leaving} that end still have connections; raise \
-                         ServerLimit, or MaxRequestWorkers with it"
+                        "cannot start another child: {leaving} ending children still have connections; \
+                         raise ServerLimit, or ServerLimit and MaxRequestWorkers"
                     ),
                 );
             }
