@@ -1,5 +1,5 @@
-//! Places for requests that no request has: each connection has as many as it may have requests in flight. Start
-//! reading at [`FreePlaces`].
+//! Free places for requests: a connection has as many places as requests may be in flight on it.
+//! Start reading at [`FreePlaces`].
 
 use std::collections::VecDeque;
 

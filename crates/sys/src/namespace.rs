@@ -1,4 +1,4 @@
-//! Network namespaces: its own network stack, with its own interfaces, ports, TIME_WAIT sockets,
+//! Network namespaces: a separate network stack, with its own interfaces, ports, TIME_WAIT sockets,
 //! counters and `net.*` settings. Ours have no name: the kernel clears one away when the last process and
 //! descriptor that hold it are gone, so that none can be left behind.
 //!

@@ -95,7 +95,7 @@ const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
     (&["-H", "Content-Length: 5"], &["Content-Length", "leave it out"]),
     (&["--body", "x", "--from", "y"], &["--body", "--from"]),
     (&["--from", "/no/urls"], &["/no/urls"]),
-    (&["--from", "/dev/null"], &["no request in it"]),
+    (&["--from", "/dev/null"], &["the file has no requests"]),
     (&["--from", "/dev/null", "--format", "xml"], &["--format", "siege"]),
     (&["--shuffle"], &["--from"]),
     (&["-u", "ann"], &["USER:PASSWORD", "-u"]),
