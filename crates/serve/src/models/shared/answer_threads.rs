@@ -10,12 +10,11 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::event::PollFlags;
 use sys::clock;
 use sys::wake::Wake;
 
 use super::handoff::{HandoffQueue, Taken};
-use super::socket_io::{self, AfterCall, InputState, SPIN, Step};
+use super::socket_io::{self, AfterCall, InputState, Step};
 use crate::service::Service;
 use site::exchange::{Exchange, Spare};
 
@@ -32,13 +31,13 @@ pub(crate) struct AnswerThreads<'s> {
     service: &'s Service,
     queue: HandoffQueue<AnswerJob<'s>>,
     /// How many threads answer.
-    threads: usize,
-    /// Connections that may be handed over at once.
-    jobs_max: usize,
+    pub(crate) threads: usize,
+    /// Connections that may be handed over at once; the loop counts them.
+    pub(crate) jobs_max: usize,
     /// Answered connections that go back to the loop.
     done: Mutex<VecDeque<AnswerJob<'s>>>,
-    /// Rung for the first of them.
-    returns: Wake,
+    /// Rung for the first of them: the loop watches it, and calls [`AnswerThreads::take_back`].
+    pub(crate) returns: Wake,
     /// Rung to stop all threads at once.
     ends: Wake,
 }
@@ -58,25 +57,9 @@ impl<'s> AnswerThreads<'s> {
         })
     }
 
-    /// How many threads answer.
-    pub(crate) fn threads(&self) -> usize {
-        self.threads
-    }
-
-    /// Connections that may be handed over at once; the loop counts them.
-    pub(crate) fn jobs_max(&self) -> usize {
-        self.jobs_max
-    }
-
     /// Hands over a connection whose request is complete.
     pub(crate) fn submit(&self, job: AnswerJob<'s>) {
         self.queue.push(job);
-    }
-
-    /// The loop watches this. It is readable while [`AnswerThreads::take_back`] has something to
-    /// return.
-    pub(crate) fn returns(&self) -> &Wake {
-        &self.returns
     }
 
     /// Moves all answered connections to `done`.
@@ -124,31 +107,24 @@ impl<'s> AnswerThreads<'s> {
         let mut input = InputState::Empty;
         loop {
             let after_call = || AfterCall { now: clock::monotonic(), ending: false };
-            let (flags, until) =
+            let has_to_end =
                 match socket_io::advance(socket.as_fd(), exchange, &mut input, after_call) {
                     Step::Read | Step::Close(_) => return,
-                    Step::Turn => continue,
+                    Step::Turn => false,
                     Step::Gateway => {
                         // While a gateway answers, we read what else the client sends.
                         input = InputState::MayHave;
-                        if socket_io::wait_for_gateway(
-                            socket.as_fd(),
-                            exchange,
-                            Some(self.ends.as_fd()),
-                        ) {
-                            return exchange.lost(clock::monotonic());
-                        }
-                        continue;
+                        let ends = Some(self.ends.as_fd());
+                        socket_io::wait_for_gateway(socket.as_fd(), exchange, ends)
                     }
-                    Step::Write => (PollFlags::OUT, exchange.deadline()),
-                    Step::Hold(until) => (PollFlags::empty(), until.saturating_sub(SPIN)),
+                    Step::Write => {
+                        let left = exchange.deadline().saturating_sub(clock::monotonic());
+                        socket_io::wait_for_room(socket.as_fd(), &self.ends, left)
+                    }
+                    Step::Hold(until) => !socket_io::sleep_unless_rung(until, &self.ends),
                 };
-            let left = until.saturating_sub(clock::monotonic());
-            if socket_io::wait_beside(socket.as_fd(), flags, self.ends.as_fd(), left) {
+            if has_to_end {
                 return exchange.lost(clock::monotonic());
-            }
-            if flags.is_empty() {
-                socket_io::spin_until(until.saturating_add(SPIN));
             }
             // This does nothing before the deadline.
             exchange.timed_out(clock::monotonic());

@@ -208,7 +208,7 @@ impl<'h, 's, W: Watch> Loop<'h, 's, W> {
             self.watch.add(group.wake(), GROUP, Interest::Read)?;
         }
         if let Some(answer_threads) = self.answer_threads {
-            self.watch.add_source(answer_threads.returns(), ANSWERED)?;
+            self.watch.add_source(&answer_threads.returns, ANSWERED)?;
         }
         let mut ready = Vec::new();
         while self.now < self.end && !(self.accepting == Accepting::No && self.open() == 0) {

@@ -442,7 +442,7 @@ pub(crate) fn sleep_unless_rung(until: Nanos, ends: &Wake) -> bool {
 }
 
 /// Waits for the end of a hold without the kernel.
-pub(crate) fn spin_until(until: Nanos) {
+fn spin_until(until: Nanos) {
     while clock::monotonic() < until {
         std::hint::spin_loop();
     }
@@ -472,17 +472,10 @@ pub(crate) fn wait(socket: BorrowedFd<'_>, flags: PollFlags, most: Nanos) -> boo
     poll(&mut [PollFd::new(&socket, flags)], Some(&timespec(most))).is_ok_and(|n| n > 0)
 }
 
-/// Waits until the socket is ready or the time is over. Returns whether `ends` was rung.
-pub(crate) fn wait_beside(
-    socket: BorrowedFd<'_>,
-    flags: PollFlags,
-    ends: BorrowedFd<'_>,
-    most: Nanos,
-) -> bool {
-    let mut files = [PollFd::new(&ends, PollFlags::IN), PollFd::new(&socket, flags)];
-    // Without flags we must not wake even when the connection ends.
-    let files = if flags.is_empty() { &mut files[..1] } else { &mut files[..] };
-    poll(files, Some(&timespec(most))).is_ok() && !files[0].revents().is_empty()
+/// Waits until the socket can send or the time is over. Returns whether `ends` was rung.
+pub(crate) fn wait_for_room(socket: BorrowedFd<'_>, ends: &Wake, most: Nanos) -> bool {
+    let mut files = [PollFd::new(ends, PollFlags::IN), PollFd::new(&socket, PollFlags::OUT)];
+    poll(&mut files, Some(&timespec(most))).is_ok() && !files[0].revents().is_empty()
 }
 
 #[cfg(test)]

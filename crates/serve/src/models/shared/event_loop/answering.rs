@@ -26,14 +26,14 @@ impl<W: Watch> Loop<'_, '_, W> {
 
     fn submit_waiting(&mut self) {
         let Some(answer_threads) = self.answer_threads else { return };
-        while self.handed_over < answer_threads.jobs_max()
+        while self.handed_over < answer_threads.jobs_max
             && let Some(job) = self.waiting_jobs.pop_front()
         {
             self.handed_over += 1;
             answer_threads.submit(job);
         }
         let waiting =
-            self.handed_over.saturating_sub(answer_threads.threads()) + self.waiting_jobs.len();
+            self.handed_over.saturating_sub(answer_threads.threads) + self.waiting_jobs.len();
         self.service.board.queue(waiting);
     }
 
