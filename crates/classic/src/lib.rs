@@ -11,6 +11,17 @@
 //! `layout`). What is absent or cannot be read stays `None` and is named in [`Report::missing`].
 //!
 //! Start reading at [`Tool`] and [`Report`]; one more tool is one more file and one line in [`ALL`].
+//!
+//! ```
+//! let text = "Running 1s test @ http://127.0.0.1:8080/
+//!   1 threads and 2 connections
+//!   25532 requests in 1.02s, 7.89MB read
+//! Requests/sec:  25039.03
+//! Transfer/sec:      7.74MB";
+//! let reports = joust_classic::read_any(text).unwrap();
+//! assert_eq!(reports[0].tool, "wrk");
+//! assert_eq!(reports[0].requests.complete, Some(25532));
+//! ```
 
 #![warn(clippy::cast_lossless)]
 

@@ -7,6 +7,11 @@
 //! | void | the verdict of each pair that it touches is withheld |
 //! | bound | the throughput of those it touches is a bound |
 //! | note | nothing; the reader should know |
+//!
+//! ```
+//! // Every check says what it looks for.
+//! assert!(joust_doctor::CHECKS.iter().all(|check| !check.title.is_empty()));
+//! ```
 
 mod checks;
 mod evidence;

@@ -46,6 +46,9 @@ pub(crate) fn write(record: &impl Serialize) -> String {
     text
 }
 
+/// The format of the record of a load. It stands here because upgrades of run files write it too.
+pub(crate) const LOAD_FORMAT: &str = "joust-load/2";
+
 /// Changes a record of an older format, in place, to the one that is wanted.
 pub(crate) type Upgrade = fn(&mut serde_json::Value);
 

@@ -2,6 +2,12 @@
 //! was found. It is the only file format. Must not know how to produce or show any of it.
 //! Start reading at [`RunRecord`] (a whole experiment) or [`LoadRecord`] (one load on one server).
 //!
+//! ```
+//! let goals = joust_record::parse_goals("p99<10ms,errors<0.1%").unwrap();
+//! assert_eq!(goals.len(), 2);
+//! assert!(joust_record::parse_goals("p99").is_err());
+//! ```
+//!
 //! # Glossary
 //!
 //! | word | meaning |

@@ -143,7 +143,7 @@ pub struct LoadPart {
 
 impl LoadRecord {
     /// Name and version of this format.
-    pub const FORMAT: &'static str = "joust-load/2";
+    pub const FORMAT: &'static str = crate::json::LOAD_FORMAT;
 
     /// Replies that were redirects themselves: those that nobody followed.
     pub fn redirected(&self) -> u64 {

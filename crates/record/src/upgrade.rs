@@ -16,7 +16,7 @@ pub(crate) fn run_1(record: &mut Value) {
     for visit in visits.into_iter().flatten() {
         if let Some(load) = visit.get_mut("load").filter(|load| load.is_object()) {
             load_1(load);
-            load["format"] = crate::LoadRecord::FORMAT.into();
+            load["format"] = crate::json::LOAD_FORMAT.into();
         }
     }
     run_2(record);

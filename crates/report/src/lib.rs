@@ -1,6 +1,11 @@
 //! Owns how a run looks: pure functions from run records to text, Markdown, HTML and a picture.
 //! Must not know sockets, threads, terminals or how anything was measured; prints nothing itself.
 //! Start reading at [`OUTPUTS`]; `wording` has the six wordings of a verdict, `headline` the answer.
+//!
+//! ```
+//! assert!(joust_report::output("html").is_some());
+//! assert!(joust_report::output("pdf").is_none());
+//! ```
 
 mod answers;
 mod cell_names;

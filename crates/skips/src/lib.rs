@@ -15,7 +15,7 @@ const FILE: &str = "skipped-tests";
 /// ```
 /// let wrk = std::process::Command::new("wrk-of-another-machine").arg("-v").output();
 /// if wrk.is_err() {
-///     return skips::note("wrk is not installed (scripts/peers.sh brings it)");
+///     return joust_skips::note("wrk is not installed (scripts/peers.sh brings it)");
 /// }
 /// ```
 pub fn note(why: impl Display) {

@@ -2,6 +2,13 @@
 //! functions on numbers; must not know where numbers come from, and reads no clock, file or socket.
 //! Start reading at [`Paired`] (a comparison) and [`decide`] (what may be said of it), at
 //! [`Histogram`] (a distribution) and [`shift`] (two of them), or at [`indistinct_groups`] (many).
+//!
+//! ```
+//! // Of three p values, Holm's correction leaves one below 5 %.
+//! let adjusted = joust_stats::holm(&[0.01, 0.04, 0.03]);
+//! assert!((adjusted[0] - 0.03).abs() < 1e-12);
+//! assert_eq!(adjusted.iter().filter(|p| **p < 0.05).count(), 1);
+//! ```
 
 mod anderson_darling;
 mod bca;

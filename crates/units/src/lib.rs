@@ -1,6 +1,17 @@
 //! Owns the quantities of the project: durations, byte counts, rates and shares, each a type, each parsed
 //! from what people type ("10s", "3KB", "5k/s", "2%") and printed the way they read it. Start reading at
 //! [`Nanos`].
+//!
+//! ```
+//! use joust_units::{Bytes, Nanos, PerSecond};
+//!
+//! let limit: Nanos = "1500ms".parse().unwrap();
+//! assert_eq!(limit, Nanos::from_millis(1500));
+//! assert_eq!("3KB".parse(), Ok(Bytes(3000)));
+//! assert_eq!("5k/s".parse(), Ok(PerSecond(5000.0)));
+//! let error = "soon".parse::<Nanos>().unwrap_err();
+//! assert!(error.to_string().contains("write it with a unit"));
+//! ```
 
 #![warn(clippy::cast_lossless)]
 #![cfg_attr(

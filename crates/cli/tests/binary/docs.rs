@@ -188,13 +188,14 @@ impl Stage {
         }
         let (text, said) = (stdout(&output), said(&output));
         let code = output.status.code();
-        if code == Some(4) && step.code != 4 && text.contains("that was asked for was not reached")
-        {
-            // The documented end of a rate that this machine does not reach, whatever was asked beside.
-            println!("{at}: this machine missed the rate {TRIES} times");
-            return;
+        // The documented end of a rate that this machine does not reach: the report must say so, and must
+        // have all else that the page shows.
+        let missed = ["target rate not reached", "that was asked for was not reached"];
+        if code == Some(4) && missed.iter().any(|words| text.contains(words)) {
+            skips::note(format_args!("{at}: this machine missed the rate {TRIES} times"));
+        } else {
+            assert!(step.may_end_with(code), "{at}\nended with {code:?}\n{text}\n{said}");
         }
-        assert!(step.may_end_with(code), "{at}\nended with {code:?}\n{text}\n{said}");
         if let Some(label) = step.missing(&output) {
             panic!("{at}\n`{label}` is not in what is printed:\n{text}");
         }

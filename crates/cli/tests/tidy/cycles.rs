@@ -29,18 +29,10 @@ pub struct Knot {
     pub arrows: Vec<String>,
 }
 
-impl Knot {
-    /// Whether all of its modules are among those listed for its folder.
-    pub fn lies_within(&self, (level, members): (&str, &str)) -> bool {
-        let listed: Vec<&str> = members.split(' ').collect();
-        self.level == level && self.members.iter().all(|member| listed.contains(&member.as_str()))
-    }
-}
-
 impl fmt::Display for Knot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let members = self.members.join(" ");
-        write!(f, "(\"{}\", \"{members}\"):\n    {}", self.level, self.arrows.join("\n    "))
+        write!(f, "{}: {members}\n    {}", self.level, self.arrows.join("\n    "))
     }
 }
 

@@ -64,25 +64,16 @@ fn a_dead_file_is_caught() {
     assert_eq!(source::dead_files(&sources), ["crates/units/src/dead.rs"]);
 }
 
-/// Cycles that are still there. The list only shrinks: a cycle fails unless it lies within a line of the
-/// list, and a line fails when no cycle lies within it any more.
-const KNOWN_KNOTS: &[(&str, &str)] = &[("record", "by_request goal load load_plan upgrade")];
-
 #[test]
 fn the_modules_of_a_crate_form_no_cycle() {
-    let found = cycles::knots(&source::all());
-    let known = |knot: &&cycles::Knot| KNOWN_KNOTS.iter().any(|listed| knot.lies_within(*listed));
-    let fresh: Vec<String> =
-        found.iter().filter(|knot| !known(knot)).map(ToString::to_string).collect();
+    let found: Vec<String> =
+        cycles::knots(&source::all()).iter().map(ToString::to_string).collect();
     assert!(
-        fresh.is_empty(),
+        found.is_empty(),
         "{} cycles of modules; move what both need into a module below them:\n{}",
-        fresh.len(),
-        fresh.join("\n")
+        found.len(),
+        found.join("\n")
     );
-    let gone = |listed: &&(&str, &str)| !found.iter().any(|knot| knot.lies_within(**listed));
-    let gone: Vec<_> = KNOWN_KNOTS.iter().filter(gone).collect();
-    assert!(gone.is_empty(), "no longer a cycle; take it off the list: {gone:?}");
 }
 
 #[test]

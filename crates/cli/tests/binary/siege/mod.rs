@@ -454,7 +454,11 @@ fn a_time_limit_ends_it_and_ctrl_c_too() {
         let words = ["-r30".to_owned(), format!("{}/slow", site.url())];
         let mut command = field.command(tool, &words);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(900));
+        let mut asked = 0;
+        crate::reload::until("its second request", || {
+            asked += site.asked().len();
+            asked > 1
+        });
         let pid = child.id().to_string();
         assert!(Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
         let (stderr, _) = without_counts(&seen(&child.wait_with_output().unwrap()));
