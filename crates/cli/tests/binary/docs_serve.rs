@@ -1,7 +1,7 @@
 //! The pages on `joust serve`, and README.md, are true: each of their commands is accepted and each server
 //! that they start answers and ends, each configuration is one that `--check-config` has nothing to say of,
 //! every flag is in them, and their tables name the keys and defaults that there are. Owns where the files
-//! lie that they name; must not know what is in a page. Start reading at [`Block`].
+//! lie that they name. Start reading at [`Block`].
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Servers that a test plants: one in this process that answers as the test says and remembers what
-//! it was asked, and nginx where it is installed. Owns their start and end; must not know what is
-//! tested. Start reading at [`Planted::start`].
+//! it was asked, and nginx where it is installed. Owns their start and
+//! end. Start reading at [`Planted::start`].
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};

@@ -1,6 +1,6 @@
 //! A server whose answers a test writes, down to the bytes and to the way in which a connection ends: what
 //! the classic tools and ours are both held against. Owns its threads, which end with it, and what it
-//! was asked; must not know what is answered. Start reading at [`Scripted::start`].
+//! was asked. Start reading at [`Scripted::start`].
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

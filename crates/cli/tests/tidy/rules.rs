@@ -46,7 +46,7 @@ const LONG_FUNCTION: &str = concat!(
 pub const RULES: &[Rule] = &[
     Rule {
         name: "header",
-        instead: "open with `//!`: what the file owns, what it must not know, where to start",
+        instead: "open with `//!`: what the file owns, and where to start",
         look: |source| {
             let opens = source.text.starts_with("//!") && source.text.len() > 8;
             if opens { vec![] } else { vec![(1, "no header".to_owned())] }
