@@ -22,7 +22,7 @@ pub use command_line::{CommandLine, ConfigError};
 pub struct Config {
     /// Where it listens; 127.0.0.1:8080 unless set. Port 0: one that is free.
     pub listen: SocketAddr,
-    /// Who waits for a connection, and where.
+    /// The concurrency model.
     pub model: &'static Model,
     /// The model's settings and the common ones, by their original names.
     pub settings: Settings,
@@ -36,15 +36,14 @@ pub struct Config {
     pub site: SiteConfig,
     /// A file that holds the number of the process that SIGHUP and SIGTERM are sent to.
     pub pid_file: Option<PathBuf>,
-    /// Whose rights the processes that serve have once everything is open, by name or number; `None`: those
-    /// that it is started with.
+    /// User to switch to once everything is open, by name or number; `None`: the user that starts the server.
     pub user: Option<String>,
-    /// In which group; `None`: the user's own.
+    /// Group to switch to; `None`: the user's own.
     pub group: Option<String>,
-    /// Whether they keep only the files and ports that this configuration names, where the kernel can do
-    /// that (Landlock).
+    /// Whether serving processes may use only the files and ports that this configuration names, if the kernel supports
+    /// it (Landlock).
     pub confine: bool,
-    /// CPUs the server may run on; empty: all that it was given.
+    /// CPUs the server may run on; empty: all that are available.
     pub cpus: Vec<u32>,
 }
 
@@ -71,7 +70,7 @@ impl Config {
         config
     }
 
-    /// Of the server that sends plain requests on to `port`; `None`: there is none.
+    /// The configuration of the server that redirects plain requests to `port`; `None`: none is set.
     pub(crate) fn redirecting(&self, port: u16) -> Option<Self> {
         let listen = self.site.tls.as_ref()?.redirect_from?;
         // One process, which costs next to nothing while nobody comes.

@@ -48,7 +48,7 @@ pub struct SiteConfig {
     pub keep_alive: KeepAlive,
     /// Bounds on what a client may send, and for how long.
     pub limits: Limits,
-    /// Where requests are noted.
+    /// Where requests are logged.
     pub access_log: AccessLogConfig,
     /// Where the server says what happens to it, and how much.
     pub error_log: ErrorLogConfig,
@@ -76,7 +76,7 @@ pub struct SiteConfig {
     pub status: StatusConfig,
     /// How it speaks TLS; `None`: not at all.
     pub tls: Option<TlsConfig>,
-    /// Requests are sent on to where TLS is spoken. Never typed: see `TlsConfig::redirect_from`.
+    /// Redirects requests to the port of TLS. Not a key of its own: see `TlsConfig::redirect_from`.
     pub to_https: Option<ToHttps>,
 }
 
@@ -94,7 +94,7 @@ pub struct ToHttps {
 pub enum Content {
     /// The files beneath a directory.
     Directory(PathBuf),
-    /// As many bytes for every path, from memory.
+    /// A page of this size for every path, from memory.
     Fixed(Bytes),
 }
 
@@ -113,27 +113,26 @@ pub struct KeepAlive {
 /// its own: 431, 414, 413, 408, or the whole file instead of many ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// A request head, request line included (431). Apache allows 8190 a line, nginx 4 times 8 KiB.
+    /// Bytes of a request head, including the request line (431). Apache allows 8190 a line, nginx 4 times 8 KiB.
     pub head_bytes_max: u32,
-    /// A request line (414). As Apache's LimitRequestLine.
+    /// Bytes of a request line (414). As Apache's LimitRequestLine.
     pub target_bytes_max: u32,
     /// Field lines of a head (431). As Apache's LimitRequestFields.
     pub fields_max: u32,
     /// From accepting a connection to the end of its TLS handshake (it is closed). As h2o's.
     pub handshake_timeout: Nanos,
-    /// From the first byte of a head to its last, whatever arrives between (408): the answer to
-    /// slowloris. As Apache's RequestReadTimeout header=20.
+    /// From the first byte of a head to its last, whatever arrives between (408): this stops slowloris attacks. As Apache's RequestReadTimeout header=20.
     pub head_timeout: Nanos,
-    /// A request body, which a static file has no use for and drops (413).
+    /// Bytes of a request body (413). A static file does not use it: it is discarded.
     pub body_bytes_max: u64,
-    /// A body may take this long, and a second more for every `body_rate_min` bytes (408). As
+    /// Time for a body, plus a second for every `body_rate_min` bytes (408). As
     /// Apache's RequestReadTimeout body=20,MinRate=500.
     pub body_timeout: Nanos,
     /// Bytes a second; see `body_timeout`.
     pub body_rate_min: u32,
-    /// A client may take none of a response for this long (it is cut); the setting `TimeOut`.
+    /// How long a client may read nothing of a response before it is cut off; the setting `TimeOut`.
     pub write_timeout: Nanos,
-    /// Ranges of one request; more, and it is answered whole. Each costs some 100 bytes of framing
+    /// Ranges of one request; with more, the whole file is sent. Each costs some 100 bytes of framing
     /// (CVE-2011-3192).
     pub ranges_max: u32,
     /// How long a file is sent from memory, or from its open descriptor, before its path is looked up again;
@@ -143,11 +142,11 @@ pub struct Limits {
     pub cache_entries_max: u32,
     /// Bytes of all of them.
     pub cache_bytes_max: u64,
-    /// A file that is larger is sent from the page cache by sendfile.
+    /// A larger file is sent from the page cache by sendfile.
     pub cached_file_bytes_max: u32,
-    /// Of those, so many are kept open, in every process.
+    /// Number of those that are kept open, in each process.
     pub open_files_max: u32,
-    /// Lines of a directory listing; what is beyond is counted, not shown.
+    /// Lines of a directory listing; further entries are counted, not shown.
     pub listing_entries_max: u32,
 }
 
@@ -176,7 +175,7 @@ impl SiteConfig {
         }
     }
 
-    /// Of the server that sends plain requests on to `port`, where TLS is spoken; `None`: there is none.
+    /// The configuration of the server that redirects plain requests to `port`, where TLS is spoken; `None`: none is set.
     pub fn redirecting(&self, port: u16) -> Option<Self> {
         let tls = self.tls.as_ref()?;
         tls.redirect_from?;

@@ -14,7 +14,7 @@ use super::{Effect, FaultKind, HOLD_MAX, spec};
 /// The fault.
 pub(super) static ITEM: FaultKind = FaultKind {
     name: "batch",
-    forms: "batch=50ms (answers leave only at multiples of it since the start)",
+    forms: "batch=50ms (answers leave only at multiples of this time since the start)",
     is_unique: true,
     read: |spec| Ok(Arc::new(Batch { period: spec::time(spec.first("the time")?, HOLD_MAX)? })),
 };

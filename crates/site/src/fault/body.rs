@@ -11,7 +11,7 @@ use super::{AnsweredBefore, Draw, Effect, FaultKind, Flaws, spec};
 /// The fault.
 pub(super) static ITEM: FaultKind = FaultKind {
     name: "body",
-    forms: "body=zeros,after:3000 (after 3000 answers bodies are zeros, all of them without `after`)",
+    forms: "body=zeros,after:3000 (bodies are zeros after 3000 answers, or from the start without `after`)",
     is_unique: true,
     read: |spec| match spec.first("`zeros`")? {
         "zeros" => {

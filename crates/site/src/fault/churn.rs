@@ -16,7 +16,7 @@ use super::{Effect, FaultKind, spec};
 /// The fault.
 pub(super) static ITEM: FaultKind = FaultKind {
     name: "churn",
-    forms: "churn=100 (answers after which the process that serves ends, or else the connection)",
+    forms: "churn=100 (answers after which the serving process ends, or else the connection)",
     is_unique: true,
     read: |spec| {
         let answers = spec::count(spec.first("the number of answers")?, u32::MAX)?;

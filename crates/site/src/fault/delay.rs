@@ -10,7 +10,7 @@ use super::{Draw, Effect, FaultKind, HOLD_MAX, Hold, spec};
 /// The fault.
 pub(super) static ITEM: FaultKind = FaultKind {
     name: "delay",
-    forms: "delay=5ms or delay=exp:2ms (exponentially distributed with that mean), with ,seed=N",
+    forms: "delay=5ms or delay=exp:2ms (exponentially distributed with this mean), with ,seed=N",
     is_unique: false,
     read: |spec| {
         let seed = spec.seed()?;

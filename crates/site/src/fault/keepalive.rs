@@ -11,7 +11,7 @@ use super::{AnsweredBefore, Draw, Effect, FaultKind, Flaws, spec};
 /// The fault.
 pub(super) static ITEM: FaultKind = FaultKind {
     name: "keepalive",
-    forms: "keepalive=10 (answers after which a connection is closed without a word)",
+    forms: "keepalive=10 (answers after which a connection is closed unannounced)",
     is_unique: true,
     read: |spec| {
         let answers = spec::count(spec.first("the number of answers")?, u32::MAX)?;

@@ -11,7 +11,7 @@ use super::{AnsweredBefore, Draw, Effect, FaultKind, Flaws, spec};
 /// The fault.
 pub(super) static ITEM: FaultKind = FaultKind {
     name: "length",
-    forms: "length=wrong:1% (that share of the answers is a byte short of its length), with ,seed=N",
+    forms: "length=wrong:1% (this share of the answers is a byte short of its length), with ,seed=N",
     is_unique: true,
     read: |spec| {
         let seed = spec.seed()?;

@@ -14,7 +14,7 @@ use super::{Effect, FaultKind, spec};
 /// The fault.
 pub(super) static ITEM: FaultKind = FaultKind {
     name: "mode",
-    forms: "mode=pid (every second start needs more CPU time for a request), with ,cost:5us and ,seed=N",
+    forms: "mode=pid (every second start needs more CPU time per request), with ,cost:5us and ,seed=N",
     is_unique: true,
     read: |spec| {
         let number = spec.seed_given()?.unwrap_or_else(|| std::process::id().into());

@@ -14,7 +14,7 @@ use super::{Effect, FaultKind, spec};
 /// The fault.
 pub(super) static ITEM: FaultKind = FaultKind {
     name: "slots",
-    forms: "slots=8 (requests in work at once, for as long as delay and stall say)",
+    forms: "slots=8 (requests in progress at once, each for as long as delay and stall say)",
     is_unique: true,
     read: |spec| {
         let slots = spec::count(spec.first("the number of slots")?, SLOTS_MAX)?;

@@ -11,7 +11,7 @@ use super::{AnsweredBefore, Draw, Effect, FaultKind, Flaws, spec};
 /// The fault.
 pub(super) static ITEM: FaultKind = FaultKind {
     name: "status",
-    forms: "status=503:5% (that share of the requests gets that error at once), with ,seed=N",
+    forms: "status=503:5% (this share of the requests gets this error at once), with ,seed=N",
     is_unique: false,
     read: |spec| {
         let seed = spec.seed()?;

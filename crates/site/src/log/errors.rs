@@ -73,7 +73,7 @@ impl FromStr for Level {
 pub struct ErrorLogConfig {
     /// Where lines go.
     pub to: ErrorLogTo,
-    /// The least grave that is written.
+    /// Minimum severity that is logged.
     pub level: Level,
 }
 
