@@ -595,7 +595,7 @@ mod tests {
             [[gateway]]\npath = \"/d/\"\nscript = \"/bin/true\"\n";
         let config = config_with("/", text);
         let said: Vec<_> = Gateways::check(&config).iter().map(ToString::to_string).collect();
-        let expected = ["the script /usr/nonexistent:", "directory /nonexistent,", "/etc/passwd"];
+        let expected = ["the script /usr/nonexistent:", "directory /nonexistent of", "/etc/passwd"];
         assert_eq!(said.len(), expected.len(), "{said:?}");
         for (said, expected) in said.iter().zip(expected) {
             assert!(said.contains(expected), "{said}");
