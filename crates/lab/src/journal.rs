@@ -136,7 +136,7 @@ pub(crate) fn check_machine(earlier: &Journal, now: &Facts) -> Result<(), LabErr
     let (then, now) = (fact(&earlier.facts, name), fact(now, name));
     let reason = format!(
         "its {name} was `{then}`, this machine's is `{now}`: visits of two machines cannot be compared; \
-         start a run of its own"
+         start a new run"
     );
     Err(LabError::Earlier { path: PathBuf::from(&earlier.plan.name), reason })
 }
@@ -154,8 +154,8 @@ pub(crate) fn check_setup(
     let refused = |what: &str, then: &str, now: &str| LabError::Earlier {
         path: PathBuf::from(&earlier.plan.name),
         reason: format!(
-            "{what} was `{then}` and is now `{now}`: visits of the two cannot be judged together; start a \
-             run of its own"
+            "{what} was `{then}` and is now `{now}`: visits of the two cannot be combined; start a \
+             new run"
         ),
     };
     let then = &earlier.setup;

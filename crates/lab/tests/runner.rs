@@ -224,7 +224,7 @@ fn a_budget_that_holds_no_block_is_told_before_the_first_visit() {
             .unwrap_err();
     let text = error.to_string();
     assert!(text.starts_with("the budget of 8s does not hold one block: its 2 visits"), "{text}");
-    assert!(text.contains("take 5.7s") && text.contains("4s went by"), "{text}");
+    assert!(text.contains("take 5.7s") && text.contains("4s passed"), "{text}");
     assert!(notes.begun.is_empty());
 }
 

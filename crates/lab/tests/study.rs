@@ -225,7 +225,7 @@ const MISTAKES: &[Mistake] = &[
         good: "name = \"lighttpd\"",
         bad: "name = \"nginx\"",
         place: (30, 8),
-        says: &["`nginx` is taken"],
+        says: &["must be unique and not empty, got `nginx`"],
     },
     Mistake {
         good: "server = \"lighttpd\"",
@@ -461,7 +461,7 @@ fn what_is_wrong_with_an_axis_is_said_where_it_stands() {
         (
             "reference = \"threaded max-thread=8\"",
             "reference = \"threaded\"",
-            "no contender: `threaded`",
+            "must name a contender, got `threaded`",
         ),
         (
             "\"one thread\", \"connections=100,",
