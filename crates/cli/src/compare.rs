@@ -9,7 +9,7 @@ use units::Share;
 
 #[cfg(feature = "history-database")]
 use crate::history::Database;
-use crate::metric::metric_named;
+use crate::metric::metric_parser;
 use crate::output;
 use crate::run_file::read_run;
 use crate::trouble::{Ended, Trouble};
@@ -27,8 +27,8 @@ pub struct Args {
     /// Ignore regressions smaller than this
     #[arg(long, default_value = "2%", value_parser = margin)]
     margin: Share,
-    /// Only these metrics, instead of those of the study: throughput, server_cpu, p50, p99, memory
-    #[arg(long, value_delimiter = ',', value_parser = metric_named)]
+    /// Only these metrics, instead of those of the study
+    #[arg(long, value_delimiter = ',', value_parser = metric_parser())]
     metric: Vec<Metric>,
     /// Divide every figure by this contender's, which you know is unchanged
     #[arg(long, value_name = "NAME", conflicts_with = "no_reference")]

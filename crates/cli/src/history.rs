@@ -7,7 +7,7 @@ use history::{Added, Filter, History, HistoryError};
 use miette::miette;
 use record::{HistoryRecord, Metric, RunRecord};
 
-use crate::metric::metric_named;
+use crate::metric::metric_parser;
 use crate::trouble::{Ended, Trouble};
 use crate::{output, run_file};
 
@@ -29,8 +29,8 @@ pub struct Args {
     /// Only this cell
     #[arg(long, value_name = "NAME", requires = "contender")]
     cell: Option<String>,
-    /// Only this metric: throughput, server_cpu, p50, p99 or memory
-    #[arg(long, value_parser = metric_named, requires = "contender")]
+    /// Only this metric
+    #[arg(long, value_parser = metric_parser(), requires = "contender")]
     metric: Option<Metric>,
     /// Print JSON
     #[arg(long)]

@@ -1,9 +1,10 @@
-//! The names of metrics on the command line.
+//! Reads the names of metrics on a command line.
 
-use record::Metric;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use record::{METRICS, Metric};
 
-/// The metric of that name, as run files have it.
-pub fn metric_named(name: &str) -> Result<Metric, String> {
-    serde_json::from_value(serde_json::Value::String(name.to_owned()))
-        .map_err(|_| "the metrics are throughput, server_cpu, p50, p99 and memory".to_owned())
+/// Reads the name of a metric, as run files have it.
+pub fn metric_parser() -> impl TypedValueParser<Value = Metric> {
+    PossibleValuesParser::new(METRICS.iter().map(|info| info.name))
+        .map(|name| Metric::named(&name).expect("clap lets only these names through"))
 }

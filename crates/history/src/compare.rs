@@ -18,8 +18,7 @@ use stats::{Decision, Held, Standard, TwoSample};
 use units::Share;
 
 use crate::figures::{
-    METRICS, Place, body, broken, is_limited, is_unlike_others, logs, memory_methods, places,
-    withheld, work,
+    Place, body, broken, is_limited, is_unlike_others, logs, memory_methods, places, withheld, work,
 };
 use crate::machine::{instant, machine};
 
@@ -104,7 +103,7 @@ fn metrics(base: &RunRecord, candidate: &RunRecord, question: &Question) -> Vec<
         [] => base.plan.metrics.contains(metric) && candidate.plan.metrics.contains(metric),
         asked => asked.contains(metric),
     };
-    METRICS.into_iter().filter(is_asked).collect()
+    Metric::all().filter(is_asked).collect()
 }
 
 fn name(path: &str, run: &RunRecord) -> RunName {
@@ -181,7 +180,7 @@ impl Bench<'_> {
             }
             let runs = [(self.base, over.base), (self.candidate, over.candidate)];
             runs.into_iter().all(|(run, place)| {
-                let is_bound = metric == Metric::Throughput && is_limited(run, place);
+                let is_bound = metric.is_rate() && is_limited(run, place);
                 withheld(run, place, metric).is_none() && !is_bound
             })
         };
@@ -201,7 +200,7 @@ impl Bench<'_> {
         let reason = runs.into_iter().find_map(|(which, run, place)| {
             Some(format!("in the {which} run, {}", withheld(run, place, metric)?))
         });
-        let is_bound = |run, place| metric == Metric::Throughput && is_limited(run, place);
+        let is_bound = |run, place| metric.is_rate() && is_limited(run, place);
         let both_limited =
             is_bound(self.base, pair.base) && is_bound(self.candidate, pair.candidate);
         let other_body = || {
@@ -278,7 +277,7 @@ impl Bench<'_> {
         (ratio, held): (&TwoSample, Held),
     ) -> (Direction, Verdict) {
         let worded = self.wording(ratio, held, margin);
-        let is_bound = |run, place| metric == Metric::Throughput && is_limited(run, place);
+        let is_bound = |run, place| metric.is_rate() && is_limited(run, place);
         let (direction, bound) = match (&worded, ratio.interval) {
             _ if is_bound(self.candidate, pair.candidate) => {
                 (Direction::CandidateOverBase, ratio.interval.map(|interval| interval.low))
@@ -361,8 +360,7 @@ fn judge(
         _ => return ChangeJudgement::Neither,
     };
     // Turned so that above 1 is worse.
-    let is_worse_above =
-        (metric == Metric::Throughput) == (direction == Direction::BaseOverCandidate);
+    let is_worse_above = metric.more_is_better() == (direction == Direction::BaseOverCandidate);
     let (low, high) = if is_worse_above { (low, high) } else { (1.0 / high, 1.0 / low) };
     match 1.0 + margin.0 {
         edge if low > edge => ChangeJudgement::Regression,

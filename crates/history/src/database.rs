@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::configuration;
 use crate::error::{HistoryError, LOCK_WAIT_MAX, named};
-use crate::figures::{METRICS, is_limited, level, metric_name, places, withheld, work};
+use crate::figures::{is_limited, level, places, withheld, work};
 use crate::filter::Filter;
 use crate::machine::{instant, machine, machine_of};
 use crate::schema::{MIGRATIONS, Unusable, migrate};
@@ -250,10 +250,10 @@ fn put_figures(transaction: &Transaction<'_>, id: i64, run: &RunRecord) -> rusql
     let mut statement = transaction
         .prepare("INSERT INTO figure VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?;
     for place in places(run) {
-        for metric in METRICS {
+        for metric in Metric::all() {
             let Some(level) = level(run, place, metric) else { continue };
             let (low, high) = level.interval.unzip();
-            let is_bound = metric == Metric::Throughput && is_limited(run, place);
+            let is_bound = metric.is_rate() && is_limited(run, place);
             let withheld = withheld(run, place, metric).or_else(|| {
                 is_bound.then(|| "the generator was the limit: a lower bound".to_owned())
             });
@@ -263,7 +263,7 @@ fn put_figures(transaction: &Transaction<'_>, id: i64, run: &RunRecord) -> rusql
                 place.contender as i64,
                 cell,
                 work(run, place),
-                metric_name(metric),
+                metric.info().name,
                 level.mean,
                 low,
                 high,

@@ -7,9 +7,6 @@ use record::{MemoryMethod, Metric, RunRecord, Severity, VisitState, Workload};
 #[cfg(feature = "database")]
 use stats::Paired;
 
-/// Every metric, in the order in which they are shown.
-pub(crate) const METRICS: [Metric; 5] =
-    [Metric::Throughput, Metric::ServerCpu, Metric::P50, Metric::P99, Metric::Memory];
 /// Where more of a contender's visits failed, those that are left are its best ones; as in verdicts
 /// within a run.
 const FAILED_SHARE_MAX: f64 = 0.1;
@@ -168,15 +165,13 @@ pub(crate) fn is_limited(run: &RunRecord, place: Place) -> bool {
 /// Why that metric may not be used there, if so. A closed loop ties latency to the rate: at a ceiling
 /// of the generator's it is the generator's own queue, and throughput is a bound.
 pub(crate) fn withheld(run: &RunRecord, place: Place, metric: Metric) -> Option<String> {
-    let is_of_load = matches!(metric, Metric::P50 | Metric::P99);
     let silent = || {
         let visits = Tally { failed: 0, ..Tally::of(run, place) };
-        let is_rate = matches!(metric, Metric::Throughput | Metric::Capacity);
-        (is_rate && visits.silent > 0).then(|| visits.said(run, place))
+        (metric.is_rate() && visits.silent > 0).then(|| visits.said(run, place))
     };
     void(run, place).or_else(silent).or_else(|| {
         let name = &run.plan.contenders[place.contender].name;
-        (is_of_load && is_limited(run, place)).then(|| {
+        (metric.service_quantile().is_some() && is_limited(run, place)).then(|| {
             format!("the generator was the limit for {name}, so its latency holds the generator's own queue")
         })
     })
@@ -192,17 +187,4 @@ fn finding(run: &RunRecord, place: Place, severity: Severity) -> Option<&str> {
     // That others sent something else does not touch a contender held against itself.
     let acts = |one: &&record::Finding| !is_of_unlike_bodies(one) && acts(one, place, severity);
     run.findings.iter().find(acts).map(|finding| finding.check.as_str())
-}
-
-/// The name of a metric as run files have it ("server_cpu").
-#[cfg(feature = "database")]
-pub(crate) fn metric_name(metric: Metric) -> String {
-    let name = serde_json::to_value(metric).expect("a metric has a name");
-    name.as_str().expect("it is text").to_owned()
-}
-
-/// The metric of that name; `None` where none has it.
-#[cfg(feature = "database")]
-pub(crate) fn metric_named(name: &str) -> Option<Metric> {
-    METRICS.into_iter().find(|&metric| metric_name(metric) == name)
 }

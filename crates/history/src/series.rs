@@ -5,7 +5,6 @@ use record::{HistoryChange, HistoryMachine, HistoryPoint, HistorySeries, Metric}
 use rusqlite::{Connection, Row, params};
 use stats::{Paired, SEGMENT_MIN, TwoSample};
 
-use crate::figures::{METRICS, metric_name, metric_named};
 use crate::filter::Filter;
 use crate::machine::machine_of;
 
@@ -37,7 +36,7 @@ pub(crate) fn read(
          AND (?3 IS NULL OR cell = ?3) AND (?4 IS NULL OR metric = ?4)
          ORDER BY study, name, cell, work, cpu_model, cpus, kernel, metric, instant, id",
     )?;
-    let metric = filter.metric.map(metric_name);
+    let metric = filter.metric.map(|metric| metric.info().name);
     let mut rows = statement.query(params![filter.study, filter.contender, filter.cell, metric])?;
     let mut found: Vec<(Key, Vec<HistoryPoint>)> = Vec::new();
     while let Some(row) = rows.next()? {
@@ -49,9 +48,8 @@ pub(crate) fn read(
         }
     }
     // Metrics in the order of reports, not of their names.
-    let place = |metric: Metric| METRICS.iter().position(|&one| one == metric);
     let head = |key: &Key| (key.study.clone(), key.contender.clone(), key.cell.clone());
-    found.sort_by_key(|(key, _)| (head(key), place(key.metric)));
+    found.sort_by_key(|(key, _)| (head(key), key.metric as usize));
     Ok(found.into_iter().map(|(key, points)| of(key, points)).collect())
 }
 
@@ -67,7 +65,7 @@ fn push(points: &mut Vec<HistoryPoint>, point: HistoryPoint) {
 
 /// `None`: a metric that this joust does not know.
 fn key(row: &Row<'_>) -> rusqlite::Result<Option<Key>> {
-    let Some(metric) = metric_named(&row.get::<_, String>("metric")?) else { return Ok(None) };
+    let Some(metric) = Metric::named(&row.get::<_, String>("metric")?) else { return Ok(None) };
     Ok(Some(Key {
         study: row.get("study")?,
         contender: row.get("name")?,

@@ -2,7 +2,7 @@
 //! than the base by more than the margin? Start reading at [`gate`].
 
 use record::BoundCause::Ceiling;
-use record::{Metric, PairVerdict, Plan, Verdict};
+use record::{PairVerdict, Plan, Verdict};
 
 /// How the second contender of a run compares with its first on the primary metric.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,8 +45,7 @@ pub fn gate(plan: &Plan, verdicts: &[PairVerdict]) -> Gate {
         };
         return Gate { answer: GateAnswer::Withheld { reason }, ratio: None };
     };
-    let (margin, more_is_better) =
-        (plan.margin.0, matches!(metric, Metric::Throughput | Metric::Capacity));
+    let (margin, more_is_better) = (plan.margin.0, metric.more_is_better());
     // How much more of what is bad the candidate has, at best and at worst.
     let (best, worst) = if more_is_better { (1.0 / high, 1.0 / low) } else { (low, high) };
     let answer = if best > 1.0 + margin {
@@ -74,7 +73,7 @@ fn candidate_over_base(pair: &PairVerdict) -> Option<(f64, f64, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use record::{Contender, Estimate, Plan};
+    use record::{Contender, Estimate, Metric, Plan};
     use units::Share;
 
     use super::*;

@@ -13,7 +13,7 @@ mod work;
 use std::ops::Range;
 use std::path::Path;
 
-use record::{Blocks, Cell, Contender, Metric, Plan, SearchPlan, Settings, VisitPlan};
+use record::{Blocks, Cell, Contender, METRICS, Metric, Plan, SearchPlan, Settings, VisitPlan};
 use toml::Spanned;
 use toml::de::DeTable;
 use units::{Nanos, Share};
@@ -64,15 +64,6 @@ const SEARCH: [&str; 3] = ["goals", "precision", "tries"];
 const BLOCKS: [&str; 3] = ["min", "max", "half_width"];
 const VISIT: [&str; 3] = ["warm_up", "settle", "measure"];
 const SHORT: [&str; 7] = ["budget", "warm_up", "settle", "measure", "min", "max", "sleep"];
-const METRICS: [(&str, Metric); 6] = [
-    ("throughput", Metric::Throughput),
-    ("server_cpu", Metric::ServerCpu),
-    ("p50", Metric::P50),
-    ("p99", Metric::P99),
-    ("memory", Metric::Memory),
-    ("capacity", Metric::Capacity),
-];
-
 /// Which form of a study is wanted.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -372,8 +363,7 @@ fn metrics(top: &Section<'_>, source: StudySource<'_>) -> Result<Vec<Metric>, St
     const EXAMPLE: &str = "metrics = [\"throughput\"], or leave it out for all";
     let Some(typed) = top.get("metrics") else {
         // A capacity is measured by a search alone.
-        let plain = METRICS.iter().map(|(_, metric)| *metric);
-        return Ok(plain.filter(|metric| *metric != Metric::Capacity).collect());
+        return Ok(Metric::all().filter(|metric| !metric.info().needs_search).collect());
     };
     if top.texts("metrics")?.is_none_or(|names| names.is_empty()) {
         return Err(source
@@ -392,20 +382,21 @@ fn metrics(top: &Section<'_>, source: StudySource<'_>) -> Result<Vec<Metric>, St
     Ok(metrics)
 }
 
+/// Names of the metrics that a study may ask for.
+fn metric_names() -> Vec<&'static str> {
+    METRICS.iter().map(|info| info.name).collect()
+}
+
 fn metric(value: Located<'_>, source: StudySource<'_>) -> Result<Metric, StudyError> {
     metric_named(&source.text("metric", value)?, value.span(), source)
 }
 
-fn metric_named(
-    name: &str,
-    span: Range<usize>,
-    source: StudySource<'_>,
-) -> Result<Metric, StudyError> {
-    let found = METRICS.iter().find(|(known, _)| *known == name).map(|(_, metric)| *metric);
+fn metric_named(name: &str, span: Range<usize>, source: StudySource<'_>) -> Result<Metric, StudyError> {
+    let found = Metric::named(name);
     found.ok_or_else(|| {
         source
             .error(span, format!("there is no metric `{name}`"))
-            .with_help(suggestion(name, &METRICS.map(|(known, _)| known)))
+            .with_help(suggestion(name, &metric_names()))
     })
 }
 

@@ -8,8 +8,8 @@
 //! - CPU time per request and memory are the server's own accounts; they stand.
 
 use record::{
-    BoundCause, Estimate, Finding, Metric, PairVerdict, Plan, Severity, ShortOf, Verdict, Visit,
-    VisitState,
+    BoundCause, Estimate, Finding, Metric, MetricKind, PairVerdict, Plan, Severity, ShortOf,
+    Verdict, Visit, VisitState,
 };
 use stats::{BlockVisits, Decision, Held, Paired};
 
@@ -175,7 +175,7 @@ impl<'a> Judge<'a> {
             (None, None) => Verdict::Withheld { reason: self.nothing_to_pair(metric, a, b) },
             (None, Some(paired)) => {
                 let said = self.wording(paired, held);
-                let is_rate = matches!(metric, Metric::Throughput | Metric::Capacity);
+                let is_rate = metric.is_rate();
                 match (estimate.filter(|_| is_rate), self.limited(a), self.limited(b)) {
                     (Some(estimate), true, false) => self.bound(a, b, estimate, said),
                     (Some(estimate), false, true) => {
@@ -203,12 +203,14 @@ impl<'a> Judge<'a> {
         }
         let limited: Vec<&str> =
             [a, b].into_iter().filter(|&n| self.limited(n)).map(|n| self.name(n)).collect();
-        match (metric, limited.as_slice()) {
-            (Metric::Memory, _) => self.unlike_memory(a, b).or_else(|| self.open_memory(a, b)),
-            (Metric::Throughput | Metric::Capacity, [_, _]) => {
+        match (metric.info().kind, limited.as_slice()) {
+            _ if metric == Metric::Memory => {
+                self.unlike_memory(a, b).or_else(|| self.open_memory(a, b))
+            }
+            (MetricKind::Rate, [_, _]) => {
                 Some("the generator was the limit for both; compare CPU time per request".into())
             }
-            (Metric::P50 | Metric::P99, [_, ..]) => Some(format!(
+            (MetricKind::ServiceTime(_), [_, ..]) => Some(format!(
                 "the generator was the limit for {}, so its latency holds the generator's own \
                  queue; compare CPU time per request, or use fewer connections",
                 limited.join(" and ")
@@ -276,7 +278,7 @@ impl<'a> Judge<'a> {
         });
         let (all, failed) = (visits.len(), reasons.clone().count());
         let silent = visits.iter().filter(|visit| visit.answered_nothing()).count();
-        let is_rate = matches!(metric, Metric::Throughput | Metric::Capacity);
+        let is_rate = metric.is_rate();
         let too_many = (failed + silent) as f64 > FAILED_SHARE_MAX * all as f64;
         let voids = too_many || (is_rate && silent > 0);
         if !voids {
@@ -297,8 +299,8 @@ impl<'a> Judge<'a> {
 
     fn nothing_to_pair(&self, metric: Metric, a: usize, b: usize) -> String {
         let (a, b) = (self.name(a), self.name(b));
-        match metric {
-            Metric::P50 | Metric::P99 => format!(
+        match metric.info().kind {
+            MetricKind::ServiceTime(_) => format!(
                 "too few blocks have enough requests of both {a} and {b} for this quantile; \
                  measure for longer"
             ),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use units::Share;
 
-use crate::plan::Metric;
+use crate::metric::Metric;
 use crate::verdict::{ShortOf, Verdict};
 
 /// A candidate run held against a base run.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Metric;
+use crate::metric::Metric;
 
 /// What was found in a history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -51,6 +51,7 @@ mod load;
 mod load_plan;
 mod machine;
 mod memory;
+mod metric;
 mod noise_floor;
 mod outlier;
 mod pacing;
@@ -103,12 +104,13 @@ pub use machine::{
     ProcessesUse, Side, Surroundings,
 };
 pub use memory::{CgroupCounter, CgroupMemory, MemoryAccount, MemoryMethod, unlike_memory};
+pub use metric::{METRICS, Metric, MetricFactor, MetricInfo, MetricKind, MetricUnit};
 pub use noise_floor::{NoiseFloor, NoiseSource};
 pub use outlier::OutlyingVisit;
 pub use pacing::{Pacing, RATE_LAWS, RateLaw, Spread, Stage};
 pub use plan::{
-    Blocks, Cell, Change, Contender, CpuLayout, Metric, Plan, Published, PublishedFigure,
-    SearchPlan, SettingValue, Settings, VisitPlan, Workload,
+    Blocks, Cell, Change, Contender, CpuLayout, Plan, Published, PublishedFigure, SearchPlan,
+    SettingValue, Settings, VisitPlan, Workload,
 };
 pub use queue::QueueGrowth;
 pub use ranking::{RankedContender, Ranking};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use units::Share;
 
-use crate::plan::Metric;
+use crate::metric::Metric;
 use crate::verdict::Estimate;
 
 /// What differs between two visits of the same contender, and so the smallest difference between two

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Metric;
+use crate::metric::Metric;
 
 /// A visit whose value lies far from what its contender's other visits and the other contenders in its
 /// block lead one to expect. It stays in every estimate, with the weight that the estimate gives it.

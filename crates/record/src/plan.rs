@@ -8,6 +8,7 @@ use units::{Bytes, Nanos, PerSecond, Share};
 
 use crate::goal::Goal;
 use crate::load_plan::Bodies;
+use crate::metric::Metric;
 
 /// A whole experiment; made once from a study file or a built-in study.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -437,24 +438,6 @@ pub struct SearchPlan {
     pub precision: Share,
     /// Most loads of a search.
     pub tries_max: u32,
-}
-
-/// A quantity that contenders are compared by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// Goodput, requests/s: more is better.
-    Throughput,
-    /// CPU time of the server's whole process tree over requests: less is better.
-    ServerCpu,
-    /// Median service time: less is better.
-    P50,
-    /// 99th percentile of service time: less is better.
-    P99,
-    /// Peak memory of the server's whole process tree, each page counted once: less is better.
-    Memory,
-    /// Highest rate at which the search's goals hold, requests/s: more is better.
-    Capacity,
 }
 
 /// Which CPUs are whose.

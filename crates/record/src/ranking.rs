@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use units::Share;
 
-use crate::plan::Metric;
+use crate::metric::Metric;
 
 /// The contenders of a cell by a metric, best first. Two that share a letter were not told apart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

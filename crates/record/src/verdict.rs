@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use units::Share;
 
-use crate::plan::Metric;
+use crate::metric::Metric;
 
 /// The verdict of a pair on one metric. `a` and `b` are indices of contenders; the ratio is a over b.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

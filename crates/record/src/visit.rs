@@ -8,7 +8,6 @@ use crate::facts::Snapshot;
 use crate::load::LoadRecord;
 use crate::machine::{Disturbance, Surroundings};
 use crate::memory::{MemoryAccount, MemoryMethod};
-use crate::plan::Metric;
 use crate::search::SearchRecord;
 
 /// One visit and all it measured.
@@ -142,26 +141,12 @@ impl Visit {
     /// each, and a file that was edited could ask for more memory than there is.
     pub const BLOCKS_MAX: u32 = 1_000_000;
 
-    /// The value of a metric in this visit; `None` where it was not measured or the sample is too
-    /// small for it.
-    pub fn value(&self, metric: Metric) -> Option<f64> {
-        if self.state != VisitState::Measured {
-            return None;
-        }
-        let claimed =
-            |q: f64| Some(self.tool.as_ref()?.claimed.percentile(100.0 * q)?.as_millis_f64());
-        let quantile = |q| {
-            let service = self.service_after_cut();
-            service
-                .map_or_else(|| claimed(q), |service| service.quantile(q).map(Nanos::as_millis_f64))
-        };
-        match metric {
-            Metric::Throughput => self.rate_per_s,
-            Metric::ServerCpu => self.server?.cpu_us_per_request(),
-            Metric::P50 => quantile(0.50),
-            Metric::P99 => quantile(0.99),
-            Metric::Memory => self.server.map(|server| server.memory.0 as f64),
-            Metric::Capacity => Some(self.search.as_ref()?.highest_good?.0),
+    /// A quantile of service time in milliseconds: of our own load after its cut, else as another tool
+    /// claimed it.
+    pub(crate) fn service_quantile_ms(&self, q: f64) -> Option<f64> {
+        match (self.service_after_cut(), &self.tool) {
+            (Some(service), _) => Some(service.quantile(q)?.as_millis_f64()),
+            (None, tool) => Some(tool.as_ref()?.claimed.percentile(100.0 * q)?.as_millis_f64()),
         }
     }
 

@@ -2,7 +2,7 @@
 //! limits it. Server CPU time stands beside every figure that ranks. Must not know layout. Start reading
 //! at [`answer`].
 
-use record::{Metric, RankedContender, RunRecord, Severity, Verdict};
+use record::{Metric, MetricUnit, RankedContender, RunRecord, Severity, Verdict};
 
 use crate::cells::CellView;
 use crate::figures::{counted, listed};
@@ -15,7 +15,7 @@ use crate::order::Order;
 use crate::standing::Standing;
 use crate::table::{Cell, Column, Depth, Row, Table};
 use crate::trust::trust;
-use crate::wording::{Reading, plain, verdict, words};
+use crate::wording::{Reading, plain, verdict};
 
 /// Contenders of a cell without a ranking that are named; of more, only the range of their figures.
 const NAMED_MAX: usize = 3;
@@ -89,14 +89,17 @@ pub(crate) fn note(cells: &[CellView]) -> String {
 
 /// What the figures of an answer are.
 fn figures_of(metric: Metric) -> String {
-    let unit = |metric| if metric == Metric::ServerCpu { " in us" } else { "" };
-    let (ranking, other) = (words(metric), beside(metric));
+    let unit = |metric: Metric| match metric.info().unit {
+        MetricUnit::MicrosPerRequest => " in us",
+        _ => "",
+    };
+    let (ranking, other) = (metric.info(), beside(metric));
     format!(
         "By {}{}, {}; in brackets {}{}",
         ranking.quantity,
         unit(metric),
         ranking.best_first,
-        words(other).quantity,
+        other.info().quantity,
         unit(other)
     )
 }

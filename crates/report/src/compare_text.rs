@@ -7,7 +7,7 @@ use crate::Options;
 use crate::figures::{NONE, counted, ratio_with_interval};
 use crate::table::{Column, Depth, Row, Table};
 use crate::terminal::{Page, Paint};
-use crate::wording::{plain, verdict, words};
+use crate::wording::{plain, verdict};
 
 /// Headlines that are spelled out; the rest stands in the tables.
 const REGRESSIONS_SPELLED_MAX: usize = 5;
@@ -95,7 +95,7 @@ fn headline(comparison: &Comparison) -> Vec<String> {
 }
 
 fn spelled(change: &RunChange) -> String {
-    let words = words(change.metric);
+    let words = change.metric.info();
     let at = if change.cell.is_empty() { String::new() } else { format!(" at {}", change.cell) };
     if change.judgement == ChangeJudgement::Broken {
         let said = verdict(&change.verdict);
@@ -126,7 +126,7 @@ fn metrics(comparison: &Comparison) -> Vec<Metric> {
 }
 
 fn table(page: &mut Page, comparison: &Comparison, metric: Metric) {
-    let words = words(metric);
+    let words = metric.info();
     let of = |change: &&RunChange| change.metric == metric;
     let changes: Vec<&RunChange> = comparison.changes.iter().filter(of).collect();
     let has_cells = changes.iter().any(|change| !change.cell.is_empty());

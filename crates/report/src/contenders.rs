@@ -8,41 +8,40 @@ use crate::figures::NONE;
 use crate::headline::Ranking;
 use crate::standing::Standing;
 use crate::table::{Cell, Column, Depth, Row, Table};
-use crate::wording::words;
 
 const PLACE: &str = "place";
-
-const COLUMNS: [Column; 9] = [
-    Column::text("contender"),
-    Column::common(PLACE),
-    Column::figure("requests", "/s"),
-    Column::figure("p50", ""),
-    Column::figure("p99", ""),
-    Column::figure("CPU", "us/request"),
-    Column::figure("memory", ""),
-    Column::figure("errors", ""),
-    Column::count("visits"),
-];
 
 /// The contenders of one cell.
 pub(crate) fn table(view: &CellView) -> Table {
     // Where no two were told apart all would share one place.
     let has_places = view.ranking.tells_apart();
-    let columns = COLUMNS.into_iter().filter(|column| has_places || column.title != PLACE);
+    let place = has_places.then(|| Column::common(PLACE));
+    let metrics = metrics(&view.standings);
+    let columns = std::iter::once(Column::text("contender"))
+        .chain(place)
+        .chain(metrics.iter().map(|&metric| Column::metric(metric)))
+        .chain([Column::figure("errors", ""), Column::count("visits")]);
     Table {
         title: "Contenders".to_owned(),
         note: note(&view.standings, &view.ranking),
         columns: columns.collect(),
-        rows: in_order(&view.standings, &view.ranking).map(|one| row(one, &view.ranking)).collect(),
+        rows: in_order(&view.standings, &view.ranking)
+            .map(|one| row(one, &view.ranking, &metrics))
+            .collect(),
         depth: Depth::Answer,
     }
 }
 
-fn row(standing: &Standing, ranking: &Ranking) -> Row {
+/// Those that a study has by itself, and any other that was measured.
+fn metrics(standings: &[Standing]) -> Vec<Metric> {
+    let is_measured = |metric| standings.iter().any(|one| one.value(metric).is_some());
+    Metric::all().filter(|&metric| !metric.info().needs_search || is_measured(metric)).collect()
+}
+
+fn row(standing: &Standing, ranking: &Ranking, metrics: &[Metric]) -> Row {
     let place = || ranking.place_of(standing.index).unwrap_or_else(|| NONE.to_owned());
     let place = ranking.tells_apart().then(|| Cell::from(place()));
-    let metrics = [Metric::Throughput, Metric::P50, Metric::P99, Metric::ServerCpu, Metric::Memory];
-    let figures = metrics.map(|metric| Cell::from(standing.shown(metric)));
+    let figures = metrics.iter().map(|&metric| Cell::from(standing.shown(metric)));
     let errors = Cell { is_bad: standing.has_errors(), ..Cell::from(standing.errors()) };
     let cells = std::iter::once(Cell::from(standing.name.clone()))
         .chain(place)
@@ -66,7 +65,7 @@ fn note(standings: &[Standing], ranking: &Ranking) -> String {
         "Medians over visits; p50 and p99 over the requests of all visits. A pair's ratio is made \
          within each block, so it can differ a little from that of two figures here",
     ];
-    let by = words(ranking.metric).quantity;
+    let by = ranking.metric.info().quantity;
     let places =
         format!("places by {by}; = marks places that are shared, as not all were told apart");
     if ranking.tells_apart() {
@@ -75,7 +74,8 @@ fn note(standings: &[Standing], ranking: &Ranking) -> String {
     if standings.iter().any(|standing| standing.is_bound) {
         notes.push(">= and <= mark bounds: the measurement was the limit, not the server");
     }
-    let dashed = |s: &Standing| [Metric::P50, Metric::P99].iter().any(|&m| s.value(m).is_none());
+    let is_latency = |metric: &Metric| metric.service_quantile().is_some();
+    let dashed = |s: &Standing| Metric::all().filter(is_latency).any(|m| s.value(m).is_none());
     if standings.iter().any(dashed) {
         notes.push("- marks what was not measured or has too few samples");
     }

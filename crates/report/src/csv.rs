@@ -1,7 +1,7 @@
 //! One row a visit, for a spreadsheet or R (RFC 4180). Owns its columns; figures are not rounded
 //! here, since they are to be computed with. Start reading at [`OUTPUT`].
 
-use record::{Metric, RunRecord, Visit, VisitState};
+use record::{METRICS, Metric, RunRecord, Visit, VisitState};
 
 use crate::wording::{name_of, plain};
 use crate::{Options, Output};
@@ -10,21 +10,20 @@ use crate::{Options, Output};
 pub(crate) static OUTPUT: Output =
     Output { name: "csv", extension: "csv", about: "every visit, one row each", render };
 
-const COLUMNS: &str = "cell,contender,block,position,attempt,state,rate_per_s,cpu_us_per_request,p50_ms,p99_ms,\
-memory_bytes,capacity_per_s,started,done,ok,failed,unanswered";
-
-const METRICS: [Metric; 6] = [
-    Metric::Throughput,
-    Metric::ServerCpu,
-    Metric::P50,
-    Metric::P99,
-    Metric::Memory,
-    Metric::Capacity,
+/// Before the metrics, and after them.
+const COLUMNS: [&[&str]; 2] = [
+    &["cell", "contender", "block", "position", "attempt", "state"],
+    &["started", "done", "ok", "failed", "unanswered"],
 ];
 
 fn render(record: &RunRecord, _: &Options) -> String {
     let rows = record.visits.iter().map(|visit| row(record, visit));
-    std::iter::once(COLUMNS.to_owned()).chain(rows).map(|line| line + "\r\n").collect()
+    std::iter::once(heading()).chain(rows).map(|line| line + "\r\n").collect()
+}
+
+fn heading() -> String {
+    let metrics: Vec<&str> = METRICS.iter().map(|info| info.csv_column).collect();
+    [COLUMNS[0], &metrics, COLUMNS[1]].concat().join(",")
 }
 
 fn row(record: &RunRecord, visit: &Visit) -> String {
@@ -36,7 +35,7 @@ fn row(record: &RunRecord, visit: &Visit) -> String {
         }
         VisitState::Failed { reason, .. } => format!("failed: {}", plain(reason)),
     };
-    let values = METRICS.map(|metric| {
+    let values = Metric::all().map(|metric| {
         let value = visit.value(metric).filter(|value| value.is_finite());
         value.map_or_else(String::new, |value| value.to_string())
     });
@@ -60,18 +59,6 @@ pub(crate) fn line(cells: impl IntoIterator<Item = String>) -> String {
     cells.into_iter().map(|cell| quoted(&cell)).collect::<Vec<_>>().join(",")
 }
 
-/// The name of a metric as run files have it ("server_cpu").
-pub(crate) fn metric_name(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Throughput => "throughput",
-        Metric::ServerCpu => "server_cpu",
-        Metric::P50 => "p50",
-        Metric::P99 => "p99",
-        Metric::Capacity => "capacity",
-        Metric::Memory => "memory",
-    }
-}
-
 /// In quotes where a comma or a quote is inside. A text that a spreadsheet would take for a formula
 /// gets an apostrophe in front.
 fn quoted(cell: &str) -> String {
@@ -89,7 +76,7 @@ mod tests {
     fn every_row_has_every_column() {
         for record in [testdata::run_with(3), testdata::all_failed()] {
             let text = render(&record, &Options::default());
-            let columns = COLUMNS.split(',').count();
+            let columns = heading().split(',').count();
             assert_eq!(text.lines().count(), record.visits.len() + 1);
             assert!(text.lines().all(|line| line.split(',').count() == columns), "{text}");
         }

@@ -11,7 +11,7 @@ use crate::cells::CellView;
 use crate::figures::{NONE, grouped, listed, percent, ratio_with_interval, significant};
 use crate::standing::{median, shown, span};
 use crate::table::{Column, Depth, Row, Table};
-use crate::wording::{name_of, plain, words};
+use crate::wording::{name_of, plain};
 use crate::{contenders, pairs, published};
 
 /// Blocks below which no share of resamples is shown: a few come out alike however they are drawn.
@@ -136,7 +136,7 @@ fn groups(CellView { run, .. }: &CellView) -> Table {
             if is_told { place.best.to_string() } else { NONE.to_owned() },
         ]
     };
-    let quantity = metric.map_or("", |&metric| words(metric).quantity);
+    let quantity = metric.map_or("", |&metric| metric.info().quantity);
     let unranked = ranking.map(|ranking| &ranking.unranked).filter(|list| !list.is_empty());
     let unranked = unranked.map_or_else(String::new, |list| {
         let names: Vec<String> =
@@ -166,7 +166,7 @@ fn outliers(CellView { run, .. }: &CellView) -> Table {
         vec![
             name_of(&run.plan.contenders, one.contender),
             (one.block + 1).to_string(),
-            words(one.metric).quantity.to_owned(),
+            one.metric.info().quantity.to_owned(),
             shown(one.metric, Some(one.value)),
             shown(one.metric, Some(one.usual)),
             format!("{}x", significant(one.off)),
@@ -279,7 +279,7 @@ fn noise(CellView { run, .. }: &CellView) -> Table {
             }
         };
         vec![
-            words(floor.metric).quantity.to_owned(),
+            floor.metric.info().quantity.to_owned(),
             source,
             format!("{:.2} %", 100.0 * floor.sd_ln),
             floor.blocks.to_string(),

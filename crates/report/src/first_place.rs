@@ -6,7 +6,7 @@ use record::{Contender, Verdict};
 
 use crate::figures::{counted, listed, ratio_down};
 use crate::order::Order;
-use crate::wording::{Reading, name_of, verdict, words};
+use crate::wording::{Reading, name_of, verdict};
 
 /// Contenders that are named one by one; of more, the first of them and how many more.
 const NAMED_MAX: usize = 4;
@@ -84,12 +84,12 @@ impl Teller<'_> {
     }
 
     fn quantity(&self) -> &'static str {
-        words(self.order.metric).quantity
+        self.order.metric.info().quantity
     }
 
     /// The only pair, with its ratio.
     fn pair(&self, only: &Reading) -> String {
-        let words = words(self.order.metric);
+        let words = self.order.metric.info();
         let (this, that) = (self.name(only.this), self.name(only.that));
         let measured =
             only.measured().unwrap_or_else(|| "too few blocks for an interval".to_owned());
@@ -132,7 +132,7 @@ impl Teller<'_> {
 
     /// One of whom nobody is ahead.
     fn lone(&self, first: usize) -> String {
-        let words = words(self.order.metric);
+        let words = self.order.metric.info();
         let name = self.name(first);
         let rest: Vec<usize> = self.rest(&[first]);
         let behind = self.behind(&[first], &rest);

@@ -8,7 +8,7 @@ use crate::figures::ratio;
 use crate::headline::Ranking;
 use crate::pairs::{OVER, pair_name, readings_against, reference};
 use crate::svg::{Anchor, Scale, Svg, cut};
-use crate::wording::{Reading, name_of, words};
+use crate::wording::{Reading, name_of};
 
 /// Width in units of the drawing; the page scales it.
 pub(crate) const WIDTH: f64 = 880.0;
@@ -95,14 +95,14 @@ pub(crate) fn forest(record: &RunRecord, ranking: &Ranking, metric: Metric) -> O
     }
     let said: Vec<String> = rows.iter().map(|row| format!("{}: {}", row.name, row.said)).collect();
     let reference = name_of(&record.plan.contenders, held_against);
-    let title = words(metric).title;
+    let title = metric.info().title;
     let about = format!("{title}, pairs with {reference}, better first. {}.", said.join("; "));
     Some(Drawing { svg, height: bottom + BELOW, about })
 }
 
 /// How the ratios of a metric are read, after its name.
 pub(crate) fn caption(metric: Metric) -> String {
-    format!("at 2x the first named {} the second", words(metric).twice)
+    format!("at 2x the first named {} the second", metric.info().twice)
 }
 
 /// Ratio, interval and verdict in the room of a row.

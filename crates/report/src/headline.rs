@@ -11,7 +11,7 @@ use crate::line::{Line, Tone};
 use crate::order::Order;
 use crate::standing::{Standing, failures};
 use crate::trust::trust;
-use crate::wording::{Better, Reading, name_of, plain, words};
+use crate::wording::{Reading, name_of, plain};
 
 /// Metrics that are named where they disagree with the one that ranks.
 const DISAGREEING_MAX: usize = 2;
@@ -46,7 +46,7 @@ impl Ranking {
 
     /// "By server CPU time per request, least first".
     pub(crate) fn label(&self) -> String {
-        let words = words(self.metric);
+        let words = self.metric.info();
         format!("By {}, {}", words.quantity, words.best_first)
     }
 
@@ -94,7 +94,7 @@ fn rank(metric: Metric, readings: &[Reading], standings: &[Standing]) -> Ranking
     let mut order: Vec<(usize, f64)> =
         standings.iter().filter_map(|s| Some((s.index, s.value(metric)?))).collect();
     order.sort_by(|left, right| left.1.total_cmp(&right.1));
-    if words(metric).better == Better::More {
+    if metric.more_is_better() {
         order.reverse();
     }
     let order: Vec<usize> = order.into_iter().map(|(index, _)| index).collect();
@@ -222,7 +222,7 @@ pub(crate) fn disagreement(
         let widest = turned.max_by(|left, right| left.0.total_cmp(&right.0));
         let Some((lead, better, first)) = widest else { continue };
         let [better, first] = [better, first].map(|index| name_of(&record.plan.contenders, index));
-        let quantity = words(metric).quantity;
+        let quantity = metric.info().quantity;
         said.push(format!("by {quantity} {better} is ahead of {first} ({})", at_least(lead)));
     }
     said.truncate(DISAGREEING_MAX);
@@ -235,7 +235,7 @@ fn passed_over(record: &RunRecord, ranked_by: Metric, readings: &[Reading]) -> O
     let primary = primary(record);
     let of: Vec<&Reading> = readings.iter().filter(|one| one.metric == primary).collect();
     let silent = of.iter().filter(|one| is_silent(one)).count();
-    let [passed, ranks] = [primary, ranked_by].map(|metric| words(metric).quantity);
+    let [passed, ranks] = [primary, ranked_by].map(|metric| metric.info().quantity);
     (primary != ranked_by).then(|| {
         let pairs = counted(of.len() as u64, "verdict");
         format!("{ranks} ranks the contenders, since {silent} of {pairs} on {passed} give no ratio")
@@ -301,7 +301,7 @@ fn withheld_on(metric: Metric, readings: &[Reading]) -> Option<String> {
         0 => String::new(),
         n => format!(" (and {})", counted(n as u64, "further reason")),
     };
-    let quantity = words(metric).quantity;
+    let quantity = metric.info().quantity;
     Some(format!("{total} of {pairs} verdicts on {quantity} are withheld: {first}{others}"))
 }
 

@@ -11,7 +11,7 @@ use crate::Options;
 use crate::figures::{NONE, counted, listed, ratio_with_interval};
 use crate::standing::shown;
 use crate::terminal::{Lean, Page, Paint};
-use crate::wording::{plain, words};
+use crate::wording::plain;
 
 /// Columns of a plot, and of one on a terminal of fewer columns than [`WIDE`].
 const PLOT: usize = 30;
@@ -99,7 +99,7 @@ fn machine_text(machine: &HistoryMachine) -> String {
 }
 
 fn series(page: &mut Page, series: &HistorySeries, options: &Options) {
-    let words = words(series.metric);
+    let words = series.metric.info();
     let cell = if series.cell.is_empty() { String::new() } else { format!(" at {}", series.cell) };
     let title = format!("{}: {} in {}{cell}", series.contender, words.quantity, series.study);
     let remark = format!("{}; {}", words.direction(), machine_text(&series.machine));

@@ -21,7 +21,7 @@ use crate::run_facts::{ending, machine, no_findings, repeat, run_facts, workload
 use crate::standing::{Failure, Standing, joined_failures};
 use crate::table::{Depth, Table};
 use crate::visit_plot::visit_plot;
-use crate::wording::{name_of, plain, words};
+use crate::wording::{name_of, plain};
 use crate::{
     Options, Output, forest as forest_plot, line, percentiles as curves, visit_plot as visits,
 };
@@ -246,7 +246,7 @@ fn with_plots(page: Page, view: &CellView) -> Page {
         ordered.iter().filter(|s| s.is_bound).map(|s| s.name.as_str()).collect();
     let metrics = metrics(run, ranking);
     let more: Vec<&str> =
-        metrics.iter().skip(CELL_METRICS).map(|&metric| words(metric).quantity).collect();
+        metrics.iter().skip(CELL_METRICS).map(|&metric| metric.info().quantity).collect();
     Page {
         more_metrics: format!("Ratios of {}", listed(&more)),
         bounded: listed(&bounded),
@@ -291,11 +291,7 @@ fn tone(tone: Tone) -> &'static str {
 }
 
 fn places(standings: &[Standing], ranking: &Ranking) -> Places {
-    let unit = match ranking.metric {
-        Metric::Throughput | Metric::Capacity => "/s",
-        Metric::ServerCpu => " us",
-        _ => "",
-    };
+    let unit = ranking.metric.info().unit.suffix();
     let member = |&index: &usize| {
         let standing = &standings[index];
         let figure = format!("{}{unit}", standing.shown(ranking.metric));
@@ -313,18 +309,6 @@ fn places(standings: &[Standing], ranking: &Ranking) -> Places {
     }
 }
 
-/// A short name of a metric for an element's id.
-fn id(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Throughput => "throughput",
-        Metric::ServerCpu => "cpu",
-        Metric::P50 => "p50",
-        Metric::P99 => "p99",
-        Metric::Memory => "memory",
-        Metric::Capacity => "capacity",
-    }
-}
-
 fn section(
     record: &RunRecord,
     ranking: &Ranking,
@@ -333,7 +317,7 @@ fn section(
 ) -> Option<MetricSection> {
     let Drawing { svg, height, about } = forest(record, ranking, metric)?;
     let table = PairTable::all(record, ranking, metric)?;
-    let id = format!("{prefix}forest-{}", id(metric));
+    let id = format!("{prefix}forest-{}", metric.info().name);
     let (title, scope) = (table.title(), table.scope());
     Some(MetricSection {
         forest: svg.finish(&id, (forest_plot::WIDTH, height), &title, &about),
@@ -354,8 +338,8 @@ fn percentile_plot(ordered: &[&Standing]) -> String {
 fn visit_sections(record: &RunRecord, ordered: &[&Standing]) -> Vec<VisitSection> {
     let section = |metric| {
         let Drawing { svg, height, about } = visit_plot(record, ordered.iter().copied(), metric)?;
-        let title = words(metric).title;
-        let id = format!("visits-{}", id(metric));
+        let title = metric.info().title;
+        let id = format!("visits-{}", metric.info().name);
         Some(VisitSection { title, svg: svg.finish(&id, (visits::WIDTH, height), title, &about) })
     };
     VISIT_METRICS.into_iter().filter_map(section).collect()

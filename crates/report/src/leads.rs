@@ -8,7 +8,7 @@ use crate::cells::CellView;
 use crate::figures::{counted, listed};
 use crate::first_place::{at_least, named};
 use crate::order::Order;
-use crate::wording::{Reading, plain, words};
+use crate::wording::{Reading, plain};
 
 /// Groups of cells that are named; what happened in further ones is counted.
 const GROUPS_MAX: usize = 4;
@@ -100,7 +100,7 @@ fn firsts(record: &RunRecord, cells: &[CellView]) -> Option<String> {
     });
     let metrics: Vec<Metric> = cells.iter().map(|view| view.ranking.metric).collect();
     let by = match metrics.iter().all(|metric| *metric == metrics[0]) {
-        true => format!("By {}", words(metrics[0]).quantity),
+        true => format!("By {}", metrics[0].info().quantity),
         false => "By the metric that ranks each cell".to_owned(),
     };
     Some(format!("{by} {}.", told(record, &groups, cells.len())))

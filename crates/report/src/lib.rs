@@ -68,7 +68,7 @@ pub use plan_text::{Here, plan_text};
 pub use search_text::search_text;
 pub use stream::StreamFormat;
 pub use terminal::wrapped;
-pub use wording::{quantity, verdict};
+pub use wording::verdict;
 
 use record::RunRecord;
 

@@ -8,7 +8,7 @@ use crate::cells::CellView;
 use crate::figures::NONE;
 use crate::headline::{Ranking, primary};
 use crate::table::{Column, Depth, Row, Table};
-use crate::wording::{Reading, name_of, verdict, words};
+use crate::wording::{Reading, name_of, verdict};
 
 /// Up to this many contenders every pair is listed (15 pairs); above, a list would bury the answer.
 pub(crate) const CONTENDERS_ALL_PAIRS: usize = 6;
@@ -100,7 +100,7 @@ impl PairTable {
 
     /// Heading: the metric.
     pub(crate) fn title(&self) -> String {
-        words(self.metric).title.to_owned()
+        self.metric.info().title.to_owned()
     }
 
     /// As a table of that depth.
@@ -119,7 +119,7 @@ impl PairTable {
             true => "; in parentheses: withheld, not to be relied on",
             false => "",
         };
-        format!("A over B at 2x: A {} B{withheld}", words(self.metric).twice)
+        format!("A over B at 2x: A {} B{withheld}", self.metric.info().twice)
     }
 
     /// What is left out and where it is, or that nothing is.

@@ -4,7 +4,7 @@
 
 use record::{BoundCause, PairVerdict, RunRecord, Verdict};
 
-use crate::csv::{line, metric_name};
+use crate::csv::line;
 use crate::wording::{name_of, plain};
 use crate::{Options, Output};
 
@@ -35,7 +35,7 @@ fn row(record: &RunRecord, pair: &PairVerdict) -> String {
     let [a, b] = [pair.a, pair.b].map(|index| name_of(&record.plan.contenders, index));
     line([
         cell,
-        metric_name(pair.metric).to_owned(),
+        pair.metric.info().name.to_owned(),
         a,
         b,
         says.to_owned(),

@@ -14,7 +14,7 @@ use crate::pairs::metrics;
 use crate::run_facts::{machine, workload};
 use crate::svg::{Anchor, Svg};
 use crate::terminal::wrapped;
-use crate::wording::{plain, words};
+use crate::wording::plain;
 use crate::{Options, Output};
 
 /// A picture for a README.
@@ -88,7 +88,7 @@ fn render(record: &RunRecord, _: &Options) -> String {
 fn plot(svg: &mut Svg, y: f64, CellView { run, ranking, .. }: &CellView) -> f64 {
     let Some(metric) = metrics(run, ranking).first().copied() else { return y };
     let Some(Drawing { svg: plot, height, .. }) = forest(run, ranking, metric) else { return y };
-    let text = format!("{}: {}", words(metric).title, caption(metric));
+    let text = format!("{}: {}", metric.info().title, caption(metric));
     svg.text("t small", (PADDING, y + 16.0), Anchor::Start, &text);
     svg.group(PADDING, y + 30.0, &plot);
     y + 30.0 + height

@@ -8,7 +8,7 @@ use crate::Options;
 use crate::figures::{counted, listed};
 use crate::run_facts::{plan_workload, visit_length};
 use crate::terminal::{Lean, Page, Paint};
-use crate::wording::{plain, words};
+use crate::wording::plain;
 
 /// What of a plan can be run on this machine.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +69,7 @@ fn cell_row(plan: &Plan, index: usize) -> Vec<String> {
 
 fn facts(plan: &Plan) -> Vec<String> {
     let blocks = plan.blocks;
-    let metrics: Vec<&str> = plan.metrics.iter().map(|&metric| words(metric).quantity).collect();
+    let metrics: Vec<&str> = plan.metrics.iter().map(|&metric| metric.info().quantity).collect();
     let visits = plan.visits_per_block() as u64 * u64::from(blocks.min);
     let least = Nanos(plan.load_of_block().0.saturating_mul(blocks.min.into()));
     let load = match plan.search {

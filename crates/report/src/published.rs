@@ -8,7 +8,7 @@ use crate::cells::CellView;
 use crate::figures::{NONE, ratio, ratio_with_interval};
 use crate::standing::shown;
 use crate::table::{Column, Depth, Row, Table};
-use crate::wording::{name_of, plain, verdict, words};
+use crate::wording::{name_of, plain, verdict};
 
 const COLUMNS: [Column; 5] = [
     Column::text("contender"),
@@ -37,7 +37,7 @@ pub(crate) fn of_cells(record: &RunRecord, cells: &[CellView]) -> Table {
 /// Whose figures they are, of what, and over whom the ratios are.
 fn of(run: &RunRecord, is_one: bool, rows: Vec<Row>) -> Table {
     let published = run.plan.published.as_ref();
-    let quantity = captioned(run).map_or("", |metric| words(metric).quantity);
+    let quantity = captioned(run).map_or("", |metric| metric.info().quantity);
     let note = published.map_or_else(String::new, |published| {
         let [source, machine, claim] =
             [&published.source, &published.machine, &published.claim].map(|text| plain(text));
@@ -78,7 +78,7 @@ fn rows(run: &RunRecord, captioned: Option<Metric>) -> impl Iterator<Item = Row>
 
 fn row(run: &RunRecord, one: &PublishedFigure, base: usize, captioned: Option<Metric>) -> Row {
     let name = name_of(&run.plan.contenders, one.contender);
-    let metric = (Some(one.metric) != captioned).then(|| words(one.metric).quantity);
+    let metric = (Some(one.metric) != captioned).then(|| one.metric.info().quantity);
     let of = [metric.unwrap_or_default(), &one.of];
     let of: Vec<String> = of.into_iter().filter(|text| !text.is_empty()).map(plain).collect();
     let of = if of.is_empty() { String::new() } else { format!(" ({})", of.join(", ")) };

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use record::{Metric, RunRecord, Severity, Visit, VisitState};
+use record::{Metric, MetricKind, MetricUnit, RunRecord, Severity, Visit, VisitState};
 use stats::Histogram;
 use units::{Bytes, Nanos};
 
 use crate::cell_names;
-use crate::figures::{NONE, grouped, listed, optional, percent, significant};
+use crate::figures::{NONE, grouped, listed, optional, percent};
 use crate::wording::{name_of, plain};
 
 /// What a contender came to.
@@ -17,19 +17,12 @@ pub(crate) struct Standing {
     pub(crate) name: String,
     /// Index in the plan.
     pub(crate) index: usize,
-    /// Median over measured visits, requests/s.
-    rate_per_s: Option<f64>,
+    /// Each metric in its own unit, by its place in [`record::METRICS`].
+    values: Vec<Option<f64>>,
     /// Whether the rate is a lower bound: a finding of severity `bound` touches the contender.
     pub(crate) is_bound: bool,
     /// Service times of all measured visits after their cuts, merged.
     pub(crate) service: Histogram,
-    /// p50 and p99 as another tool claimed them, ms.
-    pub(crate) claimed: [Option<f64>; 2],
-    /// Median over measured visits, microseconds.
-    cpu_us: Option<f64>,
-    capacity: Option<f64>,
-    /// Median over measured visits, bytes.
-    memory: Option<f64>,
     /// Requests that failed and that ended, over measured visits.
     failed: u64,
     done: u64,
@@ -53,6 +46,14 @@ impl Standing {
                 service.merge(&histogram);
             }
         }
+        let value = |metric: Metric| match metric.service_quantile() {
+            // Rare requests are seen in all visits together; another tool has a percentile a visit.
+            Some(q) => service
+                .quantile(q)
+                .map(Nanos::as_millis_f64)
+                .or_else(|| claimed(record, index, metric)),
+            None => median_of(metric),
+        };
         // One that was made again because the machine was disturbed counts once.
         let begun =
             |visit: &&Visit| visit.contender == index && visit.state != VisitState::Disturbed;
@@ -60,13 +61,9 @@ impl Standing {
         Self {
             name: name_of(&record.plan.contenders, index),
             index,
-            rate_per_s: median_of(Metric::Throughput),
+            values: Metric::all().map(value).collect(),
             is_bound: is_bound(record, index),
             service,
-            claimed: [Metric::P50, Metric::P99].map(|metric| claimed(record, index, metric)),
-            cpu_us: median_of(Metric::ServerCpu),
-            memory: median_of(Metric::Memory),
-            capacity: median_of(Metric::Capacity),
             failed: counts().map(|requests| requests.failed).sum(),
             done: counts().map(|requests| requests.done).sum(),
             visits_measured: measured.len(),
@@ -77,29 +74,20 @@ impl Standing {
     /// The figure of a metric in the metric's own unit (requests/s, us, ms, bytes); `None` where it
     /// was not measured or the sample is too small.
     pub(crate) fn value(&self, metric: Metric) -> Option<f64> {
-        let measured = |q| self.service.quantile(q).map(Nanos::as_millis_f64);
-        let quantile = |q, claimed| measured(q).or(claimed);
-        match metric {
-            Metric::Throughput => self.rate_per_s,
-            Metric::ServerCpu => self.cpu_us,
-            Metric::P50 => quantile(0.50, self.claimed[0]),
-            Metric::P99 => quantile(0.99, self.claimed[1]),
-            Metric::Memory => self.memory,
-            Metric::Capacity => self.capacity,
-        }
+        self.values[metric as usize]
     }
 
     /// [`Standing::value`] as it is printed. Where the measurement was the limit, the server could
     /// answer more (`>=`), and the latency holds the generator's own queue (`<=`).
     pub(crate) fn shown(&self, metric: Metric) -> String {
-        match (metric, self.value(metric)) {
-            (_, Some(_)) if !self.is_bound => shown(metric, self.value(metric)),
-            (Metric::Throughput | Metric::Capacity, Some(rate)) => {
-                format!(">={}", significant(rate))
-            }
-            (Metric::P50 | Metric::P99, Some(millis)) => format!("<={}", span(millis)),
-            (metric, value) => shown(metric, value),
-        }
+        let value = self.value(metric);
+        let sign = match metric.info().kind {
+            MetricKind::Rate => ">=",
+            MetricKind::ServiceTime(_) => "<=",
+            MetricKind::Resource => "",
+        };
+        let sign = if self.is_bound && value.is_some() { sign } else { "" };
+        format!("{sign}{}", shown(metric, value))
     }
 
     /// Failed requests: `0`, or the count and its share of those done.
@@ -130,11 +118,13 @@ impl Standing {
 
 /// The value of a metric as it is printed, its unit included where the metric's varies.
 pub(crate) fn shown(metric: Metric, value: Option<f64>) -> String {
-    match (metric, value) {
-        (Metric::Throughput | Metric::ServerCpu | Metric::Capacity, value) => optional(value),
-        (_, None) => NONE.to_owned(),
-        (Metric::P50 | Metric::P99, Some(millis)) => span(millis),
-        (Metric::Memory, Some(bytes)) => Bytes(bytes as u64).to_string(),
+    let Some(value) = value else { return NONE.to_owned() };
+    match metric.info().unit {
+        MetricUnit::PerSecond | MetricUnit::MicrosPerRequest | MetricUnit::PerRequest => {
+            optional(Some(value))
+        }
+        MetricUnit::Millis => span(value),
+        MetricUnit::Bytes => Bytes(value as u64).to_string(),
     }
 }
 

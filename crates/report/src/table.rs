@@ -3,6 +3,7 @@
 //! macro `described` of the page's template. Must not know what the figures mean, nor any layout.
 //! Start reading at [`Table`].
 
+use record::Metric;
 use serde::Serialize;
 
 /// A table with what must be known to read it.
@@ -80,6 +81,11 @@ impl Column {
 
     pub(crate) const fn figure(title: &'static str, unit: &'static str) -> Self {
         Self { title, unit, kind: Kind::Figure }
+    }
+
+    /// Of a metric's values.
+    pub(crate) fn metric(metric: Metric) -> Self {
+        Self::figure(metric.info().column, metric.info().unit.heading())
     }
 
     pub(crate) const fn count(title: &'static str) -> Self {

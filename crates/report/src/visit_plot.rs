@@ -8,7 +8,7 @@ use crate::forest::Drawing;
 use crate::standing::{Standing, median, shown};
 use crate::svg::{Anchor, Scale, Svg};
 use crate::table::{Column, Depth, Row, Table};
-use crate::wording::{name_of, words};
+use crate::wording::name_of;
 
 /// Width in units of the drawing.
 pub(crate) const WIDTH: f64 = 470.0;
@@ -47,26 +47,27 @@ pub(crate) fn visit_plot<'a>(
     Some(Drawing { svg, height: bottom + 52.0, about })
 }
 
-/// The figures of the plots, and p99: one row a visit.
+/// Every metric that was measured, one row a visit.
 pub(crate) fn table(record: &RunRecord) -> Table {
-    let metrics = [Metric::Throughput, Metric::ServerCpu, Metric::P99];
+    let is_measured = |&metric: &Metric| record.visits.iter().any(|v| v.value(metric).is_some());
+    let metrics: Vec<Metric> = Metric::all().filter(is_measured).collect();
     let row = |visit: &record::Visit| {
         let name = name_of(&record.plan.contenders, visit.contender);
         let place = [visit.block + 1, visit.position + 1].map(|n| n.to_string());
-        let values = metrics.map(|metric| shown(metric, visit.value(metric)));
+        let values = metrics.iter().map(|&metric| shown(metric, visit.value(metric)));
         Row::of(std::iter::once(name).chain(place).chain(values))
     };
     Table {
         title: "Every visit".to_owned(),
         note: String::new(),
-        columns: vec![
+        columns: [
             Column::text("contender"),
             Column::figure("block", ""),
-            Column::figure("place", ""),
-            Column::figure("requests", "/s"),
-            Column::figure("CPU", "us/request"),
-            Column::figure("p99", ""),
-        ],
+            Column::figure("position", ""),
+        ]
+        .into_iter()
+        .chain(metrics.iter().map(|&metric| Column::metric(metric)))
+        .collect(),
         rows: record.visits.iter().map(row).collect(),
         depth: Depth::Detail,
     }
@@ -148,7 +149,7 @@ fn about(
     format!(
         "{}: {visits} visits, each within {percent} % of the median of its contender or at the \
          edge. Medians: {}.",
-        words(metric).title,
+        metric.info().title,
         said.join("; ")
     )
 }

@@ -27,139 +27,6 @@ pub fn verdict(verdict: &Verdict) -> String {
     }
 }
 
-/// Which end of a metric's scale is the good one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Better {
-    More,
-    Less,
-}
-
-/// How a metric is spoken of.
-#[derive(Debug)]
-pub(crate) struct MetricWords {
-    /// Heading: "Throughput".
-    pub(crate) title: &'static str,
-    /// What a ratio is a ratio of, in the middle of a sentence: "CPU time per request".
-    pub(crate) quantity: &'static str,
-    pub(crate) better: Better,
-    /// "most requests/s first".
-    pub(crate) best_first: &'static str,
-    /// What the best one does: "is fastest".
-    pub(crate) first: &'static str,
-    /// What the better one of two does, before the name of the other: "is faster than".
-    pub(crate) beats: &'static str,
-    /// What a ratio of two means, before the name of the other: "has twice the requests/s of".
-    pub(crate) twice: &'static str,
-    factor: Factor,
-}
-
-/// How a ratio above 1 is said in a sentence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Factor {
-    /// Of the better one: "1.32x the requests/s".
-    Has(&'static str),
-    /// Of the other one: "needs 1.32x as much".
-    Other(&'static str, &'static str),
-}
-
-impl MetricWords {
-    /// "more is better" or "less is better".
-    pub(crate) fn direction(&self) -> &'static str {
-        match self.better {
-            Better::More => "more is better",
-            Better::Less => "less is better",
-        }
-    }
-
-    /// How the better one stands to the `others`: "at least 1.28x the requests/s of each of the other 5",
-    /// "each of the other 5 needs at least 1.28x as much".
-    pub(crate) fn factor(&self, said: &str, others: &str) -> String {
-        match self.factor {
-            Factor::Has(what) => format!("{said} {what} of {others}"),
-            Factor::Other(verb, unit) => format!("{others} {verb} {said} {unit}"),
-        }
-    }
-
-    /// The same where the sentence has named the other already: "1.32x the requests/s".
-    pub(crate) fn factor_of_pair(&self, said: &str, other: &str) -> String {
-        match self.factor {
-            Factor::Has(what) => format!("{said} {what}"),
-            Factor::Other(..) => self.factor(said, other),
-        }
-    }
-}
-
-/// What a ratio of a metric is a ratio of, in the middle of a sentence.
-pub fn quantity(metric: Metric) -> &'static str {
-    words(metric).quantity
-}
-
-/// The words of a metric.
-pub(crate) fn words(metric: Metric) -> &'static MetricWords {
-    match metric {
-        Metric::Throughput => &MetricWords {
-            title: "Throughput",
-            quantity: "requests/s",
-            better: Better::More,
-            best_first: "most first",
-            first: "is fastest",
-            beats: "is faster than",
-            twice: "has twice the requests/s of",
-            factor: Factor::Has("the requests/s"),
-        },
-        Metric::ServerCpu => &MetricWords {
-            title: "Server CPU time per request",
-            quantity: "server CPU time per request",
-            better: Better::Less,
-            best_first: "least first",
-            first: "needs the least server CPU time per request",
-            beats: "needs less server CPU time per request than",
-            twice: "needs half the server CPU time per request of",
-            factor: Factor::Other("needs", "as much"),
-        },
-        Metric::P50 => &MetricWords {
-            title: "Median service time",
-            quantity: "median service time",
-            better: Better::Less,
-            best_first: "shortest first",
-            first: "has the shortest median service time",
-            beats: "has a shorter median service time than",
-            twice: "has half the median service time of",
-            factor: Factor::Other("takes", "as long"),
-        },
-        Metric::P99 => &MetricWords {
-            title: "99th percentile of service time",
-            quantity: "p99 service time",
-            better: Better::Less,
-            best_first: "shortest first",
-            first: "has the shortest p99 service time",
-            beats: "has a shorter p99 service time than",
-            twice: "has half the p99 service time of",
-            factor: Factor::Other("takes", "as long"),
-        },
-        Metric::Capacity => &MetricWords {
-            title: "Capacity",
-            quantity: "the highest rate that holds (requests/s)",
-            better: Better::More,
-            best_first: "most first",
-            first: "holds the highest rate",
-            beats: "holds a higher rate than",
-            twice: "holds twice the rate of",
-            factor: Factor::Has("the rate"),
-        },
-        Metric::Memory => &MetricWords {
-            title: "Peak memory",
-            quantity: "peak memory",
-            better: Better::Less,
-            best_first: "least first",
-            first: "has the lowest peak memory",
-            beats: "has a lower peak memory than",
-            twice: "has half the peak memory of",
-            factor: Factor::Other("uses", "as much"),
-        },
-    }
-}
-
 /// A pair's verdict, turned so that the better side comes first: where one is proved ahead it is that
 /// one, else the one that was seen ahead. Its ratio says how many times better the first is, whatever the
 /// metric: where less is better, how many times as much the second needs.
@@ -181,10 +48,10 @@ pub(crate) struct Reading {
 impl Reading {
     /// Reads a verdict of a run file.
     pub(crate) fn new(pair: &PairVerdict) -> Self {
-        let (this, that) = match words(pair.metric).better {
-            Better::More => (pair.a, pair.b),
+        let (this, that) = match pair.metric.more_is_better() {
+            true => (pair.a, pair.b),
             // What a has more of than b, b is better by.
-            Better::Less => (pair.b, pair.a),
+            false => (pair.b, pair.a),
         };
         let stored = Self {
             metric: pair.metric,
@@ -387,14 +254,6 @@ mod tests {
         assert_eq!(mirror.verdict, Verdict::AtMost { ratio: 0.8, cause: BoundCause::Ceiling });
         assert_eq!(Reading::new(&mirror), reading);
         assert_eq!((reading.ahead(), reading.at_least()), (Some(0), Some(1.25)));
-    }
-
-    #[test]
-    fn a_factor_says_whose_it_is() {
-        let throughput = words(Metric::Throughput).factor("at least 1.28x", "nginx");
-        assert_eq!(throughput, "at least 1.28x the requests/s of nginx");
-        let cpu = words(Metric::ServerCpu).factor("2.50x", "each of the other 5");
-        assert_eq!(cpu, "each of the other 5 needs 2.50x as much");
     }
 
     #[test]

@@ -272,7 +272,7 @@ pub fn first_lines(brief: &Brief, plan: &Plan, study: &Path) -> Vec<String> {
 /// The exit code of a pair, and the line that says why.
 pub fn judged(run: &RunRecord) -> (Ended, String) {
     let gate = gate(&run.plan, &run.verdicts);
-    let quantity = report::quantity(run.plan.metrics[0]);
+    let quantity = run.plan.metrics[0].info().quantity;
     let margin = run.plan.margin;
     let figure = match gate.ratio {
         Some((ratio, _, high)) if high.is_infinite() => {

@@ -4,7 +4,7 @@
 //! 1 in 40: the "p99" is then a smaller quantile (368 for p99, 6 for the median).
 //! Such a visit has no quantile, so no wrong one is compared; this note says why it is missing.
 
-use record::{Certainty, Metric, Severity};
+use record::{Certainty, Severity};
 
 use super::Check;
 use crate::{Evidence, Observation, words};
@@ -22,20 +22,16 @@ pub(crate) const ITEM: Check = Check {
 };
 
 fn look(evidence: &Evidence) -> Vec<Observation> {
-    let metrics = evidence.run.plan.metrics.iter().filter_map(|&metric| quantile(metric));
+    let metrics = evidence
+        .run
+        .plan
+        .metrics
+        .iter()
+        .filter_map(|metric| Some((metric.info().name, metric.service_quantile()?)));
     let looks = metrics.flat_map(|asked| {
         evidence.contenders().filter_map(move |contender| look_at(evidence, contender, asked))
     });
     looks.collect()
-}
-
-/// Name and level of a metric that is a quantile.
-fn quantile(metric: Metric) -> Option<(&'static str, f64)> {
-    match metric {
-        Metric::P50 => Some(("p50", 0.50)),
-        Metric::P99 => Some(("p99", 0.99)),
-        Metric::Throughput | Metric::ServerCpu | Metric::Memory | Metric::Capacity => None,
-    }
 }
 
 fn look_at(evidence: &Evidence, contender: usize, (name, q): (&str, f64)) -> Option<Observation> {
@@ -58,7 +54,7 @@ fn look_at(evidence: &Evidence, contender: usize, (name, q): (&str, f64)) -> Opt
 
 #[cfg(test)]
 mod tests {
-    use record::RunRecord;
+    use record::{Metric, RunRecord};
 
     use super::*;
     use crate::testdata;

@@ -22,7 +22,6 @@
 
 use record::{Certainty, Metric, Severity};
 use stats::TwoGaussians;
-use units::{Bytes, PerSecond};
 
 use super::Check;
 use crate::{Evidence, Observation, words};
@@ -76,9 +75,9 @@ fn look_at(evidence: &Evidence, contender: usize, metric: Metric) -> Option<Obse
         "{}: {} near {} and {} near {}, {} apart{}",
         evidence.name(contender),
         words::count(split.below, "visit"),
-        shown(metric, low.centre.exp()),
+        metric.info().unit.text(low.centre.exp()),
         logs.len() as u64 - split.below,
-        shown(metric, high.centre.exp()),
+        metric.info().unit.text(high.centre.exp()),
         words::percent(split.modes.apart().exp_m1()),
         if split.nothing_between { ", none between" } else { "" },
     );
@@ -140,16 +139,6 @@ fn split(logs: &[f64]) -> Option<Split> {
 
 fn dips(logs: &[f64]) -> bool {
     stats::dip(logs).is_some_and(|dip| stats::dip_p(dip, logs.len(), DIP_SEED) < DIP_P_MAX)
-}
-
-/// A value of a metric, with its unit.
-fn shown(metric: Metric, value: f64) -> String {
-    match metric {
-        Metric::Throughput | Metric::Capacity => PerSecond(value).to_string(),
-        Metric::ServerCpu => format!("{value:.1} us of CPU a request"),
-        Metric::P50 | Metric::P99 => format!("{value:.2} ms"),
-        Metric::Memory => Bytes(value as u64).to_string(),
-    }
 }
 
 #[cfg(test)]

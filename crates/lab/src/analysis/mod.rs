@@ -18,7 +18,7 @@ pub use tails::{Tails, tails};
 use std::collections::BTreeMap;
 
 use record::{Analysis, Finding, Metric, PairVerdict, Plan, Severity, Visit, VisitState, Workload};
-use stats::{Better, ConfidenceInterval};
+use stats::ConfidenceInterval;
 
 /// The analysis of a run beside its verdicts.
 pub fn analyse(
@@ -76,14 +76,6 @@ fn ladders(plan: &Plan, findings: &[Finding], contender: usize) -> Vec<Vec<usize
     // At a given rate more connections do not ask for more.
     let is_closed = |(work, _): &(Workload, Vec<usize>)| work.rate.is_none();
     ladders.into_iter().filter(is_closed).map(|(_, cells)| cells).collect()
-}
-
-/// Which end of a metric is good.
-fn better(metric: Metric) -> Better {
-    match metric {
-        Metric::Throughput | Metric::Capacity => Better::Higher,
-        Metric::ServerCpu | Metric::P50 | Metric::P99 | Metric::Memory => Better::Lower,
-    }
 }
 
 fn band(interval: ConfidenceInterval) -> record::Band {

@@ -4,7 +4,7 @@
 use record::{Metric, PairVerdict, RankedContender, Ranking, Verdict};
 use units::Share;
 
-use super::{CellVisits, better};
+use super::CellVisits;
 
 /// The ranking of one cell by one metric, from its visits and from the verdicts of its pairs. `None`
 /// where fewer than two can be ranked.
@@ -23,8 +23,8 @@ pub fn ranking(of: &CellVisits<'_>, verdicts: &[&PairVerdict], metric: Metric) -
         return None;
     }
     let rows = of.logs(&ranked, metric);
-    let shares = stats::best_shares(&rows, better(metric), of.seed)?;
-    let (order, levels) = order(&rows, better(metric))?;
+    let shares = stats::best_shares(&rows, metric.info().better, of.seed)?;
+    let (order, levels) = order(&rows, metric.info().better)?;
     let told_apart = |a: usize, b: usize| {
         let is_pair = |pair: &&&PairVerdict| {
             [(pair.a, pair.b), (pair.b, pair.a)].contains(&(ranked[a], ranked[b]))

@@ -11,7 +11,7 @@ use record::{Metric, Plan};
 use units::{Bytes, Nanos, PerSecond};
 
 use super::work::{CONNECTIONS_MAX, PAGE_MAX};
-use super::{METRICS, SEED_MAX};
+use super::SEED_MAX;
 use crate::nearest::suggestion;
 use contender::NamedContender;
 use draft::{Draft, quoted};
@@ -208,17 +208,17 @@ impl Brief {
             let message = format!("--seed must be at most {SEED_MAX}, got {seed}");
             return Err(BriefError::new(message, "take a smaller number"));
         }
-        // Capacity needs goals, which a command line cannot give.
-        let offered = METRICS.iter().filter(|(_, metric)| *metric != Metric::Capacity);
-        let known: Vec<&str> = offered.map(|(name, _)| *name).collect();
+        // A command line cannot give the goals that some metrics need.
+        let offered = default_metrics(|_| true);
         for (index, name) in metrics.iter().enumerate() {
-            match METRICS.iter().find(|(known, _)| known == name) {
+            match Metric::named(name) {
                 None => {
                     let message = format!("--metric: there is no metric `{name}`");
-                    return Err(BriefError::new(message, suggestion(name, &known)));
+                    return Err(BriefError::new(message, suggestion(name, &offered)));
                 }
-                Some((_, Metric::Capacity)) => {
-                    let message = "--metric capacity needs goals, which only a study file can have";
+                Some(metric) if metric.info().needs_search => {
+                    let message =
+                        format!("--metric {name} needs goals, which only a study file can have");
                     return Err(BriefError::new(message, "see [search] in docs/studies.md"));
                 }
                 Some(_) if metrics[..index].contains(name) => {
@@ -277,12 +277,20 @@ impl Brief {
     fn metrics(&self, measure: Nanos) -> Vec<&str> {
         match (self.wishes.metrics.is_empty(), self.wishes.rate) {
             (false, _) => self.wishes.metrics.iter().map(String::as_str).collect(),
-            (true, None) => vec!["throughput", "server_cpu", "p50", "p99", "memory"],
+            (true, None) => default_metrics(|_| true),
             // The rate is given, so the question is how long a request takes.
-            (true, Some(rate)) if has_p99(rate, measure) => {
-                vec!["p99", "p50", "server_cpu", "memory"]
+            (true, Some(rate)) => {
+                let is_latency = |metric: Metric| {
+                    metric.service_quantile().is_some_and(|q| has_quantile(q, rate, measure))
+                };
+                let is_other = |metric: Metric| {
+                    !metric.is_rate() && metric.service_quantile().is_none()
+                };
+                let mut metrics = default_metrics(is_latency);
+                metrics.reverse();
+                metrics.extend(default_metrics(is_other));
+                metrics
             }
-            (true, Some(_)) => vec!["p50", "server_cpu", "memory"],
         }
     }
 
@@ -393,9 +401,19 @@ impl Brief {
     }
 }
 
-/// Whether a visit of that length holds enough requests for its 99th percentile.
+/// Whether a visit of that length has enough requests for its 99th percentile.
 fn has_p99(rate: PerSecond, measure: Nanos) -> bool {
-    rate.0 * measure.as_secs_f64() >= stats::samples_needed(0.99) as f64
+    has_quantile(0.99, rate, measure)
+}
+
+fn has_quantile(q: f64, rate: PerSecond, measure: Nanos) -> bool {
+    rate.0 * measure.as_secs_f64() >= stats::samples_needed(q) as f64
+}
+
+/// Metrics that need no study file, those of them that `is_wanted` takes.
+fn default_metrics(is_wanted: impl Fn(Metric) -> bool) -> Vec<&'static str> {
+    let usual = Metric::all().filter(|metric| !metric.info().needs_search);
+    usual.filter(|&metric| is_wanted(metric)).map(|metric| metric.info().name).collect()
 }
 
 /// A time as a study has it, exactly.

@@ -4,12 +4,12 @@
 
 use serde_json::{Value, json};
 
-use super::METRICS;
+use super::metric_names;
 use crate::{adapters, clients};
 
 /// The schema (draft 2020-12) of a study.
 pub fn schema() -> Value {
-    let metrics: Vec<&str> = METRICS.iter().map(|(name, _)| *name).collect();
+    let metrics = metric_names();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A study of joust",
