@@ -362,18 +362,29 @@ def groups():
 
 
 def best():
-    """Every one of the n^n resamples of six blocks."""
+    """The posterior of the means: a t distribution with n - 1 degrees of freedom, by scipy's sampler; of two
+    contenders by its distribution function."""
     rng = np.random.default_rng(6)
     cases = []
-    draws = np.array(list(itertools.product(range(6), repeat=6)))
     for k, spread in ((2, 0.05), (3, 0.02), (5, 0.05)):
         rows = rng.normal(0, spread, (k, 6)) + rng.normal(0, 0.1, 6) + 0.01 * np.arange(k)[:, None]
         if k == 5:
             rows[4] = rows[3]
-        means = np.round(rows[:, draws].mean(axis=2), 12)
-        tops = means == means.max(axis=0)
-        cases.append({"rows": rows.tolist(), "shares": list((tops / tops.sum(axis=0)).mean(axis=1))})
-    write("best", "all 6^6 resamples, enumerated; equal ones share", cases)
+        # Against the first: what a block does to all cancels out.
+        apart = rows[1:] - rows[0]
+        if k == 2:
+            t = apart[0].mean() / (apart[0].std(ddof=1) / math.sqrt(6))
+            shares = [float(stats.t.sf(t, 5)), float(stats.t.cdf(t, 5))]
+        else:
+            law = stats.multivariate_t(
+                apart.mean(axis=1), np.cov(apart) / 6, df=5, allow_singular=True, seed=6
+            )
+            drawn = np.round(law.rvs(2_000_000), 9)
+            drawn = np.column_stack([np.zeros(len(drawn)), drawn])
+            tops = drawn == drawn.max(axis=1)[:, None]
+            shares = list((tops / tops.sum(axis=1)[:, None]).mean(axis=0))
+        cases.append({"rows": rows.tolist(), "shares": shares})
+    write("best", "scipy.stats.t of two, 2,000,000 draws of scipy.stats.multivariate_t of more", cases)
 
 
 def explained():

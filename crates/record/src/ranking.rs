@@ -32,7 +32,7 @@ pub struct RankedContender {
     pub to_first: f64,
     /// A letter a group that it is in ("ab").
     pub letters: String,
-    /// In how many of the resamples of the blocks it is the best; no p value.
+    /// Chance that it is the best, given these blocks. Older files: share of resamples of the blocks.
     pub best: Share,
 }
 

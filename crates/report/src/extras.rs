@@ -12,10 +12,10 @@ use crate::figures::{NONE, grouped, listed, percent, ratio_with_interval, signif
 use crate::standing::{median, shown, span};
 use crate::table::{Column, Depth, Row, Table};
 use crate::wording::{name_of, plain};
-use crate::{contenders, pairs, published};
+use crate::{contenders, memory_account, pairs, published};
 
-/// Blocks below which no share of resamples is shown: a few come out alike however they are drawn.
-const BEST_BLOCKS_MIN: u32 = 5;
+/// Blocks below which no chance of being first is shown: two have a single degree of freedom.
+const BEST_BLOCKS_MIN: u32 = stats::BLOCKS_FOR_INTERVAL as u32;
 /// Pairs whose tails are shown.
 const PAIRS_MAX: usize = 12;
 /// Outlying visits that are shown, those furthest off.
@@ -25,8 +25,17 @@ const SHOWN: [(f64, &str); 5] =
     [(0.1, "p10"), (0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9")];
 
 /// Tables of one cell beside its contenders and pairs, in the order in which they are shown.
-static BESIDE: &[fn(&CellView) -> Table] =
-    &[tools, retries, groups, outliers, tails, explained, noise, published::table];
+static BESIDE: &[fn(&CellView) -> Table] = &[
+    tools,
+    retries,
+    groups,
+    outliers,
+    tails,
+    explained,
+    noise,
+    memory_account::table,
+    published::table,
+];
 
 /// Tables over all cells of a run.
 static OF_RUN: &[fn(&RunRecord) -> Table] = &[growth];
@@ -141,19 +150,20 @@ fn groups(CellView { run, .. }: &CellView) -> Table {
     let unranked = unranked.map_or_else(String::new, |list| {
         let names: Vec<String> =
             list.iter().map(|&index| name_of(&run.plan.contenders, index)).collect();
-        format!("; not ranked, as a verdict of theirs is withheld: {}", listed(&names))
+        format!("; not ranked because a verdict is withheld: {}", listed(&names))
     });
     Table {
         title: "Groups".to_owned(),
         note: format!(
-            "By {quantity}, best first. Two that share a letter were not told apart; `best` is the share \
-             of resamples of the blocks in which one comes first ({NONE} below {BEST_BLOCKS_MIN} blocks){unranked}"
+            "By {quantity}, best first. Contenders that share a letter were not told apart. `first` is the \
+             chance of being first, given these blocks (t distribution); it replaces no verdict ({NONE} \
+             below {BEST_BLOCKS_MIN} blocks){unranked}"
         ),
         columns: vec![
             Column::text("contender"),
             Column::text("group"),
-            Column::figure("to the first", ""),
-            Column::figure("best", ""),
+            Column::figure("ratio to the first", ""),
+            Column::figure("first", ""),
         ],
         rows: ranking.into_iter().flat_map(|one| &one.places).map(row).map(Row::of).collect(),
         depth: Depth::Answer,

@@ -1,11 +1,12 @@
-//! Owns how sure it is who is best. Must not know of what. Start reading at [`best_shares`].
+//! Owns the chance that a contender is the best, given its blocks and those of the others. Start reading
+//! at [`best_chances`].
 
-use crate::biweight::excess;
+use crate::biweight::{OUTLYING_VALUES_MIN, beyond, outlying_from};
 use crate::moments::mean;
 use crate::quantile::median;
 use crate::resample::Draws;
 
-const RESAMPLES: usize = 4999;
+const DRAWS: usize = 4999;
 
 /// Which end of a metric is good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,54 +17,74 @@ pub enum Better {
     Lower,
 }
 
-/// For each contender the share of resamples of the blocks in which its mean is the best, 0 to 1;
-/// equal ones share. `rows` are contenders, columns are blocks that all of them have, in logarithms;
-/// no value may be NaN. `None` without contenders or blocks. An outlying value counts as one that is just
-/// about to be outlying (winsorised): drawn three times, a wild one would be the answer.
+/// For each contender the chance that its true mean is the best, 0 to 1, given these blocks; equal ones
+/// share. `rows` are contenders, columns are blocks that all of them have, in logarithms; no value may be
+/// NaN. `None` without contenders or blocks; of one block nothing is known, and all have the same chance.
 ///
-/// A share is no p value and replaces no verdict: with few blocks draws vary too little, so 0.97 of
-/// eight blocks is less sure than it looks. It ranks those that cannot be told apart.
+/// Means are drawn from their joint t distribution with n - 1 degrees of freedom, the posterior of normal
+/// noise without prior knowledge: of two contenders the chance is the one-sided p of their paired t. What a
+/// block does to all contenders cancels out. Resamples of the blocks would be too sure where blocks are few:
+/// three that agree in sign, one session in four of equal contenders, give a share of 1. An outlying value
+/// counts as one that is just about to be outlying (winsorised): a wild one would be the answer.
+///
+/// It replaces no verdict: it ranks those that cannot be told apart, and is not adjusted for their number.
 ///
 /// # Panics
 /// Where rows differ in length.
-pub fn best_shares(rows: &[Vec<f64>], better: Better, seed: u64) -> Option<Vec<f64>> {
+pub fn best_chances(rows: &[Vec<f64>], better: Better, seed: u64) -> Option<Vec<f64>> {
     let blocks = rows.first()?.len();
     assert!(rows.iter().all(|row| row.len() == blocks), "every contender has every block");
-    if blocks == 0 {
-        return None;
+    match blocks {
+        0 => return None,
+        1 => return Some(vec![1.0 / rows.len() as f64; rows.len()]),
+        _ => {}
     }
-    let rows = winsorised(rows);
-    // Larger is better from here on; about the mean of all, so that sums stay exact enough to tie.
-    let centre = mean(&rows.iter().map(|row| mean(row)).collect::<Vec<_>>());
     let sign = if better == Better::Higher { 1.0 } else { -1.0 };
+    let rows = winsorised(rows);
+    let means: Vec<f64> = rows.iter().map(|row| sign * mean(row)).collect();
+    let residuals: Vec<Vec<f64>> = rows
+        .iter()
+        .zip(&means)
+        .map(|(row, mean)| row.iter().map(|value| sign * value - mean).collect())
+        .collect();
     let mut draws = Draws::new(seed);
-    let mut chosen = vec![0; blocks];
-    let mut shares = vec![0.0; rows.len()];
-    for _ in 0..RESAMPLES {
-        draws.fill(&mut chosen);
-        let sums: Vec<f64> = rows
+    let mut weights = vec![0.0; blocks];
+    let mut chances = vec![0.0; rows.len()];
+    for _ in 0..DRAWS {
+        draws.fill_t_weights(&mut weights);
+        let drawn: Vec<f64> = residuals
             .iter()
-            .map(|row| chosen.iter().map(|block| sign * (row[*block] - centre)).sum())
+            .zip(&means)
+            .map(|(row, mean)| mean + row.iter().zip(&weights).map(|(r, w)| r * w).sum::<f64>())
             .collect();
-        let most = sums.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let best: Vec<usize> = (0..rows.len()).filter(|n| sums[*n] >= most).collect();
-        best.iter().for_each(|n| shares[*n] += 1.0 / (best.len() * RESAMPLES) as f64);
+        let most = drawn.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let best: Vec<usize> = (0..rows.len()).filter(|n| drawn[*n] >= most).collect();
+        best.iter().for_each(|n| chances[*n] += 1.0 / (best.len() * DRAWS) as f64);
     }
-    Some(shares)
+    Some(chances)
 }
 
 /// Outlying values moved in; outlying is what lies far from its contender's other values when the median
-/// of its block is taken from all of them: a slow block is slow for everybody.
+/// of its block is taken from all of them: a slow block is slow for everybody. "Far" is measured by the
+/// noisiest contender: the few values of one may lie together by chance, and of a pair the block's median is
+/// half of the difference, so that a wild value of one moves the other too.
 fn winsorised(rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let blocks = rows[0].len();
+    if blocks < OUTLYING_VALUES_MIN {
+        return rows.to_vec();
+    }
     let of_block = |block: usize| {
         let column: Vec<f64> = rows.iter().map(|row| row[block]).collect();
         median(&column).expect("there are contenders")
     };
-    let of_blocks: Vec<f64> = (0..rows[0].len()).map(of_block).collect();
-    let moved = |row: &Vec<f64>| {
-        let own: Vec<f64> =
-            row.iter().zip(&of_blocks).map(|(value, block)| value - block).collect();
-        row.iter().zip(excess(&own)).map(|(value, beyond)| value - beyond).collect()
+    let of_blocks: Vec<f64> = (0..blocks).map(of_block).collect();
+    let beside_block = |row: &Vec<f64>| -> Vec<f64> {
+        row.iter().zip(&of_blocks).map(|(value, block)| value - block).collect()
     };
-    rows.iter().map(moved).collect()
+    let own: Vec<Vec<f64>> = rows.iter().map(beside_block).collect();
+    let far = own.iter().map(|row| outlying_from(row)).fold(0.0, f64::max);
+    let moved = |(row, own): (&Vec<f64>, &Vec<f64>)| {
+        row.iter().zip(beyond(own, far)).map(|(value, beyond)| value - beyond).collect()
+    };
+    rows.iter().zip(&own).map(moved).collect()
 }

@@ -30,7 +30,7 @@ const OUTLYING: f64 = 5.0;
 /// Least distance of an outlying value, in logarithms: what lies 5 % beside the others does no harm.
 const OUTLYING_MIN: f64 = 0.05;
 /// Fewest values of which one can be outlying: of three, any is as far off as it likes.
-const OUTLYING_VALUES_MIN: usize = 4;
+pub(crate) const OUTLYING_VALUES_MIN: usize = 4;
 /// Passes after which the centre stands to 12 digits, or moves between two clusters for good.
 const PASSES_MAX: usize = 50;
 
@@ -115,20 +115,19 @@ pub fn outlying(values: &[f64]) -> Vec<usize> {
     (0..values.len()).filter(is_far).collect()
 }
 
-/// By how much each value has to be moved to be no longer outlying (winsorising); 0 for most.
-pub(crate) fn excess(values: &[f64]) -> Vec<f64> {
-    if values.len() < OUTLYING_VALUES_MIN {
-        return vec![0.0; values.len()];
-    }
-    let (centre, least) = (Biweight::of(values).centre, outlying_from(values));
+/// By how much each value has to be moved to lie no further than `far` from the centre of all
+/// (winsorising); 0 for most.
+pub(crate) fn beyond(values: &[f64], far: f64) -> Vec<f64> {
+    let centre = Biweight::of(values).centre;
     let beyond = |value: &f64| {
         let off = value - centre;
-        if off.abs() > least { off - off.clamp(-least, least) } else { 0.0 }
+        if off.abs() > far { off - off.clamp(-far, far) } else { 0.0 }
     };
     values.iter().map(beyond).collect()
 }
 
-fn outlying_from(values: &[f64]) -> f64 {
+/// The distance from the centre of these values from where one is outlying.
+pub(crate) fn outlying_from(values: &[f64]) -> f64 {
     (OUTLYING * middle_and_spread(values).1).max(OUTLYING_MIN)
 }
 

@@ -45,7 +45,7 @@ pub use anderson_darling::{
     AndersonDarling, anderson_darling_exponential, anderson_darling_p, anderson_darling_uniform,
 };
 pub use bca::bca_bootstrap;
-pub use best::{Better, best_shares};
+pub use best::{Better, best_chances};
 pub use biweight::outlying;
 pub use bootstrap::{BOOTSTRAP_MIN, studentised_bootstrap};
 pub use change_points::{SEGMENT_MIN, Steadiness, change_points, steadiness};

@@ -1,5 +1,5 @@
-//! Owns the draws of a bootstrap: block indices with replacement, seeded. Must not know what is
-//! computed from them. Start reading at [`Draws`].
+//! Owns seeded draws: block indices with replacement for a bootstrap, weights for a t distribution. Start
+//! reading at [`Draws`].
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg32;
@@ -17,6 +17,22 @@ impl Draws {
     /// One of `n` things, from 0; `n` above 0.
     pub(crate) fn one_of(&mut self, n: usize) -> usize {
         self.rng.random_range(0..n as u32) as usize
+    }
+
+    /// Weights of n residuals, at least two, whose weighted sum is a draw of their mean's t distribution with
+    /// n - 1 degrees of freedom, about 0.
+    pub(crate) fn fill_t_weights(&mut self, weights: &mut [f64]) {
+        let chi_squared: f64 = (1..weights.len()).map(|_| self.normal().powi(2)).sum();
+        // The standard error is the root of squares / (n (n - 1)); t divides by that of chi squared / (n - 1).
+        let scale = 1.0 / (weights.len() as f64 * chi_squared).sqrt();
+        weights.iter_mut().for_each(|weight| *weight = self.normal() * scale);
+    }
+
+    /// A standard normal value, by Box and Muller's transform.
+    fn normal(&mut self) -> f64 {
+        let mut uniform = || 1.0 - self.rng.random::<f64>();
+        let radius = (-2.0 * uniform().ln()).sqrt();
+        radius * (std::f64::consts::TAU * uniform()).cos()
     }
 
     /// As many draws of `chosen.len()` things as there are things.

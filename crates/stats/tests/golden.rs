@@ -304,15 +304,15 @@ fn groups_agree_with_all_sets_tried() {
 }
 
 #[test]
-fn shares_of_being_best_agree_with_all_resamples() {
+fn chances_of_being_best_agree_with_scipys_t() {
     for case in cases(include_str!("fixtures/best.json")) {
         let rows: Vec<Vec<f64>> = case["rows"].as_array().unwrap().iter().map(numbers).collect();
-        let ours = stats::best_shares(&rows, stats::Better::Higher, 1).unwrap();
+        let ours = stats::best_chances(&rows, stats::Better::Higher, 1).unwrap();
         let turned: Vec<Vec<f64>> =
             rows.iter().map(|row| row.iter().map(|value| -value).collect()).collect();
-        assert_eq!(ours, stats::best_shares(&turned, stats::Better::Lower, 1).unwrap());
+        assert_eq!(ours, stats::best_chances(&turned, stats::Better::Lower, 1).unwrap());
         for (ours, golden) in ours.iter().zip(case["shares"].as_array().unwrap()) {
-            // Three standard errors of 4999 resamples.
+            // Three standard errors of 4999 draws.
             near(*ours, golden, 0.022, "share");
         }
     }

@@ -258,3 +258,55 @@ fn a_uniform_sample_has_a_dip_below_5_percent_in_5_of_100() {
     let small = dips.filter(|p| *p < 0.05).count();
     assert!(small <= 8, "{small} of 60");
 }
+
+/// Of equal contenders a chance is above 0.975 or below 0.025 in five sessions of a hundred, however few
+/// blocks there are: shares of resamples were in 25 of a hundred at three blocks.
+#[test]
+fn the_chance_of_being_best_is_no_surer_than_it_may_be_at_three_to_eight_blocks() {
+    const SESSIONS: u64 = 500;
+    for law in LAWS {
+        for blocks in 3..=8 {
+            let mut noise = Noise::new(20_26 + blocks as u64);
+            let sure = (0..SESSIONS).filter(|&seed| {
+                let row = |noise: &mut Noise| (0..blocks).map(|_| 0.05 * noise.of(law)).collect();
+                let rows = [row(&mut noise), row(&mut noise)];
+                let chances = stats::best_chances(&rows, stats::Better::Higher, seed).unwrap();
+                chances[0].max(chances[1]) > 0.975
+            });
+            let share = sure.count() as f64 / SESSIONS as f64;
+            // Three standard errors of the share.
+            assert!(share < 0.05 + 0.03, "{law:?}, {blocks} blocks: {share}");
+        }
+    }
+}
+
+/// Of four contenders whose levels differ, and of whom one has a wild visit now and then: who is said to be
+/// the best with some chance is so at least as often, on average.
+#[test]
+fn who_is_called_best_is_so_as_often_as_is_said() {
+    const SESSIONS: u64 = 300;
+    for blocks in [3, 5, 8] {
+        let mut noise = Noise::new(blocks as u64);
+        let (mut said, mut right) = (0.0, 0.0);
+        for seed in 0..SESSIONS {
+            let levels: Vec<f64> = (0..4).map(|_| 0.05 * noise.of(Law::Normal)).collect();
+            let mut row = |level: &f64| -> Vec<f64> {
+                (0..blocks).map(|_| level + 0.03 * noise.of(Law::Normal)).collect()
+            };
+            let mut rows: Vec<Vec<f64>> = levels.iter().map(&mut row).collect();
+            if seed % 10 == 0 {
+                rows[0][0] -= 3.0;
+            }
+            let chances = stats::best_chances(&rows, stats::Better::Higher, seed).unwrap();
+            let highest = |of: &[f64]| {
+                (0..4).max_by(|&a, &b| of[a].total_cmp(&of[b])).expect("there are four")
+            };
+            let first = highest(&chances);
+            said += chances[first];
+            right += f64::from(u8::from(first == highest(&levels)));
+        }
+        let [said, right] = [said, right].map(|sum| sum / SESSIONS as f64);
+        // Two standard errors of the share that is right.
+        assert!(right > said - 0.05, "{blocks} blocks: {right} right, {said} said");
+    }
+}

@@ -23,7 +23,7 @@ pub fn ranking(of: &CellVisits<'_>, verdicts: &[&PairVerdict], metric: Metric) -
         return None;
     }
     let rows = of.logs(&ranked, metric);
-    let shares = stats::best_shares(&rows, metric.info().better, of.seed)?;
+    let chances = stats::best_chances(&rows, metric.info().better, of.seed)?;
     let (order, levels) = order(&rows, metric.info().better)?;
     let told_apart = |a: usize, b: usize| {
         let is_pair = |pair: &&&PairVerdict| {
@@ -43,7 +43,7 @@ pub fn ranking(of: &CellVisits<'_>, verdicts: &[&PairVerdict], metric: Metric) -
             contender: ranked[at],
             to_first: levels[at].exp(),
             letters: letters(at),
-            best: Share(shares[at]),
+            best: Share(chances[at]),
         })
         .collect();
     Some(Ranking {
