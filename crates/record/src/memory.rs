@@ -26,6 +26,18 @@ pub enum MemoryMethod {
     Resident,
 }
 
+impl MemoryMethod {
+    /// As run files have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pss => "pss",
+            Self::PagesOnce => "pages_once",
+            Self::Bound => "bound",
+            Self::Resident => "resident",
+        }
+    }
+}
+
 impl fmt::Display for MemoryMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -13,7 +13,18 @@ pub(crate) static OUTPUT: Output =
 /// Before the metrics, and after them.
 const COLUMNS: [&[&str]; 2] = [
     &["cell", "contender", "block", "position", "attempt", "state"],
-    &["started", "done", "ok", "failed", "unanswered"],
+    &[
+        "started",
+        "done",
+        "ok",
+        "failed",
+        "unanswered",
+        "memory_method",
+        "memory_at_most_bytes",
+        "memory_swapped_bytes",
+        "memory_unread_processes",
+        "cgroup_peak_bytes",
+    ],
 ];
 
 fn render(record: &RunRecord, _: &Options) -> String {
@@ -50,8 +61,23 @@ fn row(record: &RunRecord, visit: &Visit) -> String {
         .chain(place)
         .chain([state])
         .chain(values)
-        .chain(counts.unwrap_or_default());
+        .chain(counts.unwrap_or_default())
+        .chain(memory(visit));
     line(cells)
+}
+
+/// How its memory was measured.
+fn memory(visit: &Visit) -> [String; 5] {
+    let Some(account) = visit.server.map(|server| server.memory_account) else {
+        return Default::default();
+    };
+    [
+        account.method.name().to_owned(),
+        account.at_most.0.to_string(),
+        account.swapped.0.to_string(),
+        account.unread.to_string(),
+        account.cgroup.map_or_else(String::new, |cgroup| cgroup.peak.0.to_string()),
+    ]
 }
 
 /// A row of those cells.
