@@ -375,11 +375,12 @@ fn cautions(base: &RunRecord, candidate: &RunRecord, metrics: &[Metric]) -> Vec<
     if base == candidate {
         cautions.push("both are the same run".to_owned());
     } else if (base.started == candidate.started) && (base.plan.name == candidate.plan.name) {
-        cautions.push(
-            "one run repeats the other or goes on with it: they share visits, and intervals between \
-             them are too narrow"
-                .to_owned(),
-        );
+        let is_changed = [base, candidate].iter().any(|run| run.integrity == Integrity::Changed);
+        let how = match is_changed {
+            true => "one run is a copy of the other whose file was changed after it was measured",
+            false => "one run repeats or continues the other",
+        };
+        cautions.push(format!("{how}: they share visits, so the intervals are too narrow"));
     }
     let (one, other) = (machine(base), machine(candidate));
     let facts = [

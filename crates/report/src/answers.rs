@@ -260,7 +260,7 @@ fn places(view: &CellView) -> Option<Answer> {
     (places.len() > 1).then(|| Answer::new(Tone::Answer, format!("{}{note}", places.join(" > "))))
 }
 
-/// Who shares first place where the places do not part, and what was seen of them.
+/// Who leads where the places do not part, and what was measured of them.
 fn undecided(view: &CellView) -> Answer {
     let readings: Vec<Reading> = view.run.verdicts.iter().map(Reading::new).collect();
     let order = Order::new(view.ranking.metric, &readings, view.ranking.order());
@@ -274,7 +274,7 @@ fn undecided(view: &CellView) -> Answer {
         }
         [best, .., worst] => {
             let shown = |index: &usize| view.standings[*index].shown(view.ranking.metric);
-            format!("{} to {} was seen", shown(best), shown(worst))
+            format!("{} to {}", shown(best), shown(worst))
         }
         [only] => figure(view, *only),
     };
@@ -425,7 +425,9 @@ mod tests {
     fn what_nobody_can_say_is_not_ranked() {
         let said =
             line(plain_run(), |_| Verdict::Undecided { more_blocks: Some(9), margin: MARGIN });
-        assert!(said.starts_with("Nobody is proved ahead by requests/s: all 3 pairs are open; "));
+        assert!(
+            said.starts_with("Nobody is proved ahead by requests/s: all 3 pairs are undecided; ")
+        );
         assert_eq!(said.matches(" ~ ").count(), 2, "{said}");
     }
 

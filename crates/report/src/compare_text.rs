@@ -78,12 +78,15 @@ fn headline(comparison: &Comparison) -> Vec<String> {
         let open = |change: &&RunChange| {
             matches!(change.verdict, Verdict::Undecided { .. } | Verdict::Withheld { .. })
         };
-        let open = match comparison.changes.iter().filter(open).count() {
-            0 => String::new(),
-            n => format!("; {n} of them undecided or withheld"),
-        };
         let figures = counted(all as u64, "figure");
-        return vec![format!("no regression beyond {margin} in {figures}{open}")];
+        return vec![match comparison.changes.iter().filter(open).count() {
+            0 => format!("no regression of more than {margin} in {figures}"),
+            n => format!(
+                "no regression shown, but not ruled out: {n} of {figures} {} undecided or withheld \
+                 (margin {margin})",
+                if n == 1 { "is" } else { "are" }
+            ),
+        }];
     }
     let spelled = regressions.iter().take(REGRESSIONS_SPELLED_MAX).map(|change| spelled(change));
     let mut lines: Vec<String> = spelled.collect();
@@ -342,10 +345,10 @@ mod tests {
         let undecided = open(Verdict::Undecided { more_blocks: Some(3), margin });
         let withheld = || open(Verdict::Withheld { reason: "x".to_owned() });
         let first = |changes| headline(&comparison(changes))[0].clone();
-        assert_eq!(first(vec![none.clone()]), "no regression beyond 2 % in 1 figure");
+        assert_eq!(first(vec![none.clone()]), "no regression of more than 2 % in 1 figure");
         assert_eq!(
             first(vec![none, undecided, withheld()]),
-            "no regression beyond 2 % in 3 figures; 2 of them undecided or withheld"
+            "no regression shown, but not ruled out: 2 of 3 figures are undecided or withheld (margin 2 %)"
         );
         assert!(first(vec![withheld()]).starts_with("withheld: nothing"));
         assert!(first(Vec::new()).starts_with("nothing can be compared"));

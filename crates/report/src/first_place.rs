@@ -117,7 +117,7 @@ impl Teller<'_> {
             }
             open => {
                 let said = verdict(open);
-                format!("{this} against {that} is open by {}: {measured}; {said}", words.quantity)
+                format!("{this} against {that} by {}: {measured}; {said}", words.quantity)
             }
         }
     }
@@ -169,7 +169,15 @@ impl Teller<'_> {
             }
             _ => self.named(group),
         };
-        let mut parts = vec![format!("{who} share first place by {}", self.quantity())];
+        let among = self.order.among(group);
+        let pairs = group.len() * (group.len() - 1) / 2;
+        let is_same = |one: &&Reading| matches!(one.verdict, Verdict::NoDifference { .. });
+        // Only who is proved alike shares a place; of others one may be ahead.
+        let first = match among.len() == pairs && among.iter().all(is_same) {
+            true => format!("{who} share first place by {}", self.quantity()),
+            false => format!("{who} lead by {}, undecided between them", self.quantity()),
+        };
+        let mut parts = vec![first];
         let all = if group.len() == 2 { "both".to_owned() } else { format!("all {}", group.len()) };
         if !behind.is_empty() {
             parts.push(format!("{all} are ahead of {}", self.ahead_of(&behind)));
@@ -179,8 +187,7 @@ impl Teller<'_> {
             [only] => parts.push(format!("{} is behind another one", self.name(*only))),
             some => parts.push(format!("{} are each behind another one", self.named(some))),
         }
-        let pairs = group.len() * (group.len() - 1) / 2;
-        parts.push(self.relations(&self.order.among(group), pairs));
+        parts.push(self.relations(&among, pairs));
         parts.join("; ")
     }
 
@@ -277,7 +284,7 @@ impl Teller<'_> {
                 format!("{this} and {that} show no difference of {margin} or more{measured}")
             }
             Verdict::Withheld { .. } => format!("{this} against {that} is withheld"),
-            _ => format!("{this} against {that} is open{measured}"),
+            _ => format!("{this} against {that} is undecided{measured}"),
         }
     }
 
@@ -302,7 +309,7 @@ impl Teller<'_> {
     }
 }
 
-/// "all 3 pairs are open"; "of 3 pairs, 2 are open and 1 shows no difference of 2 % or more".
+/// "all 3 pairs are undecided"; "of 3 pairs, 2 are undecided and 1 shows no difference of 2 % or more".
 fn counts(readings: &[&Reading], pairs: usize, which: &str) -> String {
     let count = |is: fn(&Verdict) -> bool| readings.iter().filter(|one| is(&one.verdict)).count();
     let same = count(|verdict| matches!(verdict, Verdict::NoDifference { .. }));
@@ -320,7 +327,7 @@ fn counts(readings: &[&Reading], pairs: usize, which: &str) -> String {
         |count: usize, what: &str| format!("{} {what}", if count == 1 { "is" } else { "are" });
     let open = readings.len() - same - withheld;
     let parts = [
-        (open, are(open, "open")),
+        (open, are(open, "undecided")),
         (same, alike),
         (withheld, are(withheld, "withheld")),
         (missing, are(missing, "not compared")),
@@ -423,8 +430,8 @@ mod tests {
             ),
             (
                 throughput(0.99, open()),
-                "h2o against nginx is open by requests/s: 1.01x [0.96, 1.06]; undecided: about 14 \
-                 more blocks needed.",
+                "h2o against nginx by requests/s: 1.01x [0.96, 1.06]; undecided: about 14 more blocks \
+                 needed.",
             ),
             (
                 throughput(1.02, withheld()),
@@ -476,13 +483,13 @@ mod tests {
         let mut pairs = all_pairs(&speeds, close(open()));
         assert_eq!(
             said(6, &pairs),
-            "nginx and h2o share first place by requests/s; both are ahead of caddy (at least 1.26x) \
-             and of 3 more; nginx against h2o is open (1.02x [0.97, 1.07])."
+            "nginx and h2o lead by requests/s, undecided between them; both are ahead of caddy (at \
+             least 1.26x) and of 3 more; nginx against h2o is undecided (1.02x [0.97, 1.07])."
         );
         pairs[0].short_of = Some(ShortOf { blocks: 3, of: 8 });
         assert!(
             said(6, &pairs)
-                .ends_with("nginx against h2o is open (1.02x [0.97, 1.07], 3 blocks of 8).")
+                .ends_with("nginx against h2o is undecided (1.02x [0.97, 1.07], 3 blocks of 8).")
         );
         let pairs = all_pairs(&speeds[..3], close(Verdict::NoDifference { margin: MARGIN }));
         assert_eq!(
@@ -507,7 +514,7 @@ mod tests {
         assert_eq!(
             said(4, &pairs),
             "nginx leads by requests/s: it is ahead of h2o (at least 1.10x) and of lighttpd (at least \
-             2.09x), and nobody is ahead of it; nginx against caddy is open (1.47x [1.39, 1.54], p after \
+             2.09x), and nobody is ahead of it; nginx against caddy is undecided (1.47x [1.39, 1.54], p after \
              Holm not below 0.02)."
         );
     }
@@ -517,7 +524,7 @@ mod tests {
         let speeds = [1.02, 1.01, 1.0];
         assert_eq!(
             said(3, &all_pairs(&speeds, |_, _, _| open())),
-            "Nobody is proved ahead by requests/s: all 3 pairs are open; the widest gap is nginx over \
+            "Nobody is proved ahead by requests/s: all 3 pairs are undecided; the widest gap is nginx over \
              caddy (1.02x [0.97, 1.07])."
         );
         let pairs = all_pairs(&speeds, |_, _, _| Verdict::NoDifference { margin: MARGIN });
@@ -531,7 +538,7 @@ mod tests {
             _ => open(),
         });
         assert!(say_of(3, &pairs, Metric::Throughput, None).text.starts_with(
-            "Nobody is proved ahead by requests/s: of 3 pairs, 2 are open and 1 shows no difference \
+            "Nobody is proved ahead by requests/s: of 3 pairs, 2 are undecided and 1 shows no difference \
              of 2 % or more; "
         ));
         let pairs = all_pairs(&speeds, |_, _, _| withheld());
@@ -574,9 +581,9 @@ mod tests {
         assert_eq!((told, pairs.len()), (14, 36));
         assert_eq!(
             said(9, &pairs),
-            "5 of 9 contenders (nginx, h2o, caddy and 2 more) share first place by requests/s; all 5 \
-             are ahead of python (at least 1.24x) and of ruby (at least 1.31x); go and node are each \
-             behind another one; all 10 pairs among them are open, the widest gap is nginx over apache \
+            "5 of 9 contenders (nginx, h2o, caddy and 2 more) lead by requests/s, undecided between \
+             them; all 5 are ahead of python (at least 1.24x) and of ruby (at least 1.31x); go and node are each \
+             behind another one; all 10 pairs among them are undecided, the widest gap is nginx over apache \
              (1.09x [1.03, 1.14], p after Holm not below 0.02)."
         );
     }
@@ -591,7 +598,7 @@ mod tests {
         assert_eq!(
             say_of(5, &pairs, Metric::Throughput, Some(0)).text,
             "Against nginx by requests/s: h2o (at least 1.14x) is ahead; caddy (at least 1.18x) and \
-             lighttpd (at least 1.35x) are behind; apache against nginx is open (1.01x [0.96, 1.06])."
+             lighttpd (at least 1.35x) are behind; apache against nginx is undecided (1.01x [0.96, 1.06])."
         );
     }
 
@@ -622,7 +629,8 @@ mod tests {
             let readings: Vec<Reading> = pairs.iter().map(Reading::new).collect();
             let order = Order::new(Metric::Throughput, &readings, 0..count);
             let text = said(count, &pairs);
-            let ends = [" is fastest", " is faster than", " leads by", " share first place"];
+            let ends =
+                [" is fastest", " is faster than", " leads by", " lead by", " share first place"];
             let Some(first) = ends.iter().find_map(|end| Some(text.split_once(end)?.0)) else {
                 continue;
             };

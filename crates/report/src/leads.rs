@@ -57,11 +57,11 @@ impl First {
         }
     }
 
-    /// "nginx leads", "nginx and h2o share first place".
+    /// "nginx leads", "nginx and h2o lead, undecided between them".
     fn says(&self) -> String {
         match self {
             Self::Lead(name, _) => format!("{name} leads"),
-            Self::Share(names) => format!("{} share first place", named(names)),
+            Self::Share(names) => format!("{} lead, undecided between them", named(names)),
             Self::Open => "nobody is proved ahead".to_owned(),
             Self::Silent => "there is no answer".to_owned(),
         }
@@ -141,7 +141,7 @@ fn against(record: &RunRecord, cells: &[CellView], reference: usize) -> Option<S
             .filter_map(|view| side(view, &named(index)?, &named(reference)?))
             .collect();
         let counted = |side: Side| sides.iter().filter(|one| **one == side).count();
-        let counts = [(Side::Ahead, "ahead"), (Side::Behind, "behind"), (Side::Open, "open")];
+        let counts = [(Side::Ahead, "ahead"), (Side::Behind, "behind"), (Side::Open, "undecided")];
         let counts = counts.map(|(side, word)| (counted(side), word));
         let said: Vec<String> = counts
             .iter()
@@ -247,8 +247,8 @@ mod tests {
     #[test]
     fn where_all_are_held_against_one_each_is_counted_against_it() {
         let say = |pair: &PairVerdict| if pair.cell == 0 { open() } else { lower_wins(pair) };
-        let text = "Against joust prefork, of 3 cells: joust reactor is ahead in 2 and open in 1; joust \
-                    worker is behind in 1 and open in 1.";
+        let text = "Against joust prefork, of 3 cells: joust reactor is ahead in 2 and undecided in 1; \
+                    joust worker is behind in 1 and undecided in 1.";
         assert_eq!(said(say, Some(1)), text);
     }
 }

@@ -220,6 +220,12 @@ fn other_machines_and_the_same_run_are_said() {
     assert!(said.contains("kernel 6.12 in the base run, 6.13 in the candidate"), "{said}");
     assert!(said.contains("the candidate run is incomplete: interrupted"), "{said}");
     assert!(compared(&base, &base, Reference::Found).cautions[0].contains("the same run"));
+    let mut copy = base.clone();
+    copy.visits[0].rate_per_s = Some(1.0);
+    let said = |copy: &RunRecord| compared(&base, copy, Reference::Found).cautions[0].clone();
+    assert!(said(&copy).starts_with("one run repeats or continues the other"), "{}", said(&copy));
+    copy.integrity = Integrity::Changed;
+    assert!(said(&copy).contains("a copy of the other whose file was changed"), "{}", said(&copy));
 }
 
 #[test]
