@@ -1,6 +1,6 @@
 //! `joust report`: a run file, shown again in any format.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use miette::miette;
 use report::{Detail, OUTPUTS, Options, Output};
@@ -30,22 +30,24 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     let detail = if args.full { Detail::Full } else { Detail::Short };
     let shown = match run_file::read(&args.file)? {
         RecordFile::Run(run) => (args.format.render)(&run, &Options { detail, ..report_options() }),
-        RecordFile::Load(load) if args.format.name == "text" => {
-            report::load_text(&load, &report_options())
-        }
-        RecordFile::Load(load) if args.format.name == "markdown" => {
-            report::load_markdown(&load, &report_options())
-        }
-        RecordFile::Load(_) => {
-            return Err(Trouble::usage(miette!(
-                help = "leave --format out, or name the run.json of a `joust run`",
-                "--format must be text or markdown for the record of a single load, {}",
-                args.file.display()
-            )));
+        RecordFile::Load(load) => {
+            let render =
+                args.format.render_load.ok_or_else(|| runs_only(&args.file, args.format))?;
+            render(&load, &report_options())
         }
     };
     output::write(&args.out, shown.as_bytes())?;
     Ok(Ended::Well)
+}
+
+fn runs_only(file: &Path, format: &Output) -> Trouble {
+    let formats = report::load_outputs().collect::<Vec<_>>().join(", ");
+    Trouble::usage(miette!(
+        help = "leave --format out, or name the run.json of a `joust run`",
+        "--format must be one of {formats} for the record of a single load, {}, got {}",
+        file.display(),
+        format.name
+    ))
 }
 
 fn output_named(name: &str) -> Result<&'static Output, String> {

@@ -1,14 +1,19 @@
-//! One row a visit, for a spreadsheet or R (RFC 4180). Owns its columns; figures are not rounded
+//! One row a visit, or of a load one an interval, for a spreadsheet or R (RFC 4180). Owns its columns; figures are not rounded
 //! here, since they are to be computed with. Start reading at [`OUTPUT`].
 
-use record::{METRICS, Metric, RunRecord, Visit, VisitState};
+use record::{LoadRecord, METRICS, Metric, RunRecord, Visit, VisitState};
 
 use crate::wording::{name_of, plain};
-use crate::{Options, Output};
+use crate::{Options, Output, StreamFormat};
 
 /// Every visit, one row each.
-pub(crate) static OUTPUT: Output =
-    Output { name: "csv", extension: "csv", about: "every visit, one row each", render };
+pub(crate) static OUTPUT: Output = Output {
+    name: "csv",
+    extension: "csv",
+    about: "every visit of a run, or every interval of a load, one row each",
+    render,
+    render_load: Some(render_load),
+};
 
 /// Before the metrics, and after them.
 const COLUMNS: [&[&str]; 2] = [
@@ -30,6 +35,12 @@ const COLUMNS: [&[&str]; 2] = [
 fn render(record: &RunRecord, _: &Options) -> String {
     let rows = record.visits.iter().map(|visit| row(record, visit));
     std::iter::once(heading()).chain(rows).map(|line| line + "\r\n").collect()
+}
+
+/// As `joust load --stream` writes it while the load runs.
+fn render_load(record: &LoadRecord, _: &Options) -> String {
+    let lines = record.intervals.iter().map(|interval| StreamFormat::Csv.line(interval));
+    std::iter::once(StreamFormat::Csv.header()).chain(lines).collect()
 }
 
 fn heading() -> String {
@@ -106,6 +117,14 @@ mod tests {
             assert_eq!(text.lines().count(), record.visits.len() + 1);
             assert!(text.lines().all(|line| line.split(',').count() == columns), "{text}");
         }
+    }
+
+    #[test]
+    fn a_load_has_a_row_an_interval() {
+        let load = testdata::load();
+        let text = render_load(&load, &Options::default());
+        assert_eq!(text.lines().count(), load.intervals.len() + 1);
+        assert!(text.starts_with("start_s,end_s,"), "{text}");
     }
 
     #[test]

@@ -27,8 +27,13 @@ use crate::{
 };
 
 /// One self-contained page.
-pub(crate) static OUTPUT: Output =
-    Output { name: "html", extension: "html", about: "one self-contained page", render };
+pub(crate) static OUTPUT: Output = Output {
+    name: "html",
+    extension: "html",
+    about: "one self-contained page",
+    render,
+    render_load: None,
+};
 
 const TEMPLATE: &str = include_str!("../templates/report.html");
 const PAGE_CSS: &str = include_str!("../templates/report.css");

@@ -62,7 +62,6 @@ pub use compare_text::compare_text;
 pub use history_text::history_text;
 pub use integrity::changed;
 pub use listing::{Listed, listed_text, rows_text};
-pub use load_markdown::load_markdown;
 pub use load_text::load_text;
 pub use load_warnings::{generator_limit, rate_missed, warnings};
 pub use plan_text::{Here, plan_text};
@@ -71,7 +70,7 @@ pub use stream::StreamFormat;
 pub use terminal::wrapped;
 pub use wording::verdict;
 
-use record::RunRecord;
+use record::{LoadRecord, RunRecord};
 
 /// Narrowest terminal that a report is laid out for, in columns.
 pub const WIDTH_MIN: usize = 60;
@@ -104,7 +103,8 @@ impl Default for Options {
     }
 }
 
-/// One way to show a run.
+/// A format: one way to show a run, and with some a load too. A new one is a file with its `OUTPUT`, and a
+/// line in [`OUTPUTS`].
 #[derive(Debug)]
 pub struct Output {
     /// As it is asked for on the command line ("html").
@@ -113,8 +113,10 @@ pub struct Output {
     pub extension: &'static str,
     /// What it is for, in a few words.
     pub about: &'static str,
-    /// The whole output, ending in a newline.
+    /// A run in it, ending in a newline.
     pub render: fn(&RunRecord, &Options) -> String,
+    /// The record of one load in it, ending in a newline; `None` where it shows runs only.
+    pub render_load: Option<fn(&LoadRecord, &Options) -> String>,
 }
 
 /// Every output.
@@ -126,6 +128,11 @@ pub static OUTPUTS: &[&Output] = &[
     &csv::OUTPUT,
     &pairs_csv::OUTPUT,
 ];
+
+/// Names of the outputs that show a load.
+pub fn load_outputs() -> impl Iterator<Item = &'static str> {
+    OUTPUTS.iter().filter(|output| output.render_load.is_some()).map(|output| output.name)
+}
 
 /// The output of that name.
 pub fn output(name: &str) -> Option<&'static Output> {

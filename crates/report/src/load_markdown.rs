@@ -16,7 +16,7 @@ use crate::standing::span;
 use crate::table::{Column, Depth, Row, Table};
 
 /// What a load measured, for a README or an issue; ends in a newline.
-pub fn load_markdown(record: &LoadRecord, options: &Options) -> String {
+pub(crate) fn load_markdown(record: &LoadRecord, options: &Options) -> String {
     let mut page = format!("# joust load: {}\n\n", escaped(&record.plan.url));
     let judged: Vec<Judgement> = record.plan.goals.iter().map(|goal| goal.judge(record)).collect();
     let broken = judged.iter().filter(|judged| !judged.is_met()).map(judgement);

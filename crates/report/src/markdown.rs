@@ -10,6 +10,7 @@ use crate::cells::{CellView, cells};
 use crate::finding_groups::{Group, grouped};
 use crate::headline::headline;
 use crate::line::{Line, Tone};
+use crate::load_markdown::load_markdown;
 use crate::run_facts::{no_findings, repeat, run_facts};
 use crate::standing::joined_failures;
 use crate::table::{Cell, Row, Table};
@@ -17,8 +18,13 @@ use crate::wording::plain;
 use crate::{Detail, Options, Output, extras};
 
 /// Markdown, for a README, an issue or a mail.
-pub(crate) static OUTPUT: Output =
-    Output { name: "markdown", extension: "md", about: "tables for a README or an issue", render };
+pub(crate) static OUTPUT: Output = Output {
+    name: "markdown",
+    extension: "md",
+    about: "tables for a README or an issue",
+    render,
+    render_load: Some(load_markdown),
+};
 
 fn render(record: &RunRecord, _: &Options) -> String {
     let mut page = format!("# joust run: {}\n\n", escaped(&record.plan.name));

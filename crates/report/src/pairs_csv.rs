@@ -14,6 +14,7 @@ pub(crate) static OUTPUT: Output = Output {
     extension: "pairs.csv",
     about: "every pair with its verdict and estimate, one row each",
     render,
+    render_load: None,
 };
 
 const COLUMNS: &str =

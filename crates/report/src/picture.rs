@@ -23,6 +23,7 @@ pub(crate) static OUTPUT: Output = Output {
     extension: "svg",
     about: "headline and ratios, for a README",
     render,
+    render_load: None,
 };
 
 const PADDING: f64 = 32.0;

@@ -9,6 +9,7 @@ use crate::cells::{CellView, cells};
 use crate::finding_groups::{Group, grouped};
 use crate::headline::headline;
 use crate::line::{Line, Tone};
+use crate::load_text::load_text;
 use crate::run_facts::{no_findings, run_facts};
 use crate::standing::joined_failures;
 use crate::table::{Depth, Table};
@@ -17,8 +18,13 @@ use crate::wording::plain;
 use crate::{Detail, Options, Output, extras, figures::counted, published};
 
 /// Text for a terminal.
-pub(crate) static OUTPUT: Output =
-    Output { name: "text", extension: "txt", about: "for the terminal", render };
+pub(crate) static OUTPUT: Output = Output {
+    name: "text",
+    extension: "txt",
+    about: "for the terminal",
+    render,
+    render_load: Some(load_text),
+};
 
 fn render(record: &RunRecord, options: &Options) -> String {
     let mut page = Page::new(options);
